@@ -1,0 +1,39 @@
+//! The `largesse` command: starts programs, shows what they got, looks after the machine, measures.
+//!
+//! # Knows / does not know
+//! Knows how to start a program under `liblargesse.so`, how to read its report, and how to run the
+//! comparisons. Does not know how a heap works: what a subcommand computes belongs to a lower layer.
+#![expect(clippy::disallowed_macros, reason = "a front prints")]
+
+mod bench;
+mod doctor;
+mod run;
+mod status;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Large, aligned, near and far memory for numerical programs, without changing them.
+#[derive(Debug, Parser)]
+#[command(name = "largesse", version, propagate_version = true)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Run(run::Args),
+    Status(status::Args),
+    Doctor(doctor::Args),
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    match Command::parse().verb {
+        Verb::Run(args) => run::main(&args),
+        Verb::Status(args) => status::main(&args),
+        Verb::Doctor(args) => doctor::main(&args),
+        Verb::Bench(args) => bench::main(&args),
+    }
+}

@@ -1,0 +1,94 @@
+/* largesse.h: the control calls of liblargesse.so.
+ *
+ * Look the library up, never link a second copy:
+ *     int (*stats)(largesse_stats_t *) = dlsym(RTLD_DEFAULT, "largesse_stats");
+ * Structs begin with struct_size, which the caller sets to sizeof; they grow only at the end.
+ * No call throws, allocates from malloc, or prints. All sizes are bytes. Thread-safe.
+ */
+#ifndef LARGESSE_H
+#define LARGESSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Number of `not_granted` causes below, and of pages words. */
+#define LARGESSE_CAUSES 17
+
+/* Results of calls that can fail. */
+enum {
+    LARGESSE_OK = 0,
+    LARGESSE_BAD_ARGUMENT = -1,   /* a null pointer, struct_size too small, min above max, below 64 KiB */
+    LARGESSE_NOT_SUPPORTED = -2,  /* this process cannot be served; see largesse_why_not() */
+};
+
+/* Page kinds. */
+enum { LARGESSE_AUTO, LARGESSE_THP, LARGESSE_HUGETLB, LARGESSE_HUGETLB_1G, LARGESSE_64K, LARGESSE_4K };
+
+/* Block kinds. */
+enum { LARGESSE_BLOCK_THP = 1, LARGESSE_BLOCK_HUGETLB = 2, LARGESSE_BLOCK_SMALL = 3 };
+
+typedef struct {
+    size_t   struct_size;
+    uint32_t enabled;            /* 1 while new blocks are taken */
+    uint32_t hooked;             /* how calls reach us: 0 not at all, 1 preloaded, 2 patched slots */
+    uint32_t pages;              /* LARGESSE_AUTO ... */
+    uint32_t header;             /* bytes before the data of a block */
+    uint64_t min_bytes, max_bytes;
+    uint64_t large_page_bytes;   /* size of the system's large page; 0: it has none */
+    uint64_t blocks;             /* live blocks */
+    uint64_t live_bytes, peak_bytes;
+    uint64_t allocations, frees, reused;
+    uint64_t retained_bytes, returned_bytes, populated_bytes;
+    uint64_t fresh_bytes, clear_skipped_bytes;
+    uint64_t resized_in_place, moved_by_mremap;
+    uint64_t advised_mappings, advised_bytes;
+    uint64_t not_granted[LARGESSE_CAUSES];
+} largesse_stats_t;
+
+typedef struct {
+    size_t   struct_size;
+    uint64_t address;            /* what malloc returned */
+    uint64_t size;               /* bytes asked for */
+    uint64_t large_bytes;        /* bytes really on large pages now */
+    uint32_t kind;               /* LARGESSE_BLOCK_... */
+    int32_t  node;               /* NUMA node of the first touched page; -1: nothing touched or not known */
+    uint32_t exact;              /* 1: large_bytes was read page by page; 0: kernel before 6.7, share of the mapping */
+} largesse_block_t;
+
+/* Version of this interface: major << 16 | minor. */
+uint32_t largesse_version(void);
+
+/* Fill `out`; LARGESSE_OK or LARGESSE_BAD_ARGUMENT. */
+int largesse_stats(largesse_stats_t *out);
+
+/* Copy at most `capacity` live blocks to `out`, ordered by address; returns how many there are.
+ * Set out[0].struct_size to sizeof(largesse_block_t). `out` may be NULL when capacity is 0. */
+size_t largesse_blocks(largesse_block_t *out, size_t capacity);
+
+/* Take new blocks (1) or not (0). Blocks that exist stay valid. In a process that was not started
+ * with the library, the first largesse_enable(1) patches the slots of libR.so (malloc, calloc,
+ * realloc, free) and of every loaded object (free, realloc, malloc_usable_size, mmap, dlopen).
+ * Returns LARGESSE_OK or LARGESSE_NOT_SUPPORTED. */
+int largesse_enable(int on);
+
+/* Which sizes are taken from now on. */
+int largesse_set_limits(uint64_t min_bytes, uint64_t max_bytes);
+
+/* Return free memory beyond `keep` bytes to the kernel; returns the bytes returned. */
+size_t largesse_trim(size_t keep);
+
+/* Why this process cannot be served, in words that say what to do; NULL when it can. */
+const char *largesse_why_not(void);
+
+/* Name ("thp-never") and advice for one cause; NULL for a number out of range. */
+const char *largesse_cause_name(uint32_t cause);
+const char *largesse_cause_advice(uint32_t cause);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

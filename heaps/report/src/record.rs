@@ -1,0 +1,176 @@
+//! The records themselves. All addresses are of the process that wrote them; all sizes are bytes.
+
+use crate::{CAUSES, MAGIC, VERSION};
+
+/// How many advised mappings of other libraries are remembered.
+pub const MAX_ADVISED: usize = 512;
+
+/// What the memfd mapping holds: where to find the rest.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Signpost {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// `size_of::<Report>()` of the writer.
+    pub report_size: u32,
+    /// Address of the [`Report`].
+    pub report: u64,
+}
+
+impl Signpost {
+    /// A signpost to the report at `report`.
+    #[must_use]
+    pub const fn to(report: u64) -> Signpost {
+        Signpost { magic: MAGIC, version: VERSION, report_size: size_of::<Report>() as u32, report }
+    }
+
+    /// Whether this crate can read what it points to.
+    #[must_use]
+    pub const fn readable(&self) -> bool {
+        u64::from_ne_bytes(self.magic) == u64::from_ne_bytes(MAGIC)
+            && self.version == VERSION
+            && self.report_size as usize == size_of::<Report>()
+    }
+}
+
+/// The kind of page that was asked for.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Pages {
+    /// The documented default: today transparent huge pages.
+    #[default]
+    Auto = 0,
+    /// Transparent huge pages (2 MiB on x86-64).
+    Thp = 1,
+    /// The hugetlb pool of 2 MiB pages.
+    Hugetlb = 2,
+    /// The hugetlb pool of 1 GiB pages.
+    Hugetlb1G = 3,
+    /// 64 KiB pages (multi-size THP).
+    Medium = 4,
+    /// Base pages only.
+    Small = 5,
+}
+
+impl Pages {
+    /// Every kind with the word users write for it.
+    pub const WORDS: [(&'static str, Pages); 6] = [
+        ("auto", Pages::Auto),
+        ("thp", Pages::Thp),
+        ("hugetlb", Pages::Hugetlb),
+        ("hugetlb-1g", Pages::Hugetlb1G),
+        ("64k", Pages::Medium),
+        ("4k", Pages::Small),
+    ];
+
+    /// The word users write.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Pages::WORDS[self as usize].0
+    }
+}
+
+/// What stands behind one block.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Kind {
+    /// The slot is empty.
+    #[default]
+    Free = 0,
+    /// Advised for transparent huge pages.
+    Thp = 1,
+    /// Pages of the hugetlb pool.
+    Hugetlb = 2,
+    /// Advised against huge pages, or 64 KiB ones.
+    Small = 3,
+    /// Another library's mapping that was advised.
+    Advised = 4,
+}
+
+/// One live block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlockRecord {
+    /// What the caller of `malloc` got.
+    pub address: u64,
+    /// Bytes the caller asked for.
+    pub size: u64,
+    /// A [`Kind`] as a number: the reader may find anything in another process's memory.
+    pub kind: u32,
+    /// Reserved, zero. (Free slots keep the number of the next free slot here.)
+    pub reserved: u32,
+}
+
+/// Running totals since the process started.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Blocks handed out.
+    pub allocations: u64,
+    /// Blocks given back.
+    pub frees: u64,
+    /// Bytes asked for, of live blocks.
+    pub live_bytes: u64,
+    /// Highest value of `live_bytes`.
+    pub peak_bytes: u64,
+    /// Blocks that found at least half of their memory touched already.
+    pub reused: u64,
+    /// Bytes handed out that no one had touched before (first touch still to be paid).
+    pub fresh_bytes: u64,
+    /// Bytes of free memory kept for re-use now.
+    pub retained_bytes: u64,
+    /// Bytes returned to the kernel by decay, bound or trim.
+    pub returned_bytes: u64,
+    /// Bytes populated ahead of need.
+    pub populated_bytes: u64,
+    /// Bytes that `calloc` did not have to clear.
+    pub clear_skipped_bytes: u64,
+    /// Blocks resized without moving.
+    pub resized_in_place: u64,
+    /// Blocks whose pages were moved by `mremap`.
+    pub moved_by_mremap: u64,
+    /// Mappings of other libraries that were advised.
+    pub advised_mappings: u64,
+    /// Bytes of those.
+    pub advised_bytes: u64,
+}
+
+/// Everything a heap says about itself. `generation` is odd while the blocks are being changed.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Report {
+    /// Even: at rest. A reader copies the records and reads again if this has changed.
+    pub generation: u64,
+    /// Address of the first [`BlockRecord`].
+    pub blocks: u64,
+    /// Number of slots ever used: live blocks are among them.
+    pub slots: u64,
+    /// Start of the reserved address range.
+    pub range_start: u64,
+    /// Its length.
+    pub range_len: u64,
+    /// Blocks of at least this size are taken ...
+    pub min_bytes: u64,
+    /// ... up to this size.
+    pub max_bytes: u64,
+    /// Bytes before the data of a block (R's vector header).
+    pub header: u32,
+    /// The [`Pages`] asked for.
+    pub pages: u32,
+    /// 1 while new blocks are taken.
+    pub enabled: u32,
+    /// 1 when every block is locked in memory.
+    pub locked: u32,
+    /// 1 when the slots of an R session were patched, 0 when preloaded.
+    pub patched: u32,
+    /// NUMA policy: -1 first touch, -2 interleave, else the node.
+    pub node: i32,
+    /// Totals.
+    pub counters: Counters,
+    /// How often each [`crate::Cause`] occurred.
+    pub not_granted: [u64; CAUSES],
+    /// Mappings of other libraries that were advised: address and length, zero when empty.
+    pub advised: [[u64; 2]; MAX_ADVISED],
+}

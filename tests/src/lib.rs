@@ -1,0 +1,1 @@
+//! Whole programs under the library, and the layer test.
