@@ -1,0 +1,214 @@
+/* What R says to liblargesse.so, and back.
+ *
+ * Knows: where the library is (the copy this process already has, or one file), its C face, and
+ * how each thing looks in R. Does not know heaps, pages or settings, decides nothing, and links no
+ * library: every function is looked up, so that a process never holds two of them.
+ */
+#define _GNU_SOURCE /* RTLD_DEFAULT, dladdr */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <R.h>
+#include <Rinternals.h>
+#include <R_ext/Rdynload.h>
+#include "largesse.h"
+
+#ifdef __linux__
+#include <dlfcn.h>
+#endif
+
+/* The C face this package was written for: the part of largesse_version() above the minor. */
+#define FACE 1
+
+static struct {
+    int found;
+    uint32_t (*version)(void);
+    int (*stats)(largesse_stats_t *);
+    size_t (*blocks)(largesse_block_t *, size_t);
+    int (*enable)(int);
+    int (*set_limits)(uint64_t, uint64_t);
+    size_t (*trim)(size_t);
+    const char *(*why_not)(void);
+    const char *(*cause_name)(uint32_t);
+    const char *(*cause_advice)(uint32_t);
+} library;
+
+#ifdef __linux__
+static void *symbol(const char *name) { return dlsym(RTLD_DEFAULT, name); }
+#endif
+
+/* NULL once the library of this process is known; FALSE when it has none; else what is wrong. */
+static SEXP find_library(void)
+{
+    if (library.found) return R_NilValue;
+#ifndef __linux__
+    return mkString("largesse serves Linux only");
+#else
+    *(void **)&library.version = symbol("largesse_version");
+    if (!library.version) return ScalarLogical(FALSE);
+    uint32_t version = library.version();
+    if (version >> 16 != FACE) {
+        char words[128];
+        snprintf(words, sizeof words, "liblargesse.so has interface %u.%u, this package needs %d.x: "
+                 "install both from one release", version >> 16, version & 0xffff, FACE);
+        return mkString(words);
+    }
+    *(void **)&library.stats = symbol("largesse_stats");
+    *(void **)&library.blocks = symbol("largesse_blocks");
+    *(void **)&library.enable = symbol("largesse_enable");
+    *(void **)&library.set_limits = symbol("largesse_set_limits");
+    *(void **)&library.trim = symbol("largesse_trim");
+    *(void **)&library.why_not = symbol("largesse_why_not");
+    *(void **)&library.cause_name = symbol("largesse_cause_name");
+    *(void **)&library.cause_advice = symbol("largesse_cause_advice");
+    if (!library.stats || !library.blocks || !library.enable || !library.set_limits || !library.trim ||
+        !library.why_not || !library.cause_name || !library.cause_advice)
+        return mkString("liblargesse.so lacks a control call: install it and this package from one release");
+    library.found = 1;
+    return R_NilValue;
+#endif
+}
+
+/* Load `path` for the whole process; NULL, or the loader's words. Never unloaded. */
+static SEXP load_library(SEXP path)
+{
+#ifdef __linux__
+    if (dlopen(translateChar(STRING_ELT(path, 0)), RTLD_NOW | RTLD_GLOBAL)) return R_NilValue;
+    return mkString(dlerror());
+#else
+    (void)path;
+    return mkString("largesse serves Linux only");
+#endif
+}
+
+/* The file of the library in use. */
+static SEXP library_path(void)
+{
+#ifdef __linux__
+    Dl_info info;
+    void *here;
+    memcpy(&here, &library.version, sizeof here);
+    if (library.found && dladdr(here, &info) && info.dli_fname) return mkString(info.dli_fname);
+#endif
+    return ScalarString(NA_STRING);
+}
+
+/* Why this process cannot be served, or NULL. */
+static SEXP why_not(void)
+{
+    const char *why = library.why_not();
+    return why ? mkString(why) : R_NilValue;
+}
+
+static SEXP enable(SEXP on) { return ScalarInteger(library.enable(asLogical(on))); }
+
+/* -1 for the largest limit there is: R has no 64-bit integer, and 2^64 - 1 is not a double. */
+static uint64_t bytes(SEXP x)
+{
+    double value = asReal(x);
+    return value < 0 ? UINT64_MAX : (uint64_t)value;
+}
+
+static SEXP set_limits(SEXP min, SEXP max) { return ScalarInteger(library.set_limits(bytes(min), bytes(max))); }
+
+static SEXP trim(SEXP keep) { return ScalarReal((double)library.trim((size_t)bytes(keep))); }
+
+static SEXP named(const char *const *names, int n)
+{
+    SEXP list = PROTECT(allocVector(VECSXP, n)), labels = PROTECT(allocVector(STRSXP, n));
+    for (int i = 0; i < n; i++) SET_STRING_ELT(labels, i, mkChar(names[i]));
+    setAttrib(list, R_NamesSymbol, labels);
+    UNPROTECT(2);
+    return list;
+}
+
+/* largesse_stats as one list: numbers, then the causes with their counts and advice. */
+static SEXP stats(void)
+{
+    largesse_stats_t now;
+    memset(&now, 0, sizeof now);
+    now.struct_size = sizeof now;
+    int result = library.stats(&now);
+    if (result != LARGESSE_OK) return ScalarInteger(result);
+
+    const struct { const char *name; double value; } field[] = {
+        {"version", library.version()}, {"enabled", now.enabled}, {"hooked", now.hooked},
+        {"pages", now.pages}, {"header", now.header},
+        {"min_bytes", now.min_bytes}, {"max_bytes", now.max_bytes},
+        {"large_page_bytes", now.large_page_bytes}, {"blocks", now.blocks},
+        {"live_bytes", now.live_bytes}, {"peak_bytes", now.peak_bytes},
+        {"allocations", now.allocations}, {"frees", now.frees}, {"reused", now.reused},
+        {"retained_bytes", now.retained_bytes}, {"returned_bytes", now.returned_bytes},
+    };
+    enum { FIELDS = sizeof field / sizeof *field };
+    const char *names[FIELDS + 3];
+    for (int i = 0; i < FIELDS; i++) names[i] = field[i].name;
+    names[FIELDS] = "cause", names[FIELDS + 1] = "count", names[FIELDS + 2] = "advice";
+
+    SEXP list = PROTECT(named(names, FIELDS + 3));
+    for (int i = 0; i < FIELDS; i++) SET_VECTOR_ELT(list, i, ScalarReal(field[i].value));
+    SEXP cause = allocVector(STRSXP, LARGESSE_CAUSES);
+    SET_VECTOR_ELT(list, FIELDS, cause);
+    SEXP count = allocVector(REALSXP, LARGESSE_CAUSES);
+    SET_VECTOR_ELT(list, FIELDS + 1, count);
+    SEXP advice = allocVector(STRSXP, LARGESSE_CAUSES);
+    SET_VECTOR_ELT(list, FIELDS + 2, advice);
+    for (uint32_t i = 0; i < LARGESSE_CAUSES; i++) {
+        const char *name = library.cause_name(i), *words = library.cause_advice(i);
+        SET_STRING_ELT(cause, i, name ? mkChar(name) : NA_STRING);
+        SET_STRING_ELT(advice, i, words ? mkChar(words) : NA_STRING);
+        REAL(count)[i] = (double)now.not_granted[i];
+    }
+    UNPROTECT(1);
+    return list;
+}
+
+/* Every live block as the columns of a data frame; NULL when there is none. */
+static SEXP blocks(void)
+{
+    size_t room = 0, there = library.blocks(NULL, 0);
+    largesse_block_t *block = NULL;
+    while (there > room) { /* room for the blocks is memory too: it may be one block more */
+        room = there + 8;
+        block = (largesse_block_t *)R_alloc(room, sizeof *block);
+        block[0].struct_size = sizeof *block;
+        there = library.blocks(block, room);
+    }
+    if (there == 0) return R_NilValue;
+
+    const char *names[] = {"address", "size", "kind", "large_bytes", "node", "exact"};
+    static const char *const kinds[] = {NULL, "thp", "hugetlb", "small"};
+    R_xlen_t n = (R_xlen_t)there;
+    SEXP list = PROTECT(named(names, 6));
+    SEXP address = allocVector(STRSXP, n); SET_VECTOR_ELT(list, 0, address);
+    SEXP size = allocVector(REALSXP, n);   SET_VECTOR_ELT(list, 1, size);
+    SEXP kind = allocVector(STRSXP, n);    SET_VECTOR_ELT(list, 2, kind);
+    SEXP large = allocVector(REALSXP, n);  SET_VECTOR_ELT(list, 3, large);
+    SEXP node = allocVector(INTSXP, n);    SET_VECTOR_ELT(list, 4, node);
+    SEXP exact = allocVector(LGLSXP, n);   SET_VECTOR_ELT(list, 5, exact);
+    for (R_xlen_t i = 0; i < n; i++) {
+        char hex[2 + 16 + 1];
+        snprintf(hex, sizeof hex, "0x%llx", (unsigned long long)block[i].address);
+        SET_STRING_ELT(address, i, mkChar(hex));
+        REAL(size)[i] = (double)block[i].size;
+        SET_STRING_ELT(kind, i, block[i].kind <= LARGESSE_BLOCK_SMALL && block[i].kind ? mkChar(kinds[block[i].kind]) : NA_STRING);
+        REAL(large)[i] = (double)block[i].large_bytes;
+        INTEGER(node)[i] = block[i].node < 0 ? NA_INTEGER : block[i].node;
+        LOGICAL(exact)[i] = block[i].exact != 0;
+    }
+    UNPROTECT(1);
+    return list;
+}
+
+#define CALL(name, arguments) {#name, (DL_FUNC)&name, arguments}
+static const R_CallMethodDef calls[] = {
+    CALL(find_library, 0), CALL(load_library, 1), CALL(library_path, 0), CALL(why_not, 0),
+    CALL(enable, 1), CALL(set_limits, 2), CALL(trim, 1), CALL(stats, 0), CALL(blocks, 0), {NULL, NULL, 0}
+};
+
+void R_init_largesse(DllInfo *dll)
+{
+    R_registerRoutines(dll, NULL, calls, NULL, NULL);
+    R_useDynamicSymbols(dll, FALSE);
+    R_forceSymbols(dll, TRUE);
+}
