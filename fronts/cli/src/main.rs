@@ -23,7 +23,7 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Run(run::Args),
+    Run(Box<run::Args>),
     Status(status::Args),
     Doctor(doctor::Args),
     Bench(bench::Args),

@@ -1,11 +1,145 @@
 //! `largesse run`: Start a program with its large blocks on large pages.
+//!
+//! # Picture
+//! ```text
+//!   options ─► settings ─► LARGESSE_* ─┐
+//!   PROGRAM ─► program ─► elf          ├─► exec (this process becomes the program)
+//!   library ─► preload ─► LD_PRELOAD ──┘
+//!                 forecast: what will not be granted, one line each on stderr
+//! ```
+//! # Knows / does not know
+//! Knows which programs can be served, and tells why before they start. Does not know what the
+//! library does once it is loaded.
+//! # Invariants
+//! 1. The program is executed in place: its exit status, signals and process number are its own.
+//! 2. A program that cannot be served is not started.
 
-use std::process::ExitCode;
+mod elf;
+mod environment;
+mod forecast;
+mod library;
+mod machine;
+mod preload;
+mod program;
+mod settings;
+mod signals;
+mod trouble;
+
+use program::Program;
+use settings::Settings;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use trouble::Trouble;
 
 /// Start a program with its large blocks on large pages.
+///
+/// The program is executed in place: exit status and signals are its own. Largesse itself exits
+/// with 2 (the command line is not understood), 125 (Largesse failed), 126 (the program was found
+/// but cannot be served) or 127 (the program was not found).
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+#[command(override_usage = "largesse run [OPTIONS] -- PROGRAM [ARGS]...")]
+pub(crate) struct Args {
+    /// Kind of page: auto, thp, hugetlb, hugetlb-1g, 64k, 4k
+    #[arg(long, value_name = "KIND", allow_hyphen_values = true)]
+    pages: Option<OsString>,
+    /// Keep large blocks in memory: they are never swapped out
+    #[arg(long)]
+    lock: bool,
+    /// Smallest block taken, in KiB [default: 256]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    min_kb: Option<OsString>,
+    /// Largest block taken, in KiB [default: no limit]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    max_kb: Option<OsString>,
+    /// Bytes the caller keeps before its data: the data, not the header, are aligned to 64
+    /// [default: 48 under R, else 0]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    header: Option<OsString>,
+    /// 64: data of large blocks start at a multiple of 64; native: the C library's offsets
+    #[arg(long, value_name = "64|native", allow_hyphen_values = true)]
+    align: Option<OsString>,
+    /// Place large blocks on NUMA node N [default: where they are first touched]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with = "interleave")]
+    node: Option<OsString>,
+    /// Spread large blocks over all NUMA nodes, page by page
+    #[arg(long)]
+    interleave: bool,
+    /// Whether programs started by this one are served too [default: on]
+    #[arg(long, value_name = "on|off", allow_hyphen_values = true)]
+    children: Option<OsString>,
+    /// Write what the program got to FILE when it ends
+    #[arg(long, value_name = "FILE.json")]
+    report: Option<OsString>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM [ARGS]")]
+    command: Vec<OsString>,
+}
 
-pub(crate) fn main(_args: &Args) -> ExitCode {
-    ExitCode::FAILURE
+pub(crate) fn main(args: &Args) -> ExitCode {
+    match start(args) {
+        Ok(never) => match never {},
+        Err(trouble) => {
+            eprintln!("largesse: {trouble}");
+            trouble.exit_code()
+        }
+    }
+}
+
+/// Checks everything, then becomes the program; returns only when that was not possible.
+fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
+    let given = args.given();
+    let root = Path::new("/");
+    let settings = Settings::parse(&given, environment::get)?;
+    if let Some(report) = &settings.report {
+        settings::report_can_be_written(report)?;
+    }
+    machine::node_exists(root, &settings)?;
+
+    let (name, rest) = args.command.split_first().ok_or(Trouble::NoProgram)?;
+    let path = environment::get("PATH");
+    let program = Program::find(name, path.as_deref())?;
+    let inspection = program.inspect(path.as_deref())?;
+
+    let library = library::find(environment::get("LARGESSE_LIBRARY"))?;
+    let plan = preload::plan(&library, environment::get("LD_PRELOAD").as_deref())?;
+
+    let hints = plan.hints.iter().chain(&inspection.hints).cloned();
+    for line in hints.chain(forecast::lines(root, &settings)) {
+        eprintln!("largesse: {line}");
+    }
+
+    environment::set("LD_PRELOAD", &plan.value);
+    environment::set("LARGESSE_PID", std::process::id().to_string().as_ref());
+    for (variable, value) in &settings.variables {
+        environment::set(variable, value);
+    }
+    let mut command = Command::new(&program.path);
+    command.arg0(name).args(rest);
+    signals::restore_inherited(&mut command);
+    Err(Trouble::exec(&program.path, &command.exec()))
+}
+
+impl Args {
+    /// The options that were given, as the variables they stand for.
+    fn given(&self) -> Vec<settings::Given> {
+        let mut given = Vec::new();
+        let mut add = |option, variable, value: &Option<OsString>| {
+            if let Some(value) = value {
+                given.push(settings::Given { option, variable, value: value.clone() });
+            }
+        };
+        add("--pages", "LARGESSE_PAGES", &self.pages);
+        add("--lock", "LARGESSE_LOCK", &self.lock.then(|| "1".into()));
+        add("--min-kb", "LARGESSE_MIN_KB", &self.min_kb);
+        add("--max-kb", "LARGESSE_MAX_KB", &self.max_kb);
+        add("--header", "LARGESSE_HEADER", &self.header);
+        add("--align", "LARGESSE_ALIGN", &self.align);
+        add("--node", "LARGESSE_NODE", &self.node);
+        add("--interleave", "LARGESSE_NODE", &self.interleave.then(|| "interleave".into()));
+        add("--children", "LARGESSE_CHILDREN", &self.children);
+        add("--report", "LARGESSE_REPORT", &self.report);
+        given
+    }
 }

@@ -1,0 +1,215 @@
+//! What an ELF file says about itself, as far as preloading needs it. Any bytes are fine: the
+//! result is an answer or an error, never a panic.
+
+use super::trouble::Unserved;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, Sym as _};
+use object::read::{ReadCache, ReadRef};
+use object::{Endianness, read};
+use std::fs::File;
+
+/// The processor this command was built for.
+#[cfg(target_arch = "x86_64")]
+const NATIVE: u16 = elf::EM_X86_64;
+#[cfg(target_arch = "aarch64")]
+const NATIVE: u16 = elf::EM_AARCH64;
+#[cfg(target_arch = "riscv64")]
+const NATIVE: u16 = elf::EM_RISCV;
+
+/// Symbols whose presence decides something.
+const SYMBOLS: [&str; 6] =
+    ["malloc", "largesse_version", "__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"];
+
+/// A 64-bit file for this processor.
+#[derive(Debug, Default)]
+pub(super) struct Elf {
+    interpreter: Option<String>,
+    /// Shared libraries it needs; `None` when it has no table that says so.
+    needed: Option<Vec<String>>,
+    defined: Vec<&'static str>,
+}
+
+/// Why there is nothing to say.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// For another processor or word size.
+    Unserved(Unserved),
+    /// Not a sound ELF file.
+    Damaged(String),
+}
+
+impl From<read::Error> for Unreadable {
+    fn from(error: read::Error) -> Unreadable {
+        Unreadable::Damaged(error.to_string())
+    }
+}
+
+impl Elf {
+    pub(super) fn read(file: &File) -> Result<Elf, Unreadable> {
+        Elf::parse(&ReadCache::new(file))
+    }
+
+    fn parse<'data>(data: impl ReadRef<'data>) -> Result<Elf, Unreadable> {
+        let len = data.len().unwrap_or(0).min(20);
+        check_identity(data.read_bytes_at(0, len).unwrap_or_default())?;
+        let header = FileHeader64::<Endianness>::parse(data)?;
+        let endian = header.endian()?;
+        let mut found = Elf::default();
+        for segment in header.program_headers(endian, data)? {
+            if let Some(name) = segment.interpreter(endian, data)? {
+                found.interpreter = Some(text(name));
+            }
+        }
+        // A file without section headers runs as well as any; only less is known about it.
+        let sections = header.sections(endian, data)?;
+        if let Some((entries, link)) = sections.dynamic(endian, data)? {
+            let strings = sections.strings(endian, data, link)?;
+            let needed = entries.iter().filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED));
+            let name = |entry: &elf::Dyn64<_>| strings.get(entry.val32(endian)?).ok().map(text);
+            found.needed = needed.map(name).collect();
+        }
+        let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
+        for symbol in symbols.iter().filter(|symbol| symbol.is_definition(endian)) {
+            let name = symbols.symbol_name(endian, symbol)?;
+            found.defined.extend(SYMBOLS.iter().filter(|known| known.as_bytes() == name));
+        }
+        Ok(found)
+    }
+
+    /// Whether the file exports `symbol`.
+    pub(super) fn defines(&self, symbol: &str) -> bool {
+        self.defined.contains(&symbol)
+    }
+
+    /// Whether a library can be preloaded into this program.
+    pub(super) fn served(&self) -> Result<(), Unserved> {
+        let Some(interpreter) = &self.interpreter else { return Err(Unserved::Static) };
+        if interpreter.rsplit('/').next().is_some_and(|name| name.starts_with("ld-musl")) {
+            return Err(Unserved::Musl);
+        }
+        let Some(needed) = &self.needed else { return Ok(()) };
+        if needed.is_empty() {
+            return Err(Unserved::NoLibraries);
+        }
+        let linked = needed.iter().find_map(|name| super::preload::sanitizer(name));
+        let built_in = self.defined.iter().find(|symbol| symbol.ends_with("san_init"));
+        match linked.or(built_in.copied()) {
+            Some(name) => Err(Unserved::Sanitizer { name: name.into() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The loader the file names.
+    pub(super) fn interpreter(&self) -> Option<&str> {
+        self.interpreter.as_deref()
+    }
+}
+
+/// Class and machine first, from the bytes every class has in the same place.
+fn check_identity(start: &[u8]) -> Result<(), Unreadable> {
+    let (Some(class), Some(order)) = (start.get(4), start.get(5)) else {
+        return Err(Unreadable::Damaged("the file ends within its ELF header".into()));
+    };
+    if start[..4] != elf::ELFMAG {
+        return Err(Unreadable::Damaged("not an ELF file".into()));
+    }
+    if *class == elf::ELFCLASS32 {
+        return Err(Unreadable::Unserved(Unserved::Bits32));
+    }
+    let machine = start.get(18..20).and_then(|bytes| bytes.try_into().ok()).map(|bytes: [u8; 2]| {
+        if *order == elf::ELFDATA2MSB { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    });
+    match machine {
+        Some(NATIVE) => Ok(()),
+        Some(number) => Err(Unreadable::Unserved(Unserved::Machine { number })),
+        None => Err(Unreadable::Damaged("the file ends within its ELF header".into())),
+    }
+}
+
+/// What people call a processor.
+pub(super) fn machine_name(number: u16) -> String {
+    match number {
+        elf::EM_386 => "i386".into(),
+        elf::EM_ARM => "32-bit ARM".into(),
+        elf::EM_AARCH64 => "aarch64".into(),
+        elf::EM_X86_64 => "x86_64".into(),
+        elf::EM_PPC64 => "ppc64".into(),
+        elf::EM_S390 => "s390x".into(),
+        elf::EM_RISCV => "riscv".into(),
+        elf::EM_LOONGARCH => "loongarch".into(),
+        other => format!("ELF machine {other}"),
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Vec<u8> {
+        std::fs::read("/proc/self/exe").unwrap()
+    }
+
+    #[test]
+    fn this_test_is_a_program_that_can_be_served() {
+        let elf = Elf::parse(own().as_slice()).unwrap();
+        assert_eq!(elf.served(), Ok(()));
+        assert!(elf.needed.unwrap().iter().any(|name| name.starts_with("libc.so")));
+    }
+
+    #[track_caller]
+    fn check(elf: Elf, want: Result<(), Unserved>) {
+        assert_eq!(elf.served(), want);
+    }
+
+    fn dynamic(interpreter: &str, needed: &[&str]) -> Elf {
+        Elf {
+            interpreter: Some(interpreter.into()),
+            needed: Some(needed.iter().map(|name| (*name).into()).collect()),
+            ..Elf::default()
+        }
+    }
+
+    #[test]
+    fn programs_that_cannot_be_served_are_told_apart() {
+        let glibc = "/lib64/ld-linux-x86-64.so.2";
+        check(dynamic(glibc, &["libc.so.6"]), Ok(()));
+        check(Elf::default(), Err(Unserved::Static));
+        check(dynamic(glibc, &[]), Err(Unserved::NoLibraries));
+        check(dynamic("/lib/ld-musl-x86_64.so.1", &["libc.so"]), Err(Unserved::Musl));
+        let sanitizer = |name: &str| Err(Unserved::Sanitizer { name: name.into() });
+        check(dynamic(glibc, &["libasan.so.8", "libc.so.6"]), sanitizer("libasan.so"));
+        let built_in = Elf { defined: vec!["__tsan_init"], ..dynamic(glibc, &["libc.so.6"]) };
+        check(built_in, sanitizer("__tsan_init"));
+    }
+
+    #[test]
+    fn word_size_and_processor_are_read_from_a_short_file_too() {
+        let mut start = own()[..20].to_vec();
+        start[4] = elf::ELFCLASS32;
+        assert!(matches!(Elf::parse(&start[..6]), Err(Unreadable::Unserved(Unserved::Bits32))));
+        start[4] = elf::ELFCLASS64;
+        start[18] = 0xf7;
+        assert!(matches!(
+            Elf::parse(start.as_slice()),
+            Err(Unreadable::Unserved(Unserved::Machine { number: 0xf7 }))
+        ));
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_no_panic() {
+        let whole = own();
+        for len in [0, 3, 4, 6, 19, 20, 63, 64, 100, 1000] {
+            assert!(Elf::parse(&whole[..len]).is_err(), "len {len}");
+        }
+        // Every byte of the header and the program headers, wrong in turn.
+        for place in 20..0x300 {
+            let mut damaged = whole.clone();
+            damaged[place] ^= 0xff;
+            let _ = Elf::parse(damaged.as_slice()).map(|elf| elf.served());
+        }
+    }
+}

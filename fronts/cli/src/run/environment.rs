@@ -1,0 +1,16 @@
+//! The one door of `largesse run` to the environment.
+#![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
+
+use std::ffi::{OsStr, OsString};
+
+/// The value of `name`, if it is set.
+pub(crate) fn get(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// Sets `name` for the program that this process becomes. The other variables keep their order:
+/// `largesse run -- env` prints what `env` prints, and our own lines.
+pub(super) fn set(name: &str, value: &OsStr) {
+    // SAFETY: `largesse run` starts no thread, so that nobody reads the environment meanwhile.
+    unsafe { std::env::set_var(name, value) }
+}

@@ -1,0 +1,242 @@
+//! What will not be granted, as far as it can be known before the program starts. The program runs
+//! anyway; the library counts what really happened.
+
+use super::machine::{field, in_list, number, word};
+use super::settings::{Node, Settings};
+use largesse_report::Pages;
+use std::path::Path;
+
+const THP: &str = "sys/kernel/mm/transparent_hugepage";
+const POOLS: &str = "sys/kernel/mm/hugepages";
+/// CAP_IPC_LOCK: locks without limit.
+const CAP_IPC_LOCK: u32 = 14;
+
+/// One line for each request that this machine, read below `root`, will not grant.
+pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<String> {
+    let pages = match settings.pages {
+        Pages::Auto | Pages::Thp => transparent(root),
+        Pages::Hugetlb => pool(root, 2048),
+        Pages::Hugetlb1G => pool(root, 1_048_576),
+        Pages::Medium => medium(root),
+        Pages::Small => None,
+    };
+    let lock = if settings.lock { lock(root) } else { None };
+    [pages, lock, node(root, settings.node)].into_iter().flatten().collect()
+}
+
+fn transparent(root: &Path) -> Option<String> {
+    if disabled_for_process() {
+        return Some(
+            "transparent huge pages are disabled for this process by a parent \
+             (prctl PR_SET_THP_DISABLE): large blocks get small pages"
+                .into(),
+        );
+    }
+    match offered(root, 2048) {
+        Offer::Given => None,
+        Offer::Off { file } => Some(format!(
+            "transparent huge pages are off, large blocks get small pages: \
+             echo madvise > /{THP}/{file}"
+        )),
+        Offer::Missing => {
+            Some("this kernel has no transparent huge pages: large blocks get small pages".into())
+        }
+    }
+}
+
+fn medium(root: &Path) -> Option<String> {
+    let off = "64 KiB pages are off, large blocks get 4 KiB pages";
+    match offered(root, 64) {
+        Offer::Given => None,
+        Offer::Off { file } => Some(format!("{off}: echo madvise > /{THP}/{file}")),
+        Offer::Missing => Some("this kernel has no 64 KiB pages: large blocks get 4 KiB pages".into()),
+    }
+}
+
+fn pool(root: &Path, kb: u64) -> Option<String> {
+    let file = |name: &str| number(root, &format!("{POOLS}/hugepages-{kb}kB/{name}"));
+    let Some(free) = file("free_hugepages") else {
+        return Some(format!(
+            "this machine has no pool of {} pages: large blocks get transparent huge pages",
+            if kb == 2048 { "2 MiB" } else { "1 GiB" }
+        ));
+    };
+    let beyond =
+        file("nr_overcommit_hugepages").unwrap_or(0).saturating_sub(file("surplus_hugepages").unwrap_or(0));
+    let available = free.saturating_sub(file("resv_hugepages").unwrap_or(0)) + beyond;
+    if available > 0 {
+        return None;
+    }
+    let instead = "large blocks get transparent huge pages";
+    Some(if kb == 2048 {
+        format!("the pool of 2 MiB pages has none free, {instead}: sysctl vm.nr_hugepages=N")
+    } else {
+        format!(
+            "the pool of 1 GiB pages has none free, {instead}: \
+             echo N > /{POOLS}/hugepages-1048576kB/nr_hugepages"
+        )
+    })
+}
+
+fn lock(root: &Path) -> Option<String> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` has room for the answer.
+    let rc = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    if rc != 0 || limit.rlim_cur == libc::RLIM_INFINITY {
+        return None;
+    }
+    let granted = field(root, "proc/self/status", "CapEff")?;
+    let rights = u64::from_str_radix(&granted, 16).ok()?;
+    lock_line(limit.rlim_cur / 1024, rights, &field(root, "proc/meminfo", "MemTotal")?)
+}
+
+/// A limit of half the memory is one that somebody has thought about.
+fn lock_line(limit_kb: u64, rights: u64, memory: &str) -> Option<String> {
+    let memory_kb: u64 = memory.trim_end_matches("kB").trim().parse().ok()?;
+    if rights & (1 << CAP_IPC_LOCK) != 0 || limit_kb >= memory_kb / 2 {
+        return None;
+    }
+    Some(format!(
+        "the limit on locked memory is {limit_kb} KiB, what is beyond stays unlocked: \
+         ulimit -l unlimited (see `largesse doctor`)"
+    ))
+}
+
+fn node(root: &Path, node: Node) -> Option<String> {
+    let Node::Number(node) = node else { return None };
+    let allowed = field(root, "proc/self/status", "Mems_allowed_list")?;
+    (!in_list(&allowed, node)).then(|| {
+        format!("this process may not use memory of node {node} (cpuset: {allowed}): blocks are placed by first touch")
+    })
+}
+
+enum Offer {
+    Given,
+    /// The file that says so.
+    Off {
+        file: String,
+    },
+    Missing,
+}
+
+/// Whether the kernel gives transparent pages of this size to who asks for them.
+fn offered(root: &Path, kb: u32) -> Offer {
+    let size_file = format!("hugepages-{kb}kB/enabled");
+    let general = chosen(root, "enabled");
+    match (chosen(root, &size_file).as_deref(), general.as_deref()) {
+        (Some("inherit"), Some("never")) => Offer::Off { file: "enabled".into() },
+        (Some("never"), _) => Offer::Off { file: size_file },
+        (Some(_), _) => Offer::Given,
+        // Before Linux 6.8 there was one file for the one size.
+        (None, Some("never")) if kb == 2048 => Offer::Off { file: "enabled".into() },
+        (None, Some(_)) if kb == 2048 => Offer::Given,
+        (None, _) => Offer::Missing,
+    }
+}
+
+/// The word in brackets.
+fn chosen(root: &Path, file: &str) -> Option<String> {
+    let text = word(root, &format!("{THP}/{file}"))?;
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(chosen, _)| chosen.to_owned())
+}
+
+/// 1: for everything. 3 (Linux 6.18): except for who asks, and large blocks ask.
+fn disabled_for_process() -> bool {
+    // SAFETY: this operation takes no pointer.
+    unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A root folder with the given files; removed when dropped.
+    struct Root(PathBuf);
+
+    impl Root {
+        fn with(name: &str, files: &[(&str, &str)]) -> Root {
+            let root = std::env::temp_dir().join(format!("largesse-forecast-{name}-{}", std::process::id()));
+            for (file, text) in files {
+                let path = root.join(file);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            Root(root)
+        }
+    }
+
+    impl Drop for Root {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[track_caller]
+    fn check(name: &str, pages: Pages, files: &[(&str, &str)], want: Option<&str>) {
+        let root = Root::with(name, files);
+        let settings =
+            Settings { pages, lock: false, node: Node::FirstTouch, report: None, variables: Vec::new() };
+        let lines = lines(&root.0, &settings);
+        match want {
+            None => assert_eq!(lines, [""; 0]),
+            Some(words) => assert!(lines.len() == 1 && lines[0].contains(words), "{lines:?}"),
+        }
+    }
+
+    #[test]
+    fn transparent_pages_that_are_off_are_told_with_the_file_that_says_so() {
+        let (general, size) = (
+            "sys/kernel/mm/transparent_hugepage/enabled",
+            "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled",
+        );
+        let never = (general, "always madvise [never]\n");
+        let madvise = (general, "always [madvise] never\n");
+        check("thp-1", Pages::Auto, &[madvise], None);
+        check("thp-2", Pages::Thp, &[never], Some("transparent_hugepage/enabled"));
+        check(
+            "thp-3",
+            Pages::Thp,
+            &[never, (size, "always [inherit] madvise never")],
+            Some("hugepage/enabled"),
+        );
+        check("thp-4", Pages::Thp, &[never, (size, "always inherit [madvise] never")], None);
+        check(
+            "thp-5",
+            Pages::Thp,
+            &[madvise, (size, "always inherit madvise [never]")],
+            Some("2048kB/enabled"),
+        );
+        check("thp-6", Pages::Thp, &[("sys/x", "")], Some("no transparent huge pages"));
+        check("thp-7", Pages::Small, &[never], None);
+    }
+
+    #[test]
+    fn medium_pages_that_are_off_are_told() {
+        let size = "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+        check("64k-1", Pages::Medium, &[(size, "always inherit [madvise] never")], None);
+        check("64k-2", Pages::Medium, &[(size, "always inherit madvise [never]")], Some("64kB/enabled"));
+        check("64k-3", Pages::Medium, &[("sys/x", "")], Some("no 64 KiB pages"));
+    }
+
+    #[test]
+    fn an_empty_pool_is_told_with_the_command_that_fills_it() {
+        let pool = |name| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
+        let (free, reserved, beyond) =
+            (pool("free_hugepages"), pool("resv_hugepages"), pool("nr_overcommit_hugepages"));
+        check("pool-1", Pages::Hugetlb, &[(&free, "12\n")], None);
+        check("pool-2", Pages::Hugetlb, &[(&free, "0\n")], Some("sysctl vm.nr_hugepages=N"));
+        check("pool-3", Pages::Hugetlb, &[(&free, "4\n"), (&reserved, "4\n")], Some("none free"));
+        check("pool-4", Pages::Hugetlb, &[(&free, "0\n"), (&beyond, "8\n")], None);
+        check("pool-5", Pages::Hugetlb1G, &[(&free, "12\n")], Some("no pool of 1 GiB pages"));
+    }
+
+    #[test]
+    fn a_low_limit_on_locked_memory_is_told_unless_it_does_not_apply() {
+        let memory = "24000000 kB";
+        assert!(lock_line(8192, 0, memory).unwrap().contains("8192 KiB"));
+        assert_eq!(lock_line(8192, 1 << CAP_IPC_LOCK, memory), None);
+        assert_eq!(lock_line(12_000_000, 0, memory), None);
+    }
+}

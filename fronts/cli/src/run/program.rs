@@ -1,0 +1,267 @@
+//! The program: found as the shell finds it, followed through its scripts, and inspected.
+
+use super::elf::{Elf, Unreadable};
+use super::trouble::{Trouble, Unserved};
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// What the C library takes when PATH is not set.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+/// The shell that `execvp` gives a text without `#!` to.
+const SHELL: &str = "/bin/sh";
+/// The kernel follows this many interpreters, then gives up.
+const MOST_SCRIPTS: usize = 5;
+/// The kernel reads this much of a `#!` line.
+const MOST_LINE: usize = 256;
+
+/// A file that can be executed.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+}
+
+/// What was seen on the way to the code that runs.
+#[derive(Debug, Default)]
+pub(super) struct Inspection {
+    /// What the user should know, although the program can be served.
+    pub(super) hints: Vec<String>,
+}
+
+enum Content {
+    Elf,
+    /// `#!`: interpreter and its one argument.
+    Script {
+        interpreter: PathBuf,
+        argument: Option<String>,
+    },
+    /// Text without `#!`.
+    Plain,
+    Other,
+}
+
+impl Program {
+    /// Looks where `execvp` would look.
+    pub(super) fn find(name: &OsStr, path: Option<&OsStr>) -> Result<Program, Trouble> {
+        let not_found = || Trouble::NotFound { name: name.to_string_lossy().into_owned() };
+        if name.is_empty() {
+            return Err(not_found());
+        }
+        if name.as_bytes().contains(&b'/') {
+            let path = PathBuf::from(name);
+            return match executable(&path) {
+                Ok(()) => Ok(Program { path }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found()),
+                Err(error) => Err(Trouble::NotExecutable { path, why: why_not(&error) }),
+            };
+        }
+        let mut refused = None;
+        for directory in std::env::split_paths(path.unwrap_or(OsStr::new(DEFAULT_PATH))) {
+            let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
+            let path = directory.join(name);
+            match executable(&path) {
+                Ok(()) => return Ok(Program { path }),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && path.is_file() => {
+                    refused.get_or_insert(Trouble::NotExecutable { path, why: why_not(&error) });
+                }
+                Err(_) => {}
+            }
+        }
+        Err(refused.unwrap_or_else(not_found))
+    }
+
+    /// Follows scripts to the code that runs, and says whether it can be served.
+    pub(super) fn inspect(&self, path: Option<&OsStr>) -> Result<Inspection, Trouble> {
+        let mut chain = vec![self.path.clone()];
+        let mut inspection = Inspection::default();
+        loop {
+            let file_path = chain.last().unwrap_or(&self.path).clone();
+            let unserved = |why| Trouble::NotServed { chain: chain.clone(), why };
+            let file = match File::open(&file_path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    let hint = "may be executed but not read; whether it can be served was not checked";
+                    inspection.hints.push(format!("{} {hint}", file_path.display()));
+                    return Ok(inspection);
+                }
+                Err(error) => return Err(Trouble::exec(&file_path, &error)),
+            };
+            let next = match content(&file).map_err(|error| Trouble::exec(&file_path, &error))? {
+                Content::Elf => {
+                    check_rights(&file, &file_path).map_err(&unserved)?;
+                    inspection.hints.extend(check_elf(&file, &file_path, unserved)?);
+                    return Ok(inspection);
+                }
+                Content::Script { interpreter, argument } => {
+                    follow(&file_path, interpreter, argument.as_deref(), path)?
+                }
+                Content::Plain => PathBuf::from(SHELL),
+                Content::Other => {
+                    let why = "it is neither an ELF program nor a script".into();
+                    return Err(Trouble::NotExecutable { path: file_path, why });
+                }
+            };
+            if chain.len() > MOST_SCRIPTS {
+                let why = "too many scripts that name each other as interpreters".into();
+                return Err(Trouble::NotExecutable { path: self.path.clone(), why });
+            }
+            chain.push(next);
+        }
+    }
+}
+
+/// The interpreter of `script`; the program behind `/usr/bin/env`, where that is simple.
+fn follow(
+    script: &Path,
+    interpreter: PathBuf,
+    argument: Option<&str>,
+    path: Option<&OsStr>,
+) -> Result<PathBuf, Trouble> {
+    if let Err(error) = executable(&interpreter) {
+        let why = format!("its interpreter {}: {}", interpreter.display(), why_not(&error));
+        return Err(match error.kind() {
+            io::ErrorKind::NotFound => Trouble::NotFound { name: format!("{} ({why})", script.display()) },
+            _ => Trouble::NotExecutable { path: script.to_owned(), why },
+        });
+    }
+    let plain = argument.filter(|word| !word.starts_with('-') && !word.contains('='));
+    match plain {
+        Some(word) if interpreter.file_name() == Some(OsStr::new("env")) => {
+            Ok(Program::find(OsStr::new(word), path)?.path)
+        }
+        _ => Ok(interpreter),
+    }
+}
+
+/// The loader drops LD_PRELOAD when a program gains rights. A set-id bit that changes nothing
+/// today (root's program under root) is refused too: tomorrow another user starts it.
+fn check_rights(file: &File, path: &Path) -> Result<(), Unserved> {
+    let mode = file.metadata().map_or(0, |data| data.mode());
+    if mode & libc::S_ISUID != 0 {
+        return Err(Unserved::SetId { what: "setuid" });
+    }
+    // Without the group's x bit, S_ISGID once meant mandatory locking.
+    if mode & libc::S_ISGID != 0 && mode & libc::S_IXGRP != 0 {
+        return Err(Unserved::SetId { what: "setgid" });
+    }
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return Ok(()) };
+    // SAFETY: both names end with a zero; with length 0 nothing is written.
+    let len =
+        unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
+    if len > 0 { Err(Unserved::Capabilities) } else { Ok(()) }
+}
+
+fn check_elf(
+    file: &File,
+    path: &Path,
+    unserved: impl Fn(Unserved) -> Trouble,
+) -> Result<Option<String>, Trouble> {
+    let elf = Elf::read(file).map_err(|error| match error {
+        Unreadable::Unserved(why) => unserved(why),
+        Unreadable::Damaged(why) => Trouble::NotExecutable { path: path.to_owned(), why },
+    })?;
+    // The loader itself (`ld.so PROGRAM`) names no loader, and preloads all the same.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("ld-linux") || name == "ld.so" {
+        return Ok(None);
+    }
+    elf.served().map_err(unserved)?;
+    if let Some(loader) = elf.interpreter().filter(|loader| !Path::new(loader).exists()) {
+        let name = format!("{} (its loader {loader}: no such file)", path.display());
+        return Err(Trouble::NotFound { name });
+    }
+    let own_malloc =
+        "brings its own malloc, which wins; only large memory its libraries map themselves is served";
+    Ok(elf.defines("malloc").then(|| format!("{} {own_malloc}", path.display())))
+}
+
+fn content(mut file: &File) -> io::Result<Content> {
+    let mut start = Vec::with_capacity(MOST_LINE);
+    file.by_ref().take(MOST_LINE as u64).read_to_end(&mut start)?;
+    if start.starts_with(&object::elf::ELFMAG) {
+        return Ok(Content::Elf);
+    }
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let Some(words) = line.strip_prefix(b"#!") else {
+        return Ok(if line.contains(&0) { Content::Other } else { Content::Plain });
+    };
+    let words = words.trim_ascii();
+    let end = words.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(words.len());
+    let (interpreter, argument) = words.split_at(end);
+    if interpreter.is_empty() {
+        return Ok(Content::Plain);
+    }
+    let argument = String::from_utf8_lossy(argument.trim_ascii()).into_owned();
+    Ok(Content::Script {
+        interpreter: PathBuf::from(OsStr::from_bytes(interpreter)),
+        argument: (!argument.is_empty()).then_some(argument),
+    })
+}
+
+/// Whether this process may execute `path`.
+fn executable(path: &Path) -> io::Result<()> {
+    if std::fs::metadata(path)?.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: `name` ends with a zero.
+    let rc = unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn why_not(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "no permission to execute it (chmod +x?)".into(),
+        io::ErrorKind::IsADirectory => "it is a directory".into(),
+        io::ErrorKind::NotFound => "no such file".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str, path: &str) -> Result<PathBuf, String> {
+        let program = Program::find(OsStr::new(name), Some(OsStr::new(path)));
+        program.map(|program| program.path).map_err(|trouble| trouble.to_string())
+    }
+
+    #[test]
+    fn a_name_is_looked_up_in_path_and_a_path_is_not() {
+        assert_eq!(found("sh", "/nowhere:/bin"), Ok("/bin/sh".into()));
+        assert_eq!(found("/bin/sh", ""), Ok("/bin/sh".into()));
+        assert_eq!(found("sh", "/nowhere"), Err("sh: not found in PATH".into()));
+        assert_eq!(found("./sh", "/bin"), Err("./sh: no such file".into()));
+        assert_eq!(found("", "/bin"), Err(": not found in PATH".into()));
+        assert!(found("/bin", "").unwrap_err().contains("it is a directory"));
+    }
+
+    #[test]
+    fn a_script_is_followed_to_its_interpreter() {
+        let folder = std::env::temp_dir().join(format!("largesse-program-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("script");
+        let check = |text: &[u8], want: Option<(&str, Option<&str>)>| {
+            std::fs::write(&path, text).unwrap();
+            let content = content(&File::open(&path).unwrap()).unwrap();
+            match (content, want) {
+                (Content::Script { interpreter, argument }, Some((name, word))) => {
+                    assert_eq!((interpreter.to_str(), argument.as_deref()), (Some(name), word));
+                }
+                (Content::Plain, None) => {}
+                _ => panic!("{}", String::from_utf8_lossy(text)),
+            }
+        };
+        check(b"#!/bin/sh\nexit 0\n", Some(("/bin/sh", None)));
+        check(b"#! /usr/bin/env  python3 \n", Some(("/usr/bin/env", Some("python3"))));
+        check(b"#!/usr/bin/awk -f", Some(("/usr/bin/awk", Some("-f"))));
+        check(b"echo no interpreter\n", None);
+        check(b"#!\n", None);
+        check(b"", None);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

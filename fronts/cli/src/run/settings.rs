@@ -1,0 +1,253 @@
+//! Options and inherited `LARGESSE_*` variables, checked once before the program starts.
+//!
+//! An option that was not given leaves its variable alone, so that the library's default rules
+//! apply and a variable set by the user stays in force.
+
+use super::trouble::Trouble;
+use largesse_report::Pages;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The library's smallest block when nobody says (docs/settings.md), KiB.
+const DEFAULT_MIN_KB: u64 = 256;
+const LEAST_KB: u64 = 64;
+const MOST_KB: u64 = 1 << 40;
+const MOST_HEADER: u64 = 4096;
+const HEADER_STEP: u64 = 16;
+
+/// One option that was given, and the variable it stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    pub(super) option: &'static str,
+    pub(super) variable: &'static str,
+    pub(super) value: OsString,
+}
+
+/// Where blocks go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    FirstTouch,
+    Interleave,
+    Number(u32),
+}
+
+/// What is in force for the program: options first, then inherited variables, then defaults.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) pages: Pages,
+    pub(super) lock: bool,
+    pub(super) node: Node,
+    pub(super) report: Option<PathBuf>,
+    /// What to put into the environment.
+    pub(super) variables: Vec<(&'static str, OsString)>,
+}
+
+impl Settings {
+    /// Reads `given`, then the environment through `get`.
+    pub(super) fn parse(
+        given: &[Given],
+        get: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Settings, Trouble> {
+        let value = |variable: &'static str| Setting::of(variable, given, &get);
+
+        let pages = value("LARGESSE_PAGES").map_or(Ok(Pages::Auto), |setting| setting.word(&Pages::WORDS))?;
+        let lock =
+            value("LARGESSE_LOCK").map_or(Ok(false), |setting| setting.word(&[("0", false), ("1", true)]))?;
+        value("LARGESSE_ALIGN").map_or(Ok(()), |setting| setting.word(&[("64", ()), ("native", ())]))?;
+        value("LARGESSE_CHILDREN").map_or(Ok(()), |setting| setting.word(&[("on", ()), ("off", ())]))?;
+        let node = value("LARGESSE_NODE").map_or(Ok(Node::FirstTouch), |setting| setting.node())?;
+        if let Some(header) = value("LARGESSE_HEADER") {
+            header.header()?;
+        }
+        check_limits(value("LARGESSE_MIN_KB"), value("LARGESSE_MAX_KB"))?;
+
+        let mut variables: Vec<(&'static str, OsString)> =
+            given.iter().map(|one| (one.variable, one.value.clone())).collect();
+        let report = value("LARGESSE_REPORT").map(|setting| PathBuf::from(setting.value));
+        // The program may change its directory before it writes: say where from here.
+        let report = report.map(|path| std::path::absolute(&path).unwrap_or(path));
+        if let Some(path) = &report {
+            variables.retain(|(variable, _)| *variable != "LARGESSE_REPORT");
+            variables.push(("LARGESSE_REPORT", path.clone().into()));
+        }
+        Ok(Settings { pages, lock, node, report, variables })
+    }
+}
+
+/// Finds out now what would otherwise be found out when the program ends.
+pub(super) fn report_can_be_written(path: &Path) -> Result<(), Trouble> {
+    let trouble = |error| Trouble::Report { path: path.to_owned(), error };
+    let made = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // Without O_NONBLOCK a FIFO would wait here for its reader.
+            let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path);
+            match opened {
+                Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(trouble(error)),
+                _ => false,
+            }
+        }
+        Err(error) => return Err(trouble(error)),
+    };
+    if made { std::fs::remove_file(path).map_err(trouble) } else { Ok(()) }
+}
+
+/// A value and what the user calls it.
+struct Setting {
+    origin: &'static str,
+    value: OsString,
+}
+
+impl Setting {
+    fn of(
+        variable: &'static str,
+        given: &[Given],
+        get: impl Fn(&str) -> Option<OsString>,
+    ) -> Option<Setting> {
+        let option = given.iter().find(|one| one.variable == variable);
+        option
+            .map(|one| Setting { origin: one.option, value: one.value.clone() })
+            .or_else(|| get(variable).map(|value| Setting { origin: variable, value }))
+    }
+
+    fn refused(&self, accepts: impl Into<String>) -> Trouble {
+        let value = self.value.to_string_lossy().into_owned();
+        Trouble::BadValue { origin: self.origin, value, accepts: accepts.into() }
+    }
+
+    fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Trouble> {
+        let found = words.iter().find(|(word, _)| self.value == *word);
+        let accepts = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        found.map(|(_, value)| *value).ok_or_else(|| self.refused(accepts()))
+    }
+
+    fn number(&self) -> Option<u64> {
+        let text = self.value.to_str()?;
+        // `parse` would take a plus sign.
+        if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+    }
+
+    fn kilobytes(&self) -> Result<u64, Trouble> {
+        let accepts = || self.refused(format!("a whole number of KiB from {LEAST_KB} to {MOST_KB} (2^40)"));
+        self.number().filter(|kb| (LEAST_KB..=MOST_KB).contains(kb)).ok_or_else(accepts)
+    }
+
+    fn header(&self) -> Result<u64, Trouble> {
+        let accepts = || {
+            self.refused(format!("a number of bytes from 0 to {MOST_HEADER}, a multiple of {HEADER_STEP}"))
+        };
+        self.number()
+            .filter(|bytes| *bytes <= MOST_HEADER && bytes.is_multiple_of(HEADER_STEP))
+            .ok_or_else(accepts)
+    }
+
+    fn node(&self) -> Result<Node, Trouble> {
+        match self.value.to_str() {
+            Some("first-touch") => Ok(Node::FirstTouch),
+            Some("interleave") => Ok(Node::Interleave),
+            _ => {
+                let number = self.number().and_then(|number| u32::try_from(number).ok());
+                number
+                    .map(Node::Number)
+                    .ok_or_else(|| self.refused("the number of a NUMA node, interleave, first-touch"))
+            }
+        }
+    }
+}
+
+fn check_limits(min: Option<Setting>, max: Option<Setting>) -> Result<(), Trouble> {
+    let least = min.as_ref().map_or(Ok(DEFAULT_MIN_KB), Setting::kilobytes)?;
+    let most = max.as_ref().map_or(Ok(MOST_KB), Setting::kilobytes)?;
+    if least <= most {
+        return Ok(());
+    }
+    Err(Trouble::Limits {
+        min: (min.map_or("the default of --min-kb", |setting| setting.origin), least),
+        max: (max.map_or("the default of --max-kb", |setting| setting.origin), most),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(
+        options: &[(&'static str, &'static str, &str)],
+        environment: &[(&str, &str)],
+    ) -> Result<Settings, String> {
+        let given: Vec<Given> = options
+            .iter()
+            .map(|(option, variable, value)| Given { option, variable, value: value.into() })
+            .collect();
+        let get = |name: &str| {
+            environment.iter().find(|(variable, _)| *variable == name).map(|(_, value)| value.into())
+        };
+        Settings::parse(&given, get).map_err(|trouble| trouble.to_string())
+    }
+
+    #[track_caller]
+    fn refused(option: (&'static str, &'static str, &str), words: &str) {
+        let message = parsed(&[option], &[]).expect_err("accepted");
+        assert!(message.contains(words) && message.contains(option.0), "{message}");
+    }
+
+    #[test]
+    fn nothing_given_sets_nothing() {
+        let settings = parsed(&[], &[]).unwrap();
+        assert_eq!(settings.variables, []);
+        assert_eq!(settings.pages, Pages::Auto);
+    }
+
+    #[test]
+    fn a_value_that_is_not_understood_says_what_is_accepted() {
+        let number = "whole number of KiB from 64";
+        refused(("--pages", "LARGESSE_PAGES", "4K"), "auto, thp, hugetlb, hugetlb-1g, 64k, 4k");
+        refused(("--pages", "LARGESSE_PAGES", ""), "auto, thp");
+        refused(("--min-kb", "LARGESSE_MIN_KB", "-5"), number);
+        refused(("--min-kb", "LARGESSE_MIN_KB", "63"), number);
+        refused(("--min-kb", "LARGESSE_MIN_KB", "1e3"), number);
+        refused(("--min-kb", "LARGESSE_MIN_KB", "+64"), number);
+        refused(("--max-kb", "LARGESSE_MAX_KB", "1099511627777"), number);
+        refused(("--max-kb", "LARGESSE_MAX_KB", "99999999999999999999"), number);
+        refused(("--header", "LARGESSE_HEADER", "40"), "multiple of 16");
+        refused(("--header", "LARGESSE_HEADER", "4112"), "0 to 4096");
+        refused(("--align", "LARGESSE_ALIGN", "16"), "64, native");
+        refused(("--node", "LARGESSE_NODE", "-1"), "number of a NUMA node");
+        refused(("--children", "LARGESSE_CHILDREN", "yes"), "on, off");
+    }
+
+    #[test]
+    fn an_inherited_variable_is_checked_under_its_own_name() {
+        let message = parsed(&[], &[("LARGESSE_PAGES", "4K")]).unwrap_err();
+        assert!(message.starts_with("LARGESSE_PAGES=4K is not understood"), "{message}");
+    }
+
+    #[test]
+    fn an_option_wins_over_an_inherited_variable() {
+        let settings =
+            parsed(&[("--pages", "LARGESSE_PAGES", "4k")], &[("LARGESSE_PAGES", "nonsense")]).unwrap();
+        assert_eq!(settings.pages, Pages::Small);
+        assert_eq!(settings.variables, [("LARGESSE_PAGES", "4k".into())]);
+    }
+
+    #[test]
+    fn a_smallest_size_above_the_largest_is_refused_defaults_included() {
+        let min = ("--min-kb", "LARGESSE_MIN_KB", "512");
+        let max = ("--max-kb", "LARGESSE_MAX_KB", "128");
+        assert!(
+            parsed(&[min, max], &[]).unwrap_err().contains("--min-kb (512 KiB) is above --max-kb (128 KiB)")
+        );
+        assert!(parsed(&[max], &[]).unwrap_err().contains("the default of --min-kb (256 KiB)"));
+        assert!(parsed(&[max], &[("LARGESSE_MIN_KB", "64")]).is_ok());
+    }
+
+    #[test]
+    fn a_report_keeps_its_place_when_the_program_changes_directory() {
+        let settings = parsed(&[("--report", "LARGESSE_REPORT", "here.json")], &[]).unwrap();
+        let (_, value) = &settings.variables[0];
+        assert!(Path::new(value).is_absolute());
+    }
+}

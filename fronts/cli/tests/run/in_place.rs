@@ -1,0 +1,122 @@
+//! The program is executed in place: everything it says to its parent is its own.
+
+use crate::{Folder, largesse, stderr, stdout};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output};
+
+/// Runs `script` in a shell under the stand-in library; `None` where there is no compiler.
+fn shell(options: &[&str], script: &str) -> Option<Output> {
+    let folder = Folder::new();
+    let library = folder.library()?;
+    let mut command = largesse();
+    command.env("LARGESSE_LIBRARY", library).args(options);
+    Some(command.args(["--", "sh", "-c", script]).output().unwrap())
+}
+
+#[track_caller]
+fn check(options: &[&str], script: &str, want: &str) {
+    let Some(output) = shell(options, script) else { return };
+    assert_eq!(stdout(&output), want, "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_exit_status_is_the_programs() {
+    let Some(output) = shell(&[], "exit 7") else { return };
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn a_signal_that_ends_the_program_is_seen_by_the_parent() {
+    for (name, number) in [("TERM", libc::SIGTERM), ("SEGV", libc::SIGSEGV), ("PIPE", libc::SIGPIPE)] {
+        let Some(output) = shell(&[], &format!("kill -{name} $$")) else { return };
+        assert_eq!(output.status.signal(), Some(number));
+    }
+}
+
+#[test]
+fn the_program_takes_the_place_of_the_command() {
+    check(&[], r#"[ "$LARGESSE_PID" = $$ ] && echo same"#, "same\n");
+}
+
+#[test]
+fn the_library_is_preloaded_and_nothing_else_is_set() {
+    check(&[], "basename $LD_PRELOAD; env | grep -c ^LARGESSE_", "liblargesse.so\n2\n");
+    check(
+        &["--pages", "4k", "--min-kb", "128", "--header", "48", "--align", "native"],
+        "echo $LARGESSE_PAGES $LARGESSE_MIN_KB $LARGESSE_HEADER $LARGESSE_ALIGN",
+        "4k 128 48 native\n",
+    );
+    check(
+        &["--interleave", "--children", "off", "--max-kb", "4096"],
+        "echo $LARGESSE_NODE $LARGESSE_CHILDREN $LARGESSE_MAX_KB",
+        "interleave off 4096\n",
+    );
+}
+
+#[test]
+fn the_programs_name_and_arguments_reach_it_as_they_are() {
+    let folder = Folder::new();
+    let Some(library) = folder.library() else { return };
+    let source = r#"#include <stdio.h>
+        int main(int n, char **v) { for (int i = 0; i < n; i++) printf("[%s]", v[i]); return 0; }"#;
+    let Some(_) = folder.compiled("say", source, &[]) else { return };
+    let path = format!("{}:/bin:/usr/bin", folder.0.display());
+    for separator in [&["--"][..], &[]] {
+        let mut command = largesse();
+        command.env("LARGESSE_LIBRARY", &library).env("PATH", &path).args(separator);
+        let output = command.args(["say", "--pages", "", "-x", "--", "a b"]).output().unwrap();
+        assert_eq!(stdout(&output), "[say][--pages][][-x][--][a b]", "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn an_ignored_pipe_signal_and_the_mask_are_handed_on() {
+    let folder = Folder::new();
+    let Some(library) = folder.library() else { return };
+    let lines = "grep -E ^Sig(Ign|Blk) /proc/self/status";
+    for trap in ["", "trap '' PIPE; "] {
+        let seen = |prefix: &str| {
+            let script = format!("{trap}{prefix} {lines}").replace("^Sig(Ign|Blk)", "'^Sig(Ign|Blk)'");
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).env("LARGESSE_LIBRARY", &library);
+            stdout(&command.output().unwrap())
+        };
+        let ours = format!("{} run --", env!("CARGO_BIN_EXE_largesse"));
+        let (with, without) = (seen(&ours), seen(""));
+        assert!(without.contains("SigIgn"));
+        assert_eq!(with, without);
+    }
+}
+
+#[test]
+fn another_preloaded_allocator_is_named_once_and_kept() {
+    let folder = Folder::new();
+    let Some(library) = folder.library() else { return };
+    let source = "int other_allocator(void) { return 0; }";
+    let Some(other) = folder.compiled("libjemalloc.so.2", source, &["-shared", "-fPIC"]) else { return };
+    let mut command = largesse();
+    command.env("LARGESSE_LIBRARY", &library).env("LD_PRELOAD", &other);
+    let output = command.args(["--", "sh", "-c", "echo $LD_PRELOAD"]).output().unwrap();
+    assert_eq!(stdout(&output), format!("{}:{}\n", library.display(), other.display()));
+    let message = stderr(&output);
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains("large blocks are served by Largesse, small ones by jemalloc"), "{message}");
+}
+
+#[test]
+fn a_program_with_its_own_malloc_is_told_about() {
+    let folder = Folder::new();
+    let Some(library) = folder.library() else { return };
+    let source = r"#include <stddef.h>
+        static char heap[1 << 20]; static size_t used;
+        void *malloc(size_t n) { void *p = heap + used; used += (n + 15) & ~15UL; return p; }
+        void free(void *p) { (void)p; }
+        int main(void) { return malloc(8) == 0; }";
+    let Some(program) = folder.compiled("own", source, &["-rdynamic"]) else { return };
+    let output = largesse().env("LARGESSE_LIBRARY", &library).arg(&program).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("brings its own malloc"), "{}", stderr(&output));
+}

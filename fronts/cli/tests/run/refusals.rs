@@ -1,0 +1,181 @@
+//! What cannot be served is said, with what to do, and is not started.
+
+use crate::{Folder, largesse, stderr, write_program};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// The first 20 bytes of an ELF file.
+fn elf_start(class: u8, machine: u16) -> Vec<u8> {
+    let mut bytes = b"\x7fELF\0\x01\x01\0\0\0\0\0\0\0\0\0\x02\0".to_vec();
+    bytes[4] = class;
+    bytes.extend_from_slice(&machine.to_le_bytes());
+    bytes
+}
+
+#[track_caller]
+fn refused(program: &Path, code: i32, words: &[&str]) {
+    let output = largesse().arg("--").arg(program).output().unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!(output.stdout.is_empty());
+    assert!(message.starts_with("largesse: "), "{message}");
+    for words in words {
+        assert!(message.contains(words), "no '{words}' in: {message}");
+    }
+}
+
+#[track_caller]
+fn not_understood(options: &[&str], words: &str) {
+    let output = largesse().args(options).args(["--", "true"]).output().unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains(words), "no '{words}' in: {message}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_127() {
+    refused(Path::new("no-such-program"), 127, &["no-such-program: not found in PATH"]);
+    refused(Path::new("/nowhere/x"), 127, &["/nowhere/x: no such file"]);
+}
+
+#[test]
+fn a_file_that_is_no_program_is_126() {
+    let folder = Folder::new();
+    let path = folder.path("text");
+    std::fs::write(&path, "hello\n").unwrap();
+    refused(&path, 126, &["no permission to execute it"]);
+    write_program(&path, b"\0\x01\x02");
+    refused(&path, 126, &["neither an ELF program nor a script"]);
+    refused(&folder.0, 126, &["is a directory"]);
+}
+
+#[test]
+fn a_statically_linked_program_is_refused() {
+    let folder = Folder::new();
+    for options in [["-static"], ["-static-pie"]] {
+        if let Some(path) = folder.compiled("hello", "int main(void) { return 0; }", &options) {
+            refused(&path, 126, &["statically linked", "-static"]);
+        }
+    }
+}
+
+#[test]
+fn a_program_with_the_rights_of_its_owner_or_group_is_refused() {
+    let folder = Folder::new();
+    let path = folder.path("copy");
+    for (mode, words) in [(0o4755, "is setuid"), (0o2755, "is setgid")] {
+        std::fs::copy("/bin/true", &path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        refused(&path, 126, &[words, "ignores LD_PRELOAD", "chmod"]);
+    }
+}
+
+#[test]
+fn a_program_with_file_capabilities_is_refused() {
+    let folder = Folder::new();
+    let path = folder.path("copy");
+    std::fs::copy("/bin/true", &path).unwrap();
+    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // struct vfs_cap_data, revision 2: CAP_NET_RAW permitted.
+    let value: Vec<u8> =
+        [0x0200_0000_u32, 1 << 13, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let key = c"security.capability".as_ptr();
+    // SAFETY: two strings that end with a zero, and `value.len()` bytes.
+    let rc = unsafe { libc::setxattr(name.as_ptr(), key, value.as_ptr().cast(), value.len(), 0) };
+    if rc != 0 {
+        eprintln!("skipped: this user may not set file capabilities");
+        return;
+    }
+    refused(&path, 126, &["has file capabilities", "getcap"]);
+}
+
+#[test]
+fn code_for_another_word_size_or_processor_is_refused() {
+    let folder = Folder::new();
+    let path = folder.path("foreign");
+    write_program(&path, &elf_start(1, 3));
+    refused(&path, 126, &["is a 32-bit program"]);
+    write_program(&path, &elf_start(2, 22));
+    refused(&path, 126, &["another processor (s390x;"]);
+    write_program(&path, b"\x7fELF\x02\x01");
+    refused(&path, 126, &["ends within its ELF header"]);
+}
+
+#[test]
+fn a_script_is_refused_for_what_its_interpreter_is() {
+    let folder = Folder::new();
+    let (inner, middle, outer) = (folder.path("inner"), folder.path("middle"), folder.path("outer"));
+    write_program(&inner, &elf_start(1, 3));
+    write_program(&middle, format!("#!{}\n", inner.display()).as_bytes());
+    write_program(&outer, format!("#! {} -x\n", middle.display()).as_bytes());
+    let through = format!("(which runs {})", middle.display());
+    refused(&outer, 126, &["inner", &through, "32-bit"]);
+    write_program(&outer, b"#!/usr/bin/env no-such-program\n");
+    refused(&outer, 127, &["no-such-program: not found in PATH"]);
+    write_program(&outer, b"#!/nowhere/interpreter\n");
+    refused(&outer, 127, &["its interpreter /nowhere/interpreter: no such file"]);
+    write_program(&outer, format!("#!{}\n", outer.display()).as_bytes());
+    refused(&outer, 126, &["too many scripts"]);
+}
+
+#[test]
+fn a_sanitized_program_is_refused() {
+    let folder = Folder::new();
+    let source = "int main(void) { return 0; }";
+    if let Some(path) = folder.compiled("watched", source, &["-fsanitize=address"]) {
+        refused(&path, 126, &["sanitizer", "libasan"]);
+    }
+}
+
+#[test]
+fn values_that_are_not_accepted_say_what_is() {
+    not_understood(
+        &["--pages", "4K"],
+        "--pages 4K is not understood; it accepts auto, thp, hugetlb, hugetlb-1g, 64k, 4k",
+    );
+    not_understood(&["--min-kb", "-1"], "--min-kb -1 is not understood");
+    not_understood(&["--min-kb", "999999999999999"], "whole number of KiB");
+    not_understood(&["--min-kb", "2048", "--max-kb", "1024"], "is above --max-kb");
+    not_understood(&["--header", "47"], "a multiple of 16");
+    not_understood(&["--header", "8192"], "0 to 4096");
+    not_understood(&["--node", "4000000"], "a NUMA node that has memory, on this machine: 0");
+    not_understood(&["--node", "1", "--interleave"], "cannot be used with");
+    not_understood(&["--children", "maybe"], "on, off");
+    not_understood(&["--unknown"], "unexpected argument");
+}
+
+#[test]
+fn no_program_is_an_error_of_usage() {
+    let output = largesse().output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("PROGRAM"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_inherited_variable_is_checked_too() {
+    let output = largesse().args(["--", "true"]).env("LARGESSE_PAGES", "4K").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("LARGESSE_PAGES=4K is not understood"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_125_before_the_program_starts() {
+    let folder = Folder::new();
+    for path in [folder.path("no/such/folder.json"), folder.0.clone()] {
+        let output = largesse().arg("--report").arg(&path).args(["--", "echo", "ran"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+        assert!(stderr(&output).contains("cannot be written"), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_library_that_is_not_there_or_not_ours_is_125() {
+    for (library, words) in [("/nowhere/liblargesse.so", "No such file"), ("/bin/true", "does not define")] {
+        let output =
+            largesse().args(["--", "echo", "ran"]).env("LARGESSE_LIBRARY", library).output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+        assert!(stderr(&output).contains(words) && stderr(&output).contains("make"), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
