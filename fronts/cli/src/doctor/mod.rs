@@ -1,11 +1,83 @@
-//! `largesse doctor`: Check what this machine grants and say how to get more.
+//! `largesse doctor`: says what the machine grants, why that matters, and what to type.
+//!
+//! # Picture
+//! ```text
+//!   Tree (files below a root) ─┐
+//!   Live (results of trying)  ─┴─► Machine ─► checks ─► findings ─► show
+//!                                     └─────► fix: plan ─► apply
+//! ```
+//! # Knows / does not know
+//! Knows the kernel's switches and who may turn them. Does not know how a heap uses what they grant.
+//! # Invariants
+//! 1. Without `--fix` or `--undo` nothing is written.
+//! 2. Only files named `60-largesse.*` are created, and only such files with our first line are
+//!    replaced or removed.
 
+mod checks;
+mod finding;
+mod live;
+mod machine;
+mod options;
+mod probe;
+mod show;
+mod tree;
+
+use finding::Status;
+use live::Live;
+use machine::Machine;
+use serde::Serialize;
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use tree::Tree;
 
 /// Check what this machine grants and say how to get more.
+///
+/// Exit status: 0 when programs can get large pages, 1 when something prevents it, 2 for a wrong option.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Read a saved machine below this directory instead of the one we run on.
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+    /// Copy everything that was read below this directory, to be looked at elsewhere with --root.
+    #[arg(long, value_name = "DIR", hide = true)]
+    save: Option<PathBuf>,
+}
 
-pub(crate) fn main(_args: &Args) -> ExitCode {
-    ExitCode::FAILURE
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    machine: &'a Machine,
+    findings: &'a [finding::Finding],
+}
+
+pub(crate) fn main(args: &Args) -> ExitCode {
+    if !args.root.is_dir() {
+        eprintln!("largesse doctor: --root {}: no such directory", args.root.display());
+        return ExitCode::from(2);
+    }
+    let tree = Tree::new(&args.root);
+    let live = if tree.is_saved() { Live::of_saved(&tree) } else { probe::live(options::preload()) };
+    let machine = Machine::read(&tree, &live);
+    let findings = checks::all(&tree, &live, &machine);
+    if let Some(directory) = &args.save {
+        let saved = tree.save(directory).and_then(|()| std::fs::write(directory.join("live"), live.text()));
+        if let Err(error) = saved {
+            eprintln!("largesse doctor: --save {}: {error}", directory.display());
+            return ExitCode::from(2);
+        }
+    }
+    if args.json {
+        let report = Report { machine: &machine, findings: &findings };
+        println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+    } else {
+        let columns = probe::terminal_columns();
+        let colour = std::io::stdout().is_terminal() && !options::no_colour();
+        print!("{}", show::table(&machine, &findings, columns.unwrap_or(100), colour));
+    }
+    let worst = findings.iter().map(|finding| finding.status).max();
+    if worst == Some(Status::Problem) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

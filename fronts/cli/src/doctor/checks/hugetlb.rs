@@ -1,0 +1,160 @@
+//! hugetlb: pools of pages set aside, a size each, by node; where they are mounted; who may share.
+
+use crate::doctor::finding::Subject::Hugetlb;
+use crate::doctor::finding::{Finding, Status, size};
+use crate::doctor::machine::Mount;
+use crate::doctor::tree::Tree;
+
+const POOLS: &str = "/sys/kernel/mm/hugepages";
+const NODES: &str = "/sys/devices/system/node";
+
+pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
+    let mut pools: Vec<(u64, String)> =
+        tree.list(POOLS).into_iter().filter_map(|name| Some((kib(&name)?, name))).collect();
+    if pools.is_empty() {
+        return vec![
+            Finding::new(Hugetlb, Status::Info, "hugetlb", "not there")
+                .why("this kernel has no hugetlb pools: --pages hugetlb is not granted"),
+        ];
+    }
+    pools.sort_unstable();
+    let mut findings: Vec<Finding> = pools
+        .iter()
+        .map(|(kib, name)| pool(*kib, Pool::read(tree, POOLS, name), &by_node(tree, name)))
+        .collect();
+    let used = pools.iter().any(|(_, name)| Pool::read(tree, POOLS, name).pages > 0);
+    let mounts = tree.read("/proc/self/mountinfo").unwrap_or_default();
+    findings.push(mounted(&mounts));
+    if used {
+        findings.extend(tree.number("/proc/sys/vm/hugetlb_shm_group").map(shared_by));
+    }
+    findings
+}
+
+/// Pages of one pool, or of one node's share of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pool {
+    pages: u64,
+    free: u64,
+    reserved: u64,
+    surplus: u64,
+    /// Pages the kernel may add on demand.
+    on_demand: u64,
+}
+
+impl Pool {
+    fn read(tree: &Tree, directory: &str, name: &str) -> Pool {
+        let file = |file: &str| tree.number(&format!("{directory}/{name}/{file}_hugepages")).unwrap_or(0);
+        Pool {
+            pages: file("nr"),
+            free: file("free"),
+            reserved: file("resv"),
+            surplus: file("surplus"),
+            on_demand: file("nr_overcommit"),
+        }
+    }
+
+    /// What a program can still get.
+    fn available(self) -> u64 {
+        self.free.saturating_sub(self.reserved) + self.on_demand.saturating_sub(self.surplus)
+    }
+}
+
+fn kib(name: &str) -> Option<u64> {
+    name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()
+}
+
+fn by_node(tree: &Tree, name: &str) -> Vec<(u32, u64)> {
+    let number = |node: &String| node.strip_prefix("node")?.parse::<u32>().ok();
+    let mut nodes: Vec<u32> = tree.list(NODES).iter().filter_map(number).collect();
+    nodes.sort_unstable();
+    let pages = |node| Pool::read(tree, &format!("{NODES}/node{node}/hugepages"), name).free;
+    nodes.into_iter().map(|node| (node, pages(node))).collect()
+}
+
+fn pool(kib: u64, pool: Pool, nodes: &[(u32, u64)]) -> Finding {
+    let id = format!("hugetlb-{}", size(kib << 10).replace(' ', ""));
+    let option = if kib == 1 << 20 { "--pages hugetlb-1g" } else { "--pages hugetlb" };
+    if pool.pages == 0 && pool.on_demand == 0 {
+        let empty = Finding::new(Hugetlb, Status::Info, id, "no pool");
+        return match kib {
+            2048 => empty
+                .why(format!("only {option} needs one; its pages are lost to other programs"))
+                .command("sudo largesse doctor --fix --hugetlb-pages 512   # 1 GiB"),
+            1_048_576 => empty
+                .why(format!("only {option} needs one; best set aside at boot"))
+                .command("hugepagesz=1G hugepages=2   # on the kernel's command line"),
+            _ => empty,
+        };
+    }
+    let Pool { pages, free, reserved, surplus, on_demand } = pool;
+    let mut now = format!("{pages} pages ({}), {free} free, {reserved} reserved", size(pages * (kib << 10)));
+    if surplus + on_demand > 0 {
+        now += &format!(", {surplus} of {on_demand} on demand");
+    }
+    if nodes.len() > 1 {
+        let shares: Vec<String> = nodes.iter().map(|(node, free)| format!("node {node}: {free}")).collect();
+        now += &format!("; free on {}", shares.join(", "));
+    }
+    if pool.available() == 0 {
+        return Finding::new(Hugetlb, Status::Advice, id, now)
+            .wanted("free pages, or no pool")
+            .why(format!("{option} falls back to small pages until some are given back"))
+            .command("grep -l '^Private_Hugetlb: *[1-9]' /proc/[0-9]*/smaps   # who has them");
+    }
+    Finding::new(Hugetlb, Status::Ok, id, now)
+}
+
+fn mounted(mounts: &str) -> Finding {
+    let hugetlbfs = mounts.lines().filter_map(Mount::parse).filter(|mount| mount.kind == "hugetlbfs");
+    let points: Vec<String> = hugetlbfs
+        .map(|mount| {
+            let page = mount.system_options.split(',').find_map(|option| option.strip_prefix("pagesize="));
+            page.map_or_else(|| mount.point.to_owned(), |page| format!("{} ({page})", mount.point))
+        })
+        .collect();
+    let now = if points.is_empty() { "not mounted".to_owned() } else { points.join(", ") };
+    Finding::new(Hugetlb, Status::Info, "hugetlb-mount", now)
+        .why("not needed: largesse maps its pages without one")
+}
+
+fn shared_by(group: u64) -> Finding {
+    Finding::new(Hugetlb, Status::Info, "hugetlb-shm-group", format!("group {group}"))
+        .why("may make System V segments of these pages; largesse makes none")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(given: Pool, want: Status) {
+        assert_eq!(pool(2048, given, &[]).status, want);
+    }
+
+    #[test]
+    fn a_pool_is_fine_while_something_can_be_had() {
+        let some = Pool { pages: 8, free: 8, ..Pool::default() };
+        check(some, Status::Ok);
+        check(Pool { reserved: 8, ..some }, Status::Advice);
+        check(Pool { free: 0, ..some }, Status::Advice);
+        check(Pool { free: 0, on_demand: 4, ..some }, Status::Ok);
+        check(Pool { free: 0, on_demand: 4, surplus: 4, ..some }, Status::Advice);
+        check(Pool { on_demand: 4, ..Pool::default() }, Status::Ok);
+        check(Pool::default(), Status::Info);
+    }
+
+    #[test]
+    fn shares_of_the_nodes_are_told_when_there_are_several() {
+        let some = Pool { pages: 8, free: 8, ..Pool::default() };
+        assert!(pool(2048, some, &[(0, 6), (2, 2)]).now.ends_with("free on node 0: 6, node 2: 2"));
+        assert!(!pool(2048, some, &[(0, 8)]).now.contains("node"));
+    }
+
+    #[test]
+    fn mounts_say_their_page_size() {
+        let line = "40 22 0:30 / /dev/hugepages rw,relatime shared:5 - hugetlbfs hugetlbfs rw,pagesize=2M";
+        assert_eq!(mounted(line).now, "/dev/hugepages (2M)");
+        assert_eq!(mounted("").now, "not mounted");
+    }
+}

@@ -1,0 +1,39 @@
+//! The checks, a file a subject: pure functions from the text of the kernel's files to findings.
+
+pub(crate) mod cgroup;
+pub(crate) mod container;
+pub(crate) mod far;
+pub(crate) mod hugetlb;
+pub(crate) mod limits;
+pub(crate) mod system;
+pub(crate) mod thp;
+
+use super::finding::{Finding, Status};
+use super::live::Live;
+use super::machine::Machine;
+use super::tree::Tree;
+
+/// Every finding, in the order in which they are shown.
+pub(crate) fn all(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+    let mut findings = system::findings(live, machine);
+    findings.extend(thp::findings(tree, live, machine));
+    findings.extend(hugetlb::findings(tree));
+    findings.extend(limits::findings(tree, machine));
+    findings.extend(cgroup::findings(tree, machine));
+    findings.extend(container::findings(tree, live, machine));
+    findings.extend(far::findings(tree, live, machine));
+    if machine.read_only {
+        findings.iter_mut().for_each(send_to_host);
+    }
+    findings
+}
+
+/// A container cannot write `/sys` or `/proc/sys`: the command is the host's to run.
+fn send_to_host(finding: &mut Finding) {
+    let hosts = ["/sys/", "sysctl", "doctor --fix"];
+    let command = finding.command.as_deref().unwrap_or_default();
+    if finding.status > Status::Info && hosts.iter().any(|word| command.contains(word)) {
+        let why = finding.why.take().unwrap_or_default();
+        finding.why = Some(format!("{why}. /sys is read-only in here: the command is for the host"));
+    }
+}

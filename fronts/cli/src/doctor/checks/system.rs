@@ -1,0 +1,125 @@
+//! The kernel's features, the cores, the nodes, and what is preloaded already.
+
+use crate::doctor::finding::Subject::Machine as About;
+use crate::doctor::finding::{Finding, Status};
+use crate::doctor::live::{Live, Verdict};
+use crate::doctor::machine::Machine;
+
+/// Something newer kernels have, and what happens without it.
+struct Feature {
+    name: &'static str,
+    trial: &'static str,
+    since: (u32, u32),
+    without: &'static str,
+}
+
+const FEATURES: &[Feature] = &[
+    Feature {
+        name: "MADV_POPULATE_WRITE",
+        trial: "populate",
+        since: (5, 14),
+        without: "pages are filled ahead of need by touching them",
+    },
+    Feature {
+        name: "MADV_COLLAPSE",
+        trial: "collapse",
+        since: (6, 1),
+        without: "small pages are joined by the kernel in its own time",
+    },
+    Feature {
+        name: "PAGEMAP_SCAN",
+        trial: "pagemap_scan",
+        since: (6, 7),
+        without: "bytes on large pages are told per mapping, marked ~",
+    },
+];
+
+const OLDEST: (u32, u32) = (5, 10);
+
+pub(crate) fn findings(live: &Live, machine: &Machine) -> Vec<Finding> {
+    let mut findings = vec![kernel(live, machine), cores(machine.cores)];
+    findings.push(Finding::new(About, Status::Ok, "nodes", machine.nodes.to_string()));
+    findings.extend(live.preload.as_deref().map(preload));
+    findings
+}
+
+fn kernel(live: &Live, machine: &Machine) -> Finding {
+    let finding = |status, now| Finding::new(About, status, "kernel", now);
+    if machine.version < OLDEST {
+        return finding(Status::Problem, machine.kernel.clone())
+            .wanted("5.10 or later")
+            .why("older kernels are not supported and not tested")
+            .command("sudo apt full-upgrade && sudo reboot");
+    }
+    let missing: Vec<&Feature> = FEATURES.iter().filter(|feature| !has(feature, live, machine)).collect();
+    if missing.is_empty() {
+        return finding(Status::Ok, format!("{}, every feature in use", machine.kernel));
+    }
+    let names: Vec<&str> = missing.iter().map(|feature| feature.name).collect();
+    let without: Vec<&str> = missing.iter().map(|feature| feature.without).collect();
+    finding(Status::Info, format!("{}, without {}", machine.kernel, names.join(", "))).why(without.join("; "))
+}
+
+/// By trying; by the version where nothing was tried.
+fn has(feature: &Feature, live: &Live, machine: &Machine) -> bool {
+    live.trial(feature.trial).map_or(machine.version >= feature.since, |verdict| verdict == Verdict::Granted)
+}
+
+fn cores(cores: usize) -> Finding {
+    let finding = Finding::new(About, Status::Ok, "cores", cores.to_string());
+    if cores > 1 {
+        return finding;
+    }
+    Finding { status: Status::Info, ..finding }
+        .why("pages are not filled ahead of need: that takes a second core")
+}
+
+/// Libraries that bring a `malloc` of their own.
+const ALLOCATORS: [&str; 8] =
+    ["jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "libscudo", "libhugetlbfs", "libasan"];
+
+fn preload(value: &str) -> Finding {
+    let libraries = value.split([':', ' ']).filter(|library| !library.is_empty());
+    let file = |library: &str| library.rsplit('/').next().unwrap_or_default().to_owned();
+    let other = libraries.map(file).find(|name| ALLOCATORS.iter().any(|allocator| name.contains(allocator)));
+    let Some(other) = other else {
+        return Finding::new(About, Status::Info, "preload", value);
+    };
+    Finding::new(About, Status::Advice, "preload", value)
+        .wanted("one allocator")
+        .why(format!("{other} serves malloc as well; of two the first in the list wins"))
+        .command("unset LD_PRELOAD")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_allocator_is_worth_advice() {
+        for (value, want) in [
+            ("/usr/lib/libjemalloc.so.2", Status::Advice),
+            ("/a/libfoo.so /usr/lib/libtcmalloc_minimal.so.4", Status::Advice),
+            ("/home/tcmalloc/libfoo.so", Status::Info),
+        ] {
+            assert_eq!(preload(value).status, want, "{value}");
+        }
+    }
+
+    #[test]
+    fn one_core_has_no_helper() {
+        assert_eq!(cores(1).status, Status::Info);
+        assert_eq!(cores(2).status, Status::Ok);
+    }
+
+    #[test]
+    fn features_are_tried_before_they_are_believed() {
+        let feature = &FEATURES[0];
+        let tree = crate::doctor::tree::Tree::new(std::path::Path::new("/nowhere"));
+        let machine = Machine { version: (6, 18), ..Machine::read(&tree, &Live::default()) };
+        let mut live = Live::default();
+        assert!(has(feature, &live, &machine));
+        live.trials.insert("populate".to_owned(), Verdict::Refused(libc::EPERM));
+        assert!(!has(feature, &live, &machine));
+    }
+}

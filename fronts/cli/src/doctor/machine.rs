@@ -1,0 +1,181 @@
+//! What is true of the machine as a whole, read once; the checks compare with it.
+
+use super::live::Live;
+use super::tree::Tree;
+use serde::Serialize;
+
+/// The machine, and who asks.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Machine {
+    pub(crate) kernel: String,
+    /// Major and minor number of the kernel.
+    #[serde(skip)]
+    pub(crate) version: (u32, u32),
+    pub(crate) memory: u64,
+    pub(crate) cores: usize,
+    pub(crate) nodes: usize,
+    pub(crate) page_size: Option<u64>,
+    pub(crate) transparent_size: Option<u64>,
+    /// What contains us, and how it was noticed.
+    pub(crate) container: Option<String>,
+    pub(crate) seccomp: bool,
+    pub(crate) user: u32,
+    #[serde(skip)]
+    pub(crate) groups: Vec<u32>,
+    /// Bits of the effective capabilities.
+    #[serde(skip)]
+    pub(crate) capabilities: u64,
+    /// `/sys` cannot be written here, only on the host.
+    #[serde(skip)]
+    pub(crate) read_only: bool,
+}
+
+impl Machine {
+    pub(crate) fn read(tree: &Tree, live: &Live) -> Machine {
+        let kernel = tree.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let status = tree.read("/proc/self/status").unwrap_or_default();
+        let meminfo = tree.read("/proc/meminfo").unwrap_or_default();
+        let mounts = tree.read("/proc/self/mountinfo").unwrap_or_default();
+        let with_memory = tree.read("/sys/devices/system/node/has_memory");
+        Machine {
+            version: version(&kernel).unwrap_or((0, 0)),
+            memory: kib_field(&meminfo, "MemTotal").unwrap_or(0),
+            cores: field(&status, "Cpus_allowed_list").map_or(1, count),
+            nodes: with_memory.as_deref().map_or(1, count).max(1),
+            page_size: live.page_size,
+            transparent_size: tree.number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"),
+            container: container(tree),
+            seccomp: field(&status, "Seccomp").is_some_and(|mode| mode != "0"),
+            user: numbers(&status, "Uid").get(1).copied().unwrap_or(0),
+            groups: [numbers(&status, "Gid"), numbers(&status, "Groups")].concat(),
+            capabilities: field(&status, "CapEff")
+                .and_then(|bits| u64::from_str_radix(bits, 16).ok())
+                .unwrap_or(0),
+            read_only: read_only(&mounts),
+            kernel,
+        }
+    }
+
+    pub(crate) fn is_root(&self) -> bool {
+        self.user == 0
+    }
+
+    /// How a command names the user who is to join a group.
+    pub(crate) fn whom(&self) -> &'static str {
+        if self.is_root() { "USER" } else { "$USER" }
+    }
+
+    pub(crate) fn may(&self, capability: u32) -> bool {
+        self.capabilities >> capability & 1 == 1
+    }
+}
+
+/// `CAP_SYS_PTRACE`.
+pub(crate) const MAY_PTRACE: u32 = 19;
+
+/// The value of `Name:   value`.
+pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))
+}
+
+/// The value of `Name:  12 kB`, in bytes.
+pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
+    field(text, name)?.trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn numbers(status: &str, name: &str) -> Vec<u32> {
+    field(status, name).unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// How many numbers a list such as `0-3,8` names.
+fn count(list: &str) -> usize {
+    let range = |part: &str| -> Option<usize> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some(last.saturating_sub(first) + 1)
+    };
+    list.split(',').filter_map(range).sum()
+}
+
+fn container(tree: &Tree) -> Option<String> {
+    const TRACES: [(&str, &str); 2] = [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")];
+    if let Some((file, name)) = TRACES.iter().find(|(file, _)| tree.exists(file)) {
+        return Some(format!("{name} ({file})"));
+    }
+    if let Some(name) = tree.read("/run/systemd/container") {
+        return Some(format!("{name} (/run/systemd/container)"));
+    }
+    const NAMES: [(&str, &str); 5] = [
+        ("docker", "Docker"),
+        ("kubepods", "Kubernetes"),
+        ("libpod", "Podman"),
+        ("lxc", "LXC"),
+        ("cri-containerd", "containerd"),
+    ];
+    let groups = tree.read("/proc/1/cgroup")?;
+    let (_, name) = NAMES.iter().find(|(trace, _)| groups.contains(trace))?;
+    Some(format!("{name} (/proc/1/cgroup)"))
+}
+
+fn read_only(mounts: &str) -> bool {
+    let mut sysfs = mounts.lines().filter_map(Mount::parse).filter(|mount| mount.point == "/sys");
+    sysfs.next_back().is_some_and(|mount| mount.options.split(',').any(|option| option == "ro"))
+}
+
+/// A line of `/proc/self/mountinfo`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mount<'a> {
+    /// What part of the file system is mounted.
+    pub(crate) part: &'a str,
+    pub(crate) point: &'a str,
+    options: &'a str,
+    pub(crate) kind: &'a str,
+    /// Options of the file system: a cgroup's controllers, the page size of a hugetlbfs.
+    pub(crate) system_options: &'a str,
+}
+
+impl<'a> Mount<'a> {
+    pub(crate) fn parse(line: &'a str) -> Option<Mount<'a>> {
+        let (mount, system) = line.split_once(" - ")?;
+        let mut mount = mount.split(' ').skip(3);
+        let mut system = system.split(' ');
+        Some(Mount {
+            part: mount.next()?,
+            point: mount.next()?,
+            options: mount.next()?,
+            kind: system.next()?,
+            system_options: system.nth(1).unwrap_or(""),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_lists_are_read() {
+        assert_eq!(version("6.18.44-fc-v595"), Some((6, 18)));
+        assert_eq!(version("5.10.0-30-amd64"), Some((5, 10)));
+        assert_eq!(version("6.1"), Some((6, 1)));
+        assert_eq!(version(""), None);
+        for (list, want) in [("0", 1), ("0-3,8", 5), ("", 0), ("0,2-3", 3)] {
+            assert_eq!(count(list), want, "{list}");
+        }
+    }
+
+    #[test]
+    fn mounts_are_read() {
+        let line = "31 23 0:28 /a /sys/fs/cgroup ro,nosuid shared:9 master:2 - cgroup2 cgroup rw,memory";
+        let mount = Mount::parse(line).unwrap();
+        assert_eq!((mount.part, mount.point, mount.kind), ("/a", "/sys/fs/cgroup", "cgroup2"));
+        assert_eq!(mount.system_options, "rw,memory");
+        assert!(read_only("1 2 0:1 / /sys ro,nosuid - sysfs sysfs rw"));
+        assert!(!read_only("1 2 0:1 / /sys rw - sysfs sysfs rw"));
+    }
+}

@@ -1,0 +1,270 @@
+//! Tries what files do not tell: each call in a forked child of its own, so that a filter that
+//! kills the caller kills only that child.
+//!
+//! # Invariants
+//! 1. The child calls one closure and `_exit`s: no destructor of the parent runs twice.
+//! 2. What is tried changes nothing outside the child.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "trying a call that may be forbidden is the doctor's work, not the heap's"
+)]
+
+use super::live::{Device, Live, Verdict};
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::ptr;
+
+const USERFAULTFD: &str = "/dev/userfaultfd";
+const UFFD_USER_MODE_ONLY: libc::c_int = 1;
+const USERFAULTFD_IOC_NEW: libc::Ioctl = 0xaa00;
+const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
+
+/// A call that may be forbidden. An error is its errno.
+type Trial = fn() -> Result<(), i32>;
+
+const TRIALS: &[(&str, Trial)] = &[
+    ("thp", transparent_page),
+    ("hugetlb", hugetlb_page),
+    ("populate", populate),
+    ("collapse", collapse),
+    ("pagemap_scan", pagemap_scan),
+    ("memfd_create", memfd),
+    ("mbind", mbind),
+    ("move_pages", move_pages),
+    ("userfaultfd_device", userfaultfd_device),
+    ("userfaultfd", || userfaultfd(0)),
+    ("userfaultfd_user", || userfaultfd(UFFD_USER_MODE_ONLY)),
+    ("perf_event_open", perf_event_open),
+];
+
+/// Everything about this process and this machine that no file tells.
+pub(crate) fn live(preload: Option<String>) -> Live {
+    let trials = TRIALS.iter().map(|&(name, trial)| (name.to_owned(), in_child(trial))).collect();
+    // SAFETY: takes no pointers; the four unused arguments are zero, as the call requires.
+    let disable = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) };
+    let device = std::fs::metadata(USERFAULTFD).ok().map(|data| Device {
+        mode: data.mode() & 0o7777,
+        user: data.uid(),
+        group: data.gid(),
+    });
+    let page_size = u64::try_from(page_size()).ok();
+    Live { trials, thp_disable: u32::try_from(disable).ok(), page_size, device, preload }
+}
+
+/// Whether this process may do what only root may.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Columns of the terminal on standard output; `None` when it is something else.
+pub(crate) fn terminal_columns() -> Option<usize> {
+    let mut window = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCGWINSZ writes one `winsize`, which is what the pointer points to.
+    let rc = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut window) };
+    (rc == 0 && window.ws_col > 0).then(|| usize::from(window.ws_col))
+}
+
+fn in_child(trial: Trial) -> Verdict {
+    // SAFETY: the doctor has one thread, so the child may do whatever the parent may.
+    let child = unsafe { libc::fork() };
+    if child < 0 {
+        return Verdict::Refused(errno());
+    }
+    if child == 0 {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: points to a whole `rlimit`. A child that is killed leaves no core behind.
+        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+        let code = trial().map_or_else(|errno| errno.clamp(1, 255), |()| 0);
+        // SAFETY: ends the child without running anything of the parent's.
+        unsafe { libc::_exit(code) }
+    }
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a local that nobody else points to.
+        let rc = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        if rc == child {
+            break;
+        }
+        if errno() != libc::EINTR {
+            return Verdict::Refused(errno());
+        }
+    }
+    if libc::WIFSIGNALED(status) {
+        return Verdict::Killed(libc::WTERMSIG(status));
+    }
+    match libc::WEXITSTATUS(status) {
+        0 => Verdict::Granted,
+        errno => Verdict::Refused(errno),
+    }
+}
+
+/// Asks for a transparent huge page and looks whether it came; `ENOMEM` when a small one came.
+fn transparent_page() -> Result<(), i32> {
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
+        .ok()
+        .and_then(|text| text.trim().parse::<usize>().ok())
+        .ok_or(libc::ENOSYS)?;
+    let start = map(2 * huge, 0)?;
+    let page = start.map_addr(|address| address.next_multiple_of(huge));
+    advise(page, huge, libc::MADV_HUGEPAGE)?;
+    // SAFETY: `page` begins a huge page inside the mapping of two, which is writable.
+    unsafe { page.write_volatile(1) };
+    let maps = std::fs::read_to_string("/proc/self/smaps").map_err(|_| libc::EACCES)?;
+    if huge_bytes_at(&maps, page.addr()) > 0 { Ok(()) } else { Err(libc::ENOMEM) }
+}
+
+/// `AnonHugePages` of the mapping that holds `address`, in KiB.
+fn huge_bytes_at(smaps: &str, address: usize) -> u64 {
+    let mut inside = false;
+    for line in smaps.lines() {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if let Some((start, end)) = first.split_once('-') {
+            let hex = |text| usize::from_str_radix(text, 16).ok();
+            inside = hex(start).zip(hex(end)).is_some_and(|(start, end)| (start..end).contains(&address));
+        } else if inside && first == "AnonHugePages:" {
+            return rest.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+        }
+    }
+    0
+}
+
+/// Reserves one huge page of the default pool, and does not touch it.
+fn hugetlb_page() -> Result<(), i32> {
+    map(1, libc::MAP_HUGETLB).map(drop)
+}
+
+fn populate() -> Result<(), i32> {
+    advise(map(page_size(), 0)?, page_size(), libc::MADV_POPULATE_WRITE)
+}
+
+fn collapse() -> Result<(), i32> {
+    let huge = 2 << 20;
+    let page = map(2 * huge, 0)?.map_addr(|address| address.next_multiple_of(huge));
+    // SAFETY: `page` begins an aligned range inside the mapping of two, which is writable.
+    unsafe { page.write_volatile(1) };
+    match advise(page, huge, libc::MADV_COLLAPSE) {
+        // Known, and no huge page free at this moment: the call is there.
+        Err(libc::EAGAIN | libc::ENOMEM | libc::EBUSY) => Ok(()),
+        other => other,
+    }
+}
+
+fn pagemap_scan() -> Result<(), i32> {
+    let page = map(page_size(), 0)?;
+    let start = page.addr() as u64;
+    let end = start + page_size() as u64;
+    let found = [0_u64; 3];
+    let present = 1 << 3;
+    // struct pm_scan_arg: size, flags, start, end, walk_end, vec, vec_len, max_pages and four masks.
+    let mut request = [96, 0, start, end, 0, found.as_ptr().addr() as u64, 1, 0, 0, 0, present, present];
+    let pagemap =
+        File::open("/proc/self/pagemap").map_err(|error| error.raw_os_error().unwrap_or(libc::EACCES))?;
+    // SAFETY: the request is a whole `pm_scan_arg`, its `vec` is one `page_region` that lives on.
+    done(unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN, request.as_mut_ptr()) }.into())
+}
+
+fn memfd() -> Result<(), i32> {
+    // SAFETY: the name is a terminated string that lives on.
+    done(unsafe { libc::memfd_create(c"largesse-doctor".as_ptr(), libc::MFD_CLOEXEC) }.into())
+}
+
+fn mbind() -> Result<(), i32> {
+    let page = map(page_size(), 0)?;
+    let no_nodes = ptr::null::<libc::c_ulong>();
+    // SAFETY: a page of our own keeps the default policy; a null mask of zero bits is never read.
+    done(unsafe {
+        libc::syscall(libc::SYS_mbind, page, page_size(), libc::MPOL_DEFAULT, no_nodes, 0_usize, 0_usize)
+    })
+}
+
+fn move_pages() -> Result<(), i32> {
+    let pages = [map(page_size(), 0)?];
+    let mut nodes = [0_i32];
+    let stay = ptr::null::<libc::c_int>();
+    // SAFETY: one page asked about, one answer written; without target nodes nothing moves.
+    done(unsafe {
+        libc::syscall(libc::SYS_move_pages, 0, 1_usize, pages.as_ptr(), stay, nodes.as_mut_ptr(), 0)
+    })
+}
+
+fn userfaultfd(flags: libc::c_int) -> Result<(), i32> {
+    // SAFETY: takes no pointers; the descriptor goes with the child.
+    done(unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | flags) })
+}
+
+fn userfaultfd_device() -> Result<(), i32> {
+    let device = File::options()
+        .read(true)
+        .write(true)
+        .open(USERFAULTFD)
+        .map_err(|error| error.raw_os_error().unwrap_or(libc::EACCES))?;
+    // SAFETY: this request takes flags, no pointer.
+    done(unsafe { libc::ioctl(device.as_raw_fd(), USERFAULTFD_IOC_NEW, libc::O_CLOEXEC) }.into())
+}
+
+fn perf_event_open() -> Result<(), i32> {
+    // struct perf_event_attr, first version: type and size, config, …, flags at byte 40.
+    let (software, size, page_faults, exclude_kernel) = (1_u64, 64_u64, 2_u64, 1_u64 << 5);
+    let attributes = [software | size << 32, page_faults, 0, 0, 0, exclude_kernel, 0, 0];
+    // SAFETY: the attributes are as long as they say; the counter goes with the child.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0) };
+    done(fd)?;
+    // SAFETY: a descriptor that was just made, owned by nobody else.
+    drop(unsafe { OwnedFd::from_raw_fd(i32::try_from(fd).map_err(|_| libc::EBADF)?) });
+    Ok(())
+}
+
+/// Private memory of the child, which is never unmapped: the child is about to end.
+fn map(len: usize, flags: libc::c_int) -> Result<*mut u8, i32> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: no address is asked for, so no mapping is replaced.
+    let start = unsafe { libc::mmap(ptr::null_mut(), len, access, flags, -1, 0) };
+    if start == libc::MAP_FAILED { Err(errno()) } else { Ok(start.cast()) }
+}
+
+fn advise(start: *mut u8, len: usize, advice: libc::c_int) -> Result<(), i32> {
+    // SAFETY: the range is inside a mapping that `map` made and nobody else uses.
+    done(unsafe { libc::madvise(start.cast(), len, advice) }.into())
+}
+
+fn page_size() -> usize {
+    // SAFETY: takes no pointers.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+fn done(rc: libc::c_long) -> Result<(), i32> {
+    if rc < 0 { Err(errno()) } else { Ok(()) }
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_child_is_told_from_a_refusal() {
+        assert_eq!(in_child(|| Ok(())), Verdict::Granted);
+        assert_eq!(in_child(|| Err(libc::EPERM)), Verdict::Refused(libc::EPERM));
+        let die = || {
+            // SAFETY: ends the child, which is what is tried here.
+            unsafe { libc::kill(libc::getpid(), libc::SIGSYS) };
+            Ok(())
+        };
+        assert_eq!(in_child(die), Verdict::Killed(libc::SIGSYS));
+    }
+
+    #[test]
+    fn the_mapping_that_holds_an_address_is_found() {
+        let smaps = "1000-3000 rw-p 0 00:00 0\nAnonHugePages:  0 kB\n\
+                     200000-600000 rw-p 0 00:00 0 \nSize: 4096 kB\nAnonHugePages:      2048 kB\n";
+        assert_eq!(huge_bytes_at(smaps, 0x40_0000), 2048);
+        assert_eq!(huge_bytes_at(smaps, 0x1000), 0);
+        assert_eq!(huge_bytes_at(smaps, 0x70_0000), 0);
+    }
+}

@@ -1,0 +1,167 @@
+//! The table people read: a line for what is fine, a block for what is not.
+
+use super::finding::{Finding, Status, Subject, size};
+use super::machine::Machine;
+
+/// Narrower than this lines are not folded: they would be columns of single words.
+const NARROWEST: usize = 40;
+const WIDEST: usize = 110;
+/// Columns before the text: two spaces, the status, two spaces.
+const STATUS: usize = 11;
+const LABEL: usize = 9;
+
+/// The whole table, ending in a line that sums it up.
+pub(crate) fn table(machine: &Machine, findings: &[Finding], columns: usize, colour: bool) -> String {
+    let page = Page { width: columns.clamp(NARROWEST, WIDEST), colour };
+    let name = findings.iter().map(|finding| finding.id.len()).max().unwrap_or(0) + 2;
+    let mut text = page.heading(machine);
+    let mut subject: Option<Subject> = None;
+    for finding in findings {
+        if subject != Some(finding.subject) {
+            text += &format!("\n{}\n", page.paint(BOLD, finding.subject.heading()));
+            subject = Some(finding.subject);
+        }
+        text += &page.finding(finding, name);
+    }
+    text + "\n" + &page.summary(findings)
+}
+
+const BOLD: &str = "1";
+const DIM: &str = "2";
+
+fn style(status: Status) -> (&'static str, &'static str) {
+    match status {
+        Status::Ok => ("32", "ok"),
+        Status::Info => ("36", "info"),
+        Status::Advice => ("33", "advice"),
+        Status::Problem => ("1;31", "PROBLEM"),
+    }
+}
+
+struct Page {
+    width: usize,
+    colour: bool,
+}
+
+impl Page {
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn heading(&self, machine: &Machine) -> String {
+        let plural =
+            |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        let facts = [
+            format!("Linux {}", machine.kernel),
+            size(machine.memory),
+            plural(machine.cores, "core"),
+            plural(machine.nodes, "node"),
+            if machine.is_root() { "as root".to_owned() } else { format!("as user {}", machine.user) },
+        ];
+        format!("{}  {}\n", self.paint(BOLD, "largesse doctor"), self.paint(DIM, &facts.join(" · ")))
+    }
+
+    fn finding(&self, finding: &Finding, name: usize) -> String {
+        let (code, word) = style(finding.status);
+        let status = self.paint(code, &format!("{word:<7}"));
+        let margin = STATUS + name;
+        let mut text = format!("  {status}  {:<name$}", finding.id);
+        let label = |label: &str| self.paint(DIM, &format!("{:margin$}{label:<LABEL$}", ""));
+        if finding.status <= Status::Info {
+            text += &self.line(&finding.now, finding.why.as_deref(), margin);
+            if let Some(command) = &finding.command {
+                text += &self.paint(DIM, &format!("{:margin$}$ {command}", ""));
+                text.push('\n');
+            }
+            return text;
+        }
+        text += &self.folded(&finding.now, margin);
+        for (name, value) in [("wanted", &finding.wanted), ("why", &finding.why)] {
+            let Some(value) = value else { continue };
+            text += &label(name);
+            text += &self.folded(value, margin + LABEL);
+        }
+        if let Some(command) = &finding.command {
+            text += &label("type");
+            text += &self.paint(BOLD, command);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// What is now, and in fainter print why that is of interest.
+    fn line(&self, now: &str, why: Option<&str>, margin: usize) -> String {
+        let Some(why) = why else { return self.folded(now, margin) };
+        let width = self.width.saturating_sub(margin);
+        let both = format!("{now} · {why}");
+        if both.chars().count() <= width {
+            return format!("{now} · {}\n", self.paint(DIM, why));
+        }
+        let faint =
+            fold(why, width).into_iter().map(|line| format!("{:margin$}{}\n", "", self.paint(DIM, &line)));
+        self.folded(now, margin) + &faint.collect::<String>()
+    }
+
+    /// Text from column `margin` on; its first line is continued, not begun.
+    fn folded(&self, text: &str, margin: usize) -> String {
+        fold(text, self.width.saturating_sub(margin)).join(&format!("\n{:margin$}", "")) + "\n"
+    }
+
+    fn summary(&self, findings: &[Finding]) -> String {
+        let count = |status| findings.iter().filter(|finding| finding.status == status).count();
+        let (problems, advice) = (count(Status::Problem), count(Status::Advice));
+        let verdict = match (problems, advice) {
+            (0, 0) => self.paint("1;32", "Programs get large pages here."),
+            (0, _) => self.paint("1;32", "Programs get large pages here; some options ask for more."),
+            _ => self.paint("1;31", "Something keeps programs from getting large pages."),
+        };
+        let nouns = [
+            (problems, "problem"),
+            (advice, "advice"),
+            (count(Status::Info), "info"),
+            (count(Status::Ok), "ok"),
+        ];
+        let counts: Vec<String> = nouns
+            .iter()
+            .map(|(count, noun)| {
+                format!("{count} {noun}{}", if *noun == "problem" && *count != 1 { "s" } else { "" })
+            })
+            .collect();
+        format!("{verdict}  {}\n", counts.join(", "))
+    }
+}
+
+/// Folds at spaces; a word that is too long stays whole.
+fn fold(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_breaks_at_spaces_only() {
+        assert_eq!(fold("a bc d", 4), ["a bc", "d"]);
+        assert_eq!(fold("longer-than-that x", 4), ["longer-than-that", "x"]);
+        assert_eq!(fold("", 4), [""; 0]);
+    }
+
+    #[test]
+    fn without_colour_there_is_no_escape() {
+        let finding = Finding::new(Subject::Limits, Status::Advice, "memlock", "8 MiB").command("type this");
+        let page = |colour| Page { width: 60, colour };
+        assert!(!page(false).finding(&finding, 10).contains('\x1b'));
+        assert!(page(true).finding(&finding, 10).contains('\x1b'));
+    }
+}
