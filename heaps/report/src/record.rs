@@ -139,7 +139,7 @@ pub struct Counters {
 
 /// Everything a heap says about itself. `generation` is odd while the blocks are being changed.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Report {
     /// Even: at rest. A reader copies the records and reads again if this has changed.
     pub generation: u64,

@@ -1,2 +1,62 @@
-//! Pages.
+//! Pages: the only crate that asks the kernel for memory.
+//!
+//! # Picture
+//! ```text
+//!   Reserved::new ──► address space ──commit──► usable, zero ──purge──► usable, zero again
+//!                          ▲                        │
+//!                          └───────decommit─────────┘        drop ──► (kernel)
+//! ```
+//! # Knows / does not know
+//! Knows page sizes and system calls: reserve, commit, transparent huge pages, hugetlb, placement on
+//! nodes, locking, what is really resident and on which page size. Does not know block sizes,
+//! threads, stores or the environment.
+//! # Invariants
+//! 1. This crate never allocates from the Rust heap (`no_std`, no `alloc`).
+//! 2. Every length that reaches a system call is a whole number of pages.
+//! 3. Nothing is advised that this crate did not map, except what its owner hands in by name
+//!    ([`advise_mapping`]).
 #![no_std]
+
+mod error;
+mod mapping;
+mod range;
+mod signpost;
+mod sys;
+mod system;
+mod table;
+pub mod truth;
+mod wait;
+
+pub use error::{MapError, MapOp};
+pub use mapping::{advise_mapping, map_aligned, mapping_at, raw_mmap, raw_munmap, writable};
+pub use range::{Reserved, SPAN};
+pub use signpost::publish;
+pub use system::{Thp, base_page, large_page, thp_disabled_for_process, thp_mode, Offer, medium_pages, physical_memory};
+pub use table::{Table, Zeroed};
+pub use wait::{wait_while, wake_all, wake_one, now_seconds, thread_id};
+
+/// How a committed range gets its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageKind {
+    /// Transparent huge pages, by advice.
+    Thp,
+    /// 2 MiB pages of the hugetlb pool.
+    Hugetlb,
+    /// 1 GiB pages of the hugetlb pool.
+    Hugetlb1G,
+    /// Whatever multi-size THP offers below 2 MiB: advised like [`PageKind::Thp`].
+    Medium,
+    /// Base pages only.
+    Small,
+}
+
+/// Where memory is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// On the node of the processor that touches it first.
+    FirstTouch,
+    /// Page by page over every node.
+    Interleave,
+    /// On one node.
+    Node(u32),
+}

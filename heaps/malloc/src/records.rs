@@ -1,0 +1,145 @@
+//! The report and its table of live blocks, kept while blocks come and go.
+
+use core::sync::atomic::{Ordering, fence};
+use largesse_pages::{Table, Zeroed};
+use largesse_report::{BlockRecord, Cause, Counters, Kind, Report};
+
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot(BlockRecord);
+
+// SAFETY: zero bytes are an empty record.
+unsafe impl Zeroed for Slot {}
+
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+struct Page(Report);
+
+// SAFETY: zero bytes are a report without blocks.
+unsafe impl Zeroed for Page {}
+
+/// Slots for live blocks: a free one is found without a search.
+#[derive(Debug)]
+pub(crate) struct Records {
+    page: Table<Page>,
+    slots: Table<Slot>,
+    /// Free slots are chained by `reserved`, which holds the next number plus one.
+    free: u32,
+}
+
+impl Records {
+    pub(crate) fn new(capacity: usize) -> Option<Records> {
+        let slots: Table<Slot> = Table::new(capacity)?;
+        let mut page: Table<Page> = Table::new(1)?;
+        page[0].0.blocks = slots.as_ptr() as u64;
+        Some(Records { page, slots, free: 0 })
+    }
+
+    pub(crate) fn report(&self) -> &Report {
+        &self.page[0].0
+    }
+
+    pub(crate) fn report_mut(&mut self) -> &mut Report {
+        &mut self.page[0].0
+    }
+
+    pub(crate) fn counters(&mut self) -> &mut Counters {
+        &mut self.report_mut().counters
+    }
+
+    pub(crate) fn note(&mut self, cause: Cause) {
+        self.report_mut().not_granted[cause as usize] += 1;
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> BlockRecord {
+        self.slots[slot as usize].0
+    }
+
+    /// Write a record into a free slot; `None` when the table is full.
+    pub(crate) fn add(&mut self, address: u64, size: u64, kind: Kind) -> Option<u32> {
+        let used = self.report().slots;
+        let slot = match self.free.checked_sub(1) {
+            Some(slot) => slot,
+            None if (used as usize) < self.slots.len() => u32::try_from(used).ok()?,
+            None => return None,
+        };
+        self.change(|records| {
+            if records.free > 0 {
+                records.free = records.get(slot).reserved;
+            } else {
+                records.report_mut().slots += 1;
+            }
+            records.slots[slot as usize].0 = BlockRecord { address, size, kind: kind as u32, reserved: 0 };
+        });
+        Some(slot)
+    }
+
+    pub(crate) fn resize(&mut self, slot: u32, address: u64, size: u64) {
+        self.change(|records| {
+            let record = &mut records.slots[slot as usize].0;
+            record.address = address;
+            record.size = size;
+        });
+    }
+
+    /// Every block of one kind is of another kind now.
+    pub(crate) fn rekind(&mut self, from: Kind, to: Kind) {
+        self.change(|records| {
+            let used = records.report().slots as usize;
+            for slot in records.slots[..used].iter_mut().filter(|slot| slot.0.kind == from as u32) {
+                slot.0.kind = to as u32;
+            }
+        });
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) {
+        self.change(|records| {
+            let next = records.free;
+            records.slots[slot as usize].0 = BlockRecord { reserved: next, ..BlockRecord::default() };
+            records.free = slot + 1;
+        });
+    }
+
+    /// Live blocks, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = BlockRecord> {
+        let used = self.report().slots as usize;
+        self.slots[..used].iter().map(|slot| slot.0).filter(|record| record.kind != Kind::Free as u32)
+    }
+
+    /// Readers in other processes see an odd generation while records change.
+    fn change(&mut self, f: impl FnOnce(&mut Records)) {
+        self.step();
+        f(self);
+        self.step();
+    }
+
+    fn step(&mut self) {
+        // Both fences: a reader that finds the same even generation before and after its copy saw
+        // nothing of what was written in between.
+        fence(Ordering::SeqCst);
+        let generation = &raw mut self.report_mut().generation;
+        // SAFETY: the field is ours; volatile, because the reader is another process.
+        unsafe { generation.write_volatile(generation.read_volatile() + 1) };
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_used_again_and_generations_stay_even() {
+        let mut records = Records::new(3).unwrap();
+        let a = records.add(0x1000, 10, Kind::Thp).unwrap();
+        let b = records.add(0x2000, 20, Kind::Thp).unwrap();
+        records.remove(a);
+        assert_eq!(records.add(0x3000, 30, Kind::Small), Some(a));
+        assert_eq!(records.get(b).size, 20);
+        assert!(records.add(0x4000, 40, Kind::Thp).is_some());
+        assert_eq!(records.add(0x5000, 50, Kind::Thp), None, "a full table refuses");
+        assert_eq!(records.iter().count(), 3);
+        assert_eq!(records.report().generation % 2, 0);
+        assert_eq!(records.report().slots, 3);
+    }
+}

@@ -1,0 +1,100 @@
+//! Which request goes where: a pure function of size and settings.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// The smallest `min` that is accepted: below, a granule's rounding wastes too much.
+pub const SMALLEST_MIN: usize = 64 << 10;
+
+/// Limits that may change while the program runs. Reading them is one load each.
+#[derive(Debug)]
+pub struct Routing {
+    /// Requests below go elsewhere; `usize::MAX` while the heap is switched off.
+    from: AtomicUsize,
+    min: AtomicUsize,
+    max: AtomicUsize,
+}
+
+/// Limits that make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadLimits {
+    /// As asked.
+    pub min: usize,
+    /// As asked.
+    pub max: usize,
+}
+
+impl Routing {
+    /// Limits in bytes.
+    #[must_use]
+    pub const fn new(min: usize, max: usize, enabled: bool) -> Routing {
+        let from = if enabled { min } else { usize::MAX };
+        Routing { from: AtomicUsize::new(from), min: AtomicUsize::new(min), max: AtomicUsize::new(max) }
+    }
+
+    /// Whether a request of `size` bytes is for the large-block heap.
+    // Relaxed throughout: each limit stands alone; a request that races with a change may go either way.
+    #[inline]
+    #[must_use]
+    pub fn takes(&self, size: usize) -> bool {
+        size >= self.from.load(Ordering::Relaxed) && size <= self.max.load(Ordering::Relaxed)
+    }
+
+    /// The limits in force: min and max in bytes, and whether requests are taken.
+    #[must_use]
+    pub fn limits(&self) -> (usize, usize, bool) {
+        let enabled = self.from.load(Ordering::Relaxed) != usize::MAX;
+        (self.min.load(Ordering::Relaxed), self.max.load(Ordering::Relaxed), enabled)
+    }
+
+    /// Change the limits.
+    pub fn set(&self, min: usize, max: usize) -> Result<(), BadLimits> {
+        if min < SMALLEST_MIN || min > max {
+            return Err(BadLimits { min, max });
+        }
+        self.min.store(min, Ordering::Relaxed);
+        self.max.store(max, Ordering::Relaxed);
+        let (.., enabled) = self.limits();
+        self.enable(enabled);
+        Ok(())
+    }
+
+    /// Take requests or not.
+    pub fn enable(&self, on: bool) {
+        let from = if on { self.min.load(Ordering::Relaxed) } else { usize::MAX };
+        self.from.store(from, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_within_the_limits_are_taken() {
+        let routing = Routing::new(1 << 20, 4 << 20, true);
+        for (size, want) in [(0, false), ((1 << 20) - 1, false), (1 << 20, true), (4 << 20, true), ((4 << 20) + 1, false)] {
+            assert_eq!(routing.takes(size), want, "{size}");
+        }
+    }
+
+    #[test]
+    fn switched_off_takes_nothing_and_keeps_its_limits() {
+        let routing = Routing::new(1 << 20, 4 << 20, true);
+        routing.enable(false);
+        assert!(!routing.takes(2 << 20));
+        routing.set(2 << 20, 8 << 20).unwrap();
+        assert_eq!(routing.limits(), (2 << 20, 8 << 20, false));
+        assert!(!routing.takes(2 << 20));
+        routing.enable(true);
+        assert!(routing.takes(2 << 20));
+    }
+
+    #[test]
+    fn limits_without_sense_change_nothing() {
+        let routing = Routing::new(1 << 20, 4 << 20, true);
+        for (min, max) in [(2 << 20, 1 << 20), (0, 1 << 20), (SMALLEST_MIN - 1, usize::MAX)] {
+            assert_eq!(routing.set(min, max), Err(BadLimits { min, max }));
+        }
+        assert_eq!(routing.limits(), (1 << 20, 4 << 20, true));
+    }
+}

@@ -1,0 +1,52 @@
+//! Mappings that other code asked for: the interposed `mmap` of the fronts ends here.
+
+use crate::{MapError, MapOp, PageKind, sys};
+use core::ffi::{c_int, c_void};
+
+/// The system call itself, for callers who must answer like the C library: the address, or
+/// `-errno` as the kernel returns it.
+///
+/// # Safety
+/// As `mmap(2)`: a fixed mapping replaces what was there.
+pub unsafe fn raw_mmap(address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { sys::raw_mmap(address, len, protection, flags, fd, offset) }
+}
+
+/// `munmap(2)`: zero, or `-errno`.
+///
+/// # Safety
+/// Nobody uses the range.
+pub unsafe fn raw_munmap(address: *mut c_void, len: usize) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { sys::raw_munmap(address, len) }
+}
+
+/// An anonymous private mapping of `len` bytes that starts at a multiple of `align`; `None` when
+/// the kernel refuses.
+#[must_use]
+pub fn map_aligned(len: usize, align: usize, protection: c_int, flags: c_int) -> Option<*mut c_void> {
+    sys::map_aligned(len, align, protection, flags)
+}
+
+/// Advise a mapping that its owner just made through us.
+pub fn advise_mapping(address: *mut c_void, len: usize, kind: PageKind) -> Result<(), MapError> {
+    let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
+    sys::advise(start, len, kind).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
+}
+
+/// Plain zeroed memory for metadata, never returned: address space now, pages at first touch.
+#[must_use]
+pub fn mapping_at(len: usize) -> Option<core::ptr::NonNull<u8>> {
+    sys::map_metadata(len)
+}
+
+/// Make the pages around `[address, address + len)` writable (relocation slots behind RELRO);
+/// with `writable` false they are made read-only again.
+///
+/// # Safety
+/// The range belongs to a loaded object's data.
+pub unsafe fn writable(address: usize, len: usize, writable: bool) -> Result<(), MapError> {
+    // SAFETY: the caller's promise.
+    unsafe { sys::protect(address, len, writable) }.map_err(|errno| MapError { op: MapOp::Commit, len, errno })
+}

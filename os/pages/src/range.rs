@@ -1,0 +1,183 @@
+//! One reserved range of addresses, of which parts are usable.
+
+use crate::{MapError, MapOp, PageKind, Placement, sys};
+use core::ptr::NonNull;
+
+/// The unit of committing and of large pages: 2 MiB.
+pub const SPAN: usize = 2 << 20;
+
+/// Address space that belongs to us, without memory until [`commit`](Reserved::commit).
+///
+/// ```
+/// use largesse_pages::{PageKind, Reserved, SPAN};
+/// let range = Reserved::new(8 * SPAN, SPAN)?;
+/// range.commit(0, SPAN, PageKind::Thp)?;
+/// // SAFETY: the first span was committed above.
+/// unsafe { range.start().write(1) };
+/// # Ok::<(), largesse_pages::MapError>(())
+/// ```
+#[derive(Debug)]
+pub struct Reserved {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the range is plain address space; nothing in it is tied to the thread that made it.
+unsafe impl Send for Reserved {}
+// SAFETY: shared methods only make system calls on the range, which the kernel serialises.
+unsafe impl Sync for Reserved {}
+
+impl Reserved {
+    /// Reserve `len` bytes at a multiple of `align` (a power of two of at least a page).
+    pub fn new(len: usize, align: usize) -> Result<Reserved, MapError> {
+        debug_assert!(align.is_power_of_two() && len.is_multiple_of(SPAN));
+        let start = sys::reserve(len, align).map_err(|errno| MapError { op: MapOp::Reserve, len, errno })?;
+        Ok(Reserved { start, len })
+    }
+
+    /// First address.
+    #[must_use]
+    pub const fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// A reserved range is never empty.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Make `[offset, offset + len)` usable; it reads as zero where it was not usable before.
+    /// Pages arrive at first touch, except hugetlb pages, which are taken from the pool now, so
+    /// that an empty pool is an error here and not a death later.
+    pub fn commit(&self, offset: usize, len: usize, kind: PageKind) -> Result<(), MapError> {
+        sys::commit(self.at(offset, len), len, kind).map_err(|errno| MapError { op: MapOp::Commit, len, errno })
+    }
+
+    /// Place what is touched from now on in `[offset, offset + len)`.
+    pub fn place(&self, offset: usize, len: usize, placement: Placement) -> Result<(), MapError> {
+        sys::place(self.at(offset, len), len, placement).map_err(|errno| MapError { op: MapOp::Place, len, errno })
+    }
+
+    /// Keep the pages of a committed range in memory from their first touch on.
+    pub fn lock(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        sys::lock(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Lock, len, errno })
+    }
+
+    /// Touch a committed range now, without changing what it holds (kernel 5.14).
+    pub fn populate(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        sys::populate(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Populate, len, errno })
+    }
+
+    /// Give the pages of a committed range back; it stays usable and reads as zero.
+    ///
+    /// # Safety
+    /// Nobody uses what the range holds.
+    pub unsafe fn purge(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        sys::purge(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
+    }
+
+    /// Give pages and commitment back; the range is only reserved afterwards.
+    ///
+    /// # Safety
+    /// Nobody uses the range.
+    pub unsafe fn decommit(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        sys::decommit(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
+    }
+
+    /// Move the pages of one committed range over another by changing page tables only. The source
+    /// stays usable and reads as zero.
+    ///
+    /// # Safety
+    /// Nobody uses the contents of `[to, to + len)`, and the caller alone uses the source. The
+    /// ranges do not overlap.
+    pub unsafe fn relocate(&self, from: usize, to: usize, len: usize) -> Result<(), MapError> {
+        sys::relocate(self.at(from, len), self.at(to, len), len)
+            .map_err(|errno| MapError { op: MapOp::Relocate, len, errno })
+    }
+
+    /// Replace hugetlb pages by ordinary ones with the same contents, in place.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes the range meanwhile (in a forked child: its only thread calls).
+    pub unsafe fn demote(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        // SAFETY: the caller promises that nobody uses the range meanwhile.
+        unsafe { sys::demote(self.at(offset, len), len) }
+            .map_err(|errno| MapError { op: MapOp::Relocate, len, errno })
+    }
+
+    /// Whether any page of the range is in memory.
+    #[must_use]
+    pub fn any_resident(&self, offset: usize, len: usize) -> bool {
+        sys::any_resident(self.at(offset, len), len)
+    }
+
+    fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
+        assert!(offset <= self.len && len <= self.len - offset, "outside of the reserved range");
+        // SAFETY: the assertion above keeps the offset inside the one mapping made by `new`.
+        unsafe { self.start.add(offset) }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        sys::release(self.start, self.len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn purged_memory_reads_as_zero() {
+        let range = Reserved::new(4 * SPAN, SPAN).unwrap();
+        range.commit(SPAN, SPAN, PageKind::Small).unwrap();
+        // SAFETY: the second span is committed and only this test uses it.
+        unsafe {
+            let byte = range.start().add(SPAN + 5000);
+            byte.write(7);
+            range.purge(SPAN, SPAN).unwrap();
+            assert_eq!(byte.read(), 0);
+        }
+    }
+
+    #[test]
+    fn relocated_pages_keep_their_contents_and_leave_zeros() {
+        let range = Reserved::new(4 * SPAN, SPAN).unwrap();
+        range.commit(0, 4 * SPAN, PageKind::Small).unwrap();
+        // SAFETY: all four spans are committed and only this test uses them.
+        unsafe {
+            range.start().add(10).write(9);
+            range.relocate(0, 2 * SPAN, SPAN).unwrap();
+            assert_eq!(range.start().add(2 * SPAN + 10).read(), 9);
+            assert_eq!(range.start().add(10).read(), 0);
+        }
+    }
+
+    #[test]
+    fn a_touched_span_is_resident_and_an_untouched_one_is_not() {
+        if cfg!(miri) {
+            return; // the stand-in for the kernel has no residency
+        }
+        let range = Reserved::new(4 * SPAN, SPAN).unwrap();
+        range.commit(0, 4 * SPAN, PageKind::Small).unwrap();
+        // SAFETY: the span is committed.
+        unsafe { range.start().add(SPAN).write(1) };
+        assert!(range.any_resident(SPAN, SPAN));
+        assert!(!range.any_resident(2 * SPAN, SPAN));
+    }
+
+    #[test]
+    #[should_panic(expected = "outside of the reserved range")]
+    fn a_range_beyond_the_end_is_refused() {
+        let range = Reserved::new(SPAN, SPAN).unwrap();
+        let _ = range.commit(SPAN, SPAN, PageKind::Small);
+    }
+}

@@ -1,0 +1,112 @@
+//! A stand-in for the kernel under Miri: ordinary memory, always usable, no residency.
+#![expect(clippy::disallowed_methods, reason = "this file takes the place of linux.rs")]
+extern crate std;
+
+use crate::{PageKind, Placement};
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+const PAGE: usize = 4096;
+
+fn layout(len: usize) -> Layout {
+    Layout::from_size_align(len, crate::SPAN).expect("a length of whole spans")
+}
+
+pub(crate) fn reserve(len: usize, _align: usize) -> Result<NonNull<u8>, i32> {
+    // SAFETY: the layout is not empty.
+    NonNull::new(unsafe { alloc_zeroed(layout(len)) }).ok_or(libc::ENOMEM)
+}
+pub(crate) fn release(at: NonNull<u8>, len: usize) {
+    if len > 0 {
+        // SAFETY: made by `reserve` with the same layout.
+        unsafe { dealloc(at.as_ptr(), layout(len)) };
+    }
+}
+pub(crate) fn map_metadata(len: usize) -> Option<NonNull<u8>> {
+    // SAFETY: the layout is not empty. Leaked on purpose, like the mapping it stands for.
+    NonNull::new(unsafe { alloc_zeroed(Layout::from_size_align(len, PAGE).ok()?) })
+}
+pub(crate) fn commit(_at: NonNull<u8>, _len: usize, kind: PageKind) -> Result<(), i32> {
+    if matches!(kind, PageKind::Hugetlb | PageKind::Hugetlb1G) { Err(libc::ENOMEM) } else { Ok(()) }
+}
+pub(crate) fn decommit(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    purge(at, len)
+}
+pub(crate) fn advise(_at: NonNull<u8>, _len: usize, _kind: PageKind) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    // SAFETY: callers own the range.
+    unsafe { at.write_bytes(0, len) };
+    Ok(())
+}
+pub(crate) fn populate(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn lock(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn place(_at: NonNull<u8>, _len: usize, _placement: Placement) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result<(), i32> {
+    // SAFETY: callers promise two ranges of their own that do not overlap.
+    unsafe { to.copy_from_nonoverlapping(from, len) };
+    purge(from, len)
+}
+pub(crate) unsafe fn demote(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Ok(())
+}
+pub(crate) fn any_resident(_at: NonNull<u8>, _len: usize) -> bool {
+    true
+}
+pub(crate) fn map_aligned(_len: usize, _align: usize, _protection: c_int, _flags: c_int) -> Option<*mut c_void> {
+    None
+}
+pub(crate) unsafe fn raw_mmap(_: *mut c_void, _: usize, _: c_int, _: c_int, _: c_int, _: i64) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) unsafe fn raw_munmap(_: *mut c_void, _: usize) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) unsafe fn protect(_: usize, _: usize, _: bool) -> Result<(), i32> {
+    Err(libc::ENOSYS)
+}
+pub(crate) fn publish(_name: &CStr, _bytes: &[u8]) -> Result<NonNull<u8>, i32> {
+    Err(libc::ENOSYS)
+}
+#[derive(Debug)]
+pub(crate) struct Descriptor;
+pub(crate) fn open_pagemap(_pid: Option<u32>) -> Result<Descriptor, i32> {
+    Err(libc::ENOSYS)
+}
+pub(crate) fn read_file<'a>(_path: &CStr, _into: &'a mut [u8]) -> Option<&'a [u8]> {
+    None
+}
+pub(crate) fn scan(_file: &Descriptor, _start: u64, _end: u64) -> Result<(u64, u64, Option<u64>), i32> {
+    Err(libc::ENOSYS)
+}
+pub(crate) fn node_of(_pid: i32, _address: u64) -> Option<u32> {
+    None
+}
+pub(crate) fn futex_wait(_word: &AtomicU32, _value: u32) {
+    std::thread::yield_now();
+}
+pub(crate) fn futex_wake(_word: &AtomicU32, _count: i32) {}
+pub(crate) fn now_seconds() -> u32 {
+    0
+}
+pub(crate) fn thread_id() -> u32 {
+    1
+}
+pub(crate) fn base_page() -> usize {
+    PAGE
+}
+pub(crate) fn physical_memory() -> usize {
+    1 << 30
+}
+pub(crate) fn thp_disabled() -> bool {
+    false
+}

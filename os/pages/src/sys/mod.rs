@@ -1,0 +1,11 @@
+//! The one door to the kernel. Another system is another file with the same functions.
+
+#[cfg(not(miri))]
+mod linux;
+#[cfg(miri)]
+mod miri;
+
+#[cfg(not(miri))]
+pub(crate) use linux::*;
+#[cfg(miri)]
+pub(crate) use miri::*;

@@ -1,0 +1,123 @@
+//! What this system offers, read at run time.
+
+use crate::sys;
+
+/// The mode of transparent huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thp {
+    /// Every mapping may get them.
+    Always,
+    /// Advised mappings get them.
+    Madvise,
+    /// Nobody gets them.
+    Never,
+    /// The kernel was built without.
+    Absent,
+}
+
+/// What multi-size THP says about one page size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Given to advised mappings (`always`, `madvise`, or `inherit` of such a mode).
+    Given,
+    /// Not given.
+    Refused,
+}
+
+/// Bytes of a base page.
+#[must_use]
+pub fn base_page() -> usize {
+    sys::base_page()
+}
+
+/// Bytes of the transparent large page; `None` when the kernel has none.
+#[must_use]
+pub fn large_page() -> Option<usize> {
+    let mut text = [0; 32];
+    let read = sys::read_file(c"/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", &mut text)?;
+    number(read)
+}
+
+/// Bytes of physical memory.
+#[must_use]
+pub fn physical_memory() -> usize {
+    sys::physical_memory()
+}
+
+/// `prctl(PR_SET_THP_DISABLE)` is in force for this process, advised mappings included.
+#[must_use]
+pub fn thp_disabled_for_process() -> bool {
+    sys::thp_disabled()
+}
+
+/// The system-wide mode.
+#[must_use]
+pub fn thp_mode() -> Thp {
+    let mut text = [0; 64];
+    match sys::read_file(c"/sys/kernel/mm/transparent_hugepage/enabled", &mut text).and_then(chosen) {
+        Some(b"always") => Thp::Always,
+        Some(b"madvise") => Thp::Madvise,
+        Some(_) => Thp::Never,
+        None => Thp::Absent,
+    }
+}
+
+/// What the system gives for 64 KiB pages, and for 2 MiB ones.
+#[must_use]
+pub fn medium_pages() -> (Offer, Offer) {
+    (
+        offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", Offer::Refused),
+        offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", inherited()),
+    )
+}
+
+fn inherited() -> Offer {
+    if matches!(thp_mode(), Thp::Always | Thp::Madvise) { Offer::Given } else { Offer::Refused }
+}
+
+fn offer(path: &core::ffi::CStr, without_file: Offer) -> Offer {
+    let mut text = [0; 64];
+    match sys::read_file(path, &mut text).and_then(chosen) {
+        Some(b"always" | b"madvise") => Offer::Given,
+        Some(b"inherit") => inherited(),
+        Some(_) => Offer::Refused,
+        None => without_file,
+    }
+}
+
+/// The word in brackets of a sysfs choice such as `always [madvise] never`.
+fn chosen(text: &[u8]) -> Option<&[u8]> {
+    let open = text.iter().position(|&b| b == b'[')?;
+    let rest = &text[open + 1..];
+    let close = rest.iter().position(|&b| b == b']')?;
+    Some(&rest[..close])
+}
+
+fn number(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit());
+    let mut value: Option<usize> = None;
+    for digit in digits {
+        value = value.unwrap_or(0).checked_mul(10)?.checked_add(usize::from(digit - b'0')).into();
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_word_is_the_bracketed_one() {
+        assert_eq!(chosen(b"always [madvise] never\n"), Some(&b"madvise"[..]));
+        assert_eq!(chosen(b"[never]"), Some(&b"never"[..]));
+        assert_eq!(chosen(b"always madvise"), None);
+        assert_eq!(chosen(b"[open"), None);
+    }
+
+    #[test]
+    fn numbers_end_at_the_first_other_byte() {
+        assert_eq!(number(b"2097152\n"), Some(2_097_152));
+        assert_eq!(number(b"\n"), None);
+        assert_eq!(number(b"99999999999999999999999"), None);
+    }
+}

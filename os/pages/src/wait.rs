@@ -1,0 +1,31 @@
+//! Waiting on an address, and the few facts about time and threads that a lock needs.
+
+use crate::sys;
+use core::sync::atomic::AtomicU32;
+
+/// Sleep while `word` holds `value` (may return early).
+pub fn wait_while(word: &AtomicU32, value: u32) {
+    sys::futex_wait(word, value);
+}
+
+/// Wake one sleeper.
+pub fn wake_one(word: &AtomicU32) {
+    sys::futex_wake(word, 1);
+}
+
+/// Wake every sleeper.
+pub fn wake_all(word: &AtomicU32) {
+    sys::futex_wake(word, i32::MAX);
+}
+
+/// Seconds of a coarse, monotonic clock (a few nanoseconds to read).
+#[must_use]
+pub fn now_seconds() -> u32 {
+    sys::now_seconds()
+}
+
+/// The kernel's number for the calling thread.
+#[must_use]
+pub fn thread_id() -> u32 {
+    sys::thread_id()
+}

@@ -1,0 +1,387 @@
+//! Taking extents and giving them back.
+
+use crate::bins::Bins;
+use crate::extent::{Extents, State};
+use crate::retain::Retention;
+use crate::span::Spans;
+use crate::{Backing, GRANULE, PER_SPAN, SpanKind};
+use core::ops::Range;
+use core::ptr::NonNull;
+use largesse_pages::{MapError, SPAN};
+
+/// Candidates looked at before the best so far is taken.
+const CANDIDATES: usize = 48;
+
+/// A number of granules, or the number of one.
+pub type Granules = u32;
+
+/// Where a request would rather go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefer {
+    /// Memory whose first touch is paid.
+    Warm,
+    /// Memory without pages: they will be moved in.
+    Cold,
+}
+
+/// What is asked of the arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Length.
+    pub granules: Granules,
+    /// The extent starts at `phase` modulo `align`, a power of two.
+    pub align: Granules,
+    /// See `align`.
+    pub phase: Granules,
+    /// Warm or cold.
+    pub prefer: Prefer,
+}
+
+/// An extent that was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its first granule.
+    pub at: Granules,
+    /// Bytes of it whose first touch is still to be paid.
+    pub cold_bytes: usize,
+}
+
+/// Why nothing was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeError {
+    /// No free extent is long enough.
+    RangeFull,
+    /// The backing refused.
+    NoMemory(MapError),
+}
+
+/// Sums over the arena, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// In extents that are handed out.
+    pub live: usize,
+    /// The highest `live`.
+    pub peak: usize,
+    /// In warm spans.
+    pub warm: usize,
+    /// Given back to the backing since the start.
+    pub returned: usize,
+}
+
+/// Extents over one backing. See the crate's picture.
+#[derive(Debug)]
+pub struct Arena<B> {
+    pub(crate) backing: B,
+    pub(crate) extents: Extents,
+    pub(crate) bins: Bins,
+    pub(crate) spans: Spans,
+    pub(crate) retention: Retention,
+    pub(crate) totals: Totals,
+}
+
+impl<B: Backing> Arena<B> {
+    /// An arena over the whole range of `backing`; `None` when there is no room for its tables.
+    pub fn new(backing: B, retention: Retention) -> Option<Arena<B>> {
+        let spans = backing.spans();
+        let granules = u32::try_from(spans * PER_SPAN).ok()?;
+        let mut arena = Arena {
+            extents: Extents::new(granules as usize)?,
+            bins: Bins::new(),
+            spans: Spans::new(spans)?,
+            backing,
+            retention,
+            totals: Totals::default(),
+        };
+        arena.extents.define(0, granules, State::Free, 0);
+        arena.bins.link(&mut arena.extents, 0);
+        Some(arena)
+    }
+
+    /// Hand out an extent. Warm memory first, then the best fit, then the lowest address.
+    pub fn take(&mut self, request: Request, now: u32) -> Result<Taken, TakeError> {
+        let (at, from) = self.find(request).ok_or(TakeError::RangeFull)?;
+        let window = at..at + request.granules;
+        let cold = self.spans.cold_in(spans_of(&window));
+        // Purging changes what is warm, but not which extents are free.
+        self.make_room(cold);
+        self.commit(spans_of(&window)).map_err(TakeError::NoMemory)?;
+        self.cut(from, &window);
+        self.extents.define(at, request.granules, State::Used, now);
+        self.spans.set_warm(spans_of(&window));
+        self.totals.live += request.granules as usize * GRANULE;
+        self.totals.peak = self.totals.peak.max(self.totals.live);
+        self.totals.warm = self.spans.warm() * SPAN;
+        let cold_bytes = (cold * SPAN).min(request.granules as usize * GRANULE);
+        Ok(Taken { at, cold_bytes })
+    }
+
+    /// Take an extent back. With `maybe_untouched`, spans that nobody touched are noticed.
+    pub fn give_back(&mut self, at: Granules, maybe_untouched: bool, now: u32) {
+        let len = self.extents.get(at).len;
+        let window = at..at + len;
+        self.spans.set_dirty(at as usize..window.end as usize);
+        if maybe_untouched {
+            for span in whole_spans(&window) {
+                let kind = self.spans.get(span).kind;
+                if !kind.from_pool() && !self.backing.any_resident(span) {
+                    self.spans.set_cold(span);
+                }
+            }
+        }
+        self.totals.live -= len as usize * GRANULE;
+        self.totals.warm = self.spans.warm() * SPAN;
+        self.link_free(at, len, now);
+    }
+
+    /// Make an extent longer without moving it. `false`: what follows is in use.
+    pub fn grow(&mut self, at: Granules, granules: Granules, now: u32) -> bool {
+        let len = self.extents.get(at).len;
+        let Some(more) = granules.checked_sub(len) else { return false };
+        let Some(next) = self.extents.free_after(at) else { return false };
+        let owner = self.owner(at);
+        let room = self.extents.get(next).len;
+        if room < more {
+            return false;
+        }
+        let window = next..next + more;
+        let cold = self.spans.cold_in(spans_of(&window));
+        self.make_room(cold);
+        if self.commit(spans_of(&window)).is_err() {
+            return false;
+        }
+        self.cut(next, &window);
+        self.extents.forget(next);
+        self.extents.define(at, granules, State::Used, now);
+        self.set_owner(at, owner);
+        self.spans.set_warm(spans_of(&window));
+        self.totals.live += more as usize * GRANULE;
+        self.totals.peak = self.totals.peak.max(self.totals.live);
+        self.totals.warm = self.spans.warm() * SPAN;
+        true
+    }
+
+    /// Give the end of an extent back.
+    pub fn shrink(&mut self, at: Granules, granules: Granules, now: u32) {
+        let len = self.extents.get(at).len;
+        if granules == 0 || granules >= len {
+            return;
+        }
+        let owner = self.owner(at);
+        self.extents.define(at, granules, State::Used, now);
+        self.set_owner(at, owner);
+        self.extents.define(at + granules, len - granules, State::Used, now);
+        self.give_back(at + granules, false, now);
+    }
+
+    /// Move the contents of whole spans from one used extent to another of equal phase. Returns
+    /// the granules, counted from the start of the extents, that are at the target now; the rest
+    /// is for the caller to copy.
+    ///
+    /// # Safety
+    /// The caller owns both extents and nobody else uses them.
+    pub unsafe fn relocate(&mut self, from: Granules, to: Granules, granules: Granules) -> Option<Range<Granules>> {
+        let per_span = PER_SPAN as u32;
+        if from % per_span != to % per_span {
+            return None;
+        }
+        let source = whole_spans(&(from..from + granules));
+        let target = whole_spans(&(to..to + granules));
+        let movable = |span| !self.spans.get(span).kind.from_pool();
+        if source.is_empty() || !source.clone().chain(target.clone()).all(movable) {
+            return None;
+        }
+        // SAFETY: both are whole spans of extents that the caller owns.
+        if !unsafe { self.backing.relocate(source.start, target.start, source.len()) } {
+            return None;
+        }
+        self.spans.set_dirty(target.start * PER_SPAN..target.end * PER_SPAN);
+        let moved = source.start as u32 * per_span - from..source.end as u32 * per_span - from;
+        for span in source {
+            self.spans.set_cold(span);
+        }
+        self.totals.warm = self.spans.warm() * SPAN;
+        Some(moved)
+    }
+
+    /// The address of a granule.
+    #[must_use]
+    pub fn address(&self, at: Granules) -> NonNull<u8> {
+        // SAFETY: granule numbers come from this arena, so that the offset is inside the range.
+        unsafe { self.backing.start().add(at as usize * GRANULE) }
+    }
+
+    /// The used extent that an address inside its first granule belongs to, and its length.
+    #[must_use]
+    pub fn used_at(&self, address: usize) -> Option<(Granules, Granules)> {
+        let offset = address.checked_sub(self.backing.start().as_ptr().addr())?;
+        let at = u32::try_from(offset / GRANULE).ok()?;
+        if at as usize >= self.backing.spans() * PER_SPAN {
+            return None;
+        }
+        let entry = self.extents.get(at);
+        (entry.state == State::Used).then_some((at, entry.len))
+    }
+
+    /// The tag the owner gave a used extent.
+    #[must_use]
+    pub fn owner(&self, at: Granules) -> u32 {
+        self.extents.get(at).next
+    }
+
+    /// Tag a used extent.
+    pub fn set_owner(&mut self, at: Granules, tag: u32) {
+        self.extents.get_mut(at).next = tag;
+    }
+
+    /// On which kind of page an extent starts.
+    #[must_use]
+    pub fn kind(&self, at: Granules) -> SpanKind {
+        self.spans.get(at as usize / PER_SPAN).kind
+    }
+
+    /// The first run of granules in `range` that may hold anything but zero.
+    #[must_use]
+    pub fn dirty_run(&self, range: Range<Granules>) -> Option<Range<Granules>> {
+        let run = self.spans.dirty_run(range.start as usize..range.end as usize)?;
+        Some(run.start as u32..run.end as u32)
+    }
+
+    /// Sums over the arena.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// What the arena stands on.
+    #[must_use]
+    pub fn backing(&self) -> &B {
+        &self.backing
+    }
+
+    /// The first run of spans of one kind: first span and number of spans.
+    #[must_use]
+    pub fn first_run_of(&self, kind: SpanKind) -> Option<(usize, usize)> {
+        let end = self.spans.top();
+        let first = (0..end).find(|&span| self.spans.get(span).kind == kind)?;
+        let last = (first..end).find(|&span| self.spans.get(span).kind != kind).unwrap_or(end);
+        Some((first, last - first))
+    }
+
+    /// Spans changed their kind behind the arena's back (a forked child demoted them).
+    pub fn rekind(&mut self, first: usize, spans: usize, kind: SpanKind) {
+        self.spans.set_kind(first..first + spans, kind);
+    }
+
+    /// The best place for a request: where it starts, and the free extent it lies in.
+    fn find(&self, request: Request) -> Option<(Granules, Granules)> {
+        let mut best: Option<((usize, u32, u32), Granules, Granules)> = None;
+        let mut looked = 0;
+        for free in self.bins.from(&self.extents, request.granules) {
+            let len = self.extents.get(free).len;
+            let Some(places) = places(free, len, request) else { continue };
+            for at in places {
+                let cold = self.spans.cold_in(spans_of(&(at..at + request.granules)));
+                let cost = match request.prefer {
+                    Prefer::Warm => cold,
+                    Prefer::Cold => usize::MAX - cold,
+                };
+                let key = (cost, len, at);
+                if best.is_none_or(|(known, ..)| key < known) {
+                    best = Some((key, at, free));
+                }
+            }
+            looked += 1;
+            // Bins are visited by size: once a place costs nothing, much longer ones only fit worse.
+            let settled = best.is_some_and(|((cost, known, _), ..)| cost == 0 && len > known * 2);
+            if settled || looked >= CANDIDATES {
+                break;
+            }
+        }
+        best.map(|(_, at, free)| (at, free))
+    }
+
+    /// Make the spans usable that are not.
+    fn commit(&mut self, window: Range<usize>) -> Result<(), MapError> {
+        let reserved = |spans: &Spans, span: usize| spans.get(span).kind == SpanKind::Reserved;
+        let unit = self.backing.unit();
+        let mut at = window.start;
+        while at < window.end {
+            if !reserved(&self.spans, at) {
+                at += 1;
+                continue;
+            }
+            let whole = at / unit * unit..(at / unit + 1) * unit;
+            let run = if whole.end <= self.backing.spans() && whole.clone().all(|s| reserved(&self.spans, s)) {
+                // Whole units as far as the window reaches.
+                let end = (whole.end..window.end.next_multiple_of(unit).min(self.backing.spans()))
+                    .find(|&s| !reserved(&self.spans, s))
+                    .unwrap_or(window.end.next_multiple_of(unit).min(self.backing.spans()));
+                whole.start..(end / unit * unit).max(whole.end)
+            } else {
+                at..(at..window.end).find(|&s| !reserved(&self.spans, s)).unwrap_or(window.end)
+            };
+            let kind = self.backing.commit(run.start, run.len())?;
+            self.spans.set_kind(run.clone(), kind);
+            if kind.from_pool() {
+                self.spans.set_warm(run.clone());
+            }
+            at = run.end;
+        }
+        Ok(())
+    }
+
+    /// Take `window` out of the free extent at `free`; what is left on either side stays free.
+    fn cut(&mut self, free: Granules, window: &Range<Granules>) {
+        let entry = *self.extents.get(free);
+        self.bins.unlink(&mut self.extents, free);
+        if free < window.start {
+            self.extents.define(free, window.start - free, State::Free, entry.stamp);
+            self.bins.link(&mut self.extents, free);
+        }
+        let end = free + entry.len;
+        if window.end < end {
+            self.extents.define(window.end, end - window.end, State::Free, entry.stamp);
+            self.bins.link(&mut self.extents, window.end);
+        }
+    }
+
+    /// Make an extent free, joined with its free neighbours.
+    fn link_free(&mut self, at: Granules, len: Granules, now: u32) {
+        let (mut at, mut len) = (at, len);
+        if let Some(next) = self.extents.free_after(at) {
+            self.bins.unlink(&mut self.extents, next);
+            len += self.extents.get(next).len;
+            self.extents.forget(next);
+        }
+        if let Some(before) = self.extents.free_before(at) {
+            self.bins.unlink(&mut self.extents, before);
+            len += self.extents.get(before).len;
+            self.extents.forget(at);
+            at = before;
+        }
+        self.extents.define(at, len, State::Free, now);
+        self.bins.link(&mut self.extents, at);
+    }
+}
+
+/// The spans that a window of granules touches.
+pub(crate) fn spans_of(window: &Range<Granules>) -> Range<usize> {
+    window.start as usize / PER_SPAN..(window.end as usize).div_ceil(PER_SPAN)
+}
+
+/// The spans that lie wholly inside a window of granules.
+pub(crate) fn whole_spans(window: &Range<Granules>) -> Range<usize> {
+    let first = (window.start as usize).div_ceil(PER_SPAN);
+    first..(window.end as usize / PER_SPAN).max(first)
+}
+
+/// The lowest and the highest start in a free extent that satisfy a request.
+fn places(free: Granules, len: Granules, request: Request) -> Option<[Granules; 2]> {
+    let end = free + len;
+    let mask = request.align - 1;
+    let low = free + (request.phase.wrapping_sub(free) & mask);
+    let last = end.checked_sub(request.granules)?;
+    let back = last.wrapping_sub(request.phase) & mask;
+    let high = last.checked_sub(back)?;
+    (low <= high && low >= free && high >= free).then_some([low, high])
+}

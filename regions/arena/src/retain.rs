@@ -1,0 +1,169 @@
+//! How much free memory stays warm, and for how long.
+//!
+//! Warm memory is worth keeping: its first touch is paid. But a program must not hold more than it
+//! once needed, nor for long after it stopped needing it. So there is a *bound*: warm memory never
+//! exceeds the highest live total by more than a share and a floor; and a *decay*: what nobody
+//! took for [`DECAY_SECONDS`] is given back.
+
+use crate::arena::{Arena, whole_spans};
+use crate::{Backing, Granules, Purged, SpanKind};
+use core::ops::Range;
+use largesse_pages::SPAN;
+
+/// Free memory that nobody took for so long is given back.
+pub const DECAY_SECONDS: u32 = 10;
+
+/// The bound on warm memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// Share of the highest live total, in 1/256, that may be warm beyond it.
+    pub share: u8,
+    /// Bytes that may be warm beyond that, however little was live.
+    pub floor: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention { share: 32, floor: 64 << 20 }
+    }
+}
+
+impl Retention {
+    /// Bytes that may be warm after `peak` bytes were live.
+    #[must_use]
+    pub const fn allowed(&self, peak: usize) -> usize {
+        peak + peak / 256 * self.share as usize + self.floor
+    }
+}
+
+impl<B: Backing> Arena<B> {
+    /// Give back what nobody took for a while.
+    pub fn decay(&mut self, now: u32) {
+        while let Some(free) = self.oldest_warm(|stamp| now.saturating_sub(stamp) >= DECAY_SECONDS) {
+            if self.purge_extent(free, usize::MAX) == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Give back free warm memory, oldest first, until at most `keep` bytes of it are left.
+    /// Returns the bytes given back.
+    pub fn trim(&mut self, keep: usize) -> usize {
+        let before = self.totals.returned;
+        while let excess @ 1.. = self.totals.warm.saturating_sub(self.totals.live).saturating_sub(keep) {
+            let Some(free) = self.oldest_warm(|_| true) else { break };
+            if self.purge_extent(free, excess.div_ceil(SPAN)) == 0 {
+                break;
+            }
+        }
+        self.totals.returned - before
+    }
+
+    /// The next cold spans that requests will reach, at most `limit`, made usable: first span and
+    /// number. Whoever asks may touch them at leisure, even after they were handed out.
+    pub fn cold_ahead(&mut self, limit: usize) -> Option<(usize, usize)> {
+        let last = self.bins.from(&self.extents, 1).max_by_key(|&free| self.extents.get(free).len)?;
+        let spans = self.inside(last);
+        let first = spans.clone().take(limit * 4).find(|&span| !self.spans.get(span).warm)?;
+        let allowed = self.retention.allowed(self.totals.peak).saturating_sub(self.totals.warm) / SPAN;
+        let end = (first + limit.min(allowed)).min(spans.end);
+        let run = first..(first..end).find(|&span| self.spans.get(span).warm).unwrap_or(end);
+        if run.is_empty() {
+            return None;
+        }
+        let uncommitted = run.clone().find(|&s| self.spans.get(s).kind == SpanKind::Reserved);
+        if let Some(from) = uncommitted {
+            let to = (from..run.end).find(|&s| self.spans.get(s).kind != SpanKind::Reserved).unwrap_or(run.end);
+            let kind = self.backing.commit(from, to - from).ok()?;
+            self.spans.set_kind(from..to, kind);
+            return Some((run.start, to - run.start));
+        }
+        Some((run.start, run.len()))
+    }
+
+    /// Spans from [`cold_ahead`](Arena::cold_ahead) are touched now.
+    pub fn warmed(&mut self, first: usize, spans: usize) {
+        let usable = |span: &usize| self.spans.get(*span).kind != SpanKind::Reserved;
+        if (first..first + spans).all(|span| usable(&span)) {
+            self.spans.set_warm(first..first + spans);
+            self.totals.warm = self.spans.warm() * SPAN;
+        }
+    }
+
+    /// Keep the bound before `cold` more spans become warm. `true`: something was given back.
+    pub(crate) fn make_room(&mut self, cold: usize) -> bool {
+        let allowed = self.retention.allowed(self.totals.peak);
+        let mut done = false;
+        while let excess @ 1.. = (self.totals.warm + cold * SPAN).saturating_sub(allowed.max(self.totals.live + cold * SPAN)) {
+            let Some(free) = self.oldest_warm(|_| true) else { break };
+            if self.purge_extent(free, excess.div_ceil(SPAN)) == 0 {
+                break;
+            }
+            done = true;
+        }
+        done
+    }
+
+    /// The free extent with warm whole spans that was given back first, among those whose stamp
+    /// is `due`.
+    fn oldest_warm(&self, due: impl Fn(u32) -> bool) -> Option<Granules> {
+        let warm = |free: &Granules| {
+            let spans = self.inside(*free);
+            (spans.start..spans.end.min(self.spans.top())).any(|span| self.spans.get(span).warm)
+        };
+        let frees = self.bins.from(&self.extents, 1);
+        frees.filter(|&free| due(self.extents.get(free).stamp)).filter(warm).min_by_key(|&free| self.extents.get(free).stamp)
+    }
+
+    /// The whole spans of a free extent.
+    fn inside(&self, free: Granules) -> Range<usize> {
+        whole_spans(&(free..free + self.extents.get(free).len))
+    }
+
+    /// Give back at most `limit` warm whole spans of a free extent, from its end; returns how many.
+    fn purge_extent(&mut self, free: Granules, limit: usize) -> usize {
+        let spans = self.inside(free);
+        let top = self.spans.top().min(spans.end);
+        let unit = self.backing.unit();
+        let mut done = 0;
+        let mut end = top;
+        while end > spans.start && done < limit {
+            let state = self.spans.get(end - 1);
+            if !state.warm {
+                end -= 1;
+                continue;
+            }
+            let same = |span: &usize| {
+                let it = self.spans.get(*span);
+                it.warm && it.kind == state.kind
+            };
+            let lowest = if state.kind == SpanKind::Hugetlb1G { spans.start } else { spans.start.max(end.saturating_sub(limit - done)) };
+            let mut start = (lowest..end).rev().take_while(same).last().unwrap_or(end - 1);
+            let mut stop = end;
+            if state.kind == SpanKind::Hugetlb1G {
+                start = start.next_multiple_of(unit);
+                stop = end / unit * unit;
+                if start >= stop {
+                    end = start.min(end) - 1;
+                    continue;
+                }
+            }
+            // SAFETY: the spans lie wholly inside a free extent.
+            let purged = unsafe { self.backing.purge(start, stop - start, state.kind) };
+            if purged == Purged::Refused {
+                break;
+            }
+            for span in start..stop {
+                self.spans.set_cold(span);
+            }
+            if purged == Purged::Decommitted {
+                self.spans.set_kind(start..stop, SpanKind::Reserved);
+            }
+            done += stop - start;
+            end = start;
+        }
+        self.totals.returned += done * SPAN;
+        self.totals.warm = self.spans.warm() * SPAN;
+        done
+    }
+}

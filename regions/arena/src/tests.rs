@@ -1,0 +1,1 @@
+//! The arena against a naive model.
