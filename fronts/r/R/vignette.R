@@ -1,6 +1,7 @@
-# A vignette engine that needs neither LaTeX nor another package. The source is R code; lines that
-# begin with #' are prose: "# " starts a heading, an empty line a paragraph, `x` is code.
-# The result is one HTML page with the code and what it printed; there are no pictures.
+# A vignette engine that needs neither LaTeX nor another package. The source is R code. Lines that
+# begin with #' are prose: "# " starts a heading, an empty line a paragraph, `x` is code. Lines that
+# begin with % are for R's own vignette tools. The result is one HTML page with the code and what it
+# printed; there are no pictures.
 
 register_vignette_engine <- function(package) {
   vignetteEngine("script", weave = weave, tangle = tangle, pattern = "[.]Rscript$", package = package)
@@ -9,7 +10,7 @@ register_vignette_engine <- function(package) {
 weave <- function(file, driver, syntax, encoding = "UTF-8", ...) {
   lines <- readLines(file, encoding = "UTF-8", warn = FALSE)
   title <- sub(".*VignetteIndexEntry[{](.*)[}].*", "\\1", grep("VignetteIndexEntry", lines, value = TRUE)[1L])
-  lines <- grep("^#' %", lines, value = TRUE, invert = TRUE)
+  lines <- grep("^%", lines, value = TRUE, invert = TRUE)
   prose <- grepl("^#'", lines)
   runs <- rle(prose)
   pieces <- split(lines, rep(seq_along(runs$lengths), runs$lengths))
@@ -30,7 +31,7 @@ weave <- function(file, driver, syntax, encoding = "UTF-8", ...) {
 tangle <- function(file, ...) {
   lines <- readLines(file, encoding = "UTF-8", warn = FALSE)
   output <- sub("[.]Rscript$", ".R", basename(file))
-  writeLines(enc2utf8(sub("^#'", "#", lines)), output, useBytes = TRUE)
+  writeLines(enc2utf8(sub("^#'", "#", grep("^%", lines, value = TRUE, invert = TRUE))), output, useBytes = TRUE)
   output
 }
 

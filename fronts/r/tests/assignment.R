@@ -3,7 +3,7 @@ source("support/start.R")
 ISM(FALSE)
 n <- 1e6
 
-x := as.double(seq_len(n))
+x := ramp(n)
 stopifnot(is_large(x), !ISM.status()$status, x[n] == n)
 
 # In the frame of the function that calls, not the package's, the base's or the global one.

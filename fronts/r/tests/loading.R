@@ -33,6 +33,12 @@ session(c(
   sprintf("stopifnot(identical(normalizePath(s$library), normalizePath('%s')))", second)
 ), paste0("LD_PRELOAD=", second))
 
+# With nothing said, the copy that was installed with the package, which is the same file.
+session(c("library(largesse)", copies, if (!preloaded) c(
+  "own <- system.file('lib', 'liblargesse.so', package = 'largesse')",
+  "stopifnot(nzchar(own), ISM.status()$library == own)"
+)), "LARGESSE_LIBRARY=")
+
 # The environment, then the option before it, then a path given later.
 if (!preloaded) {
   session(c("library(largesse)", sprintf("stopifnot(ISM.status()$library == normalizePath('%s'))", second)),

@@ -9,7 +9,7 @@ stopifnot(identical(ISM(FALSE), TRUE), identical(ISM(FALSE), FALSE), !ISM.status
 
 ISM(TRUE)
 n <- 1e6
-x <- as.double(seq_len(n))
+x <- ramp(n)
 row <- block_of(x)
 stopifnot(nrow(row) == 1, row$size >= 8 * n, row$size <= 8 * n + 4096, row$kind %in% c("thp", "hugetlb", "small"))
 stopifnot(row$large_bytes >= 0, row$large_bytes <= row$size + 2^22)
@@ -38,7 +38,7 @@ stopifnot(is_large(z), all(z == 0))
 
 # with_ISM gives the value, and the state back, also after an error.
 ISM(FALSE)
-w <- with_ISM({ stopifnot(ISM.status()$status); as.double(seq_len(n)) })
+w <- with_ISM({ stopifnot(ISM.status()$status); ramp(n) })
 stopifnot(is_large(w), !ISM.status()$status)
 try(with_ISM(stop("as planned")), silent = TRUE)
 stopifnot(!ISM.status()$status)

@@ -10,7 +10,7 @@ stopifnot(all(vapply(big, is_large, NA)))
 work <- function(i) {
   invisible(gc())
   mine <- big[[i]] + 1
-  big[[i]] <<- NULL
+  big[i] <<- list(NULL)
   invisible(gc())
   c(sum(mine), ISM.status()$status, is_large(mine))
 }

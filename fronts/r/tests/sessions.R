@@ -55,7 +55,7 @@ if (system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "loaded.c"), stdout
 unlink(c("loaded.c", "loaded.o", "loaded.so"))
 
 # Our own package may go and come back; the library and its blocks stay.
-kept <- as.double(seq_len(n))
+kept <- ramp(n)
 detach("package:largesse", unload = TRUE)
 z <- numeric(n)
 stopifnot(kept[n] == n)

@@ -1,4 +1,4 @@
-# Read by every test: the package, and three small checks.
+# Read by every test: the package, and a few small checks.
 
 library(largesse)
 
@@ -19,6 +19,9 @@ block_of <- function(x) {
 }
 
 is_large <- function(x) NROW(block_of(x)) == 1L
+
+# 1, 2, ..., n in memory; as.double(seq_len(n)) is a compact formula until somebody writes to it.
+ramp <- function(n) seq_len(n) + 0
 
 # The expression raises a largesse_error whose message has every one of `words`.
 fails <- function(expr, ...) {
