@@ -15,6 +15,7 @@
 
 mod checks;
 mod finding;
+mod fix;
 mod live;
 mod machine;
 mod options;
@@ -39,6 +40,22 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// Set what is not fine: for the group `largesse`, and in files named after us. Without root,
+    /// print the commands.
+    #[arg(long, conflicts_with_all = ["json", "undo"])]
+    fix: bool,
+    /// Remove our files and restore what was there before them.
+    #[arg(long, conflicts_with = "json")]
+    undo: bool,
+    /// With --fix or --undo: say what would be done, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// With --fix: accept settings that hold for every user, where a group does not do.
+    #[arg(long, requires = "fix")]
+    yes: bool,
+    /// With --fix: set aside this many hugetlb pages, now and at every boot.
+    #[arg(long, value_name = "N", requires = "fix")]
+    hugetlb_pages: Option<u64>,
     /// Read a saved machine below this directory instead of the one we run on.
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
@@ -62,8 +79,17 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     let tree = Tree::new(&args.root);
     let live = if tree.is_saved() { Live::of_saved(&tree) } else { probe::live(options::preload()) };
     let machine = Machine::read(&tree, &live);
+    if args.fix || args.undo {
+        return change(args, &tree, &live, &machine);
+    }
+    if args.dry_run {
+        eprintln!("largesse doctor: --dry-run goes with --fix or --undo");
+        return ExitCode::from(2);
+    }
     let findings = checks::all(&tree, &live, &machine);
     if let Some(directory) = &args.save {
+        // A plan reads more than the findings do.
+        drop(fix::plan(&tree, &live, &machine, fix::Wish { hugetlb_pages: Some(1), for_all: false }));
         let saved = tree.save(directory).and_then(|()| std::fs::write(directory.join("live"), live.text()));
         if let Err(error) = saved {
             eprintln!("largesse doctor: --save {}: {error}", directory.display());
@@ -80,4 +106,26 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
     let worst = findings.iter().map(|finding| finding.status).max();
     if worst == Some(Status::Problem) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// `--fix` and `--undo`.
+fn change(args: &Args, tree: &Tree, live: &Live, machine: &Machine) -> ExitCode {
+    let wish = fix::Wish { hugetlb_pages: args.hugetlb_pages, for_all: args.yes };
+    let planned = if args.undo { Ok(fix::undo(tree, live)) } else { fix::plan(tree, live, machine, wish) };
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(refusal) => {
+            eprintln!("largesse doctor: {refusal}.");
+            return ExitCode::FAILURE;
+        }
+    };
+    if plan.steps.is_empty() {
+        println!("Nothing to {}.", if args.undo { "undo" } else { "fix" });
+    }
+    let how = match () {
+        () if args.dry_run => fix::How::Say,
+        () if tree.is_saved() || probe::is_root() => fix::How::Act,
+        () => fix::How::Commands,
+    };
+    if fix::apply(tree, &plan, how) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

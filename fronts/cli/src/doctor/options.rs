@@ -13,8 +13,3 @@ pub(crate) fn no_colour() -> bool {
     env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || env::var("TERM").is_ok_and(|term| term == "dumb")
 }
-
-/// The user behind `sudo`.
-pub(crate) fn sudo_user() -> Option<String> {
-    env::var("SUDO_USER").ok().filter(|name| !name.is_empty() && name != "root")
-}

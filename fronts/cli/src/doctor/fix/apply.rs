@@ -1,0 +1,124 @@
+//! Takes the steps of a plan, or says them.
+
+use super::plan::{Plan, Refusal};
+use super::step::{Owner, Step};
+use crate::doctor::checks::far::{self, DEVICE};
+use crate::doctor::checks::limits::GROUP;
+use crate::doctor::finding::size;
+use crate::doctor::tree::Tree;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+
+/// What is done with a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    Act,
+    /// `--dry-run`.
+    Say,
+    /// Not root: what to type instead.
+    Commands,
+}
+
+/// Whether every step was taken. A failing step ends it.
+pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
+    if how == How::Commands && !plan.steps.is_empty() {
+        println!("# Not root: nothing was changed. These commands would do it.");
+    }
+    for step in &plan.steps {
+        let (past, conditional, what) = step.words();
+        match how {
+            How::Say => println!("{conditional:<13} {what}"),
+            How::Commands => println!("{}", step.command()),
+            How::Act if tree.is_saved() && is_command(step) => {
+                println!("not run       {what}   (a saved machine)")
+            }
+            How::Act => {
+                if let Err(error) = take(tree, step) {
+                    eprintln!("largesse doctor: {what}: {error}");
+                    eprintln!("largesse doctor: stopped here; what is above was done");
+                    return false;
+                }
+                println!("{past:<13} {what}");
+                short_pool(tree, step);
+            }
+        }
+        if let (Step::Write { text, .. }, How::Act | How::Say) = (step, how) {
+            text.lines().for_each(|line| println!("              | {line}"));
+        }
+    }
+    for note in &plan.notes {
+        println!("{}{note}", if how == How::Commands { "# " } else { "note          " });
+    }
+    if how == How::Say && !plan.steps.is_empty() {
+        println!("Nothing was changed (--dry-run).");
+    }
+    true
+}
+
+/// Steps that are not the writing of a file below the root.
+fn is_command(step: &Step) -> bool {
+    matches!(step, Step::MakeGroup | Step::RemoveGroup | Step::Own { .. })
+}
+
+fn take(tree: &Tree, step: &Step) -> io::Result<()> {
+    match step {
+        Step::MakeGroup => run("groupadd", &["--system", GROUP]),
+        Step::RemoveGroup => run("groupdel", &[GROUP]),
+        Step::Write { path, text } => tree.replace(path, text),
+        Step::Remove { path } => tree.remove(path),
+        Step::RemoveDirectory { path } => match tree.remove_empty(path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        },
+        Step::Set { path, to, .. } => tree.set(path, to),
+        Step::Own { group, mode } => {
+            let number = match group {
+                Owner::Number(number) => Some(*number),
+                Owner::Ours => far::group(tree, GROUP).map(|group| group.number),
+            };
+            let number = number.ok_or_else(|| io::Error::other(format!("no group {GROUP} in /etc/group")))?;
+            std::os::unix::fs::chown(tree.at(DEVICE), None, Some(number))?;
+            fs::set_permissions(tree.at(DEVICE), fs::Permissions::from_mode(*mode))
+        }
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
+    let status = std::process::Command::new(program).args(arguments).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(status.to_string())) }
+}
+
+/// The kernel fills a pool as far as it can, and says nothing.
+fn short_pool(tree: &Tree, step: &Step) {
+    let Step::Set { path, to, .. } = step else { return };
+    let (Some(got), Ok(asked)) = (tree.number(path), to.parse::<u64>()) else { return };
+    if got < asked {
+        println!(
+            "note          the kernel found {got} of {asked} pages; memory is fragmented, a reboot finds more"
+        );
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::NotOurs(foreign) => write!(
+                out,
+                "{} was not written by largesse and is not overwritten; move it away first. Nothing was changed",
+                foreign.0
+            ),
+            Refusal::PoolTooLarge(asked, memory) => write!(
+                out,
+                "--hugetlb-pages asks for {} of the machine's {}; at most three quarters are accepted. Nothing was changed",
+                size(*asked),
+                size(*memory)
+            ),
+            Refusal::NoPools => {
+                write!(out, "--hugetlb-pages: this kernel has no hugetlb pools. Nothing was changed")
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What `--fix` would do: only what is not fine already, and for a group rather than for everyone.
+
+use super::own::{Foreign, LIMITS, MADE_GROUP, OwnFile, SYSCTL, TMPFILES, UDEV};
+use super::step::{Owner, Step};
+use crate::doctor::checks::far::{self, DEVICE, FOR_ALL};
+use crate::doctor::checks::limits::{GROUP, lockable, soft};
+use crate::doctor::checks::thp::{self, Switches, chosen};
+use crate::doctor::finding::size;
+use crate::doctor::live::Live;
+use crate::doctor::machine::{Machine, kib_field};
+use crate::doctor::tree::Tree;
+
+const POOL: &str = "/proc/sys/vm/nr_hugepages";
+
+/// What was asked for beyond the usual.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wish {
+    pub(crate) hugetlb_pages: Option<u64>,
+    /// Settings for every user are accepted (`--yes`).
+    pub(crate) for_all: bool,
+}
+
+/// Why nothing is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    NotOurs(Foreign),
+    /// A pool of this many bytes on a machine of that many.
+    PoolTooLarge(u64, u64),
+    NoPools,
+}
+
+/// Steps in order, and what to say after them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) notes: Vec<String>,
+}
+
+pub(crate) fn plan(tree: &Tree, live: &Live, machine: &Machine, wish: Wish) -> Result<Plan, Refusal> {
+    if machine.read_only {
+        let note = "/sys is read-only: this is a container. Run `sudo largesse doctor --fix` on its host.";
+        return Ok(Plan { steps: Vec::new(), notes: vec![note.to_owned()] });
+    }
+    let mut draft = Draft { tree, files: Vec::new(), after: Vec::new(), notes: Vec::new(), group: false };
+    draft.transparent(machine)?;
+    draft.pool(machine, wish)?;
+    draft.lockable(machine)?;
+    draft.userfaultfd(live, wish)?;
+    Ok(draft.finish())
+}
+
+/// Files that will be written and steps that come after them.
+struct Draft<'a> {
+    tree: &'a Tree,
+    files: Vec<(&'static str, OwnFile)>,
+    after: Vec<Step>,
+    notes: Vec<String>,
+    /// Whether something is for our group.
+    group: bool,
+}
+
+impl Draft<'_> {
+    fn transparent(&mut self, machine: &Machine) -> Result<(), Refusal> {
+        let Some(enabled) = self.tree.read(&format!("{}/enabled", thp::DIRECTORY)) else { return Ok(()) };
+        let switches = Switches::read(self.tree, &enabled, machine.transparent_size);
+        let mut off = false;
+        if switches.effective() == "never" {
+            off = true;
+            if switches.all == "never" {
+                self.at_boot(&format!("{}/enabled", thp::DIRECTORY), "never", "madvise")?;
+            }
+            if switches.own.as_deref() == Some("never") {
+                self.at_boot(&switches.own_path, "never", "inherit")?;
+            }
+        }
+        let defrag = format!("{}/defrag", thp::DIRECTORY);
+        if self.tree.read(&defrag).is_some_and(|text| chosen(&text) == "never") {
+            off = true;
+            self.at_boot(&defrag, "never", "madvise")?;
+        }
+        if off && !self.tree.exists("/run/systemd/system") {
+            self.notes.push("No systemd here: for the next boot put transparent_hugepage=madvise on the kernel's command line.".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A value of sysfs, now and, by systemd-tmpfiles, at every boot.
+    fn at_boot(&mut self, path: &str, from: &str, to: &str) -> Result<(), Refusal> {
+        let file = self.file(TMPFILES)?;
+        file.remember(path, from);
+        file.set(&format!("w {path} - - - - {to}"));
+        self.after.push(Step::Set { path: path.to_owned(), from: from.to_owned(), to: to.to_owned() });
+        Ok(())
+    }
+
+    /// A value of `/proc/sys`, now and at every boot.
+    fn sysctl(&mut self, path: &str, from: u64, to: u64) -> Result<(), Refusal> {
+        let name = path.trim_start_matches("/proc/sys/").replace('/', ".");
+        let file = self.file(SYSCTL)?;
+        file.remember(path, &from.to_string());
+        file.set(&format!("{name} = {to}"));
+        self.after.push(Step::Set { path: path.to_owned(), from: from.to_string(), to: to.to_string() });
+        Ok(())
+    }
+
+    fn pool(&mut self, machine: &Machine, wish: Wish) -> Result<(), Refusal> {
+        let Some(pages) = wish.hugetlb_pages else { return Ok(()) };
+        let meminfo = self.tree.read("/proc/meminfo").unwrap_or_default();
+        let page = kib_field(&meminfo, "Hugepagesize").ok_or(Refusal::NoPools)?;
+        let now = self.tree.number(POOL).ok_or(Refusal::NoPools)?;
+        let bytes = pages.saturating_mul(page);
+        if bytes > machine.memory / 4 * 3 {
+            return Err(Refusal::PoolTooLarge(bytes, machine.memory));
+        }
+        let ours = OwnFile::read(self.tree, SYSCTL).map_err(Refusal::NotOurs)?;
+        let is_ours = ours.is_some_and(|file| file.value_of(POOL).is_some());
+        if now > pages && !is_ours {
+            self.notes.push(format!("The pool has {now} pages already; it is not made smaller."));
+        } else if now != pages {
+            self.sysctl(POOL, now, pages)?;
+            self.notes
+                .push(format!("{} of memory is set aside for programs under --pages hugetlb.", size(bytes)));
+        }
+        Ok(())
+    }
+
+    fn lockable(&mut self, machine: &Machine) -> Result<(), Refusal> {
+        let limits = self.tree.read("/proc/self/limits").unwrap_or_default();
+        let wanted = lockable(machine.memory);
+        let Some(now) = soft(&limits, "Max locked memory") else { return Ok(()) };
+        let line = format!("@{GROUP} - memlock {}", wanted >> 10);
+        let ours = OwnFile::read(self.tree, LIMITS).map_err(Refusal::NotOurs);
+        if now >= wanted
+            || wanted == 0
+            || ours.as_ref().is_ok_and(|file| file.as_ref().is_some_and(|file| file.has(&line)))
+        {
+            return Ok(());
+        }
+        self.group = true;
+        self.file(LIMITS)?.set(&line);
+        Ok(())
+    }
+
+    fn userfaultfd(&mut self, live: &Live, wish: Wish) -> Result<(), Refusal> {
+        if let Some(device) = live.device {
+            let ours = far::group(self.tree, GROUP).map(|group| group.number);
+            if wish.for_all {
+                self.notes.push(format!(
+                    "{DEVICE} is there: a group is enough, and no setting for every user is made."
+                ));
+            }
+            if far::is_open_to(device, ours) {
+                return Ok(());
+            }
+            self.group = true;
+            let was = format!("{:04o} {} {}", device.mode, device.user, device.group);
+            let file = self.file(UDEV)?;
+            file.remember(DEVICE, &was);
+            file.set(&format!("KERNEL==\"userfaultfd\", GROUP=\"{GROUP}\", MODE=\"{:04o}\"", far::MODE));
+            self.after.push(Step::Own { group: Owner::Ours, mode: far::MODE });
+            if !self.tree.exists("/run/udev") {
+                self.notes
+                    .push(format!("No udev here: {DEVICE} is for root only again after the next boot."));
+            }
+            return Ok(());
+        }
+        match self.tree.number(FOR_ALL) {
+            Some(0) if wish.for_all => self.sysctl(FOR_ALL, 0, 1),
+            Some(0) => {
+                self.notes.push(format!("No {DEVICE}: far memory would need vm.unprivileged_userfaultfd=1 for every user, which helps attackers of the kernel too; not done without --yes."));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The file as it will be, from what it is.
+    fn file(&mut self, path: &'static str) -> Result<&mut OwnFile, Refusal> {
+        let known = self.files.iter().position(|(known, _)| *known == path);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let own = OwnFile::read(self.tree, path).map_err(Refusal::NotOurs)?;
+                self.files.push((path, own.unwrap_or_default()));
+                self.files.len() - 1
+            }
+        };
+        Ok(&mut self.files[index].1)
+    }
+
+    fn finish(mut self) -> Plan {
+        let mut steps = Vec::new();
+        let make_group = self.group && far::group(self.tree, GROUP).is_none();
+        if make_group {
+            steps.push(Step::MakeGroup);
+        }
+        for (path, file) in &mut self.files {
+            for directory in missing(self.tree, path) {
+                file.remember_made(&directory);
+            }
+            if make_group && [LIMITS, UDEV].contains(path) {
+                file.remember_made(MADE_GROUP);
+            }
+            let text = file.text();
+            if self.tree.read(path).as_deref() != Some(text.trim_end()) {
+                steps.push(Step::Write { path, text });
+            }
+        }
+        steps.append(&mut self.after);
+        if self.group {
+            self.notes.push(format!(
+                "Who may lock memory and use far memory: sudo usermod -aG {GROUP} USER, then log in again."
+            ));
+        }
+        Plan { steps, notes: self.notes }
+    }
+}
+
+/// Directories above a file that are not there, the outermost first.
+fn missing(tree: &Tree, path: &str) -> Vec<String> {
+    let ends = path.match_indices('/').skip(1).map(|(end, _)| &path[..end]);
+    ends.filter(|directory| !tree.exists(directory)).map(str::to_owned).collect()
+}

@@ -1,0 +1,84 @@
+//! One step of a plan: what it says, and the command that would do the same.
+
+use crate::doctor::checks::far::DEVICE;
+use crate::doctor::checks::limits::GROUP;
+
+/// A change, and nothing that is not one: a step that changes nothing is not planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    MakeGroup,
+    RemoveGroup,
+    Write {
+        path: &'static str,
+        text: String,
+    },
+    Remove {
+        path: &'static str,
+    },
+    /// Only if nothing else is in it.
+    RemoveDirectory {
+        path: String,
+    },
+    /// A file of the kernel.
+    Set {
+        path: String,
+        from: String,
+        to: String,
+    },
+    /// Owner and mode of `/dev/userfaultfd`.
+    Own {
+        group: Owner,
+        mode: u32,
+    },
+}
+
+/// Whose the device becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Ours,
+    Number(u32),
+}
+
+impl Step {
+    /// Verb in the past and in the conditional, and what it is about.
+    pub(crate) fn words(&self) -> (&'static str, &'static str, String) {
+        match self {
+            Step::MakeGroup => ("ran", "would run", format!("groupadd --system {GROUP}")),
+            Step::RemoveGroup => ("ran", "would run", format!("groupdel {GROUP}")),
+            Step::Write { path, .. } => ("wrote", "would write", (*path).to_owned()),
+            Step::Remove { path } => ("removed", "would remove", (*path).to_owned()),
+            Step::RemoveDirectory { path } => ("removed", "would remove", format!("{path} (if it is empty)")),
+            Step::Set { path, from, to } => ("set", "would set", format!("{path}: {from} -> {to}")),
+            Step::Own { group, mode } => {
+                ("set", "would set", format!("{DEVICE}: group {}, mode {mode:04o}", group.name()))
+            }
+        }
+    }
+
+    /// The same for a person to type.
+    pub(crate) fn command(&self) -> String {
+        match self {
+            Step::MakeGroup => format!("sudo groupadd --system {GROUP}"),
+            Step::RemoveGroup => format!("sudo groupdel {GROUP}"),
+            Step::Write { path, text } => {
+                let directory = path.rsplit_once('/').map_or("/", |(directory, _)| directory);
+                format!("sudo mkdir -p {directory} && sudo tee {path} >/dev/null <<'EOF'\n{text}EOF")
+            }
+            Step::Remove { path } => format!("sudo rm {path}"),
+            Step::RemoveDirectory { path } => format!("sudo rmdir --ignore-fail-on-non-empty {path}"),
+            Step::Set { path, to, .. } => format!("echo {to} | sudo tee {path}"),
+            Step::Own { group, mode } => {
+                format!("sudo chgrp {} {DEVICE} && sudo chmod {mode:04o} {DEVICE}", group.name())
+            }
+        }
+    }
+}
+
+impl Owner {
+    fn name(self) -> String {
+        match self {
+            Owner::Ours => GROUP.to_owned(),
+            Owner::Number(number) => number.to_string(),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `--fix`, `--dry-run` and `--undo` on copies of saved machines.
+
+use crate::machine::{ALL, Machine, text};
+
+const SYSCTL: &str = "/etc/sysctl.d/60-largesse.conf";
+const LIMITS: &str = "/etc/security/limits.d/60-largesse.conf";
+const UDEV: &str = "/etc/udev/rules.d/60-largesse.rules";
+const TMPFILES: &str = "/etc/tmpfiles.d/60-largesse.conf";
+const OURS: [&str; 4] = [SYSCTL, LIMITS, UDEV, TMPFILES];
+const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const POOL: &str = "/proc/sys/vm/nr_hugepages";
+
+const WISHES: [&[&str]; 4] = [
+    &["--fix"],
+    &["--fix", "--yes"],
+    &["--fix", "--hugetlb-pages", "64"],
+    &["--fix", "--yes", "--hugetlb-pages", "600"],
+];
+
+/// The files that a machine has more than before, without directories.
+fn new_files(machine: &Machine, wish: &[&str]) -> Vec<String> {
+    let before = machine.everything();
+    assert!(machine.doctor(wish).status.success());
+    let after = machine.everything();
+    after
+        .into_iter()
+        .filter(|(path, text)| text.is_some() && !before.contains_key(path))
+        .map(|(path, _)| path)
+        .collect()
+}
+
+#[track_caller]
+fn check(machine: &str, wish: &[&str], want: &[&str]) {
+    let mut want = want.to_vec();
+    want.sort_unstable();
+    assert_eq!(new_files(&Machine::new(machine), wish), want);
+}
+
+#[test]
+fn only_what_is_not_fine_gets_a_file() {
+    check("healthy", &["--fix"], &[]);
+    check("healthy", &["--fix", "--yes"], &[]);
+    check("thp-never", &["--fix"], &[LIMITS, UDEV, TMPFILES]);
+    check("size-never", &["--fix"], &[LIMITS, UDEV, TMPFILES]);
+    check("virtual-machine", &["--fix"], &[LIMITS, UDEV]);
+    check("virtual-machine", &["--fix", "--hugetlb-pages", "64"], &[LIMITS, UDEV, SYSCTL]);
+    check("pool", &["--fix", "--hugetlb-pages", "64"], &[LIMITS, UDEV]);
+    check("no-thp", &["--fix"], &[LIMITS]);
+    check("no-thp", &["--fix", "--yes"], &[LIMITS, SYSCTL]);
+    check("container", &["--fix", "--yes", "--hugetlb-pages", "64"], &[]);
+}
+
+#[test]
+fn a_machine_that_is_fine_has_nothing_to_fix() {
+    assert_eq!(text(&Machine::new("healthy").doctor(&["--fix"])), "Nothing to fix.\n");
+}
+
+#[test]
+fn fix_sets_what_was_off_and_remembers_it() {
+    let machine = Machine::new("thp-never");
+    machine.doctor(&["--fix"]);
+    assert_eq!(machine.read(ENABLED), "always [madvise] never\n");
+    let file = machine.read(TMPFILES);
+    assert!(file.contains(&format!("# was: {ENABLED} never\n")), "{file}");
+    assert!(file.contains(&format!("w {ENABLED} - - - - madvise\n")), "{file}");
+    let again = Machine::doctor(&machine, &["--json"]);
+    assert!(!text(&again).contains("\"problem\""));
+}
+
+#[test]
+fn the_switch_of_one_size_goes_back_to_what_holds_for_all() {
+    let machine = Machine::new("size-never");
+    machine.doctor(&["--fix"]);
+    let own = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
+    assert_eq!(machine.read(own), "always [inherit] madvise never\n");
+    assert_eq!(machine.read(ENABLED), "always [madvise] never\n");
+}
+
+#[test]
+fn undo_restores_every_machine_to_the_byte() {
+    for name in ALL {
+        for wish in WISHES {
+            let machine = Machine::new(name);
+            let before = machine.everything();
+            assert!(machine.doctor(wish).status.success(), "{name} {wish:?}");
+            assert!(machine.doctor(&["--undo"]).status.success(), "{name} {wish:?}");
+            assert_eq!(machine.everything(), before, "{name} {wish:?}");
+            assert_eq!(text(&machine.doctor(&["--undo"])), "Nothing to undo.\n");
+        }
+    }
+}
+
+#[test]
+fn a_second_fix_changes_nothing_and_keeps_the_former_values() {
+    for name in ALL {
+        for wish in WISHES {
+            let machine = Machine::new(name);
+            machine.doctor(wish);
+            let once = machine.everything();
+            machine.doctor(wish);
+            assert_eq!(machine.everything(), once, "{name} {wish:?}");
+        }
+    }
+}
+
+#[test]
+fn a_larger_pool_later_still_goes_back_to_the_first() {
+    let machine = Machine::new("virtual-machine");
+    for pages in ["64", "128", "32"] {
+        machine.doctor(&["--fix", "--hugetlb-pages", pages]);
+        assert_eq!(machine.read(POOL), format!("{pages}\n"));
+    }
+    machine.doctor(&["--undo"]);
+    assert_eq!(machine.read(POOL), "0\n");
+}
+
+#[test]
+fn dry_run_changes_nothing_and_names_every_file() {
+    for name in ALL {
+        for wish in WISHES {
+            let machine = Machine::new(name);
+            let before = machine.everything();
+            let said = text(&machine.doctor(&[wish, &["--dry-run"]].concat()));
+            assert_eq!(machine.everything(), before, "{name} {wish:?}");
+            for file in new_files(&machine, wish) {
+                assert!(said.contains(&format!("would write   {file}\n")), "{name} {wish:?}: {said}");
+                for line in machine.read(&file).lines() {
+                    assert!(said.contains(&format!("| {line}\n")), "{name} {wish:?}: {line}");
+                }
+            }
+            let fixed = machine.everything();
+            machine.doctor(&["--undo", "--dry-run"]);
+            assert_eq!(machine.everything(), fixed, "{name} {wish:?}");
+        }
+    }
+}
+
+#[test]
+fn every_new_file_is_ours_and_opens_nothing_to_everyone() {
+    for name in ALL {
+        for wish in WISHES {
+            let machine = Machine::new(name);
+            for file in new_files(&machine, wish) {
+                assert!(OURS.contains(&file.as_str()), "{file}");
+                let text = machine.read(&file);
+                assert!(text.starts_with("# Written by `largesse doctor --fix`"), "{file}: {text}");
+                for line in text.lines().filter(|line| !line.starts_with('#')) {
+                    assert!(!line.starts_with('*') && !line.contains("* "), "{file}: {line}");
+                    assert!(!line.contains("unlimited"), "{file}: {line}");
+                    let for_all = line.contains("unprivileged_userfaultfd") || line.contains("0666");
+                    assert!(!for_all || wish.contains(&"--yes"), "{file}: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn locked_memory_is_half_of_the_machines() {
+    let machine = Machine::new("virtual-machine");
+    machine.doctor(&["--fix"]);
+    assert!(machine.read(LIMITS).ends_with("\n@largesse - memlock 12342048\n"));
+}
+
+#[test]
+fn a_file_of_others_with_our_name_stops_everything() {
+    for (name, path) in [("thp-never", TMPFILES), ("thp-never", UDEV), ("thp-never", LIMITS)] {
+        let machine = Machine::new(name);
+        machine.write(path, "# by hand\n");
+        let before = machine.everything();
+        let output = machine.doctor(&["--fix"]);
+        assert_eq!(output.status.code(), Some(1), "{path}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(path));
+        assert_eq!(machine.everything(), before, "{path}");
+        let said = text(&machine.doctor(&["--undo"]));
+        assert!(said.contains(path) && said.contains("left alone"), "{said}");
+        assert_eq!(machine.everything(), before, "{path}");
+    }
+}
+
+#[test]
+fn a_link_with_our_name_is_not_followed() {
+    let machine = Machine::new("thp-never");
+    machine.write("/etc/other", "precious\n");
+    std::fs::create_dir_all(machine.root.join("etc/tmpfiles.d")).unwrap();
+    std::os::unix::fs::symlink("../other", machine.root.join(&TMPFILES[1..])).unwrap();
+    assert_eq!(machine.doctor(&["--fix"]).status.code(), Some(1));
+    assert_eq!(machine.read("/etc/other"), "precious\n");
+}
+
+#[test]
+fn undo_leaves_a_value_that_somebody_changed_since() {
+    let machine = Machine::new("thp-never");
+    machine.doctor(&["--fix"]);
+    machine.write(ENABLED, "[always] madvise never\n");
+    let said = text(&machine.doctor(&["--undo"]));
+    assert_eq!(machine.read(ENABLED), "[always] madvise never\n");
+    assert!(said.contains("which largesse did not set"), "{said}");
+}
+
+#[test]
+fn a_pool_beyond_the_memory_is_refused() {
+    let machine = Machine::new("virtual-machine");
+    let before = machine.everything();
+    let output = machine.doctor(&["--fix", "--hugetlb-pages", "12000"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("three quarters"));
+    assert_eq!(machine.everything(), before);
+}
