@@ -28,12 +28,8 @@ weave <- function(file, driver, syntax, encoding = "UTF-8", ...) {
   output
 }
 
-tangle <- function(file, ...) {
-  lines <- readLines(file, encoding = "UTF-8", warn = FALSE)
-  output <- sub("[.]Rscript$", ".R", basename(file))
-  writeLines(enc2utf8(sub("^#'", "#", grep("^%", lines, value = TRUE, invert = TRUE))), output, useBytes = TRUE)
-  output
-}
+# None: the source is installed beside the page, and is R code but for its first lines.
+tangle <- function(file, ...) NULL
 
 escape <- function(text) gsub(">", "&gt;", gsub("<", "&lt;", gsub("&", "&amp;", text, fixed = TRUE)))
 
@@ -48,18 +44,24 @@ paragraphs <- function(lines) {
   }, "")
 }
 
-# Runs the code one expression at a time, as if typed. Only our own errors are shown as output
-# (a machine without large pages has its vignette, too); any other stops the build.
+# Runs the code one expression at a time, as if typed. One of our own errors is shown, and ends the
+# block: a machine without large pages has its vignette too. Any other error stops the build.
 run <- function(lines, session) {
   if (!any(nzchar(trimws(lines)))) return("")
   code <- parse(text = lines, keep.source = TRUE)
-  shown <- unlist(lapply(seq_along(code), function(i) {
+  shown <- character()
+  for (i in seq_along(code)) {
     source <- as.character(attr(code, "srcref")[[i]])
+    went_well <- TRUE
     printed <- capture.output(tryCatch({
       result <- withVisible(eval(code[[i]], session))
       if (result$visible) print(result$value)
-    }, largesse_error = function(e) cat("Error:", conditionMessage(e), "\n")))
-    c(paste(c(">", rep("+", length(source) - 1L)), source), printed)
-  }))
+    }, largesse_error = function(e) {
+      went_well <<- FALSE
+      cat("Error:", conditionMessage(e), "\n")
+    }))
+    shown <- c(shown, paste(c(">", rep("+", length(source) - 1L)), source), printed)
+    if (!went_well) break
+  }
   c("<pre>", escape(shown), "</pre>")
 }

@@ -39,10 +39,19 @@ stopifnot(identical(l$b$c, quote(stop("never run"))))
 names(l)[1] := "first"
 stopifnot(identical(names(l), c("first", "b")))
 
+# The value has no other owner: it is changed in place, where a copy made now would not be large.
+fresh := ramp(n)
+fresh[1] <- 0
+taken <- ISM.status()$allocations
+fresh[2] := 0
+stopifnot(ISM.status()$allocations == taken, is_large(fresh))
+
 # The plain name of the operator does the same.
 largesse::ISM_assign(v, numeric(n))
 stopifnot(is_large(v), !ISM.status()$status)
 
 fails(1 := 2, "left side", "x := 1")
 fails(NULL := 2, "left side")
+fails(ISM_assign(x), "missing", "x := value")
+fails(ISM_assign(, 1), "missing")
 stopifnot(!ISM.status()$status)
