@@ -1,11 +1,74 @@
 //! `largesse status`: Show every block of a process and the pages it really has.
+//!
+//! # Picture
+//! ```text
+//!   /proc/PID/maps ─► process: the signpost's address
+//!   /proc/PID/mem ──► decode: signpost ► report ► records     (anything may stand there)
+//!   page tables ────► seen: bytes in memory, on large pages, NUMA node
+//!                     portrait ─► table, or one JSON object
+//! ```
+//! # Knows / does not know
+//! Knows where a process publishes its report, and how to read it without its help: no socket,
+//! nothing left behind, no signal. Does not know how the blocks came about.
+//! # Invariants
+//! 1. The target may die, lie or change under the reader: every length is bounded, every address
+//!    is checked, and the worst outcome is a message.
 
+mod decode;
+mod list;
+mod portrait;
+mod process;
+mod seen;
+mod table;
+mod trouble;
+
+use portrait::Portrait;
+use process::Process;
+use std::io::Write as _;
 use std::process::ExitCode;
+use trouble::Trouble;
 
 /// Show every block of a process and the pages it really has.
+///
+/// Without PID: every process that has large blocks and may be looked at, one a line.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// The process
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pid: Option<u32>,
+    /// One JSON object instead of tables; sizes in bytes
+    #[arg(long)]
+    json: bool,
+}
 
-pub(crate) fn main(_args: &Args) -> ExitCode {
-    ExitCode::FAILURE
+pub(crate) fn main(args: &Args) -> ExitCode {
+    let text = match args.pid {
+        None => Ok(list::of_all(args.json)),
+        Some(pid) => of_one(pid, args.json),
+    };
+    match text {
+        Ok(text) => {
+            // A reader that has seen enough (`| head`) is no error.
+            let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+            let _ = writeln!(std::io::stdout(), "{}", lines.join("\n").trim_end());
+            ExitCode::SUCCESS
+        }
+        Err(trouble) => {
+            eprintln!("largesse: {trouble}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn of_one(pid: u32, json: bool) -> Result<String, Trouble> {
+    let process = Process::open(pid)?;
+    let Some(heap) = process.heap()? else {
+        return if json {
+            Ok(serde_json::json!({ "pid": pid, "command": process.command, "blocks": [] }).to_string())
+        } else {
+            Ok(format!("Process {pid} ({}) has the library, but no large block yet.", process.command))
+        };
+    };
+    let portrait = Portrait::of(&process, &heap);
+    Ok(if json { portrait.json() } else { table::full(&portrait) })
 }

@@ -1,0 +1,157 @@
+//! The report of another process, read through a function that copies its memory. Whatever stands
+//! there, the result is a heap or an error.
+
+use largesse_report::{BlockRecord, Kind, MAGIC, Report, Signpost, VERSION};
+use std::mem::MaybeUninit;
+use std::{fmt, io};
+
+/// More slots than this were never written by a heap (a million blocks of 64 KiB are 64 GiB).
+const MOST_SLOTS: u64 = 1 << 22;
+/// Slots are read this many at a time, so that a wrong count fails early.
+const CHUNK: usize = 4096;
+/// A heap that changes all the time is shown as it was at the last try.
+const TRIES: u32 = 50;
+/// User space ends here, with five levels of page tables.
+const ADDRESS_END: u64 = 1 << 56;
+
+/// What a heap said about itself.
+#[derive(Debug)]
+pub(super) struct Heap {
+    pub(super) report: Box<Report>,
+    /// Live blocks, by address.
+    pub(super) blocks: Vec<BlockRecord>,
+    /// Nothing changed while they were read.
+    pub(super) steady: bool,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(super) enum Undecodable {
+    /// The memory could not be read.
+    Unread(io::Error),
+    /// The signpost is not one.
+    NoSignpost,
+    /// Written by another version of the library.
+    OtherVersion { version: u32 },
+    /// A number that no heap writes.
+    Damaged { what: &'static str, value: u64 },
+}
+
+impl fmt::Display for Undecodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Undecodable::Unread(error) => write!(f, "its report cannot be read: {error}"),
+            Undecodable::NoSignpost => write!(f, "its mapping named largesse is not Largesse's"),
+            Undecodable::OtherVersion { version } => write!(
+                f,
+                "its library writes reports of version {version}, and this command reads version {VERSION}; use the `largesse` that came with that library"
+            ),
+            Undecodable::Damaged { what, value } => write!(f, "its report is damaged: {what} is {value:#x}"),
+        }
+    }
+}
+
+/// Types for which every pattern of bits is a value, without padding.
+///
+/// # Safety
+/// Only integers and arrays of them, `#[repr(C)]`, no byte between the fields.
+unsafe trait Plain {}
+// SAFETY: an array of bytes and three integers, 8 + 4 + 4 + 8 bytes.
+unsafe impl Plain for Signpost {}
+// SAFETY: seven u64, six 32-bit integers, then u64 only.
+unsafe impl Plain for Report {}
+// SAFETY: two u64 and two u32.
+unsafe impl Plain for BlockRecord {}
+
+/// Reads the heap whose signpost is at `signpost`; `pause` is called before another try.
+pub(super) fn heap(
+    signpost: u64,
+    read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
+    pause: impl Fn(),
+) -> Result<Heap, Undecodable> {
+    let post: Signpost = plain(&read, signpost)?;
+    if post.magic != MAGIC {
+        return Err(Undecodable::NoSignpost);
+    }
+    if !post.readable() {
+        return Err(Undecodable::OtherVersion { version: post.version });
+    }
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let last = tries == TRIES;
+        let report: Box<Report> = Box::new(plain(&read, post.report)?);
+        let at_rest = report.generation.is_multiple_of(2);
+        if at_rest || last {
+            let blocks = live_blocks(&read, &report);
+            let generation: [u8; 8] = bytes(&read, post.report)?;
+            let steady = at_rest && u64::from_ne_bytes(generation) == report.generation;
+            if steady || last {
+                return Ok(Heap { report, blocks: blocks?, steady });
+            }
+        }
+        pause();
+    }
+}
+
+/// Whether a range can belong to a program: what is computed with it afterwards cannot overflow.
+pub(super) fn in_user_space(address: u64, len: u64) -> bool {
+    address.checked_add(len).is_some_and(|end| end <= ADDRESS_END)
+}
+
+fn live_blocks(
+    read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
+    report: &Report,
+) -> Result<Vec<BlockRecord>, Undecodable> {
+    if report.slots > MOST_SLOTS {
+        return Err(Undecodable::Damaged { what: "the number of slots", value: report.slots });
+    }
+    let slots = usize::try_from(report.slots).unwrap_or(0);
+    let mut live: Vec<BlockRecord> = Vec::new();
+    let mut chunk = vec![BlockRecord::default(); slots.min(CHUNK)];
+    for first in (0..slots).step_by(CHUNK) {
+        let part = &mut chunk[..CHUNK.min(slots - first)];
+        let offset = (first * size_of::<BlockRecord>()) as u64;
+        let address = report.blocks.checked_add(offset);
+        let address = address
+            .ok_or(Undecodable::Damaged { what: "the address of the blocks", value: report.blocks })?;
+        read(address, as_bytes(part)).map_err(Undecodable::Unread)?;
+        live.extend(part.iter().filter(|record| record.kind != Kind::Free as u32));
+    }
+    for record in &live {
+        if !in_user_space(record.address, record.size) {
+            return Err(Undecodable::Damaged { what: "the address of a block", value: record.address });
+        }
+    }
+    live.sort_unstable_by_key(|record| record.address);
+    Ok(live)
+}
+
+fn plain<T: Plain>(read: &impl Fn(u64, &mut [u8]) -> io::Result<()>, address: u64) -> Result<T, Undecodable> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: `value` is one zeroed T, borrowed for as long as the slice lives; a Plain type has no
+    // padding, so that every byte is initialised, and takes any byte that is written to it.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+    read(address, bytes).map_err(Undecodable::Unread)?;
+    // SAFETY: every byte was written, and every pattern of bits is a Plain value.
+    Ok(unsafe { value.assume_init() })
+}
+
+fn bytes<const LEN: usize>(
+    read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
+    address: u64,
+) -> Result<[u8; LEN], Undecodable> {
+    let mut into = [0; LEN];
+    read(address, &mut into).map_err(Undecodable::Unread)?;
+    Ok(into)
+}
+
+fn as_bytes<T: Plain>(values: &mut [T]) -> &mut [u8] {
+    let len = size_of_val(values);
+    // SAFETY: the same memory, borrowed for as long; a Plain type has no padding, so that every
+    // byte is initialised, and takes any byte that is written to it.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<u8>(), len) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! Every process that has large blocks, one a line.
+
+use super::portrait::Portrait;
+use super::process::{self, Process};
+use super::table;
+use super::trouble::Trouble;
+use serde::Serialize;
+
+/// What one look at all processes found.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Found {
+    pub(super) processes: Vec<Summary>,
+    /// Processes of other users, mostly.
+    pub(super) not_permitted: u64,
+}
+
+/// One process in a line.
+#[derive(Debug, Serialize)]
+pub(super) struct Summary {
+    pub(super) pid: u32,
+    pub(super) command: String,
+    pub(super) pages: &'static str,
+    pub(super) blocks: u64,
+    pub(super) bytes: u64,
+    pub(super) resident_bytes: u64,
+    pub(super) large_bytes: u64,
+    /// How many requests got less than they asked for.
+    pub(super) not_granted: u64,
+}
+
+pub(super) fn of_all(json: bool) -> String {
+    let mut found = Found::default();
+    for pid in process::all() {
+        match look(pid) {
+            Ok(Some(summary)) => found.processes.push(summary),
+            Err(Trouble::Denied { .. }) => found.not_permitted += 1,
+            // Ended meanwhile, of the kernel, or without the library.
+            _ => {}
+        }
+    }
+    if json { serde_json::to_string(&found).unwrap_or_default() } else { table::of_all(&found) }
+}
+
+fn look(pid: u32) -> Result<Option<Summary>, Trouble> {
+    let process = Process::open(pid)?;
+    if !process.has_signpost() {
+        return Ok(None);
+    }
+    let Some(heap) = process.heap()? else { return Ok(None) };
+    let portrait = Portrait::of(&process, &heap);
+    Ok(Some(Summary {
+        pid,
+        command: portrait.command,
+        pages: portrait.pages,
+        blocks: portrait.totals.blocks,
+        bytes: portrait.totals.bytes,
+        resident_bytes: portrait.totals.resident_bytes,
+        large_bytes: portrait.totals.large_bytes,
+        not_granted: portrait.not_granted.iter().map(|one| one.count).fold(0, u64::saturating_add),
+    }))
+}

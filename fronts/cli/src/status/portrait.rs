@@ -1,0 +1,236 @@
+//! A process's heap as it is shown: the fields of the JSON object, and what the table prints.
+
+use super::decode::{Heap, in_user_space};
+use super::process::Process;
+use super::seen::{Eye, Seen};
+use largesse_report::{BlockRecord, CAUSES, Cause, Counters, Kind, Pages, Report};
+use serde::Serialize;
+
+/// A process and its large blocks. All sizes are bytes.
+#[derive(Debug, Serialize)]
+pub(super) struct Portrait {
+    pub(super) pid: u32,
+    pub(super) command: String,
+    /// The kind of page that was asked for.
+    pub(super) pages: &'static str,
+    /// Whether new blocks are taken.
+    pub(super) enabled: bool,
+    /// `preloaded` or `patched`.
+    pub(super) hooked: &'static str,
+    pub(super) min_bytes: u64,
+    pub(super) max_bytes: u64,
+    pub(super) header: u32,
+    pub(super) locked: bool,
+    /// `first-touch`, `interleave` or the number of a node.
+    pub(super) node: String,
+    /// False: the kernel only says how much of each mapping is on large pages.
+    pub(super) exact: bool,
+    /// False: the program was so busy that blocks may be missing or stale.
+    pub(super) steady: bool,
+    pub(super) blocks: Vec<Block>,
+    pub(super) totals: Totals,
+    /// Mappings of other libraries that were advised and are still there.
+    pub(super) advised: Vec<Advised>,
+    pub(super) counters: Tally,
+    pub(super) not_granted: Vec<NotGranted>,
+}
+
+/// One live block.
+#[derive(Debug, Serialize)]
+pub(super) struct Block {
+    pub(super) address: String,
+    pub(super) size: u64,
+    pub(super) kind: &'static str,
+    pub(super) resident_bytes: Option<u64>,
+    pub(super) large_bytes: Option<u64>,
+    pub(super) node: Option<u32>,
+}
+
+/// Sums over the blocks.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Totals {
+    pub(super) blocks: u64,
+    pub(super) bytes: u64,
+    pub(super) resident_bytes: u64,
+    pub(super) large_bytes: u64,
+}
+
+/// Another library's mapping.
+#[derive(Debug, Serialize)]
+pub(super) struct Advised {
+    pub(super) address: String,
+    pub(super) size: u64,
+    pub(super) resident_bytes: Option<u64>,
+    pub(super) large_bytes: Option<u64>,
+}
+
+/// `largesse_report::Counters`, with names for readers.
+#[derive(Debug, Serialize)]
+pub(super) struct Tally {
+    pub(super) allocations: u64,
+    pub(super) frees: u64,
+    pub(super) live_bytes: u64,
+    pub(super) peak_bytes: u64,
+    pub(super) reused: u64,
+    pub(super) fresh_bytes: u64,
+    pub(super) retained_bytes: u64,
+    pub(super) returned_bytes: u64,
+    pub(super) populated_bytes: u64,
+    pub(super) clear_skipped_bytes: u64,
+    pub(super) resized_in_place: u64,
+    pub(super) moved_by_mremap: u64,
+    pub(super) advised_mappings: u64,
+    pub(super) advised_bytes: u64,
+}
+
+/// Requests that got less than they asked for.
+#[derive(Debug, Serialize)]
+pub(super) struct NotGranted {
+    pub(super) cause: String,
+    pub(super) count: u64,
+    pub(super) advice: String,
+}
+
+impl Portrait {
+    pub(super) fn of(process: &Process, heap: &Heap) -> Portrait {
+        let eye = Eye::on(process.pid);
+        let report = &*heap.report;
+        let seen: Vec<Seen> =
+            heap.blocks.iter().map(|record| eye.look(record.address, record.size)).collect();
+        let blocks: Vec<Block> =
+            heap.blocks.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
+        Portrait {
+            pid: process.pid,
+            command: process.command.clone(),
+            pages: pages(report).map_or("unknown", Pages::word),
+            enabled: report.enabled != 0,
+            hooked: if report.patched != 0 { "patched" } else { "preloaded" },
+            min_bytes: report.min_bytes,
+            max_bytes: report.max_bytes,
+            header: report.header,
+            locked: report.locked != 0,
+            node: match report.node {
+                -1 => "first-touch".into(),
+                -2 => "interleave".into(),
+                node => node.to_string(),
+            },
+            exact: seen.iter().all(|seen| seen.exact),
+            steady: heap.steady,
+            totals: totals(&blocks),
+            blocks,
+            advised: advised(process, report, &eye),
+            counters: Tally::from(&report.counters),
+            not_granted: not_granted(&report.not_granted),
+        }
+    }
+
+    pub(super) fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+fn block(record: &BlockRecord, seen: Seen, report: &Report) -> Block {
+    Block {
+        address: format!("{:#x}", record.address),
+        size: record.size,
+        kind: kind(record.kind, report),
+        resident_bytes: seen.resident,
+        large_bytes: seen.large,
+        node: seen.node,
+    }
+}
+
+fn kind(number: u32, report: &Report) -> &'static str {
+    const THP: u32 = Kind::Thp as u32;
+    const HUGETLB: u32 = Kind::Hugetlb as u32;
+    const SMALL: u32 = Kind::Small as u32;
+    match number {
+        THP => "thp",
+        HUGETLB => "hugetlb",
+        SMALL if pages(report) == Some(Pages::Medium) => "64k",
+        SMALL => "4k",
+        _ => "unknown",
+    }
+}
+
+fn pages(report: &Report) -> Option<Pages> {
+    Pages::WORDS.iter().map(|(_, pages)| *pages).find(|pages| *pages as u32 == report.pages)
+}
+
+fn totals(blocks: &[Block]) -> Totals {
+    blocks.iter().fold(Totals::default(), |sum, block| Totals {
+        blocks: sum.blocks + 1,
+        bytes: sum.bytes.saturating_add(block.size),
+        resident_bytes: sum.resident_bytes.saturating_add(block.resident_bytes.unwrap_or(0)),
+        large_bytes: sum.large_bytes.saturating_add(block.large_bytes.unwrap_or(0)),
+    })
+}
+
+/// A library unmaps without telling: only what is still mapped, and nobody's file, is shown.
+fn advised(process: &Process, report: &Report, eye: &Eye) -> Vec<Advised> {
+    let known = report.advised.iter().filter(|[address, len]| *len != 0 && in_user_space(*address, *len));
+    known
+        .filter_map(|&[address, len]| {
+            let size = process.anonymous(address, len);
+            if size == 0 {
+                return None;
+            }
+            let seen = eye.look(address, len);
+            Some(Advised {
+                address: format!("{address:#x}"),
+                size,
+                resident_bytes: seen.resident.map(|bytes| bytes.min(size)),
+                large_bytes: seen.large.map(|bytes| bytes.min(size)),
+            })
+        })
+        .collect()
+}
+
+fn not_granted(counts: &[u64; CAUSES]) -> Vec<NotGranted> {
+    let named = Cause::ALL.into_iter().zip(counts).filter(|(_, count)| **count > 0);
+    let words = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    named
+        .map(|(cause, count)| NotGranted {
+            cause: words(cause.name()),
+            count: *count,
+            advice: words(cause.advice()),
+        })
+        .collect()
+}
+
+impl From<&Counters> for Tally {
+    fn from(counters: &Counters) -> Tally {
+        let Counters {
+            allocations,
+            frees,
+            live_bytes,
+            peak_bytes,
+            reused,
+            fresh_bytes,
+            retained_bytes,
+            returned_bytes,
+            populated_bytes,
+            clear_skipped_bytes,
+            resized_in_place,
+            moved_by_mremap,
+            advised_mappings,
+            advised_bytes,
+        } = *counters;
+        Tally {
+            allocations,
+            frees,
+            live_bytes,
+            peak_bytes,
+            reused,
+            fresh_bytes,
+            retained_bytes,
+            returned_bytes,
+            populated_bytes,
+            clear_skipped_bytes,
+            resized_in_place,
+            moved_by_mremap,
+            advised_mappings,
+            advised_bytes,
+        }
+    }
+}

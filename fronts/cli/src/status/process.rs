@@ -1,0 +1,155 @@
+//! Another process, as `/proc` shows it.
+
+use super::decode::{self, Heap, Undecodable};
+use super::trouble::Trouble;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// How the kernel shows the memfd that `largesse_report::MEMFD_NAME` names.
+const SIGNPOST: &str = "/memfd:largesse (deleted)";
+const LIBRARY: &str = "liblargesse.so";
+/// Longer commands are cut: this is a heading.
+const MOST_COMMAND: usize = 60;
+
+/// A process that has memory of its own, and may be looked at.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) command: String,
+    pub(super) mappings: Vec<Mapping>,
+}
+
+/// One line of `/proc/PID/maps`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) name: String,
+}
+
+impl Process {
+    pub(super) fn open(pid: u32) -> Result<Process, Trouble> {
+        let folder = format!("/proc/{pid}");
+        let maps = read_text(&format!("{folder}/maps")).map_err(|error| Trouble::of(pid, error))?;
+        let command = command(Path::new(&folder));
+        if maps.is_empty() {
+            return Err(Trouble::NoMemory { pid, command });
+        }
+        Ok(Process { pid, command, mappings: mappings(&maps) })
+    }
+
+    /// Whether the process has said where its report is.
+    pub(super) fn has_signpost(&self) -> bool {
+        self.signpost().is_some()
+    }
+
+    /// What its heap says; `None` when the library is there and has nothing to say yet.
+    pub(super) fn heap(&self) -> Result<Option<Heap>, Trouble> {
+        let pid = self.pid;
+        let Some(signpost) = self.signpost() else {
+            let loaded = self.mappings.iter().any(|mapping| mapping.name.ends_with(LIBRARY));
+            let command = self.command.clone();
+            return if loaded { Ok(None) } else { Err(Trouble::NotServed { pid, command }) };
+        };
+        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| Trouble::of(pid, error))?;
+        let read = |address, into: &mut [u8]| memory.read_exact_at(into, address);
+        let pause = || std::thread::sleep(Duration::from_millis(1));
+        match decode::heap(signpost, read, pause) {
+            Ok(heap) => Ok(Some(heap)),
+            // The memory of a process that has just ended reads as nothing at all.
+            Err(Undecodable::Unread(_)) if !Path::new(&format!("/proc/{pid}/exe")).exists() => {
+                Err(Trouble::NoSuchProcess { pid })
+            }
+            Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err(Trouble::of(pid, error))
+            }
+            Err(why) => Err(Trouble::Report { pid, why }),
+        }
+    }
+
+    /// Bytes of `[address, address + size)` that are mapped, and belong to no file.
+    pub(super) fn anonymous(&self, address: u64, size: u64) -> u64 {
+        let end = address.saturating_add(size);
+        let anonymous = self.mappings.iter().filter(|mapping| !mapping.name.starts_with('/'));
+        anonymous.map(|mapping| mapping.end.min(end).saturating_sub(mapping.start.max(address))).sum()
+    }
+
+    fn signpost(&self) -> Option<u64> {
+        self.mappings.iter().find(|mapping| mapping.name == SIGNPOST).map(|mapping| mapping.start)
+    }
+}
+
+/// Numbers of all processes.
+pub(super) fn all() -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut pids: Vec<u32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// Names of files may be any bytes.
+pub(super) fn read_text(path: &str) -> io::Result<String> {
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn mappings(maps: &str) -> Vec<Mapping> {
+    maps.lines().filter_map(mapping).collect()
+}
+
+/// `start-end rights offset device inode    name`; also the first line of each part of `smaps`.
+pub(super) fn mapping(line: &str) -> Option<Mapping> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+    let name = rest.splitn(5, ' ').nth(4).unwrap_or_default().trim_start();
+    (start < end).then(|| Mapping { start, end, name: name.to_owned() })
+}
+
+/// What was typed, fit for one line of a terminal.
+fn command(folder: &Path) -> String {
+    let typed = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+    let typed = if typed.is_empty() { std::fs::read(folder.join("comm")).unwrap_or_default() } else { typed };
+    printable(&String::from_utf8_lossy(&typed).replace('\0', " "))
+}
+
+/// The words are the target's: no control character of theirs reaches the terminal.
+fn printable(text: &str) -> String {
+    let clean: String =
+        text.trim().chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+    match clean.char_indices().nth(MOST_COMMAND) {
+        Some((place, _)) => format!("{}…", &clean[..place]),
+        None => clean,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps_are_read_as_the_kernel_writes_them() {
+        let text = "\
+7f00-7f10 rw-p 00000000 00:00 0 \n\
+7f20-7f30 rw-s 00000000 00:01 1025                       /memfd:largesse (deleted)\n\
+7f40-7f48 r--p 00000000 fd:01 9 /a b/lib.so\n\
+Rss:   4 kB\n\
+nonsense\n";
+        let found = mappings(text);
+        let names: Vec<_> = found.iter().map(|mapping| mapping.name.as_str()).collect();
+        assert_eq!(names, ["", SIGNPOST, "/a b/lib.so"]);
+        let process = Process { pid: 1, command: String::new(), mappings: found };
+        assert_eq!(process.signpost(), Some(0x7f20));
+        assert_eq!(process.anonymous(0x7f08, 0x100), 8);
+        assert_eq!(process.anonymous(u64::MAX, u64::MAX), 0);
+    }
+
+    #[test]
+    fn a_command_cannot_write_to_the_terminal() {
+        assert_eq!(printable("R\x1b[2J -f\ta.R\n"), "R?[2J -f?a.R");
+        assert_eq!(printable(&"é".repeat(100)).chars().count(), MOST_COMMAND + 1);
+    }
+}

@@ -1,0 +1,133 @@
+//! What the kernel says about ranges of another process: bytes in memory, on large pages, and
+//! where. Page by page from Linux 6.7 on; before, the share of the mapping a range lies in.
+
+use super::process::{Mapping, mapping, read_text};
+use largesse_pages::truth::{Answer, Inspector};
+use std::cell::OnceCell;
+
+/// What stands behind one range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Bytes in memory; `None` when the kernel does not say.
+    pub(super) resident: Option<u64>,
+    /// Bytes on large pages.
+    pub(super) large: Option<u64>,
+    /// NUMA node of the first page in memory.
+    pub(super) node: Option<u32>,
+    /// Counted page by page.
+    pub(super) exact: bool,
+}
+
+/// A view of one process.
+#[derive(Debug)]
+pub(super) struct Eye {
+    pid: u32,
+    inspector: Option<Inspector>,
+    shares: OnceCell<Vec<Share>>,
+}
+
+/// One mapping, and how much of it is what.
+#[derive(Debug, PartialEq, Eq)]
+struct Share {
+    mapping: Mapping,
+    resident: u64,
+    large: u64,
+}
+
+impl Eye {
+    pub(super) fn on(pid: u32) -> Eye {
+        Eye { pid, inspector: Inspector::open(Some(pid)).ok(), shares: OnceCell::new() }
+    }
+
+    /// Looks at `[start, start + len)`, whose end the caller has checked to be in user space.
+    pub(super) fn look(&self, start: u64, len: u64) -> Seen {
+        match self.inspector.as_ref().map(|inspector| inspector.ask(start, len)) {
+            Some(Answer::Exact(found)) => Seen {
+                resident: Some(found.resident),
+                large: Some(found.large),
+                node: found.node,
+                exact: true,
+            },
+            _ => {
+                let smaps = || read_text(&format!("/proc/{}/smaps", self.pid)).unwrap_or_default();
+                spread(self.shares.get_or_init(|| shares(&smaps())), start, len)
+            }
+        }
+    }
+}
+
+/// The part of each mapping's bytes that falls on the range, as if they were spread evenly.
+fn spread(shares: &[Share], start: u64, len: u64) -> Seen {
+    let end = start.saturating_add(len);
+    let mut seen = Seen::default();
+    for share in shares {
+        let overlap = share.mapping.end.min(end).saturating_sub(share.mapping.start.max(start));
+        if overlap > 0 {
+            let whole = share.mapping.end - share.mapping.start;
+            seen.resident =
+                Some(seen.resident.unwrap_or(0).saturating_add(part(share.resident, overlap, whole)));
+            seen.large = Some(seen.large.unwrap_or(0).saturating_add(part(share.large, overlap, whole)));
+        }
+    }
+    seen
+}
+
+fn part(bytes: u64, overlap: u64, whole: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * u128::from(overlap) / u128::from(whole)).unwrap_or(u64::MAX)
+}
+
+fn shares(smaps: &str) -> Vec<Share> {
+    let mut shares: Vec<Share> = Vec::new();
+    for line in smaps.lines() {
+        if let Some(mapping) = mapping(line) {
+            shares.push(Share { mapping, resident: 0, large: 0 });
+            continue;
+        }
+        let (Some(share), Some((name, value))) = (shares.last_mut(), line.split_once(':')) else { continue };
+        let kb: u64 = value.trim().trim_end_matches("kB").trim().parse().unwrap_or(0);
+        let bytes = kb.saturating_mul(1024);
+        match name {
+            "Rss" => share.resident = share.resident.saturating_add(bytes),
+            "AnonHugePages" => share.large = share.large.saturating_add(bytes),
+            // Rss leaves these out.
+            "Private_Hugetlb" | "Shared_Hugetlb" => {
+                share.resident = share.resident.saturating_add(bytes);
+                share.large = share.large.saturating_add(bytes);
+            }
+            _ => {}
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+10000000-10400000 rw-p 00000000 00:00 0 \n\
+Size:               4096 kB\n\
+Rss:                4096 kB\n\
+AnonHugePages:      2048 kB\n\
+VmFlags: rd wr mr mw me ac hg\n\
+20000000-20200000 rw-p 00000000 00:0f 7                  /anon_hugepage (deleted)\n\
+Rss:                   0 kB\n\
+Private_Hugetlb:    2048 kB\n";
+
+    #[track_caller]
+    fn check(start: u64, len: u64, resident: Option<u64>, large: Option<u64>) {
+        let seen = spread(&shares(SMAPS), start, len);
+        assert_eq!((seen.resident, seen.large, seen.exact), (resident, large, false));
+    }
+
+    #[test]
+    fn an_old_kernels_answer_is_the_share_of_the_mapping() {
+        let mib = |count: u64| Some(count << 20);
+        check(0x1000_0000, 4 << 20, mib(4), mib(2));
+        check(0x1020_0000, 2 << 20, mib(2), mib(1));
+        check(0x2000_0000, 2 << 20, mib(2), mib(2));
+        check(0x1030_0000, 0x1000_0000, Some(3 << 20), Some((2 << 20) + (1 << 19)));
+        check(0x5000_0000, 1 << 20, None, None);
+        check(u64::MAX, u64::MAX, None, None);
+    }
+}

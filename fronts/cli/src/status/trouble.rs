@@ -1,0 +1,84 @@
+//! Why a process was not shown, in words that say what to do.
+
+use super::decode::Undecodable;
+use std::{fmt, io};
+
+/// Why `largesse status` has nothing to show.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    NoSuchProcess {
+        pid: u32,
+    },
+    /// A kernel thread, or a process that has ended and was not waited for.
+    NoMemory {
+        pid: u32,
+        command: String,
+    },
+    /// Without the library.
+    NotServed {
+        pid: u32,
+        command: String,
+    },
+    /// Forbidden by the rules for debuggers.
+    Denied {
+        pid: u32,
+        ptrace_scope: Option<u32>,
+    },
+    /// Something stands where the report should be.
+    Report {
+        pid: u32,
+        why: Undecodable,
+    },
+    Other {
+        pid: u32,
+        error: io::Error,
+    },
+}
+
+impl Trouble {
+    /// What an error of a file under `/proc/PID` means.
+    pub(super) fn of(pid: u32, error: io::Error) -> Trouble {
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ESRCH) => Trouble::NoSuchProcess { pid },
+            Some(libc::EACCES | libc::EPERM) => {
+                let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+                let ptrace_scope = scope.ok().and_then(|text| text.trim().parse().ok());
+                Trouble::Denied { pid, ptrace_scope }
+            }
+            _ => Trouble::Other { pid, error },
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::NoSuchProcess { pid } => write!(f, "there is no process {pid}"),
+            Trouble::NoMemory { pid, command } => {
+                write!(
+                    f,
+                    "process {pid} ({command}) has no memory to look at: it has ended, or belongs to the kernel"
+                )
+            }
+            Trouble::NotServed { pid, command } => write!(
+                f,
+                "process {pid} ({command}) was not started with largesse run; start it with `largesse run -- PROGRAM`, or in R `library(largesse); ISM(TRUE)`"
+            ),
+            Trouble::Denied { pid, ptrace_scope } => {
+                write!(
+                    f,
+                    "process {pid} may not be looked at: only the same user, or root, may (sudo largesse status {pid})"
+                )?;
+                match ptrace_scope {
+                    Some(scope @ 1..) => write!(
+                        f,
+                        "\nkernel.yama.ptrace_scope is {scope}, which forbids it to the same user too: use root, or sysctl kernel.yama.ptrace_scope=0"
+                    ),
+                    _ => Ok(()),
+                }
+            }
+            Trouble::Report { pid, why } => write!(f, "process {pid}: {why}"),
+            Trouble::Other { pid, error } => write!(f, "process {pid} cannot be read: {error}"),
+        }
+    }
+}

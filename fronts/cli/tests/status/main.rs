@@ -1,0 +1,192 @@
+//! `largesse status` as a user meets it, on a program that publishes what the library would.
+#![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+const MIB: u64 = 1 << 20;
+
+/// A running program; ended and waited for when dropped.
+struct Target(Child);
+
+impl Target {
+    /// `None`, said aloud, where there is no compiler.
+    fn start(mode: &str) -> Option<Target> {
+        let mut command = Command::new(compiled()?);
+        command.arg(mode);
+        Some(Target::wait_until_ready(command))
+    }
+
+    fn wait_until_ready(mut command: Command) -> Target {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        Target(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// The program, compiled once.
+fn compiled() -> Option<PathBuf> {
+    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| {
+            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/status/target.c");
+            let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("status-target");
+            let done = Command::new("cc").arg("-o").arg(&program).arg(source).output();
+            if !done.is_ok_and(|done| done.status.success()) {
+                eprintln!("skipped: no C compiler");
+                return None;
+            }
+            Some(program)
+        })
+        .clone()
+}
+
+fn status(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_largesse")).arg("status").args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], words: &str) {
+    let output = status(arguments);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains(words) && output.stdout.is_empty(), "{message}");
+}
+
+#[test]
+fn every_block_is_shown_with_what_it_really_has() {
+    let Some(target) = Target::start("good") else { return };
+    let output = status(&[&target.pid(), "--json"]);
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["pid"], target.0.id());
+    assert_eq!(shown["pages"], "auto");
+    assert_eq!(shown["node"], "first-touch");
+    assert_eq!(shown["hooked"], "preloaded");
+    let blocks = shown["blocks"].as_array().unwrap();
+    assert_eq!(blocks.len(), 2);
+    assert_eq!((&blocks[0]["kind"], &blocks[0]["size"]), (&"thp".into(), &(4 * MIB).into()));
+    assert_eq!((&blocks[1]["kind"], &blocks[1]["size"]), (&"4k".into(), &(2 * MIB).into()));
+    assert_eq!(shown["totals"]["bytes"], 6 * MIB);
+    assert_eq!(shown["counters"]["reused"], 5);
+    assert_eq!(shown["not_granted"][0]["cause"], "hugetlb-pool-empty");
+    assert_eq!(shown["not_granted"][0]["count"], 3);
+    // The second of the advised mappings is gone.
+    assert_eq!(shown["advised"].as_array().unwrap().len(), 1);
+    if shown["exact"] != true {
+        eprintln!("skipped: this kernel does not say which pages are large ones");
+        return;
+    }
+    assert_eq!(blocks[0]["resident_bytes"], 4 * MIB);
+    assert_eq!(blocks[1]["resident_bytes"], MIB);
+    assert_eq!(blocks[1]["large_bytes"], 0);
+    // Large pages may be off, or used up; then the answer is zero, as it should be.
+    assert_eq!(blocks[0]["large_bytes"].as_u64(), Some(huge_kb(&target) * 1024));
+}
+
+/// What another file of the kernel says about the same process.
+fn huge_kb(target: &Target) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn the_table_says_the_same_to_people() {
+    let Some(target) = Target::start("good") else { return };
+    let text = stdout(&status(&[&target.pid()]));
+    for words in
+        ["4.0 MiB", "2 blocks", "6.0 MiB", "blocks from 256 KiB", "header 48", "sysctl vm.nr_hugepages=N"]
+    {
+        assert!(text.contains(words), "no '{words}' in:\n{text}");
+    }
+}
+
+#[test]
+fn all_processes_are_listed_without_a_number() {
+    let Some(target) = Target::start("good") else { return };
+    let found: Value = serde_json::from_slice(&status(&["--json"]).stdout).unwrap();
+    let mine = found["processes"].as_array().unwrap().iter().find(|one| one["pid"] == target.0.id());
+    assert_eq!(mine.unwrap()["bytes"], 6 * MIB);
+    let text = stdout(&status(&[]));
+    assert!(text.contains(&target.pid()) && text.contains("status-target good"), "{text}");
+}
+
+#[test]
+fn a_process_that_is_not_there_is_said() {
+    refused(&["2147483647"], "there is no process 2147483647");
+    assert_eq!(status(&["0"]).status.code(), Some(2));
+    assert_eq!(status(&["R"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_process_without_the_library_is_told_how_to_start() {
+    let Some(target) = Target::start("quiet") else { return };
+    refused(&[&target.pid()], "was not started with largesse run");
+}
+
+#[test]
+fn the_library_without_a_block_is_no_error() {
+    let Some(program) = compiled() else { return };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("status-loaded");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (library, source) = (folder.join("liblargesse.so"), folder.join("empty.c"));
+    std::fs::write(&source, "unsigned largesse_version(void) { return 1; }").unwrap();
+    let done = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    assert!(done.unwrap().success());
+    let mut command = Command::new(program);
+    command.arg("quiet").env("LD_PRELOAD", &library);
+    let target = Target::wait_until_ready(command);
+    let output = status(&[&target.pid()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stdout(&output).contains("no large block yet"), "{}", stdout(&output));
+    let shown: Value = serde_json::from_slice(&status(&[&target.pid(), "--json"]).stdout).unwrap();
+    assert_eq!(shown["blocks"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_target_that_lies_or_is_newer_is_refused_with_the_reason() {
+    let Some(target) = Target::start("lying") else { return };
+    refused(&[&target.pid()], "its report is damaged: the number of slots");
+    let Some(target) = Target::start("newer") else { return };
+    refused(&[&target.pid()], "reports of version 99");
+}
+
+#[test]
+fn another_users_process_may_not_be_looked_at() {
+    // SAFETY: takes nothing, and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root {
+        eprintln!("skipped: only root can become two users");
+        return;
+    }
+    let Some(target) = Target::start("good") else { return };
+    // The command may lie in a folder that only root can enter; a copy in /tmp does not.
+    let copy = std::env::temp_dir().join(format!("largesse-status-{}", std::process::id()));
+    std::fs::copy(env!("CARGO_BIN_EXE_largesse"), &copy).unwrap();
+    let output = Command::new(&copy).args(["status", &target.pid()]).uid(65534).gid(65534).output().unwrap();
+    std::fs::remove_file(&copy).unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("may not be looked at: only the same user, or root"), "{message}");
+}

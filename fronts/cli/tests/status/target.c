@@ -1,0 +1,71 @@
+/* A process that publishes a report as the library does, with two blocks of which it knows what
+ * is touched. It prints "ready" and waits until its input ends. */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CAUSES 17
+#define ADVISED 512
+#define MIB (1024UL * 1024)
+
+struct signpost { char magic[8]; uint32_t version, report_size; uint64_t report; };
+struct block { uint64_t address, size; uint32_t kind, reserved; };
+struct report {
+    uint64_t generation, blocks, slots, range_start, range_len, min_bytes, max_bytes;
+    uint32_t header, pages, enabled, locked, patched;
+    int32_t node;
+    uint64_t counters[14], not_granted[CAUSES], advised[ADVISED][2];
+};
+
+static struct block blocks[3];
+static struct report report;
+
+int main(int n, char **words) {
+    const char *mode = n > 1 ? words[1] : "good";
+    char *range = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *start = (char *)(((uintptr_t)range + 2 * MIB - 1) & ~(2 * MIB - 1));
+    madvise(start, 4 * MIB, MADV_HUGEPAGE);
+    madvise(start + 4 * MIB, 8 * MIB, MADV_NOHUGEPAGE);
+    memset(start, 1, 4 * MIB);
+    memset(start + 4 * MIB, 1, MIB);
+
+    blocks[0] = (struct block){(uintptr_t)start, 4 * MIB, 1, 0};
+    blocks[1] = (struct block){0, 0, 0, 0};
+    blocks[2] = (struct block){(uintptr_t)start + 4 * MIB, 2 * MIB, 3, 0};
+    report = (struct report){.generation = 2, .blocks = (uintptr_t)blocks, .slots = 3,
+        .range_start = (uintptr_t)range, .range_len = 16 * MIB, .min_bytes = 256 * 1024,
+        .max_bytes = 1UL << 50, .header = 48, .enabled = 1, .node = -1};
+    report.counters[0] = 10;
+    report.counters[1] = 8;
+    report.counters[2] = 6 * MIB;
+    report.counters[4] = 5;
+    report.not_granted[2] = 3;
+    report.advised[0][0] = (uintptr_t)start + 4 * MIB;
+    report.advised[0][1] = 2 * MIB;
+    report.advised[1][0] = 4096; /* gone: nothing is mapped there */
+    report.advised[1][1] = 2 * MIB;
+    if (!strcmp(mode, "lying")) {
+        report.slots = UINT64_MAX;
+    }
+
+    struct signpost post = {"LARGESSE", 1, sizeof(struct report), (uintptr_t)&report};
+    memcpy(post.magic, "LARGESSE", 8);
+    if (!strcmp(mode, "newer")) {
+        post.version = 99;
+    }
+    int file = memfd_create("largesse", MFD_CLOEXEC);
+    if (write(file, &post, sizeof post) != sizeof post) {
+        return 1;
+    }
+    if (strcmp(mode, "quiet")) {
+        mmap(NULL, sizeof post, PROT_READ, MAP_SHARED, file, 0);
+    }
+    close(file);
+    puts("ready");
+    fflush(stdout);
+    return getchar() == EOF ? 0 : 1;
+}
