@@ -21,7 +21,7 @@ ISM <- function(on = TRUE, minKB, maxKB) {
 }
 
 with_ISM <- function(expr) {
-  former <- ISM(TRUE)
+  former <- begin(sys.call())
   on.exit(ISM(former))
   expr
 }
@@ -30,6 +30,14 @@ ISM.trim <- function(keepKB = 0) {
   keepKB <- kilobytes(keepKB, "keepKB", sys.call(), least = 0)
   if (!is.null(no_library())) return(invisible(0))
   invisible(.Call(C_trim, keepKB * 1024))
+}
+
+# On, in the name of `call`; gives the former state.
+begin <- function(call) {
+  need_library(call)
+  former <- stats_now(call)$enabled == 1
+  switch_to(TRUE, call)
+  former
 }
 
 switch_to <- function(on, call) {

@@ -10,8 +10,7 @@ ISM_assign <- function(x, value) {
     fail("the left side of := must be a name or a part of one, as in x := 1 or x[2] := 1, not ",
       deparse(target, nlines = 1L)[1L], call = call)
   }
-  need_library(call)
-  former <- ISM(TRUE)
+  former <- begin(call)
   on.exit(ISM(former))
   force(value)
   if (simple) {
