@@ -1,1 +1,32 @@
-//! liblargesse.so
+//! liblargesse.so: the C names, in front of the large-block heap.
+//!
+//! # Picture
+//! ```text
+//!   program ──malloc──► exports ──small──► next   (the C library, or another preloaded allocator)
+//!      │                   └─────large──► serve ─► Heap<NearMemory>
+//!      ├──mmap────────► mapping (advises large anonymous mappings)
+//!      └──largesse_*──► control          start: options, fork handlers    helper: first touch ahead
+//!   R session ──ISM(TRUE)──► slots (patches libR.so's calls to the exports)
+//! ```
+//! # Knows / does not know
+//! Knows C names, globals, settings and the dynamic linker. Does not know R, Python or MPI; how a
+//! heap works belongs to `heaps/malloc`.
+//! # Invariants
+//! 1. The library never allocates from itself: Rust allocations come from [`private`]; a build with
+//!    debug assertions aborts when our code enters the exported `malloc`.
+//! 2. A pointer that is not ours goes to the next allocator untouched.
+//! 3. Nothing unwinds and, but for refusing to start, nothing is printed.
+
+mod control;
+mod exports;
+mod fork;
+mod guard;
+mod helper;
+mod mapping;
+mod next;
+mod options;
+mod private;
+mod report;
+mod serve;
+mod slots;
+mod start;

@@ -191,6 +191,11 @@ impl<B: Backing> Heap<B> {
         self.inner.with(|inner| f(inner.records.report_mut()));
     }
 
+    /// Start and length of the range that every block lies in.
+    pub fn range(&self) -> (usize, usize) {
+        (self.start, self.len)
+    }
+
     /// Where the report lies, for readers in other processes.
     pub fn report_address(&self) -> usize {
         self.inner.with(|inner| (&raw const *inner.records.report()).addr())

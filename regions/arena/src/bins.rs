@@ -93,12 +93,9 @@ mod tests {
 
     #[test]
     fn bins_grow_with_length() {
-        assert!((1..100_000_u32).is_sorted_by_key(bin_of_ref));
+        assert!((1..100_000_u32).is_sorted_by_key(bin_of));
         assert!(bin_of(u32::MAX) < BINS);
         assert_ne!(bin_of(16), bin_of(15));
     }
 
-    fn bin_of_ref(len: &u32) -> usize {
-        bin_of(*len)
-    }
 }

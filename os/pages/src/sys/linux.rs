@@ -18,6 +18,16 @@ fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
+/// The system call and never the C library's name for it, which a front may export.
+///
+/// # Safety
+/// As `mmap(2)`.
+unsafe fn system_mmap(at: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let got = unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) };
+    core::ptr::with_exposed_provenance_mut(got as usize)
+}
+
 fn checked(rc: c_int) -> Result<(), i32> {
     if rc == 0 { Ok(()) } else { Err(errno()) }
 }
@@ -25,7 +35,7 @@ fn checked(rc: c_int) -> Result<(), i32> {
 /// `mmap` of fresh anonymous memory at an address of the kernel's choice.
 fn map(len: usize, protection: c_int, flags: c_int) -> Result<NonNull<u8>, i32> {
     // SAFETY: without MAP_FIXED a new mapping touches no existing memory.
-    let at = unsafe { libc::mmap(null_mut(), len, protection, flags, -1, 0) };
+    let at = unsafe { system_mmap(null_mut(), len, protection, flags, -1, 0) };
     if at == libc::MAP_FAILED { Err(errno()) } else { NonNull::new(at.cast()).ok_or(libc::ENOMEM) }
 }
 
@@ -33,7 +43,7 @@ fn map(len: usize, protection: c_int, flags: c_int) -> Result<NonNull<u8>, i32> 
 fn map_over(at: NonNull<u8>, len: usize, protection: c_int, flags: c_int) -> Result<(), i32> {
     // SAFETY: `at..at+len` lies inside a `Reserved` (callers check), so that the fixed mapping
     // replaces nothing but our own address space.
-    let got = unsafe { libc::mmap(at.as_ptr().cast(), len, protection, flags | libc::MAP_FIXED, -1, 0) };
+    let got = unsafe { system_mmap(at.as_ptr().cast(), len, protection, flags | libc::MAP_FIXED, -1, 0) };
     if got == libc::MAP_FAILED { Err(errno()) } else { Ok(()) }
 }
 
@@ -147,8 +157,8 @@ pub(crate) unsafe fn demote(at: NonNull<u8>, len: usize) -> Result<(), i32> {
 /// As `mmap(2)`.
 pub(crate) unsafe fn raw_mmap(at: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> isize {
     // SAFETY: the caller's promise.
-    let got = unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) };
-    if got == -1 { -(errno() as isize) } else { got as isize }
+    let got = unsafe { system_mmap(at, len, protection, flags, fd, offset) };
+    if got == libc::MAP_FAILED { -(errno() as isize) } else { got.expose_provenance().cast_signed() }
 }
 
 /// # Safety
@@ -247,7 +257,7 @@ pub(crate) fn publish(name: &CStr, bytes: &[u8]) -> Result<NonNull<u8>, i32> {
     // SAFETY: the descriptor is open.
     checked(unsafe { libc::ftruncate(file.0, len as i64) })?;
     // SAFETY: a new mapping of our own file.
-    let at = unsafe { libc::mmap(null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.0, 0) };
+    let at = unsafe { system_mmap(null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.0, 0) };
     if at == libc::MAP_FAILED { Err(errno()) } else { NonNull::new(at.cast()).ok_or(libc::ENOMEM) }
 }
 

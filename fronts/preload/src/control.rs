@@ -1,0 +1,254 @@
+//! The control calls of `include/largesse.h`.
+
+use crate::guard::Inside;
+use crate::serve::{self, ROUTING};
+use crate::start::{self, Hooked};
+use crate::slots;
+use core::ffi::{c_char, c_int};
+use core::ptr::null;
+use largesse_pages::truth::{Answer, Inspector};
+use largesse_report::{BlockRecord, CAUSES, Cause};
+
+const OK: c_int = 0;
+const BAD_ARGUMENT: c_int = -1;
+const NOT_SUPPORTED: c_int = -2;
+const VERSION: u32 = 1 << 16;
+
+/// `largesse_stats_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Stats {
+    struct_size: usize,
+    enabled: u32,
+    hooked: u32,
+    pages: u32,
+    header: u32,
+    min_bytes: u64,
+    max_bytes: u64,
+    large_page_bytes: u64,
+    blocks: u64,
+    live_bytes: u64,
+    peak_bytes: u64,
+    allocations: u64,
+    frees: u64,
+    reused: u64,
+    retained_bytes: u64,
+    returned_bytes: u64,
+    populated_bytes: u64,
+    fresh_bytes: u64,
+    clear_skipped_bytes: u64,
+    resized_in_place: u64,
+    moved_by_mremap: u64,
+    advised_mappings: u64,
+    advised_bytes: u64,
+    not_granted: [u64; CAUSES],
+}
+
+/// `largesse_block_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct BlockInfo {
+    struct_size: usize,
+    address: u64,
+    size: u64,
+    large_bytes: u64,
+    kind: u32,
+    node: i32,
+    exact: u32,
+}
+
+/// Version of the interface.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_version() -> u32 {
+    VERSION
+}
+
+/// What the process has.
+pub(crate) fn stats() -> Stats {
+    let (min, max, enabled) = ROUTING.limits();
+    let counters = serve::heap().map(|heap| heap.with_report(|report| report.counters)).unwrap_or_default();
+    Stats {
+        struct_size: size_of::<Stats>(),
+        enabled: u32::from(enabled),
+        hooked: start::hooked(),
+        pages: start::options().pages as u32,
+        header: start::header() as u32,
+        min_bytes: min as u64,
+        max_bytes: max as u64,
+        large_page_bytes: largesse_pages::large_page().unwrap_or(0) as u64,
+        blocks: counters.allocations - counters.frees,
+        live_bytes: counters.live_bytes,
+        peak_bytes: counters.peak_bytes,
+        allocations: counters.allocations,
+        frees: counters.frees,
+        reused: counters.reused,
+        retained_bytes: counters.retained_bytes,
+        returned_bytes: counters.returned_bytes,
+        populated_bytes: counters.populated_bytes,
+        fresh_bytes: counters.fresh_bytes,
+        clear_skipped_bytes: counters.clear_skipped_bytes,
+        resized_in_place: counters.resized_in_place,
+        moved_by_mremap: counters.moved_by_mremap,
+        advised_mappings: counters.advised_mappings,
+        advised_bytes: counters.advised_bytes,
+        not_granted: serve::not_granted(),
+    }
+}
+
+/// Fill the caller's structure as far as the caller knows it.
+///
+/// # Safety
+/// `out` is null, or points to `struct_size` writable bytes.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn largesse_stats(out: *mut Stats) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { hand_out(out, stats()) }
+}
+
+/// Copy as many bytes as both sides know.
+///
+/// # Safety
+/// `out` is null, or its first field says how many bytes can be written.
+unsafe fn hand_out<T: Copy>(out: *mut T, mut now: T) -> c_int {
+    if out.is_null() {
+        return BAD_ARGUMENT;
+    }
+    // SAFETY: the caller's promise: the structure starts with its size.
+    let known = unsafe { out.cast::<usize>().read() };
+    if known < size_of::<usize>() * 2 {
+        return BAD_ARGUMENT;
+    }
+    let len = known.min(size_of::<T>());
+    // SAFETY: every structure handed out here starts with a `usize`, its size.
+    unsafe { (&raw mut now).cast::<usize>().write(len) };
+    // SAFETY: both sides have `len` bytes (theirs by promise, ours by `min`), and `now` is a local.
+    unsafe { out.cast::<u8>().copy_from_nonoverlapping((&raw const now).cast(), len) };
+    OK
+}
+
+/// Copy live blocks, ordered by address.
+///
+/// # Safety
+/// `out` points to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` is 0.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn largesse_blocks(out: *mut BlockInfo, capacity: usize) -> usize {
+    let _inside = Inside::enter();
+    let Some(heap) = serve::heap() else { return 0 };
+    let mut count = 0;
+    let mut records: Vec<BlockRecord> = Vec::with_capacity(capacity.min(1 << 20));
+    heap.each_block(|record| {
+        count += 1;
+        if records.len() < records.capacity() {
+            records.push(record); // never grows: nothing is allocated under the heap's lock
+        }
+    });
+    if out.is_null() || capacity == 0 {
+        return count;
+    }
+    records.truncate(capacity);
+    records.sort_unstable_by_key(|record| record.address);
+    // SAFETY: the caller's promise.
+    let size = unsafe { out.cast::<usize>().read() };
+    let inspector = Inspector::open(None).ok();
+    for (i, record) in records.iter().enumerate() {
+        // SAFETY: `i < capacity` structures of `size` bytes, by the caller's promise.
+        let place = unsafe { out.cast::<u8>().add(i * size).cast::<BlockInfo>() };
+        // SAFETY: as above; later structures get the size of the first.
+        unsafe { place.cast::<usize>().write_unaligned(size) };
+        // SAFETY: as above.
+        unsafe { hand_out(place, describe(record, inspector.as_ref())) };
+    }
+    count
+}
+
+fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {
+    let answer = inspector.map(|inspector| inspector.ask(record.address, record.size));
+    let (large, node, exact) = match answer {
+        Some(Answer::Exact(seen)) => (seen.large, seen.node, 1),
+        _ => (0, None, 0),
+    };
+    BlockInfo {
+        struct_size: size_of::<BlockInfo>(),
+        address: record.address,
+        size: record.size,
+        large_bytes: large,
+        kind: record.kind,
+        node: node.and_then(|node| i32::try_from(node).ok()).unwrap_or(-1),
+        exact,
+    }
+}
+
+/// Take new blocks or not.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_enable(on: c_int) -> c_int {
+    if on != 0 {
+        if slots::why_not().is_some() {
+            return NOT_SUPPORTED;
+        }
+        if start::hooked() == Hooked::No as u32 {
+            slots::patch_session();
+        }
+        if start::hooked() == Hooked::No as u32 {
+            return NOT_SUPPORTED;
+        }
+    }
+    ROUTING.enable(on != 0);
+    publish_limits();
+    OK
+}
+
+/// Change which sizes are taken.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_set_limits(min_bytes: u64, max_bytes: u64) -> c_int {
+    let (Ok(min), Ok(max)) = (usize::try_from(min_bytes), usize::try_from(max_bytes)) else { return BAD_ARGUMENT };
+    if ROUTING.set(min, max).is_err() {
+        return BAD_ARGUMENT;
+    }
+    publish_limits();
+    OK
+}
+
+fn publish_limits() {
+    let (min, max, enabled) = ROUTING.limits();
+    if let Some(heap) = serve::heap() {
+        heap.edit_report(|report| {
+            report.min_bytes = min as u64;
+            report.max_bytes = max as u64;
+            report.enabled = u32::from(enabled);
+            report.patched = u32::from(start::hooked() == Hooked::Patched as u32);
+        });
+    }
+}
+
+/// Return free memory beyond `keep` bytes.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_trim(keep: usize) -> usize {
+    serve::trim(keep)
+}
+
+/// Why this process cannot be served.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_why_not() -> *const c_char {
+    slots::why_not().map_or(null(), |text| text.as_ptr())
+}
+
+/// Name of a cause.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_cause_name(cause: u32) -> *const c_char {
+    Cause::ALL.get(cause as usize).map_or(null(), |cause| cause.name().as_ptr())
+}
+
+/// Advice for a cause.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_cause_advice(cause: u32) -> *const c_char {
+    Cause::ALL.get(cause as usize).map_or(null(), |cause| cause.advice().as_ptr())
+}
+
+/// Enter the exported `malloc` as our own code must not: a test sees the abort.
+#[cfg(debug_assertions)]
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_debug_recurse() {
+    let _inside = Inside::enter();
+    // SAFETY: no preconditions; the guard aborts.
+    unsafe { crate::exports::malloc(1 << 20) };
+}

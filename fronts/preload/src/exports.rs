@@ -1,0 +1,182 @@
+//! The `malloc` family under its C names. Each is a comparison, then the heap or the next allocator.
+
+use crate::guard::called_from_outside;
+use crate::{next, serve};
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use largesse_malloc::Fill;
+
+/// What every plain block is aligned to.
+const MALLOC_ALIGN: usize = 16;
+
+/// Whether a symbol that the dynamic linker found is one of these.
+pub(crate) fn is_ours(found: *mut c_void) -> bool {
+    let ours: [*const (); 8] = [
+        malloc as *const (),
+        calloc as *const (),
+        realloc as *const (),
+        free as *const (),
+        memalign as *const (),
+        malloc_usable_size as *const (),
+        malloc_trim as *const (),
+        crate::slots::dlopen_and_patch as *const (),
+    ];
+    ours.iter().any(|&f| core::ptr::addr_eq(f, found))
+}
+
+fn set_errno(value: c_int) {
+    // SAFETY: the location is this thread's and always valid.
+    unsafe { *libc::__errno_location() = value };
+}
+
+/// `malloc(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+    called_from_outside("malloc");
+    if serve::takes(size)
+        && let Some(block) = serve::allocate(size, MALLOC_ALIGN, Fill::Any)
+    {
+        return block;
+    }
+    // SAFETY: no preconditions.
+    unsafe { next::malloc(size) }
+}
+
+/// `calloc(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    called_from_outside("calloc");
+    if let Some(total) = count.checked_mul(size)
+        && serve::takes(total)
+        && let Some(block) = serve::allocate(total, MALLOC_ALIGN, Fill::Zero)
+    {
+        return block;
+    }
+    // SAFETY: no preconditions; an overflowing product is the C library's to refuse.
+    unsafe { next::calloc(count, size) }
+}
+
+/// `free(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
+    called_from_outside("free");
+    if serve::owns(block) {
+        serve::free(block);
+    } else {
+        // SAFETY: the caller's promise: the block came from the next allocator.
+        unsafe { next::free(block) };
+    }
+}
+
+/// `realloc(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
+    called_from_outside("realloc");
+    if old.is_null() {
+        // SAFETY: no preconditions.
+        return unsafe { malloc(size) };
+    }
+    if serve::owns(old) {
+        // SAFETY: the caller's promise: a live block of ours.
+        return unsafe { serve::resize(old, size) };
+    }
+    if serve::takes(size) {
+        // SAFETY: the caller's promise: a live block of the next allocator.
+        return unsafe { serve::adopt(old, size) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { next::realloc(old, size) }
+}
+
+/// `reallocarray(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    let Some(total) = count.checked_mul(size) else {
+        set_errno(libc::ENOMEM);
+        return null_mut();
+    };
+    // SAFETY: the caller's promise.
+    unsafe { realloc(old, total) }
+}
+
+/// `memalign(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
+    called_from_outside("memalign");
+    if align.is_power_of_two()
+        && serve::takes(size)
+        && let Some(block) = serve::allocate(size, align, Fill::Any)
+    {
+        return block;
+    }
+    // SAFETY: no preconditions; a wrong alignment is the C library's to refuse.
+    unsafe { next::memalign(align, size) }
+}
+
+/// `aligned_alloc(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    if !align.is_power_of_two() {
+        set_errno(libc::EINVAL);
+        return null_mut();
+    }
+    // SAFETY: no preconditions.
+    unsafe { memalign(align, size) }
+}
+
+/// `posix_memalign(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
+        return libc::EINVAL;
+    }
+    // SAFETY: no preconditions.
+    let block = unsafe { memalign(align, size) };
+    if block.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller's promise: `out` can be written.
+    unsafe { out.write(block) };
+    0
+}
+
+/// `valloc(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
+    // SAFETY: no preconditions.
+    unsafe { memalign(largesse_pages::base_page(), size) }
+}
+
+/// `pvalloc(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    let page = largesse_pages::base_page();
+    let Some(size) = size.checked_next_multiple_of(page) else {
+        set_errno(libc::ENOMEM);
+        return null_mut();
+    };
+    // SAFETY: no preconditions.
+    unsafe { memalign(page, size) }
+}
+
+/// `malloc_usable_size(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
+    if serve::owns(block) {
+        return serve::usable(block);
+    }
+    if block.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { next::usable_size(block) }
+}
+
+/// `malloc_trim(3)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn malloc_trim(keep: usize) -> c_int {
+    let ours = serve::trim(keep) > 0;
+    // SAFETY: no preconditions.
+    let theirs = unsafe { next::trim(keep) };
+    c_int::from(ours || theirs != 0)
+}

@@ -1,0 +1,99 @@
+//! One thread that pays first touches ahead of need.
+//!
+//! First touch of a large page costs as much as clearing 2 MiB, and the program waits for it. While
+//! the program works on a block whose memory was cold, the helper touches the spans that the next
+//! requests will reach. It is bounded by what the program itself just asked for, by [`MOST_AHEAD`],
+//! and by the arena's bound on warm memory; it sleeps otherwise. A forked child has no helper.
+
+use crate::serve;
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU32, Ordering};
+use largesse_pages::SPAN;
+use largesse_report::Cause;
+
+/// Cold bytes in a block below which nobody is woken.
+const WAKE_FROM: usize = SPAN;
+/// Never prepare more than this at a time.
+const MOST_AHEAD: usize = 64 << 20;
+/// Touched in one system call.
+const STEP: usize = 4;
+
+const ABSENT: u32 = u32::MAX;
+/// Spans to prepare; [`ABSENT`] without a helper.
+static WANTED: AtomicU32 = AtomicU32::new(ABSENT);
+
+/// Start the helper, if it can be of use: not on one processor, where it would only take turns.
+pub(crate) fn start(wanted: bool) {
+    // SAFETY: no preconditions.
+    let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    if !wanted || processors < 2 || WANTED.load(Ordering::Relaxed) != ABSENT {
+        return;
+    }
+    WANTED.store(0, Ordering::Relaxed);
+    if !spawn() {
+        WANTED.store(ABSENT, Ordering::Relaxed);
+        serve::note(Cause::HelperRefused);
+    }
+}
+
+/// A block was handed out, of which so many bytes are cold.
+pub(crate) fn block_taken(cold_bytes: usize) {
+    let wanted = WANTED.load(Ordering::Relaxed);
+    if cold_bytes < WAKE_FROM || wanted == ABSENT {
+        return;
+    }
+    let spans = (cold_bytes.min(MOST_AHEAD) / SPAN) as u32;
+    // Relaxed: a hint. Of two blocks at once the larger decides.
+    if wanted < spans && WANTED.swap(spans, Ordering::Relaxed) == 0 {
+        largesse_pages::wake_one(&WANTED);
+    }
+}
+
+/// In a forked child: there is no helper.
+pub(crate) fn forget() {
+    WANTED.store(ABSENT, Ordering::Relaxed);
+}
+
+/// A detached thread that receives no signal: they are the program's.
+fn spawn() -> bool {
+    // SAFETY: plain C calls on local structures that are initialised first; `work` never returns
+    // and needs no argument.
+    unsafe {
+        let mut all: libc::sigset_t = core::mem::zeroed();
+        let mut before: libc::sigset_t = core::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        let mut thread: libc::pthread_t = 0;
+        libc::pthread_attr_init(&raw mut attributes);
+        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_attr_setstacksize(&raw mut attributes, 128 << 10);
+        let rc = libc::pthread_create(&raw mut thread, &raw const attributes, work, null_mut());
+        libc::pthread_attr_destroy(&raw mut attributes);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
+        rc == 0
+    }
+}
+
+extern "C" fn work(_: *mut c_void) -> *mut c_void {
+    // SAFETY: names the calling thread; the text is a C string.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"largesse".as_ptr()) };
+    loop {
+        let spans = WANTED.load(Ordering::Relaxed);
+        if spans == 0 {
+            largesse_pages::wait_while(&WANTED, 0);
+            continue;
+        }
+        let Some(heap) = serve::heap() else { return null_mut() };
+        let mut left = spans as usize;
+        while left > 0 {
+            let done = heap.prepare(left.min(STEP)) / SPAN;
+            if done == 0 {
+                break;
+            }
+            left = left.saturating_sub(done);
+        }
+        WANTED.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,102 @@
+//! `mmap`: large anonymous mappings of other libraries get large pages too.
+//!
+//! OpenBLAS, for one, maps its packing buffers itself. Only mappings that are plain memory are
+//! touched: private, anonymous, readable and writable, at an address of the kernel's choice.
+
+use crate::serve::{self, ROUTING};
+use crate::start::options;
+use core::ffi::{c_int, c_void};
+use largesse_pages::{PageKind, SPAN};
+use largesse_report::{Cause, MAX_ADVISED, Pages};
+
+/// Mappings below are left alone: no large page fits.
+const SMALLEST: usize = SPAN;
+const NEVER: c_int = libc::MAP_FIXED
+    | libc::MAP_FIXED_NOREPLACE
+    | libc::MAP_GROWSDOWN
+    | libc::MAP_STACK
+    | libc::MAP_HUGETLB
+    | libc::MAP_NORESERVE;
+
+/// Whether a mapping is plain memory that large pages suit.
+fn wants_large_pages(address: *mut c_void, len: usize, protection: c_int, flags: c_int) -> bool {
+    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let read_write = libc::PROT_READ | libc::PROT_WRITE;
+    address.is_null() && len >= SMALLEST && protection == read_write && flags & private == private && flags & NEVER == 0
+}
+
+/// `mmap(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mmap(
+    address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64,
+) -> *mut c_void {
+    if serve::takes(len) && wants_large_pages(address, len, protection, flags) && advising() {
+        let len = len.next_multiple_of(largesse_pages::base_page());
+        if let Some(at) = largesse_pages::map_aligned(len, SPAN, protection, flags) {
+            advise(at, len);
+            return at;
+        }
+    }
+    // SAFETY: the caller's promise.
+    let got = unsafe { largesse_pages::raw_mmap(address, len, protection, flags, fd, offset) };
+    if (-4095..0).contains(&got) {
+        // SAFETY: the location is this thread's and always valid.
+        unsafe { *libc::__errno_location() = -got as c_int };
+        return libc::MAP_FAILED;
+    }
+    core::ptr::with_exposed_provenance_mut(got.cast_unsigned())
+}
+
+/// `mmap64(2)`: the same on 64-bit systems.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mmap64(
+    address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { mmap(address, len, protection, flags, fd, offset) }
+}
+
+fn advising() -> bool {
+    ROUTING.limits().2 && options().pages != Pages::Small
+}
+
+fn advise(at: *mut c_void, len: usize) {
+    if largesse_pages::advise_mapping(at, len, PageKind::Thp).is_err() {
+        serve::note(Cause::ThpRefused);
+        return;
+    }
+    if let Some(heap) = serve::heap_or_make() {
+        heap.edit_report(|report| {
+            let slot = report.counters.advised_mappings as usize % MAX_ADVISED;
+            report.advised[slot] = [at.addr() as u64, len as u64];
+            report.counters.advised_mappings += 1;
+            report.counters.advised_bytes += len as u64;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr::null_mut;
+
+    #[test]
+    fn only_plain_large_memory_is_advised() {
+        let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let rw = libc::PROT_READ | libc::PROT_WRITE;
+        let somewhere = core::ptr::without_provenance_mut(0x10000);
+        for (address, len, protection, flags, want) in [
+            (null_mut(), 32 << 20, rw, private, true),
+            (null_mut(), 1 << 20, rw, private, false),
+            (somewhere, 32 << 20, rw, private, false),
+            (null_mut(), 32 << 20, libc::PROT_NONE, private, false),
+            (null_mut(), 32 << 20, rw | libc::PROT_EXEC, private, false),
+            (null_mut(), 32 << 20, rw, libc::MAP_PRIVATE, false),
+            (null_mut(), 32 << 20, rw, libc::MAP_SHARED | libc::MAP_ANONYMOUS, false),
+            (null_mut(), 32 << 20, rw, private | libc::MAP_STACK, false),
+            (null_mut(), 32 << 20, rw, private | libc::MAP_NORESERVE, false),
+        ] {
+            assert_eq!(wants_large_pages(address, len, protection, flags), want, "{len} {protection} {flags:#x}");
+        }
+    }
+}

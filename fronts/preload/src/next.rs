@@ -1,0 +1,188 @@
+//! The next allocator: what serves every request that is not ours.
+//!
+//! Found once with `dlsym`, which may itself allocate: until the answer is there, requests of the
+//! searching thread are served from a small buffer whose cells are never reused.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
+type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+type Memalign = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
+type Trim = unsafe extern "C" fn(usize) -> c_int;
+type Open = unsafe extern "C" fn(*const core::ffi::c_char, c_int) -> *mut c_void;
+
+/// One function of the next allocator. It starts as a stub that looks everything up.
+macro_rules! functions {
+    ($($slot:ident = $name:literal, $stub:ident: fn($($arg:ident: $ty:ty),*) $(-> $ret:ty)?, as $kind:ty;)*) => {
+        $(
+            static $slot: AtomicPtr<c_void> = AtomicPtr::new($stub as *mut c_void);
+
+            unsafe extern "C" fn $stub($($arg: $ty),*) $(-> $ret)? {
+                find();
+                // SAFETY: `find` has stored a function of this type, or none of this name exists
+                // and the C library's own is missing too, which the linker would have reported.
+                let f: $kind = unsafe { core::mem::transmute($slot.load(Ordering::Relaxed)) };
+                // SAFETY: the caller's promise, handed on.
+                unsafe { f($($arg),*) }
+            }
+        )*
+        fn find_all() {
+            $(find_one(&$slot, $name);)*
+        }
+    };
+}
+
+functions! {
+    MALLOC = c"malloc", first_malloc: fn(size: usize) -> *mut c_void, as Malloc;
+    CALLOC = c"calloc", first_calloc: fn(count: usize, size: usize) -> *mut c_void, as Calloc;
+    REALLOC = c"realloc", first_realloc: fn(old: *mut c_void, size: usize) -> *mut c_void, as Realloc;
+    FREE = c"free", first_free: fn(old: *mut c_void), as Free;
+    MEMALIGN = c"memalign", first_memalign: fn(align: usize, size: usize) -> *mut c_void, as Memalign;
+    USABLE = c"malloc_usable_size", first_usable: fn(block: *mut c_void) -> usize, as Usable;
+    TRIM = c"malloc_trim", first_trim: fn(keep: usize) -> c_int, as Trim;
+    DLOPEN = c"dlopen", first_dlopen: fn(file: *const core::ffi::c_char, mode: c_int) -> *mut c_void, as Open;
+}
+
+/// Call the function in a slot. Relaxed: each slot stands alone, and what it points to is code.
+macro_rules! call {
+    ($slot:ident as $kind:ty, $($arg:expr),*) => {{
+        // SAFETY: the slot holds a function of this type: the stub, or what `find_one` stored.
+        let f: $kind = unsafe { core::mem::transmute($slot.load(Ordering::Relaxed)) };
+        // SAFETY: the caller's promise, handed on.
+        unsafe { f($($arg),*) }
+    }};
+}
+
+#[inline]
+pub(crate) unsafe fn malloc(size: usize) -> *mut c_void {
+    call!(MALLOC as Malloc, size)
+}
+#[inline]
+pub(crate) unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
+    call!(CALLOC as Calloc, count, size)
+}
+#[inline]
+pub(crate) unsafe fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
+    if in_early_buffer(old) {
+        return leave_early_buffer(old, size);
+    }
+    call!(REALLOC as Realloc, old, size)
+}
+#[inline]
+pub(crate) unsafe fn free(old: *mut c_void) {
+    if !in_early_buffer(old) {
+        call!(FREE as Free, old);
+    }
+}
+pub(crate) unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
+    call!(MEMALIGN as Memalign, align, size)
+}
+pub(crate) unsafe fn usable_size(block: *mut c_void) -> usize {
+    if in_early_buffer(block) {
+        return early_size(block);
+    }
+    call!(USABLE as Usable, block)
+}
+pub(crate) unsafe fn trim(keep: usize) -> c_int {
+    call!(TRIM as Trim, keep)
+}
+pub(crate) unsafe fn dlopen(file: *const core::ffi::c_char, mode: c_int) -> *mut c_void {
+    call!(DLOPEN as Open, file, mode)
+}
+
+/// What the dynamic linker says `name` is.
+pub(crate) fn symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: the name is a C string.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+}
+
+/// 0: not started; the thread that searches stores its number; `DONE` afterwards.
+static SEARCHER: AtomicUsize = AtomicUsize::new(0);
+const DONE: usize = usize::MAX;
+
+#[cold]
+fn find() {
+    let me = largesse_pages::thread_id() as usize;
+    match SEARCHER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => {
+            // While we search, our own requests go to the early buffer.
+            MALLOC.store(early_malloc as *mut c_void, Ordering::Relaxed);
+            CALLOC.store(early_calloc as *mut c_void, Ordering::Relaxed);
+            find_all();
+            SEARCHER.store(DONE, Ordering::Release);
+        }
+        Err(DONE) => {}
+        // Before a second thread exists the first has long allocated something, so that this is
+        // the searching thread itself asking for something else than memory.
+        Err(_) => core::hint::spin_loop(),
+    }
+}
+
+fn find_one(slot: &AtomicPtr<c_void>, name: &CStr) {
+    // The first object that has the name; when that is ourselves (preloaded), the next one.
+    let mut found = symbol(name);
+    if crate::exports::is_ours(found) || found.is_null() {
+        // SAFETY: the name is a C string.
+        found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    }
+    if !found.is_null() {
+        slot.store(found, Ordering::Relaxed);
+    }
+}
+
+/// Enough for what `dlsym` asks for (an error text, at most).
+const EARLY: usize = 64 << 10;
+
+#[repr(align(64))]
+struct EarlyBuffer(core::cell::UnsafeCell<[u8; EARLY]>);
+
+// SAFETY: cells are handed out once each, by an atomic counter.
+unsafe impl Sync for EarlyBuffer {}
+
+static BUFFER: EarlyBuffer = EarlyBuffer(core::cell::UnsafeCell::new([0; EARLY]));
+static USED: AtomicUsize = AtomicUsize::new(0);
+
+#[inline]
+fn in_early_buffer(address: *mut c_void) -> bool {
+    address.addr().wrapping_sub(BUFFER.0.get().addr()) < EARLY
+}
+
+unsafe extern "C" fn early_malloc(size: usize) -> *mut c_void {
+    let total = size.saturating_add(31) & !15;
+    let at = USED.fetch_add(total, Ordering::Relaxed);
+    if at.saturating_add(total) > EARLY {
+        return null_mut();
+    }
+    // SAFETY: `at + total` is inside the buffer, and the counter gave this part to nobody else.
+    unsafe {
+        let cell = BUFFER.0.get().cast::<u8>().add(at);
+        cell.cast::<usize>().write(size);
+        cell.add(16).cast()
+    }
+}
+
+unsafe extern "C" fn early_calloc(count: usize, size: usize) -> *mut c_void {
+    // SAFETY: as `early_malloc`; the buffer starts as zeros and no cell is used twice.
+    unsafe { early_malloc(count.saturating_mul(size)) }
+}
+
+fn early_size(block: *mut c_void) -> usize {
+    // SAFETY: `early_malloc` wrote the size 16 bytes before each cell.
+    unsafe { block.cast::<u8>().sub(16).cast::<usize>().read() }
+}
+
+#[cold]
+fn leave_early_buffer(old: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: `malloc` has no preconditions.
+    let new = unsafe { malloc(size) };
+    if !new.is_null() {
+        // SAFETY: both blocks have that many bytes and are distinct.
+        unsafe { new.cast::<u8>().copy_from_nonoverlapping(old.cast(), early_size(old).min(size)) };
+    }
+    new
+}

@@ -1,0 +1,220 @@
+//! The one heap of the process: made at the first large request, reached by everything else.
+
+use crate::guard::Inside;
+use crate::{helper, next, start};
+use core::ffi::c_void;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use largesse_arena::{NearMemory, Refusal};
+use largesse_malloc::{Fill, Heap, Refused, ResizeError, Routing};
+use largesse_report::{CAUSES, Cause};
+
+pub(crate) type LargeHeap = Heap<NearMemory>;
+
+/// Nothing is taken before the library has started.
+pub(crate) static ROUTING: Routing = Routing::new(usize::MAX, usize::MAX, false);
+
+static HEAP: AtomicPtr<LargeHeap> = AtomicPtr::new(null_mut());
+static NEAR: AtomicPtr<NearMemory> = AtomicPtr::new(null_mut());
+/// The heap's range, so that `free` needs no more than a comparison; empty without a heap.
+static RANGE_START: AtomicUsize = AtomicUsize::new(0);
+static RANGE_LEN: AtomicUsize = AtomicUsize::new(0);
+static MAKING: AtomicBool = AtomicBool::new(false);
+/// Causes noted before there is a heap to count them.
+static EARLY_CAUSES: [AtomicU64; CAUSES] = [const { AtomicU64::new(0) }; CAUSES];
+
+#[inline]
+pub(crate) fn takes(size: usize) -> bool {
+    ROUTING.takes(size)
+}
+
+/// Whether an address is in the heap's range.
+// Relaxed: whoever holds a block of the range has it from a thread that saw the range.
+#[inline]
+pub(crate) fn owns(block: *mut c_void) -> bool {
+    block.addr().wrapping_sub(RANGE_START.load(Ordering::Relaxed)) < RANGE_LEN.load(Ordering::Relaxed)
+}
+
+/// The heap, if one was made.
+pub(crate) fn heap() -> Option<&'static LargeHeap> {
+    // Acquire: pairs with the Release in `make`, so that the heap is whole.
+    // SAFETY: a heap that was published lives for good.
+    unsafe { HEAP.load(Ordering::Acquire).as_ref() }
+}
+
+/// The heap, made now if there is none yet.
+pub(crate) fn heap_or_make() -> Option<&'static LargeHeap> {
+    let _inside = Inside::enter();
+    heap().or_else(make)
+}
+
+/// Count a request that was served with less.
+pub(crate) fn note(cause: Cause) {
+    match heap() {
+        Some(heap) => heap.note(cause),
+        // Relaxed: a statistic.
+        None => _ = EARLY_CAUSES[cause as usize].fetch_add(1, Ordering::Relaxed),
+    }
+}
+
+/// How often each cause occurred, wherever it was counted.
+pub(crate) fn not_granted() -> [u64; CAUSES] {
+    let mut counts = heap().map_or([0; CAUSES], |heap| heap.with_report(|report| report.not_granted));
+    for (count, early) in counts.iter_mut().zip(&EARLY_CAUSES) {
+        *count += early.load(Ordering::Relaxed);
+    }
+    // SAFETY: near memory that was published lives for good.
+    if let Some(near) = unsafe { NEAR.load(Ordering::Acquire).as_ref() } {
+        for (refusal, cause) in REFUSALS {
+            counts[cause as usize] += near.refused(refusal);
+        }
+    }
+    counts
+}
+
+/// What near memory counts, and what it is called in the report.
+const REFUSALS: [(Refusal, Cause); 6] = [
+    (Refusal::PoolEmpty, Cause::HugetlbPoolEmpty),
+    (Refusal::PoolRefused, Cause::HugetlbRefused),
+    (Refusal::Lock, Cause::LockRefused),
+    (Refusal::Place, Cause::NodeRefused),
+    (Refusal::Move, Cause::MoveRefused),
+    (Refusal::Populate, Cause::PopulateRefused),
+];
+
+/// A block, or `None` when the next allocator shall try.
+#[cold]
+pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_void> {
+    let _inside = Inside::enter();
+    let errno = Errno::save();
+    let heap = heap().or_else(make)?;
+    let block = heap.allocate(size, align, fill).ok()?;
+    helper::block_taken(block.cold_bytes);
+    errno.restore();
+    Some(block.start.as_ptr().cast())
+}
+
+#[cold]
+pub(crate) fn free(block: *mut c_void) {
+    let _inside = Inside::enter();
+    let errno = Errno::save();
+    if let Some(heap) = heap()
+        && heap.free(block.addr()).is_err()
+    {
+        start::die(&["free(): not a block of this heap, or freed twice"]);
+    }
+    errno.restore();
+}
+
+pub(crate) fn usable(block: *mut c_void) -> usize {
+    let _inside = Inside::enter();
+    match heap().map(|heap| heap.usable(block.addr())) {
+        Some(Ok(usable)) => usable,
+        _ => start::die(&["malloc_usable_size(): not a block of this heap"]),
+    }
+}
+
+pub(crate) fn trim(keep: usize) -> usize {
+    let _inside = Inside::enter();
+    heap().map_or(0, |heap| heap.trim(keep))
+}
+
+/// `realloc` of a block of ours.
+///
+/// # Safety
+/// `old` is a live block of ours that nobody else uses meanwhile.
+#[cold]
+pub(crate) unsafe fn resize(old: *mut c_void, size: usize) -> *mut c_void {
+    if size == 0 {
+        free(old);
+        return null_mut();
+    }
+    let (min, ..) = ROUTING.limits();
+    if size >= min / 2 {
+        let _inside = Inside::enter();
+        let Some(heap) = heap() else { start::die(&["realloc(): not a block of this heap"]) };
+        // SAFETY: the caller's promise.
+        match unsafe { heap.resize(old.addr(), size) } {
+            Ok(block) => return block.start.as_ptr().cast(),
+            Err(ResizeError::NotABlock(_)) => start::die(&["realloc(): not a block of this heap"]),
+            Err(ResizeError::Refused(Refused::RangeFull | Refused::NoMemory)) => {}
+        }
+    }
+    // It became small, or the range is full: the next allocator's turn.
+    // SAFETY: no preconditions.
+    let new = unsafe { next::malloc(size) };
+    if !new.is_null() {
+        // SAFETY: the old block has `usable` bytes, the new one `size`; they are distinct.
+        unsafe { new.cast::<u8>().copy_from_nonoverlapping(old.cast(), usable(old).min(size)) };
+        free(old);
+    }
+    new
+}
+
+/// `realloc` of another allocator's block to a size that is ours.
+///
+/// # Safety
+/// `old` is a live block of the next allocator that nobody else uses meanwhile.
+#[cold]
+pub(crate) unsafe fn adopt(old: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let usable = unsafe { next::usable_size(old) };
+    // A block that is large already stays where it is: its owner can resize it without copying.
+    if !takes(usable)
+        && let Some(new) = allocate(size, 16, Fill::Any)
+    {
+        // SAFETY: `usable` bytes can be read, `size` written, and the blocks are distinct.
+        unsafe { new.cast::<u8>().copy_from_nonoverlapping(old.cast(), usable.min(size)) };
+        // SAFETY: the caller's promise.
+        unsafe { next::free(old) };
+        return new;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { next::realloc(old, size) }
+}
+
+/// Make the heap. Of several threads one makes it; the others let the next allocator serve them.
+#[cold]
+fn make() -> Option<&'static LargeHeap> {
+    if MAKING.swap(true, Ordering::AcqRel) {
+        return None;
+    }
+    let made = start::make_heap();
+    let Some((near, heap)) = made else {
+        note(Cause::RangeFull);
+        ROUTING.enable(false); // there is no range: do not try at every request
+        return None;
+    };
+    NEAR.store((&raw const *near).cast_mut(), Ordering::Release);
+    let (range, len) = heap.range();
+    RANGE_START.store(range, Ordering::Relaxed);
+    RANGE_LEN.store(len, Ordering::Relaxed);
+    HEAP.store((&raw const *heap).cast_mut(), Ordering::Release);
+    start::publish(heap);
+    Some(heap)
+}
+
+/// Leak a value into memory of its own.
+pub(crate) fn keep<T>(value: T) -> Option<&'static T> {
+    let at: NonNull<T> = largesse_pages::mapping_at(size_of::<T>())?.cast();
+    // SAFETY: the mapping is page-aligned, large enough, and lives for good.
+    unsafe {
+        at.write(value);
+        Some(at.as_ref())
+    }
+}
+
+/// `free` and friends leave `errno` alone, whatever the kernel answered meanwhile.
+struct Errno(i32);
+
+impl Errno {
+    fn save() -> Errno {
+        // SAFETY: the location is this thread's and always valid.
+        Errno(unsafe { *libc::__errno_location() })
+    }
+
+    fn restore(self) {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}

@@ -1,0 +1,180 @@
+//! Loaded objects and their relocations, as the dynamic linker has them in memory.
+
+use crate::start::text;
+use core::ffi::{c_int, c_void};
+use core::ops::Range;
+use libc::{Elf64_Phdr, Elf64_Rela, Elf64_Sym, dl_phdr_info};
+
+/// One entry of a dynamic section.
+#[repr(C)]
+struct Dynamic {
+    tag: i64,
+    value: u64,
+}
+
+const DT_NULL: i64 = 0;
+const DT_PLTRELSZ: i64 = 2;
+const DT_STRTAB: i64 = 5;
+const DT_SYMTAB: i64 = 6;
+const DT_RELA: i64 = 7;
+const DT_RELASZ: i64 = 8;
+const DT_JMPREL: i64 = 23;
+const PT_DYNAMIC: u32 = 2;
+const PT_GNU_RELRO: u32 = 0x6474_e552;
+
+/// A loaded shared object or program.
+pub(super) struct Object<'a> {
+    info: &'a dl_phdr_info,
+}
+
+/// A slot: where it is, and the name of the function it was filled for.
+pub(super) struct Slot {
+    pub(super) address: usize,
+    pub(super) name: &'static [u8],
+}
+
+/// Call `f` for each object in the order of loading.
+pub(super) fn each_object(mut f: impl FnMut(&Object<'_>)) {
+    unsafe extern "C" fn one<F: FnMut(&Object<'_>)>(info: *mut dl_phdr_info, _: usize, f: *mut c_void) -> c_int {
+        // SAFETY: the C library passes a valid description, and our own closure back.
+        let (info, f) = unsafe { (&*info, &mut *f.cast::<F>()) };
+        f(&Object { info });
+        0
+    }
+    fn visit<F: FnMut(&Object<'_>)>(f: &mut F) {
+        // SAFETY: the callback gets `f` back while it is borrowed here.
+        unsafe { libc::dl_iterate_phdr(Some(one::<F>), (&raw mut *f).cast()) };
+    }
+    visit(&mut f);
+}
+
+impl Object<'_> {
+    fn base(&self) -> usize {
+        self.info.dlpi_addr as usize
+    }
+
+    fn name(&self) -> &'static [u8] {
+        text(self.info.dlpi_name)
+    }
+
+    pub(super) fn name_contains(&self, part: &[u8]) -> bool {
+        self.name().windows(part.len()).any(|window| window == part)
+    }
+
+    fn file_name_starts_with(&self, start: &[u8]) -> bool {
+        self.name().rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(start))
+    }
+
+    /// libR.so, or the main program of an R that was built without it.
+    pub(super) fn is_r(&self) -> bool {
+        self.file_name_starts_with(b"libR.so") || (self.name().is_empty() && self.defines_r())
+    }
+
+    fn defines_r(&self) -> bool {
+        let allocate = crate::next::symbol(c"Rf_allocVector3").addr();
+        allocate != 0 && self.headers().iter().any(|header| self.range_of(header).contains(&allocate))
+    }
+
+    /// The dynamic linker, the kernel's page of code, and ourselves are left alone.
+    pub(super) fn may_be_patched(&self) -> bool {
+        let own = super::dlopen_and_patch as *const () as usize;
+        let is_own = self.headers().iter().any(|header| self.range_of(header).contains(&own));
+        !is_own && !self.file_name_starts_with(b"ld-linux") && !self.file_name_starts_with(b"linux-vdso")
+    }
+
+    /// The part that was made read-only after relocation.
+    pub(super) fn relro(&self) -> Range<usize> {
+        self.headers().iter().find(|header| header.p_type == PT_GNU_RELRO).map_or(0..0, |header| self.range_of(header))
+    }
+
+    /// Every slot that the dynamic linker filled with the address of a named function.
+    pub(super) fn each_slot(&self, mut f: impl FnMut(Slot)) {
+        let Some(tables) = self.tables() else { return };
+        for (start, bytes) in [(tables.plt, tables.plt_bytes), (tables.rela, tables.rela_bytes)] {
+            if start == 0 {
+                continue;
+            }
+            let count = bytes / size_of::<Elf64_Rela>();
+            let first = core::ptr::with_exposed_provenance::<Elf64_Rela>(start);
+            // SAFETY: the dynamic section says that so many relocations lie there.
+            for relocation in unsafe { core::slice::from_raw_parts(first, count) } {
+                let symbol = (relocation.r_info >> 32) as usize;
+                if symbol == 0 || !is_address_of_symbol(relocation.r_info as u32) {
+                    continue;
+                }
+                let symbols = core::ptr::with_exposed_provenance::<Elf64_Sym>(tables.symbols);
+                // SAFETY: the relocation's symbol number is an index into this object's table.
+                let name = unsafe { (*symbols.add(symbol)).st_name } as usize;
+                let address = self.base() + relocation.r_offset as usize;
+                f(Slot { address, name: text(core::ptr::with_exposed_provenance(tables.strings + name)) });
+            }
+        }
+    }
+
+    fn headers(&self) -> &[Elf64_Phdr] {
+        // SAFETY: the C library describes the object's own program headers.
+        unsafe { core::slice::from_raw_parts(self.info.dlpi_phdr, usize::from(self.info.dlpi_phnum)) }
+    }
+
+    fn range_of(&self, header: &Elf64_Phdr) -> Range<usize> {
+        let start = self.base() + header.p_vaddr as usize;
+        start..start + header.p_memsz as usize
+    }
+
+    fn tables(&self) -> Option<Tables> {
+        let dynamic = self.headers().iter().find(|header| header.p_type == PT_DYNAMIC)?;
+        let mut tables = Tables::default();
+        let mut at = core::ptr::with_exposed_provenance::<Dynamic>(self.range_of(dynamic).start);
+        loop {
+            // SAFETY: a dynamic section ends with DT_NULL, where the loop ends.
+            let entry = unsafe { &*at };
+            // glibc writes addresses over the offsets of the file; other linkers may not.
+            let value = entry.value as usize;
+            let address = if value < self.base() { value + self.base() } else { value };
+            match entry.tag {
+                DT_NULL => break,
+                DT_STRTAB => tables.strings = address,
+                DT_SYMTAB => tables.symbols = address,
+                DT_JMPREL => tables.plt = address,
+                DT_PLTRELSZ => tables.plt_bytes = value,
+                DT_RELA => tables.rela = address,
+                DT_RELASZ => tables.rela_bytes = value,
+                _ => {}
+            }
+            // SAFETY: not the last entry.
+            at = unsafe { at.add(1) };
+        }
+        (tables.strings != 0 && tables.symbols != 0).then_some(tables)
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    strings: usize,
+    symbols: usize,
+    plt: usize,
+    plt_bytes: usize,
+    rela: usize,
+    rela_bytes: usize,
+}
+
+/// Relocations that store the plain address of a symbol: JUMP_SLOT, GLOB_DAT and the absolute one.
+fn is_address_of_symbol(kind: u32) -> bool {
+    if cfg!(target_arch = "x86_64") { matches!(kind, 1 | 6 | 7) } else { matches!(kind, 257 | 1025 | 1026) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_c_library_is_loaded_and_has_a_slot_for_free() {
+        let mut seen = false;
+        each_object(|object| {
+            if object.file_name_starts_with(b"libc.so") {
+                object.each_slot(|slot| seen |= slot.name == b"free");
+            }
+        });
+        assert!(seen);
+    }
+}

@@ -1,0 +1,73 @@
+//! Overwriting slots.
+
+use super::object::{Object, Slot, each_object};
+use crate::{exports, mapping};
+use core::sync::atomic::{AtomicUsize, Ordering};
+use largesse_report::Cause;
+
+/// What R itself calls to get blocks.
+fn for_r(name: &[u8]) -> Option<usize> {
+    Some(match name {
+        b"malloc" => exports::malloc as *const () as usize,
+        b"calloc" => exports::calloc as *const () as usize,
+        _ => return None,
+    })
+}
+
+/// What any object may call with a block of ours, or to map memory, or to load another object.
+fn for_all(name: &[u8]) -> Option<usize> {
+    Some(match name {
+        b"free" => exports::free as *const () as usize,
+        b"realloc" => exports::realloc as *const () as usize,
+        b"reallocarray" => exports::reallocarray as *const () as usize,
+        b"malloc_usable_size" => exports::malloc_usable_size as *const () as usize,
+        b"mmap" => mapping::mmap as *const () as usize,
+        b"mmap64" => mapping::mmap64 as *const () as usize,
+        b"dlopen" => super::dlopen_and_patch as *const () as usize,
+        _ => return None,
+    })
+}
+
+/// Patch every loaded object; patching twice changes nothing. Returns how many slots of R's own
+/// allocation calls point to us.
+pub(super) fn patch_all() -> usize {
+    let mut of_r = 0;
+    each_object(|object| {
+        if !object.may_be_patched() {
+            return;
+        }
+        let is_r = object.is_r();
+        object.each_slot(|slot| {
+            let wanted = for_all(slot.name).or_else(|| if is_r { for_r(slot.name) } else { None });
+            let Some(target) = wanted else { return };
+            if !point(object, &slot, target) {
+                crate::serve::note(Cause::SlotNotPatched);
+            } else if slot.name == b"malloc" {
+                of_r += 1;
+            }
+        });
+    });
+    of_r
+}
+
+/// Let a slot point to `target`; `false` when the page cannot be written.
+fn point(object: &Object<'_>, slot: &Slot, target: usize) -> bool {
+    let cell = core::ptr::with_exposed_provenance_mut::<usize>(slot.address);
+    // SAFETY: a relocation of a loaded object names a word of its data, aligned and readable.
+    let cell = unsafe { AtomicUsize::from_ptr(cell) };
+    // Relaxed: other threads call either function, and both are right for every block that exists.
+    if cell.load(Ordering::Relaxed) == target {
+        return true;
+    }
+    let protected = object.relro().contains(&slot.address);
+    // SAFETY: the word belongs to the object's data.
+    if protected && unsafe { largesse_pages::writable(slot.address, size_of::<usize>(), true) }.is_err() {
+        return false;
+    }
+    cell.store(target, Ordering::Relaxed);
+    if protected {
+        // SAFETY: as above. That it stays writable when this fails harms nobody.
+        let _ = unsafe { largesse_pages::writable(slot.address, size_of::<usize>(), false) };
+    }
+    true
+}

@@ -1,0 +1,229 @@
+//! The start of the library in a process: settings, what the system offers, the heap's range.
+
+use crate::options::Options;
+use crate::serve::{self, LargeHeap, ROUTING};
+use crate::{exports, fork, helper, next, report, slots};
+use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::{AtomicU32, Ordering};
+use largesse_arena::{NearMemory, Retention};
+use largesse_malloc::{Heap, Settings};
+use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, Thp};
+use largesse_report::{Cause, MEMFD_NAME, Pages, Signpost};
+use std::sync::OnceLock;
+
+/// The bytes before the data of an R vector (R 3.5 and later).
+pub(crate) const R_HEADER: usize = 48;
+/// Exit status of the launcher's own failures, like `env` and `timeout`.
+const OWN_FAILURE: c_int = 125;
+const GIB: usize = 1 << 30;
+
+static OPTIONS: OnceLock<Options> = OnceLock::new();
+
+/// How calls reach us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Hooked {
+    /// Not at all.
+    No = 0,
+    /// The dynamic linker finds us first.
+    Preloaded = 1,
+    /// The slots of an R session were patched.
+    Patched = 2,
+}
+
+static HOOKED: AtomicU32 = AtomicU32::new(Hooked::No as u32);
+
+pub(crate) fn hooked() -> u32 {
+    HOOKED.load(Ordering::Acquire)
+}
+
+pub(crate) fn set_hooked(how: Hooked) {
+    HOOKED.store(how as u32, Ordering::Release);
+}
+
+/// The settings of this process. Before the constructor ran: the defaults.
+pub(crate) fn options() -> &'static Options {
+    OPTIONS.get_or_init(|| match Options::parse(&environment) {
+        Ok(options) => options,
+        Err(error) => refuse_to_start(&error.to_string()),
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where this front reads settings")]
+fn environment(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// Runs when the dynamic linker has loaded us, before `main`.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = start;
+
+/// Runs at `exit`.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = finish;
+
+extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) {
+    let options = options();
+    if ROUTING.set(options.min, options.max).is_err() {
+        refuse_to_start("LARGESSE_MIN_KB must be at least 64 and not above LARGESSE_MAX_KB");
+    }
+    fork::watch();
+    if exports::is_ours(next::symbol(c"malloc")) {
+        set_hooked(Hooked::Preloaded);
+        if options.children || options.pid.is_none_or(|pid| pid == std::process::id()) {
+            ROUTING.enable(slots::why_not().is_none());
+        }
+    } else if is_launched() {
+        warn("another allocator comes first and serves everything; put liblargesse.so first in LD_PRELOAD");
+    }
+    if is_launched() {
+        report::write("running");
+    }
+}
+
+extern "C" fn finish() {
+    if is_launched() {
+        report::write("finished");
+    }
+}
+
+/// This is the very process that `largesse run` became.
+fn is_launched() -> bool {
+    options().pid == Some(std::process::id())
+}
+
+/// Bytes before the data of blocks.
+pub(crate) fn header() -> usize {
+    options().header.unwrap_or(if slots::r_is_loaded() { R_HEADER } else { 0 })
+}
+
+/// Reserve the range and make the heap on it; what the system does not offer is counted.
+pub(crate) fn make_heap() -> Option<(&'static NearMemory, &'static LargeHeap)> {
+    let options = options();
+    let kind = page_kind(options.pages);
+    let align = if kind == PageKind::Hugetlb1G { GIB } else { SPAN };
+    let range = reserve(align)?;
+    let near = serve::keep(NearMemory::new(range, kind, options.placement, options.lock))?;
+    let settings = Settings { header: header(), data: options.data, retention: Retention::default() };
+    let heap = serve::keep(Heap::new(near, settings)?)?;
+    Some((near, heap))
+}
+
+/// Address space for four times the memory of the machine, less where a limit says so.
+fn reserve(align: usize) -> Option<Reserved> {
+    let wanted = largesse_pages::physical_memory().max(GIB).next_power_of_two().saturating_mul(4);
+    let mut len = wanted.min(address_space_limit() / 2) / GIB.max(align) * GIB;
+    while len >= 64 * SPAN {
+        match Reserved::new(len, align) {
+            Ok(range) => return Some(range),
+            Err(MapError { .. }) => len = len / 2 / align * align,
+        }
+    }
+    // Less than a gibibyte is left under the limit: take half of it, in spans.
+    let len = address_space_limit() / 2 / align * align;
+    (len > 0 && len < GIB).then(|| Reserved::new(len, align).ok()).flatten()
+}
+
+fn address_space_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is valid for writing.
+    let rc = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    if rc != 0 || limit.rlim_cur == libc::RLIM_INFINITY { usize::MAX } else { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) }
+}
+
+/// The kind of page to ask the kernel for, and a count of what it will not give.
+fn page_kind(pages: Pages) -> PageKind {
+    match pages {
+        Pages::Small => return PageKind::Small,
+        Pages::Hugetlb => return PageKind::Hugetlb,
+        Pages::Hugetlb1G => return PageKind::Hugetlb1G,
+        Pages::Auto | Pages::Thp | Pages::Medium => {}
+    }
+    match largesse_pages::thp_mode() {
+        Thp::Never if pages != Pages::Medium => serve::note(Cause::ThpNever),
+        Thp::Absent => serve::note(Cause::ThpRefused),
+        _ => {}
+    }
+    if largesse_pages::thp_disabled_for_process() {
+        serve::note(Cause::ThpDisabledForProcess);
+    }
+    if pages != Pages::Medium {
+        return PageKind::Thp;
+    }
+    match largesse_pages::medium_pages() {
+        (Offer::Refused, _) => {
+            serve::note(Cause::Pages64kNotOffered);
+            PageKind::Small
+        }
+        (Offer::Given, Offer::Given) => {
+            serve::note(Cause::Pages64kOvertaken);
+            PageKind::Medium
+        }
+        (Offer::Given, Offer::Refused) => PageKind::Medium,
+    }
+}
+
+/// Let `largesse status` find the heap.
+pub(crate) fn publish(heap: &LargeHeap) {
+    let options = options();
+    let (min, max, enabled) = ROUTING.limits();
+    heap.edit_report(|report| {
+        report.pages = options.pages as u32;
+        report.locked = u32::from(options.lock);
+        report.patched = u32::from(hooked() == Hooked::Patched as u32);
+        report.node = match options.placement {
+            Placement::FirstTouch => -1,
+            Placement::Interleave => -2,
+            Placement::Node(node) => i32::try_from(node).unwrap_or(i32::MAX),
+        };
+        report.min_bytes = min as u64;
+        report.max_bytes = max as u64;
+        report.enabled = u32::from(enabled);
+    });
+    let signpost = Signpost::to(heap.report_address() as u64);
+    // SAFETY: a plain structure without padding is readable as bytes.
+    let bytes = unsafe { core::slice::from_raw_parts((&raw const signpost).cast::<u8>(), size_of::<Signpost>()) };
+    if largesse_pages::publish(MEMFD_NAME, bytes).is_err() {
+        serve::note(Cause::SignpostRefused);
+    }
+    helper::start(options.ahead);
+}
+
+/// One line on standard error.
+pub(crate) fn warn(text: &str) {
+    say(&["largesse: ", text, "\n"]);
+}
+
+fn say(parts: &[&str]) {
+    for part in parts {
+        // SAFETY: the text is readable for its length. A failing write has nowhere to be reported.
+        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
+    }
+}
+
+/// A setting is wrong: say so, and do not run the program with a guess.
+fn refuse_to_start(text: &str) -> ! {
+    warn(text);
+    // SAFETY: nothing of this process needs cleaning up before `main`.
+    unsafe { libc::_exit(OWN_FAILURE) }
+}
+
+/// The program broke a rule of `malloc`: like the C library, stop at once.
+pub(crate) fn die(parts: &[&str]) -> ! {
+    say(&["largesse: "]);
+    say(parts);
+    say(&["\n"]);
+    // SAFETY: no preconditions.
+    unsafe { libc::abort() }
+}
+
+/// A C string that the dynamic linker owns, as text.
+pub(crate) fn text(string: *const c_char) -> &'static [u8] {
+    if string.is_null() {
+        return b"";
+    }
+    // SAFETY: names of loaded objects and symbols are C strings that live as long as the object.
+    unsafe { CStr::from_ptr(string) }.to_bytes()
+}
