@@ -1,0 +1,52 @@
+# Data frames: built, ordered by several keys, joined, summed by group, filtered. Nearly all the time
+# goes into making new columns and gathering from old ones.
+
+here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
+source(file.path(here, "lib.R"))
+
+columns <- function(frame, ...) c(nrow(frame), vapply(frame, function(x) sum(as.numeric(x)), 0))
+
+sales <- function(n) {
+  shop <- sample.int(2000L, n, replace = TRUE)
+  data.frame(shop = shop, day = sample.int(365L, n, replace = TRUE),
+             amount = round(rexp(n, 0.02), 2), share = runif(n))
+}
+
+measure("build", function() NULL, function(input) {
+  frame <- sales(many(1e6))
+  frame$month <- frame$day %/% 31L + 1L
+  frame$net <- frame$amount * (1 - frame$share / 10)
+  frame$large <- frame$net > mean(frame$net)
+  transform(frame, gap = net - amount, double = net * 2)
+}, columns)
+
+measure("order", function() sales(many(2e6)),
+        function(frame) frame[order(frame$shop, frame$day, -frame$amount), ],
+        function(frame, ...) c(columns(frame), frame$amount[1], frame$share[nrow(frame)]))
+
+measure("join", function() {
+  shops <- data.frame(shop = sample.int(2000L), area = runif(2000), rent = rexp(2000),
+                      region = sample.int(12L, 2000, replace = TRUE))
+  list(sales = sales(many(2e6)), shops = shops)
+}, function(input) {
+  at <- match(input$sales$shop, input$shops$shop)
+  joined <- cbind(input$sales, lapply(input$shops[c("area", "rent", "region")], function(x) x[at]))
+  joined$yield <- joined$amount / (joined$rent + joined$area)
+  joined
+}, columns)
+
+measure("groups", function() sales(many(2e6)), function(frame) {
+  by_shop <- rowsum(as.matrix(frame[c("amount", "share")]), frame$shop)
+  by_day <- vapply(split(frame$amount, frame$day), median, 0)
+  month <- (frame$day - 1L) %/% 31L
+  by_month <- tapply(frame$amount, list(frame$shop %% 50L, month), mean)
+  list(by_shop, by_day, by_month)
+}, function(result, ...) vapply(result, sum, 0, na.rm = TRUE))
+
+measure("filter", function() sales(many(2e6)), function(frame) {
+  kept <- frame[frame$amount > 10 & frame$share < 0.9 | frame$shop == 1L, ]
+  kept$rank <- cumsum(kept$amount) / sum(kept$amount)
+  rbind(kept[kept$rank > 0.5, ], kept[kept$rank <= 0.5, ])
+}, columns)
+
+finish()
