@@ -70,8 +70,7 @@ impl Page {
         if finding.status <= Status::Info {
             text += &self.line(&finding.now, finding.why.as_deref(), margin);
             if let Some(command) = &finding.command {
-                text += &self.paint(DIM, &format!("{:margin$}$ {command}", ""));
-                text.push('\n');
+                text += &self.command(margin, "$ ", command, DIM);
             }
             return text;
         }
@@ -82,9 +81,24 @@ impl Page {
             text += &self.folded(value, margin + LABEL);
         }
         if let Some(command) = &finding.command {
-            text += &label("type");
-            text += &self.paint(BOLD, command);
-            text.push('\n');
+            text += &self.command(margin, &format!("{:<LABEL$}", "type"), command, BOLD);
+        }
+        text
+    }
+
+    /// A command after its label. It is never folded, so that it can be copied: its remark goes to
+    /// another line first, then the whole begins further left.
+    fn command(&self, margin: usize, label: &str, command: &str, code: &str) -> String {
+        let (line, remark) = command.split_once("   # ").unwrap_or((command, ""));
+        let room = self.width.saturating_sub(margin + label.chars().count());
+        let label = self.paint(DIM, label);
+        if command.chars().count() <= room {
+            return format!("{:margin$}{label}{}\n", "", self.paint(code, command));
+        }
+        let margin = if line.chars().count() <= room { margin } else { 4 };
+        let mut text = format!("{:margin$}{label}{}\n", "", self.paint(code, line));
+        if !remark.is_empty() {
+            text += &format!("{:margin$}{}\n", "", self.paint(DIM, &format!("# {remark}")));
         }
         text
     }
@@ -127,7 +141,12 @@ impl Page {
                 format!("{count} {noun}{}", if *noun == "problem" && *count != 1 { "s" } else { "" })
             })
             .collect();
-        format!("{verdict}  {}\n", counts.join(", "))
+        let counts = counts.join(", ");
+        // Escapes are not seen: what is shown counts.
+        let shown =
+            verdict.chars().count() - if self.colour { self.paint("1;32", "").chars().count() } else { 0 };
+        let between = if shown + 2 + counts.len() <= self.width { "  " } else { "\n" };
+        format!("{verdict}{between}{counts}\n")
     }
 }
 

@@ -179,13 +179,19 @@ fn a_file_of_others_with_our_name_stops_everything() {
 }
 
 #[test]
-fn a_link_with_our_name_is_not_followed() {
-    let machine = Machine::new("thp-never");
-    machine.write("/etc/other", "precious\n");
-    std::fs::create_dir_all(machine.root.join("etc/tmpfiles.d")).unwrap();
-    std::os::unix::fs::symlink("../other", machine.root.join(&TMPFILES[1..])).unwrap();
-    assert_eq!(machine.doctor(&["--fix"]).status.code(), Some(1));
-    assert_eq!(machine.read("/etc/other"), "precious\n");
+fn a_link_with_our_name_is_neither_followed_nor_replaced() {
+    let other = Machine::new("thp-never");
+    other.doctor(&["--fix"]);
+    for text in [other.read(TMPFILES), "precious\n".to_owned()] {
+        let machine = Machine::new("thp-never");
+        machine.write("/etc/other", &text);
+        std::fs::create_dir_all(machine.root.join("etc/tmpfiles.d")).unwrap();
+        std::os::unix::fs::symlink("../other", machine.root.join(&TMPFILES[1..])).unwrap();
+        let before = machine.everything();
+        assert_eq!(machine.doctor(&["--fix"]).status.code(), Some(1));
+        machine.doctor(&["--undo"]);
+        assert_eq!(machine.everything(), before);
+    }
 }
 
 #[test]

@@ -97,6 +97,7 @@ fn what_is_now_is_told_with_its_numbers() {
     check_now("container", "container", "info", "Docker (/.dockerenv)");
     check_now("container", "userfaultfd", "advice", "forbidden, most likely by seccomp");
     check_now("killing-filter", "memfd_create", "advice", "forbidden by seccomp, which kills the caller");
+    check_now("killing-filter", "cgroup-memory", "info", "2 GiB of the machine's 23.5 GiB, 1 MiB in use");
     check_now("killing-filter", "container", "info", "Kubernetes (/proc/1/cgroup)");
     check_now(
         "pool",

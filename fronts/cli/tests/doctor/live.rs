@@ -3,6 +3,7 @@
 use crate::machine::{Machine, doctor};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 fn as_nobody(arguments: &[&str]) -> Option<Output> {
@@ -76,4 +77,79 @@ fn a_wrong_option_ends_with_2() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty(), "{arguments:?}");
     }
+}
+
+/// What a parent did to the process that becomes the doctor.
+fn after(prepare: fn() -> libc::c_int) -> (Option<i32>, Vec<serde_json::Value>) {
+    let mut command = doctor();
+    command.arg("--json");
+    let prepare = move || match prepare() {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    };
+    // SAFETY: `prepare` makes system calls only, none of which needs a lock of the parent.
+    let output = unsafe { command.pre_exec(prepare) }.output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.code(), report["findings"].as_array().unwrap().clone())
+}
+
+fn finding<'a>(findings: &'a [serde_json::Value], id: &str) -> (&'a str, &'a str) {
+    let finding = findings.iter().find(|finding| finding["id"] == id).unwrap();
+    (finding["status"].as_str().unwrap(), finding["now"].as_str().unwrap())
+}
+
+#[test]
+fn a_parent_that_disabled_large_pages_is_noticed() {
+    let (code, findings) = after(|| {
+        // SAFETY: takes no pointers.
+        unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) }
+    });
+    assert_eq!(finding(&findings, "thp-prctl").0, "problem");
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn a_limit_on_addresses_is_noticed() {
+    let (code, findings) = after(|| {
+        let limit = libc::rlimit { rlim_cur: 1 << 30, rlim_max: 1 << 30 };
+        // SAFETY: points to a whole `rlimit`.
+        unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }
+    });
+    assert_eq!(finding(&findings, "address-space"), ("problem", "1 GiB"));
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn a_filter_that_kills_and_refuses_does_not_kill_the_doctor() {
+    let (code, findings) = after(filter);
+    assert!(matches!(code, Some(0 | 1)));
+    assert_eq!(finding(&findings, "seccomp").1, "filter on");
+    assert_eq!(finding(&findings, "memfd_create").1, "forbidden by seccomp, which kills the caller");
+    assert_eq!(finding(&findings, "mbind").1, "forbidden, most likely by seccomp");
+    assert_eq!(finding(&findings, "move_pages").1, "not there, or hidden by seccomp");
+}
+
+/// Installs a filter: one call kills, one is refused, one is said not to exist.
+fn filter() -> libc::c_int {
+    let test = |call: libc::c_long, answer: u32| {
+        let number = u32::try_from(call).unwrap_or(u32::MAX);
+        // Falls through to the answer where the number is this one, else over it.
+        let equal = libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: number };
+        [equal, libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: answer }]
+    };
+    let errno = |errno: i32| libc::SECCOMP_RET_ERRNO | errno.unsigned_abs();
+    let load = libc::sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
+    let allow = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
+    let [kill, killed] = test(libc::SYS_memfd_create, libc::SECCOMP_RET_KILL_PROCESS);
+    let [refuse, refused] = test(libc::SYS_mbind, errno(libc::EPERM));
+    let [hide, hidden] = test(libc::SYS_move_pages, errno(libc::ENOSYS));
+    let mut lines = [load, kill, killed, refuse, refused, hide, hidden, allow];
+    let program = libc::sock_fprog { len: 8, filter: lines.as_mut_ptr() };
+    // SAFETY: takes no pointers.
+    let rc = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    if rc != 0 {
+        return rc;
+    }
+    // SAFETY: the program points to as many lines as it says, and the kernel copies them.
+    unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) }
 }
