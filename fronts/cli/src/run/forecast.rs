@@ -25,7 +25,7 @@ pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<String> {
 }
 
 fn transparent(root: &Path) -> Option<String> {
-    if disabled_for_process() {
+    if largesse_pages::thp_disabled_for_process() {
         return Some(
             "transparent huge pages are disabled for this process by a parent \
              (prctl PR_SET_THP_DISABLE): large blocks get small pages"
@@ -47,6 +47,10 @@ fn transparent(root: &Path) -> Option<String> {
 fn medium(root: &Path) -> Option<String> {
     let off = "64 KiB pages are off, large blocks get 4 KiB pages";
     match offered(root, 64) {
+        Offer::Given if matches!(offered(root, 2048), Offer::Given) => Some(format!(
+            "2 MiB pages are on beside 64 KiB ones, and the kernel prefers them: \
+             echo never > /{THP}/hugepages-2048kB/enabled"
+        )),
         Offer::Given => None,
         Offer::Off { file } => Some(format!("{off}: echo madvise > /{THP}/{file}")),
         Offer::Missing => Some("this kernel has no 64 KiB pages: large blocks get 4 KiB pages".into()),
@@ -141,12 +145,6 @@ fn chosen(root: &Path, file: &str) -> Option<String> {
     rest.split_once(']').map(|(chosen, _)| chosen.to_owned())
 }
 
-/// 1: for everything. 3 (Linux 6.18): except for who asks, and large blocks ask.
-fn disabled_for_process() -> bool {
-    // SAFETY: this operation takes no pointer.
-    unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +215,11 @@ mod tests {
         let size = "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
         check("64k-1", Pages::Medium, &[(size, "always inherit [madvise] never")], None);
         check("64k-2", Pages::Medium, &[(size, "always inherit madvise [never]")], Some("64kB/enabled"));
+        let both = [
+            (size, "always inherit [madvise] never"),
+            ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
+        ];
+        check("64k-4", Pages::Medium, &both, Some("2048kB/enabled"));
         check("64k-3", Pages::Medium, &[("sys/x", "")], Some("no 64 KiB pages"));
     }
 

@@ -57,7 +57,9 @@ impl Settings {
         let lock =
             value("LARGESSE_LOCK").map_or(Ok(false), |setting| setting.word(&[("0", false), ("1", true)]))?;
         value("LARGESSE_ALIGN").map_or(Ok(()), |setting| setting.word(&[("64", ()), ("native", ())]))?;
-        value("LARGESSE_CHILDREN").map_or(Ok(()), |setting| setting.word(&[("on", ()), ("off", ())]))?;
+        for switch in ["LARGESSE_CHILDREN", "LARGESSE_AHEAD"] {
+            value(switch).map_or(Ok(()), |setting| setting.word(&[("on", ()), ("off", ())]))?;
+        }
         let node = value("LARGESSE_NODE").map_or(Ok(Node::FirstTouch), |setting| setting.node())?;
         if let Some(header) = value("LARGESSE_HEADER") {
             header.header()?;

@@ -86,7 +86,10 @@ impl fmt::Display for Trouble {
                 write!(f, "{} is not understood; it accepts {accepts}", shown(origin, value))
             }
             Trouble::Limits { min: (min, least), max: (max, most) } => {
-                write!(f, "{min} ({least} KiB) is above {max} ({most} KiB): no block would be taken")
+                write!(
+                    f,
+                    "{min} ({least} KiB) is above {max} ({most} KiB): no block would be taken; give both"
+                )
             }
             Trouble::Report { path, error } => {
                 write!(f, "--report: {} cannot be written: {error}", path.display())

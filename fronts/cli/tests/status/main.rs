@@ -1,6 +1,8 @@
 //! `largesse status` as a user meets it, on a program that publishes what the library would.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
+mod real;
+
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;

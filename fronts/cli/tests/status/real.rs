@@ -1,0 +1,86 @@
+//! `largesse run` and `largesse status` together, over the library itself.
+
+use super::{MIB, Target, status, stdout};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCE: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(void) {
+    char *large = malloc(64 << 20), *middle = calloc(3, 1 << 20), *small = malloc(1000);
+    memset(large, 1, 64 << 20);
+    middle[5] = small[5] = 1;
+    puts("ready");
+    fflush(stdout);
+    int end = getchar();
+    return large[7] + middle[5] + small[5] == 3 && end == EOF ? 0 : 1;
+}"#;
+
+/// Starts the program under the library; `None`, said aloud, where there is none.
+fn start(options: &[&str]) -> Option<Target> {
+    let command = Path::new(env!("CARGO_BIN_EXE_largesse"));
+    let built = command.parent()?.parent()?;
+    if !["preload", "preload-checked"]
+        .iter()
+        .any(|profile| built.join(profile).join("liblargesse.so").exists())
+    {
+        eprintln!("skipped: liblargesse.so is not built (make)");
+        return None;
+    }
+    let mut command = Command::new(command);
+    command.arg("run").args(options).arg("--").arg(compiled()?).env_remove("LARGESSE_LIBRARY");
+    Some(Target::wait_until_ready(command))
+}
+
+fn compiled() -> Option<PathBuf> {
+    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("status-real-{:?}", std::thread::current().id()));
+    let source = program.with_extension("c");
+    std::fs::write(&source, SOURCE).unwrap();
+    let done = Command::new("cc").arg("-O0").arg("-o").arg(&program).arg(&source).status();
+    if !done.is_ok_and(|done| done.success()) {
+        eprintln!("skipped: no C compiler");
+        return None;
+    }
+    Some(program)
+}
+
+fn shown(target: &Target) -> Value {
+    let output = status(&[&target.pid(), "--json"]);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_large_blocks_of_a_program_are_seen_and_the_small_one_is_not() {
+    let Some(target) = start(&[]) else { return };
+    let shown = shown(&target);
+    let mut sizes: Vec<u64> =
+        shown["blocks"].as_array().unwrap().iter().map(|block| block["size"].as_u64().unwrap()).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [3 * MIB, 64 * MIB]);
+    let granted = shown["not_granted"].as_array().unwrap().is_empty();
+    if granted && shown["exact"] == true {
+        let large = shown["totals"]["large_bytes"].as_u64().unwrap();
+        assert!(large >= 62 * MIB, "{shown}");
+    } else {
+        eprintln!("skipped: this machine grants no large pages, or does not show them");
+    }
+    assert!(stdout(&status(&[&target.pid()])).contains("64.0 MiB"));
+}
+
+#[test]
+fn what_the_options_say_is_what_status_shows() {
+    let Some(target) = start(&["--pages", "4k", "--min-kb", "4096", "--header", "48", "--node", "0"]) else {
+        return;
+    };
+    let shown = shown(&target);
+    assert_eq!(shown["pages"], "4k");
+    assert_eq!(shown["min_bytes"], 4 * MIB);
+    assert_eq!(shown["header"], 48);
+    assert_eq!(shown["node"], "0");
+    assert_eq!(shown["blocks"].as_array().unwrap().len(), 1);
+    assert_eq!(shown["blocks"][0]["kind"], "4k");
+    assert_eq!(shown["totals"]["large_bytes"], 0);
+}
