@@ -6,58 +6,68 @@ mod real;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const MIB: u64 = 1 << 20;
 
-/// A running program; ended and waited for when dropped.
-struct Target(Child);
+/// A running program; ended, waited for and removed when dropped.
+struct Target {
+    child: Child,
+    folder: PathBuf,
+}
 
 impl Target {
     /// `None`, said aloud, where there is no compiler.
     fn start(mode: &str) -> Option<Target> {
-        let mut command = Command::new(compiled()?);
-        command.arg(mode);
-        Some(Target::wait_until_ready(command))
+        Target::started(include_str!("target.c"), |program| {
+            let mut command = Command::new(program);
+            command.arg(mode);
+            command
+        })
     }
 
-    fn wait_until_ready(mut command: Command) -> Target {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    /// Compiles `source` and starts the command that `with` makes of the program; it has to say
+    /// "ready", and to wait until its input ends.
+    fn started(source: &str, with: impl Fn(&Path) -> Command) -> Option<Target> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("largesse-status-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let Some(program) = compiled(&folder, "target", source, &["-O0"]) else {
+            let _ = std::fs::remove_dir_all(&folder);
+            return None;
+        };
+        let mut child = with(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Target(child)
+        Some(Target { child, folder })
     }
 
     fn pid(&self) -> String {
-        self.0.id().to_string()
+        self.child.id().to_string()
     }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// The program, compiled once.
-fn compiled() -> Option<PathBuf> {
-    static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PROGRAM
-        .get_or_init(|| {
-            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/status/target.c");
-            let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("status-target");
-            let done = Command::new("cc").arg("-o").arg(&program).arg(source).output();
-            if !done.is_ok_and(|done| done.status.success()) {
-                eprintln!("skipped: no C compiler");
-                return None;
-            }
-            Some(program)
-        })
-        .clone()
+fn compiled(folder: &Path, name: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
+    let (program, text) = (folder.join(name), folder.join(format!("{name}.c")));
+    std::fs::write(&text, source).unwrap();
+    let done = Command::new("cc").args(options).arg("-o").arg(&program).arg(&text).output();
+    if !done.is_ok_and(|done| done.status.success()) {
+        eprintln!("skipped: no C compiler");
+        return None;
+    }
+    Some(program)
 }
 
 fn status(arguments: &[&str]) -> Output {
@@ -81,7 +91,7 @@ fn every_block_is_shown_with_what_it_really_has() {
     let Some(target) = Target::start("good") else { return };
     let output = status(&[&target.pid(), "--json"]);
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(shown["pid"], target.0.id());
+    assert_eq!(shown["pid"], target.child.id());
     assert_eq!(shown["pages"], "auto");
     assert_eq!(shown["node"], "first-touch");
     assert_eq!(shown["hooked"], "preloaded");
@@ -128,10 +138,10 @@ fn the_table_says_the_same_to_people() {
 fn all_processes_are_listed_without_a_number() {
     let Some(target) = Target::start("good") else { return };
     let found: Value = serde_json::from_slice(&status(&["--json"]).stdout).unwrap();
-    let mine = found["processes"].as_array().unwrap().iter().find(|one| one["pid"] == target.0.id());
+    let mine = found["processes"].as_array().unwrap().iter().find(|one| one["pid"] == target.child.id());
     assert_eq!(mine.unwrap()["bytes"], 6 * MIB);
     let text = stdout(&status(&[]));
-    assert!(text.contains(&target.pid()) && text.contains("status-target good"), "{text}");
+    assert!(text.contains(&target.pid()) && text.contains("target good"), "{text}");
 }
 
 #[test]
@@ -149,16 +159,15 @@ fn a_process_without_the_library_is_told_how_to_start() {
 
 #[test]
 fn the_library_without_a_block_is_no_error() {
-    let Some(program) = compiled() else { return };
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("status-loaded");
-    std::fs::create_dir_all(&folder).unwrap();
-    let (library, source) = (folder.join("liblargesse.so"), folder.join("empty.c"));
-    std::fs::write(&source, "unsigned largesse_version(void) { return 1; }").unwrap();
-    let done = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
-    assert!(done.unwrap().success());
-    let mut command = Command::new(program);
-    command.arg("quiet").env("LD_PRELOAD", &library);
-    let target = Target::wait_until_ready(command);
+    let target = Target::started(include_str!("target.c"), |program| {
+        let source = "unsigned largesse_version(void) { return 1; }";
+        let folder = program.parent().unwrap();
+        let library = compiled(folder, "liblargesse.so", source, &["-shared", "-fPIC"]).unwrap();
+        let mut command = Command::new(program);
+        command.arg("quiet").env("LD_PRELOAD", library);
+        command
+    });
+    let Some(target) = target else { return };
     let output = status(&[&target.pid()]);
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).contains("no large block yet"), "{}", stdout(&output));

@@ -2,13 +2,15 @@
 
 use super::{MIB, Target, status, stdout};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const SOURCE: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 int main(void) {
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* kernel.yama.ptrace_scope=1 */
     char *large = malloc(64 << 20), *middle = calloc(3, 1 << 20), *small = malloc(1000);
     memset(large, 1, 64 << 20);
     middle[5] = small[5] = 1;
@@ -29,22 +31,11 @@ fn start(options: &[&str]) -> Option<Target> {
         eprintln!("skipped: liblargesse.so is not built (make)");
         return None;
     }
-    let mut command = Command::new(command);
-    command.arg("run").args(options).arg("--").arg(compiled()?).env_remove("LARGESSE_LIBRARY");
-    Some(Target::wait_until_ready(command))
-}
-
-fn compiled() -> Option<PathBuf> {
-    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("status-real-{:?}", std::thread::current().id()));
-    let source = program.with_extension("c");
-    std::fs::write(&source, SOURCE).unwrap();
-    let done = Command::new("cc").arg("-O0").arg("-o").arg(&program).arg(&source).status();
-    if !done.is_ok_and(|done| done.success()) {
-        eprintln!("skipped: no C compiler");
-        return None;
-    }
-    Some(program)
+    Target::started(SOURCE, |program| {
+        let mut run = Command::new(command);
+        run.arg("run").args(options).arg("--").arg(program).env_remove("LARGESSE_LIBRARY");
+        run
+    })
 }
 
 fn shown(target: &Target) -> Value {

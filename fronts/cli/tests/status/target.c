@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define CAUSES 17
@@ -26,6 +27,7 @@ static struct report report;
 
 int main(int n, char **words) {
     const char *mode = n > 1 ? words[1] : "good";
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* where kernel.yama.ptrace_scope is 1 */
     char *range = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *start = (char *)(((uintptr_t)range + 2 * MIB - 1) & ~(2 * MIB - 1));
     madvise(start, 4 * MIB, MADV_HUGEPAGE);
