@@ -120,7 +120,7 @@ fn change(args: &Args, tree: &Tree, live: &Live, machine: &Machine) -> ExitCode 
         }
     };
     if plan.steps.is_empty() {
-        println!("Nothing to {}.", if args.undo { "undo" } else { "fix" });
+        println!("{}", nothing(args.undo, plan.notes.is_empty()));
     }
     let how = match () {
         () if args.dry_run => fix::How::Say,
@@ -128,4 +128,13 @@ fn change(args: &Args, tree: &Tree, live: &Live, machine: &Machine) -> ExitCode 
         () => fix::How::Commands,
     };
     if fix::apply(tree, &plan, how) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// With something to say about it, "nothing to fix" would say too much.
+fn nothing(undo: bool, all_is_fine: bool) -> &'static str {
+    match (all_is_fine, undo) {
+        (true, true) => "Nothing to undo.",
+        (true, false) => "Nothing to fix.",
+        (false, _) => "Nothing was changed.",
+    }
 }

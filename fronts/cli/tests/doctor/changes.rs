@@ -53,6 +53,11 @@ fn only_what_is_not_fine_gets_a_file() {
 #[test]
 fn a_machine_that_is_fine_has_nothing_to_fix() {
     assert_eq!(text(&Machine::new("healthy").doctor(&["--fix"])), "Nothing to fix.\n");
+    let contained = text(&Machine::new("container").doctor(&["--fix"]));
+    assert!(
+        contained.starts_with("Nothing was changed.") && contained.contains("on its host"),
+        "{contained}"
+    );
 }
 
 #[test]

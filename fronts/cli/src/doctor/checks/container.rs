@@ -27,7 +27,7 @@ const CALLS: &[Call] = &[
     Call {
         name: "move_pages",
         why: "largesse status cannot say on which node a block is",
-        command: "docker run --cap-add SYS_NICE …   # or a seccomp profile that allows move_pages",
+        command: "docker run --security-opt seccomp=PROFILE.json …   # a profile that allows move_pages",
     },
 ];
 

@@ -51,13 +51,18 @@ fn locked(limit: u64, machine: &Machine) -> Finding {
     if limit >= wanted {
         return Finding::new(Limits, Status::Ok, "memlock", now);
     }
+    let command = if machine.read_only {
+        format!("docker run --ulimit memlock={wanted} …")
+    } else {
+        format!(
+            "sudo largesse doctor --fix && sudo usermod -aG {GROUP} {}   # then log in again",
+            machine.whom()
+        )
+    };
     Finding::new(Limits, Status::Advice, "memlock", now)
         .wanted(format!("{} for group {GROUP}", size(wanted)))
         .why("--lock keeps no more than this in memory")
-        .command(format!(
-            "sudo largesse doctor --fix && sudo usermod -aG {GROUP} {}   # then log in again",
-            machine.whom()
-        ))
+        .command(command)
 }
 
 fn address_space(limit: u64, memory: u64) -> Finding {
