@@ -25,13 +25,14 @@ measure("order", function() sales(many(2e6)),
         function(frame, ...) c(columns(frame), frame$amount[1], frame$share[nrow(frame)]))
 
 measure("join", function() {
-  shops <- data.frame(shop = sample.int(2000L), area = runif(2000), rent = rexp(2000),
-                      region = sample.int(12L, 2000, replace = TRUE))
-  list(sales = sales(many(2e6)), shops = shops)
+  n <- many(4e6)
+  clients <- data.frame(client = sample.int(n %/% 4), area = runif(n %/% 4), rent = rexp(n %/% 4),
+                        region = sample.int(12L, n %/% 4, replace = TRUE))
+  list(orders = cbind(sales(n), client = sample.int(n %/% 4, n, replace = TRUE)), clients = clients)
 }, function(input) {
-  at <- match(input$sales$shop, input$shops$shop)
-  joined <- cbind(input$sales, lapply(input$shops[c("area", "rent", "region")], function(x) x[at]))
-  joined$yield <- joined$amount / (joined$rent + joined$area)
+  at <- match(input$orders$client, input$clients$client)
+  joined <- cbind(input$orders, lapply(input$clients[c("area", "rent", "region")], function(x) x[at]))
+  joined$yield <- joined$amount / (1 + joined$rent + joined$area)
   joined
 }, columns)
 

@@ -69,7 +69,8 @@ finish <- function() {
   if (length(unknown) > 0)
     stop("no such test: ", paste(unknown, collapse = ", "), "; there are ",
          paste(state$seen, collapse = ", "), call. = FALSE)
-  cat(sprintf('{"peak_kb":%.0f,"hugetlb_kb":%.0f}\n', status_kb("VmHWM"), state$hugetlb_kb))
+  cat(sprintf('{"peak_kb":%.0f,"hugetlb_kb":%.0f,"about":"R %s, BLAS %s"}\n', status_kb("VmHWM"),
+              state$hugetlb_kb, getRversion(), extSoftVersion()[["BLAS"]]))
 }
 
 status_kb <- function(field) {

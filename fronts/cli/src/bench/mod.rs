@@ -1,11 +1,177 @@
-//! `largesse bench`: Run the comparisons.
+//! `largesse bench`: runs the comparisons.
+//!
+//! # Picture
+//! ```text
+//!   definitions ─► benches ─┐                       ┌─► verdict: right, to the bit?
+//!   settings ─► contestants ┴─► rounds: warm, run ──┴─► stats ─► outcome ─► table | json
+//! ```
+//! # Knows / does not know
+//! Knows how to start programs and how to compare what they say. Does not know what a program does:
+//! that, and what it must answer, is data in `benches/`.
+//! # Invariants
+//! 1. Nothing about time is said of an answer that was not found right.
+//! 2. Contestants take turns, each is first equally often, and the same amount of memory is touched
+//!    and freed before every run.
 
+mod definition;
+mod json;
+mod machine;
+mod options;
+mod outcome;
+mod place;
+mod progress;
+mod rounds;
+mod runner;
+mod settings;
+mod stats;
+mod table;
+mod trouble;
+mod verdict;
+mod warm;
+
+use definition::Bench;
+use machine::Machine;
+use outcome::Outcome;
+use progress::Progress;
+use rounds::{Plan, Told};
+use settings::Settings;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use trouble::Trouble;
 
-/// Run the comparisons.
+/// Compare programs with and without Largesse.
+///
+/// Every program is run in turns under each setting; ratios are of medians, to the C library's
+/// malloc. Exit status: 0 when everything ran and every answer agrees, 1 when not, 2 for a wrong
+/// option.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Which comparison: r
+    name: String,
+    /// Print one JSON object a line, every raw sample among them
+    #[arg(long)]
+    json: bool,
+    /// Compare with other allocators too, those that are installed
+    #[arg(long)]
+    peers: bool,
+    /// Runs of each program under each setting
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// Repetitions of each test within a run; its time is their mean
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    times: u32,
+    /// Share of the data: answers are known for 1, 0.25 and 0.01
+    #[arg(long, value_name = "F", default_value = "1", value_parser = share)]
+    scale: f64,
+    /// Only this bench, group or single test (BENCH/TEST); may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Print the benches and their tests, and run nothing
+    #[arg(long)]
+    list: bool,
+    /// Memory to touch and free before every run [default: 4096, or what the program needs, and at
+    /// most half of what is available]
+    #[arg(long, value_name = "MIB")]
+    touch: Option<u64>,
+    /// Folder that holds `definitions` and `programs`
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
+}
 
-pub(crate) fn main(_args: &Args) -> ExitCode {
-    ExitCode::FAILURE
+pub(crate) fn main(args: &Args) -> ExitCode {
+    match compare(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(trouble) => {
+            eprintln!("largesse bench: {trouble}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs what was asked for and prints it. Whether everything ran and every answer agrees.
+fn compare(args: &Args) -> Result<bool, Trouble> {
+    let root = place::find(args.programs.as_deref())?;
+    let benches = definition::choose(definition::read_all(&root)?, &args.name, &args.only)?;
+    let settings = Settings::read(&root)?;
+    if args.list {
+        benches.iter().for_each(list);
+        return Ok(true);
+    }
+    let plans =
+        benches.iter().map(|bench| Plan::of(bench, &settings, args)).collect::<Result<Vec<_>, _>>()?;
+
+    let machine = Machine::here(&root);
+    if args.json {
+        println!("{}", json::machine(&machine, args.scale));
+    } else {
+        println!("{}\n", machine.line());
+    }
+    let progress = Progress::over(plans.iter().map(Plan::steps).sum());
+    let (mut good, mut compared) = (true, 0);
+    let mut peers = BTreeMap::new();
+    for plan in plans {
+        peers.extend(plan.peers());
+        let outcome =
+            plan.run(&settings, &root, &progress, |told| tell(args, &progress, &plan.bench.name, told));
+        let Some(outcome) = outcome else { continue };
+        compared += 1;
+        good &= outcome.troubles.is_empty();
+        progress.aside(|| show(args, &outcome));
+    }
+    progress.finish();
+    if !args.json {
+        legend(args, &peers);
+    }
+    Ok(good && compared > 0)
+}
+
+/// What happens while a bench runs.
+fn tell(args: &Args, progress: &Progress, bench: &str, told: &Told<'_>) {
+    progress.aside(|| match told {
+        Told::Run { contestant, round, run } if args.json => {
+            println!("{}", json::run(bench, contestant, *round, run));
+        }
+        Told::Run { .. } => {}
+        Told::Absent { setting, why } if args.json => println!("{}", json::absent(bench, *setting, why)),
+        Told::Absent { setting: Some(setting), why } => println!("{bench}: {setting}: {why}"),
+        Told::Absent { setting: None, why } => println!("{bench}: skipped: {why}\n"),
+    });
+}
+
+fn show(args: &Args, outcome: &Outcome<'_>) {
+    if args.json {
+        json::outcome(outcome).iter().for_each(|line| println!("{line}"));
+    } else {
+        println!("{}", table::show(outcome, args.scale, progress::terminal_columns()));
+    }
+}
+
+/// Everything in a bench, by the names that `--only` takes.
+fn list(bench: &Bench) {
+    let when = if bench.only_by_name { "; runs only when named" } else { "" };
+    println!("{}: {} (group {}{when})", bench.name, bench.title, bench.group);
+    for test in &bench.tests {
+        println!("  {:24} {}", format!("{}/{}", bench.name, test.name), test.title);
+    }
+}
+
+fn legend(args: &Args, peers: &BTreeMap<&str, &str>) {
+    println!(
+        "Medians of {} runs in turns; (largest less smallest, over the median). Columns after `noise` are ratios to\n\
+         stock: below 1 is better. Noise: stock against itself, run in the same rounds; a difference within it is none.",
+        args.runs
+    );
+    peers.iter().for_each(|(name, title)| println!("{name}: {title}."));
+    if args.runs < 5 {
+        println!("Fewer than 5 runs: good for a look, not for a claim.");
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if share > 0.0 && share <= 16.0 => Ok(share),
+        _ => Err("a number above 0 and up to 16, such as 0.25".into()),
+    }
 }

@@ -1,0 +1,192 @@
+//! What is compared, as data: `benches/definitions/*.toml`.
+
+use super::trouble::Trouble;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The file beside the definitions that is not one.
+pub(super) const SETTINGS: &str = "settings.toml";
+
+/// One program, its tests and what they must answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bench {
+    pub(super) name: String,
+    pub(super) title: String,
+    /// The word after `largesse bench`.
+    pub(super) comparison: String,
+    /// Benches that `--only` chooses together.
+    pub(super) group: String,
+    /// Runs only when `--only` names it: it takes long.
+    #[serde(default)]
+    pub(super) only_by_name: bool,
+    pub(super) interpreter: Vec<String>,
+    /// Below `benches/programs`.
+    pub(super) program: String,
+    #[serde(default)]
+    pub(super) args: Vec<String>,
+    /// What to type when the program cannot start.
+    pub(super) needs: String,
+    /// Resident memory at scale 1: a machine with less available skips it.
+    pub(super) memory_mib: u64,
+    /// Names in `settings.toml`.
+    pub(super) settings: Vec<String>,
+    /// Relative, against the expected answer: another processor rounds otherwise.
+    pub(super) tolerance: f64,
+    #[serde(rename = "test")]
+    pub(super) tests: Vec<Test>,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Test {
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) tolerance: Option<f64>,
+    /// By scale.
+    pub(super) expect: BTreeMap<String, Vec<f64>>,
+}
+
+impl Bench {
+    /// What `test` must answer at `scale`, when the definition says, and how near.
+    pub(super) fn expected(&self, test: &str, scale: f64) -> Option<(&[f64], f64)> {
+        let test = self.tests.iter().find(|known| known.name == test)?;
+        let at_scale = |text: &String| text.parse::<f64>().is_ok_and(|known| (known - scale).abs() < 1e-9);
+        let (_, answer) = test.expect.iter().find(|(text, _)| at_scale(text))?;
+        Some((answer, test.tolerance.unwrap_or(self.tolerance)))
+    }
+
+    /// Keeps the tests that `only` names with `bench/test`; a bare name keeps the whole bench.
+    fn narrowed(mut self, only: &[String]) -> Option<Bench> {
+        let whole = if only.is_empty() { !self.only_by_name } else { self.is_named_in(only) };
+        if !whole {
+            let name = self.name.clone();
+            self.tests.retain(|test| only.contains(&format!("{name}/{}", test.name)));
+        }
+        (!self.tests.is_empty()).then_some(self)
+    }
+
+    fn is_named_in(&self, only: &[String]) -> bool {
+        only.contains(&self.name) || only.contains(&self.group)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let tests = self.tests.iter().map(|test| format!("{}/{}", self.name, test.name));
+        [self.group.clone(), self.name.clone()].into_iter().chain(tests).collect()
+    }
+}
+
+/// Every definition below `root`, in the order of the files' names.
+pub(super) fn read_all(root: &Path) -> Result<Vec<Bench>, Trouble> {
+    let folder = root.join("definitions");
+    let unreadable = |path: &Path, error: &dyn std::fmt::Display| Trouble::Definition {
+        path: path.to_owned(),
+        why: error.to_string(),
+    };
+    let entries = std::fs::read_dir(&folder).map_err(|error| unreadable(&folder, &error))?;
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|is| is == "toml") && !path.ends_with(SETTINGS));
+    paths.sort();
+    let mut benches = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+        benches.extend(parse(&text).map_err(|error| unreadable(&path, &error))?);
+    }
+    Ok(benches)
+}
+
+/// The benches of `comparison` that `only` asks for; all that do not take long when it is empty.
+pub(super) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> Result<Vec<Bench>, Trouble> {
+    let (ours, others): (Vec<_>, Vec<_>) =
+        benches.into_iter().partition(|bench| bench.comparison == comparison);
+    if ours.is_empty() {
+        let mut there: Vec<_> = others.into_iter().map(|bench| bench.comparison).collect();
+        there.sort();
+        there.dedup();
+        return Err(Trouble::Comparison { asked: comparison.to_owned(), there });
+    }
+    let names: Vec<_> = ours.iter().flat_map(Bench::names).collect();
+    if let Some(asked) = only.iter().find(|asked| !names.contains(asked)) {
+        let mut there = names;
+        there.sort();
+        there.dedup();
+        return Err(Trouble::Only { asked: asked.clone(), there });
+    }
+    Ok(ours.into_iter().filter_map(|bench| bench.narrowed(only)).collect())
+}
+
+fn parse(text: &str) -> Result<Vec<Bench>, toml::de::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        bench: Vec<Bench>,
+    }
+    Ok(toml::from_str::<File>(text)?.bench)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The definitions of this checkout.
+    pub(in super::super) fn shipped() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches")
+    }
+
+    #[test]
+    fn every_shipped_definition_is_complete() {
+        let benches = read_all(&shipped()).unwrap();
+        assert!(benches.iter().any(|bench| bench.name == "fifteen" && bench.tests.len() == 15));
+        for bench in &benches {
+            assert!(shipped().join("programs").join(&bench.program).is_file(), "{}", bench.program);
+            assert!(!bench.interpreter.is_empty(), "{}", bench.name);
+            for test in &bench.tests {
+                let (answer, tolerance) = bench.expected(&test.name, 1.0).expect(&test.name);
+                assert!(!answer.is_empty() && tolerance > 0.0 && tolerance < 0.01, "{}", test.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_shipped_program_has_the_tests_that_its_definition_names() {
+        for bench in read_all(&shipped()).unwrap() {
+            let text = std::fs::read_to_string(shipped().join("programs").join(&bench.program)).unwrap();
+            let mut measured: Vec<_> = text
+                .match_indices("\nmeasure(\"")
+                .filter_map(|(at, found)| text[at + found.len()..].split('"').next())
+                .collect();
+            let mut defined: Vec<_> = bench.tests.iter().map(|test| test.name.as_str()).collect();
+            measured.sort_unstable();
+            defined.sort_unstable();
+            assert_eq!(measured, defined, "{}", bench.program);
+        }
+    }
+
+    #[track_caller]
+    fn check(only: &[&str], want: &[&str]) {
+        let only: Vec<_> = only.iter().map(|&name| name.to_owned()).collect();
+        let chosen = choose(read_all(&shipped()).unwrap(), "r", &only).unwrap();
+        let found: Vec<_> =
+            chosen.iter().map(|bench| format!("{}:{}", bench.name, bench.tests.len())).collect();
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn only_chooses_benches_groups_and_single_tests() {
+        check(&[], &["fifteen:15", "frames:5", "arrays:6", "lists:5", "micro:3"]);
+        check(&["memory"], &["frames:5", "arrays:6", "lists:5"]);
+        check(&["slides"], &["slides:6"]);
+        check(&["slides/qr-1000", "slides/qr-1024", "micro"], &["micro:3", "slides:2"]);
+    }
+
+    #[test]
+    fn an_unknown_name_says_what_there_is() {
+        let benches = read_all(&shipped()).unwrap();
+        let message = choose(benches.clone(), "r", &["nothing".into()]).unwrap_err().to_string();
+        assert!(message.contains("nothing") && message.contains("fifteen/sort"), "{message}");
+        let message = choose(benches, "far", &[]).unwrap_err().to_string();
+        assert!(message.contains("far") && message.contains("there is: r"), "{message}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The comparison's share of the environment.
+
+/// The variables that change what `largesse run` does.
+pub(super) fn ours() -> Vec<String> {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        format!("{}={}", name.display(), value.display())
+    };
+    let mut ours: Vec<_> =
+        std::env::vars_os().map(text).filter(|line| line.starts_with("LARGESSE_")).collect();
+    ours.sort();
+    ours
+}

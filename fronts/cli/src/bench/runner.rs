@@ -1,0 +1,144 @@
+//! Runs the programs in turns and reads what they print.
+
+use super::settings::{Role, Setting};
+use serde::{Deserialize, Serialize};
+use std::process::Command;
+
+/// One column of the comparison. The baseline is there twice: its distance from itself is the noise.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contestant<'a> {
+    pub(super) setting: &'a Setting,
+    pub(super) again: bool,
+}
+
+impl<'a> Contestant<'a> {
+    /// The baseline first, then itself again, then the others.
+    pub(super) fn line_up(settings: &[&'a Setting]) -> Vec<Contestant<'a>> {
+        let once = |again| move |&setting| Contestant { setting, again };
+        let is_baseline = |setting: &&&Setting| setting.role == Role::Baseline;
+        let baselines: Vec<_> = settings.iter().filter(is_baseline).collect();
+        let mut all: Vec<_> = baselines.iter().map(|setting| once(false)(*setting)).collect();
+        all.extend(baselines.iter().map(|setting| once(true)(*setting)));
+        all.extend(settings.iter().filter(|setting| setting.role != Role::Baseline).map(once(false)));
+        all
+    }
+
+    pub(super) fn name(&self) -> String {
+        if self.again { format!("{} again", self.setting.name) } else { self.setting.name.clone() }
+    }
+}
+
+/// What one test of one run said.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Measured {
+    pub(super) test: String,
+    pub(super) seconds: f64,
+    pub(super) answer: Vec<f64>,
+    /// A checksum of the bytes of the result.
+    pub(super) bits: String,
+}
+
+/// The last line of a run.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Peak {
+    peak_kb: f64,
+    /// Pages of the hugetlb pool, which the kernel leaves out of the peak.
+    hugetlb_kb: f64,
+    /// The language and its libraries.
+    pub(super) about: String,
+}
+
+impl Peak {
+    /// KiB that were resident at once, at most.
+    pub(super) fn kib(&self) -> f64 {
+        self.peak_kb + self.hugetlb_kb
+    }
+}
+
+/// One run of one program.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub(super) struct Run {
+    pub(super) tests: Vec<Measured>,
+    pub(super) peak: Peak,
+}
+
+/// The order of `contestants` in `round`: each is first once, so that none always follows the same.
+pub(super) fn turns(contestants: usize, round: usize) -> impl Iterator<Item = usize> {
+    (0..contestants).map(move |place| (place + round) % contestants)
+}
+
+/// Runs `command` to its end. The error is what to tell: how it ended, and its last words.
+pub(super) fn run(mut command: Command) -> Result<Run, String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let mut last: Vec<_> = words.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+        last.reverse();
+        return Err(format!("{}: {}", output.status, last.join(" / ")));
+    }
+    parse(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn parse(text: &str) -> Result<Run, String> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Line {
+        Measured(Measured),
+        Peak(Peak),
+    }
+    let (mut tests, mut peak) = (Vec::new(), None);
+    for line in text.lines() {
+        match serde_json::from_str(line) {
+            Ok(Line::Measured(measured)) => tests.push(measured),
+            Ok(Line::Peak(last)) => peak = Some(last),
+            Err(_) => return Err(format!("printed what is not a result: {line}")),
+        }
+    }
+    let peak = peak.ok_or("ended without its last line")?;
+    Ok(Run { tests, peak })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A run of one test.
+    pub(in super::super) fn run_of(test: &str, seconds: f64, answer: f64, bits: &str) -> Run {
+        let measured = Measured { test: test.into(), seconds, answer: vec![answer], bits: bits.into() };
+        let peak = Peak { peak_kb: 1000.0 * seconds, hugetlb_kb: 0.0, about: String::new() };
+        Run { tests: vec![measured], peak }
+    }
+
+    fn shell(script: &str) -> Result<Run, String> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run(command)
+    }
+
+    #[test]
+    fn every_line_of_a_program_is_read() {
+        let script = r#"echo '{"test":"a","seconds":0.5,"answer":[1,2.5],"bits":"f0"}'
+            echo '{"peak_kb":100,"hugetlb_kb":24,"about":"R"}'"#;
+        let run = shell(script).unwrap();
+        assert_eq!((run.tests[0].seconds, &run.tests[0].answer[..]), (0.5, &[1.0, 2.5][..]));
+        assert_eq!(run.peak.kib(), 124.0);
+    }
+
+    #[test]
+    fn a_run_that_fails_or_stops_early_is_no_result() {
+        assert!(shell("echo one >&2; echo two >&2; exit 3").unwrap_err().contains("3: one / two"));
+        assert!(shell("kill -9 $$").unwrap_err().contains("signal: 9"));
+        assert!(shell("echo hello").unwrap_err().contains("hello"));
+        assert!(shell("true").unwrap_err().contains("last line"));
+        assert!(run(Command::new("/nowhere/Rscript")).unwrap_err().contains("/nowhere/Rscript"));
+    }
+
+    #[test]
+    fn everyone_is_first_once() {
+        let firsts: Vec<_> = (0..4).map(|round| turns(4, round).next().unwrap()).collect();
+        assert_eq!(firsts, [0, 1, 2, 3]);
+        assert_eq!(turns(3, 4).collect::<Vec<_>>(), [1, 2, 0]);
+    }
+}
