@@ -141,28 +141,26 @@ fn page_kind(pages: Pages) -> PageKind {
         Pages::Hugetlb1G => return PageKind::Hugetlb1G,
         Pages::Auto | Pages::Thp | Pages::Medium => {}
     }
-    match largesse_pages::thp_mode() {
-        Thp::Never if pages != Pages::Medium => serve::note(Cause::ThpNever),
-        Thp::Absent => serve::note(Cause::ThpRefused),
-        _ => {}
-    }
     if largesse_pages::thp_disabled_for_process() {
         serve::note(Cause::ThpDisabledForProcess);
     }
+    let large = largesse_pages::large_pages();
     if pages != Pages::Medium {
+        if largesse_pages::thp_mode() == Thp::Absent {
+            serve::note(Cause::ThpRefused);
+        } else if large == Offer::Refused {
+            serve::note(Cause::ThpNever);
+        }
         return PageKind::Thp;
     }
-    match largesse_pages::medium_pages() {
-        (Offer::Refused, _) => {
-            serve::note(Cause::Pages64kNotOffered);
-            PageKind::Small
-        }
-        (Offer::Given, Offer::Given) => {
-            serve::note(Cause::Pages64kOvertaken);
-            PageKind::Medium
-        }
-        (Offer::Given, Offer::Refused) => PageKind::Medium,
+    if largesse_pages::medium_pages() == Offer::Refused {
+        serve::note(Cause::Pages64kNotOffered);
+        return PageKind::Small;
     }
+    if large == Offer::Given {
+        serve::note(Cause::Pages64kOvertaken);
+    }
+    PageKind::Medium
 }
 
 /// Let `largesse status` find the heap.

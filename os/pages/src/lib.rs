@@ -31,7 +31,9 @@ pub use error::{MapError, MapOp};
 pub use mapping::{advise_mapping, map_aligned, mapping_at, raw_mmap, raw_munmap, writable};
 pub use range::{Reserved, SPAN};
 pub use signpost::publish;
-pub use system::{Thp, base_page, large_page, thp_disabled_for_process, thp_mode, Offer, medium_pages, physical_memory};
+pub use system::{
+    Offer, Thp, base_page, large_page, large_pages, medium_pages, physical_memory, thp_disabled_for_process, thp_mode,
+};
 pub use table::{Table, Zeroed};
 pub use wait::{wait_while, wake_all, wake_one, now_seconds, thread_id};
 

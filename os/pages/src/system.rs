@@ -62,13 +62,17 @@ pub fn thp_mode() -> Thp {
     }
 }
 
-/// What the system gives for 64 KiB pages, and for 2 MiB ones.
+/// What the system gives advised mappings for pages of 64 KiB. A kernel without multi-size THP has none.
 #[must_use]
-pub fn medium_pages() -> (Offer, Offer) {
-    (
-        offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", Offer::Refused),
-        offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", inherited()),
-    )
+pub fn medium_pages() -> Offer {
+    offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", Offer::Refused)
+}
+
+/// What the system gives advised mappings for pages of 2 MiB: the setting for this size, which may
+/// differ from the system-wide one, or the system-wide one where there is no other.
+#[must_use]
+pub fn large_pages() -> Offer {
+    offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", inherited())
 }
 
 fn inherited() -> Offer {

@@ -101,18 +101,15 @@ impl<B: Backing> Arena<B> {
     pub fn take(&mut self, request: Request, now: u32) -> Result<Taken, TakeError> {
         let (at, from) = self.find(request).ok_or(TakeError::RangeFull)?;
         let window = at..at + request.granules;
-        let cold = self.spans.cold_in(spans_of(&window));
-        // Purging changes what is warm, but not which extents are free.
-        self.make_room(cold);
-        self.commit(spans_of(&window)).map_err(TakeError::NoMemory)?;
         self.cut(from, &window);
         self.extents.define(at, request.granules, State::Used, now);
-        self.spans.set_warm(spans_of(&window));
-        self.totals.live += request.granules as usize * GRANULE;
-        self.totals.peak = self.totals.peak.max(self.totals.live);
-        self.totals.warm = self.spans.warm() * SPAN;
-        let cold_bytes = (cold * SPAN).min(request.granules as usize * GRANULE);
-        Ok(Taken { at, cold_bytes })
+        match self.make_usable(&window) {
+            Ok(cold_bytes) => Ok(Taken { at, cold_bytes }),
+            Err(error) => {
+                self.link_free(at, request.granules, now);
+                Err(TakeError::NoMemory(error))
+            }
+        }
     }
 
     /// Take an extent back. With `maybe_untouched`, spans that nobody touched are noticed.
@@ -144,19 +141,15 @@ impl<B: Backing> Arena<B> {
             return false;
         }
         let window = next..next + more;
-        let cold = self.spans.cold_in(spans_of(&window));
-        self.make_room(cold);
-        if self.commit(spans_of(&window)).is_err() {
+        self.cut(next, &window);
+        self.extents.define(next, more, State::Used, now);
+        if self.make_usable(&window).is_err() {
+            self.link_free(next, more, now);
             return false;
         }
-        self.cut(next, &window);
         self.extents.forget(next);
         self.extents.define(at, granules, State::Used, now);
         self.set_owner(at, owner);
-        self.spans.set_warm(spans_of(&window));
-        self.totals.live += more as usize * GRANULE;
-        self.totals.peak = self.totals.peak.max(self.totals.live);
-        self.totals.warm = self.spans.warm() * SPAN;
         true
     }
 
@@ -298,6 +291,20 @@ impl<B: Backing> Arena<B> {
             }
         }
         best.map(|(_, at, free)| (at, free))
+    }
+
+    /// Account for a window that was just cut out of free memory and make it usable; returns how
+    /// many bytes of it are cold. It is no longer free, so that keeping the bound cannot purge it.
+    fn make_usable(&mut self, window: &Range<Granules>) -> Result<usize, MapError> {
+        let bytes = window.len() * GRANULE;
+        let cold = self.spans.cold_in(spans_of(window));
+        self.commit(spans_of(window))?;
+        self.totals.live += bytes;
+        self.totals.peak = self.totals.peak.max(self.totals.live);
+        self.make_room(cold);
+        self.spans.set_warm(spans_of(window));
+        self.totals.warm = self.spans.warm() * SPAN;
+        Ok((cold * SPAN).min(bytes))
     }
 
     /// Make the spans usable that are not.

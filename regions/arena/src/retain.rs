@@ -90,23 +90,19 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Keep the bound before `cold` more spans become warm. `true`: something was given back.
-    pub(crate) fn make_room(&mut self, cold: usize) -> bool {
+    /// Keep the bound before `cold` more spans become warm, as far as free whole spans allow.
+    pub(crate) fn make_room(&mut self, cold: usize) {
         let allowed = self.retention.allowed(self.totals.peak);
-        let mut done = false;
-        while let excess @ 1.. = (self.totals.warm + cold * SPAN).saturating_sub(allowed.max(self.totals.live + cold * SPAN)) {
-            let Some(free) = self.oldest_warm(|_| true) else { break };
-            if self.purge_extent(free, excess.div_ceil(SPAN)) == 0 {
-                break;
-            }
-            done = true;
-        }
-        done
+        while cold > 0
+            && let excess @ 1.. = (self.spans.warm() + cold).saturating_sub(allowed / SPAN)
+            && let Some(free) = self.oldest_warm(|_| true)
+            && self.purge_extent(free, excess) > 0
+        {}
     }
 
     /// The free extent with warm whole spans that was given back first, among those whose stamp
     /// is `due`.
-    fn oldest_warm(&self, due: impl Fn(u32) -> bool) -> Option<Granules> {
+    pub(crate) fn oldest_warm(&self, due: impl Fn(u32) -> bool) -> Option<Granules> {
         let warm = |free: &Granules| {
             let spans = self.inside(*free);
             (spans.start..spans.end.min(self.spans.top())).any(|span| self.spans.get(span).warm)

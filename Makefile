@@ -1,0 +1,58 @@
+# Largesse. Two commands: `make demo` runs the main comparison, `make test` passes every test.
+# Both install what they need and say so.
+
+R_PACKAGES    = r-base-core r-cran-matrix libopenblas0-pthread
+PEERS         = libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+TEST_PACKAGES = $(R_PACKAGES) $(PEERS) libjemalloc2 r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils
+PREFIX       ?= /usr/local
+LIBRARY       = target/preload/liblargesse.so
+COMMAND       = target/release/largesse
+
+.PHONY: all library command demo test check-deep soak install uninstall clean cargo
+
+all: library command
+
+cargo:
+	@ci/cargo.sh
+
+library: cargo
+	cargo build --profile preload -p largesse-preload
+
+command: cargo
+	cargo build --release -p largesse-cli
+
+# Stock R, R under Largesse and the allocators beside it, about two minutes. Exit 0 only if every answer agrees.
+demo: cargo
+	@ci/need.sh gcc $(R_PACKAGES) $(PEERS)
+	@$(MAKE) --no-print-directory all
+	$(COMMAND) bench r --peers --demo
+
+test: cargo
+	@ci/need.sh gcc $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory all
+	cargo build --profile preload-checked -p largesse-preload
+	ci/test.sh
+
+# Miri, sanitizers and fuzzing: nightly, minutes to an hour.
+check-deep: cargo
+	@ci/need.sh gcc $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory all
+	ci/deep.sh
+
+# Random calls from many threads, for an hour.
+soak: cargo
+	ci/soak.sh
+
+install: all
+	install -D -m 755 $(COMMAND) $(DESTDIR)$(PREFIX)/bin/largesse
+	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/largesse/liblargesse.so
+	install -D -m 644 fronts/preload/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.h
+	mkdir -p $(DESTDIR)$(PREFIX)/share/largesse && cp -r benches $(DESTDIR)$(PREFIX)/share/largesse/
+	@echo "The R package: make -C fronts/r install"
+
+uninstall:
+	rm -rf $(DESTDIR)$(PREFIX)/bin/largesse $(DESTDIR)$(PREFIX)/lib/largesse $(DESTDIR)$(PREFIX)/include/largesse.h $(DESTDIR)$(PREFIX)/share/largesse
+
+clean:
+	cargo clean
+	$(MAKE) -C fronts/r clean
