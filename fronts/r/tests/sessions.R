@@ -44,7 +44,10 @@ writeLines(c(
   "  sum += (size_t)z[bytes - 1]; R_Free(z);",
   "  return ScalarReal((double)sum); }"
 ), "loaded.c")
-if (system2(file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "loaded.c"), stdout = FALSE) == 0) {
+R <- file.path(R.home("bin"), "R")
+compiler <- strsplit(system2(R, c("CMD", "config", "CC"), stdout = TRUE), " ")[[1]][1]
+if (nzchar(Sys.which(compiler))) {
+  stopifnot(system2(R, c("CMD", "SHLIB", "loaded.c"), stdout = FALSE) == 0)
   for (i in 1:20) {
     object <- dyn.load(paste0("loaded", .Platform$dynlib.ext))
     stopifnot(.Call(getNativeSymbolInfo("round_trip", object), 2^20) == 2^20 + 1)

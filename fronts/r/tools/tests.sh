@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests.sh TARBALL DIRECTORY COMMAND...: every test of the package, each in an R started by COMMAND.
+# tests.sh TARBALL DIRECTORY COMMAND...: every test of the package, each in an R started by COMMAND, for at most 5 minutes.
 # The package is installed below DIRECTORY, which a user without rights must be able to read.
 set -euo pipefail
 tarball=$1 directory=$2
@@ -17,7 +17,7 @@ cd "$workplace/largesse/tests"
 unset LARGESSE_LIBRARY # the package has its copy, and users cannot read every build directory
 for test in *.R; do
     printf '%s ... ' "$test"
-    if HOME="$workplace" TMPDIR="$workplace" R_LIBS="$workplace/library" "$@" Rscript --vanilla "$test" > "$test.out" 2>&1; then
+    if HOME="$workplace" TMPDIR="$workplace" R_LIBS="$workplace/library" timeout 300 "$@" Rscript --vanilla "$test" > "$test.out" 2>&1; then
         echo "ok$(sed -n 's/^skipped:/, skipped:/p' "$test.out" | tr -d '\n')"
     else
         echo "FAILED"
