@@ -1,1 +1,26 @@
 //! Whole programs under the library, and the layer test.
+//!
+//! # Picture
+//! ```text
+//!   Stage (a folder anyone can read)          Run ──► Ran { stdout, stderr, exit }
+//!     liblargesse.so  largesse  programs        as: the current user, and an unprivileged one
+//!                                               under: nothing, or `largesse run OPTIONS`
+//! ```
+//! # Knows / does not know
+//! Knows built files and what they print. Does not know the inside of any crate.
+//! # Invariants
+//! 1. Nothing here is a part of the product; no crate of the workspace is linked.
+//! 2. What cannot run on this machine says "skipped: …", with the reason. A missing library is no
+//!    such reason: it fails.
+
+mod built;
+mod run;
+mod skip;
+mod stage;
+mod user;
+
+pub use built::{built_command, built_library, workspace};
+pub use run::{Exit, Ran, Run, same_output};
+pub use skip::{has_program, large_pages_are_available, skipped};
+pub use stage::Stage;
+pub use user::{User, is_root, users};

@@ -1,0 +1,13 @@
+# Packages with code of their own.
+suppressMessages({ library(Matrix); library(methods) })
+set.seed(3)
+s <- rsparsematrix(3000, 3000, 0.02)
+cat(nnzero(s), format(c(sum(s), sum(crossprod(s)@x)), digits = 17), "\n")
+h <- crossprod(s) + Diagonal(3000)
+b <- solve(h, rep(1, 3000))
+cat(format(c(sum(b), max(abs(h %*% b - 1)) < 1e-8), digits = 12), "\n")
+ch <- Cholesky(h); cat(class(ch), format(determinant(ch)$modulus, digits = 12), "\n")
+d <- as.matrix(s[1:500, 1:500]); cat(dim(d), format(sum(d), digits = 17), "\n")
+k <- stats::kmeans(matrix(rnorm(60000), ncol = 2), 4, iter.max = 50); cat(sort(k$size), "\n")
+l <- stats::loess(dist ~ speed, cars); cat(format(sum(l$fitted), digits = 15), "\n")
+cat("end\n")

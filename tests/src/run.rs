@@ -1,0 +1,251 @@
+//! Running a program, with and without the library.
+
+use crate::skip::skipped;
+use crate::stage::Stage;
+use crate::user::{User, users};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A program that takes longer is taken for one that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with a status.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+    /// Not at all: it was ended here.
+    Hung,
+}
+
+/// What a program left.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended.
+    pub exit: Exit,
+    /// Its output.
+    pub stdout: String,
+    /// Its messages, without those of the launcher and the library.
+    pub stderr: String,
+    /// The messages of the launcher and the library.
+    pub hints: String,
+    /// What `--report` wrote; null without one.
+    pub report: Value,
+}
+
+impl Ran {
+    /// A counter of the report; 0 without one.
+    #[must_use]
+    pub fn counter(&self, name: &str) -> u64 {
+        self.report["counters"][name].as_u64().unwrap_or(0)
+    }
+
+    /// How often a cause was counted.
+    #[must_use]
+    pub fn not_granted(&self, cause: &str) -> u64 {
+        self.report["not_granted"][cause]["count"].as_u64().unwrap_or(0)
+    }
+
+    /// It ended by itself, without an error.
+    #[track_caller]
+    #[must_use]
+    pub fn succeeded(self) -> Ran {
+        assert_eq!(self.exit, Exit::Code(0), "{self:#?}");
+        self
+    }
+}
+
+/// A program to run.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    stage: &'a Stage,
+    words: Vec<OsString>,
+    user: User,
+    under: Option<Vec<String>>,
+    input: String,
+    variables: Vec<(String, OsString)>,
+    address_space: Option<u64>,
+}
+
+impl<'a> Run<'a> {
+    /// A program with its arguments, as the current user, without the library.
+    pub fn new<S: Into<OsString> + Clone>(stage: &'a Stage, words: &[S]) -> Run<'a> {
+        Run {
+            stage,
+            words: words.iter().cloned().map(Into::into).collect(),
+            user: User::Current,
+            under: None,
+            input: String::new(),
+            variables: Vec::new(),
+            address_space: None,
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, word: impl Into<OsString>) -> Run<'a> {
+        self.words.push(word.into());
+        self
+    }
+
+    /// As this user.
+    #[must_use]
+    pub fn as_user(mut self, user: User) -> Run<'a> {
+        self.user = user;
+        self
+    }
+
+    /// Under `largesse run` with these options.
+    #[must_use]
+    pub fn under(mut self, options: &[&str]) -> Run<'a> {
+        self.under = Some(options.iter().map(ToString::to_string).collect());
+        self
+    }
+
+    /// With this text as input.
+    #[must_use]
+    pub fn input(mut self, text: &str) -> Run<'a> {
+        self.input = text.to_owned();
+        self
+    }
+
+    /// With this variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Run<'a> {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// With `ulimit -v`, in bytes.
+    #[must_use]
+    pub fn address_space(mut self, bytes: u64) -> Run<'a> {
+        self.address_space = Some(bytes);
+        self
+    }
+
+    /// Start it; its input and output are pipes.
+    #[must_use]
+    pub fn start(&self) -> Child {
+        self.command(&self.report_path()).spawn().expect("a program that starts")
+    }
+
+    /// Run it to its end.
+    #[must_use]
+    pub fn finish(&self) -> Ran {
+        let report = self.report_path();
+        let mut child = self.command(&report).spawn().expect("a program that starts");
+        // A program that does not read its input is no trouble.
+        let input = self.input.clone();
+        let mut pipe = child.stdin.take();
+        let writer = std::thread::spawn(move || pipe.as_mut().map(|pipe| pipe.write_all(input.as_bytes())));
+        let out = collect(child.stdout.take());
+        let err = collect(child.stderr.take());
+        let exit = wait(&mut child);
+        let _ = writer.join();
+        let (stdout, messages) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+        let (hints, stderr) = messages.split_inclusive('\n').partition(|line| line.starts_with("largesse: "));
+        let text = std::fs::read_to_string(&report).unwrap_or_default();
+        let _ = std::fs::remove_file(&report);
+        Ran { exit, stdout, stderr, hints, report: serde_json::from_str(&text).unwrap_or(Value::Null) }
+    }
+
+    fn report_path(&self) -> PathBuf {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        self.stage.scratch().join(format!("report-{number}.json"))
+    }
+
+    fn command(&self, report: &Path) -> Command {
+        let mut words: Vec<OsString> = self.user.prefix().iter().map(OsString::from).collect();
+        if let Some(bytes) = self.address_space {
+            words.extend(["prlimit".into(), format!("--as={bytes}").into(), "--".into()]);
+        }
+        if let Some(options) = &self.under {
+            words.extend([self.stage.command().into(), "run".into(), "--report".into(), report.into()]);
+            words.extend(options.iter().map(OsString::from));
+            words.push("--".into());
+        }
+        words.extend(self.words.iter().cloned());
+        let scratch = self.stage.scratch();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(&scratch).process_group(0);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if ["LARGESSE_", "LD_", "CARGO_", "R_"].iter().any(|start| text.starts_with(start)) {
+                command.env_remove(&name);
+            }
+        }
+        command.env("LARGESSE_LIBRARY", self.stage.library());
+        for name in ["HOME", "TMPDIR"] {
+            command.env(name, &scratch);
+        }
+        command.env("LC_ALL", "C.UTF-8");
+        for name in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
+            command.env(name, "1");
+        }
+        command.envs(self.variables.iter().cloned());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+/// The program prints the same, to the byte, with and without the library, whoever runs it; and the
+/// library took at least `blocks` of its blocks, so that the comparison means something.
+#[track_caller]
+pub fn same_output(program: &Run<'_>, options: &[&str], blocks: u64) {
+    for user in users() {
+        let without = program.clone().as_user(user).finish();
+        let with = program.clone().as_user(user).under(options).finish();
+        assert_eq!(without.exit, with.exit, "{user:?}\n{without:#?}\n{with:#?}");
+        assert_eq!(without.stderr, with.stderr, "{user:?}");
+        assert!(without.stdout == with.stdout, "{user:?}\n{}\n---\n{}", without.stdout, with.stdout);
+        assert!(!without.stdout.is_empty(), "a program that prints nothing compares nothing: {without:#?}");
+        let taken = with.counter("allocations");
+        assert!(taken >= blocks, "{user:?}: only {taken} blocks were taken\n{:#}", with.report);
+        if !with.hints.is_empty() {
+            skipped(&format!("large pages, in part: {}", with.hints.trim()));
+        }
+    }
+}
+
+fn collect(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+fn wait(child: &mut Child) -> Exit {
+    let start = Instant::now();
+    loop {
+        match child.try_wait().expect("a child of ours") {
+            Some(status) => return exit_of(status),
+            None if start.elapsed() > PATIENCE => break,
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+    }
+    let group = i32::try_from(child.id()).unwrap_or(0);
+    // SAFETY: plain numbers; the group is the child's own, made at its start.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
+    let _ = child.wait();
+    Exit::Hung
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Hung,
+    }
+}

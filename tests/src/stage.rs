@@ -1,0 +1,117 @@
+//! A folder with everything a program needs, readable by anyone.
+
+use crate::built::{built_command, built_library, workspace};
+use crate::skip::skipped;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The folder; removed when dropped.
+#[derive(Debug)]
+pub struct Stage(PathBuf);
+
+impl Stage {
+    /// A folder with copies of the library and the command: an unprivileged user may not be able
+    /// to enter the checkout.
+    #[must_use]
+    pub fn new() -> Stage {
+        Stage::with_library(&built_library())
+    }
+
+    /// The same with another build of the library.
+    #[must_use]
+    pub fn with_library(library: &Path) -> Stage {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("largesse-stage-{}-{number}", std::process::id());
+        let stage = Stage(std::env::temp_dir().join(name));
+        std::fs::create_dir(&stage.0).expect("a folder for temporary files that can be written");
+        permit(&stage.0, 0o755);
+        let scratch = stage.scratch();
+        std::fs::create_dir(&scratch).expect("the folder was made just now");
+        permit(&scratch, 0o1777);
+        for (from, to) in [(library, stage.library()), (&built_command(), stage.command())] {
+            std::fs::copy(from, &to).expect("built files that can be read, and room for a copy");
+            permit(&to, 0o755);
+        }
+        stage
+    }
+
+    /// A file of the folder.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// A folder that every user may write to.
+    #[must_use]
+    pub fn scratch(&self) -> PathBuf {
+        self.path("scratch")
+    }
+
+    /// The library.
+    #[must_use]
+    pub fn library(&self) -> PathBuf {
+        self.path("liblargesse.so")
+    }
+
+    /// The command.
+    #[must_use]
+    pub fn command(&self) -> PathBuf {
+        self.path("largesse")
+    }
+
+    /// Put a file of `tests/programs` here.
+    #[must_use]
+    pub fn program(&self, name: &str) -> PathBuf {
+        let to = self.path(name);
+        std::fs::copy(source(name), &to).expect("a file of tests/programs");
+        permit(&to, 0o755);
+        to
+    }
+
+    /// Compile a file of `tests/programs`; `None`, said aloud, without the compiler.
+    #[must_use]
+    pub fn compiled(&self, name: &str, options: &[&str]) -> Option<PathBuf> {
+        let source = source(name);
+        let compiler = match source.extension().and_then(|extension| extension.to_str()) {
+            Some("f90") => "gfortran",
+            Some("cpp") => "c++",
+            _ => "cc",
+        };
+        let to = self.path(&Path::new(name).with_extension("bin").to_string_lossy());
+        let include = workspace().join("fronts/preload/include");
+        let mut command = Command::new(compiler);
+        command.arg("-I").arg(include).arg("-O2").arg("-o").arg(&to).arg(&source).args(options);
+        let Ok(done) = command.output() else {
+            skipped(&format!("no {compiler}"));
+            return None;
+        };
+        let message = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{compiler} {name}: {message}");
+        permit(&to, 0o755);
+        Some(to)
+    }
+}
+
+impl Default for Stage {
+    fn default() -> Stage {
+        Stage::new()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn source(name: &str) -> PathBuf {
+    workspace().join("tests/programs").join(name)
+}
+
+fn permit(path: &Path, mode: u32) {
+    let permissions = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(path, permissions).expect("a file made just now");
+}

@@ -1,0 +1,42 @@
+//! Who runs a program: working as root hides what a user meets.
+
+use crate::skip::skipped;
+
+/// A user to run a program as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// Whoever runs the tests.
+    Current,
+    /// `nobody`, without groups and without a way to gain privileges.
+    Unprivileged,
+}
+
+impl User {
+    /// What to put before a command.
+    #[must_use]
+    pub fn prefix(self) -> &'static [&'static str] {
+        match self {
+            User::Current => &[],
+            User::Unprivileged => {
+                &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]
+            }
+        }
+    }
+}
+
+/// Whether the tests run as root.
+#[must_use]
+pub fn is_root() -> bool {
+    // SAFETY: takes nothing, and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Everyone a whole program is to be tried as. Whoever is not root is an ordinary user already.
+#[must_use]
+pub fn users() -> Vec<User> {
+    if is_root() {
+        return vec![User::Current, User::Unprivileged];
+    }
+    skipped("only root can become an unprivileged user; the current one is one");
+    vec![User::Current]
+}

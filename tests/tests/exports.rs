@@ -1,0 +1,68 @@
+//! What the library defines for everyone: each name is in the header, or here with its reason.
+
+use largesse_tests::{built_library, has_program, workspace};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// Names of the C library that are ours too, each with its reason.
+const TAKEN_OVER: &[(&str, &str)] = &[
+    ("malloc", "large blocks come from the heap"),
+    ("calloc", "as malloc; fresh memory is not cleared twice"),
+    ("realloc", "blocks of the heap grow by moving pages"),
+    ("free", "blocks of the heap are known by their address"),
+    ("reallocarray", "the C library's own would call its own realloc with a block of ours"),
+    ("memalign", "numerical libraries ask for aligned blocks with it"),
+    ("aligned_alloc", "as memalign; C11, and C++'s aligned new"),
+    ("posix_memalign", "as memalign; NumPy, OpenBLAS"),
+    ("valloc", "as memalign"),
+    ("pvalloc", "as memalign"),
+    ("malloc_usable_size", "the C library would read a header that blocks of ours do not have"),
+    ("malloc_trim", "returns the heap's free memory as well"),
+    ("mmap", "large anonymous mappings of other libraries are advised"),
+    ("mmap64", "the name of mmap in objects that were compiled for large files"),
+];
+
+#[test]
+fn the_library_defines_what_its_header_and_the_table_say_and_nothing_else() {
+    if !has_program("nm", &["--version"]) {
+        return;
+    }
+    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(built_library()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    // A versioned name would end in @; there is none, and the comparison would show it.
+    let defined: BTreeSet<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    let header = std::fs::read_to_string(workspace().join("fronts/preload/include/largesse.h")).unwrap();
+    let mut wanted = declared(&header);
+    wanted.extend(TAKEN_OVER.iter().map(|(name, _)| *name));
+    let more: Vec<_> = defined.difference(&wanted).collect();
+    let less: Vec<_> = wanted.difference(&defined).collect();
+    assert!(more.is_empty() && less.is_empty(), "defined and not listed: {more:?}; listed and not defined: {less:?}");
+}
+
+#[test]
+fn a_declaration_is_found_whatever_it_returns_and_a_mention_is_none() {
+    let header = "/* largesse_mentioned(x) */\nint largesse_a(void);\nconst char *largesse_b(uint32_t c);\n\
+                  typedef struct { int n; } largesse_c_t;\nint largesse_d(\n    int n);\n";
+    assert_eq!(declared(header), BTreeSet::from(["largesse_a", "largesse_b", "largesse_d"]));
+}
+
+/// Names that a header declares as functions.
+fn declared(header: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    let mut rest = header;
+    while let Some((code, comment)) = rest.split_once("/*") {
+        collect(code, &mut names);
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    collect(rest, &mut names);
+    names
+}
+
+fn collect<'a>(code: &'a str, names: &mut BTreeSet<&'a str>) {
+    for (at, _) in code.match_indices("largesse_") {
+        let end = code[at..].find(|c: char| !c.is_alphanumeric() && c != '_').map_or(code.len(), |end| at + end);
+        if code[end..].starts_with('(') {
+            names.insert(&code[at..end]);
+        }
+    }
+}

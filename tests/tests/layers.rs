@@ -1,0 +1,160 @@
+//! The layers: which crate may use which, what must not allocate, and who reads the environment.
+
+use largesse_tests::workspace;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Every crate, and the crates it may use. Adding an edge here is a design decision.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("largesse-pages", &[]),
+    ("largesse-arena", &["largesse-pages"]),
+    ("largesse-report", &[]),
+    ("largesse-malloc", &["largesse-arena", "largesse-pages", "largesse-report"]),
+    ("largesse-preload", &["largesse-arena", "largesse-malloc", "largesse-pages", "largesse-report"]),
+    ("largesse-cli", &["largesse-pages", "largesse-report"]),
+    ("largesse-tests", &[]),
+];
+
+/// Crates that serve `malloc`, so that they must not call it.
+const WITHOUT_ALLOC: &[&str] = &["os/pages", "regions/arena", "heaps/report", "heaps/malloc"];
+
+/// Crates that people touch. Only they read settings.
+const FRONTS: &[&str] = &["fronts", "tests", "benches", "fuzz"];
+
+#[test]
+fn every_crate_uses_only_the_layers_below_it() {
+    assert_eq!(broken(&metadata()), Vec::<String>::new());
+}
+
+#[test]
+fn an_edge_that_is_not_in_the_table_is_noticed() {
+    let mut doctored = metadata();
+    let packages = doctored["packages"].as_array_mut().unwrap();
+    let pages = packages.iter_mut().find(|package| package["name"] == "largesse-pages").unwrap();
+    let edge = serde_json::json!({ "name": "largesse-malloc", "kind": null });
+    pages["dependencies"].as_array_mut().unwrap().push(edge);
+    assert_eq!(broken(&doctored), ["largesse-pages uses largesse-malloc"]);
+}
+
+#[test]
+fn an_edge_for_tests_or_the_build_counts_too() {
+    for kind in ["dev", "build"] {
+        let mut doctored = metadata();
+        let packages = doctored["packages"].as_array_mut().unwrap();
+        let arena = packages.iter_mut().find(|package| package["name"] == "largesse-arena").unwrap();
+        let edge = serde_json::json!({ "name": "largesse-report", "kind": kind });
+        arena["dependencies"].as_array_mut().unwrap().push(edge);
+        assert_eq!(broken(&doctored), ["largesse-arena uses largesse-report"], "{kind}");
+    }
+}
+
+#[test]
+fn a_crate_that_is_not_in_the_table_is_noticed() {
+    let mut doctored = metadata();
+    let new = serde_json::json!({ "name": "largesse-new", "dependencies": [] });
+    doctored["packages"].as_array_mut().unwrap().push(new);
+    assert_eq!(broken(&doctored), ["largesse-new is not in the table"]);
+}
+
+#[test]
+fn what_serves_malloc_cannot_call_it() {
+    for folder in WITHOUT_ALLOC {
+        let root = workspace().join(folder).join("src/lib.rs");
+        let text = std::fs::read_to_string(&root).unwrap();
+        assert!(text.lines().any(|line| line.trim() == "#![no_std]"), "{folder} is not no_std");
+        for file in sources(&workspace().join(folder).join("src")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert_eq!(allocating_lines(&file, &text), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
+fn a_crate_that_allocates_is_noticed() {
+    let used = "#![no_std]\nextern crate alloc;\nfn f() {}\n";
+    assert_eq!(allocating_lines(Path::new("lib.rs"), used).len(), 1);
+    let tested = "#![no_std]\n#[cfg(test)]\nmod tests {\n    extern crate std;\n}\n";
+    assert_eq!(allocating_lines(Path::new("lib.rs"), tested).len(), 0);
+}
+
+#[test]
+fn only_fronts_read_the_environment() {
+    for package in metadata()["packages"].as_array().unwrap() {
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+        let folder = manifest.parent().unwrap();
+        let below = folder.strip_prefix(workspace().canonicalize().unwrap()).unwrap_or(folder);
+        if FRONTS.iter().any(|front| below.starts_with(front)) {
+            continue;
+        }
+        for file in sources(&folder.join("src")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for word in ["env::var", "getenv", "environ"] {
+                assert!(!product(&file, &text).any(|line| line.contains(word)), "{}: {word}", file.display());
+            }
+        }
+    }
+}
+
+/// What is wrong with the edges, in words.
+fn broken(metadata: &Value) -> Vec<String> {
+    let table: BTreeMap<&str, BTreeSet<&str>> =
+        LAYERS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
+    let mut wrong = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let Some(allowed) = table.get(name) else {
+            wrong.push(format!("{name} is not in the table"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let used = dependency["name"].as_str().unwrap();
+            if used.starts_with("largesse-") && !allowed.contains(used) {
+                wrong.push(format!("{name} uses {used}"));
+            }
+        }
+    }
+    wrong
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Lines by which the product (not its tests, not the stand-in for the kernel) gets an allocator.
+fn allocating_lines(file: &Path, text: &str) -> Vec<String> {
+    let lines = product(file, text).filter(|line| {
+        let line = line.trim();
+        line.starts_with("extern crate alloc") || line.starts_with("extern crate std")
+    });
+    lines.map(|line| format!("{}: {line}", file.display())).collect()
+}
+
+/// The code of a file before its tests; none of a file that only tests or Miri compile.
+fn product<'a>(file: &Path, text: &'a str) -> impl Iterator<Item = &'a str> {
+    let name = file.file_name().unwrap_or_default();
+    let whole = name != "tests.rs" && name != "miri.rs";
+    let is_test = |line: &&str| line.trim().starts_with("#[cfg(") && line.contains("test");
+    let is_comment = |line: &&str| line.trim().starts_with("//");
+    text.lines().take_while(move |line| whole && !is_test(line)).filter(move |line| !is_comment(line))
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}

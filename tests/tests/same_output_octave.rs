@@ -1,0 +1,12 @@
+//! GNU Octave prints the same with and without the library.
+
+use largesse_tests::{Run, Stage, has_program, same_output};
+
+#[test]
+fn matrices_that_grow_and_are_solved() {
+    if has_program("octave-cli", &["--version"]) {
+        let stage = Stage::new();
+        let script = stage.program("session.m");
+        same_output(&Run::new(&stage, &["octave-cli", "--norc", "--no-history"]).arg(script), &[], 10);
+    }
+}
