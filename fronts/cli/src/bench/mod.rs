@@ -159,7 +159,7 @@ fn list(bench: &Bench) {
 
 fn legend(args: &Args, peers: &BTreeMap<&str, &str>) {
     println!(
-        "Medians of {} runs in turns; (largest less smallest, over the median). Columns after `noise` are ratios to\n\
+        "Medians of {} run(s) in turns; (largest less smallest, over the median). Columns after `noise` are ratios to\n\
          stock: below 1 is better. Noise: stock against itself, run in the same rounds; a difference within it is none.",
         args.runs
     );

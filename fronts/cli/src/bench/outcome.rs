@@ -85,7 +85,7 @@ impl Line {
                 "no difference seen".into()
             }
             (Cell::Measured { ratio: Some(ratio), .. }, _) => {
-                format!("{:.1} % {}", (ratio - 1.0).abs() * 100.0, if *ratio < 1.0 { less } else { more })
+                format!("{:.1}% {}", (ratio - 1.0).abs() * 100.0, if *ratio < 1.0 { less } else { more })
             }
         }
     }
@@ -228,8 +228,8 @@ pub(super) mod tests {
 
     #[test]
     fn the_reading_claims_only_what_is_above_the_noise() {
-        check((&[0.8, 0.8, 0.8], BITS), "20.0 % less time", 0);
-        check((&[1.1, 1.1, 1.1], BITS), "10.0 % more time", 0);
+        check((&[0.8, 0.8, 0.8], BITS), "20.0% less time", 0);
+        check((&[1.1, 1.1, 1.1], BITS), "10.0% more time", 0);
         check((&[0.99, 0.99, 0.99], BITS), "no difference seen", 0);
     }
 

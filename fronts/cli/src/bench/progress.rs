@@ -41,8 +41,7 @@ impl Progress {
     }
 }
 
-/// The width to print tables for.
-pub(super) fn terminal_columns() -> u16 {
-    let table = comfy_table::Table::new();
-    table.width().unwrap_or(160)
+/// The width to print tables for; none where nobody looks at it.
+pub(super) fn terminal_columns() -> Option<u16> {
+    comfy_table::Table::new().width()
 }
