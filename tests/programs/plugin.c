@@ -1,0 +1,7 @@
+/* An object that is loaded, makes a block, and goes. It holds one of its own meanwhile. */
+#include <stdlib.h>
+#include <string.h>
+static char *own;
+__attribute__((constructor)) static void enter(void) { own = malloc(5000000); memset(own, 1, 5000000); }
+__attribute__((destructor)) static void leave(void) { free(own); }
+void *make(size_t size) { return calloc(1, size); }

@@ -1,0 +1,114 @@
+//! Children of a program with large blocks, under thp and under hugetlb with an almost empty pool: a
+//! write to a hugetlb page that is shared with the parent kills a child when the pool is empty.
+
+use largesse_tests::{Exit, Ran, Run, Stage, User, has_program, is_root, skipped, users};
+use std::fs::File;
+
+const POOL: &str = "/proc/sys/vm/nr_hugepages";
+
+/// A pool of some 2 MiB pages; the former size comes back when dropped. One at a time.
+struct Pool {
+    former: String,
+    _turn: File,
+}
+
+impl Pool {
+    /// `None`, said aloud, where the pool cannot be changed.
+    fn of(pages: u32) -> Option<Pool> {
+        if !is_root() {
+            skipped("only root can fill the hugetlb pool");
+            return None;
+        }
+        let turn = File::create(std::env::temp_dir().join("largesse-tests-pool.lock")).ok()?;
+        turn.lock().ok()?;
+        let former = std::fs::read_to_string(POOL).ok()?.trim().to_owned();
+        let pool = Pool { former, _turn: turn };
+        if std::fs::write(POOL, pages.to_string()).is_err() {
+            skipped("the hugetlb pool cannot be written");
+            return None;
+        }
+        let got = std::fs::read_to_string(POOL).ok()?;
+        if got.trim() != pages.to_string() {
+            skipped(&format!("of {pages} pages for the hugetlb pool the kernel had {}", got.trim()));
+            return None;
+        }
+        Some(pool)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = std::fs::write(POOL, &self.former);
+    }
+}
+
+#[track_caller]
+fn delivered(ran: &Ran, user: User, words: &str) {
+    assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(0), words), "{user:?} {ran:#?}");
+}
+
+#[test]
+fn r_children_deliver_under_thp() {
+    if !has_program("Rscript", &["--version"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let script = stage.program("pool.R");
+    for user in users() {
+        let run = Run::new(&stage, &["Rscript", "--vanilla"]).arg(&script).as_user(user);
+        let ran = run.under(&["--pages", "thp"]).finish();
+        delivered(&ran, user, "every child delivered\n");
+        assert!(ran.counter("allocations") > 20, "{ran:#?}");
+    }
+}
+
+#[test]
+fn r_children_deliver_on_an_almost_empty_pool() {
+    if !has_program("Rscript", &["--version"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let script = stage.program("pool.R");
+    let Some(_pool) = Pool::of(8) else { return };
+    for user in users() {
+        let run = Run::new(&stage, &["Rscript", "--vanilla"]).arg(&script).as_user(user);
+        let ran = run.under(&["--pages", "hugetlb"]).finish();
+        delivered(&ran, user, "every child delivered\n");
+        assert!(ran.not_granted("hugetlb-pool-empty") > 0, "{ran:#?}");
+        assert!(ran.counter("allocations") > 20, "{ran:#?}");
+    }
+}
+
+#[test]
+fn a_child_has_no_pool_pages_and_counts_that() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("pool.c", &["-pthread"]) else { return };
+    let Some(_pool) = Pool::of(7) else { return };
+    for user in users() {
+        let ran = Run::new(&stage, &[&program]).as_user(user).under(&["--pages", "hugetlb"]).finish();
+        let (first, rest) = ran.stdout.split_once('\n').unwrap_or_default();
+        assert!(first.starts_with("parent: ") && !first.contains(" 0 hugetlb"), "{user:?} {ran:#?}");
+        assert!(first.contains("pool empty yes"), "{user:?} {ran:#?}");
+        assert_eq!((ran.exit, rest), (Exit::Code(0), "both went on\n"), "{user:?} {ran:#?}");
+    }
+}
+
+#[test]
+fn a_child_lives_although_another_thread_of_its_parent_writes() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("pool.c", &["-pthread"]) else { return };
+    let Some(_pool) = Pool::of(7) else { return };
+    let ran = Run::new(&stage, &[&program]).arg("writer").under(&["--pages", "hugetlb"]).finish();
+    assert!(ran.exit == Exit::Code(0) && ran.stdout.ends_with("both went on\n"), "{ran:#?}");
+}
+
+#[test]
+fn threads_and_forks_on_an_almost_empty_pool() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("threads.c", &["-pthread"]) else { return };
+    let Some(_pool) = Pool::of(12) else { return };
+    for mode in ["hand", "fork", "forks"] {
+        let ran = Run::new(&stage, &[&program]).arg(mode).under(&["--pages", "hugetlb"]).finish();
+        delivered(&ran, User::Current, "every block was right\n");
+    }
+}
