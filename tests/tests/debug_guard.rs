@@ -1,0 +1,65 @@
+//! The checked build aborts when the library's own code enters the `malloc` that it exports.
+
+use largesse_tests::{Exit, Run, Stage, has_program, users, workspace};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The checked library: the one that `make` built, or built now.
+fn checked() -> Stage {
+    let done = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--offline", "--profile", "preload-checked", "-p", "largesse-preload"])
+        .args(["--message-format", "json"])
+        .current_dir(workspace())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let text = String::from_utf8(done.stdout).unwrap();
+    let artifacts = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let files = artifacts.filter_map(|artifact| artifact["filenames"][0].as_str().map(PathBuf::from));
+    let library = files.filter(|file| file.ends_with("liblargesse.so")).last();
+    Stage::with_library(&library.expect("cargo names what it built"))
+}
+
+#[test]
+fn our_own_code_in_the_exported_malloc_aborts() {
+    let stage = checked();
+    let Some(program) = stage.compiled("recurse.c", &["-ldl"]) else { return };
+    for user in users() {
+        let ran = Run::new(&stage, &[&program]).as_user(user).under(&[]).finish();
+        assert_eq!(ran.exit, Exit::Signal(libc::SIGABRT), "{user:?} {ran:#?}");
+        assert!(ran.hints.contains("largesse's own code entered the exported malloc"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn the_released_library_has_no_such_call() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("recurse.c", &["-ldl"]) else { return };
+    let ran = Run::new(&stage, &[program]).under(&[]).finish();
+    assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(0), "no largesse_debug_recurse\n"), "{ran:#?}");
+}
+
+#[test]
+fn programs_run_under_the_checked_library() {
+    let stage = checked();
+    let Some(threads) = stage.compiled("threads.c", &["-pthread"]) else { return };
+    let Some(family) = stage.compiled("family.c", &[]) else { return };
+    for user in users() {
+        for mode in ["hand", "fork", "watch"] {
+            let ran = Run::new(&stage, &[&threads]).arg(mode).as_user(user).under(&[]).finish();
+            assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(0), "every block was right\n"), "{ran:#?}");
+        }
+    }
+    let ran = Run::new(&stage, &[family]).under(&[]).finish();
+    assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(0), "all as it should be\n"), "{ran:#?}");
+    for (program, arguments) in [
+        ("/usr/bin/python3", ["-c", "import json; print(len(bytearray(3000000)), sum(list(range(1000000))))"]),
+        ("Rscript", ["-e", "x <- sort(runif(1e6)); m <- crossprod(matrix(x[1:250000], 500)); cat(dim(m))"]),
+    ] {
+        if has_program(program, &["--version"]) {
+            let run = Run::new(&stage, &[program]).arg(arguments[0]).arg(arguments[1]);
+            let ran = run.under(&[]).finish().succeeded();
+            assert!(ran.counter("allocations") > 0, "{ran:#?}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Bad input and trouble: a clear message, nothing lost.
+
+use largesse_tests::{Exit, Ran, Run, Stage, large_pages_are_available, skipped, users};
+use std::path::PathBuf;
+
+/// A stage and the program that says how many of its blocks are the library's.
+fn stage() -> Option<(Stage, PathBuf)> {
+    let stage = Stage::new();
+    let program = stage.compiled("blocks.c", &["-ldl"])?;
+    Some((stage, program))
+}
+
+#[track_caller]
+fn check(ran: &Ran, exit: Exit, stdout: &str) {
+    assert_eq!((ran.exit, ran.stdout.as_str()), (exit, stdout), "{ran:#?}");
+}
+
+#[test]
+fn a_setting_that_is_not_understood_stops_a_preloaded_program_before_it_starts() {
+    let Some((stage, program)) = stage() else { return };
+    for (name, value, words) in [
+        ("LARGESSE_PAGES", "4K", "LARGESSE_PAGES=4K is not understood; it accepts auto, thp, hugetlb, hugetlb-1g, 64k, 4k"),
+        ("LARGESSE_MIN_KB", "-1", "LARGESSE_MIN_KB=-1 is not understood"),
+        ("LARGESSE_MIN_KB", "99999999999999999999", "whole number of KiB"),
+        ("LARGESSE_MAX_KB", "0", "LARGESSE_MAX_KB=0 is not understood"),
+        ("LARGESSE_HEADER", "47", "a multiple of 16"),
+        ("LARGESSE_CHILDREN", "maybe", "on, off"),
+        ("LARGESSE_NODE", "left", "interleave, first-touch"),
+        ("LARGESSE_LOCK", "yes", "0, 1"),
+    ] {
+        for user in users() {
+            let run = Run::new(&stage, &[&program]).as_user(user).variable("LD_PRELOAD", stage.library());
+            let ran = run.variable(name, value).finish();
+            check(&ran, Exit::Code(125), "");
+            assert!(ran.hints.contains(words), "{ran:#?}");
+        }
+    }
+}
+
+#[test]
+fn limits_the_wrong_way_round_are_refused() {
+    let Some((stage, program)) = stage() else { return };
+    let run = Run::new(&stage, &[&program]).variable("LD_PRELOAD", stage.library());
+    let ran = run.variable("LARGESSE_MIN_KB", "2048").variable("LARGESSE_MAX_KB", "1024").finish();
+    check(&ran, Exit::Code(125), "");
+    assert!(ran.hints.contains("LARGESSE_MIN_KB") && ran.hints.contains("LARGESSE_MAX_KB"), "{ran:#?}");
+    let ran = Run::new(&stage, &[&program]).under(&["--min-kb", "2048", "--max-kb", "1024"]).finish();
+    check(&ran, Exit::Code(2), "");
+    assert!(ran.hints.contains("above --max-kb") || ran.stderr.contains("above --max-kb"), "{ran:#?}");
+}
+
+#[test]
+fn another_allocator_serves_the_small_blocks_and_that_is_said() {
+    let Some((stage, program)) = stage() else { return };
+    let folder = "/usr/lib/x86_64-linux-gnu";
+    for (file, name) in
+        [("libjemalloc.so.2", "jemalloc"), ("libtcmalloc_minimal.so.4", "tcmalloc"), ("libmimalloc.so.2", "mimalloc")]
+    {
+        let other = format!("{folder}/{file}");
+        if !std::path::Path::new(&other).exists() {
+            skipped(&format!("no {file}"));
+            continue;
+        }
+        for user in users() {
+            let run = Run::new(&stage, &[&program]).as_user(user).variable("LD_PRELOAD", &other);
+            let ran = run.under(&[]).finish();
+            check(&ran, Exit::Code(42), "2 blocks\n");
+            let words = format!("{name} is preloaded too: large blocks are served by Largesse, small ones by {name}");
+            assert!(ran.hints.contains(&words), "{ran:#?}");
+        }
+    }
+}
+
+#[test]
+fn an_allocator_that_comes_first_wins_and_that_is_said() {
+    let Some((stage, program)) = stage() else { return };
+    let other = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+    if !std::path::Path::new(other).exists() {
+        skipped("no libjemalloc.so.2");
+        return;
+    }
+    let both = format!("{other}:{}", stage.library().display());
+    // The message is the launched process's: `sh` says its own number and becomes the program.
+    let script = format!("LARGESSE_PID=$$ LD_PRELOAD={both} exec {}", program.display());
+    let ran = Run::new(&stage, &["sh", "-c", &script]).finish();
+    check(&ran, Exit::Code(42), "0 blocks\n");
+    assert!(ran.hints.contains("another allocator comes first and serves everything"), "{ran:#?}");
+}
+
+#[test]
+fn the_family_keeps_its_rules_over_other_allocators() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("threads.c", &["-pthread"]) else { return };
+    for file in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"] {
+        let other = format!("/usr/lib/x86_64-linux-gnu/{file}");
+        if !std::path::Path::new(&other).exists() {
+            skipped(&format!("no {file}"));
+            continue;
+        }
+        for mode in ["hand", "fork"] {
+            let run = Run::new(&stage, &[&program]).arg(mode).variable("LD_PRELOAD", &other);
+            check(&run.under(&[]).finish(), Exit::Code(0), "every block was right\n");
+        }
+    }
+}
+
+#[test]
+fn transparent_huge_pages_that_a_parent_disabled_are_counted() {
+    let Some((stage, program)) = stage() else { return };
+    if !large_pages_are_available() {
+        return;
+    }
+    for user in users() {
+        // The launcher starts what disables them; the program that it becomes inherits that.
+        let run = Run::new(&stage, &[&program]).arg("thp-off").arg(&program).as_user(user).under(&[]);
+        let ran = run.finish();
+        check(&ran, Exit::Code(42), "2 blocks\n");
+        assert!(ran.not_granted("thp-disabled-for-process") > 0, "{user:?} {ran:#?}");
+    }
+}
+
+#[test]
+fn an_empty_pool_is_counted_and_the_program_runs() {
+    let Some((stage, program)) = stage() else { return };
+    let free = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+    if free.is_ok_and(|free| free.trim() != "0") {
+        skipped("the hugetlb pool has free pages");
+        return;
+    }
+    for user in users() {
+        let ran = Run::new(&stage, &[&program]).as_user(user).under(&["--pages", "hugetlb"]).finish();
+        check(&ran, Exit::Code(42), "2 blocks\n");
+        assert!(ran.not_granted("hugetlb-pool-empty") + ran.not_granted("hugetlb-refused") > 0, "{ran:#?}");
+        assert_eq!(ran.not_granted("out-of-memory"), 0, "{ran:#?}");
+        assert!(ran.hints.contains("pool"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn children_are_served_or_not_as_asked() {
+    let Some((stage, program)) = stage() else { return };
+    for user in users() {
+        let run = Run::new(&stage, &[&program]).arg("exec").as_user(user);
+        check(&run.clone().under(&[]).finish(), Exit::Code(42), "exec2 blocks\n2 blocks\n");
+        check(&run.under(&["--children", "off"]).finish(), Exit::Code(42), "exec2 blocks\n0 blocks\n");
+    }
+}
+
+#[test]
+fn a_process_that_becomes_another_program_keeps_its_settings() {
+    let Some((stage, program)) = stage() else { return };
+    let script = format!("exec {}", program.display());
+    for children in ["on", "off"] {
+        let ran = Run::new(&stage, &["sh", "-c", &script]).under(&["--children", children]).finish();
+        check(&ran, Exit::Code(42), "2 blocks\n");
+        assert_eq!(ran.report["state"], "finished", "{ran:#?}");
+        assert_eq!(ran.report["command"][0], program.display().to_string(), "{ran:#?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_program_is_its_own() {
+    let Some((stage, program)) = stage() else { return };
+    for user in users() {
+        for signal in [libc::SIGKILL, libc::SIGSEGV, libc::SIGTERM, libc::SIGABRT, libc::SIGBUS, libc::SIGPIPE] {
+            let run = Run::new(&stage, &[&program]).arg("signal").arg(signal.to_string()).as_user(user);
+            check(&run.under(&[]).finish(), Exit::Signal(signal), "signal2 blocks\n");
+        }
+        check(&Run::new(&stage, &["sh", "-c", "exit 200"]).as_user(user).under(&[]).finish(), Exit::Code(200), "");
+    }
+}
+
+#[test]
+fn a_program_that_frees_twice_is_stopped_with_a_message() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("twice.c", &[]) else { return };
+    for mode in ["free", "realloc", "usable", "inside"] {
+        let ran = Run::new(&stage, &[&program]).arg(mode).under(&[]).finish();
+        check(&ran, Exit::Signal(libc::SIGABRT), "");
+        assert!(ran.hints.contains("not a block of this heap"), "{mode} {ran:#?}");
+    }
+}
