@@ -29,7 +29,7 @@ stopifnot(count(3e7)$found == 0)
 library(parallel)
 got <- mclapply(1:4, function(i) { invisible(gc()); x <- a * i; c(sum(x), count(8e6)$found >= 3) }, mc.cores = 2)
 stopifnot(identical(got, lapply(1:4, function(i) c(sum(a) * i, 1))))
-cluster <- makePSOCKcluster(1); stopifnot(clusterCall(cluster, function() sum(numeric(1e6) + 1))[[1]] == 1e6); stopCluster(cluster)
+cluster <- makePSOCKcluster(1); stopifnot(clusterCall(cluster, function() sum(numeric(1e6) + 1))[[1]] == 1e6); invisible(stopCluster(cluster))
 stopifnot(system("exit 3") == 3, identical(system("echo out", intern = TRUE), "out"))
 file <- tempfile(); Rprof(file, interval = 0.005); for (i in 1:30) x <- sort(runif(3e5)); Rprof(NULL)
 

@@ -9,21 +9,6 @@ use largesse_malloc::Fill;
 /// What every plain block is aligned to.
 const MALLOC_ALIGN: usize = 16;
 
-/// Whether a symbol that the dynamic linker found is one of these.
-pub(crate) fn is_ours(found: *mut c_void) -> bool {
-    let ours: [*const (); 8] = [
-        malloc as *const (),
-        calloc as *const (),
-        realloc as *const (),
-        free as *const (),
-        memalign as *const (),
-        malloc_usable_size as *const (),
-        malloc_trim as *const (),
-        crate::slots::dlopen_and_patch as *const (),
-    ];
-    ours.iter().any(|&f| core::ptr::addr_eq(f, found))
-}
-
 fn set_errno(value: c_int) {
     // SAFETY: the location is this thread's and always valid.
     unsafe { *libc::__errno_location() = value };

@@ -3,6 +3,7 @@
 //! Found once with `dlsym`, which may itself allocate: until the answer is there, requests of the
 //! searching thread are served from a small buffer whose cells are never reused.
 
+use crate::slots::object;
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -124,9 +125,11 @@ fn find() {
 }
 
 fn find_one(slot: &AtomicPtr<c_void>, name: &CStr) {
-    // The first object that has the name; when that is ourselves (preloaded), the next one.
-    let mut found = symbol(name);
-    if crate::exports::is_ours(found) || found.is_null() {
+    // Preloaded, the next one is behind us in the search order. Loaded late, it is the first of all,
+    // but not the stub that a program without position-independent code may have for it: the stub's
+    // slot is one of those we patch, and we would be calling ourselves.
+    let mut found = if object::is_preloaded() { null_mut() } else { symbol(name) };
+    if found.is_null() || object::is_own(found) || object::is_main_program(found) {
         // SAFETY: the name is a C string.
         found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     }

@@ -45,6 +45,25 @@ impl core::fmt::Display for UnknownValue {
     }
 }
 
+impl Default for Options {
+    /// What an empty environment means.
+    fn default() -> Options {
+        Options {
+            pages: Pages::Auto,
+            lock: false,
+            min: DEFAULT_MIN_KB << 10,
+            max: LARGEST_KB << 10,
+            header: None,
+            data: DataAlign::Lines,
+            placement: Placement::FirstTouch,
+            children: true,
+            report: None,
+            pid: None,
+            ahead: true,
+        }
+    }
+}
+
 type Get<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 impl Options {
@@ -113,6 +132,11 @@ mod tests {
     fn check<T: PartialEq + core::fmt::Debug>(vars: &[(&str, &str)], field: fn(Options) -> T, want: Result<T, &str>) {
         let get = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         assert_eq!(Options::parse(&get).map(field).map_err(|error| error.name), want);
+    }
+
+    #[test]
+    fn an_empty_environment_means_the_defaults() {
+        check(&[], |options| options, Ok(Options::default()));
     }
 
     #[test]

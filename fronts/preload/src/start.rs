@@ -2,8 +2,10 @@
 
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
-use crate::{exports, fork, helper, next, report, slots};
+use crate::slots::object;
+use crate::{fork, helper, report, slots};
 use core::ffi::{CStr, c_char, c_int};
+use std::ffi::CString;
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{Heap, Settings};
@@ -18,6 +20,7 @@ const OWN_FAILURE: c_int = 125;
 const GIB: usize = 1 << 30;
 
 static OPTIONS: OnceLock<Options> = OnceLock::new();
+static BAD_SETTING: OnceLock<CString> = OnceLock::new();
 
 /// How calls reach us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +48,19 @@ pub(crate) fn set_hooked(how: Hooked) {
 pub(crate) fn options() -> &'static Options {
     OPTIONS.get_or_init(|| match Options::parse(&environment) {
         Ok(options) => options,
-        Err(error) => refuse_to_start(&error.to_string()),
+        Err(error) if object::is_preloaded() => refuse_to_start(&error.to_string()),
+        Err(error) => {
+            // A session with data in it asked for us: it must not die of a setting.
+            let _ = BAD_SETTING.set(CString::new(error.to_string()).unwrap_or_default());
+            Options::default()
+        }
     })
+}
+
+/// The setting that was not understood, in a session that loaded us late.
+pub(crate) fn bad_setting() -> Option<&'static CStr> {
+    options();
+    BAD_SETTING.get().map(CString::as_c_str)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place where this front reads settings")]
@@ -70,13 +84,14 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
         refuse_to_start("LARGESSE_MIN_KB must be at least 64 and not above LARGESSE_MAX_KB");
     }
     fork::watch();
-    if exports::is_ours(next::symbol(c"malloc")) {
-        set_hooked(Hooked::Preloaded);
-        if options.children || options.pid.is_none_or(|pid| pid == std::process::id()) {
-            ROUTING.enable(slots::why_not().is_none());
+    if object::is_preloaded() {
+        if object::allocator_before_us() {
+            warn("another allocator comes first and serves everything; put liblargesse.so first in LD_PRELOAD");
+        } else {
+            set_hooked(Hooked::Preloaded);
+            let ours = options.children || options.pid.is_none_or(|pid| pid == std::process::id());
+            ROUTING.enable(ours && slots::why_not().is_none());
         }
-    } else if is_launched() {
-        warn("another allocator comes first and serves everything; put liblargesse.so first in LD_PRELOAD");
     }
     if is_launched() {
         report::write("running");

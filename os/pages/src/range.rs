@@ -175,6 +175,22 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_pool_leaves_the_reservation_whole() {
+        if cfg!(miri) {
+            return; // there is no other mapping under Miri
+        }
+        let range = Reserved::new(4096 * SPAN, SPAN).unwrap();
+        // No test machine has a free pool of 8 GiB.
+        assert!(range.commit(0, 4096 * SPAN, PageKind::Hugetlb).is_err());
+        let start = range.start().as_ptr().addr();
+        let other = crate::map_aligned(4096 * SPAN, SPAN, libc::PROT_READ, 0).unwrap();
+        assert!(!(start..start + 4096 * SPAN).contains(&other.addr()), "a hole was left");
+        range.commit(0, SPAN, PageKind::Thp).unwrap();
+        // SAFETY: committed above.
+        unsafe { range.start().write(1) };
+    }
+
+    #[test]
     #[should_panic(expected = "outside of the reserved range")]
     fn a_range_beyond_the_end_is_refused() {
         let range = Reserved::new(SPAN, SPAN).unwrap();

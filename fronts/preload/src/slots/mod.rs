@@ -8,7 +8,7 @@
 //!
 //! The library is never unloaded: slots point into it for good.
 
-mod object;
+pub(crate) mod object;
 mod patch;
 
 use crate::start::{Hooked, set_hooked};
@@ -24,6 +24,9 @@ pub(crate) fn r_is_loaded() -> bool {
 
 /// Why this process cannot be served; `None` when it can.
 pub(crate) fn why_not() -> Option<&'static CStr> {
+    if let Some(text) = crate::start::bad_setting() {
+        return Some(text);
+    }
     for checker in [c"__asan_init", c"__hwasan_init", c"__msan_init", c"__tsan_init"] {
         if !crate::next::symbol(checker).is_null() {
             return Some(c"the program is built with a sanitizer, which must see every allocation itself");

@@ -19,6 +19,7 @@ const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_JMPREL: i64 = 23;
+const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
 
@@ -31,6 +32,52 @@ pub(super) struct Object<'a> {
 pub(super) struct Slot {
     pub(super) address: usize,
     pub(super) name: &'static [u8],
+}
+
+/// Where the object that holds an address was loaded; `None` when no object holds it.
+fn base_of(address: *const c_void) -> Option<*mut c_void> {
+    // SAFETY: all zero bytes are a valid `Dl_info`.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: any address may be asked about.
+    let found = unsafe { libc::dladdr(address, &raw mut info) };
+    (found != 0).then_some(info.dli_fbase)
+}
+
+/// An address inside this library that no other object can take the place of.
+static INSIDE: u8 = 0;
+
+/// Whether an address lies in this library.
+pub(crate) fn is_own(address: *const c_void) -> bool {
+    base_of(address) == base_of((&raw const INSIDE).cast())
+}
+
+/// Whether an address lies in the main program (and may be its stub for a function elsewhere).
+pub(crate) fn is_main_program(address: *const c_void) -> bool {
+    let mut first = None;
+    each_object(|object| _ = first.get_or_insert(object.holds(address.addr())));
+    first == Some(true)
+}
+
+/// Whether this library stands before the C library in the order of loading: then its names win.
+pub(crate) fn is_preloaded() -> bool {
+    let own = (&raw const INSIDE).addr();
+    let c_library = libc::getpid as *const () as usize;
+    let mut ours_first = None;
+    each_object(|object| {
+        if ours_first.is_none() && object.holds(own) {
+            ours_first = Some(true);
+        } else if ours_first.is_none() && object.holds(c_library) && object.file_name_starts_with(b"libc.") {
+            ours_first = Some(false);
+        }
+    });
+    ours_first == Some(true)
+}
+
+/// The first object, other than this library and the main program, that the dynamic linker asks
+/// before us for `malloc`: another allocator.
+pub(crate) fn allocator_before_us() -> bool {
+    let first = crate::next::symbol(c"malloc");
+    !is_own(first) && !is_main_program(first)
 }
 
 /// Call `f` for each object in the order of loading.
@@ -72,14 +119,17 @@ impl Object<'_> {
 
     fn defines_r(&self) -> bool {
         let allocate = crate::next::symbol(c"Rf_allocVector3").addr();
-        allocate != 0 && self.headers().iter().any(|header| self.range_of(header).contains(&allocate))
+        allocate != 0 && self.holds(allocate)
+    }
+
+    fn holds(&self, address: usize) -> bool {
+        let loaded = |header: &&Elf64_Phdr| header.p_type == PT_LOAD;
+        self.headers().iter().filter(loaded).any(|header| self.range_of(header).contains(&address))
     }
 
     /// The dynamic linker, the kernel's page of code, and ourselves are left alone.
     pub(super) fn may_be_patched(&self) -> bool {
-        let own = super::dlopen_and_patch as *const () as usize;
-        let is_own = self.headers().iter().any(|header| self.range_of(header).contains(&own));
-        !is_own && !self.file_name_starts_with(b"ld-linux") && !self.file_name_starts_with(b"linux-vdso")
+        !self.holds((&raw const INSIDE).addr()) && !self.file_name_starts_with(b"ld-linux") && !self.file_name_starts_with(b"linux-vdso")
     }
 
     /// The part that was made read-only after relocation.

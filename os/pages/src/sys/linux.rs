@@ -86,7 +86,7 @@ pub(crate) fn commit(at: NonNull<u8>, len: usize, kind: PageKind) -> Result<(), 
         _ => None,
     };
     if let Some(size) = pool {
-        return map_over(at, len, READ_WRITE, ANONYMOUS | libc::MAP_HUGETLB | size);
+        return commit_pool(at, len, ANONYMOUS | libc::MAP_HUGETLB | size);
     }
     // PROT_NONE memory is not charged; this is where the kernel may say ENOMEM.
     // SAFETY: the range lies inside a `Reserved`, so its protection is ours to change.
@@ -94,6 +94,22 @@ pub(crate) fn commit(at: NonNull<u8>, len: usize, kind: PageKind) -> Result<(), 
     // A kernel without THP answers EINVAL; what that means is the caller's to say, once.
     let _ = advise(at, len, kind);
     Ok(())
+}
+
+/// Take pages of a pool elsewhere first, then move them in: a refused fixed mapping would leave a
+/// hole in the reservation, in which the kernel places somebody else's next mapping.
+fn commit_pool(at: NonNull<u8>, len: usize, flags: c_int) -> Result<(), i32> {
+    let pages = map(len, READ_WRITE, flags)?;
+    let over = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    // SAFETY: the source was mapped just now; the target is a part of our own reservation.
+    let got = unsafe { libc::mremap(pages.as_ptr().cast(), len, len, over, at.as_ptr()) };
+    if got != libc::MAP_FAILED {
+        return Ok(());
+    }
+    // Before Linux 5.16 hugetlb mappings cannot be moved. The pool had the pages: give them back
+    // and take them in place; should another process have been faster, close the hole at once.
+    release(pages, len);
+    map_over(at, len, READ_WRITE, flags).inspect_err(|_| _ = decommit(at, len))
 }
 
 pub(crate) fn decommit(at: NonNull<u8>, len: usize) -> Result<(), i32> {
