@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Every check. all.sh quick: those of the stable toolchain only, as `make test` runs them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+checks=(style test loom exports deny r)
+[ "${1:-}" = quick ] || checks+=(miri san fuzz)
+for check in "${checks[@]}"; do
+    echo "== ci/$check.sh"
+    "ci/$check.sh"
+done
+echo "every check passed: ${checks[*]}"

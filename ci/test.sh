@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Every test that the pinned stable toolchain can run. The whole-program tests use the library and
+# the command as users have them, so these are built first.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo build --profile preload -p largesse-preload
+cargo build --profile preload-checked -p largesse-preload
+cargo build --release -p largesse-cli
+cargo test --workspace "$@"
