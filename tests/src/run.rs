@@ -134,14 +134,14 @@ impl<'a> Run<'a> {
     /// Start it; its input and output are pipes.
     #[must_use]
     pub fn start(&self) -> Child {
-        self.command(&self.report_path()).spawn().expect("a program that starts")
+        spawn(&mut self.command(&self.report_path()))
     }
 
     /// Run it to its end.
     #[must_use]
     pub fn finish(&self) -> Ran {
         let report = self.report_path();
-        let mut child = self.command(&report).spawn().expect("a program that starts");
+        let mut child = spawn(&mut self.command(&report));
         // A program that does not read its input is no trouble.
         let input = self.input.clone();
         let mut pipe = child.stdin.take();
@@ -212,6 +212,19 @@ pub fn same_output(program: &Run<'_>, options: &[&str], blocks: u64) {
         assert!(taken >= blocks, "{user:?}: only {taken} blocks were taken\n{:#}", with.report);
         if !with.hints.is_empty() {
             skipped(&format!("large pages, in part: {}", with.hints.trim()));
+        }
+    }
+}
+
+/// Start a program that was perhaps written just now: another thread's child may hold its file open
+/// for writing until that child has become its own program.
+fn spawn(command: &mut Command) -> Child {
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            started => return started.expect("a program that starts"),
         }
     }
 }
