@@ -56,7 +56,12 @@ impl Held {
     fn check(&self, below: usize) {
         for offset in (0..below).step_by(STRIDE) {
             // SAFETY: as above.
-            assert_eq!(unsafe { self.at(offset).read() }, self.mark(offset), "byte {offset} of {}", self.size);
+            assert_eq!(
+                unsafe { self.at(offset).read() },
+                self.mark(offset),
+                "byte {offset} of {}",
+                self.size
+            );
         }
     }
 }
@@ -122,7 +127,7 @@ fn make(heap: &Heap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<Held>>, seed
                 shared.lock().unwrap().push(held);
             }
             Call::FreeWrong { offset } => {
-                let address = heap.range().0 + offset as usize % (SPANS * SPAN) | 1;
+                let address = (heap.range().0 + offset as usize % (SPANS * SPAN)) | 1;
                 assert!(heap.free(address).is_err() && heap.usable(address).is_err(), "an odd address");
             }
             Call::Trim { keep } => _ = heap.trim(usize::from(keep) << 16),

@@ -16,7 +16,7 @@ fn checked() -> Stage {
     let text = String::from_utf8(done.stdout).unwrap();
     let artifacts = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let files = artifacts.filter_map(|artifact| artifact["filenames"][0].as_str().map(PathBuf::from));
-    let library = files.filter(|file| file.ends_with("liblargesse.so")).last();
+    let library = files.filter(|file| file.ends_with("liblargesse.so")).next_back();
     Stage::with_library(&library.expect("cargo names what it built"))
 }
 
@@ -47,13 +47,20 @@ fn programs_run_under_the_checked_library() {
     for user in users() {
         for mode in ["hand", "fork", "watch"] {
             let ran = Run::new(&stage, &[&threads]).arg(mode).as_user(user).under(&[]).finish();
-            assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(0), "every block was right\n"), "{ran:#?}");
+            assert_eq!(
+                (ran.exit, ran.stdout.as_str()),
+                (Exit::Code(0), "every block was right\n"),
+                "{ran:#?}"
+            );
         }
     }
     let ran = Run::new(&stage, &[family]).under(&[]).finish();
     assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(0), "all as it should be\n"), "{ran:#?}");
     for (program, arguments) in [
-        ("/usr/bin/python3", ["-c", "import json; print(len(bytearray(3000000)), sum(list(range(1000000))))"]),
+        (
+            "/usr/bin/python3",
+            ["-c", "import json; print(len(bytearray(3000000)), sum(list(range(1000000))))"],
+        ),
         ("Rscript", ["-e", "x <- sort(runif(1e6)); m <- crossprod(matrix(x[1:250000], 500)); cat(dim(m))"]),
     ] {
         if has_program(program, &["--version"]) {

@@ -36,7 +36,10 @@ fn the_library_defines_what_its_header_and_the_table_say_and_nothing_else() {
     wanted.extend(TAKEN_OVER.iter().map(|(name, _)| *name));
     let more: Vec<_> = defined.difference(&wanted).collect();
     let less: Vec<_> = wanted.difference(&defined).collect();
-    assert!(more.is_empty() && less.is_empty(), "defined and not listed: {more:?}; listed and not defined: {less:?}");
+    assert!(
+        more.is_empty() && less.is_empty(),
+        "defined and not listed: {more:?}; listed and not defined: {less:?}"
+    );
 }
 
 #[test]
@@ -60,7 +63,8 @@ fn declared(header: &str) -> BTreeSet<&str> {
 
 fn collect<'a>(code: &'a str, names: &mut BTreeSet<&'a str>) {
     for (at, _) in code.match_indices("largesse_") {
-        let end = code[at..].find(|c: char| !c.is_alphanumeric() && c != '_').map_or(code.len(), |end| at + end);
+        let end =
+            code[at..].find(|c: char| !c.is_alphanumeric() && c != '_').map_or(code.len(), |end| at + end);
         if code[end..].starts_with('(') {
             names.insert(&code[at..end]);
         }

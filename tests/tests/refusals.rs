@@ -19,7 +19,11 @@ fn check(ran: &Ran, exit: Exit, stdout: &str) {
 fn a_setting_that_is_not_understood_stops_a_preloaded_program_before_it_starts() {
     let Some((stage, program)) = stage() else { return };
     for (name, value, words) in [
-        ("LARGESSE_PAGES", "4K", "LARGESSE_PAGES=4K is not understood; it accepts auto, thp, hugetlb, hugetlb-1g, 64k, 4k"),
+        (
+            "LARGESSE_PAGES",
+            "4K",
+            "LARGESSE_PAGES=4K is not understood; it accepts auto, thp, hugetlb, hugetlb-1g, 64k, 4k",
+        ),
         ("LARGESSE_MIN_KB", "-1", "LARGESSE_MIN_KB=-1 is not understood"),
         ("LARGESSE_MIN_KB", "99999999999999999999", "whole number of KiB"),
         ("LARGESSE_MAX_KB", "0", "LARGESSE_MAX_KB=0 is not understood"),
@@ -53,9 +57,11 @@ fn limits_the_wrong_way_round_are_refused() {
 fn another_allocator_serves_the_small_blocks_and_that_is_said() {
     let Some((stage, program)) = stage() else { return };
     let folder = "/usr/lib/x86_64-linux-gnu";
-    for (file, name) in
-        [("libjemalloc.so.2", "jemalloc"), ("libtcmalloc_minimal.so.4", "tcmalloc"), ("libmimalloc.so.2", "mimalloc")]
-    {
+    for (file, name) in [
+        ("libjemalloc.so.2", "jemalloc"),
+        ("libtcmalloc_minimal.so.4", "tcmalloc"),
+        ("libmimalloc.so.2", "mimalloc"),
+    ] {
         let other = format!("{folder}/{file}");
         if !std::path::Path::new(&other).exists() {
             skipped(&format!("no {file}"));
@@ -65,7 +71,8 @@ fn another_allocator_serves_the_small_blocks_and_that_is_said() {
             let run = Run::new(&stage, &[&program]).as_user(user).variable("LD_PRELOAD", &other);
             let ran = run.under(&[]).finish();
             check(&ran, Exit::Code(42), "2 blocks\n");
-            let words = format!("{name} is preloaded too: large blocks are served by Largesse, small ones by {name}");
+            let words =
+                format!("{name} is preloaded too: large blocks are served by Largesse, small ones by {name}");
             assert!(ran.hints.contains(&words), "{ran:#?}");
         }
     }
@@ -162,11 +169,17 @@ fn a_process_that_becomes_another_program_keeps_its_settings() {
 fn the_end_of_a_program_is_its_own() {
     let Some((stage, program)) = stage() else { return };
     for user in users() {
-        for signal in [libc::SIGKILL, libc::SIGSEGV, libc::SIGTERM, libc::SIGABRT, libc::SIGBUS, libc::SIGPIPE] {
+        for signal in
+            [libc::SIGKILL, libc::SIGSEGV, libc::SIGTERM, libc::SIGABRT, libc::SIGBUS, libc::SIGPIPE]
+        {
             let run = Run::new(&stage, &[&program]).arg("signal").arg(signal.to_string()).as_user(user);
             check(&run.under(&[]).finish(), Exit::Signal(signal), "signal2 blocks\n");
         }
-        check(&Run::new(&stage, &["sh", "-c", "exit 200"]).as_user(user).under(&[]).finish(), Exit::Code(200), "");
+        check(
+            &Run::new(&stage, &["sh", "-c", "exit 200"]).as_user(user).under(&[]).finish(),
+            Exit::Code(200),
+            "",
+        );
     }
 }
 

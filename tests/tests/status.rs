@@ -67,7 +67,8 @@ fn vectors_of_an_r_session_are_shown() {
     let stage = Stage::new();
     let script = "x <- numeric(4e6); x[] <- 1; cat('ready\\n'); invisible(readLines(file('stdin')))";
     for user in users() {
-        let child = started(&Run::new(&stage, &["Rscript", "--vanilla", "-e", script]).as_user(user).under(&[]));
+        let child =
+            started(&Run::new(&stage, &["Rscript", "--vanilla", "-e", script]).as_user(user).under(&[]));
         let shown = shown(&stage, &child, user);
         ended(child);
         assert_eq!(shown["header"], 48, "{shown:#}");
@@ -119,7 +120,8 @@ fn a_forked_child_is_described_by_its_own_heap() {
     let child = started(&Run::new(&stage, &["/usr/bin/python3", "-c", script]).under(&[]));
     let pid = std::fs::read_to_string(stage.scratch().join("child")).unwrap();
     let words = [stage.command(), "status".into(), pid.into(), "--json".into()];
-    let of_child: Value = serde_json::from_str(&Run::new(&stage, &words).finish().succeeded().stdout).unwrap();
+    let of_child: Value =
+        serde_json::from_str(&Run::new(&stage, &words).finish().succeeded().stdout).unwrap();
     let of_parent = shown(&stage, &child, User::Current);
     ended(child);
     let large = |shown: &Value| sizes(shown).into_iter().filter(|&size| size > MIB).collect::<Vec<_>>();

@@ -10,7 +10,11 @@ fn check(mode: &str, options: &[&str]) {
     for user in users() {
         let run = Run::new(&stage, &[&program]).arg(mode).arg(&plugin).as_user(user).under(options);
         let ran = run.finish();
-        assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(0), "every block was right\n"), "{user:?} {ran:#?}");
+        assert_eq!(
+            (ran.exit, ran.stdout.as_str()),
+            (Exit::Code(0), "every block was right\n"),
+            "{user:?} {ran:#?}"
+        );
         assert!(ran.counter("allocations") > 10, "{user:?} {ran:#?}");
     }
 }

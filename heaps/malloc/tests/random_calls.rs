@@ -66,7 +66,13 @@ impl Held {
         for offset in self.offsets(below) {
             // SAFETY: as above.
             let found = unsafe { self.at(offset).read() };
-            assert_eq!(found, mark(self.seed, offset), "byte {offset} of {} at {:x}", self.size, self.address);
+            assert_eq!(
+                found,
+                mark(self.seed, offset),
+                "byte {offset} of {} at {:x}",
+                self.size,
+                self.address
+            );
         }
     }
 
@@ -132,7 +138,10 @@ fn work(heap: &Heap<NearMemory>, shared: &Mutex<Vec<Held>>, seed: u64) {
                 1 => _ = heap.prepare(1 + random.below(4)),
                 2 => heap.tick(),
                 3 => heap.each_block(|record| assert!(record.size > 0 && record.address > 0)),
-                _ => assert!(heap.free(heap.range().0 + random.below(SPANS * SPAN) | 1).is_err(), "an odd address"),
+                _ => assert!(
+                    heap.free((heap.range().0 + random.below(SPANS * SPAN)) | 1).is_err(),
+                    "an odd address"
+                ),
             },
         }
     }
@@ -168,7 +177,8 @@ fn check(settings: Settings, threads: u64, seed: u64) {
     assert!(heap.allocate((SPANS - 1) * SPAN, 16, Fill::Zero).is_ok());
 }
 
-const PLAIN: Settings = Settings { header: 0, data: DataAlign::Lines, retention: Retention { share: 32, floor: 64 << 20 } };
+const PLAIN: Settings =
+    Settings { header: 0, data: DataAlign::Lines, retention: Retention { share: 32, floor: 64 << 20 } };
 
 #[test]
 fn one_thread_makes_any_calls() {
