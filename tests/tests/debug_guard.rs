@@ -15,8 +15,8 @@ fn checked() -> Stage {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let text = String::from_utf8(done.stdout).unwrap();
     let artifacts = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let files = artifacts.filter_map(|artifact| artifact["filenames"][0].as_str().map(PathBuf::from));
-    let library = files.filter(|file| file.ends_with("liblargesse.so")).next_back();
+    let mut files = artifacts.filter_map(|artifact| artifact["filenames"][0].as_str().map(PathBuf::from));
+    let library = files.rfind(|file| file.ends_with("liblargesse.so"));
     Stage::with_library(&library.expect("cargo names what it built"))
 }
 
