@@ -2,8 +2,8 @@
 
 use crate::guard::Inside;
 use crate::serve::{self, ROUTING};
-use crate::start::{self, Hooked};
 use crate::slots;
+use crate::start::{self, Hooked};
 use core::ffi::{c_char, c_int};
 use core::ptr::null;
 use largesse_pages::truth::{Answer, Inspector};
@@ -200,7 +200,9 @@ pub(crate) extern "C" fn largesse_enable(on: c_int) -> c_int {
 /// Change which sizes are taken.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_set_limits(min_bytes: u64, max_bytes: u64) -> c_int {
-    let (Ok(min), Ok(max)) = (usize::try_from(min_bytes), usize::try_from(max_bytes)) else { return BAD_ARGUMENT };
+    let (Ok(min), Ok(max)) = (usize::try_from(min_bytes), usize::try_from(max_bytes)) else {
+        return BAD_ARGUMENT;
+    };
     if ROUTING.set(min, max).is_err() {
         return BAD_ARGUMENT;
     }
@@ -250,5 +252,5 @@ pub(crate) extern "C" fn largesse_cause_advice(cause: u32) -> *const c_char {
 pub(crate) extern "C" fn largesse_debug_recurse() {
     let _inside = Inside::enter();
     // SAFETY: no preconditions; the guard aborts.
-    unsafe { crate::exports::malloc(1 << 20) };
+    core::hint::black_box(unsafe { crate::exports::malloc(core::hint::black_box(1 << 20)) });
 }

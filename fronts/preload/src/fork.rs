@@ -2,14 +2,24 @@
 //!
 //! A child that writes to a hugetlb page it shares with its parent needs a free page of the pool and
 //! is killed when there is none; a parent that writes while the child still shares the page takes
-//! it from the child. So the child copies its blocks to ordinary pages, and the parent waits.
+//! it from the child. So the child copies its blocks to ordinary pages, and the parent waits. Other
+//! threads of the parent do not wait: a page that one of them took away meanwhile is asked for.
+//!
+//! ```text
+//!   child ── address of a lost span, or 0: done ──► parent (in its handler)
+//!         ◄──────────── the span's bytes ──────────
+//! ```
 
-use crate::{helper, serve};
+use crate::{helper, private, serve};
 use core::ffi::c_int;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, Ordering};
 
-/// The pipe on which a parent waits for its child: read and write end, -1 when there is none.
-static PIPE: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
+/// The two ends of a pair of sockets, -1 when there is none. The heap's lock, which is kept across
+/// `fork`, orders forks of several threads.
+static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+const PARENT: usize = 0;
+const CHILD: usize = 1;
 
 /// Ask to be told of forks; once.
 pub(crate) fn watch() {
@@ -18,56 +28,93 @@ pub(crate) fn watch() {
 }
 
 unsafe extern "C" fn before() {
-    let Some(heap) = serve::heap() else { return };
-    if heap.has_pool_pages() {
-        let mut ends: [c_int; 2] = [-1, -1];
-        // SAFETY: room for two descriptors.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == 0 {
-            // Relaxed: the heap's lock, taken below, orders forks of several threads.
-            PIPE[0].store(ends[0], Ordering::Relaxed);
-            PIPE[1].store(ends[1], Ordering::Relaxed);
+    if let Some(heap) = serve::heap() {
+        heap.before_fork();
+        if heap.has_pool_pages() {
+            connect();
         }
     }
-    heap.before_fork();
+    private::before_fork();
 }
 
 unsafe extern "C" fn in_parent() {
+    private::after_fork();
     let Some(heap) = serve::heap() else { return };
-    close(1);
-    let done = PIPE[0].load(Ordering::Relaxed);
-    if done >= 0 {
-        let mut byte = 0_u8;
-        // Returns when the child has written, or died: then nobody holds the write end.
-        // SAFETY: room for one byte.
-        while unsafe { libc::read(done, (&raw mut byte).cast(), 1) } < 0 && interrupted() {}
+    close(CHILD);
+    // Ends when the child says so, or dies: then nobody holds the other end.
+    while let Some(lost @ 1..) = receive_address() {
+        send(PARENT, core::ptr::with_exposed_provenance(lost), largesse_pages::SPAN);
     }
-    close(0);
+    close(PARENT);
     heap.after_fork_in_parent();
 }
 
 unsafe extern "C" fn in_child() {
+    private::after_fork();
     helper::forget();
+    serve::after_fork_in_child();
     let Some(heap) = serve::heap() else { return };
+    close(PARENT);
     heap.after_fork_in_child();
-    heap.demote_in_child();
-    close(0);
-    let done = PIPE[1].load(Ordering::Relaxed);
-    if done >= 0 {
-        // SAFETY: one readable byte. If it fails, closing the pipe says the same.
-        unsafe { libc::write(done, b"+".as_ptr().cast(), 1) };
-    }
-    close(1);
+    heap.demote_in_child(|to, from, len| {
+        let address = from.to_ne_bytes();
+        send(CHILD, address.as_ptr(), address.len()) && receive(CHILD, to, len)
+    });
+    let done = 0_usize.to_ne_bytes();
+    send(CHILD, done.as_ptr(), done.len());
+    close(CHILD);
 }
 
-fn interrupted() -> bool {
-    // SAFETY: the location is this thread's and always valid.
-    unsafe { *libc::__errno_location() == libc::EINTR }
+fn connect() {
+    let mut ends: [c_int; 2] = [-1, -1];
+    // SAFETY: room for two descriptors. Without them the parent does not wait.
+    unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) };
+    for (end, fd) in ENDS.iter().zip(ends) {
+        end.store(fd, Ordering::Relaxed); // Relaxed: under the heap's lock
+    }
 }
 
 fn close(end: usize) {
-    let fd = PIPE[end].swap(-1, Ordering::Relaxed);
+    let fd = ENDS[end].swap(-1, Ordering::Relaxed);
     if fd >= 0 {
         // SAFETY: our own descriptor, closed once.
         unsafe { libc::close(fd) };
     }
+}
+
+fn receive_address() -> Option<usize> {
+    let mut bytes = [0_u8; size_of::<usize>()];
+    receive(PARENT, NonNull::from(&mut bytes).cast(), bytes.len()).then(|| usize::from_ne_bytes(bytes))
+}
+
+/// Read exactly `len` bytes; `false` when the other side is gone.
+fn receive(end: usize, into: NonNull<u8>, len: usize) -> bool {
+    let fd = ENDS[end].load(Ordering::Relaxed);
+    transfer(len, |done| {
+        // SAFETY: callers hand in room for `len` bytes, and `done < len`.
+        unsafe { libc::read(fd, into.as_ptr().add(done).cast(), len - done) }
+    })
+}
+
+/// Write exactly `len` bytes; `false` when the other side is gone (and no SIGPIPE for the program).
+fn send(end: usize, from: *const u8, len: usize) -> bool {
+    let fd = ENDS[end].load(Ordering::Relaxed);
+    transfer(len, |done| {
+        // SAFETY: callers hand in `len` readable bytes, and `done < len`.
+        unsafe { libc::send(fd, from.add(done).cast(), len - done, libc::MSG_NOSIGNAL) }
+    })
+}
+
+fn transfer(len: usize, mut step: impl FnMut(usize) -> isize) -> bool {
+    let mut done = 0;
+    while done < len {
+        match usize::try_from(step(done)) {
+            Ok(0) => return false,
+            Ok(more) => done += more,
+            // SAFETY: the location is this thread's and always valid.
+            Err(_) if unsafe { *libc::__errno_location() } == libc::EINTR => {}
+            Err(_) => return false,
+        }
+    }
+    true
 }

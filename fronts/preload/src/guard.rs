@@ -24,6 +24,14 @@ mod checked {
         }
     }
 
+    /// Run `f`, which is the C library's business, although this thread is inside our code.
+    pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
+        let before = INSIDE.replace(false);
+        let result = f();
+        INSIDE.set(before);
+        result
+    }
+
     /// Called by each exported allocation function.
     pub(crate) fn called_from_outside(name: &'static str) {
         if INSIDE.get() {
@@ -45,7 +53,12 @@ mod checked {
     }
 
     #[inline]
+    pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
+    #[inline]
     pub(crate) fn called_from_outside(_name: &'static str) {}
 }
 
-pub(crate) use checked::{Inside, called_from_outside};
+pub(crate) use checked::{Inside, called_from_outside, outside};

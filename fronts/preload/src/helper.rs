@@ -31,7 +31,8 @@ pub(crate) fn start(wanted: bool) {
         return;
     }
     WANTED.store(0, Ordering::Relaxed);
-    if !spawn() {
+    // Starting a thread asks the C library for memory, which may ask us.
+    if !crate::guard::outside(spawn) {
         WANTED.store(ABSENT, Ordering::Relaxed);
         serve::note(Cause::HelperRefused);
     }

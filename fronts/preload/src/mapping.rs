@@ -22,13 +22,22 @@ const NEVER: c_int = libc::MAP_FIXED
 fn wants_large_pages(address: *mut c_void, len: usize, protection: c_int, flags: c_int) -> bool {
     let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let read_write = libc::PROT_READ | libc::PROT_WRITE;
-    address.is_null() && len >= SMALLEST && protection == read_write && flags & private == private && flags & NEVER == 0
+    address.is_null()
+        && len >= SMALLEST
+        && protection == read_write
+        && flags & private == private
+        && flags & NEVER == 0
 }
 
 /// `mmap(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mmap(
-    address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64,
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
 ) -> *mut c_void {
     if serve::takes(len) && wants_large_pages(address, len, protection, flags) && advising() {
         let len = len.next_multiple_of(largesse_pages::base_page());
@@ -50,7 +59,12 @@ pub(crate) unsafe extern "C" fn mmap(
 /// `mmap64(2)`: the same on 64-bit systems.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mmap64(
-    address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64,
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
     unsafe { mmap(address, len, protection, flags, fd, offset) }
@@ -96,7 +110,11 @@ mod tests {
             (null_mut(), 32 << 20, rw, private | libc::MAP_STACK, false),
             (null_mut(), 32 << 20, rw, private | libc::MAP_NORESERVE, false),
         ] {
-            assert_eq!(wants_large_pages(address, len, protection, flags), want, "{len} {protection} {flags:#x}");
+            assert_eq!(
+                wants_large_pages(address, len, protection, flags),
+                want,
+                "{len} {protection} {flags:#x}"
+            );
         }
     }
 }

@@ -69,7 +69,8 @@ type Get<'a> = dyn Fn(&str) -> Option<String> + 'a;
 impl Options {
     /// Read every setting through `get`.
     pub(crate) fn parse(get: &Get<'_>) -> Result<Options, UnknownValue> {
-        const KB: &str = "a whole number of KiB: 64 or more, LARGESSE_MIN_KB (256 if unset) not above LARGESSE_MAX_KB";
+        const KB: &str =
+            "a whole number of KiB: 64 or more, LARGESSE_MIN_KB (256 if unset) not above LARGESSE_MAX_KB";
         let kb = |text: &str| text.parse().ok().filter(|kb| (SMALLEST_MIN >> 10..=LARGEST_KB).contains(kb));
         let max_kb = one(get, "LARGESSE_MAX_KB", KB, LARGEST_KB, kb)?;
         let within = |text: &str| kb(text).filter(|&min| min <= max_kb);
@@ -77,9 +78,13 @@ impl Options {
             return Err(UnknownValue { name: "LARGESSE_MAX_KB", value: max_kb.to_string(), accepts: KB });
         }
         Ok(Options {
-            pages: one(get, "LARGESSE_PAGES", "auto, thp, hugetlb, hugetlb-1g, 64k, 4k", Pages::Auto, |text| {
-                Pages::WORDS.iter().find(|(word, _)| *word == text).map(|(_, pages)| *pages)
-            })?,
+            pages: one(
+                get,
+                "LARGESSE_PAGES",
+                "auto, thp, hugetlb, hugetlb-1g, 64k, 4k",
+                Pages::Auto,
+                |text| Pages::WORDS.iter().find(|(word, _)| *word == text).map(|(_, pages)| *pages),
+            )?,
             lock: one(get, "LARGESSE_LOCK", "0, 1", false, switch("0", "1"))?,
             min: one(get, "LARGESSE_MIN_KB", KB, DEFAULT_MIN_KB, within)? << 10,
             max: max_kb << 10,
@@ -116,7 +121,11 @@ fn switch(off: &'static str, on: &'static str) -> impl Fn(&str) -> Option<bool> 
 }
 
 fn one<T>(
-    get: &Get<'_>, name: &'static str, accepts: &'static str, default: T, read: impl Fn(&str) -> Option<T>,
+    get: &Get<'_>,
+    name: &'static str,
+    accepts: &'static str,
+    default: T,
+    read: impl Fn(&str) -> Option<T>,
 ) -> Result<T, UnknownValue> {
     match get(name) {
         None => Ok(default),
@@ -129,8 +138,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check<T: PartialEq + core::fmt::Debug>(vars: &[(&str, &str)], field: fn(Options) -> T, want: Result<T, &str>) {
-        let get = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    fn check<T: PartialEq + core::fmt::Debug>(
+        vars: &[(&str, &str)],
+        field: fn(Options) -> T,
+        want: Result<T, &str>,
+    ) {
+        let get =
+            |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         assert_eq!(Options::parse(&get).map(field).map_err(|error| error.name), want);
     }
 
@@ -156,7 +170,11 @@ mod tests {
         check(&[("LARGESSE_MIN_KB", "-1")], |o| o.min, Err("LARGESSE_MIN_KB"));
         check(&[("LARGESSE_MIN_KB", "99999999999999999999")], |o| o.min, Err("LARGESSE_MIN_KB"));
         check(&[("LARGESSE_MAX_KB", "64")], |o| o.max, Err("LARGESSE_MAX_KB"));
-        check(&[("LARGESSE_MAX_KB", "64"), ("LARGESSE_MIN_KB", "64")], |o| (o.min, o.max), Ok((64 << 10, 64 << 10)));
+        check(
+            &[("LARGESSE_MAX_KB", "64"), ("LARGESSE_MIN_KB", "64")],
+            |o| (o.min, o.max),
+            Ok((64 << 10, 64 << 10)),
+        );
         check(&[("LARGESSE_MIN_KB", "2048"), ("LARGESSE_MAX_KB", "1024")], |o| o.min, Err("LARGESSE_MIN_KB"));
         check(&[("LARGESSE_MAX_KB", "0")], |o| o.max, Err("LARGESSE_MAX_KB"));
     }

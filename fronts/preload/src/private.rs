@@ -31,6 +31,16 @@ static PRIVATE: Private = Private {
     cells: core::cell::UnsafeCell::new(Cells { free: [null_mut(); CLASSES], next: 0, end: 0 }),
 };
 
+/// Before `fork`: nobody is inside; [`after_fork`] in parent and child lets them in again.
+pub(crate) fn before_fork() {
+    PRIVATE.lock();
+}
+
+pub(crate) fn after_fork() {
+    // Release: as in `with`.
+    PRIVATE.taken.store(false, Ordering::Release);
+}
+
 fn class(layout: Layout) -> Option<usize> {
     let size = layout.size().max(layout.align()).max(SMALLEST).checked_next_power_of_two()?;
     let class = (size / SMALLEST).ilog2() as usize;
@@ -38,11 +48,15 @@ fn class(layout: Layout) -> Option<usize> {
 }
 
 impl Private {
-    fn with<R>(&self, f: impl FnOnce(&mut Cells) -> R) -> R {
+    fn lock(&self) {
         // Acquire and Release: each owner sees what the last one wrote.
         while self.taken.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
             core::hint::spin_loop();
         }
+    }
+
+    fn with<R>(&self, f: impl FnOnce(&mut Cells) -> R) -> R {
+        self.lock();
         // SAFETY: `taken` is ours until the store below.
         let result = f(unsafe { &mut *self.cells.get() });
         self.taken.store(false, Ordering::Release);
@@ -91,6 +105,9 @@ unsafe impl GlobalAlloc for Private {
     unsafe fn dealloc(&self, cell: *mut u8, layout: Layout) {
         if let Some(class) = class(layout) {
             self.with(|cells| cells.give(cell, class));
+        } else {
+            // SAFETY: `alloc` made a mapping of its own for a layout without a class.
+            unsafe { largesse_pages::raw_munmap(cell.cast(), layout.size()) };
         }
     }
 }

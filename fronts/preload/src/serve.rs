@@ -194,6 +194,13 @@ fn make() -> Option<&'static LargeHeap> {
     Some(heap)
 }
 
+/// In a forked child: a heap that another thread was about to make will not be made.
+pub(crate) fn after_fork_in_child() {
+    if heap().is_none() {
+        MAKING.store(false, Ordering::Release);
+    }
+}
+
 /// Leak a value into memory of its own.
 pub(crate) fn keep<T>(value: T) -> Option<&'static T> {
     let at: NonNull<T> = largesse_pages::mapping_at(size_of::<T>())?.cast();

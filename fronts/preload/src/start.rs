@@ -5,12 +5,12 @@ use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
 use crate::{fork, helper, report, slots};
 use core::ffi::{CStr, c_char, c_int};
-use std::ffi::CString;
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{Heap, Settings};
 use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, Thp};
 use largesse_report::{Cause, MEMFD_NAME, Pages, Signpost};
+use std::ffi::CString;
 use std::sync::OnceLock;
 
 /// The bytes before the data of an R vector (R 3.5 and later).
@@ -86,7 +86,9 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     fork::watch();
     if object::is_preloaded() {
         if object::allocator_before_us() {
-            warn("another allocator comes first and serves everything; put liblargesse.so first in LD_PRELOAD");
+            warn(
+                "another allocator comes first and serves everything; put liblargesse.so first in LD_PRELOAD",
+            );
         } else {
             set_hooked(Hooked::Preloaded);
             let ours = options.children || options.pid.is_none_or(|pid| pid == std::process::id());
@@ -145,7 +147,11 @@ fn address_space_limit() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is valid for writing.
     let rc = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
-    if rc != 0 || limit.rlim_cur == libc::RLIM_INFINITY { usize::MAX } else { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) }
+    if rc != 0 || limit.rlim_cur == libc::RLIM_INFINITY {
+        usize::MAX
+    } else {
+        usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+    }
 }
 
 /// The kind of page to ask the kernel for, and a count of what it will not give.
@@ -197,7 +203,8 @@ pub(crate) fn publish(heap: &LargeHeap) {
     });
     let signpost = Signpost::to(heap.report_address() as u64);
     // SAFETY: a plain structure without padding is readable as bytes.
-    let bytes = unsafe { core::slice::from_raw_parts((&raw const signpost).cast::<u8>(), size_of::<Signpost>()) };
+    let bytes =
+        unsafe { core::slice::from_raw_parts((&raw const signpost).cast::<u8>(), size_of::<Signpost>()) };
     if largesse_pages::publish(MEMFD_NAME, bytes).is_err() {
         serve::note(Cause::SignpostRefused);
     }

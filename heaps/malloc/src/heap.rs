@@ -5,7 +5,8 @@ use crate::records::Records;
 use crate::sync::Lock;
 use core::ptr::NonNull;
 use largesse_arena::{
-    Arena, Backing, Colours, GRANULE, Granules, NearMemory, PER_SPAN, Prefer, Request, Retention, SpanKind, TakeError,
+    Arena, Backing, Colours, GRANULE, Granules, NearMemory, PER_SPAN, Prefer, Request, Retention, SpanKind,
+    TakeError,
 };
 use largesse_pages::{SPAN, now_seconds};
 use largesse_report::{BlockRecord, Cause, Kind, Report};
@@ -88,7 +89,14 @@ impl<B: Backing> Heap<B> {
         report.range_len = len as u64;
         report.header = settings.header as u32;
         let inner = Inner { arena, records, colours: Colours::default(), last_decay: now_seconds() };
-        Some(Heap { backing, start, len, header: settings.header, data: settings.data, inner: Lock::new(inner) })
+        Some(Heap {
+            backing,
+            start,
+            len,
+            header: settings.header,
+            data: settings.data,
+            inner: Lock::new(inner),
+        })
     }
 
     /// Whether an address lies in the heap's range.
@@ -216,12 +224,12 @@ impl<B: Backing> Heap<B> {
 
     /// Before `fork`: nobody is inside the heap until one of the two calls below.
     pub fn before_fork(&self) {
-        self.inner.lock();
+        self.inner.keep_across_fork();
     }
 
     /// After `fork`, in the parent.
     pub fn after_fork_in_parent(&self) {
-        self.inner.unlock();
+        self.inner.release_after_fork();
     }
 
     /// After `fork`, in the child, whose only thread calls.
@@ -271,14 +279,15 @@ enum Step {
 
 impl Heap<NearMemory> {
     /// In a forked child: copy blocks on hugetlb pages to ordinary ones. A write to a shared hugetlb
-    /// page needs a free one of the pool, and the child is killed when there is none.
-    pub fn demote_in_child(&self) {
+    /// page needs a free one of the pool, and the child is killed when there is none. `lost` fetches
+    /// a piece that another thread of the parent has taken away by writing to it.
+    pub fn demote_in_child(&self, mut lost: impl FnMut(NonNull<u8>, usize, usize) -> bool) {
         self.inner.with(|inner| {
             for kind in [SpanKind::Hugetlb, SpanKind::Hugetlb1G] {
                 while let Some((first, spans)) = inner.arena.first_run_of(kind) {
                     // SAFETY: only this thread exists in the child.
-                    if unsafe { self.backing.demote(first, spans) }.is_err() {
-                        // Leave them: a write may still succeed, and there is nobody to tell.
+                    if unsafe { self.backing.demote(first, spans, &mut lost) }.is_err() {
+                        // Leave the rest: a write may still succeed, and there is nobody to tell.
                         inner.records.note(Cause::OutOfMemory);
                         return;
                     }
@@ -293,7 +302,9 @@ impl Heap<NearMemory> {
     /// Whether any memory is on pages of a pool (and a fork has to demote it).
     pub fn has_pool_pages(&self) -> bool {
         self.inner.with(|inner| {
-            [SpanKind::Hugetlb, SpanKind::Hugetlb1G].into_iter().any(|kind| inner.arena.first_run_of(kind).is_some())
+            [SpanKind::Hugetlb, SpanKind::Hugetlb1G]
+                .into_iter()
+                .any(|kind| inner.arena.first_run_of(kind).is_some())
         })
     }
 }
@@ -315,8 +326,17 @@ impl<B: Backing> Inner<B> {
         refused
     }
 
-    fn take(&mut self, place: Place, size: usize, fill: Fill, now: u32) -> Result<(NonNull<u8>, Granules, usize), Refused> {
-        let request = Request { granules: place.granules, align: place.align, phase: 0, prefer: Prefer::Warm };
+    fn take(
+        &mut self,
+        place: Place,
+        size: usize,
+        fill: Fill,
+        now: u32,
+    ) -> Result<(NonNull<u8>, Granules, usize), Refused> {
+        // Alignment is a matter of addresses, and the range may start anywhere on a span.
+        let first = (self.arena.address(0).as_ptr().addr() / GRANULE) as Granules;
+        let phase = first.wrapping_neg() & (place.align - 1);
+        let request = Request { granules: place.granules, align: place.align, phase, prefer: Prefer::Warm };
         let taken = self.arena.take(request, now).map_err(|error| self.refuse(error))?;
         // SAFETY: `lead + size` bytes fit into the extent, by `place`.
         let start = unsafe { self.arena.address(taken.at).add(place.lead) };
@@ -328,13 +348,21 @@ impl<B: Backing> Inner<B> {
         Ok((start, taken.at, taken.cold_bytes))
     }
 
-    fn record(&mut self, at: Granules, start: NonNull<u8>, size: usize, fill: Fill, now: u32) -> Result<(), Refused> {
+    fn record(
+        &mut self,
+        at: Granules,
+        start: NonNull<u8>,
+        size: usize,
+        fill: Fill,
+        now: u32,
+    ) -> Result<(), Refused> {
         let kind = match self.arena.kind(at) {
             kind if kind.from_pool() => Kind::Hugetlb,
             SpanKind::Small => Kind::Small,
             _ => Kind::Thp,
         };
-        let Some(slot) = self.records.add(start.as_ptr().expose_provenance() as u64, size as u64, kind) else {
+        let Some(slot) = self.records.add(start.as_ptr().expose_provenance() as u64, size as u64, kind)
+        else {
             self.arena.give_back(at, false, now);
             return Err(self.refuse(TakeError::RangeFull));
         };
@@ -370,7 +398,12 @@ impl<B: Backing> Inner<B> {
         counters.live_bytes -= record.size;
     }
 
-    fn resize_in_place_or_move(&mut self, address: usize, size: usize, now: u32) -> Result<Step, ResizeError> {
+    fn resize_in_place_or_move(
+        &mut self,
+        address: usize,
+        size: usize,
+        now: u32,
+    ) -> Result<Step, ResizeError> {
         let (at, slot, record) = self.block(address)?;
         let lead = address - self.arena.address(at).as_ptr().addr();
         let usable = self.usable(at, address);
@@ -391,7 +424,10 @@ impl<B: Backing> Inner<B> {
             self.records.resize(slot, address as u64, size as u64);
             self.records.counters().resized_in_place += 1;
             let start = core::ptr::with_exposed_provenance_mut(address);
-            return Ok(Step::Done(Block { start: NonNull::new(start).ok_or(NotABlock(address))?, cold_bytes: 0 }));
+            return Ok(Step::Done(Block {
+                start: NonNull::new(start).ok_or(NotABlock(address))?,
+                cold_bytes: 0,
+            }));
         }
         if usable >= MOVE_FROM
             && let Some(start) = self.resize_by_moving(at, slot, &record, lead, wanted, size, now)
@@ -403,10 +439,18 @@ impl<B: Backing> Inner<B> {
 
     #[expect(clippy::too_many_arguments, reason = "the facts its only caller has established")]
     fn resize_by_moving(
-        &mut self, at: Granules, slot: u32, record: &BlockRecord, lead: usize, wanted: Granules, size: usize, now: u32,
+        &mut self,
+        at: Granules,
+        slot: u32,
+        record: &BlockRecord,
+        lead: usize,
+        wanted: Granules,
+        size: usize,
+        now: u32,
     ) -> Option<NonNull<u8>> {
         let per_span = PER_SPAN as Granules;
-        let request = Request { granules: wanted, align: per_span, phase: at % per_span, prefer: Prefer::Cold };
+        let request =
+            Request { granules: wanted, align: per_span, phase: at % per_span, prefer: Prefer::Cold };
         let to = self.arena.take(request, now).ok()?.at;
         let (_, len) = self.arena.used_at(record.address as usize)?;
         // SAFETY: the caller of `resize` owns the block, and the target was taken just now.

@@ -29,7 +29,13 @@ const NATIVE_LEAD: usize = 16;
 const MALLOC_ALIGN: usize = 16;
 
 /// `None`: no extent can be that long or that aligned.
-pub(crate) fn place(size: usize, align: usize, header: usize, data: DataAlign, colours: &mut Colours) -> Option<Place> {
+pub(crate) fn place(
+    size: usize,
+    align: usize,
+    header: usize,
+    data: DataAlign,
+    colours: &mut Colours,
+) -> Option<Place> {
     let lead = match data {
         _ if align > LINE => 0,
         DataAlign::Native if align <= MALLOC_ALIGN => NATIVE_LEAD,

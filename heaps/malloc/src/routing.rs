@@ -72,7 +72,9 @@ mod tests {
     #[test]
     fn sizes_within_the_limits_are_taken() {
         let routing = Routing::new(1 << 20, 4 << 20, true);
-        for (size, want) in [(0, false), ((1 << 20) - 1, false), (1 << 20, true), (4 << 20, true), ((4 << 20) + 1, false)] {
+        for (size, want) in
+            [(0, false), ((1 << 20) - 1, false), (1 << 20, true), (4 << 20, true), ((4 << 20) + 1, false)]
+        {
             assert_eq!(routing.takes(size), want, "{size}");
         }
     }

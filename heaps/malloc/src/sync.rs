@@ -1,10 +1,13 @@
 //! The one door to atomics, and the lock of a heap.
 
 #[cfg(loom)]
-pub(crate) use loom::{cell::UnsafeCell, sync::atomic::{AtomicU32, Ordering}};
+pub(crate) use loom::{
+    cell::UnsafeCell,
+    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
+};
 
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
+pub(crate) use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
@@ -34,6 +37,9 @@ const CONTENDED: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Lock<T> {
     state: AtomicU32,
+    /// The thread that keeps the lock across `fork`, 0 when there is none. It may enter meanwhile:
+    /// fork handlers of other libraries, which run between ours, use memory too.
+    forking: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
@@ -44,45 +50,64 @@ unsafe impl<T: Send> Send for Lock<T> {}
 
 impl<T> Lock<T> {
     pub(crate) fn new(value: T) -> Lock<T> {
-        Lock { state: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
+        Lock { state: AtomicU32::new(FREE), forking: AtomicUsize::new(0), value: UnsafeCell::new(value) }
     }
 
     /// Run `f` with the value, alone.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-        self.lock();
-        // SAFETY: between `lock` and `unlock` no other thread is here.
+        let taken = self.lock();
+        // SAFETY: between `lock` and `unlock` no other thread is here; a thread that keeps the lock
+        // across `fork` is outside of `with` when it comes here again.
         let result = self.value.with_mut(|value| f(unsafe { &mut *value }));
-        self.unlock();
+        if taken {
+            self.unlock();
+        }
         result
     }
 
-    /// Take the lock beyond the end of a scope (around `fork`).
-    pub(crate) fn lock(&self) {
+    /// Keep the lock beyond the end of a scope: until `unlock` in the parent, `reset` in the child.
+    pub(crate) fn keep_across_fork(&self) {
+        self.lock();
+        // Relaxed: only the thread that stored its own number here acts on it.
+        self.forking.store(this_thread(), Ordering::Relaxed);
+    }
+
+    /// `false`: this thread has it already.
+    fn lock(&self) -> bool {
         // Acquire: pairs with the Release in `unlock`, so that we see what the last owner wrote.
-        if self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            self.lock_slow();
-        }
+        self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            || self.lock_slow()
     }
 
     #[cold]
-    fn lock_slow(&self) {
+    fn lock_slow(&self) -> bool {
+        // Relaxed: see `keep_across_fork`.
+        if self.forking.load(Ordering::Relaxed) == this_thread() {
+            return false;
+        }
         #[cfg(not(loom))]
         for _ in 0..100 {
             core::hint::spin_loop();
             // Acquire: as in `lock`.
             if self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return;
+                return true;
             }
         }
         // Acquire: as in `lock`.
         while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
             sleep_while_contended(&self.state);
         }
+        true
     }
 
-    /// Give the lock back.
-    pub(crate) fn unlock(&self) {
+    /// Give the lock back after `fork`, in the parent.
+    pub(crate) fn release_after_fork(&self) {
+        self.forking.store(0, Ordering::Relaxed);
+        self.unlock();
+    }
+
+    fn unlock(&self) {
         // Release: pairs with the Acquire of the next owner.
         if self.state.swap(FREE, Ordering::Release) == CONTENDED {
             wake(&self.state);
@@ -93,11 +118,20 @@ impl<T> Lock<T> {
     ///
     /// The forking thread holds the lock, so the value is whole.
     pub(crate) fn reset(&self) {
+        self.forking.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire in `lock`, although only one thread is left.
         self.state.store(FREE, Ordering::Release);
     }
 }
 
+#[cfg(not(loom))]
+fn this_thread() -> usize {
+    largesse_pages::thread_handle()
+}
+#[cfg(loom)]
+fn this_thread() -> usize {
+    usize::MAX
+}
 #[cfg(not(loom))]
 fn sleep_while_contended(state: &AtomicU32) {
     largesse_pages::wait_while(state, CONTENDED);

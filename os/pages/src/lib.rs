@@ -32,10 +32,11 @@ pub use mapping::{advise_mapping, map_aligned, mapping_at, raw_mmap, raw_munmap,
 pub use range::{Reserved, SPAN};
 pub use signpost::publish;
 pub use system::{
-    Offer, Thp, base_page, large_page, large_pages, medium_pages, physical_memory, thp_disabled_for_process, thp_mode,
+    Offer, Thp, base_page, large_page, large_pages, medium_pages, physical_memory, thp_disabled_for_process,
+    thp_mode,
 };
 pub use table::{Table, Zeroed};
-pub use wait::{wait_while, wake_all, wake_one, now_seconds, thread_id};
+pub use wait::{now_seconds, thread_handle, thread_id, wait_while, wake_one};
 
 /// How a committed range gets its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,14 @@ use core::ffi::{c_int, c_void};
 ///
 /// # Safety
 /// As `mmap(2)`: a fixed mapping replaces what was there.
-pub unsafe fn raw_mmap(address: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> isize {
+pub unsafe fn raw_mmap(
+    address: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> isize {
     // SAFETY: the caller's promise.
     unsafe { sys::raw_mmap(address, len, protection, flags, fd, offset) }
 }
@@ -48,5 +55,9 @@ pub fn mapping_at(len: usize) -> Option<core::ptr::NonNull<u8>> {
 /// The range belongs to a loaded object's data.
 pub unsafe fn writable(address: usize, len: usize, writable: bool) -> Result<(), MapError> {
     // SAFETY: the caller's promise.
-    unsafe { sys::protect(address, len, writable) }.map_err(|errno| MapError { op: MapOp::Commit, len, errno })
+    unsafe { sys::protect(address, len, writable) }.map_err(|errno| MapError {
+        op: MapOp::Commit,
+        len,
+        errno,
+    })
 }

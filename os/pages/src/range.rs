@@ -57,12 +57,20 @@ impl Reserved {
     /// Pages arrive at first touch, except hugetlb pages, which are taken from the pool now, so
     /// that an empty pool is an error here and not a death later.
     pub fn commit(&self, offset: usize, len: usize, kind: PageKind) -> Result<(), MapError> {
-        sys::commit(self.at(offset, len), len, kind).map_err(|errno| MapError { op: MapOp::Commit, len, errno })
+        sys::commit(self.at(offset, len), len, kind).map_err(|errno| MapError {
+            op: MapOp::Commit,
+            len,
+            errno,
+        })
     }
 
     /// Place what is touched from now on in `[offset, offset + len)`.
     pub fn place(&self, offset: usize, len: usize, placement: Placement) -> Result<(), MapError> {
-        sys::place(self.at(offset, len), len, placement).map_err(|errno| MapError { op: MapOp::Place, len, errno })
+        sys::place(self.at(offset, len), len, placement).map_err(|errno| MapError {
+            op: MapOp::Place,
+            len,
+            errno,
+        })
     }
 
     /// Keep the pages of a committed range in memory from their first touch on.
@@ -98,18 +106,30 @@ impl Reserved {
     /// Nobody uses the contents of `[to, to + len)`, and the caller alone uses the source. The
     /// ranges do not overlap.
     pub unsafe fn relocate(&self, from: usize, to: usize, len: usize) -> Result<(), MapError> {
-        sys::relocate(self.at(from, len), self.at(to, len), len)
-            .map_err(|errno| MapError { op: MapOp::Relocate, len, errno })
+        sys::relocate(self.at(from, len), self.at(to, len), len).map_err(|errno| MapError {
+            op: MapOp::Relocate,
+            len,
+            errno,
+        })
     }
 
-    /// Replace hugetlb pages by ordinary ones with the same contents, in place.
+    /// Replace hugetlb pages by ordinary ones with the same contents, in place. Where a page is gone
+    /// (its other owner wrote to it and the pool was empty) `lost(to, from, len)` fetches it.
     ///
     /// # Safety
     /// Nobody else reads or writes the range meanwhile (in a forked child: its only thread calls).
-    pub unsafe fn demote(&self, offset: usize, len: usize) -> Result<(), MapError> {
+    pub unsafe fn demote(
+        &self,
+        offset: usize,
+        len: usize,
+        lost: &mut dyn FnMut(NonNull<u8>, usize, usize) -> bool,
+    ) -> Result<(), MapError> {
         // SAFETY: the caller promises that nobody uses the range meanwhile.
-        unsafe { sys::demote(self.at(offset, len), len) }
-            .map_err(|errno| MapError { op: MapOp::Relocate, len, errno })
+        unsafe { sys::demote(self.at(offset, len), len, lost) }.map_err(|errno| MapError {
+            op: MapOp::Relocate,
+            len,
+            errno,
+        })
     }
 
     /// Whether any page of the range is in memory.

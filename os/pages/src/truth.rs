@@ -48,7 +48,9 @@ impl Inspector {
         let page = sys::base_page() as u64;
         let from = start & !(page - 1);
         let to = start.saturating_add(len).saturating_add(page - 1) & !(page - 1);
-        let Ok((resident, large, first)) = sys::scan(&self.file, from, to) else { return Answer::NotPerAddress };
+        let Ok((resident, large, first)) = sys::scan(&self.file, from, to) else {
+            return Answer::NotPerAddress;
+        };
         let node = first.and_then(|address| sys::node_of(self.pid, address));
         Answer::Exact(Residency { resident: resident.min(len), large: large.min(len), node })
     }

@@ -10,18 +10,19 @@ pub fn wait_while(word: &AtomicU32, value: u32) {
 
 /// Wake one sleeper.
 pub fn wake_one(word: &AtomicU32) {
-    sys::futex_wake(word, 1);
-}
-
-/// Wake every sleeper.
-pub fn wake_all(word: &AtomicU32) {
-    sys::futex_wake(word, i32::MAX);
+    sys::futex_wake_one(word);
 }
 
 /// Seconds of a coarse, monotonic clock (a few nanoseconds to read).
 #[must_use]
 pub fn now_seconds() -> u32 {
     sys::now_seconds()
+}
+
+/// What the threads of a process are told apart by; a forked child keeps its thread's.
+#[must_use]
+pub fn thread_handle() -> usize {
+    sys::thread_handle()
 }
 
 /// The kernel's number for the calling thread.

@@ -4,7 +4,7 @@ use crate::bins::Bins;
 use crate::extent::{Extents, State};
 use crate::retain::Retention;
 use crate::span::Spans;
-use crate::{Backing, GRANULE, PER_SPAN, SpanKind};
+use crate::{Backing, GRANULE, PER_SPAN, Purged, SpanKind};
 use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_pages::{MapError, SPAN};
@@ -120,7 +120,12 @@ impl<B: Backing> Arena<B> {
         if maybe_untouched {
             for span in whole_spans(&window) {
                 let kind = self.spans.get(span).kind;
-                if !kind.from_pool() && !self.backing.any_resident(span) {
+                if kind.from_pool() || self.backing.any_resident(span) {
+                    continue;
+                }
+                // What is not in memory may be swapped out: only purging makes it zero.
+                // SAFETY: the span lies wholly inside an extent that was given back.
+                if unsafe { self.backing.purge(span, 1, kind) } == Purged::Kept {
                     self.spans.set_cold(span);
                 }
             }
@@ -172,7 +177,12 @@ impl<B: Backing> Arena<B> {
     ///
     /// # Safety
     /// The caller owns both extents and nobody else uses them.
-    pub unsafe fn relocate(&mut self, from: Granules, to: Granules, granules: Granules) -> Option<Range<Granules>> {
+    pub unsafe fn relocate(
+        &mut self,
+        from: Granules,
+        to: Granules,
+        granules: Granules,
+    ) -> Option<Range<Granules>> {
         let per_span = PER_SPAN as u32;
         if from % per_span != to % per_span {
             return None;
@@ -318,7 +328,8 @@ impl<B: Backing> Arena<B> {
                 continue;
             }
             let whole = at / unit * unit..(at / unit + 1) * unit;
-            let run = if whole.end <= self.backing.spans() && whole.clone().all(|s| reserved(&self.spans, s)) {
+            let run = if whole.end <= self.backing.spans() && whole.clone().all(|s| reserved(&self.spans, s))
+            {
                 // Whole units as far as the window reaches.
                 let end = (whole.end..window.end.next_multiple_of(unit).min(self.backing.spans()))
                     .find(|&s| !reserved(&self.spans, s))

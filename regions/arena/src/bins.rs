@@ -97,5 +97,4 @@ mod tests {
         assert!(bin_of(u32::MAX) < BINS);
         assert_ne!(bin_of(16), bin_of(15));
     }
-
 }

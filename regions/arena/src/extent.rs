@@ -1,6 +1,5 @@
 //! Extents: runs of granules, used or free, found from either end (boundary tags in a table).
 
-
 use largesse_pages::{Table, Zeroed};
 
 /// No extent.

@@ -53,9 +53,26 @@ impl NearMemory {
     ///
     /// # Safety
     /// Nobody else reads or writes them meanwhile.
-    pub unsafe fn demote(&self, first: usize, spans: usize) -> Result<(), MapError> {
+    pub unsafe fn demote(
+        &self,
+        first: usize,
+        spans: usize,
+        lost: &mut dyn FnMut(NonNull<u8>, usize, usize) -> bool,
+    ) -> Result<(), MapError> {
         // SAFETY: the caller's promise.
-        unsafe { self.range.demote(first * SPAN, spans * SPAN) }
+        unsafe { self.range.demote(first * SPAN, spans * SPAN, lost) }?;
+        self.settle(first * SPAN, spans * SPAN);
+        Ok(())
+    }
+
+    /// Place and lock what was mapped anew.
+    fn settle(&self, offset: usize, len: usize) {
+        if self.range.place(offset, len, self.placement).is_err() {
+            self.refuse(Refusal::Place);
+        }
+        if self.lock && self.range.lock(offset, len).is_err() {
+            self.refuse(Refusal::Lock);
+        }
     }
 
     fn refuse(&self, what: Refusal) {
@@ -103,12 +120,7 @@ unsafe impl Backing for NearMemory {
                 if kind == PageKind::Thp { SpanKind::Thp } else { SpanKind::Small }
             }
         };
-        if self.range.place(offset, len, self.placement).is_err() {
-            self.refuse(Refusal::Place);
-        }
-        if self.lock && self.range.lock(offset, len).is_err() {
-            self.refuse(Refusal::Lock);
-        }
+        self.settle(offset, len);
         Ok(kind)
     }
 

@@ -73,7 +73,8 @@ impl<B: Backing> Arena<B> {
         }
         let uncommitted = run.clone().find(|&s| self.spans.get(s).kind == SpanKind::Reserved);
         if let Some(from) = uncommitted {
-            let to = (from..run.end).find(|&s| self.spans.get(s).kind != SpanKind::Reserved).unwrap_or(run.end);
+            let to =
+                (from..run.end).find(|&s| self.spans.get(s).kind != SpanKind::Reserved).unwrap_or(run.end);
             let kind = self.backing.commit(from, to - from).ok()?;
             self.spans.set_kind(from..to, kind);
             return Some((run.start, to - run.start));
@@ -108,7 +109,10 @@ impl<B: Backing> Arena<B> {
             (spans.start..spans.end.min(self.spans.top())).any(|span| self.spans.get(span).warm)
         };
         let frees = self.bins.from(&self.extents, 1);
-        frees.filter(|&free| due(self.extents.get(free).stamp)).filter(warm).min_by_key(|&free| self.extents.get(free).stamp)
+        frees
+            .filter(|&free| due(self.extents.get(free).stamp))
+            .filter(warm)
+            .min_by_key(|&free| self.extents.get(free).stamp)
     }
 
     /// The whole spans of a free extent.
@@ -133,7 +137,11 @@ impl<B: Backing> Arena<B> {
                 let it = self.spans.get(*span);
                 it.warm && it.kind == state.kind
             };
-            let lowest = if state.kind == SpanKind::Hugetlb1G { spans.start } else { spans.start.max(end.saturating_sub(limit - done)) };
+            let lowest = if state.kind == SpanKind::Hugetlb1G {
+                spans.start
+            } else {
+                spans.start.max(end.saturating_sub(limit - done))
+            };
             let mut start = (lowest..end).rev().take_while(same).last().unwrap_or(end - 1);
             let mut stop = end;
             if state.kind == SpanKind::Hugetlb1G {

@@ -82,7 +82,11 @@ pub(crate) fn allocator_before_us() -> bool {
 
 /// Call `f` for each object in the order of loading.
 pub(super) fn each_object(mut f: impl FnMut(&Object<'_>)) {
-    unsafe extern "C" fn one<F: FnMut(&Object<'_>)>(info: *mut dl_phdr_info, _: usize, f: *mut c_void) -> c_int {
+    unsafe extern "C" fn one<F: FnMut(&Object<'_>)>(
+        info: *mut dl_phdr_info,
+        _: usize,
+        f: *mut c_void,
+    ) -> c_int {
         // SAFETY: the C library passes a valid description, and our own closure back.
         let (info, f) = unsafe { (&*info, &mut *f.cast::<F>()) };
         f(&Object { info });
@@ -129,12 +133,17 @@ impl Object<'_> {
 
     /// The dynamic linker, the kernel's page of code, and ourselves are left alone.
     pub(super) fn may_be_patched(&self) -> bool {
-        !self.holds((&raw const INSIDE).addr()) && !self.file_name_starts_with(b"ld-linux") && !self.file_name_starts_with(b"linux-vdso")
+        !self.holds((&raw const INSIDE).addr())
+            && !self.file_name_starts_with(b"ld-linux")
+            && !self.file_name_starts_with(b"linux-vdso")
     }
 
     /// The part that was made read-only after relocation.
     pub(super) fn relro(&self) -> Range<usize> {
-        self.headers().iter().find(|header| header.p_type == PT_GNU_RELRO).map_or(0..0, |header| self.range_of(header))
+        self.headers()
+            .iter()
+            .find(|header| header.p_type == PT_GNU_RELRO)
+            .map_or(0..0, |header| self.range_of(header))
     }
 
     /// Every slot that the dynamic linker filled with the address of a named function.

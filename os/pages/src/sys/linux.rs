@@ -1,6 +1,10 @@
 //! Linux: the only file in the workspace that calls `mmap` and its family.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
-#![expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
+#![expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_truncation,
+    reason = "numbers of the kernel's interface"
+)]
 
 use crate::{PageKind, Placement, SPAN};
 use core::ffi::{CStr, c_int, c_long, c_void};
@@ -22,7 +26,14 @@ fn errno() -> i32 {
 ///
 /// # Safety
 /// As `mmap(2)`.
-unsafe fn system_mmap(at: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
+unsafe fn system_mmap(
+    at: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
     // SAFETY: the caller's promise.
     let got = unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) };
     core::ptr::with_exposed_provenance_mut(got as usize)
@@ -157,21 +168,64 @@ pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result
 
 /// # Safety
 /// Nobody else uses `[at, at + len)` meanwhile.
-pub(crate) unsafe fn demote(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+pub(crate) unsafe fn demote(
+    at: NonNull<u8>,
+    len: usize,
+    lost: &mut dyn FnMut(NonNull<u8>, usize, usize) -> bool,
+) -> Result<(), i32> {
     let copy = map_aligned(len, SPAN, READ_WRITE, ANONYMOUS).ok_or(libc::ENOMEM)?;
-    let _ = advise(NonNull::new(copy.cast()).ok_or(libc::ENOMEM)?, len, PageKind::Thp);
-    // SAFETY: both ranges have `len` bytes and are distinct mappings; reading shared hugetlb pages
-    // needs no page of the pool.
-    unsafe { copy.cast::<u8>().copy_from_nonoverlapping(at.as_ptr(), len) };
+    let target = NonNull::new(copy.cast::<u8>()).ok_or(libc::ENOMEM)?;
+    let _ = advise(target, len, PageKind::Thp);
+    let between = memory_file(c"largesse-fork")?;
+    for offset in (0..len).step_by(SPAN) {
+        // SAFETY: the offset is inside both ranges.
+        let (from, to) = unsafe { (at.add(offset), target.add(offset)) };
+        if !copy_through(&between, from, to) && !lost(to, from.as_ptr().addr(), SPAN) {
+            release(target, len);
+            return Err(libc::EFAULT);
+        }
+    }
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     // SAFETY: the source is the private copy, the target our own range with the same contents.
     let got = unsafe { libc::mremap(copy, len, len, flags, at.as_ptr()) };
     if got == libc::MAP_FAILED { Err(errno()) } else { Ok(()) }
 }
 
+/// Copy one span by way of a file: where a page was taken away the kernel answers EFAULT, while
+/// reading it here would be the end of the process.
+fn copy_through(file: &Descriptor, from: NonNull<u8>, to: NonNull<u8>) -> bool {
+    let mut done = 0;
+    while done < SPAN {
+        // SAFETY: `done < SPAN`, inside the span.
+        let (source, target) = unsafe { (from.as_ptr().add(done), to.as_ptr().add(done)) };
+        // SAFETY: the kernel checks the source; it answers EFAULT where there is no page.
+        let got = unsafe { libc::pwrite(file.0, source.cast(), SPAN - done, 0) };
+        let Ok(len @ 1..) = usize::try_from(got) else { return false };
+        // SAFETY: the target has `SPAN - done` bytes, of which `len` are written.
+        if unsafe { libc::pread(file.0, target.cast(), len, 0) } != got {
+            return false;
+        }
+        done += len;
+    }
+    true
+}
+
+fn memory_file(name: &CStr) -> Result<Descriptor, i32> {
+    // SAFETY: the name is a C string.
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 { Err(errno()) } else { Ok(Descriptor(fd)) }
+}
+
 /// # Safety
 /// As `mmap(2)`.
-pub(crate) unsafe fn raw_mmap(at: *mut c_void, len: usize, protection: c_int, flags: c_int, fd: c_int, offset: i64) -> isize {
+pub(crate) unsafe fn raw_mmap(
+    at: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> isize {
     // SAFETY: the caller's promise.
     let got = unsafe { system_mmap(at, len, protection, flags, fd, offset) };
     if got == libc::MAP_FAILED { -(errno() as isize) } else { got.expose_provenance().cast_signed() }
@@ -259,12 +313,7 @@ pub(crate) fn any_resident(at: NonNull<u8>, len: usize) -> bool {
 }
 
 pub(crate) fn publish(name: &CStr, bytes: &[u8]) -> Result<NonNull<u8>, i32> {
-    // SAFETY: the name is a C string.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(errno());
-    }
-    let file = Descriptor(fd);
+    let file = memory_file(name)?;
     let len = base_page();
     // SAFETY: `bytes` is readable for its length.
     if unsafe { libc::write(file.0, bytes.as_ptr().cast(), bytes.len()) } != bytes.len() as isize {
@@ -395,19 +444,28 @@ pub(crate) fn node_of(pid: i32, address: u64) -> Option<u32> {
     let mut status = [-1_i32];
     let none = core::ptr::null::<c_int>();
     // SAFETY: without target nodes `move_pages` only reports; both arrays have one element.
-    let rc = unsafe { libc::syscall(libc::SYS_move_pages, pid, 1, pages.as_ptr(), none, status.as_mut_ptr(), 0) };
+    let rc =
+        unsafe { libc::syscall(libc::SYS_move_pages, pid, 1, pages.as_ptr(), none, status.as_mut_ptr(), 0) };
     if rc == 0 { u32::try_from(status[0]).ok() } else { None }
 }
 
 pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
     let no_timeout = core::ptr::null::<libc::timespec>();
     // SAFETY: the word outlives the call; a spurious return is allowed.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, value, no_timeout) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            value,
+            no_timeout,
+        )
+    };
 }
 
-pub(crate) fn futex_wake(word: &AtomicU32, count: i32) {
+pub(crate) fn futex_wake_one(word: &AtomicU32) {
     // SAFETY: waking reads nothing but the address.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, count) };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
 }
 
 pub(crate) fn now_seconds() -> u32 {
@@ -415,6 +473,11 @@ pub(crate) fn now_seconds() -> u32 {
     // SAFETY: `now` is a valid place for the answer.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
     now.tv_sec as u32
+}
+
+pub(crate) fn thread_handle() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::pthread_self() as usize }
 }
 
 pub(crate) fn thread_id() -> u32 {

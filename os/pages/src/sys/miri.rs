@@ -56,13 +56,22 @@ pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result
     unsafe { to.copy_from_nonoverlapping(from, len) };
     purge(from, len)
 }
-pub(crate) unsafe fn demote(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+pub(crate) unsafe fn demote(
+    _: NonNull<u8>,
+    _: usize,
+    _: &mut dyn FnMut(NonNull<u8>, usize, usize) -> bool,
+) -> Result<(), i32> {
     Ok(())
 }
 pub(crate) fn any_resident(_at: NonNull<u8>, _len: usize) -> bool {
     true
 }
-pub(crate) fn map_aligned(_len: usize, _align: usize, _protection: c_int, _flags: c_int) -> Option<*mut c_void> {
+pub(crate) fn map_aligned(
+    _len: usize,
+    _align: usize,
+    _protection: c_int,
+    _flags: c_int,
+) -> Option<*mut c_void> {
     None
 }
 pub(crate) unsafe fn raw_mmap(_: *mut c_void, _: usize, _: c_int, _: c_int, _: c_int, _: i64) -> isize {
@@ -94,9 +103,13 @@ pub(crate) fn node_of(_pid: i32, _address: u64) -> Option<u32> {
 pub(crate) fn futex_wait(_word: &AtomicU32, _value: u32) {
     std::thread::yield_now();
 }
-pub(crate) fn futex_wake(_word: &AtomicU32, _count: i32) {}
+pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
 pub(crate) fn now_seconds() -> u32 {
     0
+}
+pub(crate) fn thread_handle() -> usize {
+    std::thread_local! { static MINE: u8 = const { 0 } }
+    MINE.with(|mine| (&raw const *mine).addr())
 }
 pub(crate) fn thread_id() -> u32 {
     1
