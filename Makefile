@@ -25,7 +25,7 @@ command: cargo
 demo: cargo
 	@ci/need.sh gcc $(R_PACKAGES) $(PEERS)
 	@$(MAKE) --no-print-directory all
-	$(COMMAND) bench r --peers --demo
+	$(COMMAND) bench r --peers --only fifteen --scale 0.25 --runs 3
 
 test: cargo
 	@ci/need.sh gcc $(TEST_PACKAGES)

@@ -96,10 +96,11 @@ pub(crate) unsafe fn dlopen(file: *const core::ffi::c_char, mode: c_int) -> *mut
     call!(DLOPEN as Open, file, mode)
 }
 
-/// What the dynamic linker says `name` is.
+/// What the dynamic linker says `name` is. For a name that is nowhere it builds an error text, in
+/// memory that it asks us for.
 pub(crate) fn symbol(name: &CStr) -> *mut c_void {
     // SAFETY: the name is a C string.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+    crate::guard::outside(|| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
 }
 
 /// 0: not started; the thread that searches stores its number; `DONE` afterwards.
