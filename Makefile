@@ -30,18 +30,19 @@ demo: cargo
 test: cargo
 	@ci/need.sh gcc $(TEST_PACKAGES)
 	@$(MAKE) --no-print-directory all
-	cargo build --profile preload-checked -p largesse-preload
-	ci/test.sh
+	ci/all.sh quick
 
 # Miri, sanitizers and fuzzing: nightly, minutes to an hour.
 check-deep: cargo
 	@ci/need.sh gcc $(TEST_PACKAGES)
 	@$(MAKE) --no-print-directory all
-	ci/deep.sh
+	ci/miri.sh
+	ci/san.sh
+	ci/fuzz.sh
 
-# Random calls from many threads, for an hour.
+# Random calls from many threads, an hour for each target.
 soak: cargo
-	ci/soak.sh
+	ci/fuzz.sh 3600
 
 install: all
 	install -D -m 755 $(COMMAND) $(DESTDIR)$(PREFIX)/bin/largesse

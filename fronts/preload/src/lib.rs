@@ -17,6 +17,11 @@
 //! 2. A pointer that is not ours goes to the next allocator untouched.
 //! 3. Nothing unwinds and, but for refusing to start, nothing is printed.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "64-bit only: what ELF and the C face call u64 is a usize"
+)]
+
 mod control;
 mod exports;
 mod fork;

@@ -208,7 +208,8 @@ pub(crate) fn publish(heap: &LargeHeap) {
     if largesse_pages::publish(MEMFD_NAME, bytes).is_err() {
         serve::note(Cause::SignpostRefused);
     }
-    helper::start(options.ahead);
+    // Pages of a pool are taken when they are committed: ahead of need they would be missing elsewhere.
+    helper::start(options.ahead && !matches!(options.pages, Pages::Hugetlb | Pages::Hugetlb1G));
 }
 
 /// One line on standard error.

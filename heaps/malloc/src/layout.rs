@@ -40,8 +40,10 @@ pub(crate) fn place(
         _ if align > LINE => 0,
         DataAlign::Native if align <= MALLOC_ALIGN => NATIVE_LEAD,
         DataAlign::Native => 0,
-        DataAlign::Lines if align <= MALLOC_ALIGN => colours.next() + header.next_multiple_of(LINE) - header,
-        DataAlign::Lines => colours.next(),
+        DataAlign::Lines if align <= MALLOC_ALIGN => {
+            colours.next_offset() + header.next_multiple_of(LINE) - header
+        }
+        DataAlign::Lines => colours.next_offset(),
     };
     let granules = u32::try_from(size.checked_add(lead)?.div_ceil(GRANULE).max(1)).ok()?;
     let align = u32::try_from(align.div_ceil(GRANULE)).ok()?;

@@ -15,6 +15,10 @@
 //! 2. Nothing here allocates (`no_std`, no `alloc`): recursion into the allocator does not compile.
 //! 3. One lock orders everything but the limits; contents are copied and cleared outside of it.
 #![no_std]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "granules and slots fit: `Arena::new` refuses a longer range"
+)]
 
 mod heap;
 mod layout;

@@ -14,6 +14,7 @@
 //! 1. Types only: no system call, no allocation, no state (`no_std`, no dependencies).
 //! 2. Every type is `#[repr(C)]`; a change of layout changes [`VERSION`].
 #![no_std]
+#![expect(clippy::cast_possible_truncation, reason = "the size of a structure fits 32 bits")]
 
 mod cause;
 mod record;

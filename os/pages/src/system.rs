@@ -101,7 +101,7 @@ fn number(text: &[u8]) -> Option<usize> {
     let digits = text.iter().take_while(|b| b.is_ascii_digit());
     let mut value: Option<usize> = None;
     for digit in digits {
-        value = value.unwrap_or(0).checked_mul(10)?.checked_add(usize::from(digit - b'0')).into();
+        value = value.unwrap_or(0).checked_mul(10)?.checked_add(usize::from(digit - b'0'));
     }
     value
 }

@@ -18,7 +18,7 @@ impl Colours {
     pub const COUNT: usize = 3;
 
     /// The next offset in bytes, a multiple of 64.
-    pub fn next(&mut self) -> usize {
+    pub fn next_offset(&mut self) -> usize {
         self.turn = (self.turn + 1) % Colours::COUNT;
         self.turn * Colours::STEP
     }
@@ -33,9 +33,9 @@ mod tests {
     #[test]
     fn successive_colours_differ_within_a_page_and_keep_lines() {
         let mut colours = Colours::default();
-        let mut last = colours.next();
+        let mut last = colours.next_offset();
         for _ in 0..10 {
-            let next = colours.next();
+            let next = colours.next_offset();
             assert_eq!(next % 64, 0);
             assert!(next.abs_diff(last) >= 4096);
             assert!((next % 4096).abs_diff(last % 4096) >= 1024);

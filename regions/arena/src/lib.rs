@@ -19,6 +19,10 @@
 //!    split.
 //! 4. Every method is called by one thread at a time (the owner's lock); nothing here blocks.
 #![no_std]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "granule numbers fit: `Arena::new` refuses a longer range"
+)]
 
 mod arena;
 mod backing;

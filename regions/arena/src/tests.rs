@@ -92,6 +92,7 @@ impl<B: Backing> Arena<B> {
         assert_eq!(linked * GRANULE + live, SPANS * SPAN, "a free extent is in no bin");
     }
 
+    #[expect(clippy::mut_from_ref, reason = "the bytes are not the arena's: extents that the test owns")]
     fn bytes(&self, at: u32, granules: u32) -> &mut [u8] {
         // SAFETY: tests call this for extents they own.
         unsafe { core::slice::from_raw_parts_mut(self.address(at).as_ptr(), granules as usize * GRANULE) }

@@ -21,6 +21,7 @@ mod library;
 mod machine;
 mod preload;
 mod program;
+mod rest;
 mod settings;
 mod signals;
 mod trouble;
@@ -114,6 +115,10 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
     environment::set("LARGESSE_PID", std::process::id().to_string().as_ref());
     for (variable, value) in &settings.variables {
         environment::set(variable, value);
+    }
+    let inherited = environment::get(rest::VARIABLE);
+    if let Some(value) = rest::tunables(&settings, inherited.as_deref(), !plan.hints.is_empty()) {
+        environment::set(rest::VARIABLE, &value);
     }
     let mut command = Command::new(&program.path);
     command.arg0(name).args(rest);

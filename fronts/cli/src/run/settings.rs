@@ -39,6 +39,8 @@ pub(super) enum Node {
 pub(super) struct Settings {
     pub(super) pages: Pages,
     pub(super) lock: bool,
+    /// Programs started by this one are served too.
+    pub(super) children: bool,
     pub(super) node: Node,
     pub(super) report: Option<PathBuf>,
     /// What to put into the environment.
@@ -57,9 +59,11 @@ impl Settings {
         let lock =
             value("LARGESSE_LOCK").map_or(Ok(false), |setting| setting.word(&[("0", false), ("1", true)]))?;
         value("LARGESSE_ALIGN").map_or(Ok(()), |setting| setting.word(&[("64", ()), ("native", ())]))?;
-        for switch in ["LARGESSE_CHILDREN", "LARGESSE_AHEAD"] {
-            value(switch).map_or(Ok(()), |setting| setting.word(&[("on", ()), ("off", ())]))?;
-        }
+        let switch = |variable| {
+            value(variable).map_or(Ok(true), |setting| setting.word(&[("on", true), ("off", false)]))
+        };
+        let children = switch("LARGESSE_CHILDREN")?;
+        switch("LARGESSE_AHEAD")?;
         let node = value("LARGESSE_NODE").map_or(Ok(Node::FirstTouch), |setting| setting.node())?;
         if let Some(header) = value("LARGESSE_HEADER") {
             header.header()?;
@@ -75,7 +79,7 @@ impl Settings {
             variables.retain(|(variable, _)| *variable != "LARGESSE_REPORT");
             variables.push(("LARGESSE_REPORT", path.clone().into()));
         }
-        Ok(Settings { pages, lock, node, report, variables })
+        Ok(Settings { pages, lock, children, node, report, variables })
     }
 }
 
