@@ -174,8 +174,14 @@ mod tests {
     #[track_caller]
     fn check(name: &str, pages: Pages, files: &[(&str, &str)], want: Option<&str>) {
         let root = Root::with(name, files);
-        let settings =
-            Settings { pages, lock: false, node: Node::FirstTouch, report: None, variables: Vec::new() };
+        let settings = Settings {
+            pages,
+            lock: false,
+            children: true,
+            node: Node::FirstTouch,
+            report: None,
+            variables: Vec::new(),
+        };
         let lines = lines(&root.0, &settings);
         match want {
             None => assert_eq!(lines, [""; 0]),
