@@ -13,11 +13,14 @@
 use crate::{helper, private, serve};
 use core::ffi::c_int;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 /// The two ends of a pair of sockets, -1 when there is none. The heap's lock, which is kept across
 /// `fork`, orders forks of several threads.
 static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+/// The thread that keeps the heap across `fork`, 0 when there is none. A heap may be made by another
+/// thread after [`before`] found none: then there is nothing to release.
+static KEEPER: AtomicUsize = AtomicUsize::new(0);
 const PARENT: usize = 0;
 const CHILD: usize = 1;
 
@@ -30,6 +33,7 @@ pub(crate) fn watch() {
 unsafe extern "C" fn before() {
     if let Some(heap) = serve::heap() {
         heap.before_fork();
+        KEEPER.store(largesse_pages::thread_handle(), Ordering::Relaxed); // Relaxed: under the heap's lock
         if heap.has_pool_pages() {
             connect();
         }
@@ -39,7 +43,7 @@ unsafe extern "C" fn before() {
 
 unsafe extern "C" fn in_parent() {
     private::after_fork();
-    let Some(heap) = serve::heap() else { return };
+    let Some(heap) = kept_heap() else { return };
     close(CHILD);
     // Ends when the child says so, or dies: then nobody holds the other end.
     while let Some(lost @ 1..) = receive_address() {
@@ -52,8 +56,7 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     private::after_fork();
     helper::forget();
-    serve::after_fork_in_child();
-    let Some(heap) = serve::heap() else { return };
+    let Some(heap) = kept_heap() else { return serve::after_fork_without_heap() };
     close(PARENT);
     heap.after_fork_in_child();
     heap.demote_in_child(|to, from, len| {
@@ -63,6 +66,14 @@ unsafe extern "C" fn in_child() {
     let done = 0_usize.to_ne_bytes();
     send(CHILD, done.as_ptr(), done.len());
     close(CHILD);
+}
+
+/// The heap, if this thread kept it; it is about to be released.
+fn kept_heap() -> Option<&'static serve::LargeHeap> {
+    // Relaxed: only the thread that stored its own handle sees it, and no other does while it is kept.
+    let mine =
+        KEEPER.compare_exchange(largesse_pages::thread_handle(), 0, Ordering::Relaxed, Ordering::Relaxed);
+    mine.ok().and_then(|_| serve::heap())
 }
 
 fn connect() {

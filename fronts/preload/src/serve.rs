@@ -194,11 +194,12 @@ fn make() -> Option<&'static LargeHeap> {
     Some(heap)
 }
 
-/// In a forked child: a heap that another thread was about to make will not be made.
-pub(crate) fn after_fork_in_child() {
-    if heap().is_none() {
-        MAKING.store(false, Ordering::Release);
-    }
+/// In a forked child: a heap that another thread was about to make when nobody kept it will not be
+/// finished. Whatever there is of it is forgotten; no block of it was handed out to this thread.
+pub(crate) fn after_fork_without_heap() {
+    HEAP.store(null_mut(), Ordering::Release);
+    RANGE_LEN.store(0, Ordering::Relaxed);
+    MAKING.store(false, Ordering::Release);
 }
 
 /// Leak a value into memory of its own.
