@@ -11,7 +11,7 @@
 //! # Invariants
 //! 1. Nothing about time is said of an answer that was not found right.
 //! 2. Contestants take turns, each is first equally often, and the same amount of memory is touched
-//!    and freed before every run.
+//!    and freed before every run, and again right before the clock starts (see `warm`).
 
 mod definition;
 mod json;
@@ -47,7 +47,7 @@ use trouble::Trouble;
 /// option.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which comparison: r
+    /// Which comparison: r; or `touch`: touch and free --touch MiB, and nothing else
     name: String,
     /// Print one JSON object a line, every raw sample among them
     #[arg(long)]
@@ -70,8 +70,8 @@ pub(crate) struct Args {
     /// Print the benches and their tests, and run nothing
     #[arg(long)]
     list: bool,
-    /// Memory to touch and free before every run [default: 4096, or what the program needs, and at
-    /// most half of what is available]
+    /// Memory to touch and free before every run and every test [default: what the program needs, and
+    /// at most half of what is available]
     #[arg(long, value_name = "MIB")]
     touch: Option<u64>,
     /// Folder that holds `definitions` and `programs`
@@ -92,6 +92,9 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 
 /// Runs what was asked for and prints it. Whether everything ran and every answer agrees.
 fn compare(args: &Args) -> Result<bool, Trouble> {
+    if args.name == warm::NAME {
+        return warm::touch_mib(args.touch.unwrap_or(0)).map(|()| true).map_err(Trouble::Touch);
+    }
     let root = place::find(args.programs.as_deref())?;
     let benches = definition::choose(definition::read_all(&root)?, &args.name, &args.only)?;
     let settings = Settings::read(&root)?;

@@ -10,9 +10,6 @@ use super::{Args, machine, warm};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Touched before every run unless the program needs more.
-const TOUCH_MIB: u64 = 4096;
-
 /// A bench and how it will be run.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
@@ -99,8 +96,9 @@ impl<'a> Plan<'a> {
                 let contestant = &self.contestants[place];
                 if samples[place].failure.is_none() && self.baseline_stands(&samples) {
                     progress.at(format!("{}, {}", self.bench.name, contestant.name()));
-                    let done =
-                        self.warm_up().and_then(|()| run(settings.command(contestant.setting, &words)));
+                    let mut command = settings.command(contestant.setting, &words);
+                    command.env(warm::COMMAND, self.touch_command());
+                    let done = self.warm_up().and_then(|()| run(command));
                     match done {
                         Ok(run) => {
                             tell(&Told::Run { contestant, round, run: &run });
@@ -133,11 +131,12 @@ impl<'a> Plan<'a> {
 
     /// The same memory for everyone, whoever was first.
     fn warm_up(&self) -> Result<(), String> {
-        let wanted = self.touch_mib.unwrap_or(TOUCH_MIB.max(self.needed_mib()));
-        let mib = wanted.min(machine::available_mib() / 2);
-        let bytes = usize::try_from(mib << 20).unwrap_or(0);
-        warm::touch(bytes)
-            .map_err(|error| format!("{mib} MiB could not be touched before the run: {error:?}"))
+        warm::touch_mib(self.touch_mib.unwrap_or_else(|| self.needed_mib()))
+    }
+
+    /// What a program runs right before its clock starts.
+    fn touch_command(&self) -> String {
+        warm::command(self.touch_mib.unwrap_or_else(|| self.needed_mib()))
     }
 
     #[expect(

@@ -11,11 +11,13 @@ pub(super) enum Trouble {
     Comparison { asked: String, there: Vec<String> },
     Only { asked: String, there: Vec<String> },
     Setting { bench: String, asked: String, there: Vec<String> },
+    Touch(String),
 }
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Trouble::Touch(why) => f.write_str(why),
             Trouble::NoBenches { looked } => {
                 write!(
                     f,
