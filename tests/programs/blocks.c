@@ -1,4 +1,4 @@
-/* Makes large blocks and says how many of them are the library's. blocks.bin [exec|fork|wait|signal N|thp-off COMMAND...] */
+/* Makes large blocks and says how many of them are the library's. blocks.bin [exec|fork|wait|idle|signal N|thp-off COMMAND...] */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -27,6 +27,7 @@ int main(int argc, char **argv) {
     fflush(stdout);
     if (!strcmp(mode, "exec")) { pid_t pid = fork(); if (!pid) execl(argv[0], argv[0], (char *)NULL); waitpid(pid, NULL, 0); }
     if (!strcmp(mode, "fork")) { pid_t pid = fork(); if (!pid) { char *more = malloc(5 << 20); memset(more, 1, 5 << 20); printf("child %ld blocks\n", taken()); return 0; } waitpid(pid, NULL, 0); }
+    if (!strcmp(mode, "idle")) { free(blocks[0]); return getchar() == EOF ? 0 : 1; }
     if (!strcmp(mode, "wait")) { prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); return getchar() == EOF ? 0 : 1; }
     if (!strcmp(mode, "signal") && argc > 2) { raise(atoi(argv[2])); pause(); }
     return 42;

@@ -59,6 +59,34 @@ fn a_touched_block_is_on_large_pages_whoever_runs_it() {
     }
 }
 
+/// Warm free memory goes back although the program asks for nothing any more.
+#[test]
+fn an_idle_program_gives_back_what_it_does_not_use() {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if processors < 2 {
+        skipped("the helper thread needs a second processor");
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("blocks.c", &["-ldl"]) else { return };
+    let child = started(&Run::new(&stage, &[&program]).arg("idle").under(&[]));
+    let pid = child.id();
+    let resident_mib = || {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = text.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+    };
+    let before = resident_mib();
+    let began = std::time::Instant::now();
+    while resident_mib() >= 32 && began.elapsed().as_secs() < 40 {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    let after = resident_mib();
+    ended(child);
+    assert!(before >= 60, "64 MiB were touched and freed, {before} MiB stay warm at first");
+    assert!(after < 32, "still {after} MiB after 40 s");
+}
+
 #[test]
 fn vectors_of_an_r_session_are_shown() {
     if !has_program("Rscript", &["--version"]) {

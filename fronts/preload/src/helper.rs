@@ -3,12 +3,15 @@
 //! First touch of a large page costs as much as clearing 2 MiB, and the program waits for it. While
 //! the program works on a block whose memory was cold, the helper touches the spans that the next
 //! requests will reach. It is bounded by what the program itself just asked for, by [`MOST_AHEAD`],
-//! and by the arena's bound on warm memory; it sleeps otherwise. A forked child has no helper.
+//! and by the arena's bound on warm memory; it sleeps otherwise, and looks now and then whether
+//! memory that nobody takes should go back: a program that went idle does not ask. A forked child
+//! has no helper.
 
 use crate::serve;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
+use largesse_arena::DECAY_SECONDS;
 use largesse_pages::SPAN;
 use largesse_report::Cause;
 
@@ -82,11 +85,12 @@ extern "C" fn work(_: *mut c_void) -> *mut c_void {
     unsafe { libc::prctl(libc::PR_SET_NAME, c"largesse".as_ptr()) };
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
+        let Some(heap) = serve::heap() else { return null_mut() };
         if spans == 0 {
-            largesse_pages::wait_while(&WANTED, 0);
+            largesse_pages::wait_while_for(&WANTED, 0, DECAY_SECONDS / 2);
+            heap.tick();
             continue;
         }
-        let Some(heap) = serve::heap() else { return null_mut() };
         let mut left = spans as usize;
         while left > 0 {
             let done = heap.prepare(left.min(STEP)) / SPAN;

@@ -36,7 +36,7 @@ pub use system::{
     thp_mode,
 };
 pub use table::{Table, Zeroed};
-pub use wait::{now_seconds, thread_handle, thread_id, wait_while, wake_one};
+pub use wait::{now_seconds, thread_handle, thread_id, wait_while, wait_while_for, wake_one};
 
 /// How a committed range gets its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,12 @@ use core::sync::atomic::AtomicU32;
 
 /// Sleep while `word` holds `value` (may return early).
 pub fn wait_while(word: &AtomicU32, value: u32) {
-    sys::futex_wait(word, value);
+    sys::futex_wait(word, value, None);
+}
+
+/// Sleep while `word` holds `value`, at most so many seconds (may return early).
+pub fn wait_while_for(word: &AtomicU32, value: u32, seconds: u32) {
+    sys::futex_wait(word, value, Some(seconds));
 }
 
 /// Wake one sleeper.

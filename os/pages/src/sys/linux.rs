@@ -449,16 +449,16 @@ pub(crate) fn node_of(pid: i32, address: u64) -> Option<u32> {
     if rc == 0 { u32::try_from(status[0]).ok() } else { None }
 }
 
-pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
-    let no_timeout = core::ptr::null::<libc::timespec>();
-    // SAFETY: the word outlives the call; a spurious return is allowed.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32, seconds: Option<u32>) {
+    let timeout = seconds.map(|seconds| libc::timespec { tv_sec: seconds.into(), tv_nsec: 0 });
+    // SAFETY: the word and the timeout outlive the call; a spurious return is allowed.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
             value,
-            no_timeout,
+            timeout.as_ref().map_or(core::ptr::null(), core::ptr::from_ref),
         )
     };
 }

@@ -100,7 +100,7 @@ pub(crate) fn scan(_file: &Descriptor, _start: u64, _end: u64) -> Result<(u64, u
 pub(crate) fn node_of(_pid: i32, _address: u64) -> Option<u32> {
     None
 }
-pub(crate) fn futex_wait(_word: &AtomicU32, _value: u32) {
+pub(crate) fn futex_wait(_word: &AtomicU32, _value: u32, _seconds: Option<u32>) {
     std::thread::yield_now();
 }
 pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
