@@ -10,10 +10,14 @@ use std::process::Command;
 const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-pages", &[]),
     ("largesse-arena", &["largesse-pages"]),
+    ("largesse-pager", &["largesse-arena", "largesse-pages"]),
     ("largesse-report", &[]),
     ("largesse-malloc", &["largesse-arena", "largesse-pages", "largesse-report"]),
-    ("largesse-preload", &["largesse-arena", "largesse-malloc", "largesse-pages", "largesse-report"]),
-    ("largesse-cli", &["largesse-pages", "largesse-report"]),
+    (
+        "largesse-preload",
+        &["largesse-arena", "largesse-malloc", "largesse-pager", "largesse-pages", "largesse-report"],
+    ),
+    ("largesse-cli", &["largesse-pager", "largesse-pages", "largesse-report"]),
     ("largesse-tests", &[]),
 ];
 

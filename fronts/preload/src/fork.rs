@@ -10,6 +10,7 @@
 //!         ◄──────────── the span's bytes ──────────
 //! ```
 
+use crate::ground::Ground;
 use crate::{helper, private, serve};
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -59,10 +60,14 @@ unsafe extern "C" fn in_child() {
     let Some(heap) = kept_heap() else { return serve::after_fork_without_heap() };
     close(PARENT);
     heap.after_fork_in_child();
-    heap.demote_in_child(|to, from, len| {
+    let mut lost = |to, from: usize, len| {
         let address = from.to_ne_bytes();
         send(CHILD, address.as_ptr(), address.len()) && receive(CHILD, to, len)
-    });
+    };
+    if let Some(near) = serve::ground().and_then(Ground::near) {
+        // SAFETY: only this thread exists in the child.
+        heap.demote_in_child(|first, spans| unsafe { near.demote(first, spans, &mut lost) });
+    }
     let done = 0_usize.to_ne_bytes();
     send(CHILD, done.as_ptr(), done.len());
     close(CHILD);

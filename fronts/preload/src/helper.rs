@@ -2,7 +2,10 @@
 //!
 //! First touch of a large page costs as much as clearing 2 MiB, and the program waits for it. While
 //! the program works on a block whose memory was cold, the helper touches the spans that the next
-//! requests will reach. It is bounded by what the program itself just asked for, by [`MOST_AHEAD`],
+//! requests will reach. That pays where first touch is dear: where it means more than clearing, as in
+//! a virtual machine whose free pages went back to the host. Where it is clearing only, the program
+//! does it as fast and has the page in its cache, and a second thread disturbs; so the helper takes
+//! its own time, and where touching is cheap it stays away for a while. It is bounded by what the program itself just asked for, by [`MOST_AHEAD`],
 //! and by the arena's bound on warm memory; it sleeps otherwise, and looks now and then whether
 //! memory that nobody takes should go back: a program that went idle does not ask. A forked child
 //! has no helper.
@@ -22,9 +25,16 @@ const MOST_AHEAD: usize = 64 << 20;
 /// Touched in one system call.
 const STEP: usize = 4;
 
+/// Touching a span is cheap up to here: clearing 2 MiB takes a fifth of it.
+const CHEAP: u128 = 1_000_000; // nanoseconds
+/// How long to stay away after it was found cheap, in seconds: at first, and at most.
+const AWAY: (u32, u32) = (1, 16);
+
 const ABSENT: u32 = u32::MAX;
 /// Spans to prepare; [`ABSENT`] without a helper.
 static WANTED: AtomicU32 = AtomicU32::new(ABSENT);
+/// Nobody is woken before this second of the monotonic clock.
+static AWAY_UNTIL: AtomicU32 = AtomicU32::new(0);
 
 /// Start the helper, if it can be of use: not on one processor, where it would only take turns.
 pub(crate) fn start(wanted: bool) {
@@ -45,6 +55,9 @@ pub(crate) fn start(wanted: bool) {
 pub(crate) fn block_taken(cold_bytes: usize) {
     let wanted = WANTED.load(Ordering::Relaxed);
     if cold_bytes < WAKE_FROM || wanted == ABSENT {
+        return;
+    }
+    if largesse_pages::now_seconds() < AWAY_UNTIL.load(Ordering::Relaxed) {
         return;
     }
     let spans = (cold_bytes.min(MOST_AHEAD) / SPAN) as u32;
@@ -83,6 +96,7 @@ fn spawn() -> bool {
 extern "C" fn work(_: *mut c_void) -> *mut c_void {
     // SAFETY: names the calling thread; the text is a C string.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"largesse".as_ptr()) };
+    let mut away = AWAY.0;
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
         let Some(heap) = serve::heap() else { return null_mut() };
@@ -93,10 +107,17 @@ extern "C" fn work(_: *mut c_void) -> *mut c_void {
         }
         let mut left = spans as usize;
         while left > 0 {
+            let began = std::time::Instant::now();
             let done = heap.prepare(left.min(STEP)) / SPAN;
             if done == 0 {
                 break;
             }
+            if began.elapsed().as_nanos() < CHEAP * done as u128 {
+                AWAY_UNTIL.store(largesse_pages::now_seconds() + away, Ordering::Relaxed);
+                away = (away * 2).min(AWAY.1);
+                break;
+            }
+            away = AWAY.0;
             left = left.saturating_sub(done);
         }
         WANTED.store(0, Ordering::Relaxed);

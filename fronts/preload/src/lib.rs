@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   program ──malloc──► exports ──small──► next   (the C library, or another preloaded allocator)
-//!      │                   └─────large──► serve ─► Heap<NearMemory>
+//!      │                   └─────large──► serve ─► Heap<Ground>
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
 //!      └──largesse_*──► control          start: options, fork handlers    helper: first touch ahead
 //!   R session ──ISM(TRUE)──► slots (patches libR.so's calls to the exports)
@@ -24,7 +24,9 @@
 
 mod control;
 mod exports;
+mod far;
 mod fork;
+mod ground;
 mod guard;
 mod helper;
 mod mapping;

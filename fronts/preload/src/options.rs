@@ -1,5 +1,6 @@
 //! Settings, parsed once by a pure function. `docs/settings.md` has a line for each.
 
+use crate::far::{Store, Wish, parse_local};
 use largesse_malloc::{DataAlign, SMALLEST_MIN};
 use largesse_pages::Placement;
 use largesse_report::Pages;
@@ -7,6 +8,8 @@ use largesse_report::Pages;
 /// Requests of at least this size are taken unless the user says otherwise: measured in
 /// `docs/decisions/003-min-kb.md`.
 pub(crate) const DEFAULT_MIN_KB: usize = 256;
+/// With far memory, more counts: what is not far takes local memory.
+const FAR_MIN_KB: usize = 64;
 const LARGEST_KB: usize = 1 << 40;
 
 /// Everything a user may set.
@@ -29,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) pid: Option<u32>,
     /// First touch ahead of need.
     pub(crate) ahead: bool,
+    /// Far memory instead of this machine's own.
+    pub(crate) far: Option<Wish>,
 }
 
 /// A value that means nothing.
@@ -60,6 +65,7 @@ impl Default for Options {
             report: None,
             pid: None,
             ahead: true,
+            far: None,
         }
     }
 }
@@ -74,7 +80,9 @@ impl Options {
         let kb = |text: &str| text.parse().ok().filter(|kb| (SMALLEST_MIN >> 10..=LARGEST_KB).contains(kb));
         let max_kb = one(get, "LARGESSE_MAX_KB", KB, LARGEST_KB, kb)?;
         let within = |text: &str| kb(text).filter(|&min| min <= max_kb);
-        if DEFAULT_MIN_KB > max_kb && get("LARGESSE_MIN_KB").is_none() {
+        let far = far(get)?;
+        let default_min = if far.is_some() { FAR_MIN_KB } else { DEFAULT_MIN_KB };
+        if default_min > max_kb && get("LARGESSE_MIN_KB").is_none() {
             return Err(UnknownValue { name: "LARGESSE_MAX_KB", value: max_kb.to_string(), accepts: KB });
         }
         Ok(Options {
@@ -86,7 +94,7 @@ impl Options {
                 |text| Pages::WORDS.iter().find(|(word, _)| *word == text).map(|(_, pages)| *pages),
             )?,
             lock: one(get, "LARGESSE_LOCK", "0, 1", false, switch("0", "1"))?,
-            min: one(get, "LARGESSE_MIN_KB", KB, DEFAULT_MIN_KB, within)? << 10,
+            min: one(get, "LARGESSE_MIN_KB", KB, default_min, within)? << 10,
             max: max_kb << 10,
             header: one(get, "LARGESSE_HEADER", "a multiple of 16 from 0 to 4096", None, |text| {
                 let header: usize = text.parse().ok()?;
@@ -112,8 +120,31 @@ impl Options {
             report: get("LARGESSE_REPORT"),
             pid: one(get, "LARGESSE_PID", "a process number", None, |text| text.parse().ok().map(Some))?,
             ahead: one(get, "LARGESSE_AHEAD", "on, off", true, switch("off", "on"))?,
+            far,
         })
     }
+}
+
+/// Far memory, if local memory is limited. The launcher has worked out the number and the store.
+fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
+    let bytes = |text: &str| text.parse::<usize>().ok();
+    let local = one(get, "LARGESSE_LOCAL", "a number of bytes, or 1% to 100%", None, |text| {
+        parse_local(text).map(Some)
+    })?;
+    let store = one(get, "LARGESSE_FAR", "file:PATH, memory:", None, |text| Store::parse(text).map(Some))?;
+    let page_size = one(
+        get,
+        "LARGESSE_PAGE_SIZE",
+        "auto, or a power of two of bytes from 4096 to 2097152",
+        None,
+        |text| match text {
+            "auto" => Some(None),
+            _ => {
+                bytes(text).filter(|size| size.is_power_of_two() && (4096..=2 << 20).contains(size)).map(Some)
+            }
+        },
+    )?;
+    Ok(local.map(|local| Wish { local, store: store.unwrap_or(Store::Memory), page_size }))
 }
 
 fn switch(off: &'static str, on: &'static str) -> impl Fn(&str) -> Option<bool> {

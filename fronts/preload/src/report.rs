@@ -2,6 +2,7 @@
 
 use crate::serve;
 use crate::start::{options, warn};
+use largesse_pager::Count;
 use largesse_report::Cause;
 use serde_json::{Map, Value, json};
 
@@ -26,6 +27,10 @@ fn describe(state: &str) -> Value {
             (text(cause.name()), json!({ "count": count, "advice": text(cause.advice()) }))
         })
         .collect();
+    let far = crate::far::counters().map(|words| {
+        let named = Count::NAMES.into_iter().zip(words.all());
+        named.map(|(name, word)| (name.to_owned(), word.into())).collect::<Map<String, Value>>()
+    });
     json!({
         "state": state,
         "pid": std::process::id(),
@@ -54,6 +59,7 @@ fn describe(state: &str) -> Value {
             "advised_mappings": counters.advised_mappings,
             "advised_bytes": counters.advised_bytes,
         },
+        "far": far,
         "not_granted": refused,
     })
 }

@@ -1,21 +1,22 @@
 //! The one heap of the process: made at the first large request, reached by everything else.
 
+use crate::ground::Ground;
 use crate::guard::Inside;
 use crate::{helper, next, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use largesse_arena::{NearMemory, Refusal};
+use largesse_arena::Refusal;
 use largesse_malloc::{Fill, Heap, Refused, ResizeError, Routing};
 use largesse_report::{CAUSES, Cause};
 
-pub(crate) type LargeHeap = Heap<NearMemory>;
+pub(crate) type LargeHeap = Heap<Ground>;
 
 /// Nothing is taken before the library has started.
 pub(crate) static ROUTING: Routing = Routing::new(usize::MAX, usize::MAX, false);
 
 static HEAP: AtomicPtr<LargeHeap> = AtomicPtr::new(null_mut());
-static NEAR: AtomicPtr<NearMemory> = AtomicPtr::new(null_mut());
+static GROUND: AtomicPtr<Ground> = AtomicPtr::new(null_mut());
 /// The heap's range, so that `free` needs no more than a comparison; empty without a heap.
 static RANGE_START: AtomicUsize = AtomicUsize::new(0);
 static RANGE_LEN: AtomicUsize = AtomicUsize::new(0);
@@ -63,13 +64,18 @@ pub(crate) fn not_granted() -> [u64; CAUSES] {
     for (count, early) in counts.iter_mut().zip(&EARLY_CAUSES) {
         *count += early.load(Ordering::Relaxed);
     }
-    // SAFETY: near memory that was published lives for good.
-    if let Some(near) = unsafe { NEAR.load(Ordering::Acquire).as_ref() } {
+    if let Some(near) = ground().and_then(Ground::near) {
         for (refusal, cause) in REFUSALS {
             counts[cause as usize] += near.refused(refusal);
         }
     }
     counts
+}
+
+/// What the heap stands on.
+pub(crate) fn ground() -> Option<&'static Ground> {
+    // SAFETY: a ground that was published lives for good.
+    unsafe { GROUND.load(Ordering::Acquire).as_ref() }
 }
 
 /// What near memory counts, and what it is called in the report.
@@ -180,12 +186,12 @@ fn make() -> Option<&'static LargeHeap> {
         return None;
     }
     let made = start::make_heap();
-    let Some((near, heap)) = made else {
+    let Some((ground, heap)) = made else {
         note(Cause::RangeFull);
         ROUTING.enable(false); // there is no range: do not try at every request
         return None;
     };
-    NEAR.store((&raw const *near).cast_mut(), Ordering::Release);
+    GROUND.store((&raw const *ground).cast_mut(), Ordering::Release);
     let (range, len) = heap.range();
     RANGE_START.store(range, Ordering::Relaxed);
     RANGE_LEN.store(len, Ordering::Relaxed);

@@ -1,9 +1,10 @@
 //! The start of the library in a process: settings, what the system offers, the heap's range.
 
+use crate::ground::Ground;
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
-use crate::{fork, helper, report, slots};
+use crate::{far, fork, helper, report, slots};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
@@ -95,6 +96,10 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
             ROUTING.enable(ours && slots::why_not().is_none());
         }
     }
+    if options.far.is_some() && ROUTING.limits().2 {
+        // What is wrong with a store is said before the program starts, not in the middle of it.
+        serve::heap_or_make();
+    }
     if is_launched() {
         report::write("running");
     }
@@ -117,15 +122,26 @@ pub(crate) fn header() -> usize {
 }
 
 /// Reserve the range and make the heap on it; what the system does not offer is counted.
-pub(crate) fn make_heap() -> Option<(&'static NearMemory, &'static LargeHeap)> {
+pub(crate) fn make_heap() -> Option<(&'static Ground, &'static LargeHeap)> {
     let options = options();
+    let (ground, retention) = match &options.far {
+        None => (near_ground(options)?, Retention::default()),
+        // Memory that was given back should not hold room in the store.
+        Some(wish) => match far::make(reserve(SPAN)?, wish) {
+            Ok(far) => (Ground::Far(far), Retention { share: 0, floor: 0 }),
+            Err(why) => refuse_to_start(&format!("no far memory: {why}")),
+        },
+    };
+    let ground = serve::keep(ground)?;
+    let settings = Settings { header: header(), data: options.data, retention };
+    let heap = serve::keep(Heap::new(ground, settings)?)?;
+    Some((ground, heap))
+}
+
+fn near_ground(options: &Options) -> Option<Ground> {
     let kind = page_kind(options.pages);
     let align = if kind == PageKind::Hugetlb1G { GIB } else { SPAN };
-    let range = reserve(align)?;
-    let near = serve::keep(NearMemory::new(range, kind, options.placement, options.lock))?;
-    let settings = Settings { header: header(), data: options.data, retention: Retention::default() };
-    let heap = serve::keep(Heap::new(near, settings)?)?;
-    Some((near, heap))
+    Some(Ground::Near(NearMemory::new(reserve(align)?, kind, options.placement, options.lock)))
 }
 
 /// Address space for four times the memory of the machine, less where a limit says so.
@@ -200,6 +216,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
         report.min_bytes = min as u64;
         report.max_bytes = max as u64;
         report.enabled = u32::from(enabled);
+        report.far = far::counters().map_or(0, |words| (&raw const *words).addr() as u64);
     });
     let signpost = Signpost::to(heap.report_address() as u64);
     // SAFETY: a plain structure without padding is readable as bytes.
@@ -209,7 +226,9 @@ pub(crate) fn publish(heap: &LargeHeap) {
         serve::note(Cause::SignpostRefused);
     }
     // Pages of a pool are taken when they are committed: ahead of need they would be missing elsewhere.
-    helper::start(options.ahead && !matches!(options.pages, Pages::Hugetlb | Pages::Hugetlb1G));
+    helper::start(
+        options.ahead && options.far.is_none() && !matches!(options.pages, Pages::Hugetlb | Pages::Hugetlb1G),
+    );
 }
 
 /// One line on standard error.

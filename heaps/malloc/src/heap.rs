@@ -5,10 +5,9 @@ use crate::records::Records;
 use crate::sync::Lock;
 use core::ptr::NonNull;
 use largesse_arena::{
-    Arena, Backing, Colours, GRANULE, Granules, NearMemory, PER_SPAN, Prefer, Request, Retention, SpanKind,
-    TakeError,
+    Arena, Backing, Colours, GRANULE, Granules, PER_SPAN, Prefer, Request, Retention, SpanKind, TakeError,
 };
-use largesse_pages::{SPAN, now_seconds};
+use largesse_pages::{MapError, SPAN, now_seconds};
 use largesse_report::{BlockRecord, Cause, Kind, Report};
 
 /// Blocks from here on may be grown by moving pages instead of bytes.
@@ -277,16 +276,15 @@ enum Step {
     Copy { usable: usize },
 }
 
-impl Heap<NearMemory> {
-    /// In a forked child: copy blocks on hugetlb pages to ordinary ones. A write to a shared hugetlb
-    /// page needs a free one of the pool, and the child is killed when there is none. `lost` fetches
-    /// a piece that another thread of the parent has taken away by writing to it.
-    pub fn demote_in_child(&self, mut lost: impl FnMut(NonNull<u8>, usize, usize) -> bool) {
+impl<B: Backing> Heap<B> {
+    /// In a forked child: blocks on hugetlb pages move to ordinary ones. A write to a shared hugetlb
+    /// page needs a free one of the pool, and the child is killed when there is none. `demote` moves
+    /// so many spans from a first one on; only this thread exists.
+    pub fn demote_in_child(&self, mut demote: impl FnMut(usize, usize) -> Result<(), MapError>) {
         self.inner.with(|inner| {
             for kind in [SpanKind::Hugetlb, SpanKind::Hugetlb1G] {
                 while let Some((first, spans)) = inner.arena.first_run_of(kind) {
-                    // SAFETY: only this thread exists in the child.
-                    if unsafe { self.backing.demote(first, spans, &mut lost) }.is_err() {
+                    if demote(first, spans).is_err() {
                         // Leave the rest: a write may still succeed, and there is nobody to tell.
                         inner.records.note(Cause::OutOfMemory);
                         return;

@@ -167,6 +167,8 @@ pub struct Report {
     pub patched: u32,
     /// NUMA policy: -1 first touch, -2 interleave, else the node.
     pub node: i32,
+    /// Address of the words of far memory, in the order of `largesse_pager::Count`; 0 without it.
+    pub far: u64,
     /// Totals.
     pub counters: Counters,
     /// How often each [`crate::Cause`] occurred.

@@ -18,6 +18,8 @@
 #![no_std]
 
 mod error;
+#[cfg(not(miri))]
+pub mod fault;
 mod mapping;
 mod range;
 mod signpost;
@@ -28,7 +30,7 @@ pub mod truth;
 mod wait;
 
 pub use error::{MapError, MapOp};
-pub use mapping::{advise_mapping, map_aligned, mapping_at, raw_mmap, raw_munmap, writable};
+pub use mapping::{advise_mapping, forget, map_aligned, mapping_at, raw_mmap, raw_munmap, writable};
 pub use range::{Reserved, SPAN};
 pub use signpost::publish;
 pub use system::{

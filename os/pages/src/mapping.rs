@@ -42,6 +42,15 @@ pub fn advise_mapping(address: *mut c_void, len: usize, kind: PageKind) -> Resul
     sys::advise(start, len, kind).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
 }
 
+/// Give the pages of a private mapping back; it reads as zero, or faults where faults are served.
+///
+/// # Safety
+/// The range is the caller's, and nobody uses what it holds.
+pub unsafe fn forget(address: *mut c_void, len: usize) -> Result<(), MapError> {
+    let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
+    sys::purge(start, len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
+}
+
 /// Plain zeroed memory for metadata, never returned: address space now, pages at first touch.
 #[must_use]
 pub fn mapping_at(len: usize) -> Option<core::ptr::NonNull<u8>> {

@@ -9,6 +9,9 @@ use core::ptr::NonNull;
 /// Zero bytes are a valid value, and the type has no destructor.
 pub unsafe trait Zeroed: Copy {}
 
+// SAFETY: zero is a byte.
+unsafe impl Zeroed for u8 {}
+
 /// `len` values, all zero at first. Pages of the table that are never written cost nothing.
 #[derive(Debug)]
 pub struct Table<T> {

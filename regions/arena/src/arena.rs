@@ -104,7 +104,10 @@ impl<B: Backing> Arena<B> {
         self.cut(from, &window);
         self.extents.define(at, request.granules, State::Used, now);
         match self.make_usable(&window) {
-            Ok(cold_bytes) => Ok(Taken { at, cold_bytes }),
+            Ok(cold_bytes) => {
+                self.backing.wanted(at as usize * GRANULE, request.granules as usize * GRANULE, true);
+                Ok(Taken { at, cold_bytes })
+            }
             Err(error) => {
                 self.link_free(at, request.granules, now);
                 Err(TakeError::NoMemory(error))
@@ -130,6 +133,7 @@ impl<B: Backing> Arena<B> {
                 }
             }
         }
+        self.backing.wanted(at as usize * GRANULE, len as usize * GRANULE, false);
         self.totals.live -= len as usize * GRANULE;
         self.totals.warm = self.spans.warm() * SPAN;
         self.link_free(at, len, now);
@@ -152,6 +156,7 @@ impl<B: Backing> Arena<B> {
             self.link_free(next, more, now);
             return false;
         }
+        self.backing.wanted(next as usize * GRANULE, more as usize * GRANULE, true);
         self.extents.forget(next);
         self.extents.define(at, granules, State::Used, now);
         self.set_owner(at, owner);

@@ -53,6 +53,12 @@ pub unsafe trait Backing {
 
     /// Whether anything of a usable span is in memory.
     fn any_resident(&self, span: usize) -> bool;
+
+    /// What `len` bytes at `offset` hold does not matter any more, or does from now on. A backing may
+    /// lose what nobody wants: it reads as zero or as before then.
+    fn wanted(&self, offset: usize, len: usize, wanted: bool) {
+        let _ = (offset, len, wanted);
+    }
 }
 
 // SAFETY: every method is the borrowed backing's own.
@@ -82,5 +88,8 @@ unsafe impl<B: Backing> Backing for &B {
     }
     fn any_resident(&self, span: usize) -> bool {
         (**self).any_resident(span)
+    }
+    fn wanted(&self, offset: usize, len: usize, wanted: bool) {
+        (**self).wanted(offset, len, wanted);
     }
 }

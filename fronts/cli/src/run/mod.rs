@@ -16,6 +16,7 @@
 
 mod elf;
 mod environment;
+mod far;
 mod forecast;
 mod library;
 mod machine;
@@ -70,6 +71,16 @@ pub(crate) struct Args {
     /// Whether programs started by this one are served too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true)]
     children: Option<OsString>,
+    /// Far memory: keep at most so much of the program's large blocks in memory, as 4G, 512M or 50%
+    /// of what it has; the rest is in a store
+    #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]
+    local: Option<OsString>,
+    /// The store: file:PATH (removed at exit) or memory: [default: a file in $TMPDIR or /var/tmp]
+    #[arg(long, value_name = "STORE", allow_hyphen_values = true, help_heading = "Far memory")]
+    far: Option<OsString>,
+    /// Bytes that move together: auto, or 4K, 8K … 2M [default: auto]
+    #[arg(long, value_name = "auto|SIZE", allow_hyphen_values = true, help_heading = "Far memory")]
+    page_size: Option<OsString>,
     /// Write what the program got to FILE when it ends
     #[arg(long, value_name = "FILE.json")]
     report: Option<OsString>,
@@ -144,6 +155,9 @@ impl Args {
         add("--node", "LARGESSE_NODE", &self.node);
         add("--interleave", "LARGESSE_NODE", &self.interleave.then(|| "interleave".into()));
         add("--children", "LARGESSE_CHILDREN", &self.children);
+        add("--local", "LARGESSE_LOCAL", &self.local);
+        add("--far", "LARGESSE_FAR", &self.far);
+        add("--page-size", "LARGESSE_PAGE_SIZE", &self.page_size);
         add("--report", "LARGESSE_REPORT", &self.report);
         given
     }

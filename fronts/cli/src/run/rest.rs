@@ -12,7 +12,8 @@ const TUNABLE: &str = "glibc.malloc.hugetlb";
 
 /// The new value of [`VARIABLE`]; `None` when it stays as it is.
 pub(super) fn tunables(settings: &Settings, inherited: Option<&OsStr>, others: bool) -> Option<OsString> {
-    let wanted = matches!(settings.pages, Pages::Auto | Pages::Thp) && settings.children && !others;
+    let wanted =
+        matches!(settings.pages, Pages::Auto | Pages::Thp) && settings.children && !others && !settings.far;
     let inherited = inherited.unwrap_or_default();
     if !wanted || inherited.to_string_lossy().contains(TUNABLE) {
         return None;

@@ -3,6 +3,7 @@
 //! An option that was not given leaves its variable alone, so that the library's default rules
 //! apply and a variable set by the user stays in force.
 
+use super::far;
 use super::trouble::Trouble;
 use largesse_report::Pages;
 use std::ffi::OsString;
@@ -13,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The library's smallest block when nobody says (docs/settings.md), KiB.
 const DEFAULT_MIN_KB: u64 = 256;
+/// And with far memory.
+const FAR_MIN_KB: u64 = 64;
 const LEAST_KB: u64 = 64;
 const MOST_KB: u64 = 1 << 40;
 const MOST_HEADER: u64 = 4096;
@@ -42,6 +45,8 @@ pub(super) struct Settings {
     /// Programs started by this one are served too.
     pub(super) children: bool,
     pub(super) node: Node,
+    /// Local memory is limited, the rest is in a store.
+    pub(super) far: bool,
     pub(super) report: Option<PathBuf>,
     /// What to put into the environment.
     pub(super) variables: Vec<(&'static str, OsString)>,
@@ -68,10 +73,15 @@ impl Settings {
         if let Some(header) = value("LARGESSE_HEADER") {
             header.header()?;
         }
-        check_limits(value("LARGESSE_MIN_KB"), value("LARGESSE_MAX_KB"))?;
+        let far = far::variables(value, &get)?;
+        let default_min = if far.is_empty() { DEFAULT_MIN_KB } else { FAR_MIN_KB };
+        check_limits(value("LARGESSE_MIN_KB"), value("LARGESSE_MAX_KB"), default_min)?;
 
         let mut variables: Vec<(&'static str, OsString)> =
             given.iter().map(|one| (one.variable, one.value.clone())).collect();
+        variables.retain(|(variable, _)| far.iter().all(|(known, _)| known != variable));
+        let is_far = !far.is_empty();
+        variables.extend(far);
         let report = value("LARGESSE_REPORT").map(|setting| PathBuf::from(setting.value));
         // The program may change its directory before it writes: say where from here.
         let report = report.map(|path| std::path::absolute(&path).unwrap_or(path));
@@ -79,7 +89,7 @@ impl Settings {
             variables.retain(|(variable, _)| *variable != "LARGESSE_REPORT");
             variables.push(("LARGESSE_REPORT", path.clone().into()));
         }
-        Ok(Settings { pages, lock, children, node, report, variables })
+        Ok(Settings { pages, lock, children, node, far: is_far, report, variables })
     }
 }
 
@@ -102,9 +112,9 @@ pub(super) fn report_can_be_written(path: &Path) -> Result<(), Trouble> {
 }
 
 /// A value and what the user calls it.
-struct Setting {
-    origin: &'static str,
-    value: OsString,
+pub(super) struct Setting {
+    pub(super) origin: &'static str,
+    pub(super) value: OsString,
 }
 
 impl Setting {
@@ -119,7 +129,7 @@ impl Setting {
             .or_else(|| get(variable).map(|value| Setting { origin: variable, value }))
     }
 
-    fn refused(&self, accepts: impl Into<String>) -> Trouble {
+    pub(super) fn refused(&self, accepts: impl Into<String>) -> Trouble {
         let value = self.value.to_string_lossy().into_owned();
         Trouble::BadValue { origin: self.origin, value, accepts: accepts.into() }
     }
@@ -164,8 +174,8 @@ impl Setting {
     }
 }
 
-fn check_limits(min: Option<Setting>, max: Option<Setting>) -> Result<(), Trouble> {
-    let least = min.as_ref().map_or(Ok(DEFAULT_MIN_KB), Setting::kilobytes)?;
+fn check_limits(min: Option<Setting>, max: Option<Setting>, default_min: u64) -> Result<(), Trouble> {
+    let least = min.as_ref().map_or(Ok(default_min), Setting::kilobytes)?;
     let most = max.as_ref().map_or(Ok(MOST_KB), Setting::kilobytes)?;
     if least <= most {
         return Ok(());

@@ -1,6 +1,7 @@
 //! The report of another process, read through a function that copies its memory. Whatever stands
 //! there, the result is a heap or an error.
 
+use largesse_pager::COUNTS;
 use largesse_report::{BlockRecord, Kind, MAGIC, Report, Signpost, VERSION};
 use std::mem::MaybeUninit;
 use std::{fmt, io};
@@ -20,6 +21,8 @@ pub(super) struct Heap {
     pub(super) report: Box<Report>,
     /// Live blocks, by address.
     pub(super) blocks: Vec<BlockRecord>,
+    /// The words of far memory, if there is any.
+    pub(super) far: Option<[u64; COUNTS]>,
     /// Nothing changed while they were read.
     pub(super) steady: bool,
 }
@@ -87,11 +90,29 @@ pub(super) fn heap(
             let generation: [u8; 8] = bytes(&read, post.report)?;
             let steady = at_rest && u64::from_ne_bytes(generation) == report.generation;
             if steady || last {
-                return Ok(Heap { report, blocks: blocks?, steady });
+                let far = far_words(&read, report.far)?;
+                return Ok(Heap { report, blocks: blocks?, far, steady });
             }
         }
         pause();
     }
+}
+
+fn far_words(
+    read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
+    at: u64,
+) -> Result<Option<[u64; COUNTS]>, Undecodable> {
+    if at == 0 {
+        return Ok(None);
+    }
+    let mut words = [0_u64; COUNTS];
+    for (place, word) in (0..).zip(&mut words) {
+        let at = at.checked_add(place * 8);
+        let at =
+            at.ok_or(Undecodable::Damaged { what: "the address of far memory's words", value: place })?;
+        *word = u64::from_ne_bytes(bytes(read, at)?);
+    }
+    Ok(Some(words))
 }
 
 /// Whether a range can belong to a program: what is computed with it afterwards cannot overflow.

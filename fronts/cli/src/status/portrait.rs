@@ -3,8 +3,10 @@
 use super::decode::{Heap, in_user_space};
 use super::process::Process;
 use super::seen::{Eye, Seen};
+use largesse_pager::Count;
 use largesse_report::{BlockRecord, CAUSES, Cause, Counters, Kind, Pages, Report};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A process and its large blocks. All sizes are bytes.
 #[derive(Debug, Serialize)]
@@ -32,6 +34,9 @@ pub(super) struct Portrait {
     /// Mappings of other libraries that were advised and are still there.
     pub(super) advised: Vec<Advised>,
     pub(super) counters: Tally,
+    /// Far memory, if there is any: the words of `largesse_pager::Count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) far: Option<BTreeMap<&'static str, u64>>,
     pub(super) not_granted: Vec<NotGranted>,
 }
 
@@ -120,6 +125,7 @@ impl Portrait {
             blocks,
             advised: advised(process, report, &eye),
             counters: Tally::from(&report.counters),
+            far: heap.far.map(|words| Count::NAMES.into_iter().zip(words).collect()),
             not_granted: not_granted(&report.not_granted),
         }
     }

@@ -3,6 +3,7 @@
 use super::list::Found;
 use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// From here on a largest size is no limit.
@@ -22,6 +23,9 @@ pub(super) fn full(portrait: &Portrait) -> String {
             "\nMappings of other libraries, advised\n{}\n",
             advised(&portrait.advised, portrait.exact)
         );
+    }
+    if let Some(words) = &portrait.far {
+        let _ = write!(text, "\nFar memory\n{}\n", far(words));
     }
     let _ = write!(text, "\nSince the start\n{}\n", counters(&portrait.counters));
     if portrait.not_granted.is_empty() {
@@ -160,44 +164,67 @@ fn advised(mappings: &[Advised], exact: bool) -> Table {
     table
 }
 
-fn counters(tally: &Tally) -> Table {
+/// Two facts a row.
+fn pairs(rows: &[[(&str, String); 2]]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    let mut pair = |left: (&str, String), other: (&str, String)| {
+    for [left, other] in rows {
         table.add_row([
             Cell::new(format!("  {}", left.0)),
-            right(left.1),
+            right(left.1.clone()),
             Cell::new(format!("   {}", other.0)),
-            right(other.1),
+            right(other.1.clone()),
         ]);
-    };
+    }
+    table
+}
+
+fn far(words: &BTreeMap<&str, u64>) -> Table {
+    let word = |name: &str| words.get(name).copied().unwrap_or(0);
+    let count = |name| word(name).to_string();
+    let bytes = |name| size(word(name));
+    let seconds = |name| format!("{:.2} s", word(name) as f64 * 1e-9);
+    pairs(&[
+        [("in all", bytes("mapped_bytes")), ("moves together", bytes("set_bytes"))],
+        [("here", bytes("resident_bytes")), ("may be here", bytes("local_bytes"))],
+        [("faults served", count("faults")), ("to write only", count("write_faults"))],
+        [("pages from the store", count("fills")), ("new, zero", count("zero_fills"))],
+        [("pages that left", count("evictions")), ("written to the store", count("write_backs"))],
+        [("read from the store", bytes("bytes_in")), ("written", bytes("bytes_out"))],
+        [("threads waited", seconds("wait_ns")), ("for room", seconds("room_ns"))],
+        [("dropped unwritten", count("dropped")), ("over the limit", count("over_limit"))],
+    ])
+}
+
+fn counters(tally: &Tally) -> Table {
     let of_all = |count: u64| match tally.allocations {
         0 => String::new(),
         all => format!(" ({})", percent(count, all)),
     };
-    pair(
-        ("blocks handed out", tally.allocations.to_string()),
-        ("blocks given back", tally.frees.to_string()),
-    );
-    pair(
-        ("re-used touched memory", format!("{}{}", tally.reused, of_all(tally.reused))),
-        ("new memory handed out", size(tally.fresh_bytes)),
-    );
-    pair(("size now", size(tally.live_bytes)), ("size at most", size(tally.peak_bytes)));
-    pair(
-        ("kept for re-use", size(tally.retained_bytes)),
-        ("returned to the kernel", size(tally.returned_bytes)),
-    );
-    pair(
-        ("prepared ahead of need", size(tally.populated_bytes)),
-        ("calloc: clearing spared", size(tally.clear_skipped_bytes)),
-    );
-    pair(
-        ("resized in place", tally.resized_in_place.to_string()),
-        ("moved by page tables", tally.moved_by_mremap.to_string()),
-    );
-    pair(("mappings advised", tally.advised_mappings.to_string()), ("their size", size(tally.advised_bytes)));
-    table
+    pairs(&[
+        [
+            ("blocks handed out", tally.allocations.to_string()),
+            ("blocks given back", tally.frees.to_string()),
+        ],
+        [
+            ("re-used touched memory", format!("{}{}", tally.reused, of_all(tally.reused))),
+            ("new memory handed out", size(tally.fresh_bytes)),
+        ],
+        [("size now", size(tally.live_bytes)), ("size at most", size(tally.peak_bytes))],
+        [
+            ("kept for re-use", size(tally.retained_bytes)),
+            ("returned to the kernel", size(tally.returned_bytes)),
+        ],
+        [
+            ("prepared ahead of need", size(tally.populated_bytes)),
+            ("calloc: clearing spared", size(tally.clear_skipped_bytes)),
+        ],
+        [
+            ("resized in place", tally.resized_in_place.to_string()),
+            ("moved by page tables", tally.moved_by_mremap.to_string()),
+        ],
+        [("mappings advised", tally.advised_mappings.to_string()), ("their size", size(tally.advised_bytes))],
+    ])
 }
 
 fn not_granted(causes: &[NotGranted]) -> Table {

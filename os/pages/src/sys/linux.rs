@@ -17,7 +17,7 @@ const MADV_POPULATE_WRITE: c_int = 23;
 const MADV_DONTNEED_LOCKED: c_int = 24;
 const MLOCK_ONFAULT: c_long = 1;
 
-fn errno() -> i32 {
+pub(super) fn errno() -> i32 {
     // SAFETY: `__errno_location` has no preconditions and returns this thread's valid slot.
     unsafe { *libc::__errno_location() }
 }

@@ -4,6 +4,8 @@
 mod linux;
 #[cfg(miri)]
 mod miri;
+#[cfg(not(miri))]
+pub(crate) mod userfault;
 
 #[cfg(not(miri))]
 pub(crate) use linux::*;

@@ -1,0 +1,148 @@
+//! The far-memory options, worked out before the program starts: the library gets plain numbers.
+
+use super::settings::Setting;
+use super::trouble::Trouble;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const LOCAL: &str = "a size such as 512M or 4G, or a share from 1% to 100%";
+const STORE: &str = "file:PATH, memory:";
+const PAGE: &str = "auto, or a power of two from 4K to 2M";
+/// Less than this is no memory to work with.
+const LEAST: u64 = 1 << 20;
+
+/// What to put into the environment; nothing without far memory.
+pub(super) fn variables(
+    value: impl Fn(&'static str) -> Option<Setting>,
+    get: impl Fn(&str) -> Option<OsString>,
+) -> Result<Vec<(&'static str, OsString)>, Trouble> {
+    let local = value("LARGESSE_LOCAL");
+    let Some(local) = local else {
+        let unused = value("LARGESSE_FAR").or_else(|| value("LARGESSE_PAGE_SIZE"));
+        return unused.map_or(Ok(Vec::new()), |it| Err(it.refused("nothing without --local SIZE")));
+    };
+    let mut variables = vec![("LARGESSE_LOCAL", how_much(&local)?.into())];
+    let store = match value("LARGESSE_FAR") {
+        Some(store) => named(&store)?,
+        None => default_store(get),
+    };
+    variables.push(("LARGESSE_FAR", store));
+    if let Some(size) = value("LARGESSE_PAGE_SIZE") {
+        variables.push(("LARGESSE_PAGE_SIZE", page_size(&size)?.into()));
+    }
+    Ok(variables)
+}
+
+fn how_much(local: &Setting) -> Result<String, Trouble> {
+    let text = local.value.to_str().unwrap_or_default();
+    if let Some(percent) = text.strip_suffix('%') {
+        let known =
+            percent.parse::<u8>().is_ok_and(|it| (1..=100).contains(&it) && !percent.starts_with('+'));
+        return if known { Ok(text.to_owned()) } else { Err(local.refused(LOCAL)) };
+    }
+    match size(text) {
+        Some(bytes) if bytes >= LEAST => Ok(bytes.to_string()),
+        Some(_) => Err(local.refused(format!("{LOCAL}; 1M is the least"))),
+        None => Err(local.refused(LOCAL)),
+    }
+}
+
+fn named(store: &Setting) -> Result<OsString, Trouble> {
+    let text = store.value.to_string_lossy();
+    match text.split_once(':') {
+        Some(("memory", "")) => Ok(store.value.clone()),
+        Some(("file", path)) if !path.is_empty() => {
+            // The program may change its directory before the file is made.
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
+            let mut value = OsString::from("file:");
+            value.push(path);
+            Ok(value)
+        }
+        _ => Err(store.refused(STORE)),
+    }
+}
+
+/// A file in `$TMPDIR`, or where temporary files of any size belong.
+fn default_store(get: impl Fn(&str) -> Option<OsString>) -> OsString {
+    let folder = get("TMPDIR").filter(|it| !it.is_empty()).map_or_else(|| "/var/tmp".into(), PathBuf::from);
+    let mut value = OsString::from("file:");
+    value.push(folder.join("largesse.far"));
+    value
+}
+
+fn page_size(setting: &Setting) -> Result<String, Trouble> {
+    let text = setting.value.to_str().unwrap_or_default();
+    if text == "auto" {
+        return Ok(text.to_owned());
+    }
+    let bytes = size(text).filter(|it| it.is_power_of_two() && (4096..=2 << 20).contains(it));
+    bytes.map(|bytes| bytes.to_string()).ok_or_else(|| setting.refused(PAGE))
+}
+
+/// `4096`, `64K`, `512M`, `4G`, `1T`; also `KiB` and the like.
+fn size(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.strip_suffix("iB").unwrap_or(unit);
+    let shift = match unit {
+        "" => 0,
+        "K" | "k" => 10,
+        "M" | "m" => 20,
+        "G" | "g" => 30,
+        "T" | "t" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worked_out(given: &[(&'static str, &str)]) -> Result<Vec<(&'static str, OsString)>, String> {
+        let value = |name: &'static str| {
+            let found = given.iter().find(|(known, _)| *known == name);
+            found.map(|(name, value)| Setting { origin: name, value: value.into() })
+        };
+        let get = |name: &str| (name == "TMPDIR").then(|| "/scratch".into());
+        variables(value, get).map_err(|trouble| trouble.to_string())
+    }
+
+    #[test]
+    fn sizes_become_bytes_and_the_store_has_a_default() {
+        let all = worked_out(&[("LARGESSE_LOCAL", "4G"), ("LARGESSE_PAGE_SIZE", "64K")]).unwrap();
+        let want = [("LARGESSE_LOCAL", "4294967296"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
+        assert_eq!(all[..2], want.map(|(name, value)| (name, value.into())));
+        assert_eq!(all[2], ("LARGESSE_PAGE_SIZE", "65536".into()));
+        assert_eq!(worked_out(&[]).unwrap(), []);
+    }
+
+    #[test]
+    fn shares_stay_shares_and_relative_files_become_absolute() {
+        let all = worked_out(&[("LARGESSE_LOCAL", "50%"), ("LARGESSE_FAR", "file:swap")]).unwrap();
+        assert_eq!(all[0].1, "50%");
+        assert!(all[1].1.to_str().unwrap().starts_with("file:/"), "{all:?}");
+    }
+
+    #[test]
+    fn what_has_no_sense_says_what_has() {
+        for (given, words) in [
+            (("LARGESSE_LOCAL", "much"), "512M or 4G"),
+            (("LARGESSE_LOCAL", "0%"), "1% to 100%"),
+            (("LARGESSE_LOCAL", "101%"), "1% to 100%"),
+            (("LARGESSE_LOCAL", "+5%"), "1% to 100%"),
+            (("LARGESSE_LOCAL", "1000"), "1M is the least"),
+            (("LARGESSE_LOCAL", "99999999999T"), "512M or 4G"),
+            (("LARGESSE_FAR", "memory:"), "nothing without --local"),
+        ] {
+            let message = worked_out(&[given]).unwrap_err();
+            assert!(message.contains(words), "{message}");
+        }
+        for (name, value) in
+            [("LARGESSE_FAR", "file:"), ("LARGESSE_FAR", "disk"), ("LARGESSE_PAGE_SIZE", "5000")]
+        {
+            let message = worked_out(&[("LARGESSE_LOCAL", "1G"), (name, value)]).unwrap_err();
+            assert!(message.contains(value), "{message}");
+        }
+    }
+}

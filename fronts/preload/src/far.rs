@@ -1,0 +1,136 @@
+//! Far memory in this process: the range, the store, the descriptor and the threads.
+
+use crate::ground::Far;
+use crate::{serve, start};
+use core::sync::atomic::AtomicBool;
+use largesse_pager::{
+    Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, MemoryStore, PageStore, Pager,
+    Segments, SetSize, Trouble,
+};
+use largesse_pages::fault::{FaultError, Userfault, WAYS, Way};
+use largesse_pages::{Reserved, SPAN, base_page};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Exit status when far memory is lost: the input/output error of `sysexits.h`.
+pub(crate) const LOST: i32 = 74;
+/// Never: the threads end with the process.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    /// How much may be here.
+    pub(crate) local: Local,
+    /// Where the rest is.
+    pub(crate) store: Store,
+    /// Bytes that move together; `None`: tuned.
+    pub(crate) page_size: Option<usize>,
+}
+
+/// A kind of store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// A file of this name, which is taken away at once.
+    File(PathBuf),
+    /// Memory of this machine.
+    Memory,
+}
+
+/// `50%`, or bytes.
+pub(crate) fn parse_local(text: &str) -> Option<Local> {
+    match text.strip_suffix('%') {
+        Some(percent) => percent.parse().ok().filter(|it| (1..=100).contains(it)).map(Local::Percent),
+        None => text.parse().ok().map(Local::Bytes),
+    }
+}
+
+impl Store {
+    /// `file:PATH` or `memory:`.
+    pub(crate) fn parse(text: &str) -> Option<Store> {
+        match text.split_once(':')? {
+            ("file", path) if !path.is_empty() => Some(Store::File(path.into())),
+            ("memory", "") => Some(Store::Memory),
+            _ => None,
+        }
+    }
+}
+
+/// Why there is no far memory; worded for the user.
+type Refusal = String;
+
+/// Makes far memory over `range`.
+pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
+    let faults = Userfault::open(&WAYS).map_err(|FaultError(errno)| no_userfaultfd(errno))?;
+    if faults.way() == Way::UserModeOnly {
+        return Err(no_userfaultfd(libc::EPERM));
+    }
+    let store = store(&wish.store, range.len())?;
+    let mut segments = Segments::new();
+    let first = segments.add(range.start().as_ptr().addr(), range.len() / base_page(), SPAN / base_page());
+    let bounds = segments.clone();
+    let kernel = Linux::new(faults, segments)
+        .map_err(|FaultError(errno)| format!("userfaultfd: {}", std::io::Error::from_raw_os_error(errno)))?;
+    let size = wish
+        .page_size
+        .map_or(SetSize::Auto, |bytes| SetSize::Fixed((bytes / base_page()).clamp(1, MOST_SET)));
+    let local = match wish.local {
+        Local::Bytes(bytes) => bytes / base_page(),
+        Local::Percent(_) => LEAST_LOCAL, // until something is mapped
+    };
+    let pager = Pager::new(kernel, store, bounds, local, size).ok_or("no address space for its tables")?;
+    let pager = Arc::new(pager);
+    largesse_pager::start(&pager, 1, &STOP, give_up).ok_or("its threads could not be started")?;
+    Ok(FarMemory::new(range, first, pager, wish.local))
+}
+
+/// The words of far memory, if there is any.
+pub(crate) fn counters() -> Option<&'static Counters> {
+    Some(&serve::ground()?.far()?.pager().counters)
+}
+
+fn store(wish: &Store, len: usize) -> Result<Box<dyn PageStore>, Refusal> {
+    match wish {
+        Store::File(path) => {
+            let own = numbered(path);
+            let store = FileStore::create(&own).map_err(|refused| format!("file:{refused}"))?;
+            Ok(Box::new(store))
+        }
+        Store::Memory => {
+            let store = MemoryStore::new(len).map_err(|error| format!("memory: {error}"))?;
+            Ok(Box::new(store))
+        }
+    }
+}
+
+/// Processes that start with the same settings do not take each other's file.
+fn numbered(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    name.into()
+}
+
+fn no_userfaultfd(errno: i32) -> Refusal {
+    format!("userfaultfd: {}; `largesse doctor` says what to set", std::io::Error::from_raw_os_error(errno))
+}
+
+/// The program's pages are out of reach: it must not go on, and nothing wrong was handed to it.
+fn give_up(trouble: &Trouble) -> ! {
+    start::warn(&format!("far memory is lost, and the program with it: {trouble}"));
+    // SAFETY: no preconditions; handlers of the program could touch its lost memory.
+    unsafe { libc::_exit(LOST) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_have_a_kind_and_a_place() {
+        assert_eq!(Store::parse("file:/scratch/a"), Some(Store::File("/scratch/a".into())));
+        assert_eq!(Store::parse("memory:"), Some(Store::Memory));
+        for wrong in ["", "file:", "file", "memory", "memory:5", "ftp:/a", "/scratch/a"] {
+            assert_eq!(Store::parse(wrong), None, "{wrong}");
+        }
+    }
+}

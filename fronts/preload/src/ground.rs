@@ -1,0 +1,74 @@
+//! What the one heap stands on: near memory, or far memory over a store.
+
+use core::ptr::NonNull;
+use largesse_arena::{Backing, NearMemory, Purged, SpanKind};
+use largesse_pager::{FarMemory, PageStore};
+use largesse_pages::MapError;
+
+/// Far memory over whichever store was asked for.
+pub(crate) type Far = FarMemory<Box<dyn PageStore>>;
+
+/// The choice of this process.
+#[derive(Debug)]
+pub(crate) enum Ground {
+    /// This machine's memory.
+    Near(NearMemory),
+    /// A bounded part of it is here, the rest in a store.
+    Far(Far),
+}
+
+impl Ground {
+    pub(crate) fn near(&self) -> Option<&NearMemory> {
+        match self {
+            Ground::Near(near) => Some(near),
+            Ground::Far(_) => None,
+        }
+    }
+
+    pub(crate) fn far(&self) -> Option<&Far> {
+        match self {
+            Ground::Near(_) => None,
+            Ground::Far(far) => Some(far),
+        }
+    }
+
+    fn backing(&self) -> &dyn Backing {
+        match self {
+            Ground::Near(near) => near,
+            Ground::Far(far) => far,
+        }
+    }
+}
+
+// SAFETY: every method is the chosen backing's own.
+unsafe impl Backing for Ground {
+    fn start(&self) -> NonNull<u8> {
+        self.backing().start()
+    }
+    fn spans(&self) -> usize {
+        self.backing().spans()
+    }
+    fn commit(&self, first: usize, spans: usize) -> Result<SpanKind, MapError> {
+        self.backing().commit(first, spans)
+    }
+    fn unit(&self) -> usize {
+        self.backing().unit()
+    }
+    unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { self.backing().purge(first, spans, kind) }
+    }
+    unsafe fn relocate(&self, from: usize, to: usize, spans: usize) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { self.backing().relocate(from, to, spans) }
+    }
+    fn populate(&self, first: usize, spans: usize) -> bool {
+        self.backing().populate(first, spans)
+    }
+    fn any_resident(&self, span: usize) -> bool {
+        self.backing().any_resident(span)
+    }
+    fn wanted(&self, offset: usize, len: usize, wanted: bool) {
+        self.backing().wanted(offset, len, wanted);
+    }
+}

@@ -1,0 +1,221 @@
+//! Page faults of a range, served by this process instead of the kernel (`userfaultfd(2)`).
+
+use crate::sys;
+use core::ffi::c_int;
+
+/// How the descriptor was had, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// `/dev/userfaultfd` (kernel 6.1).
+    Device,
+    /// The system call, with `CAP_SYS_PTRACE` or `vm.unprivileged_userfaultfd=1`.
+    Call,
+    /// The system call every user has: a system call that touches a missing page fails with `EFAULT`.
+    UserModeOnly,
+}
+
+/// Every way, the best first.
+pub const WAYS: [Way; 3] = [Way::Device, Way::Call, Way::UserModeOnly];
+
+/// One fault that a thread waits in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where.
+    pub address: usize,
+    /// The thread wants to write.
+    pub write: bool,
+    /// The page is there, and protected against writing.
+    pub protected: bool,
+}
+
+/// A request on a range was refused, with the kernel's `errno`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultError(pub i32);
+
+/// A descriptor that tells of faults in the ranges registered with it.
+#[derive(Debug)]
+pub struct Userfault {
+    fd: c_int,
+    way: Way,
+}
+
+impl Userfault {
+    /// Opens one in the best way this process is allowed; the error is that of the last try.
+    pub fn open(ways: &[Way]) -> Result<Userfault, FaultError> {
+        let mut last = FaultError(libc::ENOSYS);
+        for &way in ways {
+            match sys::userfault::open(match way {
+                Way::Device => sys::userfault::Way::Device,
+                Way::Call => sys::userfault::Way::Call,
+                Way::UserModeOnly => sys::userfault::Way::UserModeOnly,
+            }) {
+                Ok(fd) => {
+                    let open = Userfault { fd, way };
+                    match sys::userfault::handshake(fd) {
+                        Ok(()) => return Ok(open),
+                        Err(errno) => last = FaultError(errno),
+                    }
+                }
+                Err(errno) => last = FaultError(errno),
+            }
+        }
+        Err(last)
+    }
+
+    /// How it was opened.
+    #[must_use]
+    pub const fn way(&self) -> Way {
+        self.way
+    }
+
+    /// The number of the descriptor, so that its owner can notice when it was closed.
+    #[must_use]
+    pub const fn descriptor(&self) -> c_int {
+        self.fd
+    }
+
+    /// Be told of missing pages and of writes to protected ones in a range of private memory.
+    pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
+        sys::userfault::register(self.fd, at, len).map_err(FaultError)
+    }
+
+    /// The kernel serves the range again; who waited is woken.
+    pub fn unregister(&self, at: usize, len: usize) -> Result<(), FaultError> {
+        sys::userfault::unregister(self.fd, at, len).map_err(FaultError)
+    }
+
+    /// Fill missing pages at `at` with `bytes`, protected against writing if asked, and wake who
+    /// waits for them. Pages that are there already are left as they are.
+    pub fn fill(&self, at: usize, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
+        let page = crate::base_page();
+        let mut done = 0;
+        while done < bytes.len() {
+            let rest = &bytes[done..];
+            let (put, errno) = sys::userfault::copy(self.fd, at + done, rest.as_ptr(), rest.len(), protect);
+            done += put;
+            match errno {
+                0 | libc::EAGAIN => {}
+                libc::EEXIST => {
+                    self.wake(at + done, page)?;
+                    done += page;
+                }
+                errno => return Err(FaultError(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Map zeros into missing pages and wake who waits for them.
+    pub fn fill_zero(&self, at: usize, len: usize) -> Result<(), FaultError> {
+        let page = crate::base_page();
+        let mut done = 0;
+        while done < len {
+            let (put, errno) = sys::userfault::zeropage(self.fd, at + done, len - done);
+            done += put;
+            match errno {
+                0 | libc::EAGAIN => {}
+                libc::EEXIST => {
+                    self.wake(at + done, page)?;
+                    done += page;
+                }
+                errno => return Err(FaultError(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes to pages that are there stop and are told (`on`), or go on.
+    pub fn protect(&self, at: usize, len: usize, on: bool) -> Result<(), FaultError> {
+        loop {
+            match sys::userfault::protect(self.fd, at, len, on) {
+                Err(libc::EAGAIN) => {}
+                other => return other.map_err(FaultError),
+            }
+        }
+    }
+
+    /// Who waits in the range tries again.
+    pub fn wake(&self, at: usize, len: usize) -> Result<(), FaultError> {
+        sys::userfault::wake(self.fd, at, len).map_err(FaultError)
+    }
+
+    /// Faults that are waiting now, into `faults`; returns their number.
+    pub fn read(&self, faults: &mut [Fault]) -> usize {
+        let mut messages = [[0; sys::userfault::MESSAGE]; 16];
+        let room = faults.len().min(messages.len());
+        let got = sys::userfault::read(self.fd, &mut messages[..room]);
+        let mut count = 0;
+        for message in &messages[..got] {
+            if let Some((address, write, protected)) = sys::userfault::fault(message) {
+                faults[count] = Fault { address, write, protected };
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// Sleep until there is a fault, at most so many milliseconds. `false`: there is none.
+    #[must_use]
+    pub fn wait(&self, milliseconds: u16) -> bool {
+        sys::userfault::poll(self.fd, milliseconds.into())
+    }
+}
+
+impl Drop for Userfault {
+    fn drop(&mut self) {
+        sys::userfault::close(self.fd);
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::{PageKind, Reserved, SPAN, base_page};
+
+    /// What a thread reads and writes in a range whose faults another thread serves.
+    #[test]
+    fn missing_pages_are_filled_and_writes_to_protected_ones_are_told() {
+        extern crate std;
+        let Ok(faults) = Userfault::open(&WAYS) else {
+            std::println!("skipped: userfaultfd is not permitted here");
+            return;
+        };
+        let page = base_page();
+        let range = Reserved::new(SPAN, SPAN).unwrap();
+        range.commit(0, SPAN, PageKind::Small).unwrap();
+        let at = range.start().as_ptr().addr();
+        faults.register(at, SPAN).unwrap();
+        let served = std::thread::scope(|scope| {
+            let server = scope.spawn(|| {
+                let mut seen = std::vec::Vec::new();
+                while seen.len() < 2 {
+                    let mut some = [Fault { address: 0, write: false, protected: false }; 4];
+                    if !faults.wait(1000) {
+                        break;
+                    }
+                    let count = faults.read(&mut some);
+                    for fault in &some[..count] {
+                        let start = fault.address / page * page;
+                        if fault.protected {
+                            faults.protect(start, page, false).unwrap();
+                        } else {
+                            faults.fill(start, &std::vec![7; page], true).unwrap();
+                        }
+                        seen.push(*fault);
+                    }
+                }
+                seen
+            });
+            // SAFETY: the span is committed; the other thread fills it.
+            unsafe {
+                assert_eq!(range.start().add(page + 5).read_volatile(), 7);
+                range.start().add(page + 5).write_volatile(8);
+                assert_eq!(range.start().add(page + 5).read_volatile(), 8);
+            }
+            server.join().unwrap()
+        });
+        assert_eq!(served[0].address / page, at / page + 1);
+        assert!(!served[0].write && !served[0].protected);
+        assert!(served[1].write && served[1].protected);
+    }
+}

@@ -1,0 +1,151 @@
+//! userfaultfd: the system calls and structures of `linux/userfaultfd.h`.
+
+use super::linux::errno;
+use core::ffi::{c_int, c_long, c_ulong};
+
+/// `UFFD_USER_MODE_ONLY`: faults of system calls are not reported.
+const USER_MODE_ONLY: c_int = 1;
+const API: u64 = 0xaa;
+/// `UFFDIO_*`: direction, size of the structure, `0xaa`, number.
+const IOC_NEW: c_ulong = 0xaa00;
+const IOC_API: c_ulong = 0xc018_aa3f;
+const IOC_REGISTER: c_ulong = 0xc020_aa00;
+const IOC_UNREGISTER: c_ulong = 0x8010_aa01;
+const IOC_WAKE: c_ulong = 0x8010_aa02;
+const IOC_COPY: c_ulong = 0xc028_aa03;
+const IOC_ZEROPAGE: c_ulong = 0xc020_aa04;
+const IOC_WRITEPROTECT: c_ulong = 0xc018_aa06;
+/// `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP`.
+const MISSING_AND_PROTECTED: u64 = 3;
+const COPY_MODE_WP: u64 = 2;
+const EVENT_PAGEFAULT: u8 = 0x12;
+const FLAG_WRITE: u64 = 1;
+const FLAG_WP: u64 = 2;
+/// Bytes of `struct uffd_msg`.
+pub(crate) const MESSAGE: usize = 32;
+
+/// Open through `/dev/userfaultfd` (6.1), the privileged system call, or the one that every user has.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    Device,
+    Call,
+    UserModeOnly,
+}
+
+pub(crate) fn open(way: Way) -> Result<c_int, i32> {
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let fd = match way {
+        Way::Device => {
+            // SAFETY: the path is a C string.
+            let device = unsafe { libc::open(c"/dev/userfaultfd".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
+            if device < 0 {
+                return Err(errno());
+            }
+            // SAFETY: our own descriptor; the request takes flags by value.
+            let fd = unsafe { libc::ioctl(device, IOC_NEW, c_long::from(flags)) };
+            let error = errno();
+            // SAFETY: our own descriptor, closed once.
+            unsafe { libc::close(device) };
+            if fd < 0 {
+                return Err(error);
+            }
+            fd
+        }
+        // SAFETY: the call takes flags by value.
+        Way::Call => unsafe { libc::syscall(libc::SYS_userfaultfd, flags) as c_int },
+        // SAFETY: as above.
+        Way::UserModeOnly => unsafe { libc::syscall(libc::SYS_userfaultfd, flags | USER_MODE_ONLY) as c_int },
+    };
+    if fd < 0 { Err(errno()) } else { Ok(fd) }
+}
+
+pub(crate) fn close(fd: c_int) {
+    // SAFETY: callers own the descriptor.
+    unsafe { libc::close(fd) };
+}
+
+/// Say hello; write-protection of anonymous memory (5.7) is asked for.
+pub(crate) fn handshake(fd: c_int) -> Result<(), i32> {
+    const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
+    // SAFETY: three words, as the request wants.
+    unsafe { request(fd, IOC_API, &mut [API, FEATURE_PAGEFAULT_FLAG_WP, 0]) }
+}
+
+pub(crate) fn register(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
+    // SAFETY: range, mode and room for the answer.
+    unsafe { request(fd, IOC_REGISTER, &mut [at as u64, len as u64, MISSING_AND_PROTECTED, 0]) }
+}
+
+pub(crate) fn unregister(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
+    // SAFETY: a range.
+    unsafe { request(fd, IOC_UNREGISTER, &mut [at as u64, len as u64]) }
+}
+
+pub(crate) fn wake(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
+    // SAFETY: a range.
+    unsafe { request(fd, IOC_WAKE, &mut [at as u64, len as u64]) }
+}
+
+/// Put `len` bytes into missing pages and wake who waits for them. Returns the bytes that were put.
+pub(crate) fn copy(fd: c_int, at: usize, from: *const u8, len: usize, protect: bool) -> (usize, i32) {
+    let mode = if protect { COPY_MODE_WP } else { 0 };
+    let mut words = [at as u64, from.expose_provenance() as u64, len as u64, mode, 0];
+    // SAFETY: target, source, length, mode and room for the answer. The kernel copies into missing
+    // pages of a registered range only; callers hand in a source of `len` bytes.
+    let error = unsafe { request(fd, IOC_COPY, &mut words) }.err().unwrap_or(0);
+    done(words[4].cast_signed(), error)
+}
+
+/// Map zeros into missing pages. Returns the bytes that were mapped.
+pub(crate) fn zeropage(fd: c_int, at: usize, len: usize) -> (usize, i32) {
+    let mut words = [at as u64, len as u64, 0, 0];
+    // SAFETY: range, mode and room for the answer.
+    let error = unsafe { request(fd, IOC_ZEROPAGE, &mut words) }.err().unwrap_or(0);
+    done(words[3].cast_signed(), error)
+}
+
+pub(crate) fn protect(fd: c_int, at: usize, len: usize, on: bool) -> Result<(), i32> {
+    // SAFETY: range and mode.
+    unsafe { request(fd, IOC_WRITEPROTECT, &mut [at as u64, len as u64, u64::from(on)]) }
+}
+
+/// The answer of a request that may stop half way.
+fn done(answer: i64, error: i32) -> (usize, i32) {
+    match usize::try_from(answer) {
+        Ok(bytes) => (bytes, error),
+        Err(_) => (0, error),
+    }
+}
+
+/// # Safety
+/// `words` is what the request expects.
+unsafe fn request(fd: c_int, which: c_ulong, words: &mut [u64]) -> Result<(), i32> {
+    // SAFETY: the caller's promise; the array is writable.
+    let rc = unsafe { libc::ioctl(fd, which, words.as_mut_ptr()) };
+    if rc == 0 { Ok(()) } else { Err(errno()) }
+}
+
+/// Waits at most `timeout_ms` for messages.
+pub(crate) fn poll(fd: c_int, timeout_ms: c_int) -> bool {
+    let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry.
+    unsafe { libc::poll(&raw mut entry, 1, timeout_ms) > 0 }
+}
+
+/// Reads messages without waiting; returns their number.
+pub(crate) fn read(fd: c_int, into: &mut [[u8; MESSAGE]]) -> usize {
+    let bytes = size_of_val(into);
+    // SAFETY: the buffer has so many bytes.
+    let got = unsafe { libc::read(fd, into.as_mut_ptr().cast(), bytes) };
+    usize::try_from(got).unwrap_or(0) / MESSAGE
+}
+
+/// Address, "was a write", "was a write to a protected page" of a page fault.
+pub(crate) fn fault(message: &[u8; MESSAGE]) -> Option<(usize, bool, bool)> {
+    if message[0] != EVENT_PAGEFAULT {
+        return None;
+    }
+    let word = |at: usize| u64::from_ne_bytes(message[at..at + 8].try_into().unwrap_or_default());
+    let (flags, address) = (word(8), word(16));
+    Some((address as usize, flags & FLAG_WRITE != 0, flags & FLAG_WP != 0))
+}

@@ -1,0 +1,94 @@
+//! What happened, in numbers that other processes can read: words in a fixed order.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// The place of a word. Pages unless the name says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Count {
+    /// Bytes that may be here, now.
+    LocalBytes,
+    /// Bytes that are here, now.
+    ResidentBytes,
+    /// Bytes that may be anywhere, now.
+    MappedBytes,
+    /// Bytes that move together, now.
+    SetBytes,
+    /// Faults that were served.
+    Faults,
+    /// Of these, for the right to write only.
+    WriteFaults,
+    /// Pages that came from the store.
+    Fills,
+    /// Pages that came as zeros, without the store.
+    ZeroFills,
+    /// Pages that left.
+    Evictions,
+    /// Of these, written to the store.
+    WriteBacks,
+    /// Pages that the program gave back, so that they were never written.
+    Dropped,
+    /// Bytes read from the store.
+    BytesIn,
+    /// Bytes written to the store.
+    BytesOut,
+    /// Nanoseconds that threads waited for faults to be served.
+    WaitNs,
+    /// Of these, for room.
+    RoomNs,
+    /// Fills that found no room and went over the limit, because nothing could leave.
+    OverLimit,
+}
+
+/// How many there are.
+pub const COUNTS: usize = Count::OverLimit as usize + 1;
+
+impl Count {
+    /// Names for readers, in the order of the words.
+    pub const NAMES: [&str; COUNTS] = [
+        "local_bytes",
+        "resident_bytes",
+        "mapped_bytes",
+        "set_bytes",
+        "faults",
+        "write_faults",
+        "fills",
+        "zero_fills",
+        "evictions",
+        "write_backs",
+        "dropped",
+        "bytes_in",
+        "bytes_out",
+        "wait_ns",
+        "room_ns",
+        "over_limit",
+    ];
+}
+
+/// The words.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Counters([AtomicU64; COUNTS]);
+
+// Relaxed throughout: statistics.
+impl Counters {
+    pub(crate) fn add(&self, count: Count, more: u64) {
+        self.0[count as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&self, count: Count, now: u64) {
+        self.0[count as usize].store(now, Ordering::Relaxed);
+    }
+
+    /// One of them, now.
+    #[must_use]
+    pub fn get(&self, count: Count) -> u64 {
+        self.0[count as usize].load(Ordering::Relaxed)
+    }
+
+    /// All of them, now.
+    #[must_use]
+    pub fn all(&self) -> [u64; COUNTS] {
+        core::array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
+    }
+}

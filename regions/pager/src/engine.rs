@@ -1,0 +1,75 @@
+//! The threads that serve faults.
+//!
+//! One thread reads faults from the descriptor and serves them, one lets pages leave ahead of need.
+//! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
+//! again and again for a while before it sleeps.
+
+use crate::kernel::Linux;
+use crate::pager::{Buffer, Pager, Touch, Trouble};
+use crate::{MOST_SET, PageStore};
+use core::sync::atomic::{AtomicBool, Ordering};
+use largesse_pages::fault::Fault;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long to look for the next fault before sleeping.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// What is done about a trouble that leaves the program without its pages. It must not return.
+pub type Fatal = fn(&Trouble) -> !;
+
+/// Starts `handlers` threads that serve faults, and one that lets pages leave. `None`: there is no
+/// memory for their buffers, or no thread to be had.
+pub fn start<S: PageStore + 'static>(
+    pager: &Arc<Pager<Linux, S>>,
+    handlers: usize,
+    stop: &'static AtomicBool,
+    fatal: Fatal,
+) -> Option<()> {
+    for number in 0..handlers {
+        let pager = Arc::clone(pager);
+        let mut buffer = Buffer::new(MOST_SET)?;
+        spawn(&format!("largesse-fill{number}"), move || {
+            if let Err(trouble) = serve(&pager, &mut buffer, stop) {
+                fatal(&trouble);
+            }
+        })?;
+    }
+    let pager = Arc::clone(pager);
+    spawn("largesse-evict", move || {
+        // Relaxed: a request to end, without anything that must be seen with it.
+        if let Err(trouble) = pager.evict_ahead(|| stop.load(Ordering::Relaxed)) {
+            fatal(&trouble);
+        }
+    })
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<()> {
+    std::thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work).ok().map(|_| ())
+}
+
+fn serve<S: PageStore>(
+    pager: &Pager<Linux, S>,
+    buffer: &mut Buffer,
+    stop: &AtomicBool,
+) -> Result<(), Trouble> {
+    let mut last = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        // One at a time: what another handler reads it serves meanwhile.
+        let mut faults = [Fault { address: 0, write: false, protected: false }];
+        if pager.kernel().faults().read(&mut faults) == 0 {
+            if last.elapsed() > SPIN {
+                let _ = pager.kernel().faults().wait(500);
+            } else {
+                core::hint::spin_loop();
+            }
+            continue;
+        }
+        let [fault] = faults;
+        if let Some(page) = pager.kernel().page_at(fault.address) {
+            pager.serve(Touch { page, write: fault.write || fault.protected }, buffer)?;
+        }
+        last = Instant::now();
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Far memory as a heap's ground.
+
+use crate::PageStore;
+use crate::kernel::Linux;
+use crate::pager::Pager;
+use core::ops::Range;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use largesse_arena::{Backing, Purged, SpanKind};
+use largesse_pages::{MapError, MapOp, PageKind, Reserved, SPAN, base_page};
+use std::sync::Arc;
+
+/// How much of far memory may be here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// So many bytes.
+    Bytes(usize),
+    /// Of 100 bytes that are far at the moment, so many.
+    Percent(u8),
+}
+
+/// A reserved range whose pages come and go.
+#[derive(Debug)]
+pub struct FarMemory<S> {
+    range: Reserved,
+    /// The number of the range's first page.
+    first: usize,
+    pager: Arc<Pager<Linux, S>>,
+    local: Local,
+    /// Bytes of committed spans.
+    mapped: AtomicUsize,
+}
+
+impl<S: PageStore> FarMemory<S> {
+    /// The pages of `range`, which `pager` knows from number `first` on.
+    #[must_use]
+    pub const fn new(
+        range: Reserved,
+        first: usize,
+        pager: Arc<Pager<Linux, S>>,
+        local: Local,
+    ) -> FarMemory<S> {
+        FarMemory { range, first, pager, local, mapped: AtomicUsize::new(0) }
+    }
+
+    /// The pager.
+    #[must_use]
+    pub const fn pager(&self) -> &Arc<Pager<Linux, S>> {
+        &self.pager
+    }
+
+    /// Bytes that may be anywhere.
+    pub fn mapped(&self) -> usize {
+        self.mapped.load(Ordering::Relaxed) // Relaxed: changed under the owner's lock only
+    }
+
+    fn mapped_changed(&self, bytes: usize) {
+        self.mapped.store(bytes, Ordering::Relaxed); // Relaxed: as above
+        self.pager.tell_mapped(bytes);
+        if let Local::Percent(percent) = self.local {
+            self.pager.set_local(bytes / 100 * usize::from(percent) / base_page());
+        }
+    }
+
+    fn pages(&self, offset: usize, len: usize) -> Range<usize> {
+        let page = base_page();
+        self.first + offset.div_ceil(page)..self.first + (offset + len) / page
+    }
+}
+
+// SAFETY: a committed span is readable and writable; the pager brings each page as it was last left,
+// and as zeros when it never was or was dropped since.
+unsafe impl<S: PageStore> Backing for FarMemory<S> {
+    fn start(&self) -> NonNull<u8> {
+        self.range.start()
+    }
+
+    fn spans(&self) -> usize {
+        self.range.len() / SPAN
+    }
+
+    fn commit(&self, first: usize, spans: usize) -> Result<SpanKind, MapError> {
+        let (offset, len) = (first * SPAN, spans * SPAN);
+        self.pager.enter(self.pages(offset, len)).map_err(|_| MapError {
+            op: MapOp::Commit,
+            len,
+            errno: libc::ENOMEM,
+        })?;
+        self.range.commit(offset, len, PageKind::Small)?;
+        self.mapped_changed(self.mapped() + len);
+        Ok(SpanKind::Small)
+    }
+
+    unsafe fn purge(&self, first: usize, spans: usize, _: SpanKind) -> Purged {
+        match self.pager.drop_contents(self.pages(first * SPAN, spans * SPAN)) {
+            Ok(()) => {
+                self.mapped_changed(self.mapped().saturating_sub(spans * SPAN));
+                Purged::Decommitted
+            }
+            Err(_) => Purged::Refused,
+        }
+    }
+
+    /// Contents of far pages have a place of their own in the store: they are copied.
+    unsafe fn relocate(&self, _: usize, _: usize, _: usize) -> bool {
+        false
+    }
+
+    /// Whoever asks to have pages here early would push out others.
+    fn populate(&self, _: usize, _: usize) -> bool {
+        false
+    }
+
+    fn any_resident(&self, _: usize) -> bool {
+        true
+    }
+
+    fn wanted(&self, offset: usize, len: usize, wanted: bool) {
+        // A page that is not wholly given back still belongs to somebody; taken ones all count.
+        let page = base_page();
+        let pages = if wanted {
+            self.first + offset / page..self.first + (offset + len).div_ceil(page)
+        } else {
+            self.pages(offset, len)
+        };
+        if !pages.is_empty() {
+            self.pager.set_wanted(pages, wanted);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What the pager asks of the system. The real one is userfaultfd; tests bring a simulated one.
+
+use crate::{PageNumber, Segments};
+use core::ops::Range;
+use largesse_pages::fault::{FaultError, Userfault};
+
+/// Pages of the program, by number.
+///
+/// # Safety
+/// `contents` returns exactly the bytes of the pages that it is asked for.
+pub unsafe trait Kernel: Send + Sync {
+    /// Bytes of a page.
+    fn page(&self) -> usize;
+
+    /// Put `bytes` into missing pages from `first` on, protected against writing if asked, and wake
+    /// who waits for them.
+    fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError>;
+
+    /// Writes to resident pages stop and are told (`on`), or go on.
+    fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError>;
+
+    /// Forget resident pages; the next touch is a fault.
+    fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError>;
+
+    /// Who waits for the pages tries again.
+    fn wake(&self, pages: Range<PageNumber>);
+
+    /// The bytes of resident pages.
+    ///
+    /// # Safety
+    /// The pages are resident and protected, and stay so while the bytes are in use.
+    unsafe fn contents(&self, pages: Range<PageNumber>) -> &[u8];
+}
+
+/// The kernel of this machine: faults come through a descriptor, pages go by `madvise`.
+#[derive(Debug)]
+pub struct Linux {
+    faults: Userfault,
+    segments: Segments,
+    page: usize,
+}
+
+impl Linux {
+    /// Faults of `segments`, told by `faults`. The segments must be mapped, and are registered here.
+    pub fn new(faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
+        let page = largesse_pages::base_page();
+        for segment in segments.all() {
+            faults.register(segment.start, segment.pages * page)?;
+        }
+        Ok(Linux { faults, segments, page })
+    }
+
+    /// The descriptor, to wait for faults.
+    #[must_use]
+    pub const fn faults(&self) -> &Userfault {
+        &self.faults
+    }
+
+    /// The page at an address.
+    #[must_use]
+    pub fn page_at(&self, address: usize) -> Option<PageNumber> {
+        self.segments.page_at(address, self.page)
+    }
+
+    fn address(&self, page: PageNumber) -> usize {
+        self.segments.address(page, self.page)
+    }
+}
+
+// SAFETY: `contents` makes a slice of the pages' own addresses; runs of pages never leave a segment.
+unsafe impl Kernel for Linux {
+    fn page(&self) -> usize {
+        self.page
+    }
+
+    fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
+        self.faults.fill(self.address(first), bytes, protect)
+    }
+
+    fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
+        self.faults.protect(self.address(pages.start), pages.len() * self.page, on)
+    }
+
+    fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError> {
+        let at = core::ptr::with_exposed_provenance_mut(self.address(pages.start));
+        // SAFETY: the pages are far memory, which nobody reads while it leaves (the pager's states
+        // say so): a touch is a fault that waits.
+        unsafe { largesse_pages::forget(at, pages.len() * self.page) }
+            .map_err(|error| FaultError(error.errno))
+    }
+
+    fn wake(&self, pages: Range<PageNumber>) {
+        // A range that is not registered any more has nobody waiting.
+        let _ = self.faults.wake(self.address(pages.start), pages.len() * self.page);
+    }
+
+    unsafe fn contents(&self, pages: Range<PageNumber>) -> &[u8] {
+        let at = core::ptr::with_exposed_provenance(self.address(pages.start));
+        // SAFETY: the caller promises that the pages are resident and do not change.
+        unsafe { core::slice::from_raw_parts(at, pages.len() * self.page) }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is known of each page of far memory, resident or not.
+
+use core::ops::Range;
+use largesse_pages::Zeroed;
+
+/// A page's number: its place in the far range and in the store, which never changes.
+pub type PageNumber = usize;
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum State {
+    /// Nowhere: it reads as zero.
+    #[default]
+    Zero = 0,
+    /// On its way here.
+    Filling,
+    /// Here and protected against writing; the store has the same, or it is all zero.
+    Clean,
+    /// Here and perhaps changed.
+    Dirty,
+    /// On its way to the store, protected against writing.
+    Leaving,
+    /// In the store only.
+    Away,
+}
+
+impl State {
+    /// Takes local memory.
+    #[must_use]
+    pub const fn is_resident(self) -> bool {
+        !matches!(self, State::Zero | State::Away)
+    }
+
+    /// In nobody's hands but the pager's: to be waited for.
+    #[must_use]
+    pub const fn in_flight(self) -> bool {
+        matches!(self, State::Filling | State::Leaving)
+    }
+}
+
+/// One page.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Page {
+    /// Checksum of what the store holds.
+    pub(crate) sum: u32,
+    /// When it last left (see `replace`).
+    pub(crate) left: u32,
+    /// The compute core in which it was last swapped in (see `tune`).
+    pub(crate) core: u16,
+    pub(crate) state: State,
+    /// The store holds its contents, or an older version of them.
+    pub(crate) stored: bool,
+    /// Nobody wants its contents: it may be dropped instead of written.
+    pub(crate) idle: bool,
+    /// It was dirty when it started to leave.
+    pub(crate) was_dirty: bool,
+    /// A thread waits for the end of its flight and must be woken.
+    pub(crate) waited: bool,
+    /// It left from the part that is kept (see `replace`).
+    pub(crate) from_kept: bool,
+}
+
+// SAFETY: zero bytes are a page in state `Zero`, with every flag unset.
+unsafe impl Zeroed for Page {}
+
+/// The longest run of pages around `at`, inside `within`, that satisfies `same`.
+pub(crate) fn run_around(
+    at: PageNumber,
+    within: Range<PageNumber>,
+    same: impl Fn(PageNumber) -> bool,
+) -> Range<PageNumber> {
+    let start = (within.start..at).rev().take_while(|&page| same(page)).last().unwrap_or(at);
+    let end = (at + 1..within.end).find(|&page| !same(page)).unwrap_or(within.end.max(at + 1));
+    start..end
+}
+
+/// Cuts a range into its longest runs of pages with equal, present answers.
+pub(crate) fn runs<T: PartialEq + Copy>(
+    range: Range<PageNumber>,
+    of: impl Fn(PageNumber) -> Option<T>,
+) -> Vec<(Range<PageNumber>, T)> {
+    let mut found: Vec<(Range<PageNumber>, T)> = Vec::new();
+    for page in range {
+        let Some(kind) = of(page) else { continue };
+        match found.last_mut() {
+            Some((run, last)) if run.end == page && *last == kind => run.end = page + 1,
+            _ => found.push((page..page + 1, kind)),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_where_the_answer_changes_or_the_bounds_do() {
+        let even_tens = |page: usize| page / 10 % 2 == 0;
+        assert_eq!(run_around(25, 0..100, even_tens), 20..30);
+        assert_eq!(run_around(25, 22..27, even_tens), 22..27);
+        assert_eq!(run_around(20, 20..21, even_tens), 20..21);
+    }
+
+    #[test]
+    fn runs_skip_what_has_no_answer() {
+        let kind = |page: usize| (page != 4).then_some(page < 7);
+        assert_eq!(runs(2..9, kind), [(2..4, true), (5..7, true), (7..9, false)]);
+        assert!(runs(4..5, kind).is_empty());
+    }
+}

@@ -1,0 +1,95 @@
+//! Which addresses are far: ranges of the program, numbered through as pages.
+
+use crate::PageNumber;
+use core::ops::Range;
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// First address, at a page.
+    pub start: usize,
+    /// Length in pages.
+    pub pages: usize,
+    /// The number of its first page.
+    pub first: PageNumber,
+}
+
+/// Every far range. Numbers of pages run through all of them; no set of pages leaves a segment.
+#[derive(Clone, Debug, Default)]
+pub struct Segments {
+    all: Vec<Segment>,
+}
+
+impl Segments {
+    /// No far memory yet.
+    #[must_use]
+    pub const fn new() -> Segments {
+        Segments { all: Vec::new() }
+    }
+
+    /// Adds a range of `pages` pages at `start`, and returns the number of its first page. First
+    /// pages are multiples of `align`, so that sets of pages are where address and number agree.
+    pub fn add(&mut self, start: usize, pages: usize, align: usize) -> PageNumber {
+        let first = self.pages().next_multiple_of(align);
+        self.all.push(Segment { start, pages, first });
+        first
+    }
+
+    /// In the order of their page numbers.
+    #[must_use]
+    pub fn all(&self) -> &[Segment] {
+        &self.all
+    }
+
+    /// Numbers are below this.
+    #[must_use]
+    pub fn pages(&self) -> usize {
+        self.all.last().map_or(0, |last| last.first + last.pages)
+    }
+
+    /// The pages of the segment that holds `page`.
+    #[must_use]
+    pub fn around(&self, page: PageNumber) -> Range<PageNumber> {
+        let segment = self.of(page);
+        segment.first..segment.first + segment.pages
+    }
+
+    pub(crate) fn page_at(&self, address: usize, page: usize) -> Option<PageNumber> {
+        let inside = |it: &&Segment| (it.start..it.start + it.pages * page).contains(&address);
+        let segment = self.all.iter().find(inside)?;
+        Some(segment.first + (address - segment.start) / page)
+    }
+
+    pub(crate) fn address(&self, number: PageNumber, page: usize) -> usize {
+        let segment = self.of(number);
+        segment.start + (number - segment.first) * page
+    }
+
+    fn of(&self, page: PageNumber) -> Segment {
+        let after = self.all.partition_point(|segment| segment.first <= page);
+        self.all[after.saturating_sub(1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_numbers_translate_both_ways_in_every_segment() {
+        let mut segments = Segments::new();
+        assert_eq!(segments.add(0x10_0000, 5, 512), 0);
+        assert_eq!(segments.add(0x80_0000, 700, 512), 512);
+        for (address, page) in
+            [(0x10_0000, 0), (0x10_4fff, 4), (0x80_0000, 512), (0x80_0000 + 699 * 4096, 1211)]
+        {
+            assert_eq!(segments.page_at(address, 4096), Some(page));
+            assert_eq!(segments.address(page, 4096), address / 4096 * 4096);
+        }
+        for outside in [0, 0x10_5000, 0x7f_ffff, 0x80_0000 + 700 * 4096] {
+            assert_eq!(segments.page_at(outside, 4096), None);
+        }
+        assert_eq!(segments.around(600), 512..1212);
+        assert_eq!(segments.pages(), 1212);
+    }
+}

@@ -1,0 +1,14 @@
+//! How many pages move together.
+//!
+//! Larger sets cost fewer faults; smaller ones move less that nobody needs, and leave more room for
+//! what somebody does. Which of the two counts depends on the program and on how much is here, and
+//! can cost a factor of hundreds (seed, table 2). Two tuners decide:
+//!
+//! * [`Core`]: the program says where its compute core starts and ends (seed, section 3.2).
+//! * [`Trial`]: nobody says anything; sizes are tried beside each other in different places.
+
+mod annotated;
+mod trial;
+
+pub use annotated::{Core, Iteration};
+pub use trial::{Class, Costs, Trial};

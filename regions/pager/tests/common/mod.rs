@@ -1,0 +1,304 @@
+//! A kernel and stores that tests can see through.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use largesse_pager::{
+    Buffer, Kernel, PageNumber, PageStore, Pager, Segments, SetSize, StoreError, Touch, Trouble,
+};
+use largesse_pages::fault::FaultError;
+use std::cell::UnsafeCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Bytes of a simulated page: many pages in little memory.
+pub(crate) const PAGE: usize = 64;
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    present: bool,
+    writable: bool,
+}
+
+#[derive(Default)]
+struct State {
+    entries: Vec<Entry>,
+    /// Threads that wait, by page: the number counts wake-ups.
+    wakes: HashMap<PageNumber, u64>,
+    /// Faults that nobody has read yet.
+    queue: Vec<Touch>,
+}
+
+/// Page tables, a queue of faults, and the rule that who waits must be woken.
+pub(crate) struct Simulated {
+    bytes: Box<[UnsafeCell<u8>]>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+// SAFETY: bytes are touched under `state`'s lock, or by `contents`, whose caller promises that the
+// pages are protected against writing.
+unsafe impl Sync for Simulated {}
+
+impl Simulated {
+    pub(crate) fn new(pages: usize) -> Simulated {
+        let bytes = (0..pages * PAGE).map(|_| UnsafeCell::new(0)).collect();
+        let state = State { entries: vec![Entry::default(); pages], ..State::default() };
+        Simulated { bytes, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn woken(&self, state: &mut State, pages: Range<PageNumber>) {
+        for (page, wakes) in &mut state.wakes {
+            if pages.contains(page) {
+                *wakes += 1;
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// What a thread does: touches a word, waiting in faults like any thread.
+    pub(crate) fn word(&self, page: PageNumber, word: usize, new: Option<u64>) -> u64 {
+        let mut state = self.state.lock().unwrap();
+        loop {
+            let entry = state.entries[page];
+            if entry.present && (entry.writable || new.is_none()) {
+                let at = self.bytes[page * PAGE + word * 8].get().cast::<u64>();
+                // SAFETY: inside the page, under the lock; `Box<[u8]>` pages may be unaligned.
+                unsafe {
+                    if let Some(new) = new {
+                        at.write_unaligned(new);
+                    }
+                    return at.read_unaligned();
+                }
+            }
+            // The kernel puts the thread to sleep with the page table locked: no wake is lost.
+            let before = *state.wakes.entry(page).or_insert(0);
+            state.queue.push(Touch { page, write: new.is_some() });
+            self.changed.notify_all();
+            while state.wakes[&page] == before {
+                state = self.changed.wait(state).unwrap();
+            }
+        }
+    }
+
+    /// The next fault, unless `stop` says that there will be none.
+    pub(crate) fn next_fault(&self, stop: &AtomicBool) -> Option<Touch> {
+        let mut state = self.state.lock().unwrap();
+        loop {
+            if let Some(touch) = state.queue.pop() {
+                return Some(touch);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap();
+        }
+    }
+
+    pub(crate) fn poke(&self) {
+        let _state = self.state.lock().unwrap();
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn present(&self) -> usize {
+        self.state.lock().unwrap().entries.iter().filter(|entry| entry.present).count()
+    }
+}
+
+// SAFETY: `contents` returns the bytes of the pages it is asked for.
+unsafe impl Kernel for Simulated {
+    fn page(&self) -> usize {
+        PAGE
+    }
+
+    fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
+        let mut state = self.state.lock().unwrap();
+        for (page, bytes) in (first..).zip(bytes.chunks_exact(PAGE)) {
+            assert!(!state.entries[page].present, "page {page} is filled twice");
+            for (at, &byte) in bytes.iter().enumerate() {
+                // SAFETY: under the lock.
+                unsafe { *self.bytes[page * PAGE + at].get() = byte };
+            }
+            state.entries[page] = Entry { present: true, writable: !protect };
+        }
+        self.woken(&mut state, first..first + bytes.len() / PAGE);
+        Ok(())
+    }
+
+    fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
+        let mut state = self.state.lock().unwrap();
+        for page in pages.clone() {
+            assert!(state.entries[page].present, "page {page} is protected and not there");
+            state.entries[page].writable = !on;
+        }
+        if !on {
+            self.woken(&mut state, pages);
+        }
+        Ok(())
+    }
+
+    fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError> {
+        let mut state = self.state.lock().unwrap();
+        for page in pages {
+            state.entries[page] = Entry::default();
+            for at in 0..PAGE {
+                // SAFETY: under the lock. What is read of a forgotten page shows.
+                unsafe { *self.bytes[page * PAGE + at].get() = 0xdd };
+            }
+        }
+        Ok(())
+    }
+
+    fn wake(&self, pages: Range<PageNumber>) {
+        let mut state = self.state.lock().unwrap();
+        self.woken(&mut state, pages);
+    }
+
+    unsafe fn contents(&self, pages: Range<PageNumber>) -> &[u8] {
+        // SAFETY: the caller promises that the pages are protected, so that nobody writes to them.
+        unsafe { std::slice::from_raw_parts(self.bytes[pages.start * PAGE].get(), pages.len() * PAGE) }
+    }
+}
+
+/// What a store does wrong, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    None,
+    /// Transfers take a while.
+    Slow,
+    /// A bit of the n-th page read is flipped.
+    Flip(u32),
+    /// The n-th page read is what was written the time before.
+    Stale(u32),
+    /// The n-th write fails.
+    FailWrite(u32),
+    /// The n-th read fails.
+    FailRead(u32),
+}
+
+/// Pages in a table, with faults to order.
+#[derive(Debug)]
+pub(crate) struct TestStore {
+    pages: Mutex<HashMap<u64, [Vec<u8>; 2]>>,
+    fault: Fault,
+    calls: AtomicU32,
+    pub(crate) room: AtomicU64,
+    pub(crate) reads: AtomicU32,
+    pub(crate) writes: AtomicU32,
+}
+
+impl TestStore {
+    pub(crate) fn new(fault: Fault) -> TestStore {
+        TestStore {
+            pages: Mutex::default(),
+            fault,
+            calls: AtomicU32::new(0),
+            room: AtomicU64::new(u64::MAX),
+            reads: AtomicU32::new(0),
+            writes: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.pages.lock().unwrap().len()
+    }
+
+    /// This call is the one that goes wrong.
+    fn now(&self, number: u32) -> bool {
+        self.calls.fetch_add(1, Ordering::Relaxed) == number
+    }
+}
+
+impl PageStore for TestStore {
+    fn reserve(&self, _: u64, len: u64) -> Result<(), StoreError> {
+        let room = self.room.load(Ordering::Relaxed);
+        if room < len { Err(StoreError::Full { wanted: len }) } else { Ok(()) }
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        if self.fault == Fault::Slow {
+            std::thread::sleep(std::time::Duration::from_micros(at % 97));
+        }
+        if let Fault::FailRead(number) = self.fault
+            && self.now(number)
+        {
+            return Err(StoreError::System { call: "read", errno: 5 });
+        }
+        let pages = self.pages.lock().unwrap();
+        for (number, bytes) in (at / PAGE as u64..).zip(into.chunks_exact_mut(PAGE)) {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            let [new, old] = pages.get(&number).expect("a page is read that was never written");
+            bytes.copy_from_slice(new);
+            match self.fault {
+                Fault::Flip(number) if self.now(number) => bytes[13] ^= 4,
+                Fault::Stale(number) if self.now(number) && !old.is_empty() => bytes.copy_from_slice(old),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        if self.fault == Fault::Slow {
+            std::thread::sleep(std::time::Duration::from_micros(at % 89));
+        }
+        if let Fault::FailWrite(number) = self.fault
+            && self.now(number)
+        {
+            return Err(StoreError::System { call: "write", errno: 5 });
+        }
+        let mut pages = self.pages.lock().unwrap();
+        for (number, bytes) in (at / PAGE as u64..).zip(from.chunks_exact(PAGE)) {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            let [new, old] = pages.entry(number).or_default();
+            *old = std::mem::replace(new, bytes.to_vec());
+        }
+        Ok(())
+    }
+
+    fn discard(&self, at: u64, len: u64) {
+        let gone = at / PAGE as u64..(at + len) / PAGE as u64;
+        self.pages.lock().unwrap().retain(|number, _| !gone.contains(number));
+    }
+}
+
+pub(crate) type TestPager = Pager<Simulated, Arc<TestStore>>;
+
+/// A pager of so many pages.
+pub(crate) fn pager(pages: usize, local: usize, set: usize, store: &Arc<TestStore>) -> Arc<TestPager> {
+    let mut bounds = Segments::new();
+    bounds.add(0, pages, 1);
+    Arc::new(
+        Pager::new(Simulated::new(pages), Arc::clone(store), bounds, local, SetSize::Fixed(set)).unwrap(),
+    )
+}
+
+/// Runs `program` while two threads serve its faults and one lets pages leave. The program may end
+/// early: a trouble ends everything, and is returned.
+pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Result<(), Trouble> {
+    let stop = AtomicBool::new(false);
+    let trouble = Mutex::new(None);
+    let fail = |found: Trouble| {
+        trouble.lock().unwrap().get_or_insert(found);
+        stop.store(true, Ordering::Relaxed);
+        pager.kernel().poke();
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut buffer = Buffer::new(512).unwrap();
+                while let Some(touch) = pager.kernel().next_fault(&stop) {
+                    if let Err(found) = pager.serve(touch, &mut buffer) {
+                        return fail(found);
+                    }
+                }
+            });
+        }
+        scope.spawn(|| pager.evict_ahead(|| stop.load(Ordering::Relaxed)).err().map(fail));
+        program();
+        stop.store(true, Ordering::Relaxed);
+        pager.kernel().poke();
+        pager.set_local(usize::MAX / 8192);
+    });
+    trouble.into_inner().unwrap().map_or(Ok(()), Err)
+}

@@ -1,0 +1,193 @@
+//! Programs of several threads over a simulated kernel: every word that is read is checked.
+
+mod common;
+
+use common::{Fault, TestPager, TestStore, pager, run};
+use largesse_pager::{Count, Trouble};
+use std::sync::Arc;
+
+const THREADS: usize = 4;
+
+/// A cheap random sequence.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % limit
+    }
+}
+
+/// Each thread owns one word of every page, and knows what it wrote there.
+fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: u64) {
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let mut random = Random(seed + 77 * thread as u64 + 1);
+                let mut known = vec![0_u64; pages];
+                for step in 0..steps {
+                    let page = random.below(pages);
+                    if random.below(3) == 0 {
+                        known[page] = (step as u64) << 8 | thread as u64 + 1;
+                        pager.kernel().word(page, thread, Some(known[page]));
+                    } else {
+                        assert_eq!(pager.kernel().word(page, thread, None), known[page], "page {page}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn every_word_is_as_it_was_left_whatever_the_set() {
+    for set in [1, 2, 8, 64] {
+        let store = Arc::new(TestStore::new(Fault::None));
+        let pager = pager(1024, 256, set, &store);
+        run(&pager, || random_words(&pager, 1024, 4000, 5)).unwrap();
+        assert!(pager.counters.get(Count::Evictions) > 1000, "nothing left: the test shows nothing");
+    }
+}
+
+#[test]
+fn a_slow_store_changes_nothing() {
+    let store = Arc::new(TestStore::new(Fault::Slow));
+    let pager = pager(512, 128, 4, &store);
+    run(&pager, || random_words(&pager, 512, 1000, 9)).unwrap();
+}
+
+#[test]
+fn sets_of_all_sizes_live_together() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(1024, 256, 1, &store);
+    run(&pager, || {
+        std::thread::scope(|scope| {
+            scope.spawn(|| random_words(&pager, 1024, 4000, 3));
+            for turn in 0..200 {
+                pager.set_set(1 << (turn * 5 % 7));
+                std::thread::yield_now();
+            }
+        });
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_is_here_never_exceeds_local_memory() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(2048, 200, 8, &store);
+    run(&pager, || {
+        for lap in 0..3 {
+            for page in 0..2048 {
+                pager.kernel().word(page, 0, Some(page as u64 + lap));
+                assert!(pager.kernel().present() <= 200);
+            }
+        }
+    })
+    .unwrap();
+    assert_eq!(pager.counters.get(Count::OverLimit), 0);
+}
+
+#[test]
+fn pages_that_were_not_written_never_reach_the_store() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(1024, 128, 4, &store);
+    run(&pager, || {
+        for page in (0..1024).chain(0..1024) {
+            assert_eq!(pager.kernel().word(page, 3, None), 0);
+        }
+    })
+    .unwrap();
+    assert_eq!((store.held(), pager.counters.get(Count::WriteBacks)), (0, 0));
+}
+
+#[test]
+fn pages_that_did_not_change_are_written_once() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(1024, 128, 4, &store);
+    run(&pager, || {
+        for page in 0..1024 {
+            pager.kernel().word(page, 0, Some(7));
+        }
+        for page in (0..1024).chain(0..1024) {
+            assert_eq!(pager.kernel().word(page, 0, None), 7);
+        }
+    })
+    .unwrap();
+    let writes = pager.counters.get(Count::WriteBacks);
+    assert!(writes <= 1024, "{writes} write-backs of 1024 pages");
+}
+
+#[test]
+fn dropped_pages_read_as_zero_and_leave_the_store() {
+    let store = Arc::new(TestStore::new(Fault::Slow));
+    let pager = pager(512, 128, 4, &store);
+    run(&pager, || {
+        for page in 0..512 {
+            pager.kernel().word(page, 0, Some(9));
+        }
+        for turn in 0..8 {
+            let range = turn * 64..turn * 64 + 64;
+            pager.drop_contents(range.clone()).unwrap();
+            for page in range {
+                assert_eq!(pager.kernel().word(page, 0, None), 0, "page {page}");
+            }
+        }
+    })
+    .unwrap();
+    assert_eq!(store.held(), 0, "pages that nobody wants are still stored");
+}
+
+#[test]
+fn a_page_that_came_back_wrong_is_never_handed_out() {
+    for fault in [Fault::Flip(30), Fault::Stale(200)] {
+        let store = Arc::new(TestStore::new(fault));
+        let pager = pager(256, 64, 1, &store);
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let program = Arc::clone(&pager);
+        let outcome = run(&pager, move || {
+            // The program waits for its page for good: it runs beside, and is left there.
+            std::thread::spawn(move || {
+                for lap in 1..20_u64 {
+                    for page in 0..256 {
+                        let was = program.kernel().word(page, 0, None);
+                        assert_eq!(was, if lap == 1 { 0 } else { lap - 1 });
+                        program.kernel().word(page, 0, Some(lap));
+                    }
+                }
+                let _ = sender.send(());
+            });
+            let done = receiver.recv_timeout(std::time::Duration::from_millis(1500));
+            assert!(done.is_err(), "the program ended: it was given a wrong page");
+        });
+        assert!(matches!(outcome, Err(Trouble::Damaged { .. })), "{fault:?}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_store_that_fails_is_told() {
+    for fault in [Fault::FailWrite(5), Fault::FailRead(5)] {
+        let store = Arc::new(TestStore::new(fault));
+        let pager = pager(256, 64, 1, &store);
+        let program = Arc::clone(&pager);
+        let outcome = run(&pager, || {
+            std::thread::spawn(move || {
+                for page in (0..256).chain(0..256) {
+                    program.kernel().word(page, 0, Some(page as u64 + 1));
+                }
+            });
+            std::thread::sleep(std::time::Duration::from_millis(500));
+        });
+        assert!(matches!(outcome, Err(Trouble::Store(_))), "{fault:?}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_full_store_is_told_when_memory_is_asked_for() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    store.room.store(0, std::sync::atomic::Ordering::Relaxed);
+    let pager = pager(256, 64, 1, &store);
+    assert!(pager.enter(0..16).is_err());
+}

@@ -1,0 +1,132 @@
+//! Programs whose data do not fit into the local memory they are given.
+
+use largesse_tests::{Exit, Run, Stage, User, has_program, is_root, skipped};
+use serde_json::Value;
+use std::path::Path;
+
+/// Far memory for ordinary users needs `/dev/userfaultfd` or the sysctl.
+fn permitted() -> bool {
+    let yes = is_root() || std::fs::File::options().read(true).write(true).open("/dev/userfaultfd").is_ok();
+    if !yes {
+        skipped("userfaultfd is not permitted here");
+    }
+    yes
+}
+
+/// A folder on a disk, whatever the temporary folder is.
+fn store_in(folder: &Path) -> String {
+    format!("file:{}", folder.join("pages").display())
+}
+
+/// `"far"` of the report that a run wrote.
+fn far_of(report: &Path) -> Value {
+    let text = std::fs::read_to_string(report).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["far"].clone()
+}
+
+#[test]
+fn every_word_of_a_program_with_threads_is_as_it_was_left() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
+    let report = stage.scratch().join("report.json");
+    let report_option = format!("--report={}", report.display());
+    for store in ["memory:".to_owned(), store_in(stage.scratch())] {
+        for size in ["4K", "64K", "auto"] {
+            let options = ["--local=16M", "--far", &store, "--page-size", size, &report_option];
+            let ran = Run::new(&stage, &[&program, "64", "4", "30000"]).under(&options).finish().succeeded();
+            assert_eq!(ran.stdout, "8388608 words, 0 wrong\n", "{store} {size}");
+            let far = far_of(&report);
+            assert!(far["evictions"].as_u64().unwrap() > 10_000, "nothing left: {far:#}");
+            assert_eq!(far["over_limit"], 0, "{far:#}");
+        }
+    }
+}
+
+#[test]
+fn a_share_of_what_is_mapped_stays_here() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
+    let report = stage.scratch().join("report.json");
+    let report_option = format!("--report={}", report.display());
+    let options = ["--local=50%", "--far=memory:", &report_option];
+    Run::new(&stage, &[&program, "64", "2", "10000"]).under(&options).finish().succeeded();
+    let far = far_of(&report);
+    let (here, all) = (far["fills"].as_u64().unwrap(), far["zero_fills"].as_u64().unwrap());
+    assert!(all >= 16384 && here > 0, "{far:#}");
+}
+
+#[test]
+fn nothing_of_the_store_is_left_behind() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
+    let folder = stage.scratch().join("store");
+    std::fs::create_dir(&folder).unwrap();
+    let store = store_in(&folder);
+    let run = Run::new(&stage, &[&program, "64", "1", "1000000000"]);
+    let mut child = run.under(&["--local=16M", "--far", &store]).start();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn a_store_in_memory_or_out_of_reach_is_refused_before_the_program_starts() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    for (store, words) in [("file:/dev/shm/pages", "tmpfs"), ("file:/nowhere/pages", "/nowhere/pages")] {
+        let ran = Run::new(&stage, &["echo", "started"]).under(&["--local=16M", "--far", store]).finish();
+        assert_eq!(ran.exit, Exit::Code(125), "{ran:#?}");
+        assert_eq!(ran.stdout, "");
+        let said = format!("{}{}", ran.hints, ran.stderr);
+        assert!(said.contains("no far memory") && said.contains(words), "{ran:#?}");
+    }
+}
+
+#[test]
+fn a_user_who_may_not_is_told_what_to_do() {
+    if !is_root() {
+        skipped("only root can become another user");
+        return;
+    }
+    let stage = Stage::new();
+    let ran = Run::new(&stage, &["echo", "started"])
+        .as_user(User::Unprivileged)
+        .under(&["--local=16M", "--far=memory:"])
+        .finish();
+    if ran.exit == Exit::Code(0) {
+        skipped("every user may use userfaultfd here");
+        return;
+    }
+    assert_eq!(ran.exit, Exit::Code(125), "{ran:#?}");
+    let said = format!("{}{}", ran.hints, ran.stderr);
+    assert!(said.contains("userfaultfd") && said.contains("largesse doctor"), "{ran:#?}");
+}
+
+#[test]
+fn an_r_script_larger_than_local_memory_gives_the_same_answer() {
+    if !permitted() || !has_program("Rscript", &["--version"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let script = "set.seed(1); x <- lapply(1:12, function(i) runif(5e5)); \
+        s <- vapply(x, function(v) sum(sort(v) * seq_along(v)), 0); y <- do.call(cbind, x); \
+        cat(format(c(s, crossprod(y)[7, 9]), digits = 17), sep = '\\n')";
+    let words = ["Rscript", "--vanilla", "-e", script];
+    let stock = Run::new(&stage, &words).finish().succeeded();
+    for options in [&["--local=24M", "--far=memory:"][..], &["--local=30%", "--far=memory:"]] {
+        let far = Run::new(&stage, &words).under(options).finish().succeeded();
+        assert_eq!(far.stdout, stock.stdout);
+    }
+}
