@@ -186,7 +186,7 @@ int main(int argc, char **argv) {
     }
     if (largesse_tune_end) largesse_tune_end("core");
     double seconds = now() - begin, after = error();
-    require(after < fmax(before * pow(0.75, times), 1e-9), "bt: comes no nearer to the solution");
+    require(after < fmax(before * pow(0.75, times), 1e-6), "bt: comes no nearer to the solution");
     result("bt", seconds, after);
     finish();
 }

@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
     residual(n, level[finest].u, v, level[finest].r);
     for (int turn = 0; turn < times; turn++) cycle(finest, v);
     double seconds = now() - begin, left = norm(n, level[finest].r);
-    require(left < fmax(norm(n, v) * pow(0.37, times), 1e-9), "mg: the cycles leave more of the residual than they should");
+    require(left < fmax(norm(n, v) * pow(0.37, times), 1e-9), "mg: too much of the residual is left");
     result("mg", seconds, left);
     finish();
 }

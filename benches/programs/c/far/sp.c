@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
         last = change;
     }
     double seconds = now() - begin, after = error();
-    require(after < fmax(before * pow(0.85, times), 1e-9), "sp: comes no nearer to the solution");
+    require(after < fmax(before * pow(0.85, times), 1e-6), "sp: comes no nearer to the solution");
     result("sp", seconds, after);
     finish();
 }
