@@ -1,6 +1,7 @@
 //! Far memory in this process: the range, the store, the descriptor and the threads.
 
 use crate::ground::Far;
+use crate::statics::{self, Piece};
 use crate::{serve, start};
 use core::sync::atomic::AtomicBool;
 use largesse_pager::{
@@ -9,6 +10,7 @@ use largesse_pager::{
 };
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way};
 use largesse_pages::{Reserved, SPAN, base_page};
+use largesse_report::Cause;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ pub(crate) struct Wish {
     pub(crate) store: Store,
     /// Bytes that move together; `None`: tuned.
     pub(crate) page_size: Option<usize>,
+    /// The program's own static arrays too.
+    pub(crate) static_data: bool,
 }
 
 /// A kind of store.
@@ -65,9 +69,16 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     if faults.way() == Way::UserModeOnly {
         return Err(no_userfaultfd(libc::EPERM));
     }
-    let store = store(&wish.store, range.len())?;
+    let page = base_page();
     let mut segments = Segments::new();
-    let first = segments.add(range.start().as_ptr().addr(), range.len() / base_page(), SPAN / base_page());
+    let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
+    let statics = if wish.static_data { statics::pieces() } else { Vec::new() };
+    let statics: Vec<_> = statics
+        .into_iter()
+        .filter(|piece| made_anonymous(piece))
+        .map(|piece| (segments.add(piece.at.start, piece.at.len() / page, SPAN / page), piece))
+        .collect();
+    let store = store(&wish.store, segments.pages() * page)?;
     let bounds = segments.clone();
     let kernel = Linux::new(faults, segments)
         .map_err(|FaultError(errno)| format!("userfaultfd: {}", std::io::Error::from_raw_os_error(errno)))?;
@@ -81,7 +92,36 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let pager = Pager::new(kernel, store, bounds, local, size).ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);
     largesse_pager::start(&pager, 1, &STOP, give_up).ok_or("its threads could not be started")?;
-    Ok(FarMemory::new(range, first, pager, wish.local))
+    let far = FarMemory::new(range, first, pager, wish.local);
+    for (number, piece) in &statics {
+        take_over(&far, *number, piece)?;
+    }
+    Ok(far)
+}
+
+/// Far memory is anonymous: pages of the program's file are replaced by copies. A piece for which the
+/// kernel has no memory stays where it is, and is counted.
+fn made_anonymous(piece: &Piece) -> bool {
+    let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
+    // SAFETY: the piece is whole pages of the program's own data; the program has not started yet, and
+    // what the dynamic linker keeps using is no part of it.
+    let done = piece.from_file == 0 || unsafe { largesse_pages::make_anonymous(at, piece.from_file) }.is_ok();
+    if !done {
+        serve::note(Cause::OutOfMemory);
+    }
+    done
+}
+
+fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
+    let page = base_page();
+    let pages = first..first + piece.at.len() / page;
+    far.pager().enter(pages).map_err(|error| format!("for the program's static data: {error}"))?;
+    let mut here = Vec::new();
+    let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
+    largesse_pages::each_resident(at, piece.at.len(), &mut |offset| here.push(first + offset / page));
+    far.pager().adopt(here.into_iter());
+    far.also_mapped(piece.at.len());
+    Ok(())
 }
 
 /// The words of far memory, if there is any.

@@ -37,3 +37,4 @@ mod report;
 mod serve;
 mod slots;
 mod start;
+mod statics;

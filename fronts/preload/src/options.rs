@@ -144,7 +144,9 @@ fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
             }
         },
     )?;
-    Ok(local.map(|local| Wish { local, store: store.unwrap_or(Store::Memory), page_size }))
+    let static_data = one(get, "LARGESSE_STATIC_DATA", "on, off", true, switch("off", "on"))?;
+    let store = store.unwrap_or(Store::Memory);
+    Ok(local.map(|local| Wish { local, store, page_size, static_data }))
 }
 
 fn switch(off: &'static str, on: &'static str) -> impl Fn(&str) -> Option<bool> {

@@ -30,7 +30,10 @@ pub mod truth;
 mod wait;
 
 pub use error::{MapError, MapOp};
-pub use mapping::{advise_mapping, forget, map_aligned, mapping_at, raw_mmap, raw_munmap, writable};
+pub use mapping::{
+    advise_mapping, each_resident, forget, make_anonymous, map_aligned, mapping_at, raw_mmap, raw_munmap,
+    writable,
+};
 pub use range::{Reserved, SPAN};
 pub use signpost::publish;
 pub use system::{

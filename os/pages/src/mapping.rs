@@ -42,6 +42,23 @@ pub fn advise_mapping(address: *mut c_void, len: usize, kind: PageKind) -> Resul
     sys::advise(start, len, kind).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
 }
 
+/// Put anonymous memory with the same contents in the place of a private mapping of a file.
+///
+/// # Safety
+/// The range is mapped, readable and writable, whole pages, and no other thread uses it meanwhile.
+pub unsafe fn make_anonymous(address: *mut c_void, len: usize) -> Result<(), MapError> {
+    let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
+    // SAFETY: the caller's promise.
+    unsafe { sys::make_anonymous(start, len) }.map_err(|errno| MapError { op: MapOp::Relocate, len, errno })
+}
+
+/// Calls `f` with the offset of each page of a mapping that is in memory.
+pub fn each_resident(address: *mut c_void, len: usize, f: &mut dyn FnMut(usize)) {
+    if let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) {
+        sys::each_resident(start, len, f);
+    }
+}
+
 /// Give the pages of a private mapping back; it reads as zero, or faults where faults are served.
 ///
 /// # Safety

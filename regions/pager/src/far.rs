@@ -43,6 +43,11 @@ impl<S: PageStore> FarMemory<S> {
         FarMemory { range, first, pager, local, mapped: AtomicUsize::new(0) }
     }
 
+    /// Other segments of the pager hold so many bytes.
+    pub fn also_mapped(&self, bytes: usize) {
+        self.mapped_changed(self.mapped() + bytes);
+    }
+
     /// The pager.
     #[must_use]
     pub const fn pager(&self) -> &Arc<Pager<Linux, S>> {

@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 const WRITE_AHEAD: usize = 16;
 /// The set a trial starts with.
 const FIRST_SET: usize = 16;
+/// From here on, letting a set leave takes longer than waking the thread that does it.
+const LARGE_SET: usize = 8;
 /// Local memory is never less than this number of pages.
 pub const LEAST_LOCAL: usize = 64;
 
@@ -322,10 +324,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             inner.pages[page].state = State::Filling;
         }
         inner.resident += range.len();
-        if inner.resident + inner.ahead() > inner.local {
+        let behind = inner.resident + inner.evictor_starts() > inner.local;
+        drop(inner);
+        if behind {
             self.crowded.notify_one();
         }
-        drop(inner);
         let served = Instant::now();
 
         let dirty = match from {
@@ -560,11 +563,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
+    /// Lets one run of pages leave if there is little room. `false`: there was nothing to do.
+    pub fn relieve(&self) -> Result<bool, Trouble> {
+        let inner = self.lock();
+        if inner.sets.now() >= LARGE_SET || inner.resident + inner.ahead() <= inner.local {
+            return Ok(false);
+        }
+        Ok(self.evict_one(inner)?.1)
+    }
+
     /// Keeps a little room ahead of need, until `stop` says so. For a thread of its own.
     pub fn evict_ahead(&self, stop: impl Fn() -> bool) -> Result<(), Trouble> {
         let mut inner = self.lock();
         while !stop() {
-            if inner.resident + inner.ahead() <= inner.local {
+            if inner.resident + inner.evictor_starts() <= inner.local {
                 inner = self
                     .crowded
                     .wait_timeout(inner, Duration::from_millis(500))
@@ -594,6 +606,21 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             inner.pages[page].idle = false;
         }
         Ok(())
+    }
+
+    /// Takes over pages that the program used before: those in `here` are here, the rest is zero.
+    /// They may be more than fit; the next evictions see to that.
+    pub fn adopt(&self, here: impl Iterator<Item = PageNumber>) {
+        let mut inner = self.lock();
+        let local = inner.local;
+        for page in here {
+            inner.pages[page].state = State::Dirty;
+            inner.resident += 1;
+            inner.queue.arrive(Run { first: number(page), pages: 1 }, local, None);
+        }
+        self.tell(&inner);
+        drop(inner);
+        self.crowded.notify_one();
     }
 
     /// Nobody wants what the pages hold any more, or somebody does from now on. Unwanted pages leave
@@ -679,6 +706,13 @@ impl Inner {
     /// enough that the budget is used.
     fn ahead(&self) -> usize {
         (self.sets.now() * 2).clamp(16, 512).min(self.local / 16)
+    }
+
+    /// Free pages below which the evictor works. Waking another thread costs as much as a few pages:
+    /// with small sets, who serves faults lets pages leave between them, and the evictor only
+    /// helps when that is not enough.
+    fn evictor_starts(&self) -> usize {
+        if self.sets.now() >= LARGE_SET { self.ahead() } else { self.ahead() / 4 }
     }
 
     /// The set of a page belongs to the working set of the compute core that runs.

@@ -18,7 +18,8 @@ pub(super) fn variables(
 ) -> Result<Vec<(&'static str, OsString)>, Trouble> {
     let local = value("LARGESSE_LOCAL");
     let Some(local) = local else {
-        let unused = value("LARGESSE_FAR").or_else(|| value("LARGESSE_PAGE_SIZE"));
+        let others = ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE", "LARGESSE_STATIC_DATA"];
+        let unused = others.into_iter().find_map(&value);
         return unused.map_or(Ok(Vec::new()), |it| Err(it.refused("nothing without --local SIZE")));
     };
     let mut variables = vec![("LARGESSE_LOCAL", how_much(&local)?.into())];
@@ -29,6 +30,10 @@ pub(super) fn variables(
     variables.push(("LARGESSE_FAR", store));
     if let Some(size) = value("LARGESSE_PAGE_SIZE") {
         variables.push(("LARGESSE_PAGE_SIZE", page_size(&size)?.into()));
+    }
+    if let Some(switch) = value("LARGESSE_STATIC_DATA") {
+        switch.word(&[("on", ()), ("off", ())])?;
+        variables.push(("LARGESSE_STATIC_DATA", switch.value));
     }
     Ok(variables)
 }

@@ -134,7 +134,7 @@ impl Setting {
         Trouble::BadValue { origin: self.origin, value, accepts: accepts.into() }
     }
 
-    fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Trouble> {
+    pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Trouble> {
         let found = words.iter().find(|(word, _)| self.value == *word);
         let accepts = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         found.map(|(_, value)| *value).ok_or_else(|| self.refused(accepts()))

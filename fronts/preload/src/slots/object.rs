@@ -14,6 +14,7 @@ struct Dynamic {
 
 const DT_NULL: i64 = 0;
 const DT_PLTRELSZ: i64 = 2;
+const DT_PLTGOT: i64 = 3;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
@@ -21,10 +22,11 @@ const DT_RELASZ: i64 = 8;
 const DT_JMPREL: i64 = 23;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+const PT_TLS: u32 = 7;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
 
 /// A loaded shared object or program.
-pub(super) struct Object<'a> {
+pub(crate) struct Object<'a> {
     info: &'a dl_phdr_info,
 }
 
@@ -32,6 +34,14 @@ pub(super) struct Object<'a> {
 pub(super) struct Slot {
     pub(super) address: usize,
     pub(super) name: &'static [u8],
+}
+
+/// A part of an object that its code may write to.
+pub(crate) struct Writable {
+    /// All of it.
+    pub(crate) memory: Range<usize>,
+    /// What came from the file; the rest was zero.
+    pub(crate) file: Range<usize>,
 }
 
 /// Where the object that holds an address was loaded; `None` when no object holds it.
@@ -81,7 +91,7 @@ pub(crate) fn allocator_before_us() -> bool {
 }
 
 /// Call `f` for each object in the order of loading.
-pub(super) fn each_object(mut f: impl FnMut(&Object<'_>)) {
+pub(crate) fn each_object(mut f: impl FnMut(&Object<'_>)) {
     unsafe extern "C" fn one<F: FnMut(&Object<'_>)>(
         info: *mut dl_phdr_info,
         _: usize,
@@ -146,9 +156,43 @@ impl Object<'_> {
             .map_or(0..0, |header| self.range_of(header))
     }
 
-    /// Every slot that the dynamic linker filled with the address of a named function.
-    pub(super) fn each_slot(&self, mut f: impl FnMut(Slot)) {
-        let Some(tables) = self.tables() else { return };
+    /// The parts that are mapped writable.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = Writable> {
+        const PF_W: u32 = 2;
+        let headers = self.headers().iter();
+        headers.filter(|header| header.p_type == PT_LOAD && header.p_flags & PF_W != 0).map(|header| {
+            let memory = self.range_of(header);
+            Writable { file: memory.start..memory.start + header.p_filesz as usize, memory }
+        })
+    }
+
+    /// What the dynamic linker and the C library go on using inside the writable parts.
+    pub(crate) fn kept_in_place(&self) -> Vec<Range<usize>> {
+        let kept = |header: &&Elf64_Phdr| matches!(header.p_type, PT_GNU_RELRO | PT_DYNAMIC | PT_TLS);
+        let mut ranges: Vec<_> =
+            self.headers().iter().filter(kept).map(|header| self.range_of(header)).collect();
+        let Some(tables) = self.tables() else { return ranges };
+        if tables.got != 0 {
+            let slots = tables.plt_bytes / size_of::<Elf64_Rela>() + 3;
+            ranges.push(tables.got..tables.got + slots * size_of::<usize>());
+        }
+        self.each_relocation(&tables, |relocation| {
+            if is_table_slot(relocation.r_info as u32) {
+                let at = self.base() + relocation.r_offset as usize;
+                ranges.push(at..at + size_of::<usize>());
+            }
+            if is_copy(relocation.r_info as u32) {
+                let symbols = core::ptr::with_exposed_provenance::<Elf64_Sym>(tables.symbols);
+                // SAFETY: the relocation's symbol number is an index into this object's table.
+                let size = unsafe { (*symbols.add((relocation.r_info >> 32) as usize)).st_size } as usize;
+                let at = self.base() + relocation.r_offset as usize;
+                ranges.push(at..at + size);
+            }
+        });
+        ranges
+    }
+
+    fn each_relocation(&self, tables: &Tables, mut f: impl FnMut(&Elf64_Rela)) {
         for (start, bytes) in [(tables.plt, tables.plt_bytes), (tables.rela, tables.rela_bytes)] {
             if start == 0 {
                 continue;
@@ -156,18 +200,24 @@ impl Object<'_> {
             let count = bytes / size_of::<Elf64_Rela>();
             let first = core::ptr::with_exposed_provenance::<Elf64_Rela>(start);
             // SAFETY: the dynamic section says that so many relocations lie there.
-            for relocation in unsafe { core::slice::from_raw_parts(first, count) } {
-                let symbol = (relocation.r_info >> 32) as usize;
-                if symbol == 0 || !is_address_of_symbol(relocation.r_info as u32) {
-                    continue;
-                }
-                let symbols = core::ptr::with_exposed_provenance::<Elf64_Sym>(tables.symbols);
-                // SAFETY: the relocation's symbol number is an index into this object's table.
-                let name = unsafe { (*symbols.add(symbol)).st_name } as usize;
-                let address = self.base() + relocation.r_offset as usize;
-                f(Slot { address, name: text(core::ptr::with_exposed_provenance(tables.strings + name)) });
-            }
+            unsafe { core::slice::from_raw_parts(first, count) }.iter().for_each(&mut f);
         }
+    }
+
+    /// Every slot that the dynamic linker filled with the address of a named function.
+    pub(super) fn each_slot(&self, mut f: impl FnMut(Slot)) {
+        let Some(tables) = self.tables() else { return };
+        self.each_relocation(&tables, |relocation| {
+            let symbol = (relocation.r_info >> 32) as usize;
+            if symbol == 0 || !is_address_of_symbol(relocation.r_info as u32) {
+                return;
+            }
+            let symbols = core::ptr::with_exposed_provenance::<Elf64_Sym>(tables.symbols);
+            // SAFETY: the relocation's symbol number is an index into this object's table.
+            let name = unsafe { (*symbols.add(symbol)).st_name } as usize;
+            let address = self.base() + relocation.r_offset as usize;
+            f(Slot { address, name: text(core::ptr::with_exposed_provenance(tables.strings + name)) });
+        });
     }
 
     fn headers(&self) -> &[Elf64_Phdr] {
@@ -192,6 +242,7 @@ impl Object<'_> {
             let address = if value < self.base() { value + self.base() } else { value };
             match entry.tag {
                 DT_NULL => break,
+                DT_PLTGOT => tables.got = address,
                 DT_STRTAB => tables.strings = address,
                 DT_SYMTAB => tables.symbols = address,
                 DT_JMPREL => tables.plt = address,
@@ -209,6 +260,7 @@ impl Object<'_> {
 
 #[derive(Default)]
 struct Tables {
+    got: usize,
     strings: usize,
     symbols: usize,
     plt: usize,
@@ -220,6 +272,16 @@ struct Tables {
 /// Relocations that store the plain address of a symbol: JUMP_SLOT, GLOB_DAT and the absolute one.
 fn is_address_of_symbol(kind: u32) -> bool {
     if cfg!(target_arch = "x86_64") { matches!(kind, 1 | 6 | 7) } else { matches!(kind, 257 | 1025 | 1026) }
+}
+
+/// Relocations that copy an object of a library into the program: both use it there.
+fn is_copy(kind: u32) -> bool {
+    kind == if cfg!(target_arch = "x86_64") { 5 } else { 1024 }
+}
+
+/// Relocations of the tables of addresses, which lazy binding goes on filling.
+fn is_table_slot(kind: u32) -> bool {
+    if cfg!(target_arch = "x86_64") { matches!(kind, 6 | 7) } else { matches!(kind, 1025 | 1026) }
 }
 
 #[cfg(test)]

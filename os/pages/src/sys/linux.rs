@@ -298,18 +298,43 @@ fn nodes_with_memory(mask: &mut [u64]) {
 }
 
 pub(crate) fn any_resident(at: NonNull<u8>, len: usize) -> bool {
+    let mut any = false;
+    each_resident(at, len, &mut |_| any = true);
+    any
+}
+
+pub(crate) fn each_resident(at: NonNull<u8>, len: usize, f: &mut dyn FnMut(usize)) {
     let page = base_page();
     let mut seen = [0_u8; 512];
-    let step = seen.len() * page;
-    (0..len).step_by(step).any(|offset| {
-        let part = step.min(len - offset);
+    for offset in (0..len).step_by(seen.len() * page) {
+        let part = (seen.len() * page).min(len - offset);
         // SAFETY: `offset < len`, inside the caller's range.
         let from = unsafe { at.add(offset) };
         // SAFETY: `seen` has one byte for each page of the part.
-        let rc = unsafe { libc::mincore(from.as_ptr().cast(), part, seen.as_mut_ptr()) };
-        // A refusal means "unknown": assume touched, which costs time but loses nothing.
-        rc != 0 || seen[..part.div_ceil(page)].iter().any(|byte| byte & 1 != 0)
-    })
+        if unsafe { libc::mincore(from.as_ptr().cast(), part, seen.as_mut_ptr()) } != 0 {
+            // Unknown: assume touched, which costs time but loses nothing.
+            seen.fill(1);
+        }
+        let here = seen[..part.div_ceil(page)].iter().enumerate().filter(|(_, byte)| **byte & 1 != 0);
+        here.for_each(|(number, _)| f(offset + number * page));
+    }
+}
+
+/// # Safety
+/// `[at, at + len)` is mapped, readable, writable, and no other thread uses it meanwhile.
+pub(crate) unsafe fn make_anonymous(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    let fresh = map(len, READ_WRITE, ANONYMOUS)?;
+    // SAFETY: both have `len` bytes and do not overlap; the caller promises that nobody writes.
+    unsafe { fresh.copy_from_nonoverlapping(at, len) };
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    // SAFETY: the new mapping, which nobody else knows, takes the place of one with the same bytes.
+    let got = unsafe { libc::mremap(fresh.as_ptr().cast(), len, len, flags, at.as_ptr()) };
+    if got == libc::MAP_FAILED {
+        let errno = errno();
+        release(fresh, len);
+        return Err(errno);
+    }
+    Ok(())
 }
 
 pub(crate) fn publish(name: &CStr, bytes: &[u8]) -> Result<NonNull<u8>, i32> {

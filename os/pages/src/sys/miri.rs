@@ -100,6 +100,10 @@ pub(crate) fn scan(_file: &Descriptor, _start: u64, _end: u64) -> Result<(u64, u
 pub(crate) fn node_of(_pid: i32, _address: u64) -> Option<u32> {
     None
 }
+pub(crate) fn each_resident(_at: NonNull<u8>, _len: usize, _f: &mut dyn FnMut(usize)) {}
+pub(crate) unsafe fn make_anonymous(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
+    Err(libc::ENOSYS)
+}
 pub(crate) fn futex_wait(_word: &AtomicU32, _value: u32, _seconds: Option<u32>) {
     std::thread::yield_now();
 }

@@ -1,0 +1,90 @@
+//! The program's own static arrays (data and bss), as far memory sees them.
+//!
+//! Only whole pages of the main program, and none that the dynamic linker or the C library keep
+//! using: the parts that are made read-only, the tables of addresses, and the objects that the
+//! program shares with its libraries by copy relocation.
+
+use crate::slots::object::{Object, each_object};
+use core::ops::Range;
+use largesse_pages::base_page;
+
+/// Smaller pieces stay where they are.
+const SMALLEST: usize = 64 << 10;
+
+/// A piece that may be far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Addresses, whole pages.
+    pub(crate) at: Range<usize>,
+    /// So many bytes of it, from the start, are pages of the program's file.
+    pub(crate) from_file: usize,
+}
+
+/// Every piece of the main program.
+pub(crate) fn pieces() -> Vec<Piece> {
+    let mut found = Vec::new();
+    let mut first = true;
+    each_object(|object| {
+        if core::mem::take(&mut first) {
+            found = of(object);
+        }
+    });
+    found
+}
+
+fn of(program: &Object<'_>) -> Vec<Piece> {
+    let kept = program.kept_in_place();
+    let mut found = Vec::new();
+    for segment in program.writable() {
+        let file_end = segment.file.end.next_multiple_of(base_page());
+        for at in without(&segment.memory, &kept) {
+            let from_file = file_end.clamp(at.start, at.end) - at.start;
+            found.push(Piece { at, from_file });
+        }
+    }
+    found
+}
+
+/// The whole pages of `range` that touch none of `kept`, in pieces that are worth it.
+fn without(range: &Range<usize>, kept: &[Range<usize>]) -> Vec<Range<usize>> {
+    let page = base_page();
+    let mut holes: Vec<_> = kept.iter().filter(|it| it.start < range.end && range.start < it.end).collect();
+    holes.sort_by_key(|it| it.start);
+    let mut found = Vec::new();
+    let mut from = range.start;
+    for (hole_start, hole_end) in holes.iter().map(|it| (it.start, it.end)).chain([(range.end, range.end)]) {
+        let piece = from.next_multiple_of(page)..hole_start.max(from) / page * page;
+        if piece.end >= piece.start + SMALLEST {
+            found.push(piece);
+        }
+        from = from.max(hole_end);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_and_small_pieces_are_left_out() {
+        let k = |kib: usize| kib << 10;
+        let kept = [k(300)..k(301), k(10)..k(20), k(5000)..k(6000)];
+        let pieces = without(&(k(1)..k(1000) + 5), &kept);
+        assert_eq!(pieces, [k(20)..k(300), k(304)..k(1000)]);
+        assert_eq!(without(&(k(0)..k(63)), &[]), []);
+        // Holes that overlap, and one that covers the end.
+        assert_eq!(without(&(k(0)..k(400)), &[k(100)..k(300), k(200)..k(500)]), [k(0)..k(100)]);
+    }
+
+    #[test]
+    fn this_program_has_no_piece_with_its_tables_in_it() {
+        let mut first = None;
+        each_object(|object| _ = first.get_or_insert_with(|| (object.kept_in_place(), of(object))));
+        let (kept, pieces) = first.unwrap();
+        assert!(!kept.is_empty());
+        for piece in pieces {
+            assert!(kept.iter().all(|it| it.end <= piece.at.start || piece.at.end <= it.start));
+        }
+    }
+}
