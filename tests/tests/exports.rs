@@ -20,6 +20,7 @@ const TAKEN_OVER: &[(&str, &str)] = &[
     ("malloc_trim", "returns the heap's free memory as well"),
     ("mmap", "large anonymous mappings of other libraries are advised"),
     ("mmap64", "the name of mmap in objects that were compiled for large files"),
+    ("__register_atfork", "fork handlers of other libraries use far memory: ours stand around them"),
 ];
 
 #[test]

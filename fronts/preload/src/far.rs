@@ -161,6 +161,11 @@ fn give_up(trouble: &Trouble) -> ! {
     unsafe { libc::_exit(LOST) }
 }
 
+/// The threads of `pager`, in a process that has none of them yet.
+pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> Option<()> {
+    largesse_pager::start(pager, 1, &STOP, give_up)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,10 +11,10 @@
 //! ```
 
 use crate::ground::Ground;
-use crate::{helper, private, serve};
+use crate::{far_fork, helper, private, serve};
 use core::ffi::c_int;
-use core::ptr::NonNull;
-use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 /// The two ends of a pair of sockets, -1 when there is none. The heap's lock, which is kept across
 /// `fork`, orders forks of several threads.
@@ -25,10 +25,13 @@ static KEEPER: AtomicUsize = AtomicUsize::new(0);
 const PARENT: usize = 0;
 const CHILD: usize = 1;
 
-/// Ask to be told of forks; once.
+/// Ask to be told of forks; once, and before anybody else asks.
 pub(crate) fn watch() {
-    // SAFETY: the handlers live as long as this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    static WATCHING: AtomicBool = AtomicBool::new(false);
+    if !WATCHING.swap(true, Ordering::Relaxed) {
+        // SAFETY: the handlers live as long as this library, which is never unloaded.
+        unsafe { far_fork::register(Some(before), Some(in_parent), Some(in_child), null_mut()) };
+    }
 }
 
 unsafe extern "C" fn before() {
@@ -38,6 +41,7 @@ unsafe extern "C" fn before() {
         if heap.has_pool_pages() {
             connect();
         }
+        far_fork::before();
     }
     private::before_fork();
 }
@@ -51,15 +55,20 @@ unsafe extern "C" fn in_parent() {
         send(PARENT, core::ptr::with_exposed_provenance(lost), largesse_pages::SPAN);
     }
     close(PARENT);
+    far_fork::in_parent();
     heap.after_fork_in_parent();
 }
 
 unsafe extern "C" fn in_child() {
     private::after_fork();
     helper::forget();
-    let Some(heap) = kept_heap() else { return serve::after_fork_without_heap() };
+    let Some(heap) = kept_heap() else {
+        far_fork::not_held();
+        return serve::after_fork_without_heap();
+    };
     close(PARENT);
     heap.after_fork_in_child();
+    far_fork::in_child();
     let mut lost = |to, from: usize, len| {
         let address = from.to_ne_bytes();
         send(CHILD, address.as_ptr(), address.len()) && receive(CHILD, to, len)

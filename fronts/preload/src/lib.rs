@@ -25,6 +25,7 @@
 mod control;
 mod exports;
 mod far;
+mod far_fork;
 mod fork;
 mod ground;
 mod guard;

@@ -38,14 +38,30 @@ pub fn start<S: PageStore + 'static>(
     let pager = Arc::clone(pager);
     spawn("largesse-evict", move || {
         // Relaxed: a request to end, without anything that must be seen with it.
-        if let Err(trouble) = pager.evict_ahead(|| stop.load(Ordering::Relaxed)) {
-            fatal(&trouble);
+        while !stop.load(Ordering::Relaxed) {
+            let gate = &pager.kernel().gate;
+            let _inside = gate.enter();
+            if let Err(trouble) = pager.evict_ahead(|| stop.load(Ordering::Relaxed) || gate.is_closing()) {
+                fatal(&trouble);
+            }
         }
     })
 }
 
+/// A thread that receives no signal: a handler of the program could touch far memory, and wait for
+/// this very thread.
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<()> {
-    std::thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(work).ok().map(|_| ())
+    let thread = std::thread::Builder::new().name(name.into()).stack_size(256 << 10);
+    // SAFETY: plain C calls on local structures that are initialised first.
+    unsafe {
+        let mut all: libc::sigset_t = core::mem::zeroed();
+        let mut before: libc::sigset_t = core::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let started = thread.spawn(work);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut());
+        started.ok().map(|_| ())
+    }
 }
 
 fn serve<S: PageStore>(
@@ -55,9 +71,12 @@ fn serve<S: PageStore>(
 ) -> Result<(), Trouble> {
     let mut last = Instant::now();
     while !stop.load(Ordering::Relaxed) {
+        // Whatever puts pages in flight happens inside: a fork waits for it.
+        let inside = pager.kernel().gate.enter();
         // One at a time: what another handler reads it serves meanwhile.
         let mut faults = [Fault { address: 0, write: false, protected: false }];
         if pager.kernel().faults().read(&mut faults) == 0 {
+            drop(inside);
             if last.elapsed() > SPIN {
                 let _ = pager.kernel().faults().wait(500);
             } else {

@@ -1,13 +1,17 @@
-//! A store in a file of its own.
+//! A store in a file of its own, and in more of them once the process forks.
 
-use crate::{PageStore, StoreError};
-use core::ffi::c_int;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt as _;
+mod layers;
+mod sheet;
+
+use crate::{Fork, PageStore, StoreError};
+use largesse_pages::Table;
+use layers::Layers;
+use sheet::Sheet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-const TMPFS_MAGIC: i64 = 0x0102_1994;
-const RAMFS_MAGIC: i64 = 0x8584_58f6;
+/// Sheets of one process: fewer than the descriptors that most may have.
+const MOST: usize = 250;
 
 /// Why a file cannot be a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,132 +51,137 @@ impl std::fmt::Display for FileRefused {
 
 impl std::error::Error for FileRefused {}
 
-/// Pages at their own offsets of a sparse file that has no name any more: nothing is left behind,
-/// however the process ends. The page cache is bypassed where the file system can.
+/// Pages at their own offsets of files without names.
+///
+/// A fork is a snapshot. So each side gets a new sheet that is its own, and what was written so far
+/// is only read from then on:
+///
+/// ```text
+///   parent:  sheet 0 ── sheet 1 (own)       writes, and room for new memory: the own sheet, on top
+///               │                           reads: the sheet that holds the page
+///   child:   sheet 0 ── sheet 1 (own)
+/// ```
+///
+/// A side that wrote nothing since the last fork keeps its empty sheet. The space of pages in a shared
+/// sheet comes back when the last process that shares it has ended.
+///
+/// Both sides may come to write every page again, which doubles the space. It is set aside at the first
+/// write if that leaves most of the disk free; otherwise a full disk is met when it is full.
 #[derive(Debug)]
 pub struct FileStore {
-    fd: c_int,
-    cached: bool,
+    /// Of the first sheet; others are beside it.
+    path: PathBuf,
+    layers: Mutex<Layers>,
 }
 
 impl FileStore {
     /// Makes the file, readable by its owner only, and takes its name away.
     pub fn create(path: &Path) -> Result<FileStore, FileRefused> {
-        let refuse = |call, errno| FileRefused::System { path: path.to_owned(), call, errno };
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| refuse("open", libc::EINVAL))?;
-        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-        let open = |more| {
-            // SAFETY: the name is a C string.
-            let fd = unsafe { libc::open(name.as_ptr(), flags | more, 0o600) };
-            if fd < 0 { Err(errno()) } else { Ok(fd) }
+        // The program may change its folder before it forks.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let sheets = vec![Arc::new(Sheet::create(&path)?)];
+        let layers = Layers {
+            sheets,
+            holds: None,
+            used: false,
+            roomy: true,
+            promised: Vec::new(),
+            next: None,
+            made: 0,
         };
-        // O_DIRECT fails after the file was made where the file system lacks it.
-        // SAFETY: the name is a C string; the file is the one that was just made, by us.
-        let unlink = || unsafe { libc::unlink(name.as_ptr()) };
-        let (fd, cached) = match open(libc::O_DIRECT) {
-            Ok(fd) => (fd, false),
-            Err(libc::EEXIST) => return Err(FileRefused::Exists(path.to_owned())),
-            Err(libc::EINVAL) => {
-                unlink();
-                (open(0).map_err(|errno| refuse("open", errno))?, true)
-            }
-            Err(errno) => return Err(refuse("open", errno)),
-        };
-        unlink();
-        let store = FileStore { fd, cached };
-        if store.lies_in_memory() {
-            return Err(FileRefused::InMemory(path.to_owned()));
-        }
-        Ok(store)
+        Ok(FileStore { path, layers: Mutex::new(layers) })
     }
 
-    fn lies_in_memory(&self) -> bool {
-        // SAFETY: a plain structure that the call fills.
-        let mut about: libc::statfs = unsafe { core::mem::zeroed() };
-        // SAFETY: our own descriptor and a structure to fill.
-        let rc = unsafe { libc::fstatfs(self.fd, &raw mut about) };
-        rc == 0 && matches!(about.f_type, TMPFS_MAGIC | RAMFS_MAGIC)
+    fn lock(&self) -> MutexGuard<'_, Layers> {
+        self.layers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Repeats a transfer until it is whole.
-    fn transfer(
-        &self,
-        call: &'static str,
-        len: usize,
-        step: impl Fn(usize) -> isize,
-    ) -> Result<(), StoreError> {
-        let (mut done, mut idle) = (0, 0);
-        while done < len {
-            match usize::try_from(step(done)) {
-                Ok(0) if idle == 3 => return Err(StoreError::Short { call, wanted: len, done }),
-                Ok(0) => idle += 1,
-                Ok(more) => done += more,
-                Err(_) => match errno() {
-                    libc::EINTR | libc::EAGAIN => {}
-                    errno => return Err(StoreError::System { call, errno }),
-                },
+    /// A new sheet beside the first one. Another process of the same origin may be at the same name.
+    fn sheet(&self, layers: &mut Layers) -> Result<Sheet, StoreError> {
+        for _ in 0..MOST {
+            layers.made += 1;
+            let mut name = self.path.clone().into_os_string();
+            name.push(format!("-{}-{}", std::process::id(), layers.made));
+            match Sheet::create(Path::new(&name)) {
+                Ok(sheet) => return Ok(sheet),
+                Err(FileRefused::Exists(_)) => {}
+                Err(FileRefused::InMemory(_)) => break,
+                Err(FileRefused::System { call, errno, .. }) => {
+                    return Err(StoreError::System { call, errno });
+                }
             }
         }
+        Err(StoreError::System { call: "open", errno: libc::EEXIST })
+    }
+
+    fn before_fork(&self, bytes: u64) -> Result<(), StoreError> {
+        let mut layers = self.lock();
+        if layers.used && layers.sheets.len() >= MOST {
+            return Err(StoreError::Forks { most: MOST });
+        }
+        if layers.holds.is_none() {
+            let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / largesse_pages::base_page();
+            let table = Table::new(pages).ok_or(StoreError::System { call: "mmap", errno: libc::ENOMEM })?;
+            layers.holds = Some(table);
+        }
+        let own = if layers.used { Some(self.sheet(&mut layers)?) } else { None };
+        let child = self.sheet(&mut layers)?;
+        layers.next = Some((own, child));
         Ok(())
     }
 
-    fn uncache(&self, at: u64, len: usize) {
-        if self.cached {
-            // SAFETY: advice on our own descriptor.
-            unsafe { libc::posix_fadvise(self.fd, at.cast_signed(), len as i64, libc::POSIX_FADV_DONTNEED) };
+    fn after_fork(&self, in_child: bool) {
+        let mut layers = self.lock();
+        let Some((own, child)) = layers.next.take() else { return };
+        if in_child && own.is_none() {
+            // The parent keeps it, empty as it is; this side's own takes its place.
+            layers.sheets.pop();
+        }
+        if let Some(new) = if in_child { Some(child) } else { own } {
+            layers.sheets.push(Arc::new(new));
+            (layers.used, layers.roomy) = (false, false);
         }
     }
 }
 
 impl PageStore for FileStore {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        // SAFETY: our own descriptor.
-        let rc = unsafe { libc::fallocate(self.fd, 0, at.cast_signed(), len.cast_signed()) };
-        if rc == 0 {
-            return Ok(());
-        }
-        match errno() {
-            // Without the call a full disk is found when it is full: the file system's own limit.
-            libc::EOPNOTSUPP | libc::ENOSYS => Ok(()),
-            libc::ENOSPC | libc::EFBIG | libc::EDQUOT => Err(StoreError::Full { wanted: len }),
-            errno => Err(StoreError::System { call: "fallocate", errno }),
-        }
+        let mut layers = self.lock();
+        layers.own().reserve(at, len)?;
+        layers.promise(at..at + len);
+        Ok(())
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let len = into.len();
-        let start = into.as_mut_ptr();
-        // SAFETY: `done < len`, the length of the buffer.
-        self.transfer("pread", len, |done| unsafe {
-            let offset = at.cast_signed() + done as i64;
-            libc::pread(self.fd, start.add(done).cast(), len - done, offset)
-        })?;
-        self.uncache(at, len);
+        let parts = self.lock().parts(at, into.len());
+        for (part, sheet) in parts {
+            sheet.read(at + part.start as u64, &mut into[part])?;
+        }
         Ok(())
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        let len = from.len();
-        // SAFETY: `done < len`, the length of the buffer.
-        self.transfer("pwrite", len, |done| unsafe {
-            let offset = at.cast_signed() + done as i64;
-            libc::pwrite(self.fd, from.as_ptr().add(done).cast(), len - done, offset)
-        })?;
-        self.uncache(at, len);
+        // No fork comes between the two: the pager is at rest then.
+        let own = self.lock().write_to();
+        own.write(at, from)?;
+        self.lock().written(at, from.len());
         Ok(())
     }
 
     fn discard(&self, at: u64, len: u64) {
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: our own descriptor. A file system without holes keeps the space.
-        unsafe { libc::fallocate(self.fd, mode, at.cast_signed(), len.cast_signed()) };
+        let mut layers = self.lock();
+        layers.forget(&(at..at + len));
+        // Other sheets are other processes' as well. A hole in this one is as good as a hole below.
+        layers.own().discard(at, len);
     }
-}
 
-impl Drop for FileStore {
-    fn drop(&mut self) {
-        // SAFETY: our own descriptor, closed once.
-        unsafe { libc::close(self.fd) };
+    fn fork(&self, step: Fork) -> Result<(), StoreError> {
+        match step {
+            Fork::Before { bytes } => self.before_fork(bytes)?,
+            Fork::InParent => self.after_fork(false),
+            Fork::InChild => self.after_fork(true),
+        }
+        Ok(())
     }
 }
 
@@ -181,52 +190,4 @@ fn errno() -> i32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn folder() -> PathBuf {
-        // The build folder is on a disk; the folder for temporary files may not be.
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
-    }
-
-    #[test]
-    fn what_was_written_is_read_and_nothing_is_left_behind() {
-        let path = folder().join(format!("store-{}", std::process::id()));
-        let store = FileStore::create(&path).unwrap();
-        assert!(!path.exists());
-        let mut page = largesse_pages::Table::<u8>::new(8192).unwrap();
-        page.fill(7);
-        store.reserve(1 << 30, 8192).unwrap();
-        store.write(1 << 30, &page).unwrap();
-        page.fill(0);
-        store.read(1 << 30, &mut page).unwrap();
-        assert!(page.iter().all(|&byte| byte == 7));
-        store.discard(1 << 30, 8192);
-        store.read(1 << 30, &mut page).unwrap();
-        assert!(page.iter().all(|&byte| byte == 0));
-    }
-
-    #[test]
-    fn an_existing_file_is_left_alone() {
-        let path = folder().join(format!("mine-{}", std::process::id()));
-        std::fs::write(&path, "mine").unwrap();
-        let refused = FileStore::create(&path).unwrap_err();
-        let kept = std::fs::read(&path);
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(refused, FileRefused::Exists(path));
-        assert_eq!(kept.unwrap(), b"mine");
-    }
-
-    #[test]
-    fn a_file_in_memory_is_refused() {
-        let path = Path::new("/dev/shm").join(format!("largesse-{}", std::process::id()));
-        if !path.parent().is_some_and(Path::is_dir) {
-            return;
-        }
-        match FileStore::create(&path) {
-            Err(FileRefused::InMemory(named)) => assert_eq!(named, path),
-            other => assert!(!path.exists(), "{other:?}"),
-        }
-        assert!(!path.exists());
-    }
-}
+mod tests;

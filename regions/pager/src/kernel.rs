@@ -1,8 +1,11 @@
 //! What the pager asks of the system. The real one is userfaultfd; tests bring a simulated one.
 
+use crate::gate::Gate;
 use crate::{PageNumber, Segments};
 use core::ops::Range;
-use largesse_pages::fault::{FaultError, Userfault};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use largesse_pages::fault::{FaultError, Userfault, WAYS, Way};
 
 /// Pages of the program, by number.
 ///
@@ -35,25 +38,56 @@ pub unsafe trait Kernel: Send + Sync {
 /// The kernel of this machine: faults come through a descriptor, pages go by `madvise`.
 #[derive(Debug)]
 pub struct Linux {
-    faults: Userfault,
+    /// From a box; another one in a forked child.
+    faults: AtomicPtr<Userfault>,
     segments: Segments,
     page: usize,
+    /// Closed while the process forks.
+    pub(crate) gate: Gate,
 }
 
 impl Linux {
     /// Faults of `segments`, told by `faults`. The segments must be mapped, and are registered here.
     pub fn new(faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
         let page = largesse_pages::base_page();
-        for segment in segments.all() {
-            faults.register(segment.start, segment.pages * page)?;
+        let kernel = Linux { faults: AtomicPtr::new(null_mut()), segments, page, gate: Gate::default() };
+        kernel.register(faults)?;
+        Ok(kernel)
+    }
+
+    /// In a forked child, where the ranges are nobody's: a descriptor of its own for them. What is
+    /// here can be written until it is protected again.
+    ///
+    /// # Safety
+    /// No other thread uses this value: the child has only one.
+    pub(crate) unsafe fn renew(&self) -> Result<(), FaultError> {
+        let faults = Userfault::open(&WAYS)?;
+        if faults.way() == Way::UserModeOnly {
+            return Err(FaultError(libc::EPERM));
         }
-        Ok(Linux { faults, segments, page })
+        self.register(faults)
+    }
+
+    /// Takes `faults` in place of what was there.
+    fn register(&self, faults: Userfault) -> Result<(), FaultError> {
+        for segment in self.segments.all() {
+            faults.register(segment.start, segment.pages * self.page)?;
+        }
+        // Release: pairs with the Acquire in `faults`.
+        let before = self.faults.swap(Box::into_raw(Box::new(faults)), Ordering::AcqRel);
+        if !before.is_null() {
+            // SAFETY: it came from a box, and callers are the only user: in `new`, nobody knows the
+            // value yet; in `renew`, the caller says so.
+            drop(unsafe { Box::from_raw(before) });
+        }
+        Ok(())
     }
 
     /// The descriptor, to wait for faults.
     #[must_use]
-    pub const fn faults(&self) -> &Userfault {
-        &self.faults
+    pub fn faults(&self) -> &Userfault {
+        // SAFETY: set once `new` returns; replaced only when nobody has a reference (`renew`).
+        unsafe { &*self.faults.load(Ordering::Acquire) }
     }
 
     /// The page at an address.
@@ -67,6 +101,16 @@ impl Linux {
     }
 }
 
+impl Drop for Linux {
+    fn drop(&mut self) {
+        let faults = *self.faults.get_mut();
+        if !faults.is_null() {
+            // SAFETY: it came from a box and is dropped once.
+            drop(unsafe { Box::from_raw(faults) });
+        }
+    }
+}
+
 // SAFETY: `contents` makes a slice of the pages' own addresses; runs of pages never leave a segment.
 unsafe impl Kernel for Linux {
     fn page(&self) -> usize {
@@ -74,11 +118,11 @@ unsafe impl Kernel for Linux {
     }
 
     fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
-        self.faults.fill(self.address(first), bytes, protect)
+        self.faults().fill(self.address(first), bytes, protect)
     }
 
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
-        self.faults.protect(self.address(pages.start), pages.len() * self.page, on)
+        self.faults().protect(self.address(pages.start), pages.len() * self.page, on)
     }
 
     fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError> {
@@ -91,7 +135,7 @@ unsafe impl Kernel for Linux {
 
     fn wake(&self, pages: Range<PageNumber>) {
         // A range that is not registered any more has nobody waiting.
-        let _ = self.faults.wake(self.address(pages.start), pages.len() * self.page);
+        let _ = self.faults().wake(self.address(pages.start), pages.len() * self.page);
     }
 
     unsafe fn contents(&self, pages: Range<PageNumber>) -> &[u8] {

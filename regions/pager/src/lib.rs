@@ -25,6 +25,8 @@ mod counters;
 mod engine;
 mod far;
 mod file;
+mod fork;
+mod gate;
 mod kernel;
 mod memory;
 mod page;
@@ -38,12 +40,13 @@ pub use counters::{COUNTS, Count, Counters};
 pub use engine::{Fatal, start};
 pub use far::{FarMemory, Local};
 pub use file::{FileRefused, FileStore};
+pub use fork::Held;
 pub use kernel::{Kernel, Linux};
 pub use memory::MemoryStore;
 pub use page::{PageNumber, State};
 pub use pager::{Buffer, LEAST_LOCAL, Pager, SetSize, Touch, Trouble};
 pub use segments::{Segment, Segments};
-pub use store::{PageStore, StoreError};
+pub use store::{Fork, PageStore, StoreError};
 
 /// The largest set: 2 MiB of pages of 4 KiB.
 pub const MOST_SET: usize = 512;

@@ -1,6 +1,6 @@
 //! A store in this machine's own memory, for tests and for measuring: no store is faster.
 
-use crate::{PageStore, StoreError};
+use crate::{Fork, PageStore, StoreError};
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::{MapError, PageKind, Reserved, SPAN};
 
@@ -62,5 +62,13 @@ impl PageStore for MemoryStore {
         self.at(at, len);
         // SAFETY: the bytes are unwanted, says the trait. What is refused stays.
         let _ = unsafe { self.range.purge(usize::try_from(at).unwrap_or(0), len) };
+    }
+
+    /// Private memory is a snapshot by itself. Locks do not come along; they would copy everything.
+    fn fork(&self, step: Fork) -> Result<(), StoreError> {
+        if step == Fork::InChild {
+            self.locked.store(false, Ordering::Relaxed); // Relaxed: a statistic
+        }
+        Ok(())
     }
 }

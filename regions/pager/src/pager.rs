@@ -121,11 +121,11 @@ impl Buffer {
 }
 
 #[derive(Debug)]
-struct Inner {
-    pages: Table<Page>,
-    queue: Queue,
+pub(crate) struct Inner {
+    pub(crate) pages: Table<Page>,
+    pub(crate) queue: Queue,
     /// Pages that take local memory.
-    resident: usize,
+    pub(crate) resident: usize,
     /// Pages that may.
     local: usize,
     sets: Sets,
@@ -186,14 +186,14 @@ impl Leaving {
 /// Far memory over a store.
 #[derive(Debug)]
 pub struct Pager<K, S> {
-    kernel: K,
-    store: S,
-    inner: Mutex<Inner>,
+    pub(crate) kernel: K,
+    pub(crate) store: S,
+    pub(crate) inner: Mutex<Inner>,
     /// Something in flight has landed, or a page has left.
     landed: Condvar,
     /// The evictor has something to do.
-    crowded: Condvar,
-    bounds: crate::Segments,
+    pub(crate) crowded: Condvar,
+    pub(crate) bounds: crate::Segments,
     /// Counts.
     pub counters: Counters,
 }

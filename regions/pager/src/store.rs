@@ -19,6 +19,27 @@ pub trait PageStore: Send + Sync + fmt::Debug {
 
     /// Nobody wants these bytes any more: their space comes back.
     fn discard(&self, at: u64, len: u64);
+
+    /// The process forks, and nobody is inside meanwhile. From [`Fork::InParent`] and
+    /// [`Fork::InChild`] on, each side reads what was written before, and nothing of what the other
+    /// writes. An error before the fork leaves everything as it was: there will be no second side.
+    fn fork(&self, _step: Fork) -> Result<(), StoreError> {
+        Err(StoreError::OneProcess)
+    }
+}
+
+/// The steps of a fork. After `Before` returned `Ok`, each side takes its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// It is about to happen; pages lie below so many bytes.
+    Before {
+        /// End of the last page.
+        bytes: u64,
+    },
+    /// The parent goes on, also when there is no child after all.
+    InParent,
+    /// The child begins; it has one thread.
+    InChild,
 }
 
 impl<S: PageStore + ?Sized> PageStore for std::sync::Arc<S> {
@@ -34,6 +55,9 @@ impl<S: PageStore + ?Sized> PageStore for std::sync::Arc<S> {
     fn discard(&self, at: u64, len: u64) {
         (**self).discard(at, len);
     }
+    fn fork(&self, step: Fork) -> Result<(), StoreError> {
+        (**self).fork(step)
+    }
 }
 
 impl<S: PageStore + ?Sized> PageStore for Box<S> {
@@ -48,6 +72,9 @@ impl<S: PageStore + ?Sized> PageStore for Box<S> {
     }
     fn discard(&self, at: u64, len: u64) {
         (**self).discard(at, len);
+    }
+    fn fork(&self, step: Fork) -> Result<(), StoreError> {
+        (**self).fork(step)
     }
 }
 
@@ -75,6 +102,13 @@ pub enum StoreError {
         /// Bytes that were.
         done: usize,
     },
+    /// Two processes cannot share what the store holds.
+    OneProcess,
+    /// Processes that forked, one from the other, share as many files as there may be.
+    Forks {
+        /// How many.
+        most: usize,
+    },
 }
 
 impl fmt::Display for StoreError {
@@ -87,6 +121,8 @@ impl fmt::Display for StoreError {
             StoreError::Short { call, wanted, done } => {
                 write!(f, "{call}: {done} of {wanted} bytes")
             }
+            StoreError::OneProcess => write!(f, "the store serves one process only"),
+            StoreError::Forks { most } => write!(f, "{most} forks, each after new writes, are the most"),
         }
     }
 }

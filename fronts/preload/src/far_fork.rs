@@ -1,0 +1,133 @@
+//! Far memory across `fork`: the pager is at rest meanwhile, and a child has its own.
+//!
+//! What a child finds missing before it has its own pager would read as zeros. So nothing of the
+//! program may run between: signals are blocked, and our handlers are the last before the fork and
+//! the first after it. The C library runs handlers in an order that follows their registration, so
+//! the name by which every library registers them is ours: whoever comes first, we were before.
+
+use crate::ground::Ground;
+use crate::{far, serve, start};
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::null_mut;
+use largesse_pager::{Held, PageStore};
+
+type Handler = Option<unsafe extern "C" fn()>;
+type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
+
+/// What `pthread_atfork` calls.
+///
+/// # Safety
+/// As `pthread_atfork`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __register_atfork(
+    before: Handler,
+    in_parent: Handler,
+    in_child: Handler,
+    object: *mut c_void,
+) -> c_int {
+    crate::fork::watch();
+    // SAFETY: the caller's promise, handed on.
+    unsafe { register(before, in_parent, in_child, object) }
+}
+
+/// The C library's own.
+///
+/// # Safety
+/// The handlers live as long as `object`, or for good without one.
+pub(crate) unsafe fn register(
+    before: Handler,
+    in_parent: Handler,
+    in_child: Handler,
+    object: *mut c_void,
+) -> c_int {
+    // SAFETY: the name is a C string.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"__register_atfork".as_ptr()) };
+    if found.is_null() {
+        return libc::ENOSYS;
+    }
+    // SAFETY: the C library's function has this type since it exists.
+    let register: Register = unsafe { core::mem::transmute(found) };
+    // SAFETY: the caller's promise.
+    unsafe { register(before, in_parent, in_child, object) }
+}
+
+struct Forking {
+    held: Held<'static, Box<dyn PageStore>>,
+    /// Those that the thread had blocked.
+    signals: libc::sigset_t,
+}
+
+struct Slot(UnsafeCell<Option<Forking>>);
+
+// SAFETY: used by the thread only that keeps the heap across `fork`, and there is one at a time.
+unsafe impl Sync for Slot {}
+
+static FORKING: Slot = Slot(UnsafeCell::new(None));
+
+fn slot() -> &'static mut Option<Forking> {
+    // SAFETY: as `Sync` says; callers use the reference at once and drop it.
+    unsafe { &mut *FORKING.0.get() }
+}
+
+/// Before `fork`, with the heap kept: nobody asks for far memory.
+pub(crate) fn before() {
+    let Some(far) = serve::ground().and_then(Ground::far) else { return };
+    let mut all = MaybeUninit::uninit();
+    let mut signals = MaybeUninit::uninit();
+    // SAFETY: both sets are written before they are read.
+    let signals = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), signals.as_mut_ptr());
+        signals.assume_init()
+    };
+    let here = (&raw const signals).addr();
+    if [here, largesse_pages::thread_handle()].iter().any(|&at| far.pager().kernel().page_at(at).is_some()) {
+        // The child would stand on pages that may be missing, before it could make its own pager.
+        give_up("the stack of the thread that forks is far memory");
+    }
+    *slot() = Some(Forking { held: far.pager().hold(), signals });
+}
+
+/// After it, in the parent, with the heap still kept.
+pub(crate) fn in_parent() {
+    if let Some(Forking { held, signals }) = slot().take() {
+        held.in_parent();
+        restore(&signals);
+    }
+}
+
+/// In the child.
+pub(crate) fn in_child() {
+    let far = serve::ground().and_then(Ground::far);
+    let Some(far) = far else { return };
+    let Some(Forking { held, signals }) = slot().take() else { return not_held() };
+    // SAFETY: the child has one thread, and its program does not run yet.
+    if let Err(trouble) = unsafe { held.in_child() } {
+        give_up(&trouble.to_string());
+    }
+    if far::start_threads(far.pager()).is_none() {
+        give_up("its threads could not be started");
+    }
+    restore(&signals);
+}
+
+/// In a child whose fork found no heap: if one was made meanwhile, its pages are out of reach.
+pub(crate) fn not_held() {
+    if serve::ground().and_then(Ground::far).is_some() {
+        give_up("it was made at the same moment");
+    }
+}
+
+fn restore(signals: &libc::sigset_t) {
+    // SAFETY: a set that was filled in `before`.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals, null_mut()) };
+}
+
+/// Never zeros: whoever cannot have its pages does not go on.
+fn give_up(why: &str) -> ! {
+    start::warn(&format!("far memory cannot follow this fork: {why}"));
+    // SAFETY: no preconditions; handlers of the program could touch memory that is not there.
+    unsafe { libc::_exit(far::LOST) }
+}

@@ -1,0 +1,160 @@
+//! One file without a name.
+
+use super::{FileRefused, errno};
+use crate::StoreError;
+use core::ffi::c_int;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+const RAMFS_MAGIC: i64 = 0x8584_58f6;
+
+/// A sparse file that has no name any more: nothing is left behind, however the process ends. The
+/// page cache is bypassed where the file system can.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    fd: c_int,
+    cached: bool,
+}
+
+impl Sheet {
+    /// Makes the file, readable by its owner only, and takes its name away.
+    pub(super) fn create(path: &Path) -> Result<Sheet, FileRefused> {
+        let refuse = |call, errno| FileRefused::System { path: path.to_owned(), call, errno };
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| refuse("open", libc::EINVAL))?;
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+        let open = |more| {
+            // SAFETY: the name is a C string.
+            let fd = unsafe { libc::open(name.as_ptr(), flags | more, 0o600) };
+            if fd < 0 { Err(errno()) } else { Ok(fd) }
+        };
+        // O_DIRECT fails after the file was made where the file system lacks it.
+        // SAFETY: the name is a C string; the file is the one that was just made, by us.
+        let unlink = || unsafe { libc::unlink(name.as_ptr()) };
+        let (fd, cached) = match open(libc::O_DIRECT) {
+            Ok(fd) => (fd, false),
+            Err(libc::EEXIST) => return Err(FileRefused::Exists(path.to_owned())),
+            Err(libc::EINVAL) => {
+                unlink();
+                (open(0).map_err(|errno| refuse("open", errno))?, true)
+            }
+            Err(errno) => return Err(refuse("open", errno)),
+        };
+        unlink();
+        let sheet = Sheet { fd, cached };
+        if sheet.lies_in_memory() {
+            return Err(FileRefused::InMemory(path.to_owned()));
+        }
+        Ok(sheet)
+    }
+
+    fn lies_in_memory(&self) -> bool {
+        // SAFETY: a plain structure that the call fills.
+        let mut about: libc::statfs = unsafe { core::mem::zeroed() };
+        // SAFETY: our own descriptor and a structure to fill.
+        let rc = unsafe { libc::fstatfs(self.fd, &raw mut about) };
+        rc == 0 && matches!(about.f_type, TMPFS_MAGIC | RAMFS_MAGIC)
+    }
+
+    /// Repeats a transfer until it is whole.
+    fn transfer(
+        &self,
+        call: &'static str,
+        len: usize,
+        step: impl Fn(usize) -> isize,
+    ) -> Result<(), StoreError> {
+        let (mut done, mut idle) = (0, 0);
+        while done < len {
+            match usize::try_from(step(done)) {
+                Ok(0) if idle == 3 => return Err(StoreError::Short { call, wanted: len, done }),
+                Ok(0) => idle += 1,
+                Ok(more) => done += more,
+                Err(_) => match errno() {
+                    libc::EINTR | libc::EAGAIN => {}
+                    errno => return Err(StoreError::System { call, errno }),
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn uncache(&self, at: u64, len: usize) {
+        if self.cached {
+            // SAFETY: advice on our own descriptor.
+            unsafe { libc::posix_fadvise(self.fd, at.cast_signed(), len as i64, libc::POSIX_FADV_DONTNEED) };
+        }
+    }
+
+    /// Room for these bytes; see `PageStore::reserve`.
+    pub(super) fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
+        // SAFETY: our own descriptor.
+        let rc = unsafe { libc::fallocate(self.fd, 0, at.cast_signed(), len.cast_signed()) };
+        if rc == 0 {
+            return Ok(());
+        }
+        match errno() {
+            // Without the call a full disk is found when it is full: the file system's own limit.
+            libc::EOPNOTSUPP | libc::ENOSYS => Ok(()),
+            libc::ENOSPC | libc::EFBIG | libc::EDQUOT => Err(StoreError::Full { wanted: len }),
+            errno => Err(StoreError::System { call: "fallocate", errno }),
+        }
+    }
+
+    /// What was written there.
+    pub(super) fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        let len = into.len();
+        let start = into.as_mut_ptr();
+        // SAFETY: `done < len`, the length of the buffer.
+        self.transfer("pread", len, |done| unsafe {
+            let offset = at.cast_signed() + done as i64;
+            libc::pread(self.fd, start.add(done).cast(), len - done, offset)
+        })?;
+        self.uncache(at, len);
+        Ok(())
+    }
+
+    /// Whole when it returns `Ok`.
+    pub(super) fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        let len = from.len();
+        // SAFETY: `done < len`, the length of the buffer.
+        self.transfer("pwrite", len, |done| unsafe {
+            let offset = at.cast_signed() + done as i64;
+            libc::pwrite(self.fd, from.as_ptr().add(done).cast(), len - done, offset)
+        })?;
+        self.uncache(at, len);
+        Ok(())
+    }
+
+    /// The bytes' space comes back.
+    pub(super) fn discard(&self, at: u64, len: u64) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: our own descriptor. A file system without holes keeps the space.
+        unsafe { libc::fallocate(self.fd, mode, at.cast_signed(), len.cast_signed()) };
+    }
+
+    /// What a forked child has.
+    #[cfg(test)]
+    pub(super) fn duplicate(&self) -> Sheet {
+        // SAFETY: our own descriptor.
+        let fd = unsafe { libc::fcntl(self.fd, libc::F_DUPFD_CLOEXEC, 0) };
+        assert!(fd >= 0);
+        Sheet { fd, cached: self.cached }
+    }
+
+    /// Bytes that the file system still has.
+    pub(super) fn free_bytes(&self) -> u64 {
+        // SAFETY: a plain structure that the call fills.
+        let mut about: libc::statfs = unsafe { core::mem::zeroed() };
+        // SAFETY: our own descriptor and a structure to fill.
+        let rc = unsafe { libc::fstatfs(self.fd, &raw mut about) };
+        if rc == 0 { about.f_bavail.saturating_mul(about.f_bsize.cast_unsigned()) } else { 0 }
+    }
+}
+
+impl Drop for Sheet {
+    fn drop(&mut self) {
+        // SAFETY: our own descriptor, closed once.
+        unsafe { libc::close(self.fd) };
+    }
+}

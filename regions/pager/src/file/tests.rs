@@ -1,0 +1,154 @@
+use super::*;
+
+fn folder() -> PathBuf {
+    // The build folder is on a disk; the folder for temporary files may not be.
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
+}
+
+#[test]
+fn what_was_written_is_read_and_nothing_is_left_behind() {
+    let path = folder().join(format!("store-{}", std::process::id()));
+    let store = FileStore::create(&path).unwrap();
+    assert!(!path.exists());
+    let mut page = largesse_pages::Table::<u8>::new(8192).unwrap();
+    page.fill(7);
+    store.reserve(1 << 30, 8192).unwrap();
+    store.write(1 << 30, &page).unwrap();
+    page.fill(0);
+    store.read(1 << 30, &mut page).unwrap();
+    assert!(page.iter().all(|&byte| byte == 7));
+    store.discard(1 << 30, 8192);
+    store.read(1 << 30, &mut page).unwrap();
+    assert!(page.iter().all(|&byte| byte == 0));
+}
+
+const PAGE: u64 = 4096;
+const BYTES: usize = 4096;
+
+/// Whole pages of one byte each.
+fn write(store: &FileStore, first: u64, bytes: &[u8]) {
+    let mut page = Table::<u8>::new(bytes.len() * BYTES).unwrap();
+    for (page, &byte) in page.chunks_exact_mut(BYTES).zip(bytes) {
+        page.fill(byte);
+    }
+    store.write(first * PAGE, &page).unwrap();
+}
+
+fn read(store: &FileStore, first: u64, pages: usize) -> Vec<u8> {
+    let mut page = Table::<u8>::new(pages * BYTES).unwrap();
+    store.read(first * PAGE, &mut page).unwrap();
+    for page in page.chunks_exact(BYTES) {
+        assert!(page.iter().all(|byte| byte == &page[0]));
+    }
+    page.chunks_exact(BYTES).map(|page| page[0]).collect()
+}
+
+/// What a fork does to descriptors and memory: the other side, which is the child.
+fn forked(parent: &FileStore) -> FileStore {
+    parent.fork(Fork::Before { bytes: 64 * PAGE }).unwrap();
+    let mut layers = parent.lock();
+    let mut holds = Table::<u8>::new(64).unwrap();
+    holds.copy_from_slice(layers.holds.as_ref().unwrap());
+    // Descriptors are copied as `fork` does it; here both sides are one process.
+    let (own, child) = layers.next.take().unwrap();
+    let copy = |sheet: &Sheet| sheet.duplicate();
+    let other = Layers {
+        sheets: layers.sheets.iter().map(|sheet| Arc::new(copy(sheet))).collect(),
+        holds: Some(holds),
+        used: layers.used,
+        roomy: layers.roomy,
+        promised: layers.promised.clone(),
+        next: Some((own.as_ref().map(copy), copy(&child))),
+        made: layers.made,
+    };
+    layers.next = Some((own, child));
+    drop(layers);
+    let other = FileStore { path: parent.path.clone(), layers: Mutex::new(other) };
+    parent.fork(Fork::InParent).unwrap();
+    other.fork(Fork::InChild).unwrap();
+    other
+}
+
+#[test]
+fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
+    let path = folder().join(format!("sides-{}", std::process::id()));
+    let parent = FileStore::create(&path).unwrap();
+    parent.reserve(0, 16 * PAGE).unwrap();
+    write(&parent, 0, &[1; 8]);
+    let child = forked(&parent);
+    assert_eq!((read(&parent, 0, 8), read(&child, 0, 8)), (vec![1; 8], vec![1; 8]));
+    write(&parent, 2, &[2, 2]);
+    write(&child, 3, &[3, 3]);
+    assert_eq!(read(&parent, 0, 8), [1, 1, 2, 2, 1, 1, 1, 1]);
+    assert_eq!(read(&child, 0, 8), [1, 1, 1, 3, 3, 1, 1, 1]);
+    let grandchild = forked(&child);
+    write(&child, 0, &[4, 4]);
+    child.discard(3 * PAGE, 2 * PAGE);
+    write(&grandchild, 4, &[5, 5]);
+    assert_eq!(read(&grandchild, 0, 8), [1, 1, 1, 3, 5, 5, 1, 1]);
+    assert_eq!(read(&child, 0, 3), [4, 4, 1]);
+    drop(child);
+    assert_eq!(read(&grandchild, 0, 8), [1, 1, 1, 3, 5, 5, 1, 1]);
+    assert_eq!(read(&parent, 0, 8), [1, 1, 2, 2, 1, 1, 1, 1]);
+}
+
+#[test]
+fn a_side_that_wrote_nothing_keeps_its_sheet_and_the_number_of_them_is_bounded() {
+    let path = folder().join(format!("many-{}", std::process::id()));
+    let parent = FileStore::create(&path).unwrap();
+    write(&parent, 0, &[1; 4]);
+    for _ in 0..5 {
+        let child = forked(&parent);
+        assert_eq!((parent.lock().sheets.len(), child.lock().sheets.len()), (2, 2));
+        write(&child, 1, &[9]);
+        assert_eq!((read(&child, 0, 3), read(&parent, 0, 3)), (vec![1, 9, 1], vec![1; 3]));
+    }
+    let mut forks = 0;
+    let refused = loop {
+        write(&parent, 1, &[forks]);
+        if let Err(refused) = parent.fork(Fork::Before { bytes: 64 * PAGE }) {
+            break refused;
+        }
+        parent.fork(Fork::InParent).unwrap();
+        forks += 1;
+    };
+    assert_eq!(refused, StoreError::Forks { most: MOST });
+    assert_eq!((usize::from(forks) + 2, read(&parent, 0, 3)), (MOST, vec![1, forks, 1]));
+}
+
+#[test]
+fn what_was_promised_is_joined_and_cut() {
+    let path = folder().join(format!("promised-{}", std::process::id()));
+    let store = FileStore::create(&path).unwrap();
+    let mut layers = store.lock();
+    for part in [4..6, 0..2, 2..4, 10..12, 1..3] {
+        layers.promise(part);
+    }
+    assert_eq!(layers.promised, [0..6, 10..12]);
+    layers.forget(&(3..11));
+    assert_eq!(layers.promised, [0..3, 11..12]);
+}
+
+#[test]
+fn an_existing_file_is_left_alone() {
+    let path = folder().join(format!("mine-{}", std::process::id()));
+    std::fs::write(&path, "mine").unwrap();
+    let refused = FileStore::create(&path).unwrap_err();
+    let kept = std::fs::read(&path);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(refused, FileRefused::Exists(path));
+    assert_eq!(kept.unwrap(), b"mine");
+}
+
+#[test]
+fn a_file_in_memory_is_refused() {
+    let path = Path::new("/dev/shm").join(format!("largesse-{}", std::process::id()));
+    if !path.parent().is_some_and(Path::is_dir) {
+        return;
+    }
+    match FileStore::create(&path) {
+        Err(FileRefused::InMemory(named)) => assert_eq!(named, path),
+        other => assert!(!path.exists(), "{other:?}"),
+    }
+    assert!(!path.exists());
+}

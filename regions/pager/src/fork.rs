@@ -1,0 +1,108 @@
+//! Far memory across `fork`: a fork is a snapshot.
+//!
+//! The kernel gives a child neither the registration of the far range nor the protection of pages:
+//! what is not here would read as zeros there, and writes to clean pages would not be told. So the
+//! pager is brought to rest before, and the child makes its own before its program goes on.
+//!
+//! ```text
+//!   hold: gate closed (nobody serves, no page in flight) ─► states locked ─► store.fork(Before)
+//!   parent: store.fork(InParent) ─► states unlocked ─► gate open
+//!   child:  store.fork(InChild) ─► own descriptor, ranges registered ─► clean pages protected
+//!           ─► states unlocked ─► gate open ─► own threads (`start`)
+//! ```
+//! Locks are taken by the thread that forks, which is the only one in the child: it gives them back on
+//! either side.
+
+use crate::gate::Closed;
+use crate::page::{State, runs};
+use crate::pager::{Inner, Pager, Trouble};
+use crate::{Fork, Kernel as _, Linux, PageNumber, PageStore, StoreError};
+use core::ops::Range;
+use largesse_pages::fault::FaultError;
+use std::sync::{MutexGuard, PoisonError};
+
+/// A pager at rest: no page is in flight, and faults wait.
+#[derive(Debug)]
+pub struct Held<'a, S> {
+    pager: &'a Pager<Linux, S>,
+    // Dropped in this order.
+    inner: MutexGuard<'a, Inner>,
+    _closed: Closed<'a>,
+    store: Result<(), StoreError>,
+}
+
+impl<S: PageStore> Pager<Linux, S> {
+    /// Brings everything to rest, for a fork. The caller sees to it that nobody calls
+    /// [`enter`](Pager::enter) or [`drop_contents`](Pager::drop_contents) until the end.
+    pub fn hold(&self) -> Held<'_, S> {
+        let lock = || self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = self.kernel.gate.close(|| {
+            // Under the lock: the evictor has either seen that the gate closes, or sleeps.
+            let _inner = lock();
+            self.crowded.notify_all();
+        });
+        let inner = lock();
+        let bytes = (self.bounds.pages() * self.kernel.page()) as u64;
+        let store = self.store.fork(Fork::Before { bytes });
+        Held { pager: self, inner, _closed: closed, store }
+    }
+
+    /// The pages that are here and clean, in runs; `None` when one is in flight after all.
+    fn clean(&self, inner: &mut Inner) -> Option<Vec<Range<PageNumber>>> {
+        // Whatever is here is in the queue: the table of all pages may be very long.
+        let mut queued = Vec::with_capacity(inner.queue.runs());
+        inner.queue.retain(|run| {
+            queued.push(run.first as usize..(run.first + run.pages) as usize);
+            true
+        });
+        queued.sort_unstable_by_key(|run| run.start);
+        queued.dedup_by(|after, before| {
+            let joins = after.start <= before.end;
+            if joins {
+                before.end = before.end.max(after.end);
+            }
+            joins
+        });
+        let here = |range: &Range<PageNumber>| {
+            range.clone().filter(|&page| inner.pages[page].state.is_resident()).count()
+        };
+        if queued.iter().map(here).sum::<usize>() != inner.resident {
+            queued.clear();
+            queued.push(0..self.bounds.pages());
+        }
+        if queued.iter().any(|run| run.clone().any(|page| inner.pages[page].state.in_flight())) {
+            return None;
+        }
+        // Numbers that follow each other across two segments are not neighbours.
+        let segment = |page: PageNumber| {
+            (inner.pages[page].state == State::Clean).then(|| self.bounds.around(page).start)
+        };
+        Some(queued.into_iter().flat_map(|run| runs(run, segment)).map(|(run, _)| run).collect())
+    }
+}
+
+impl<S: PageStore> Held<'_, S> {
+    /// After the fork, or its failure, in the parent: all goes on.
+    pub fn in_parent(self) {
+        if self.store.is_ok() {
+            let _ = self.pager.store.fork(Fork::InParent);
+        }
+    }
+
+    /// In the child. When this is `Ok`, threads that serve faults must be started before far memory
+    /// is touched; when not, it must never be touched again.
+    ///
+    /// # Safety
+    /// This is the child's only thread.
+    pub unsafe fn in_child(mut self) -> Result<(), Trouble> {
+        self.store.clone()?;
+        self.pager.store.fork(Fork::InChild)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.pager.kernel.renew()? };
+        let clean = self.pager.clean(&mut self.inner).ok_or(Trouble::Kernel(FaultError(libc::EBUSY)))?;
+        for run in clean {
+            self.pager.kernel.protect(run, true)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+/* Forks of a program whose data are larger than what may be here. far_fork WHAT MIB [TIMES], where
+ * MIB is 0 for a static array. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t *words;
+static size_t count;
+static uint64_t array[(48 << 20) / 8] __attribute__((aligned(4096)));
+
+static uint64_t value(uint64_t who, size_t w) { return (w * 2654435761u) ^ (who << 48); }
+
+/* Every page of 512 words is somebody's: page p was last written by who(p). */
+static void write_pages(uint64_t who, size_t first, size_t step) {
+    for (size_t p = first; p < count / 512; p += step)
+        for (size_t w = p * 512; w < p * 512 + 512; w++) words[w] = value(who, w);
+}
+
+static size_t wrong(uint64_t who, size_t first, size_t step) {
+    size_t bad = 0;
+    for (size_t p = first; p < count / 512; p += step)
+        for (size_t w = p * 512; w < p * 512 + 512; w++) bad += words[w] != value(who, w);
+    return bad;
+}
+
+static void say(const char *who, size_t bad) {
+    char line[100];
+    int len = snprintf(line, sizeof line, "%s: %zu wrong\n", who, bad);
+    if (write(1, line, (size_t)len) != len) _exit(9);
+}
+
+static int ended(pid_t child) {
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) return 99;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+}
+
+/* A child that changes every other page while its parent changes others, and a grandchild. */
+static int sides(void) {
+    write_pages(1, 0, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        say("child at first", wrong(1, 0, 1));
+        write_pages(2, 0, 2);
+        say("child", wrong(2, 0, 2) + wrong(1, 1, 2));
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            say("grandchild at first", wrong(2, 0, 2) + wrong(1, 1, 2));
+            write_pages(4, 0, 4);
+            say("grandchild", wrong(4, 0, 4) + wrong(2, 2, 4) + wrong(1, 1, 2));
+            _exit(0);
+        }
+        write_pages(5, 1, 2);
+        if (ended(grandchild)) _exit(1);
+        say("child at last", wrong(2, 0, 2) + wrong(5, 1, 2));
+        /* What was read only is asked to be told of writes again. */
+        write_pages(6, 0, 1);
+        say("child again", wrong(6, 0, 1));
+        _exit(0);
+    }
+    write_pages(3, 0, 3);
+    size_t bad = wrong(3, 0, 3) + wrong(1, 1, 3) + wrong(1, 2, 3);
+    int status = ended(child);
+    say("parent", bad + wrong(3, 0, 3) + wrong(1, 1, 3) + wrong(1, 2, 3));
+    return status;
+}
+
+static volatile int stop;
+static uint64_t *shared;
+
+static void *touch(void *argument) {
+    uint64_t state = 88172645463325252ull + (uintptr_t)argument, bad = 0;
+    while (!stop) {
+        state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+        size_t w = state % count;
+        uint64_t now = words[w];
+        bad += now != value(1, w);
+        words[w] = now; /* the same, and yet a write */
+    }
+    __atomic_fetch_add(shared, bad, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void *forks(void *argument) {
+    long times = (long)(intptr_t)argument;
+    for (long i = 0; i < times; i++) {
+        pid_t child = fork();
+        if (child == 0) _exit(wrong(1, (size_t)i, 7) != 0);
+        if (ended(child)) __atomic_fetch_add(shared, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* One thread forks while others fault. */
+static int threads(long times) {
+    uint64_t bad = 0;
+    shared = &bad;
+    write_pages(1, 0, 1);
+    pthread_t others[3], forker;
+    for (uintptr_t t = 0; t < 3; t++) pthread_create(&others[t], NULL, touch, (void *)t);
+    pthread_create(&forker, NULL, forks, (void *)(intptr_t)times);
+    pthread_join(forker, NULL);
+    stop = 1;
+    for (int t = 0; t < 3; t++) pthread_join(others[t], NULL);
+    say("threads", bad + wrong(1, 0, 1));
+    return bad != 0;
+}
+
+/* Children that become another program; the time is that of one, in microseconds. */
+static int execs(long times) {
+    struct timespec from, to;
+    write_pages(1, 0, 1);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (long i = 0; i < times; i++) {
+        pid_t child = fork();
+        if (child == 0) { execl("/bin/true", "true", (char *)NULL); _exit(9); }
+        if (ended(child) || system("true")) return 1;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    long us = (to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000;
+    say("parent", wrong(1, 0, 1));
+    fprintf(stderr, "%ld us\n", us / times);
+    return 0;
+}
+
+/* Forks in a row: all children live, each with pages of its own, and the parent writes between. */
+static int row(long times) {
+    pid_t children[400];
+    int go[2], status = 0;
+    char none;
+    if (pipe(go)) return 1;
+    write_pages(0, 0, 1);
+    for (long i = 0; i < times; i++) {
+        write_pages((uint64_t)i + 1, (size_t)i, (size_t)times);
+        children[i] = fork();
+        if (children[i] == 0) {
+            close(go[1]);
+            if (read(go[0], &none, 1) != 0) _exit(9);
+            size_t bad = 0;
+            for (long k = 0; k < times; k++)
+                bad += wrong(k <= i ? (uint64_t)k + 1 : 0, (size_t)k, (size_t)times);
+            write_pages(1000, (size_t)i, (size_t)times);
+            bad += wrong(1000, (size_t)i, (size_t)times);
+            _exit(bad != 0);
+        }
+    }
+    close(go[1]);
+    for (long i = 0; i < times; i++) {
+        int one = ended(children[i]);
+        if (one > status) status = one;
+    }
+    size_t bad = 0;
+    for (long k = 0; k < times; k++) bad += wrong((uint64_t)k + 1, (size_t)k, (size_t)times);
+    say("parent", bad);
+    return status;
+}
+
+/* A thread on a stack of far memory forks: there must be no zeros. */
+static int stack(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, aligned_alloc(4096, 8 << 20), 8 << 20);
+    shared = calloc(1, 8);
+    write_pages(1, 0, 1);
+    if (pthread_create(&thread, &attributes, forks, (void *)(intptr_t)1)) return 1;
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    long times = argc > 3 ? atol(argv[3]) : 20;
+    count = ((size_t)(argc > 2 ? atol(argv[2]) : 64) << 20) / 8;
+    words = count ? aligned_alloc(4096, count * 8) : array;
+    if (!count) count = sizeof array / 8;
+    if (!words) return 3;
+    if (!strcmp(what, "sides")) return sides();
+    if (!strcmp(what, "threads")) return threads(times);
+    if (!strcmp(what, "execs")) return execs(times);
+    if (!strcmp(what, "row")) return row(times);
+    if (!strcmp(what, "stack")) return stack();
+    return 2;
+}
