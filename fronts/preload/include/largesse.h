@@ -81,6 +81,21 @@ int largesse_set_limits(uint64_t min_bytes, uint64_t max_bytes);
 /* Return free memory beyond `keep` bytes to the kernel; returns the bytes returned. */
 size_t largesse_trim(size_t keep);
 
+/* Around a compute core, the loop nest that a program runs again and again: with far memory
+ * (`largesse run --local`), the size of pages is chosen by what the core really uses. One state is
+ * kept for each `id`. Programs that do not mark anything are tuned as well, by other means.
+ * LARGESSE_OK; LARGESSE_NOT_SUPPORTED without far memory (nothing happens, and nothing needs to);
+ * LARGESSE_BAD_ARGUMENT for NULL, or an end without a beginning.
+ *
+ *     for (int step = 0; step < steps; step++) {
+ *         largesse_tune_begin("solve");
+ *         solve();
+ *         largesse_tune_end("solve");
+ *     }
+ */
+int largesse_tune_begin(const char *id);
+int largesse_tune_end(const char *id);
+
 /* Why this process cannot be served, in words that say what to do; NULL when it can. */
 const char *largesse_why_not(void);
 

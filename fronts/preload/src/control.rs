@@ -9,9 +9,9 @@ use core::ptr::null;
 use largesse_pages::truth::{Answer, Inspector};
 use largesse_report::{BlockRecord, CAUSES, Cause};
 
-const OK: c_int = 0;
-const BAD_ARGUMENT: c_int = -1;
-const NOT_SUPPORTED: c_int = -2;
+pub(crate) const OK: c_int = 0;
+pub(crate) const BAD_ARGUMENT: c_int = -1;
+pub(crate) const NOT_SUPPORTED: c_int = -2;
 const VERSION: u32 = 1 << 16;
 
 /// `largesse_stats_t`.

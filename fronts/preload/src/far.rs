@@ -30,6 +30,8 @@ pub(crate) struct Wish {
     pub(crate) page_size: Option<usize>,
     /// The program's own static arrays too.
     pub(crate) static_data: bool,
+    /// Fetch ahead of foreseen faults.
+    pub(crate) prefetch: bool,
 }
 
 /// A kind of store.
@@ -89,7 +91,8 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
         Local::Bytes(bytes) => bytes / base_page(),
         Local::Percent(_) => LEAST_LOCAL, // until something is mapped
     };
-    let pager = Pager::new(kernel, store, bounds, local, size).ok_or("no address space for its tables")?;
+    let pager = Pager::new(kernel, store, bounds, local, size, wish.prefetch)
+        .ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);
     largesse_pager::start(&pager, 1, &STOP, give_up).ok_or("its threads could not be started")?;
     let far = FarMemory::new(range, first, pager, wish.local);

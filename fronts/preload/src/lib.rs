@@ -39,3 +39,4 @@ mod serve;
 mod slots;
 mod start;
 mod statics;
+mod tune;

@@ -60,6 +60,7 @@ fn describe(state: &str) -> Value {
             "advised_bytes": counters.advised_bytes,
         },
         "far": far,
+        "tuned": crate::tune::report(),
         "not_granted": refused,
     })
 }

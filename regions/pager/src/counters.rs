@@ -22,6 +22,8 @@ pub enum Count {
     Fills,
     /// Pages that came as zeros, without the store.
     ZeroFills,
+    /// Pages that were fetched ahead of a fault.
+    Prefetched,
     /// Pages that left.
     Evictions,
     /// Of these, written to the store.
@@ -54,6 +56,7 @@ impl Count {
         "write_faults",
         "fills",
         "zero_fills",
+        "prefetched",
         "evictions",
         "write_backs",
         "dropped",

@@ -9,6 +9,7 @@ use crate::pager::{Buffer, Pager, Touch, Trouble};
 use crate::{MOST_SET, PageStore};
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::fault::Fault;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,12 +71,21 @@ fn serve<S: PageStore>(
     stop: &AtomicBool,
 ) -> Result<(), Trouble> {
     let mut last = Instant::now();
+    let mut ahead = VecDeque::with_capacity(MOST_SET);
     while !stop.load(Ordering::Relaxed) {
         // Whatever puts pages in flight happens inside: a fork waits for it.
         let inside = pager.kernel().gate.enter();
         // One at a time: what another handler reads it serves meanwhile.
         let mut faults = [Fault { address: 0, write: false, protected: false }];
         if pager.kernel().faults().read(&mut faults) == 0 {
+            // The program runs: there is time to foresee its next faults, and to make room for them.
+            if let Some(next) = ahead.pop_front() {
+                pager.prefetch(next, buffer)?;
+                continue;
+            }
+            if pager.relieve()? {
+                continue;
+            }
             drop(inside);
             if last.elapsed() > SPIN {
                 let _ = pager.kernel().faults().wait(500);
@@ -86,7 +96,8 @@ fn serve<S: PageStore>(
         }
         let [fault] = faults;
         if let Some(page) = pager.kernel().page_at(fault.address) {
-            pager.serve(Touch { page, write: fault.write || fault.protected }, buffer)?;
+            let touch = Touch { page, write: fault.write || fault.protected };
+            pager.serve(touch, buffer, &mut ahead)?;
         }
         last = Instant::now();
     }

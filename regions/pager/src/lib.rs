@@ -34,6 +34,7 @@ mod pager;
 pub mod replace;
 mod segments;
 mod store;
+pub mod streams;
 pub mod tune;
 
 pub use counters::{COUNTS, Count, Counters};

@@ -18,11 +18,13 @@
 
 use crate::page::{Page, State, run_around, runs};
 use crate::replace::{Part, Queue, Run};
+use crate::streams::Streams;
 use crate::tune::{Core, Costs, Iteration, Trial};
 use crate::{Count, Counters, Kernel, PageNumber, PageStore, StoreError};
 use core::ops::Range;
 use largesse_pages::Table;
 use largesse_pages::fault::FaultError;
+use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +34,8 @@ const WRITE_AHEAD: usize = 16;
 const FIRST_SET: usize = 16;
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 const LARGE_SET: usize = 8;
+/// Pages that are fetched ahead of need at once.
+const MOST_AHEAD: usize = 256;
 /// Local memory is never less than this number of pages.
 pub const LEAST_LOCAL: usize = 64;
 
@@ -129,10 +133,21 @@ pub(crate) struct Inner {
     /// Pages that may.
     local: usize,
     sets: Sets,
+    /// Sequences of faults, unless nothing is to be fetched ahead.
+    streams: Option<Streams>,
     /// What leaving costs, for the trial.
     leaving: Leaving,
     /// The number of the compute core that runs, and the sets it swapped in.
     core: (u16, usize),
+}
+
+/// A page on its way here.
+#[derive(Clone, Copy, Debug)]
+struct Coming {
+    /// Checksum of what must come.
+    sum: u32,
+    /// It may be written at once.
+    dirty: bool,
 }
 
 /// Base pages that move together, a power of two.
@@ -207,6 +222,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         bounds: crate::Segments,
         local: usize,
         size: SetSize,
+        prefetch: bool,
     ) -> Option<Pager<K, S>> {
         let inner = Inner {
             pages: Table::new(bounds.pages())?,
@@ -217,6 +233,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 SetSize::Fixed(set) => Sets::Fixed(set),
                 SetSize::Auto => Sets::Auto(Trial::new(FIRST_SET)),
             },
+            streams: prefetch.then(Streams::new),
             leaving: Leaving::default(),
             core: (0, 0),
         };
@@ -277,11 +294,47 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Serves one fault. When it returns, the thread that waited runs again, or will when a page in
-    /// flight lands.
-    pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<(), Trouble> {
+    /// flight lands. `ahead` gets what should be fetched next.
+    pub fn serve(
+        &self,
+        touch: Touch,
+        buffer: &mut Buffer,
+        ahead: &mut VecDeque<Touch>,
+    ) -> Result<(), Trouble> {
         let began = Instant::now();
         self.counters.add(Count::Faults, 1);
         let mut inner = self.lock();
+        if !inner.pages[touch.page].state.is_resident() {
+            inner.look_ahead(touch, &self.bounds.around(touch.page), ahead);
+        }
+        self.bring(inner, touch, buffer)?;
+        self.counters.add(Count::WaitNs, nanoseconds(began));
+        Ok(())
+    }
+
+    /// Fetches the set of a page that nobody waits for yet.
+    pub fn prefetch(&self, touch: Touch, buffer: &mut Buffer) -> Result<(), Trouble> {
+        let inner = self.lock();
+        if inner.pages[touch.page].state != State::Away {
+            return Ok(()); // it came, or there is nothing to fetch
+        }
+        let set = inner.set_around(touch.page, &self.bounds.around(touch.page)).len();
+        if inner.resident + set > inner.local {
+            return Ok(()); // nothing leaves for what is only foreseen
+        }
+        let before = self.counters.get(Count::Fills);
+        self.bring(inner, touch, buffer)?;
+        self.counters.add(Count::Prefetched, self.counters.get(Count::Fills) - before);
+        Ok(())
+    }
+
+    /// Brings the set of a page.
+    fn bring<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        touch: Touch,
+        buffer: &mut Buffer,
+    ) -> Result<(), Trouble> {
         let (range, from) = loop {
             let page = &mut inner.pages[touch.page];
             match page.state {
@@ -315,7 +368,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
         };
         let back = inner.back(touch.page);
-        let sums: Vec<u32> = range.clone().map(|page| inner.pages[page].sum).collect();
+        let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch)).collect();
         if from == State::Away {
             inner.leaving.back += range.len() as f64;
             inner.swapped_in(touch.page);
@@ -331,16 +384,17 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         let served = Instant::now();
 
-        let dirty = match from {
-            State::Zero => self.fill_zero(&range, touch, buffer)?,
-            _ => self.fill(&range, &sums, touch, buffer)?,
-        };
+        match from {
+            State::Zero => self.fill_zero(&range, touch.write, buffer)?,
+            _ => self.fill(&range, &coming, buffer)?,
+        }
 
         let mut inner = self.lock();
         let mut waited = false;
         for number in range.clone() {
             let page = &mut inner.pages[number];
-            page.state = if dirty.contains(&number) { State::Dirty } else { State::Clean };
+            let dirty = if from == State::Zero { touch.write } else { coming[number - range.start].dirty };
+            page.state = if dirty { State::Dirty } else { State::Clean };
             waited |= core::mem::take(&mut page.waited);
         }
         let local = inner.local;
@@ -356,7 +410,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if waited {
             self.kernel.wake(range);
         }
-        self.counters.add(Count::WaitNs, nanoseconds(began));
         Ok(())
     }
 
@@ -382,54 +435,34 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Makes new pages; returns those that may be written at once.
-    fn fill_zero(
-        &self,
-        range: &Range<PageNumber>,
-        touch: Touch,
-        buffer: &Buffer,
-    ) -> Result<Range<PageNumber>, Trouble> {
+    /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so that all of
+    /// them may be written, without a second fault for each.
+    fn fill_zero(&self, range: &Range<PageNumber>, dirty: bool, buffer: &Buffer) -> Result<(), Trouble> {
         let len = range.len() * self.kernel.page();
-        self.kernel.fill(range.start, &buffer.zeros[..len], !touch.write)?;
+        self.kernel.fill(range.start, &buffer.zeros[..len], !dirty)?;
         self.counters.add(Count::ZeroFills, range.len() as u64);
-        // Who writes to one new page writes to its neighbours: no second fault for each.
-        Ok(if touch.write { range.clone() } else { range.start..range.start })
+        Ok(())
     }
 
-    /// Brings pages from the store; returns those that may be written at once.
-    fn fill(
-        &self,
-        range: &Range<PageNumber>,
-        sums: &[u32],
-        touch: Touch,
-        buffer: &mut Buffer,
-    ) -> Result<Range<PageNumber>, Trouble> {
+    /// Brings pages from the store, those of `coming` that are dirty at once writable.
+    fn fill(&self, range: &Range<PageNumber>, coming: &[Coming], buffer: &mut Buffer) -> Result<(), Trouble> {
         let page = self.kernel.page();
         let len = range.len() * page;
         let bytes = &mut buffer.bytes[..len];
         self.store.read((range.start * page) as u64, bytes)?;
         self.counters.add(Count::Fills, range.len() as u64);
         self.counters.add(Count::BytesIn, len as u64);
-        for ((number, &sent), bytes) in range.clone().zip(sums).zip(bytes.chunks_exact(page)) {
+        for ((number, coming), bytes) in range.clone().zip(coming).zip(bytes.chunks_exact(page)) {
             let came = crc32fast::hash(bytes);
-            if came != sent {
-                return Err(Trouble::Damaged { page: number, sent, came });
+            if came != coming.sum {
+                return Err(Trouble::Damaged { page: number, sent: coming.sum, came });
             }
         }
-        let dirty = if touch.write {
-            touch.page..range.end.min(touch.page + WRITE_AHEAD)
-        } else {
-            range.start..range.start
-        };
-        for (part, protect) in
-            [(range.start..dirty.start, true), (dirty.clone(), false), (dirty.end..range.end, true)]
-        {
-            if !part.is_empty() {
-                let at = (part.start - range.start) * page;
-                self.kernel.fill(part.start, &bytes[at..at + part.len() * page], protect)?;
-            }
+        for (part, dirty) in runs(range.clone(), |number| Some(coming[number - range.start].dirty)) {
+            let at = (part.start - range.start) * page;
+            self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
         }
-        Ok(dirty)
+        Ok(())
     }
 
     /// Lets pages leave until `wanted` more fit. `false`: nothing can leave.
@@ -478,7 +511,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             for (range, state) in &going {
                 for page in range.clone() {
                     let page = &mut inner.pages[page];
-                    page.was_dirty = *state == State::Dirty;
+                    page.changes &= *state == State::Dirty;
                     page.state = State::Leaving;
                 }
             }
@@ -557,6 +590,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         for (number, sum) in range.clone().zip(sums) {
             let page = &mut inner.pages[number];
+            // A guess for the next time only: what looks the same is written all the same.
+            page.changes = sum.is_some_and(|sum| !page.stored || sum != page.sum);
             page.stored = sum.is_some();
             page.sum = sum.unwrap_or(0);
         }
@@ -693,6 +728,26 @@ impl Inner {
         let within = first.max(bounds.start)..(first + set).min(bounds.end);
         let state = self.pages[page].state;
         run_around(page, within, |other| self.pages[other].state == state)
+    }
+
+    /// What a fault says about the next ones.
+    fn look_ahead(&mut self, touch: Touch, bounds: &Range<PageNumber>, ahead: &mut VecDeque<Touch>) {
+        let set = self.sets.at(touch.page).min(1 << (self.local / 8).max(1).ilog2());
+        let most = (self.local / 16).min(MOST_AHEAD);
+        let Some(streams) = &mut self.streams else { return };
+        streams.fault(touch.page, set, most, |page| {
+            if bounds.contains(&page) {
+                ahead.push_back(Touch { page, write: false });
+            }
+        });
+    }
+
+    /// How a page comes back: as one that may be written when it is, or when it was changed the last
+    /// time it was here. A loop changes what it changed before, and is spared the second fault.
+    fn coming(&self, number: PageNumber, touch: Touch) -> Coming {
+        let page = self.pages[number];
+        let written = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
+        Coming { sum: page.sum, dirty: written || page.changes }
     }
 
     /// How a page left, if it did.

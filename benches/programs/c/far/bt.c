@@ -166,6 +166,7 @@ static double error(void) {
 
 int main(int argc, char **argv) {
     int times = (int)option(argc, argv, "--times", 5), trace = flag(argc, argv, "--trace");
+    int tune = flag(argc, argv, "--tune");
     if (grid(argc, argv)) {
         u = zeros(points, sizeof *u), rhs = zeros(points, sizeof *rhs), forcing = zeros(points, sizeof *forcing);
         fjac = zeros(points, sizeof *fjac), njac = zeros(points, sizeof *njac), lhs = zeros(points, sizeof *lhs);
@@ -177,14 +178,14 @@ int main(int argc, char **argv) {
     step(0); /* Every page is touched before the clock starts. */
     start(1);
     double before = error(), last = HUGE_VAL, begin = now();
-    if (largesse_tune_begin) largesse_tune_begin("core");
     for (int turn = 1; turn <= times; turn++) {
+        if (tune && largesse_tune_begin) largesse_tune_begin("core");
         double from = now(), change = step(turn == times);
+        if (tune && largesse_tune_end) largesse_tune_end("core");
         if (trace) fprintf(stderr, "bt %d: %.6f s, change %.3e\n", turn, now() - from, change);
         require(change < last || change < 1e-12, "bt: the steps do not get smaller");
         last = change;
     }
-    if (largesse_tune_end) largesse_tune_end("core");
     double seconds = now() - begin, after = error();
     require(after < fmax(before * pow(0.75, times), 1e-6), "bt: comes no nearer to the solution");
     result("bt", seconds, after);

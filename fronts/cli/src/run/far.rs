@@ -8,6 +8,7 @@ use std::path::PathBuf;
 const LOCAL: &str = "a size such as 512M or 4G, or a share from 1% to 100%";
 const STORE: &str = "file:PATH, memory:";
 const PAGE: &str = "auto, or a power of two from 4K to 2M";
+const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
 /// Less than this is no memory to work with.
 const LEAST: u64 = 1 << 20;
 
@@ -18,8 +19,7 @@ pub(super) fn variables(
 ) -> Result<Vec<(&'static str, OsString)>, Trouble> {
     let local = value("LARGESSE_LOCAL");
     let Some(local) = local else {
-        let others = ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE", "LARGESSE_STATIC_DATA"];
-        let unused = others.into_iter().find_map(&value);
+        let unused = ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE"].into_iter().chain(SWITCHES).find_map(&value);
         return unused.map_or(Ok(Vec::new()), |it| Err(it.refused("nothing without --local SIZE")));
     };
     let mut variables = vec![("LARGESSE_LOCAL", how_much(&local)?.into())];
@@ -31,9 +31,11 @@ pub(super) fn variables(
     if let Some(size) = value("LARGESSE_PAGE_SIZE") {
         variables.push(("LARGESSE_PAGE_SIZE", page_size(&size)?.into()));
     }
-    if let Some(switch) = value("LARGESSE_STATIC_DATA") {
-        switch.word(&[("on", ()), ("off", ())])?;
-        variables.push(("LARGESSE_STATIC_DATA", switch.value));
+    for name in SWITCHES {
+        if let Some(switch) = value(name) {
+            switch.word(&[("on", ()), ("off", ())])?;
+            variables.push((name, switch.value));
+        }
     }
     Ok(variables)
 }

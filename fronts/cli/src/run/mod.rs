@@ -81,6 +81,9 @@ pub(crate) struct Args {
     /// Bytes that move together: auto, or 4K, 8K … 2M [default: auto]
     #[arg(long, value_name = "auto|SIZE", allow_hyphen_values = true, help_heading = "Far memory")]
     page_size: Option<OsString>,
+    /// Whether pages are fetched ahead of faults that are foreseen [default: on]
+    #[arg(long, value_name = "on|off", allow_hyphen_values = true, help_heading = "Far memory")]
+    prefetch: Option<OsString>,
     /// Whether the program's own static arrays (data and bss) are far too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true, help_heading = "Far memory")]
     static_data: Option<OsString>,
@@ -161,6 +164,7 @@ impl Args {
         add("--local", "LARGESSE_LOCAL", &self.local);
         add("--far", "LARGESSE_FAR", &self.far);
         add("--page-size", "LARGESSE_PAGE_SIZE", &self.page_size);
+        add("--prefetch", "LARGESSE_PREFETCH", &self.prefetch);
         add("--static-data", "LARGESSE_STATIC_DATA", &self.static_data);
         add("--report", "LARGESSE_REPORT", &self.report);
         given

@@ -28,10 +28,14 @@ pub enum Class {
 
 /// One block in so many is of each other class.
 const SHARE: usize = 12;
-/// Fills in each other class that decide.
+/// Fills in the class of half the size before anything is decided.
 const ENOUGH: u64 = 48;
+/// Fills after which a window ends, decided or not.
+const LONGEST: u64 = 8192;
 /// A change must gain so much.
 const GAIN: f64 = 1.0 / 32.0;
+/// And so many standard errors: blocks are not all alike.
+const SURE: f64 = 2.0;
 /// Windows to rest after nothing was to be gained, at most.
 const MOST_REST: u32 = 8;
 /// Fills of a window in which nothing is tried.
@@ -48,20 +52,46 @@ pub struct Costs {
     pub come_back: f64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+/// What one block cost in this window.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    number: usize,
     fills: u64,
     pages: u64,
     ns: f64,
+}
+
+/// Mean cost of the blocks of a class, and how far the mean may be off.
+#[derive(Clone, Copy, Debug)]
+struct Mean {
+    cost: f64,
+    error: f64,
+}
+
+impl Mean {
+    /// Of at least three blocks.
+    fn of(costs: &[f64]) -> Option<Mean> {
+        let count = costs.len() as f64;
+        if costs.len() < 3 {
+            return None;
+        }
+        let cost = costs.iter().sum::<f64>() / count;
+        let variance = costs.iter().map(|it| (it - cost).powi(2)).sum::<f64>() / (count - 1.0);
+        Some(Mean { cost, error: (variance / count).sqrt() })
+    }
+
+    fn clearly_below(self, other: Mean) -> bool {
+        let unsure = SURE * (self.error.powi(2) + other.error.powi(2)).sqrt();
+        other.cost - self.cost > unsure.max(other.cost * GAIN)
+    }
 }
 
 /// A running trial.
 #[derive(Debug)]
 pub struct Trial {
     set: usize,
-    /// Blocks of each class that saw a fill in this window.
-    blocks: [Vec<u32>; 3],
-    sums: [Sum; 3],
+    /// Blocks of each class that saw a fill in this window, by number.
+    blocks: [Vec<Block>; 3],
     /// Chooses other blocks in each window.
     salt: usize,
     /// Windows to rest, and how many next time.
@@ -73,7 +103,7 @@ impl Trial {
     /// Starts with sets of `set` pages.
     #[must_use]
     pub fn new(set: usize) -> Trial {
-        Trial { set, blocks: Default::default(), sums: Default::default(), salt: 1, rest: (0, 1), fills: 0 }
+        Trial { set, blocks: Default::default(), salt: 1, rest: (0, 1), fills: 0 }
     }
 
     /// The set for a fault at `page`, and the class of its block.
@@ -104,23 +134,27 @@ impl Trial {
             }
             return None;
         }
-        let block = page / MOST_SET;
-        let class = self.class(block) as usize;
-        let sum = &mut self.sums[class];
-        sum.fills += 1;
-        sum.pages += pages as u64;
-        sum.ns += ns as f64 + WAKE_NS;
-        let number = u32::try_from(block).unwrap_or(u32::MAX);
-        if let Err(at) = self.blocks[class].binary_search(&number) {
-            self.blocks[class].insert(at, number);
-        }
-        let other = |class: Class| self.sums[class as usize].fills;
-        let enough = other(Class::Half) >= ENOUGH && other(Class::Double) >= ENOUGH / 4;
-        if !enough && self.fills < 64 * ENOUGH {
+        let number = page / MOST_SET;
+        let blocks = &mut self.blocks[self.class(number) as usize];
+        let at = match blocks.binary_search_by_key(&number, |block| block.number) {
+            Ok(at) => at,
+            Err(at) => {
+                blocks.insert(at, Block { number, fills: 0, pages: 0, ns: 0.0 });
+                at
+            }
+        };
+        blocks[at].fills += 1;
+        blocks[at].pages += pages as u64;
+        blocks[at].ns += ns as f64 + WAKE_NS;
+        // Looking costs time: not at every fill.
+        if !self.fills.is_multiple_of(ENOUGH) {
             return None;
         }
-        let better = if enough { self.better(costs) } else { None };
-        self.next_window(better.is_none());
+        let halved: u64 = self.blocks[Class::Half as usize].iter().map(|block| block.fills).sum();
+        let better = if halved >= ENOUGH { self.better(costs) } else { None };
+        if better.is_some() || self.fills >= LONGEST {
+            self.next_window(better.is_none());
+        }
         if let Some(set) = better {
             self.set = set;
         }
@@ -129,24 +163,21 @@ impl Trial {
 
     /// The size that costs clearly less by block.
     fn better(&self, costs: Costs) -> Option<usize> {
-        let all = self.sums.iter().fold(Sum::default(), |all, sum| Sum {
-            fills: all.fills + sum.fills,
-            pages: all.pages + sum.pages,
-            ns: all.ns + sum.ns,
-        });
-        let page_ns = all.ns / all.pages.max(1) as f64;
+        let all = self.blocks.iter().flatten();
+        let (pages, ns) = all.fold((0, 0.0), |(pages, ns), it| (pages + it.pages, ns + it.ns));
+        let page_ns = ns / pages.max(1) as f64;
         let pushed_out = costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns);
-        let cost = |class: Class| {
-            let sum = self.sums[class as usize];
-            let blocks = self.blocks[class as usize].len();
-            (blocks > 0).then(|| (sum.ns + sum.pages as f64 * pushed_out) / blocks as f64)
+        let mean = |class: Class| {
+            let blocks = self.blocks[class as usize].iter();
+            Mean::of(&blocks.map(|it| it.ns + it.pages as f64 * pushed_out).collect::<Vec<_>>())
         };
-        let same = cost(Class::Same)?;
-        let gains = |class| cost(class).filter(|&cost| cost < same * (1.0 - GAIN));
+        let same = mean(Class::Same)?;
+        let gains = |class| mean(class).filter(|it| it.clearly_below(same)).map(|it| it.cost);
+        let (halve, double) = ((self.set / 2).max(1), (self.set * 2).min(MOST_SET));
         match (gains(Class::Half), gains(Class::Double)) {
-            (Some(half), Some(double)) if half < double => Some((self.set / 2).max(1)),
-            (_, Some(_)) => Some((self.set * 2).min(MOST_SET)),
-            (Some(_), None) => Some((self.set / 2).max(1)),
+            (Some(half), Some(twice)) if half < twice => Some(halve),
+            (_, Some(_)) => Some(double),
+            (Some(_), None) => Some(halve),
             (None, None) => None,
         }
         .filter(|&set| set != self.set)
@@ -154,7 +185,6 @@ impl Trial {
 
     fn next_window(&mut self, nothing_gained: bool) {
         self.blocks = Default::default();
-        self.sums = Default::default();
         self.fills = 0;
         self.salt = self.salt.wrapping_add(1);
         let next = if nothing_gained { (self.rest.1 * 2).min(MOST_REST) } else { 1 };

@@ -6,7 +6,7 @@ use largesse_pager::{
 };
 use largesse_pages::fault::FaultError;
 use std::cell::UnsafeCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -269,7 +269,8 @@ pub(crate) fn pager(pages: usize, local: usize, set: usize, store: &Arc<TestStor
     let mut bounds = Segments::new();
     bounds.add(0, pages, 1);
     Arc::new(
-        Pager::new(Simulated::new(pages), Arc::clone(store), bounds, local, SetSize::Fixed(set)).unwrap(),
+        Pager::new(Simulated::new(pages), Arc::clone(store), bounds, local, SetSize::Fixed(set), true)
+            .unwrap(),
     )
 }
 
@@ -286,9 +287,13 @@ pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Resu
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let mut buffer = Buffer::new(512).unwrap();
+                let (mut buffer, mut ahead) = (Buffer::new(512).unwrap(), VecDeque::new());
                 while let Some(touch) = pager.kernel().next_fault(&stop) {
-                    if let Err(found) = pager.serve(touch, &mut buffer) {
+                    let mut done = pager.serve(touch, &mut buffer, &mut ahead);
+                    while let (Ok(()), Some(next)) = (&done, ahead.pop_front()) {
+                        done = pager.prefetch(next, &mut buffer);
+                    }
+                    if let Err(found) = done {
                         return fail(found);
                     }
                 }

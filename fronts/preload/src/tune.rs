@@ -1,0 +1,103 @@
+//! Compute cores that a program marks (`largesse_tune_begin`, `largesse_tune_end`), one state per name.
+
+use crate::guard::Inside;
+use crate::{control, serve};
+use core::ffi::{CStr, c_char, c_int};
+use largesse_pager::MOST_SET;
+use largesse_pager::tune::{Core, Iteration};
+use serde_json::{Value, json};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Iterations that the report shows, of each core.
+const MOST_SHOWN: usize = 200;
+
+struct Marked {
+    name: Vec<u8>,
+    core: Core,
+    began: Option<Instant>,
+    /// What each iteration showed, and the set for the next one.
+    shown: Vec<(Iteration, usize)>,
+}
+
+static MARKED: Mutex<Vec<Marked>> = Mutex::new(Vec::new());
+
+/// A compute core begins.
+///
+/// # Safety
+/// `id` is NULL or a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn largesse_tune_begin(id: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(id, begin) }
+}
+
+/// It ends.
+///
+/// # Safety
+/// `id` is NULL or a C string.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn largesse_tune_end(id: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { with(id, end) }
+}
+
+/// # Safety
+/// `id` is NULL or a C string.
+unsafe fn with(id: *const c_char, f: fn(&[u8]) -> c_int) -> c_int {
+    if id.is_null() {
+        return control::BAD_ARGUMENT;
+    }
+    let _inside = Inside::enter();
+    // SAFETY: not NULL, so a C string.
+    f(unsafe { CStr::from_ptr(id) }.to_bytes())
+}
+
+fn begin(name: &[u8]) -> c_int {
+    let Some(far) = serve::ground().and_then(|ground| ground.far()) else { return control::NOT_SUPPORTED };
+    let mut all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = all.iter().position(|marked| marked.name == name).unwrap_or(all.len());
+    if at == all.len() {
+        let core = Core::new(1, MOST_SET);
+        all.push(Marked { name: name.to_vec(), core, began: None, shown: Vec::new() });
+    }
+    far.pager().core_begins();
+    all[at].began = Some(Instant::now());
+    control::OK
+}
+
+fn end(name: &[u8]) -> c_int {
+    let Some(far) = serve::ground().and_then(|ground| ground.far()) else { return control::NOT_SUPPORTED };
+    let mut all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(marked) = all.iter_mut().find(|marked| marked.name == name) else {
+        return control::BAD_ARGUMENT;
+    };
+    let Some(began) = marked.began.take() else { return control::BAD_ARGUMENT };
+    let now = far.pager().core_ends(&mut marked.core, began.elapsed());
+    if marked.shown.len() < MOST_SHOWN {
+        marked.shown.push((now, far.pager().set()));
+    }
+    control::OK
+}
+
+/// The iterations of every core, as the seed's tables show them.
+pub(crate) fn report() -> Value {
+    let page = largesse_pages::base_page();
+    let all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let row = |(now, next): &(Iteration, usize)| {
+        json!({
+            "set_bytes": now.set * page,
+            "working_set": now.working_set,
+            "local_sets": now.local_sets(),
+            "next_set_bytes": next * page,
+            "seconds": now.took.as_secs_f64(),
+        })
+    };
+    let core = |marked: &Marked| {
+        json!({
+            "id": String::from_utf8_lossy(&marked.name),
+            "iterations": marked.shown.iter().map(row).collect::<Vec<_>>(),
+        })
+    };
+    all.iter().map(core).collect()
+}
