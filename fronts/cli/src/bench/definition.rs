@@ -1,8 +1,10 @@
 //! What is compared, as data: `benches/definitions/*.toml`.
 
+use super::far::Spec;
 use super::trouble::Trouble;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// The file beside the definitions that is not one.
@@ -34,6 +36,8 @@ pub(super) struct Bench {
     pub(super) settings: Vec<String>,
     /// Relative, against the expected answer: another processor rounds otherwise.
     pub(super) tolerance: f64,
+    /// What `largesse bench far` varies.
+    pub(super) far: Option<Spec>,
     #[serde(rename = "test")]
     pub(super) tests: Vec<Test>,
 }
@@ -45,7 +49,8 @@ pub(super) struct Test {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) tolerance: Option<f64>,
-    /// By scale.
+    /// By scale. None: the program checks itself, and the bits must be the baseline's.
+    #[serde(default)]
     pub(super) expect: BTreeMap<String, Vec<f64>>,
 }
 
@@ -56,6 +61,31 @@ impl Bench {
         let at_scale = |text: &String| text.parse::<f64>().is_ok_and(|known| (known - scale).abs() < 1e-9);
         let (_, answer) = test.expect.iter().find(|(text, _)| at_scale(text))?;
         Some((answer, test.tolerance.unwrap_or(self.tolerance)))
+    }
+
+    /// The program and its arguments; without `times` it repeats its tests as often as it likes.
+    pub(super) fn words(&self, root: &Path, scale: f64, times: Option<u32>) -> Vec<OsString> {
+        let mut words: Vec<OsString> = self.interpreter.iter().map(OsString::from).collect();
+        words.push(root.join("programs").join(&self.program).into());
+        words.extend(self.args.iter().map(OsString::from));
+        let tests: Vec<_> = self.tests.iter().map(|test| test.name.as_str()).collect();
+        words.extend(["--only".into(), tests.join(",").into()]);
+        words.extend(["--scale".into(), scale.to_string().into()]);
+        if let Some(times) = times {
+            words.extend(["--times".into(), times.to_string().into()]);
+        }
+        words
+    }
+
+    /// MiB that the program has resident at `scale`.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "MiB of one machine, and the scale is at most 16"
+    )]
+    pub(super) fn needed_mib(&self, scale: f64) -> u64 {
+        (self.memory_mib as f64 * scale) as u64
     }
 
     /// Keeps the tests that `only` names with `bench/test`; a bare name keeps the whole bench.
@@ -140,9 +170,10 @@ pub(super) mod tests {
         let benches = read_all(&shipped()).unwrap();
         assert!(benches.iter().any(|bench| bench.name == "fifteen" && bench.tests.len() == 15));
         for bench in &benches {
+            assert_eq!(bench.far.is_some(), bench.comparison == "far", "{}", bench.name);
             assert!(shipped().join("programs").join(&bench.program).is_file(), "{}", bench.program);
             assert!(!bench.interpreter.is_empty(), "{}", bench.name);
-            for test in &bench.tests {
+            for test in bench.tests.iter().filter(|_| bench.far.is_none()) {
                 let (answer, tolerance) = bench.expected(&test.name, 1.0).expect(&test.name);
                 assert!(!answer.is_empty() && tolerance > 0.0 && tolerance < 0.01, "{}", test.name);
             }
@@ -151,7 +182,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_shipped_program_has_the_tests_that_its_definition_names() {
-        for bench in read_all(&shipped()).unwrap() {
+        for bench in read_all(&shipped()).unwrap().into_iter().filter(|bench| bench.comparison == "r") {
             let text = std::fs::read_to_string(shipped().join("programs").join(&bench.program)).unwrap();
             let mut measured: Vec<_> = text
                 .match_indices("\nmeasure(\"")
@@ -186,7 +217,7 @@ pub(super) mod tests {
         let benches = read_all(&shipped()).unwrap();
         let message = choose(benches.clone(), "r", &["nothing".into()]).unwrap_err().to_string();
         assert!(message.contains("nothing") && message.contains("fifteen/sort"), "{message}");
-        let message = choose(benches, "far", &[]).unwrap_err().to_string();
-        assert!(message.contains("far") && message.contains("there is: r"), "{message}");
+        let message = choose(benches, "near", &[]).unwrap_err().to_string();
+        assert!(message.contains("near") && message.contains("there is: far, r"), "{message}");
     }
 }

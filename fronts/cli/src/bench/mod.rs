@@ -5,6 +5,7 @@
 //!   definitions ─► benches ─┐                       ┌─► verdict: right, to the bit?
 //!   settings ─► contestants ┴─► rounds: warm, run ──┴─► stats ─► outcome ─► table | json
 //! ```
+//! `far` compares amounts of local memory and page sizes in the same way; see there.
 //! # Knows / does not know
 //! Knows how to start programs and how to compare what they say. Does not know what a program does:
 //! that, and what it must answer, is data in `benches/`.
@@ -14,6 +15,7 @@
 //!    and freed before every run, and again right before the clock starts (see `warm`).
 
 mod definition;
+mod far;
 mod json;
 mod machine;
 mod options;
@@ -33,7 +35,7 @@ use definition::Bench;
 use machine::Machine;
 use outcome::Outcome;
 use progress::Progress;
-use rounds::{Plan, Told};
+use rounds::{Plan, RUNS, Told};
 use settings::Settings;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -43,11 +45,12 @@ use trouble::Trouble;
 /// Compare programs with and without Largesse.
 ///
 /// Every program is run in turns under each setting; ratios are of medians, to the C library's
-/// malloc. Exit status: 0 when everything ran and every answer agrees, 1 when not, 2 for a wrong
+/// malloc. `r`: R under Largesse and other allocators. `far`: programs with less local memory than
+/// they use, by its share and the page size. Exit status: 0 when everything ran and every answer agrees, 1 when not, 2 for a wrong
 /// option.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which comparison: r; or `touch`: touch and free --touch MiB, and nothing else
+    /// Which comparison: r, far; or `touch`: touch and free --touch MiB, and nothing else
     name: String,
     /// Print one JSON object a line, every raw sample among them
     #[arg(long)]
@@ -55,12 +58,13 @@ pub(crate) struct Args {
     /// Compare with other allocators too, those that are installed
     #[arg(long)]
     peers: bool,
-    /// Runs of each program under each setting
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    runs: u32,
-    /// Repetitions of each test within a run; its time is their mean
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    times: u32,
+    /// Runs of each program under each setting [default: 5; far: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// Repetitions of each test within a run; its time is their mean [default: 1]. far: iterations,
+    /// whose time is their sum [default: the program's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    times: Option<u32>,
     /// Share of the data: answers are known for 1, 0.25 and 0.01
     #[arg(long, value_name = "F", default_value = "1", value_parser = share)]
     scale: f64,
@@ -77,6 +81,12 @@ pub(crate) struct Args {
     /// Folder that holds `definitions` and `programs`
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
+    /// Kill a run after so many seconds: the table then says what it is above [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "far")]
+    cap: Option<u32>,
+    /// Where far pages are: memory: or file:PATH [default: memory:]
+    #[arg(long, value_name = "STORE", value_parser = store, help_heading = "far")]
+    store: Option<String>,
 }
 
 pub(crate) fn main(args: &Args) -> ExitCode {
@@ -101,6 +111,13 @@ fn compare(args: &Args) -> Result<bool, Trouble> {
     if args.list {
         benches.iter().for_each(list);
         return Ok(true);
+    }
+    if args.name == far::NAME {
+        return far::compare(args, &root, &benches, &settings);
+    }
+    let theirs = [("--cap", args.cap.is_some()), ("--store", args.store.is_some())];
+    if let Some((option, _)) = theirs.into_iter().find(|(_, given)| *given) {
+        return Err(Trouble::Option { option, of: far::NAME });
     }
     let plans =
         benches.iter().map(|bench| Plan::of(bench, &settings, args)).collect::<Result<Vec<_>, _>>()?;
@@ -164,10 +181,10 @@ fn legend(args: &Args, peers: &BTreeMap<&str, &str>) {
     println!(
         "Medians of {} run(s) in turns; (largest less smallest, over the median). Columns after `noise` are ratios to\n\
          stock: below 1 is better. Noise: stock against itself, run in the same rounds; a difference within it is none.",
-        args.runs
+        args.runs.unwrap_or(RUNS)
     );
     peers.iter().for_each(|(name, title)| println!("{name}: {title}."));
-    if args.runs < 5 {
+    if args.runs.unwrap_or(RUNS) < RUNS {
         println!("Fewer than 5 runs: good for a look, not for a claim.");
     }
 }
@@ -176,5 +193,13 @@ fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(share) if share > 0.0 && share <= 16.0 => Ok(share),
         _ => Err("a number above 0 and up to 16, such as 0.25".into()),
+    }
+}
+
+fn store(text: &str) -> Result<String, String> {
+    match text.split_once(':') {
+        Some(("memory", "")) => Ok(text.to_owned()),
+        Some(("file", path)) if !path.is_empty() => Ok(text.to_owned()),
+        _ => Err("file:PATH or memory:".into()),
     }
 }

@@ -7,8 +7,10 @@ use super::runner::{Contestant, Run, run, turns};
 use super::settings::{Role, Settings};
 use super::trouble::Trouble;
 use super::{Args, machine, warm};
-use std::ffi::OsString;
 use std::path::Path;
+
+/// Runs of each program under each setting, when nobody says.
+pub(super) const RUNS: u32 = 5;
 
 /// A bench and how it will be run.
 #[derive(Debug)]
@@ -53,8 +55,8 @@ impl<'a> Plan<'a> {
             bench,
             contestants: Contestant::line_up(&chosen),
             absent,
-            runs: args.runs as usize,
-            times: args.times,
+            runs: args.runs.unwrap_or(RUNS) as usize,
+            times: args.times.unwrap_or(1),
             scale: args.scale,
             touch_mib: args.touch,
         })
@@ -83,20 +85,20 @@ impl<'a> Plan<'a> {
         for (setting, why) in &self.absent {
             tell(&Told::Absent { setting: Some(setting), why });
         }
-        let (needed, available) = (self.needed_mib(), machine::available_mib());
+        let (needed, available) = (self.bench.needed_mib(self.scale), machine::available_mib());
         if needed > available {
             let why = format!("needs {needed} MiB of memory; {available} MiB are available");
             tell(&Told::Absent { setting: None, why: &why });
             return None;
         }
-        let words = self.words(root);
+        let words = self.bench.words(root, self.scale, Some(self.times));
         let mut samples: Vec<_> = self.contestants.iter().map(|_| Samples::default()).collect();
         for round in 0..self.runs {
             for place in turns(self.contestants.len(), round) {
                 let contestant = &self.contestants[place];
                 if samples[place].failure.is_none() && self.baseline_stands(&samples) {
                     progress.at(format!("{}, {}", self.bench.name, contestant.name()));
-                    let mut command = settings.command(contestant.setting, &words);
+                    let mut command = settings.command(contestant.setting, &[], &words);
                     command.env(warm::COMMAND, self.touch_command());
                     let done = self.warm_up().and_then(|()| run(command));
                     match done {
@@ -131,32 +133,15 @@ impl<'a> Plan<'a> {
 
     /// The same memory for everyone, whoever was first.
     fn warm_up(&self) -> Result<(), String> {
-        warm::touch_mib(self.touch_mib.unwrap_or_else(|| self.needed_mib()))
+        warm::touch_mib(self.touch())
     }
 
     /// What a program runs right before its clock starts.
     fn touch_command(&self) -> String {
-        warm::command(self.touch_mib.unwrap_or_else(|| self.needed_mib()))
+        warm::command(self.touch())
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "MiB of one machine, and the scale is at most 16"
-    )]
-    fn needed_mib(&self) -> u64 {
-        (self.bench.memory_mib as f64 * self.scale) as u64
-    }
-
-    fn words(&self, root: &Path) -> Vec<OsString> {
-        let mut words: Vec<OsString> = self.bench.interpreter.iter().map(OsString::from).collect();
-        words.push(root.join("programs").join(&self.bench.program).into());
-        words.extend(self.bench.args.iter().map(OsString::from));
-        let tests: Vec<_> = self.bench.tests.iter().map(|test| test.name.as_str()).collect();
-        words.extend(["--only".into(), tests.join(",").into()]);
-        words.extend(["--scale".into(), self.scale.to_string().into()]);
-        words.extend(["--times".into(), self.times.to_string().into()]);
-        words
+    fn touch(&self) -> u64 {
+        self.touch_mib.unwrap_or_else(|| self.bench.needed_mib(self.scale))
     }
 }

@@ -2,7 +2,10 @@
 
 use super::settings::{Role, Setting};
 use serde::{Deserialize, Serialize};
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// One column of the comparison. The baseline is there twice: its distance from itself is the noise.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +74,53 @@ pub(super) fn turns(contestants: usize, round: usize) -> impl Iterator<Item = us
 
 /// Runs `command` to its end. The error is what to tell: how it ended, and its last words.
 pub(super) fn run(mut command: Command) -> Result<Run, String> {
-    let output = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+    let output = command.output().map_err(|error| not_started(&command, &error))?;
+    result(&output)
+}
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Ended {
+    /// It took too long, and was killed.
+    Stopped,
+    /// What to tell.
+    Failed(String),
+}
+
+/// Runs `command` to its end, and for `cap` at most. With the result comes how long all of it took.
+pub(super) fn run_within(mut command: Command, cap: Duration) -> Result<(Run, Duration), Ended> {
+    let failed = |error: &std::io::Error| Ended::Failed(error.to_string());
+    let began = Instant::now();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| Ended::Failed(not_started(&command, &error)))?;
+    let (out, err) = (in_full(child.stdout.take()), in_full(child.stderr.take()));
+    let Ok(stdout) = out.recv_timeout(cap) else {
+        // It is a child that was not waited for: the number is still its own.
+        child.kill().and_then(|()| child.wait()).map_err(|error| failed(&error))?;
+        return Err(Ended::Stopped);
+    };
+    let status = child.wait().map_err(|error| failed(&error))?;
+    let took = began.elapsed();
+    let output = Output { status, stdout, stderr: err.recv().unwrap_or_default() };
+    result(&output).map(|run| (run, took)).map_err(Ended::Failed)
+}
+
+/// Everything that `from` says, once it has ended.
+fn in_full(from: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        let _ = from.map(|mut from| from.read_to_end(&mut all));
+        sender.send(all)
+    });
+    receiver
+}
+
+fn not_started(command: &Command, error: &std::io::Error) -> String {
+    format!("{}: {error}", command.get_program().display())
+}
+
+fn result(output: &Output) -> Result<Run, String> {
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
         let mut last: Vec<_> = words.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
@@ -133,6 +182,22 @@ pub(super) mod tests {
         assert!(shell("echo hello").unwrap_err().contains("hello"));
         assert!(shell("true").unwrap_err().contains("last line"));
         assert!(run(Command::new("/nowhere/Rscript")).unwrap_err().contains("/nowhere/Rscript"));
+    }
+
+    #[test]
+    fn a_run_over_the_cap_is_stopped_and_one_below_is_not() {
+        let within = |script: &str, cap| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            run_within(command, Duration::from_millis(cap))
+        };
+        assert_eq!(within("exec sleep 60", 50), Err(Ended::Stopped));
+        let script = r#"echo '{"peak_kb":1,"hugetlb_kb":0,"about":""}'"#;
+        let (run, took) = within(script, 60_000).unwrap();
+        assert!(run.tests.is_empty() && took < Duration::from_secs(60));
+        assert!(
+            matches!(within("echo no >&2; exit 1", 60_000), Err(Ended::Failed(why)) if why.contains("no"))
+        );
     }
 
     #[test]

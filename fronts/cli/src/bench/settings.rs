@@ -88,13 +88,14 @@ impl Settings {
         (!at_least(&here, wanted)).then(|| format!("needs glibc {wanted}; here is {here}"))
     }
 
-    /// The command that runs `words` under `setting`.
-    pub(super) fn command(&self, setting: &Setting, words: &[OsString]) -> Command {
+    /// The command that runs `words` under `setting`; `more` are further options of `largesse run`.
+    pub(super) fn command(&self, setting: &Setting, more: &[OsString], words: &[OsString]) -> Command {
         let mut line: Vec<OsString> = Vec::new();
         if let Some(options) = &setting.launch {
             line.push(std::env::current_exe().unwrap_or_else(|_| "largesse".into()).into());
             line.push("run".into());
             line.extend(options.iter().map(OsString::from));
+            line.extend_from_slice(more);
             line.push("--".into());
         }
         line.extend_from_slice(words);
@@ -160,7 +161,7 @@ mod tests {
     #[test]
     fn a_run_inherits_no_allocator() {
         let settings = Settings::read(&shipped()).unwrap();
-        let stock = settings.command(&settings.all[0], &["true".into()]);
+        let stock = settings.command(&settings.all[0], &[], &["true".into()]);
         let removed = |name: &str| stock.get_envs().any(|(key, value)| key == name && value.is_none());
         assert!(removed("LD_PRELOAD") && removed("GLIBC_TUNABLES"));
         let single = |(key, value): (&std::ffi::OsStr, Option<&std::ffi::OsStr>)| {

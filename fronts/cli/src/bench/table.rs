@@ -10,14 +10,7 @@ use std::fmt::Write as _;
 pub(super) fn show(outcome: &Outcome<'_>, scale: f64, columns: Option<u16>) -> String {
     let bench = outcome.bench;
     let peers = outcome.contestants.iter().any(|one| one.setting.role == Role::Peer);
-    let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).remove_style(TableComponent::HorizontalLines);
-    table.remove_style(TableComponent::MiddleIntersections);
-    table.remove_style(TableComponent::LeftBorderIntersections);
-    table.remove_style(TableComponent::RightBorderIntersections);
-    if let Some(columns) = columns {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-    }
+    let mut table = empty(columns);
     let mut header = vec![bench.name.clone()];
     header.extend(
         outcome.contestants.iter().map(|one| if one.again { "noise".to_owned() } else { one.name() }),
@@ -36,7 +29,7 @@ pub(super) fn show(outcome: &Outcome<'_>, scale: f64, columns: Option<u16>) -> S
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let size = if (scale - 1.0).abs() < 1e-9 { String::new() } else { format!(", at {scale} of its size") };
+    let size = of_size(scale);
     let about = if outcome.about.is_empty() { String::new() } else { format!(" ({})", outcome.about) };
     let mut text = format!("{}{size}{about}\n{table}\n", bench.title);
     let unchecked = bench.tests.iter().filter(|test| bench.expected(&test.name, scale).is_none()).count();
@@ -50,6 +43,24 @@ pub(super) fn show(outcome: &Outcome<'_>, scale: f64, columns: Option<u16>) -> S
         let _ = writeln!(text, "{trouble}");
     }
     text
+}
+
+/// How large the data are, when not as large as they could be.
+pub(super) fn of_size(scale: f64) -> String {
+    if (scale - 1.0).abs() < 1e-9 { String::new() } else { format!(", at {scale} of its size") }
+}
+
+/// A table without anything in it, no wider than `columns`.
+pub(super) fn empty(columns: Option<u16>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).remove_style(TableComponent::HorizontalLines);
+    table.remove_style(TableComponent::MiddleIntersections);
+    table.remove_style(TableComponent::LeftBorderIntersections);
+    table.remove_style(TableComponent::RightBorderIntersections);
+    if let Some(columns) = columns {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+    }
+    table
 }
 
 fn row(outcome: &Outcome<'_>, line: &Line, peers: bool) -> Vec<String> {

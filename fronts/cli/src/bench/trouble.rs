@@ -11,6 +11,8 @@ pub(super) enum Trouble {
     Comparison { asked: String, there: Vec<String> },
     Only { asked: String, there: Vec<String> },
     Setting { bench: String, asked: String, there: Vec<String> },
+    Incomplete { bench: String, why: String },
+    Option { option: &'static str, of: &'static str },
     Touch(String),
 }
 
@@ -18,6 +20,10 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trouble::Touch(why) => f.write_str(why),
+            Trouble::Incomplete { bench, why } => write!(f, "bench {bench} {why}"),
+            Trouble::Option { option, of } => {
+                write!(f, "{option} is an option of `largesse bench {of}` only")
+            }
             Trouble::NoBenches { looked } => {
                 write!(
                     f,

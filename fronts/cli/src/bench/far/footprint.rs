@@ -1,0 +1,99 @@
+//! What a program touches in far memory, and what a run's report says of it.
+
+use super::super::runner::{Ended, run_within};
+use super::super::settings::Settings;
+use super::plan::Plan;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// More than any machine has.
+const EVERYTHING: u64 = 1 << 50;
+
+/// A file for reports; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Report(PathBuf);
+
+impl Report {
+    pub(super) fn new() -> Report {
+        Report(std::env::temp_dir().join(format!("largesse-bench-{}.json", std::process::id())))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What the last run's said of far memory, once.
+    pub(super) fn take(&self) -> Value {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        let _ = std::fs::remove_file(&self.0);
+        serde_json::from_str::<Value>(&text).map_or(Value::Null, |mut report| report["far"].take())
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Bytes of far memory that the program touches: what is here when it ends, if nothing ever had to
+/// leave. Programs of far benches free nothing before.
+pub(super) fn measure(
+    plan: &Plan<'_>,
+    settings: &Settings,
+    words: &[OsString],
+    report: &Report,
+) -> Result<u64, String> {
+    if let Some(mib) = plan.spec.far_mib {
+        return Ok(scaled(mib << 20, plan.scale));
+    }
+    // The smallest pages: larger ones would count neighbours that nobody touched.
+    let options = plan.options(EVERYTHING, "4K", report.path());
+    run_within(settings.command(plan.far, &options, words), plan.cap).map_err(|ended| match ended {
+        Ended::Stopped => {
+            format!("takes more than {} s with all memory local; give more with --cap", plan.cap.as_secs())
+        }
+        // What largesse refuses has its own advice.
+        Ended::Failed(why) if why.contains("largesse: ") => why,
+        Ended::Failed(why) => format!("{why}; needed: {}", plan.bench.needs),
+    })?;
+    of_report(&report.take())
+}
+
+fn of_report(far: &Value) -> Result<u64, String> {
+    let bytes = far["resident_bytes"].as_u64().filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| "uses no far memory: it has no block of 64 KiB or more".to_owned())
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "bytes of one machine, and the scale is at most 16"
+)]
+fn scaled(bytes: u64, scale: f64) -> u64 {
+    (bytes as f64 * scale) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_here_at_the_end_was_touched() {
+        assert_eq!(of_report(&json!({ "resident_bytes": 4096, "mapped_bytes": 8192 })), Ok(4096));
+        for nothing in [json!({ "resident_bytes": 0 }), Value::Null] {
+            assert!(of_report(&nothing).unwrap_err().contains("64 KiB"));
+        }
+    }
+
+    #[test]
+    fn a_report_is_taken_once() {
+        let report = Report::new();
+        std::fs::write(report.path(), r#"{"far":{"faults":3},"pid":1}"#).unwrap();
+        assert_eq!(report.take(), json!({ "faults": 3 }));
+        assert_eq!(report.take(), Value::Null);
+    }
+}

@@ -1,0 +1,109 @@
+//! `largesse bench far`: what a program loses by having less local memory than it uses.
+//!
+//! # Picture
+//! ```text
+//!   footprint: one run with everything here ─► cells: shares × page sizes
+//!                                                 │
+//!            stock, stock again, cell, cell, … ◄──┘  rounds, in turns
+//!                         └─► outcome: medians over stock's ─► table (beside a published one) | json
+//! ```
+//! # Knows / does not know
+//! Knows `largesse run --local --far --page-size` and what its report says of far memory. Does not
+//! know how pages move, or what a program does.
+//! # Invariants
+//! 1. An answer that is not stock's to the bit has no time.
+//! 2. What was stopped has a bound that it is above, and counts as neither wrong nor measured.
+
+mod footprint;
+mod json;
+mod outcome;
+mod plan;
+mod rounds;
+mod spec;
+mod table;
+
+pub(super) use spec::Spec;
+
+use super::definition::Bench;
+use super::machine::Machine;
+use super::progress::{self, Progress};
+use super::settings::Settings;
+use super::trouble::Trouble;
+use super::{Args, json as common};
+use outcome::Outcome;
+use plan::Plan;
+use rounds::Told;
+use std::path::Path;
+
+/// The word after `largesse bench`.
+pub(super) const NAME: &str = "far";
+/// Runs of each cell when nobody says.
+const RUNS: u32 = 3;
+/// Seconds after which a run is stopped when nobody says.
+const CAP: u32 = 60;
+
+/// Runs the chosen benches. Whether everything ran and every answer agrees.
+pub(super) fn compare(
+    args: &Args,
+    root: &Path,
+    benches: &[Bench],
+    settings: &Settings,
+) -> Result<bool, Trouble> {
+    if args.peers {
+        return Err(Trouble::Option { option: "--peers", of: "r" });
+    }
+    let plans = benches.iter().map(|bench| Plan::of(bench, settings, args)).collect::<Result<Vec<_>, _>>()?;
+    let machine = Machine::here(root);
+    if args.json {
+        println!("{}", common::machine(&machine, args.scale));
+    } else {
+        println!("{}\n", machine.line());
+    }
+    let progress = Progress::over(plans.iter().map(Plan::steps).sum());
+    let (mut good, mut compared) = (true, 0);
+    for plan in &plans {
+        let found = rounds::run(plan, settings, root, &progress, |told| tell(args, &progress, plan, told));
+        let Some(found) = found else { continue };
+        let outcome = Outcome::of(plan, &found);
+        compared += 1;
+        good &= outcome.troubles.is_empty();
+        progress.aside(|| show(args, plan, &outcome));
+    }
+    progress.finish();
+    if !args.json && compared > 0 {
+        legend(args);
+    }
+    Ok(good && compared > 0)
+}
+
+/// What happens while a bench runs.
+fn tell(args: &Args, progress: &Progress, plan: &Plan<'_>, told: &Told<'_>) {
+    let name = &plan.bench.name;
+    progress.aside(|| match told {
+        Told::Skipped(why) if args.json => println!("{}", common::absent(name, None, why)),
+        Told::Skipped(why) => println!("{name}: skipped: {why}\n"),
+        other if args.json => println!("{}", json::told(name, other)),
+        _ => {}
+    });
+}
+
+fn show(args: &Args, plan: &Plan<'_>, outcome: &Outcome<'_>) {
+    if args.json {
+        json::outcome(outcome).iter().for_each(|line| println!("{line}"));
+    } else {
+        println!("{}", table::show(plan, outcome, progress::terminal_columns()));
+    }
+}
+
+fn legend(args: &Args) {
+    let (runs, cap) = (args.runs.unwrap_or(RUNS), args.cap.unwrap_or(CAP));
+    println!(
+        "Columns: local memory as a share of what the program touches. Rows: bytes that move together. Cells: the\n\
+         median of {runs} run(s) in turns, over stock's (largest less smallest, over the median); 1x is as fast as stock.\n\
+         `> Nx`: stopped after {cap} s, N times as long as a whole run of stock takes, its preparations included.\n\
+         `-`: less local memory than largesse can work with (1 MiB)."
+    );
+    if runs < RUNS {
+        println!("Fewer than {RUNS} runs: good for a look, not for a claim.");
+    }
+}

@@ -1,0 +1,68 @@
+//! What a far comparison varies, as data of its definition.
+
+use serde::Deserialize;
+
+/// `[bench.far]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in super::super) struct Spec {
+    /// Columns: local memory, of 100 parts of the footprint.
+    pub(super) local_percent: Vec<u8>,
+    /// Rows: what `--page-size` takes; `auto` is compared with the others.
+    pub(super) page_sizes: Vec<String>,
+    /// What the program touches at scale 1; absent: it is measured.
+    pub(super) far_mib: Option<u64>,
+    /// A table to print beside ours.
+    pub(super) published: Option<Published>,
+}
+
+/// Measured by others, elsewhere.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Published {
+    pub(super) title: String,
+    /// What the ratios are to.
+    pub(super) baseline_seconds: f64,
+    pub(super) local_percent: Vec<u8>,
+    /// By page size: one number for each share.
+    #[serde(rename = "row")]
+    pub(super) rows: Vec<Row>,
+}
+
+/// One page size.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Row {
+    pub(super) page_size: String,
+    pub(super) seconds: Vec<f64>,
+}
+
+/// The page size that the library chooses.
+pub(super) const AUTO: &str = "auto";
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::definition::{read_all, tests::shipped};
+    use super::*;
+
+    #[test]
+    fn every_shipped_far_bench_has_a_program_and_a_whole_table() {
+        let benches: Vec<_> =
+            read_all(&shipped()).unwrap().into_iter().filter(|bench| bench.far.is_some()).collect();
+        assert_eq!(benches.len(), 8);
+        for bench in benches {
+            let far = bench.far.unwrap();
+            let program = shipped().join("programs/c/far").join(format!("{}.c", bench.args[0]));
+            let text = std::fs::read_to_string(program).unwrap();
+            assert_eq!(bench.tests.len(), 1, "{}: one table", bench.name);
+            assert!(text.contains(&format!("result(\"{}\"", bench.tests[0].name)), "{}", bench.name);
+            assert!(far.local_percent.iter().all(|percent| (1..=100).contains(percent)), "{}", bench.name);
+            assert!(far.page_sizes.iter().any(|size| size == AUTO), "{}", bench.name);
+            for row in far.published.iter().flat_map(|published| &published.rows) {
+                let columns = far.published.as_ref().map(|published| published.local_percent.len());
+                assert_eq!(Some(row.seconds.len()), columns, "{} {}", bench.name, row.page_size);
+                assert!(far.page_sizes.contains(&row.page_size), "{} {}", bench.name, row.page_size);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `largesse bench far` as a user meets it, on a small program and the library itself.
+#![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const COMMAND: &str = env!("CARGO_BIN_EXE_largesse");
+
+/// A folder of benches; removed when dropped.
+struct Benches(PathBuf);
+
+impl Benches {
+    /// One bench, of the small program in `mode`. `None`, said aloud, where far memory cannot be had.
+    fn new(mode: &str) -> Option<Benches> {
+        let may =
+            Command::new(COMMAND).args(["run", "--local", "1M", "--far", "memory:", "--", "true"]).output();
+        match may {
+            Ok(done) if done.status.success() => {}
+            Ok(done) => {
+                eprintln!("skipped: {}", String::from_utf8_lossy(&done.stderr).trim());
+                return None;
+            }
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                return None;
+            }
+        }
+        let folder = std::env::temp_dir().join(format!("largesse-bench-{mode}-{}", std::process::id()));
+        for part in ["definitions", "programs"] {
+            std::fs::create_dir_all(folder.join(part)).unwrap();
+        }
+        let benches = Benches(folder);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/walk.c");
+        let program = benches.0.join("programs/walk");
+        let done = Command::new("cc").arg("-O1").arg("-o").arg(program).arg(source).output();
+        if !done.is_ok_and(|done| done.status.success()) {
+            eprintln!("skipped: no C compiler");
+            return None;
+        }
+        let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/definitions/settings.toml");
+        std::fs::copy(settings, benches.0.join("definitions/settings.toml")).unwrap();
+        let definition = format!(
+            r#"[[bench]]
+            name = "walk"
+            title = "a walk"
+            comparison = "far"
+            group = "walk"
+            interpreter = []
+            program = "walk"
+            args = ["{mode}"]
+            needs = "nothing"
+            memory_mib = 20
+            settings = ["stock", "largesse"]
+            tolerance = 1e-8
+            test = [{{ name = "walk", title = "a walk" }}]
+            far = {{ local_percent = [50, 5], page_sizes = ["64K", "auto"] }}"#
+        );
+        std::fs::write(benches.0.join("definitions/far.toml"), definition).unwrap();
+        Some(benches)
+    }
+
+    fn compared(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(COMMAND);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LARGESSE_")) {
+            command.env_remove(name);
+        }
+        command.args(["bench", "far", "--programs"]).arg(&self.0).args(words).output().unwrap()
+    }
+}
+
+impl Drop for Benches {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn every_cell_that_can_be_had_has_a_right_answer_and_pages_that_left() {
+    let Some(benches) = Benches::new("walks") else { return };
+    let output = benches.compared(&["--runs", "2", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines: Vec<Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
+    let footprint = of("footprint")[0]["bytes"].as_u64().unwrap();
+    assert!((16 << 20..17 << 20).contains(&footprint), "{footprint}");
+    // Twice stock, and the two sizes at half of 16 MiB; 5 % of it is less than can be had.
+    let runs = of("run");
+    assert_eq!(runs.len(), 2 * (2 + 2));
+    for run in runs.iter().filter(|run| run["local_percent"] == 50) {
+        assert_eq!(run["local_bytes"], footprint / 2);
+        assert!(run["far"]["evictions"].as_u64().unwrap() > 1000, "nothing left: {run}");
+    }
+    let answers: Vec<_> = of("cell").iter().map(|cell| cell["answer"].as_str().unwrap()).collect();
+    assert_eq!(answers, ["right", "none", "right", "none"]);
+    assert_eq!(of("best").len(), 1);
+}
+
+#[test]
+fn another_answer_fails_the_bench() {
+    let Some(benches) = Benches::new("lies") else { return };
+    let output = benches.compared(&["--runs", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    assert!(said.contains("WRONG: walk, 50% local, 64K"), "{said}");
+}
+
+#[test]
+fn what_takes_too_long_is_stopped_and_is_no_failure() {
+    let Some(benches) = Benches::new("idles") else { return };
+    let output = benches.compared(&["--runs", "2", "--cap", "5"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let row = |name: &str| said.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
+    assert!(row("64K").contains("> ") && !row("auto").contains("> "), "{said}");
+}
+
+#[test]
+fn options_without_sense_are_refused() {
+    for (words, option) in
+        [(["far", "--peers"], "--peers"), (["r", "--cap=5"], "--cap"), (["far", "--store=disk"], "--store")]
+    {
+        let output = Command::new(COMMAND).arg("bench").args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(option), "{}", text(&output.stderr));
+    }
+}
