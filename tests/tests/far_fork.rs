@@ -34,7 +34,7 @@ fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
 
 #[test]
 fn both_sides_and_a_grandchild_keep_what_is_theirs() {
-    over_both(&["sides", "64"], "16M", all_sides);
+    over_both(&["sides", "24"], "16M", all_sides);
 }
 
 #[test]
