@@ -1,7 +1,6 @@
 //! Programs whose data do not fit into the local memory they are given.
 
 use largesse_tests::{Exit, Run, Stage, User, has_program, is_root, skipped};
-use serde_json::Value;
 use std::path::Path;
 
 /// Far memory for ordinary users needs `/dev/userfaultfd` or the sysctl.
@@ -18,12 +17,6 @@ fn store_in(folder: &Path) -> String {
     format!("file:{}", folder.join("pages").display())
 }
 
-/// `"far"` of the report that a run wrote.
-fn far_of(report: &Path) -> Value {
-    let text = std::fs::read_to_string(report).unwrap();
-    serde_json::from_str::<Value>(&text).unwrap()["far"].clone()
-}
-
 #[test]
 fn every_word_of_a_program_with_threads_is_as_it_was_left() {
     if !permitted() {
@@ -31,14 +24,18 @@ fn every_word_of_a_program_with_threads_is_as_it_was_left() {
     }
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
-    let report = stage.scratch().join("report.json");
-    let report_option = format!("--report={}", report.display());
-    for store in ["memory:".to_owned(), store_in(stage.scratch())] {
+    for store in ["memory:".to_owned(), store_in(&stage.scratch())] {
         for size in ["4K", "64K", "auto"] {
-            let options = ["--local=16M", "--far", &store, "--page-size", size, &report_option];
-            let ran = Run::new(&stage, &[&program, "64", "4", "30000"]).under(&options).finish().succeeded();
+            let options = ["--local=16M", "--far", &store, "--page-size", size];
+            let ran = Run::new(&stage, &[&program])
+                .arg("64")
+                .arg("4")
+                .arg("30000")
+                .under(&options)
+                .finish()
+                .succeeded();
             assert_eq!(ran.stdout, "8388608 words, 0 wrong\n", "{store} {size}");
-            let far = far_of(&report);
+            let far = &ran.report["far"];
             assert!(far["evictions"].as_u64().unwrap() > 10_000, "nothing left: {far:#}");
             assert_eq!(far["over_limit"], 0, "{far:#}");
         }
@@ -52,11 +49,10 @@ fn a_share_of_what_is_mapped_stays_here() {
     }
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
-    let report = stage.scratch().join("report.json");
-    let report_option = format!("--report={}", report.display());
-    let options = ["--local=50%", "--far=memory:", &report_option];
-    Run::new(&stage, &[&program, "64", "2", "10000"]).under(&options).finish().succeeded();
-    let far = far_of(&report);
+    let options = ["--local=50%", "--far=memory:"];
+    let ran =
+        Run::new(&stage, &[&program]).arg("64").arg("2").arg("10000").under(&options).finish().succeeded();
+    let far = &ran.report["far"];
     let (here, all) = (far["fills"].as_u64().unwrap(), far["zero_fills"].as_u64().unwrap());
     assert!(all >= 16384 && here > 0, "{far:#}");
 }
@@ -71,7 +67,7 @@ fn nothing_of_the_store_is_left_behind() {
     let folder = stage.scratch().join("store");
     std::fs::create_dir(&folder).unwrap();
     let store = store_in(&folder);
-    let run = Run::new(&stage, &[&program, "64", "1", "1000000000"]);
+    let run = Run::new(&stage, &[&program]).arg("64").arg("1").arg("1000000000");
     let mut child = run.under(&["--local=16M", "--far", &store]).start();
     std::thread::sleep(std::time::Duration::from_millis(700));
     child.kill().unwrap();

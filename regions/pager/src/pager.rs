@@ -423,15 +423,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.counters.add(Count::WriteFaults, 1);
         let bounds = self.bounds.around(touch.page);
         let set = inner.sets.at(touch.page);
-        let end = (touch.page / set + 1).saturating_mul(set).min(bounds.end);
-        let ahead = touch.page..end.min(touch.page + WRITE_AHEAD);
-        let range = touch.page
-            ..ahead.clone().find(|&page| inner.pages[page].state != State::Clean).unwrap_or(ahead.end);
-        // Under the lock: nobody may take the pages for clean ones in between.
-        for page in range.clone() {
-            inner.pages[page].state = State::Dirty;
+        let first = (touch.page / set * set).max(bounds.start);
+        let end = (first + set).min(bounds.end);
+        let near = touch.page..touch.page + WRITE_AHEAD;
+        let written = runs(first..end, |number| {
+            let page = &inner.pages[number];
+            (page.state == State::Clean && (near.contains(&number) || page.changes)).then_some(())
+        });
+        for (range, ()) in written {
+            // Under the lock: nobody may take the pages for clean ones in between.
+            for page in range.clone() {
+                inner.pages[page].state = State::Dirty;
+            }
+            self.kernel.protect(range, false)?;
         }
-        self.kernel.protect(range, false)?;
         Ok(())
     }
 
@@ -742,12 +747,13 @@ impl Inner {
         });
     }
 
-    /// How a page comes back: as one that may be written when it is, or when it was changed the last
-    /// time it was here. A loop changes what it changed before, and is spared the second fault.
+    /// How a page comes when a thread wants to write to its set: those next to the written one, and
+    /// those that were changed the last time they were here, may be written at once. A loop changes
+    /// what it changed before, and is spared the second fault. Who only reads leaves pages clean.
     fn coming(&self, number: PageNumber, touch: Touch) -> Coming {
         let page = self.pages[number];
-        let written = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-        Coming { sum: page.sum, dirty: written || page.changes }
+        let near = (touch.page..touch.page + WRITE_AHEAD).contains(&number);
+        Coming { sum: page.sum, dirty: touch.write && (near || page.changes) }
     }
 
     /// How a page left, if it did.

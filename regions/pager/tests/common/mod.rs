@@ -231,7 +231,9 @@ impl PageStore for TestStore {
             bytes.copy_from_slice(new);
             match self.fault {
                 Fault::Flip(number) if self.now(number) => bytes[13] ^= 4,
-                Fault::Stale(number) if self.now(number) && !old.is_empty() => bytes.copy_from_slice(old),
+                Fault::Stale(number) if !old.is_empty() && old != new && self.now(number) => {
+                    bytes.copy_from_slice(old)
+                }
                 _ => {}
             }
         }
@@ -300,10 +302,14 @@ pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Resu
             });
         }
         scope.spawn(|| pager.evict_ahead(|| stop.load(Ordering::Relaxed)).err().map(fail));
-        program();
+        // Threads end even when the program fails its own checks.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(program));
         stop.store(true, Ordering::Relaxed);
         pager.kernel().poke();
         pager.set_local(usize::MAX / 8192);
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
     });
     trouble.into_inner().unwrap().map_or(Ok(()), Err)
 }
