@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_run_ends_where_the_answer_changes_or_the_bounds_do() {
-        let even_tens = |page: usize| page / 10 % 2 == 0;
+        let even_tens = |page: usize| (page / 10).is_multiple_of(2);
         assert_eq!(run_around(25, 0..100, even_tens), 20..30);
         assert_eq!(run_around(25, 22..27, even_tens), 22..27);
         assert_eq!(run_around(20, 20..21, even_tens), 20..21);

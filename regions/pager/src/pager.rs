@@ -547,10 +547,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                     self.counters.add(Count::Evictions, range.len() as u64);
                 }
             }
-            if let Err(trouble) = outcome {
-                // Nothing is lost: the pages are still here.
-                return Err(trouble);
-            }
+            outcome?;
             self.tell(&inner);
             self.landed.notify_all();
             for page in waited {

@@ -148,17 +148,16 @@ impl Queue {
         self.evictions = self.evictions.wrapping_add(1);
         let too_much_kept = self.kept_pages > local - local / PASSING_SHARE;
         let probe = self.evictions.is_multiple_of(PROBE);
-        if self.passing.is_empty() || too_much_kept || probe || self.moved_on() {
-            if let Some(run) = self.kept.pop_front() {
-                self.kept_pages -= run.pages as usize;
-                self.gone(run, Part::Kept);
-                if !too_much_kept && let Some(stays) = self.passing.pop_front() {
-                    self.passing_pages -= stays.pages as usize;
-                    self.kept_pages += stays.pages as usize;
-                    self.kept.push_back(stays);
-                }
-                return Some((run, Part::Kept));
+        let from_kept = self.passing.is_empty() || too_much_kept || probe || self.moved_on();
+        if from_kept && let Some(run) = self.kept.pop_front() {
+            self.kept_pages -= run.pages as usize;
+            self.gone(run, Part::Kept);
+            if !too_much_kept && let Some(stays) = self.passing.pop_front() {
+                self.passing_pages -= stays.pages as usize;
+                self.kept_pages += stays.pages as usize;
+                self.kept.push_back(stays);
             }
+            return Some((run, Part::Kept));
         }
         let run = self.passing.pop_front()?;
         self.passing_pages -= run.pages as usize;

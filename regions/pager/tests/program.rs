@@ -30,7 +30,7 @@ fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: u64) {
                 for step in 0..steps {
                     let page = random.below(pages);
                     if random.below(3) == 0 {
-                        known[page] = (step as u64) << 8 | thread as u64 + 1;
+                        known[page] = ((step as u64) << 8) + thread as u64 + 1;
                         pager.kernel().word(page, thread, Some(known[page]));
                     } else {
                         assert_eq!(pager.kernel().word(page, thread, None), known[page], "page {page}");

@@ -179,6 +179,7 @@ mod tests {
             lock: false,
             children: true,
             node: Node::FirstTouch,
+            far: false,
             report: None,
             variables: Vec::new(),
         };

@@ -1,5 +1,8 @@
 //! userfaultfd: the system calls and structures of `linux/userfaultfd.h`.
 
+#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
+#![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
+
 use super::linux::errno;
 use core::ffi::{c_int, c_long, c_ulong};
 
