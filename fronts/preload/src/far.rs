@@ -77,7 +77,7 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let statics = if wish.static_data { statics::pieces() } else { Vec::new() };
     let statics: Vec<_> = statics
         .into_iter()
-        .filter(|piece| made_anonymous(piece))
+        .filter(made_anonymous)
         .map(|piece| (segments.add(piece.at.start, piece.at.len() / page, SPAN / page), piece))
         .collect();
     let store = store(&wish.store, segments.pages() * page)?;

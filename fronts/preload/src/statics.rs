@@ -74,7 +74,8 @@ mod tests {
         assert_eq!(pieces, [k(20)..k(300), k(304)..k(1000)]);
         assert_eq!(without(&(k(0)..k(63)), &[]), []);
         // Holes that overlap, and one that covers the end.
-        assert_eq!(without(&(k(0)..k(400)), &[k(100)..k(300), k(200)..k(500)]), [k(0)..k(100)]);
+        let pieces = without(&(k(0)..k(400)), &[k(100)..k(300), k(200)..k(500)]);
+        assert!(matches!(&pieces[..], [only] if *only == (k(0)..k(100))), "{pieces:?}");
     }
 
     #[test]
