@@ -57,6 +57,26 @@ fn a_share_of_what_is_mapped_stays_here() {
     assert!(all >= 16384 && here > 0, "{far:#}");
 }
 
+/// Position-independent or not; data of the file and zeros side by side, with sets across the border.
+#[test]
+fn static_arrays_larger_than_local_memory_are_as_they_were_left() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let ways: [&[&str]; 3] =
+        [&["-fPIE", "-pie"], &["-fno-pie", "-no-pie"], &["-fno-pie", "-no-pie", "-mcmodel=medium"]];
+    for how in ways {
+        let Some(program) = stage.compiled("statics.c", how) else { return };
+        for size in ["4K", "256K", "auto"] {
+            let options = ["--local=8M", "--far=memory:", "--page-size", size];
+            let ran = Run::new(&stage, &[&program]).under(&options).finish().succeeded();
+            assert_eq!(ran.stdout, "0 wrong\n", "{how:?} {size}");
+            assert!(ran.report["far"]["evictions"].as_u64().unwrap() > 10_000, "{how:?} {size}: {ran:#?}");
+        }
+    }
+}
+
 #[test]
 fn nothing_of_the_store_is_left_behind() {
     if !permitted() {

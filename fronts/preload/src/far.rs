@@ -108,7 +108,7 @@ fn made_anonymous(piece: &Piece) -> bool {
     let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
     // SAFETY: the piece is whole pages of the program's own data; the program has not started yet, and
     // what the dynamic linker keeps using is no part of it.
-    let done = piece.from_file == 0 || unsafe { largesse_pages::make_anonymous(at, piece.from_file) }.is_ok();
+    let done = !piece.from_file || unsafe { largesse_pages::make_anonymous(at, piece.at.len()) }.is_ok();
     if !done {
         serve::note(Cause::OutOfMemory);
     }

@@ -94,10 +94,19 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
     let _inside = Inside::enter();
     let errno = Errno::save();
     let heap = heap().or_else(make)?;
-    let block = heap.allocate(size, align, fill).ok()?;
-    helper::block_taken(block.cold_bytes);
-    errno.restore();
-    Some(block.start.as_ptr().cast())
+    match heap.allocate(size, align, fill) {
+        Ok(block) => {
+            helper::block_taken(block.cold_bytes);
+            errno.restore();
+            Some(block.start.as_ptr().cast())
+        }
+        // A full store: what the next allocator has is not far, and would go beyond the limit.
+        Err(_) if ground().is_some_and(|ground| ground.far().is_some()) => {
+            Errno(libc::ENOMEM).restore();
+            Some(null_mut())
+        }
+        Err(_) => None,
+    }
 }
 
 #[cold]

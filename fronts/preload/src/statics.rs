@@ -11,13 +11,13 @@ use largesse_pages::base_page;
 /// Smaller pieces stay where they are.
 const SMALLEST: usize = 64 << 10;
 
-/// A piece that may be far.
+/// A piece that may be far: one mapping, since pages of two cannot arrive together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Addresses, whole pages.
     pub(crate) at: Range<usize>,
-    /// So many bytes of it, from the start, are pages of the program's file.
-    pub(crate) from_file: usize,
+    /// They are pages of the program's file; otherwise they were zero.
+    pub(crate) from_file: bool,
 }
 
 /// Every piece of the main program.
@@ -38,8 +38,12 @@ fn of(program: &Object<'_>) -> Vec<Piece> {
     for segment in program.writable() {
         let file_end = segment.file.end.next_multiple_of(base_page());
         for at in without(&segment.memory, &kept) {
-            let from_file = file_end.clamp(at.start, at.end) - at.start;
-            found.push(Piece { at, from_file });
+            let border = file_end.clamp(at.start, at.end);
+            for (at, from_file) in [(at.start..border, true), (border..at.end, false)] {
+                if at.len() >= SMALLEST {
+                    found.push(Piece { at, from_file });
+                }
+            }
         }
     }
     found

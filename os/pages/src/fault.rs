@@ -88,13 +88,16 @@ impl Userfault {
     /// waits for them. Pages that are there already are left as they are.
     pub fn fill(&self, at: usize, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
-        let mut done = 0;
+        let (mut done, mut most) = (0, bytes.len());
         while done < bytes.len() {
             let rest = &bytes[done..];
+            let rest = &rest[..rest.len().min(most)];
             let (put, errno) = sys::userfault::copy(self.fd, at + done, rest.as_ptr(), rest.len(), protect);
             done += put;
             match errno {
                 0 | libc::EAGAIN => {}
+                // The kernel fills no two mappings at once: then page by page.
+                libc::ENOENT if rest.len() > page => most = page,
                 libc::EEXIST => {
                     self.wake(at + done, page)?;
                     done += page;

@@ -14,6 +14,7 @@ const CAP_IPC_LOCK: u32 = 14;
 /// One line for each request that this machine, read below `root`, will not grant.
 pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<String> {
     let pages = match settings.pages {
+        _ if settings.far => None, // far memory is on base pages
         Pages::Auto | Pages::Thp => transparent(root),
         Pages::Hugetlb => pool(root, 2048),
         Pages::Hugetlb1G => pool(root, 1_048_576),

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The cost of a fill is the time that the thread waited, plus what its pages push out: each page
-//! that comes makes another one leave, which comes back with some probability, at the average
-//! price of a page. That is how pages nobody needs are charged.
+//! that comes makes another one leave, which comes back with some probability, at the price of a page
+//! in sets of that size. That is how pages nobody needs are charged.
 
 use crate::MOST_SET;
 
@@ -163,13 +163,14 @@ impl Trial {
 
     /// The size that costs clearly less by block.
     fn better(&self, costs: Costs) -> Option<usize> {
-        let all = self.blocks.iter().flatten();
-        let (pages, ns) = all.fold((0, 0.0), |(pages, ns), it| (pages + it.pages, ns + it.ns));
-        let page_ns = ns / pages.max(1) as f64;
-        let pushed_out = costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns);
+        // What is pushed out comes back at the price of the same class: with its size, it would.
         let mean = |class: Class| {
-            let blocks = self.blocks[class as usize].iter();
-            Mean::of(&blocks.map(|it| it.ns + it.pages as f64 * pushed_out).collect::<Vec<_>>())
+            let blocks = &self.blocks[class as usize];
+            let (pages, ns) = blocks.iter().fold((0, 0.0), |(pages, ns), it| (pages + it.pages, ns + it.ns));
+            let page_ns = ns / pages.max(1) as f64;
+            let pushed_out = costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns);
+            let costs = blocks.iter().map(|it| it.ns + it.pages as f64 * pushed_out);
+            Mean::of(&costs.collect::<Vec<_>>())
         };
         let same = mean(Class::Same)?;
         let gains = |class| mean(class).filter(|it| it.clearly_below(same)).map(|it| it.cost);
