@@ -4,8 +4,9 @@
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
 //! again and again for a while before it sleeps.
 
+use crate::Trouble;
 use crate::kernel::Linux;
-use crate::pager::{Buffer, Pager, Touch, Trouble};
+use crate::pager::{Buffer, Pager, Touch};
 use crate::{MOST_SET, PageStore};
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::fault::Fault;

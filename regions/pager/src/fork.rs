@@ -13,9 +13,11 @@
 //! Locks are taken by the thread that forks, which is the only one in the child: it gives them back on
 //! either side.
 
+use crate::Trouble;
 use crate::gate::Closed;
+use crate::inner::Inner;
 use crate::page::{State, runs};
-use crate::pager::{Inner, Pager, Trouble};
+use crate::pager::Pager;
 use crate::{Fork, Kernel as _, Linux, PageNumber, PageStore, StoreError};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;

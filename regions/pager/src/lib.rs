@@ -21,12 +21,15 @@
 //! 4. Room in the store is reserved when memory is handed out.
 #![cfg(not(miri))]
 
+mod bring;
 mod counters;
 mod engine;
+mod evict;
 mod far;
 mod file;
 mod fork;
 mod gate;
+mod inner;
 mod kernel;
 mod memory;
 mod page;
@@ -35,6 +38,7 @@ pub mod replace;
 mod segments;
 mod store;
 pub mod streams;
+mod trouble;
 pub mod tune;
 
 pub use counters::{COUNTS, Count, Counters};
@@ -45,9 +49,10 @@ pub use fork::Held;
 pub use kernel::{Kernel, Linux};
 pub use memory::MemoryStore;
 pub use page::{PageNumber, State};
-pub use pager::{Buffer, LEAST_LOCAL, Pager, SetSize, Touch, Trouble};
+pub use pager::{Buffer, LEAST_LOCAL, Pager, SetSize, Touch};
 pub use segments::{Segment, Segments};
 pub use store::{Fork, PageStore, StoreError};
+pub use trouble::Trouble;
 
 /// The largest set: 2 MiB of pages of 4 KiB.
 pub const MOST_SET: usize = 512;

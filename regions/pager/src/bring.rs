@@ -1,0 +1,190 @@
+//! The way in: faults are served, foreseen pages fetched.
+
+use crate::inner::{Coming, Inner, Sets, WRITE_AHEAD};
+use crate::page::{State, runs};
+use crate::pager::{Buffer, Pager, Touch, nanoseconds, number};
+use crate::replace::Run;
+use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
+use core::ops::Range;
+use std::collections::VecDeque;
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Serves one fault. When it returns, the thread that waited runs again, or will when a page in
+    /// flight lands. `ahead` gets what should be fetched next.
+    pub fn serve(
+        &self,
+        touch: Touch,
+        buffer: &mut Buffer,
+        ahead: &mut VecDeque<Touch>,
+    ) -> Result<(), Trouble> {
+        let began = Instant::now();
+        self.counters.add(Count::Faults, 1);
+        let mut inner = self.lock();
+        if !inner.pages[touch.page].state.is_resident() {
+            inner.look_ahead(touch, &self.bounds.around(touch.page), ahead);
+        }
+        self.bring(inner, touch, buffer)?;
+        self.counters.add(Count::WaitNs, nanoseconds(began));
+        Ok(())
+    }
+
+    /// Fetches the set of a page that nobody waits for yet.
+    pub fn prefetch(&self, touch: Touch, buffer: &mut Buffer) -> Result<(), Trouble> {
+        let inner = self.lock();
+        if inner.pages[touch.page].state != State::Away {
+            return Ok(()); // it came, or there is nothing to fetch
+        }
+        let set = inner.set_around(touch.page, &self.bounds.around(touch.page)).len();
+        if inner.resident + set > inner.local {
+            return Ok(()); // nothing leaves for what is only foreseen
+        }
+        let before = self.counters.get(Count::Fills);
+        self.bring(inner, touch, buffer)?;
+        self.counters.add(Count::Prefetched, self.counters.get(Count::Fills) - before);
+        Ok(())
+    }
+
+    /// Brings the set of a page.
+    fn bring<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        touch: Touch,
+        buffer: &mut Buffer,
+    ) -> Result<(), Trouble> {
+        let (range, from) = loop {
+            let page = &mut inner.pages[touch.page];
+            match page.state {
+                State::Filling | State::Leaving => {
+                    page.waited = true;
+                    return Ok(());
+                }
+                State::Dirty => {
+                    drop(inner);
+                    self.kernel.wake(touch.page..touch.page + 1);
+                    return Ok(());
+                }
+                State::Clean => return self.touch_clean(inner, touch),
+                State::Zero | State::Away => {}
+            }
+            let range = inner.set_around(touch.page, &self.bounds.around(touch.page));
+            if inner.resident + range.len() <= inner.local {
+                break (range, inner.pages[touch.page].state);
+            }
+            let waited = Instant::now();
+            let roomy;
+            (inner, roomy) = self.make_room(inner, range.len())?;
+            self.counters.add(Count::RoomNs, nanoseconds(waited));
+            if !roomy {
+                // Everything is in flight or pinned: one page over the limit, and counted.
+                self.counters.add(Count::OverLimit, 1);
+                let from = inner.pages[touch.page].state;
+                if !from.is_resident() {
+                    break (touch.page..touch.page + 1, from);
+                }
+            }
+        };
+        let back = inner.back(touch.page);
+        let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch)).collect();
+        if from == State::Away {
+            inner.leaving.back += range.len() as f64;
+            inner.swapped_in(touch.page);
+        }
+        for page in range.clone() {
+            inner.pages[page].state = State::Filling;
+        }
+        inner.resident += range.len();
+        let behind = inner.resident + inner.evictor_starts() > inner.local;
+        drop(inner);
+        if behind {
+            self.crowded.notify_one();
+        }
+        let served = Instant::now();
+
+        match from {
+            State::Zero => self.fill_zero(&range, touch.write, buffer)?,
+            _ => self.fill(&range, &coming, buffer)?,
+        }
+
+        let mut inner = self.lock();
+        let mut waited = false;
+        for number in range.clone() {
+            let page = &mut inner.pages[number];
+            let dirty = if from == State::Zero { touch.write } else { coming[number - range.start].dirty };
+            page.state = if dirty { State::Dirty } else { State::Clean };
+            waited |= core::mem::take(&mut page.waited);
+        }
+        let local = inner.local;
+        inner.queue.arrive(Run { first: number(range.start), pages: number(range.len()) }, local, back);
+        inner.tidy();
+        let costs = inner.leaving.costs();
+        if let Sets::Auto(trial) = &mut inner.sets {
+            trial.filled(touch.page, range.len(), nanoseconds(served), costs);
+        }
+        self.tell(&inner);
+        drop(inner);
+        self.landed.notify_all();
+        if waited {
+            self.kernel.wake(range);
+        }
+        Ok(())
+    }
+
+    /// The page is here: a write makes it and its next neighbours dirty, a read only came too late.
+    fn touch_clean(&self, mut inner: MutexGuard<'_, Inner>, touch: Touch) -> Result<(), Trouble> {
+        if !touch.write {
+            drop(inner);
+            self.kernel.wake(touch.page..touch.page + 1);
+            return Ok(());
+        }
+        self.counters.add(Count::WriteFaults, 1);
+        let bounds = self.bounds.around(touch.page);
+        let set = inner.sets.at(touch.page);
+        let first = (touch.page / set * set).max(bounds.start);
+        let end = (first + set).min(bounds.end);
+        let near = touch.page..touch.page + WRITE_AHEAD;
+        let written = runs(first..end, |number| {
+            let page = &inner.pages[number];
+            (page.state == State::Clean && (near.contains(&number) || page.changes)).then_some(())
+        });
+        for (range, ()) in written {
+            // Under the lock: nobody may take the pages for clean ones in between.
+            for page in range.clone() {
+                inner.pages[page].state = State::Dirty;
+            }
+            self.kernel.protect(range, false)?;
+        }
+        Ok(())
+    }
+
+    /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so that all of
+    /// them may be written, without a second fault for each.
+    fn fill_zero(&self, range: &Range<PageNumber>, dirty: bool, buffer: &Buffer) -> Result<(), Trouble> {
+        let len = range.len() * self.kernel.page();
+        self.kernel.fill(range.start, &buffer.zeros[..len], !dirty)?;
+        self.counters.add(Count::ZeroFills, range.len() as u64);
+        Ok(())
+    }
+
+    /// Brings pages from the store, those of `coming` that are dirty at once writable.
+    fn fill(&self, range: &Range<PageNumber>, coming: &[Coming], buffer: &mut Buffer) -> Result<(), Trouble> {
+        let page = self.kernel.page();
+        let len = range.len() * page;
+        let bytes = &mut buffer.bytes[..len];
+        self.store.read((range.start * page) as u64, bytes)?;
+        self.counters.add(Count::Fills, range.len() as u64);
+        self.counters.add(Count::BytesIn, len as u64);
+        for ((number, coming), bytes) in range.clone().zip(coming).zip(bytes.chunks_exact(page)) {
+            let came = crc32fast::hash(bytes);
+            if came != coming.sum {
+                return Err(Trouble::Damaged { page: number, sent: coming.sum, came });
+            }
+        }
+        for (part, dirty) in runs(range.clone(), |number| Some(coming[number - range.start].dirty)) {
+            let at = (part.start - range.start) * page;
+            self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
+        }
+        Ok(())
+    }
+}

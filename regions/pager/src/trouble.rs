@@ -1,0 +1,51 @@
+//! Why far memory cannot go on.
+
+use crate::{PageNumber, StoreError};
+use largesse_pages::fault::FaultError;
+
+/// Why far memory cannot go on. Nothing wrong was handed to the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The store failed.
+    Store(StoreError),
+    /// A page came back different from what left.
+    Damaged {
+        /// The page.
+        page: PageNumber,
+        /// What the store was given, as a checksum.
+        sent: u32,
+        /// What came back.
+        came: u32,
+    },
+    /// The kernel refused.
+    Kernel(FaultError),
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Store(error) => write!(f, "the store failed: {error}"),
+            Trouble::Damaged { page, sent, came } => write!(
+                f,
+                "page {page} came back from the store damaged or out of date (checksum {came:08x}, {sent:08x} was sent)"
+            ),
+            Trouble::Kernel(FaultError(errno)) => {
+                write!(f, "userfaultfd: {}", std::io::Error::from_raw_os_error(*errno))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Trouble {
+        Trouble::Store(error)
+    }
+}
+
+impl From<FaultError> for Trouble {
+    fn from(error: FaultError) -> Trouble {
+        Trouble::Kernel(error)
+    }
+}
