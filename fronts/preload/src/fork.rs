@@ -34,7 +34,17 @@ pub(crate) fn watch() {
     }
 }
 
+/// How often to look whether the heap that another thread makes is there: a second in all.
+const PATIENCE: u32 = 10_000;
+
 unsafe extern "C" fn before() {
+    for _ in 0..PATIENCE {
+        if serve::heap().is_some() || serve::no_heap_while_forking() {
+            break;
+        }
+        // SAFETY: sleeping has no preconditions.
+        unsafe { libc::usleep(100) };
+    }
     if let Some(heap) = serve::heap() {
         heap.before_fork();
         KEEPER.store(largesse_pages::thread_handle(), Ordering::Relaxed); // Relaxed: under the heap's lock
@@ -48,6 +58,7 @@ unsafe extern "C" fn before() {
 
 unsafe extern "C" fn in_parent() {
     private::after_fork();
+    serve::fork_is_over();
     let Some(heap) = kept_heap() else { return };
     close(CHILD);
     // Ends when the child says so, or dies: then nobody holds the other end.
@@ -61,6 +72,7 @@ unsafe extern "C" fn in_parent() {
 
 unsafe extern "C" fn in_child() {
     private::after_fork();
+    serve::fork_is_over();
     helper::forget();
     let Some(heap) = kept_heap() else {
         far_fork::not_held();

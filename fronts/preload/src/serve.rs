@@ -5,7 +5,7 @@ use crate::guard::Inside;
 use crate::{helper, next, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use largesse_arena::Refusal;
 use largesse_malloc::{Fill, Heap, Refused, ResizeError, Routing};
 use largesse_report::{CAUSES, Cause};
@@ -20,7 +20,12 @@ static GROUND: AtomicPtr<Ground> = AtomicPtr::new(null_mut());
 /// The heap's range, so that `free` needs no more than a comparison; empty without a heap.
 static RANGE_START: AtomicUsize = AtomicUsize::new(0);
 static RANGE_LEN: AtomicUsize = AtomicUsize::new(0);
-static MAKING: AtomicBool = AtomicBool::new(false);
+/// Who has the right to make the heap.
+static MAKING: AtomicU32 = AtomicU32::new(NOBODY);
+const NOBODY: u32 = 0;
+const MAKER: u32 = 1;
+/// A thread that forks: there is no heap, and none may come meanwhile.
+const FORKER: u32 = 2;
 /// Causes noted before there is a heap to count them.
 static EARLY_CAUSES: [AtomicU64; CAUSES] = [const { AtomicU64::new(0) }; CAUSES];
 
@@ -191,9 +196,16 @@ pub(crate) unsafe fn adopt(old: *mut c_void, size: usize) -> *mut c_void {
 /// Make the heap. Of several threads one makes it; the others let the next allocator serve them.
 #[cold]
 fn make() -> Option<&'static LargeHeap> {
-    if MAKING.swap(true, Ordering::AcqRel) {
+    if !take_making(MAKER) {
         return None;
     }
+    // Another thread may have made it since this one looked.
+    let made = heap().or_else(make_alone);
+    MAKING.store(NOBODY, Ordering::Release);
+    made
+}
+
+fn make_alone() -> Option<&'static LargeHeap> {
     let made = start::make_heap();
     let Some((ground, heap)) = made else {
         note(Cause::RangeFull);
@@ -209,12 +221,29 @@ fn make() -> Option<&'static LargeHeap> {
     Some(heap)
 }
 
+fn take_making(who: u32) -> bool {
+    // Acquire and Release: who makes the heap sees what the last one did.
+    MAKING.compare_exchange(NOBODY, who, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+/// Before a fork without a heap: none is made until [`fork_is_over`]. A thread that makes one holds locks
+/// of the dynamic linker now and then, which a child would find taken for good. `false`: not now.
+pub(crate) fn no_heap_while_forking() -> bool {
+    take_making(FORKER)
+}
+
+/// After it, in parent and child.
+pub(crate) fn fork_is_over() {
+    // Relaxed: whoever is somebody else stays so.
+    let _ = MAKING.compare_exchange(FORKER, NOBODY, Ordering::Release, Ordering::Relaxed);
+}
+
 /// In a forked child: a heap that another thread was about to make when nobody kept it will not be
 /// finished. Whatever there is of it is forgotten; no block of it was handed out to this thread.
 pub(crate) fn after_fork_without_heap() {
     HEAP.store(null_mut(), Ordering::Release);
     RANGE_LEN.store(0, Ordering::Relaxed);
-    MAKING.store(false, Ordering::Release);
+    MAKING.store(NOBODY, Ordering::Release);
 }
 
 /// Leak a value into memory of its own.
