@@ -3,7 +3,6 @@
 use crate::ground::Far;
 use crate::statics::{self, Piece};
 use crate::{serve, start};
-use core::sync::atomic::AtomicBool;
 use largesse_pager::{
     Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, MemoryStore, PageStore, Pager,
     Segments, SetSize, Trouble,
@@ -16,8 +15,6 @@ use std::sync::Arc;
 
 /// Exit status when far memory is lost: the input/output error of `sysexits.h`.
 pub(crate) const LOST: i32 = 74;
-/// Never: the threads end with the process.
-static STOP: AtomicBool = AtomicBool::new(false);
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +91,7 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let pager = Pager::new(kernel, store, bounds, local, size, wish.prefetch)
         .ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);
-    largesse_pager::start(&pager, 1, &STOP, give_up).ok_or("its threads could not be started")?;
+    start_threads(&pager).ok_or("its threads could not be started")?;
     let far = FarMemory::new(range, first, pager, wish.local);
     for (number, piece) in &statics {
         take_over(&far, *number, piece)?;
@@ -166,7 +163,7 @@ fn give_up(trouble: &Trouble) -> ! {
 
 /// The threads of `pager`, in a process that has none of them yet.
 pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> Option<()> {
-    largesse_pager::start(pager, 1, &STOP, give_up)
+    largesse_pager::start(pager, give_up)
 }
 
 #[cfg(test)]

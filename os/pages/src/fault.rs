@@ -44,11 +44,7 @@ impl Userfault {
     pub fn open(ways: &[Way]) -> Result<Userfault, FaultError> {
         let mut last = FaultError(libc::ENOSYS);
         for &way in ways {
-            match sys::userfault::open(match way {
-                Way::Device => sys::userfault::Way::Device,
-                Way::Call => sys::userfault::Way::Call,
-                Way::UserModeOnly => sys::userfault::Way::UserModeOnly,
-            }) {
+            match sys::userfault::open(way) {
                 Ok(fd) => {
                     let open = Userfault { fd, way };
                     match sys::userfault::handshake(fd) {
@@ -68,20 +64,9 @@ impl Userfault {
         self.way
     }
 
-    /// The number of the descriptor, so that its owner can notice when it was closed.
-    #[must_use]
-    pub const fn descriptor(&self) -> c_int {
-        self.fd
-    }
-
     /// Be told of missing pages and of writes to protected ones in a range of private memory.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::register(self.fd, at, len).map_err(FaultError)
-    }
-
-    /// The kernel serves the range again; who waited is woken.
-    pub fn unregister(&self, at: usize, len: usize) -> Result<(), FaultError> {
-        sys::userfault::unregister(self.fd, at, len).map_err(FaultError)
     }
 
     /// Fill missing pages at `at` with `bytes`, protected against writing if asked, and wake who
@@ -98,25 +83,6 @@ impl Userfault {
                 0 | libc::EAGAIN => {}
                 // The kernel fills no two mappings at once: then page by page.
                 libc::ENOENT if rest.len() > page => most = page,
-                libc::EEXIST => {
-                    self.wake(at + done, page)?;
-                    done += page;
-                }
-                errno => return Err(FaultError(errno)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Map zeros into missing pages and wake who waits for them.
-    pub fn fill_zero(&self, at: usize, len: usize) -> Result<(), FaultError> {
-        let page = crate::base_page();
-        let mut done = 0;
-        while done < len {
-            let (put, errno) = sys::userfault::zeropage(self.fd, at + done, len - done);
-            done += put;
-            match errno {
-                0 | libc::EAGAIN => {}
                 libc::EEXIST => {
                     self.wake(at + done, page)?;
                     done += page;

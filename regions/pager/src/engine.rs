@@ -8,7 +8,7 @@ use crate::Trouble;
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager, Touch};
 use crate::{MOST_SET, PageStore};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::convert::Infallible;
 use largesse_pages::fault::Fault;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,30 +20,21 @@ const SPIN: Duration = Duration::from_micros(50);
 /// What is done about a trouble that leaves the program without its pages. It must not return.
 pub type Fatal = fn(&Trouble) -> !;
 
-/// Starts `handlers` threads that serve faults, and one that lets pages leave. `None`: there is no
-/// memory for their buffers, or no thread to be had.
-pub fn start<S: PageStore + 'static>(
-    pager: &Arc<Pager<Linux, S>>,
-    handlers: usize,
-    stop: &'static AtomicBool,
-    fatal: Fatal,
-) -> Option<()> {
-    for number in 0..handlers {
-        let pager = Arc::clone(pager);
-        let mut buffer = Buffer::new(MOST_SET)?;
-        spawn(&format!("largesse-fill{number}"), move || {
-            if let Err(trouble) = serve(&pager, &mut buffer, stop) {
-                fatal(&trouble);
-            }
-        })?;
-    }
+/// Starts the thread that serves faults, and the one that lets pages leave; they end with the process.
+/// `None`: there is no memory for their buffers, or no thread to be had.
+pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) -> Option<()> {
+    let mut buffer = Buffer::new(MOST_SET)?;
+    let filling = Arc::clone(pager);
+    spawn("largesse-fill", move || {
+        let Err(trouble) = serve(&filling, &mut buffer);
+        fatal(&trouble);
+    })?;
     let pager = Arc::clone(pager);
     spawn("largesse-evict", move || {
-        // Relaxed: a request to end, without anything that must be seen with it.
-        while !stop.load(Ordering::Relaxed) {
-            let gate = &pager.kernel().gate;
+        let gate = &pager.kernel().gate;
+        loop {
             let _inside = gate.enter();
-            if let Err(trouble) = pager.evict_ahead(|| stop.load(Ordering::Relaxed) || gate.is_closing()) {
+            if let Err(trouble) = pager.evict_ahead(|| gate.is_closing()) {
                 fatal(&trouble);
             }
         }
@@ -66,17 +57,12 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<()> {
     }
 }
 
-fn serve<S: PageStore>(
-    pager: &Pager<Linux, S>,
-    buffer: &mut Buffer,
-    stop: &AtomicBool,
-) -> Result<(), Trouble> {
+fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Trouble> {
     let mut last = Instant::now();
     let mut ahead = VecDeque::with_capacity(MOST_SET);
-    while !stop.load(Ordering::Relaxed) {
+    loop {
         // Whatever puts pages in flight happens inside: a fork waits for it.
         let inside = pager.kernel().gate.enter();
-        // One at a time: what another handler reads it serves meanwhile.
         let mut faults = [Fault { address: 0, write: false, protected: false }];
         if pager.kernel().faults().read(&mut faults) == 0 {
             // The program runs: there is time to foresee its next faults, and to make room for them.
@@ -102,5 +88,4 @@ fn serve<S: PageStore>(
         }
         last = Instant::now();
     }
-    Ok(())
 }

@@ -6,7 +6,7 @@ use crate::pager::{Pager, nanoseconds};
 use crate::replace::Part;
 use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
@@ -28,11 +28,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 return Ok((inner, false));
             }
             patience -= 1;
-            inner = self
-                .landed
-                .wait_timeout(inner, Duration::from_millis(1))
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            inner = wait(&self.landed, inner, 1);
         }
         Ok((inner, true))
     }
@@ -154,25 +150,23 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         while !stop() {
             if inner.resident + inner.evictor_starts() <= inner.local {
-                inner = self
-                    .crowded
-                    .wait_timeout(inner, Duration::from_millis(500))
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                inner = wait(&self.crowded, inner, 500);
                 continue;
             }
             let left;
             (inner, left) = self.evict_one(inner)?;
             if !left {
-                inner = self
-                    .landed
-                    .wait_timeout(inner, Duration::from_millis(1))
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0;
+                inner = wait(&self.landed, inner, 1);
             }
         }
         Ok(())
     }
+}
+
+/// Sleeps until `news`, or for so many milliseconds.
+fn wait<'a>(news: &Condvar, inner: MutexGuard<'a, Inner>, milliseconds: u64) -> MutexGuard<'a, Inner> {
+    let woken = news.wait_timeout(inner, Duration::from_millis(milliseconds));
+    woken.unwrap_or_else(PoisonError::into_inner).0
 }
 
 fn is_zero(bytes: &[u8]) -> bool {

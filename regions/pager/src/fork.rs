@@ -21,7 +21,7 @@ use crate::pager::Pager;
 use crate::{Fork, Kernel as _, Linux, PageNumber, PageStore, StoreError};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 /// A pager at rest: no page is in flight, and faults wait.
 #[derive(Debug)]
@@ -37,13 +37,12 @@ impl<S: PageStore> Pager<Linux, S> {
     /// Brings everything to rest, for a fork. The caller sees to it that nobody calls
     /// [`enter`](Pager::enter) or [`drop_contents`](Pager::drop_contents) until the end.
     pub fn hold(&self) -> Held<'_, S> {
-        let lock = || self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let closed = self.kernel.gate.close(|| {
             // Under the lock: the evictor has either seen that the gate closes, or sleeps.
-            let _inner = lock();
+            let _inner = self.lock();
             self.crowded.notify_all();
         });
-        let inner = lock();
+        let inner = self.lock();
         let bytes = (self.bounds.pages() * self.kernel.page()) as u64;
         let store = self.store.fork(Fork::Before { bytes });
         Held { pager: self, inner, _closed: closed, store }

@@ -63,7 +63,7 @@ impl Sets {
     pub(crate) fn at(&self, page: PageNumber) -> usize {
         match self {
             Sets::Fixed(set) => *set,
-            Sets::Auto(trial) => trial.set_at(page).0,
+            Sets::Auto(trial) => trial.set_at(page),
         }
     }
 }
@@ -92,10 +92,14 @@ impl Leaving {
 }
 
 impl Inner {
+    /// Base pages that move together at `page`: never more than an eighth of what may be here.
+    fn set_at(&self, page: PageNumber) -> usize {
+        self.sets.at(page).min(1 << (self.local / 8).max(1).ilog2())
+    }
+
     /// The pages that come with `page`: those of its set that are in the same place.
     pub(crate) fn set_around(&self, page: PageNumber, bounds: &Range<PageNumber>) -> Range<PageNumber> {
-        let most = (self.local / 8).max(1);
-        let set = self.sets.at(page).min(1 << most.ilog2());
+        let set = self.set_at(page);
         let first = page / set * set;
         let within = first.max(bounds.start)..(first + set).min(bounds.end);
         let state = self.pages[page].state;
@@ -109,7 +113,7 @@ impl Inner {
         bounds: &Range<PageNumber>,
         ahead: &mut VecDeque<Touch>,
     ) {
-        let set = self.sets.at(touch.page).min(1 << (self.local / 8).max(1).ilog2());
+        let set = self.set_at(touch.page);
         let most = (self.local / 16).min(MOST_AHEAD);
         let Some(streams) = &mut self.streams else { return };
         streams.fault(touch.page, set, most, |page| {

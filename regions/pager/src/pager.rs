@@ -125,12 +125,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         &self.kernel
     }
 
-    /// Pages that are here, and pages that may be.
-    pub fn resident(&self) -> (usize, usize) {
-        let inner = self.lock();
-        (inner.resident, inner.local)
-    }
-
     /// Base pages that move together.
     pub fn set(&self) -> usize {
         self.lock().sets.now()

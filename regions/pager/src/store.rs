@@ -1,5 +1,6 @@
 //! Where pages are while they are not here.
 
+use core::ops::Deref;
 use std::fmt;
 
 /// A place for pages, addressed by byte. Contents of bytes that were never written are undefined.
@@ -42,25 +43,11 @@ pub enum Fork {
     InChild,
 }
 
-impl<S: PageStore + ?Sized> PageStore for std::sync::Arc<S> {
-    fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        (**self).reserve(at, len)
-    }
-    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        (**self).read(at, into)
-    }
-    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        (**self).write(at, from)
-    }
-    fn discard(&self, at: u64, len: u64) {
-        (**self).discard(at, len);
-    }
-    fn fork(&self, step: Fork) -> Result<(), StoreError> {
-        (**self).fork(step)
-    }
-}
-
-impl<S: PageStore + ?Sized> PageStore for Box<S> {
+/// A store in a box, or one that is shared.
+impl<P> PageStore for P
+where
+    P: Deref<Target: PageStore> + Send + Sync + fmt::Debug,
+{
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
         (**self).reserve(at, len)
     }

@@ -4,6 +4,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
 
 use super::linux::errno;
+use crate::fault::Way;
 use core::ffi::{c_int, c_long, c_ulong};
 
 /// `UFFD_USER_MODE_ONLY`: faults of system calls are not reported.
@@ -13,10 +14,8 @@ const API: u64 = 0xaa;
 const IOC_NEW: c_ulong = 0xaa00;
 const IOC_API: c_ulong = 0xc018_aa3f;
 const IOC_REGISTER: c_ulong = 0xc020_aa00;
-const IOC_UNREGISTER: c_ulong = 0x8010_aa01;
 const IOC_WAKE: c_ulong = 0x8010_aa02;
 const IOC_COPY: c_ulong = 0xc028_aa03;
-const IOC_ZEROPAGE: c_ulong = 0xc020_aa04;
 const IOC_WRITEPROTECT: c_ulong = 0xc018_aa06;
 /// `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP`.
 const MISSING_AND_PROTECTED: u64 = 3;
@@ -26,14 +25,6 @@ const FLAG_WRITE: u64 = 1;
 const FLAG_WP: u64 = 2;
 /// Bytes of `struct uffd_msg`.
 pub(crate) const MESSAGE: usize = 32;
-
-/// Open through `/dev/userfaultfd` (6.1), the privileged system call, or the one that every user has.
-#[derive(Clone, Copy)]
-pub(crate) enum Way {
-    Device,
-    Call,
-    UserModeOnly,
-}
 
 pub(crate) fn open(way: Way) -> Result<c_int, i32> {
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
@@ -79,11 +70,6 @@ pub(crate) fn register(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
     unsafe { request(fd, IOC_REGISTER, &mut [at as u64, len as u64, MISSING_AND_PROTECTED, 0]) }
 }
 
-pub(crate) fn unregister(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
-    // SAFETY: a range.
-    unsafe { request(fd, IOC_UNREGISTER, &mut [at as u64, len as u64]) }
-}
-
 pub(crate) fn wake(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
     // SAFETY: a range.
     unsafe { request(fd, IOC_WAKE, &mut [at as u64, len as u64]) }
@@ -97,14 +83,6 @@ pub(crate) fn copy(fd: c_int, at: usize, from: *const u8, len: usize, protect: b
     // pages of a registered range only; callers hand in a source of `len` bytes.
     let error = unsafe { request(fd, IOC_COPY, &mut words) }.err().unwrap_or(0);
     done(words[4].cast_signed(), error)
-}
-
-/// Map zeros into missing pages. Returns the bytes that were mapped.
-pub(crate) fn zeropage(fd: c_int, at: usize, len: usize) -> (usize, i32) {
-    let mut words = [at as u64, len as u64, 0, 0];
-    // SAFETY: range, mode and room for the answer.
-    let error = unsafe { request(fd, IOC_ZEROPAGE, &mut words) }.err().unwrap_or(0);
-    done(words[3].cast_signed(), error)
 }
 
 pub(crate) fn protect(fd: c_int, at: usize, len: usize, on: bool) -> Result<(), i32> {

@@ -11,4 +11,4 @@ mod annotated;
 mod trial;
 
 pub use annotated::{Core, Iteration};
-pub use trial::{Class, Costs, Trial};
+pub use trial::{Costs, Trial};

@@ -17,7 +17,7 @@ use crate::MOST_SET;
 
 /// What a block does in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+enum Class {
     /// Sets of half the size.
     Half = 0,
     /// The size in force.
@@ -106,16 +106,14 @@ impl Trial {
         Trial { set, blocks: Default::default(), salt: 1, rest: (0, 1), fills: 0 }
     }
 
-    /// The set for a fault at `page`, and the class of its block.
+    /// The set for a fault at `page`.
     #[must_use]
-    pub fn set_at(&self, page: usize) -> (usize, Class) {
-        let class = self.class(page / MOST_SET);
-        let set = match class {
+    pub fn set_at(&self, page: usize) -> usize {
+        match self.class(page / MOST_SET) {
             Class::Half => (self.set / 2).max(1),
             Class::Same => self.set,
             Class::Double => (self.set * 2).min(MOST_SET),
-        };
-        (set, class)
+        }
     }
 
     /// The size in force.
@@ -220,7 +218,7 @@ mod tests {
                 let mut page = block * MOST_SET;
                 let end = page + useful;
                 while page < end {
-                    let (set, _) = trial.set_at(page);
+                    let set = trial.set_at(page);
                     let first = page / set * set;
                     trial.filled(page, set, 3_000 + 300 * set as u64, costs);
                     page = first + set;
