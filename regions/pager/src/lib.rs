@@ -51,7 +51,7 @@ pub use memory::MemoryStore;
 pub use page::{PageNumber, State};
 pub use pager::{Buffer, LEAST_LOCAL, Pager, SetSize, Touch};
 pub use segments::{Segment, Segments};
-pub use store::{Fork, PageStore, StoreError};
+pub use store::{Fork, PageStore, Spaces, StoreError};
 pub use trouble::Trouble;
 
 /// The largest set: 2 MiB of pages of 4 KiB.

@@ -29,6 +29,12 @@ pub trait PageStore: Send + Sync + fmt::Debug {
     }
 }
 
+/// A place that holds stores for several processes: another process's memory, other ranks, a Redis.
+pub trait Spaces: Send + Sync + fmt::Debug {
+    /// A new, empty store. What it holds is given back when it is dropped.
+    fn create(&self) -> Result<Box<dyn PageStore>, StoreError>;
+}
+
 /// The steps of a fork. After `Before` returned `Ok`, each side takes its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
@@ -89,6 +95,8 @@ pub enum StoreError {
         /// Bytes that were.
         done: usize,
     },
+    /// The other side is gone, or does not answer as it should; worded for the user, no secrets.
+    Lost(String),
     /// Two processes cannot share what the store holds.
     OneProcess,
     /// Processes that forked, one from the other, share as many files as there may be.
@@ -108,6 +116,7 @@ impl fmt::Display for StoreError {
             StoreError::Short { call, wanted, done } => {
                 write!(f, "{call}: {done} of {wanted} bytes")
             }
+            StoreError::Lost(why) => f.write_str(why),
             StoreError::OneProcess => write!(f, "the store serves one process only"),
             StoreError::Forks { most } => write!(f, "{most} forks, each after new writes, are the most"),
         }
