@@ -4,8 +4,8 @@ use crate::ground::Far;
 use crate::statics::{self, Piece};
 use crate::{serve, start};
 use largesse_pager::{
-    Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, MemoryStore, PageStore, Pager,
-    Segments, SetSize, Trouble,
+    Broker, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, MemoryStore, PageStore,
+    Pager, Segments, SetSize, Trouble,
 };
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way};
 use largesse_pages::{Reserved, SPAN, base_page};
@@ -64,7 +64,8 @@ type Refusal = String;
 
 /// Makes far memory over `range`.
 pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
-    let faults = Userfault::open(&WAYS).map_err(|FaultError(errno)| no_userfaultfd(errno))?;
+    let broker = Broker::start().map_err(no_thread)?;
+    let faults = broker.call(|| Userfault::open(&WAYS)).map_err(|FaultError(errno)| no_userfaultfd(errno))?;
     if faults.way() == Way::UserModeOnly {
         return Err(no_userfaultfd(libc::EPERM));
     }
@@ -77,9 +78,9 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
         .filter(made_anonymous)
         .map(|piece| (segments.add(piece.at.start, piece.at.len() / page, SPAN / page), piece))
         .collect();
-    let store = store(&wish.store, segments.pages() * page)?;
+    let store = store(&wish.store, segments.pages() * page, &broker)?;
     let bounds = segments.clone();
-    let kernel = Linux::new(faults, segments)
+    let kernel = Linux::new(broker, faults, segments)
         .map_err(|FaultError(errno)| format!("userfaultfd: {}", std::io::Error::from_raw_os_error(errno)))?;
     let size = wish
         .page_size
@@ -91,7 +92,7 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let pager = Pager::new(kernel, store, bounds, local, size, wish.prefetch)
         .ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);
-    start_threads(&pager).ok_or("its threads could not be started")?;
+    start_threads(&pager).map_err(no_thread)?;
     let far = FarMemory::new(range, first, pager, wish.local);
     for (number, piece) in &statics {
         take_over(&far, *number, piece)?;
@@ -129,11 +130,11 @@ pub(crate) fn counters() -> Option<&'static Counters> {
     Some(&serve::ground()?.far()?.pager().counters)
 }
 
-fn store(wish: &Store, len: usize) -> Result<Box<dyn PageStore>, Refusal> {
+fn store(wish: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {
     match wish {
         Store::File(path) => {
             let own = numbered(path);
-            let store = FileStore::create(&own).map_err(|refused| format!("file:{refused}"))?;
+            let store = FileStore::create(&own, broker).map_err(|refused| format!("file:{refused}"))?;
             Ok(Box::new(store))
         }
         Store::Memory => {
@@ -150,19 +151,24 @@ fn numbered(path: &Path) -> PathBuf {
     name.into()
 }
 
+fn no_thread(error: std::io::Error) -> Refusal {
+    format!("its threads could not be started: {error}")
+}
+
 fn no_userfaultfd(errno: i32) -> Refusal {
     format!("userfaultfd: {}; `largesse doctor` says what to set", std::io::Error::from_raw_os_error(errno))
 }
 
 /// The program's pages are out of reach: it must not go on, and nothing wrong was handed to it.
 fn give_up(trouble: &Trouble) -> ! {
+    largesse_pager::borrow_stderr();
     start::warn(&format!("far memory is lost, and the program with it: {trouble}"));
     // SAFETY: no preconditions; handlers of the program could touch its lost memory.
     unsafe { libc::_exit(LOST) }
 }
 
 /// The threads of `pager`, in a process that has none of them yet.
-pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> Option<()> {
+pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> std::io::Result<()> {
     largesse_pager::start(pager, give_up)
 }
 

@@ -107,8 +107,8 @@ pub(crate) fn in_child() {
     if let Err(trouble) = unsafe { held.in_child() } {
         give_up(&trouble.to_string());
     }
-    if far::start_threads(far.pager()).is_none() {
-        give_up("its threads could not be started");
+    if let Err(error) = far::start_threads(far.pager()) {
+        give_up(&format!("its threads could not be started: {error}"));
     }
     restore(&signals);
 }

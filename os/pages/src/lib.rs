@@ -17,6 +17,8 @@
 //!    ([`advise_mapping`]).
 #![no_std]
 
+#[cfg(not(miri))]
+pub mod descriptors;
 mod error;
 #[cfg(not(miri))]
 pub mod fault;
@@ -31,8 +33,8 @@ mod wait;
 
 pub use error::{MapError, MapOp};
 pub use mapping::{
-    advise_mapping, each_resident, forget, make_anonymous, map_aligned, mapping_at, raw_mmap, raw_munmap,
-    writable,
+    advise_mapping, each_resident, forget, inherited, make_anonymous, map_aligned, mapping_at, raw_mmap,
+    raw_munmap, writable,
 };
 pub use range::{Reserved, SPAN};
 pub use signpost::publish;

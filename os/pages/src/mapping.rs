@@ -68,6 +68,12 @@ pub unsafe fn forget(address: *mut c_void, len: usize) -> Result<(), MapError> {
     sys::purge(start, len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
 }
 
+/// Whether a forked child gets the mappings of this range, or nothing at its addresses.
+pub fn inherited(address: *mut c_void, len: usize, yes: bool) -> Result<(), MapError> {
+    let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
+    sys::inherited(start, len, yes).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
+}
+
 /// Plain zeroed memory for metadata, never returned: address space now, pages at first touch.
 #[must_use]
 pub fn mapping_at(len: usize) -> Option<core::ptr::NonNull<u8>> {

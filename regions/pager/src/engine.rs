@@ -9,8 +9,11 @@ use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager, Touch};
 use crate::{MOST_SET, PageStore};
 use core::convert::Infallible;
+use core::ffi::{CStr, c_void};
+use core::ptr::null_mut;
 use largesse_pages::fault::Fault;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,40 +24,66 @@ const SPIN: Duration = Duration::from_micros(50);
 pub type Fatal = fn(&Trouble) -> !;
 
 /// Starts the thread that serves faults, and the one that lets pages leave; they end with the process.
-/// `None`: there is no memory for their buffers, or no thread to be had.
-pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) -> Option<()> {
-    let mut buffer = Buffer::new(MOST_SET)?;
-    let filling = Arc::clone(pager);
-    spawn("largesse-fill", move || {
-        let Err(trouble) = serve(&filling, &mut buffer);
-        fatal(&trouble);
-    })?;
-    let pager = Arc::clone(pager);
-    spawn("largesse-evict", move || {
-        let gate = &pager.kernel().gate;
-        loop {
-            let _inside = gate.enter();
-            if let Err(trouble) = pager.evict_ahead(|| gate.is_closing()) {
-                fatal(&trouble);
+/// The error: there is no memory for their buffers, or no thread to be had.
+pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) -> io::Result<()> {
+    let mut buffer = Buffer::new(MOST_SET).ok_or(io::ErrorKind::OutOfMemory)?;
+    let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
+    // From the broker: what it starts has its descriptors.
+    pager.kernel().broker().call(|| {
+        spawn(c"largesse-fill", move || {
+            let Err(trouble) = serve(&filling, &mut buffer);
+            fatal(&trouble);
+        })?;
+        spawn(c"largesse-evict", move || {
+            let gate = &evicting.kernel().gate;
+            loop {
+                let _inside = gate.enter();
+                if let Err(trouble) = evicting.evict_ahead(|| gate.is_closing()) {
+                    fatal(&trouble);
+                }
             }
-        }
+        })
     })
 }
 
-/// A thread that receives no signal: a handler of the program could touch far memory, and wait for
-/// this very thread.
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<()> {
-    let thread = std::thread::Builder::new().name(name.into()).stack_size(256 << 10);
-    // SAFETY: plain C calls on local structures that are initialised first.
-    unsafe {
+/// Starts a thread that receives no signal: a handler of the program could touch far
+/// memory, and wait for this very thread. The standard library's own threads ask the dynamic linker for
+/// more, whose lock a forked child may find taken.
+pub(crate) fn spawn<W>(name: &'static CStr, work: W) -> io::Result<()>
+where
+    W: FnOnce() + Send + 'static,
+{
+    extern "C" fn run<W: FnOnce()>(start: *mut c_void) -> *mut c_void {
+        // SAFETY: it is the box of `spawn`, given to this thread alone.
+        let (name, work) = *unsafe { Box::from_raw(start.cast::<(&CStr, W)>()) };
+        // SAFETY: names the calling thread; the text is a C string.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        work();
+        null_mut()
+    }
+    let start = Box::into_raw(Box::new((name, work)));
+    // SAFETY: plain C calls on local structures that are initialised first; the thread takes the box.
+    let refused = unsafe {
         let mut all: libc::sigset_t = core::mem::zeroed();
         let mut before: libc::sigset_t = core::mem::zeroed();
+        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
+        let mut thread: libc::pthread_t = 0;
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let started = thread.spawn(work);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut());
-        started.ok().map(|_| ())
+        libc::pthread_attr_init(&raw mut attributes);
+        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_attr_setstacksize(&raw mut attributes, 256 << 10);
+        let refused = libc::pthread_create(&raw mut thread, &raw const attributes, run::<W>, start.cast());
+        libc::pthread_attr_destroy(&raw mut attributes);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
+        refused
+    };
+    if refused != 0 {
+        // SAFETY: there is no thread that could have taken it.
+        drop(unsafe { Box::from_raw(start) });
+        return Err(io::Error::from_raw_os_error(refused));
     }
+    Ok(())
 }
 
 fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Trouble> {

@@ -3,10 +3,10 @@
 mod layers;
 mod sheet;
 
-use crate::{Fork, PageStore, StoreError};
-use largesse_pages::Table;
+use crate::{Broker, Fork, PageStore, StoreError};
+use largesse_pages::{Table, thread_id};
 use layers::Layers;
-use sheet::Sheet;
+use sheet::{Handle, Sheet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -67,29 +67,25 @@ impl std::error::Error for FileRefused {}
 ///
 /// Both sides may come to write every page again, which doubles the space. It is set aside at the first
 /// write if that leaves most of the disk free; otherwise a full disk is met when it is full.
+///
+/// Descriptors are the broker's: `read` and `write` are for threads that it started, the rest for
+/// everybody. A child begins with the table of the thread that forked; so what it is to have is opened
+/// there a second time, and by the child's own broker a third.
 #[derive(Debug)]
 pub struct FileStore {
     /// Of the first sheet; others are beside it.
     path: PathBuf,
     layers: Mutex<Layers>,
+    broker: Arc<Broker>,
 }
 
 impl FileStore {
     /// Makes the file, readable by its owner only, and takes its name away.
-    pub fn create(path: &Path) -> Result<FileStore, FileRefused> {
+    pub fn create(path: &Path, broker: &Arc<Broker>) -> Result<FileStore, FileRefused> {
         // The program may change its folder before it forks.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let sheets = vec![Arc::new(Sheet::create(&path)?)];
-        let layers = Layers {
-            sheets,
-            holds: None,
-            used: false,
-            roomy: true,
-            promised: Vec::new(),
-            next: None,
-            made: 0,
-        };
-        Ok(FileStore { path, layers: Mutex::new(layers) })
+        let first = broker.call(|| Sheet::create(&path))?;
+        Ok(FileStore { path, layers: Mutex::new(Layers::new(first)), broker: Arc::clone(broker) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Layers> {
@@ -114,7 +110,8 @@ impl FileStore {
         Err(StoreError::System { call: "open", errno: libc::EEXIST })
     }
 
-    fn before_fork(&self, bytes: u64) -> Result<(), StoreError> {
+    /// New sheets; returns all that the child is to have, bottom to top.
+    fn before_fork(&self, bytes: u64) -> Result<Vec<Handle>, StoreError> {
         let mut layers = self.lock();
         if layers.used && layers.sheets.len() >= MOST {
             return Err(StoreError::Forks { most: MOST });
@@ -126,30 +123,31 @@ impl FileStore {
         }
         let own = if layers.used { Some(self.sheet(&mut layers)?) } else { None };
         let child = self.sheet(&mut layers)?;
+        // An own sheet that is empty is the parent's alone; the child's takes its place.
+        let frozen = layers.sheets.len() - usize::from(own.is_none());
+        let handles =
+            layers.sheets[..frozen].iter().map(|sheet| sheet.handle()).chain([child.handle()]).collect();
         layers.next = Some((own, child));
-        Ok(())
+        Ok(handles)
     }
 
-    fn after_fork(&self, in_child: bool) {
+    fn in_parent(&self) {
         let mut layers = self.lock();
-        let Some((own, child)) = layers.next.take() else { return };
-        if in_child && own.is_none() {
-            // The parent keeps it, empty as it is; this side's own takes its place.
-            layers.sheets.pop();
-        }
-        if let Some(new) = if in_child { Some(child) } else { own } {
-            layers.sheets.push(Arc::new(new));
-            (layers.used, layers.roomy) = (false, false);
+        let Some((own, _)) = layers.next.take() else { return };
+        if let Some(own) = own {
+            layers.push(own);
         }
     }
 }
 
 impl PageStore for FileStore {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        let mut layers = self.lock();
-        layers.own().reserve(at, len)?;
-        layers.promise(at..at + len);
-        Ok(())
+        self.broker.call(|| {
+            let mut layers = self.lock();
+            layers.own().reserve(at, len)?;
+            layers.promise(at..at + len);
+            Ok(())
+        })
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
@@ -169,19 +167,46 @@ impl PageStore for FileStore {
     }
 
     fn discard(&self, at: u64, len: u64) {
-        let mut layers = self.lock();
-        layers.forget(&(at..at + len));
-        // Other sheets are other processes' as well. A hole in this one is as good as a hole below.
-        layers.own().discard(at, len);
+        self.broker.call(|| {
+            let mut layers = self.lock();
+            layers.forget(&(at..at + len));
+            // Other sheets are other processes' as well. A hole in this one is as good as a hole below.
+            layers.own().discard(at, len);
+        });
     }
 
     fn fork(&self, step: Fork) -> Result<(), StoreError> {
         match step {
-            Fork::Before { bytes } => self.before_fork(bytes)?,
-            Fork::InParent => self.after_fork(false),
-            Fork::InChild => self.after_fork(true),
+            Fork::Before { bytes } => {
+                let handles = self.broker.call(|| self.before_fork(bytes))?;
+                let carried = Sheet::open_all(&handles, self.broker.thread());
+                match carried {
+                    Ok(carried) => self.lock().carried = carried,
+                    Err(error) => {
+                        self.broker.call(|| self.in_parent());
+                        return Err(error);
+                    }
+                }
+            }
+            Fork::InParent => {
+                self.lock().carried.clear();
+                self.broker.call(|| self.in_parent());
+            }
+            Fork::InChild => {
+                let carried = core::mem::take(&mut self.lock().carried);
+                let handles: Vec<_> = carried.iter().map(Sheet::handle).collect();
+                let me = thread_id();
+                let sheets = self.broker.call(|| Sheet::open_all(&handles, me))?;
+                self.lock().begin_child(sheets);
+            }
         }
         Ok(())
+    }
+}
+
+impl Drop for FileStore {
+    fn drop(&mut self) {
+        self.broker.call(|| self.lock().sheets.clear());
     }
 }
 

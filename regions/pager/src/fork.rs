@@ -6,19 +6,23 @@
 //!
 //! ```text
 //!   hold: gate closed (nobody serves, no page in flight) ─► states locked ─► store.fork(Before)
-//!   parent: store.fork(InParent) ─► states unlocked ─► gate open
-//!   child:  store.fork(InChild) ─► own descriptor, ranges registered ─► clean pages protected
-//!           ─► states unlocked ─► gate open ─► own threads (`start`)
+//!           ─► broker idle ─► ranges are inherited
+//!   parent: ranges are not inherited ─► broker ─► store.fork(InParent) ─► states unlocked ─► gate open
+//!   child:  own broker ─► store.fork(InChild) ─► own descriptor, ranges registered
+//!           ─► clean pages protected ─► states unlocked ─► gate open ─► own threads (`start`)
 //! ```
+//! Ranges are inherited for that moment only: a child of a raw `clone` or of `_Fork` finds nothing at
+//! their addresses, and ends by a signal when it touches them.
+//!
 //! Locks are taken by the thread that forks, which is the only one in the child: it gives them back on
 //! either side.
 
-use crate::Trouble;
+use crate::broker::Idle;
 use crate::gate::Closed;
 use crate::inner::Inner;
 use crate::page::{State, runs};
 use crate::pager::Pager;
-use crate::{Fork, Kernel as _, Linux, PageNumber, PageStore, StoreError};
+use crate::{Fork, Kernel as _, Linux, PageNumber, PageStore, StoreError, Trouble};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use std::sync::MutexGuard;
@@ -27,10 +31,12 @@ use std::sync::MutexGuard;
 #[derive(Debug)]
 pub struct Held<'a, S> {
     pager: &'a Pager<Linux, S>,
-    // Dropped in this order.
-    inner: MutexGuard<'a, Inner>,
-    _closed: Closed<'a>,
     store: Result<(), StoreError>,
+    ranges: Result<(), FaultError>,
+    // Dropped in this order.
+    broker: Idle<'a>,
+    inner: MutexGuard<'a, Inner>,
+    closed: Closed<'a>,
 }
 
 impl<S: PageStore> Pager<Linux, S> {
@@ -45,7 +51,9 @@ impl<S: PageStore> Pager<Linux, S> {
         let inner = self.lock();
         let bytes = (self.bounds.pages() * self.kernel.page()) as u64;
         let store = self.store.fork(Fork::Before { bytes });
-        Held { pager: self, inner, _closed: closed, store }
+        let broker = self.kernel.broker().hold();
+        let ranges = self.kernel.let_inherit(true);
+        Held { pager: self, store, ranges, broker, inner, closed }
     }
 
     /// The pages that are here and clean, in runs; `None` when one is in flight after all.
@@ -85,9 +93,14 @@ impl<S: PageStore> Pager<Linux, S> {
 impl<S: PageStore> Held<'_, S> {
     /// After the fork, or its failure, in the parent: all goes on.
     pub fn in_parent(self) {
-        if self.store.is_ok() {
-            let _ = self.pager.store.fork(Fork::InParent);
+        let Held { pager, store, broker, inner, closed, .. } = self;
+        // What was refused is inherited as before: zeros for whom we do not know of.
+        let _ = pager.kernel.let_inherit(false);
+        drop(broker);
+        if store.is_ok() {
+            let _ = pager.store.fork(Fork::InParent);
         }
+        drop((inner, closed));
     }
 
     /// In the child. When this is `Ok`, threads that serve faults must be started before far memory
@@ -95,15 +108,23 @@ impl<S: PageStore> Held<'_, S> {
     ///
     /// # Safety
     /// This is the child's only thread.
-    pub unsafe fn in_child(mut self) -> Result<(), Trouble> {
-        self.store.clone()?;
-        self.pager.store.fork(Fork::InChild)?;
+    pub unsafe fn in_child(self) -> Result<(), Trouble> {
+        let Held { pager, store, ranges, broker, mut inner, closed } = self;
+        drop(broker);
+        store?;
+        ranges?;
+        pager
+            .kernel
+            .broker()
+            .start_thread()
+            .map_err(|error| FaultError(error.raw_os_error().unwrap_or(0)))?;
+        pager.store.fork(Fork::InChild)?;
         // SAFETY: the caller's promise.
-        unsafe { self.pager.kernel.renew()? };
-        let clean = self.pager.clean(&mut self.inner).ok_or(Trouble::Kernel(FaultError(libc::EBUSY)))?;
-        for run in clean {
-            self.pager.kernel.protect(run, true)?;
-        }
+        unsafe { pager.kernel.renew()? };
+        let clean = pager.clean(&mut inner).ok_or(Trouble::Kernel(FaultError(libc::EBUSY)))?;
+        let protect = || clean.into_iter().try_for_each(|run| pager.kernel.protect(run, true));
+        pager.kernel.broker().call(protect)?;
+        drop((inner, closed));
         Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! What the pager asks of the system. The real one is userfaultfd; tests bring a simulated one.
 
 use crate::gate::Gate;
-use crate::{PageNumber, Segments};
+use crate::{Broker, PageNumber, Segments};
 use core::ops::Range;
-use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way};
+use std::sync::Arc;
 
 /// Pages of the program, by number.
 ///
@@ -38,6 +38,8 @@ pub unsafe trait Kernel: Send + Sync {
 /// The kernel of this machine: faults come through a descriptor, pages go by `madvise`.
 #[derive(Debug)]
 pub struct Linux {
+    /// Its descriptor is the broker's.
+    broker: Arc<Broker>,
     /// From a box; another one in a forked child.
     faults: AtomicPtr<Userfault>,
     segments: Segments,
@@ -47,11 +49,13 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// Faults of `segments`, told by `faults`. The segments must be mapped, and are registered here.
-    pub fn new(faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
+    /// Faults of `segments`, told by `faults`, which `broker` opened. The segments must be mapped, and
+    /// are registered here.
+    pub fn new(broker: Arc<Broker>, faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
         let page = largesse_pages::base_page();
-        let kernel = Linux { faults: AtomicPtr::new(null_mut()), segments, page, gate: Gate::default() };
-        kernel.register(faults)?;
+        let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
+        let kernel = Linux { broker, faults, segments, page, gate: Gate::default() };
+        kernel.register_all()?;
         Ok(kernel)
     }
 
@@ -61,32 +65,46 @@ impl Linux {
     /// # Safety
     /// No other thread uses this value: the child has only one.
     pub(crate) unsafe fn renew(&self) -> Result<(), FaultError> {
-        let faults = Userfault::open(&WAYS)?;
-        if faults.way() == Way::UserModeOnly {
-            return Err(FaultError(libc::EPERM));
-        }
-        self.register(faults)
-    }
-
-    /// Takes `faults` in place of what was there.
-    fn register(&self, faults: Userfault) -> Result<(), FaultError> {
-        for segment in self.segments.all() {
-            faults.register(segment.start, segment.pages * self.page)?;
-        }
+        let faults = self.broker.call(|| Userfault::open(&WAYS))?;
+        let allowed = faults.way() != Way::UserModeOnly;
         // Release: pairs with the Acquire in `faults`.
         let before = self.faults.swap(Box::into_raw(Box::new(faults)), Ordering::AcqRel);
-        if !before.is_null() {
-            // SAFETY: it came from a box, and callers are the only user: in `new`, nobody knows the
-            // value yet; in `renew`, the caller says so.
-            drop(unsafe { Box::from_raw(before) });
-        }
-        Ok(())
+        // SAFETY: it came from a box, and the caller is its only user.
+        let before = unsafe { Box::from_raw(before) };
+        // The parent has it: that number means nothing, or something else, in this process.
+        core::mem::forget(*before);
+        if allowed { self.register_all() } else { Err(FaultError(libc::EPERM)) }
+    }
+
+    fn register_all(&self) -> Result<(), FaultError> {
+        self.segments
+            .all()
+            .iter()
+            .try_for_each(|segment| self.register(segment.start, segment.pages * self.page))
+    }
+
+    /// From now on faults of a mapped range are told. A child that is made without our knowledge finds
+    /// nothing there, not zeros.
+    pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
+        inherited(at, len, false)?;
+        self.broker.call(|| self.faults().register(at, len))
+    }
+
+    /// Whether a child that is forked now gets the pages that are here.
+    pub(crate) fn let_inherit(&self, yes: bool) -> Result<(), FaultError> {
+        self.segments.all().iter().try_for_each(|it| inherited(it.start, it.pages * self.page, yes))
+    }
+
+    /// Who has the descriptor.
+    #[must_use]
+    pub const fn broker(&self) -> &Arc<Broker> {
+        &self.broker
     }
 
     /// The descriptor, to wait for faults.
     #[must_use]
     pub fn faults(&self) -> &Userfault {
-        // SAFETY: set once `new` returns; replaced only when nobody has a reference (`renew`).
+        // SAFETY: set by `new`; replaced only when nobody has a reference (`renew`).
         unsafe { &*self.faults.load(Ordering::Acquire) }
     }
 
@@ -103,12 +121,15 @@ impl Linux {
 
 impl Drop for Linux {
     fn drop(&mut self) {
-        let faults = *self.faults.get_mut();
-        if !faults.is_null() {
-            // SAFETY: it came from a box and is dropped once.
-            drop(unsafe { Box::from_raw(faults) });
-        }
+        // SAFETY: it came from a box and is dropped once.
+        let faults = unsafe { Box::from_raw(*self.faults.get_mut()) };
+        self.broker.call(|| drop(faults));
     }
+}
+
+fn inherited(at: usize, len: usize, yes: bool) -> Result<(), FaultError> {
+    let at = core::ptr::with_exposed_provenance_mut(at);
+    largesse_pages::inherited(at, len, yes).map_err(|error| FaultError(error.errno))
 }
 
 // SAFETY: `contents` makes a slice of the pages' own addresses; runs of pages never leave a segment.

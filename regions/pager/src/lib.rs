@@ -22,6 +22,7 @@
 #![cfg(not(miri))]
 
 mod bring;
+mod broker;
 mod counters;
 mod engine;
 mod evict;
@@ -41,6 +42,7 @@ pub mod streams;
 mod trouble;
 pub mod tune;
 
+pub use broker::{Broker, borrow_stderr};
 pub use counters::{COUNTS, Count, Counters};
 pub use engine::{Fatal, start};
 pub use far::{FarMemory, Local};

@@ -18,20 +18,24 @@ pub struct Segment {
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     all: Vec<Segment>,
+    /// The same, in the order of their addresses.
+    by_address: Vec<Segment>,
 }
 
 impl Segments {
     /// No far memory yet.
     #[must_use]
     pub const fn new() -> Segments {
-        Segments { all: Vec::new() }
+        Segments { all: Vec::new(), by_address: Vec::new() }
     }
 
     /// Adds a range of `pages` pages at `start`, and returns the number of its first page. First
     /// pages are multiples of `align`, so that sets of pages are where address and number agree.
     pub fn add(&mut self, start: usize, pages: usize, align: usize) -> PageNumber {
         let first = self.pages().next_multiple_of(align);
-        self.all.push(Segment { start, pages, first });
+        let new = Segment { start, pages, first };
+        self.all.push(new);
+        self.by_address.insert(self.by_address.partition_point(|it| it.start < start), new);
         first
     }
 
@@ -55,9 +59,10 @@ impl Segments {
     }
 
     pub(crate) fn page_at(&self, address: usize, page: usize) -> Option<PageNumber> {
-        let inside = |it: &&Segment| (it.start..it.start + it.pages * page).contains(&address);
-        let segment = self.all.iter().find(inside)?;
-        Some(segment.first + (address - segment.start) / page)
+        let after = self.by_address.partition_point(|it| it.start <= address);
+        let segment = self.by_address.get(after.checked_sub(1)?)?;
+        let number = (address - segment.start) / page;
+        (number < segment.pages).then_some(segment.first + number)
     }
 
     pub(crate) fn address(&self, number: PageNumber, page: usize) -> usize {
@@ -80,16 +85,21 @@ mod tests {
         let mut segments = Segments::new();
         assert_eq!(segments.add(0x10_0000, 5, 512), 0);
         assert_eq!(segments.add(0x80_0000, 700, 512), 512);
-        for (address, page) in
-            [(0x10_0000, 0), (0x10_4fff, 4), (0x80_0000, 512), (0x80_0000 + 699 * 4096, 1211)]
-        {
+        assert_eq!(segments.add(0x20_0000, 1, 512), 1536);
+        for (address, page) in [
+            (0x10_0000, 0),
+            (0x10_4fff, 4),
+            (0x80_0000, 512),
+            (0x80_0000 + 699 * 4096, 1211),
+            (0x20_0fff, 1536),
+        ] {
             assert_eq!(segments.page_at(address, 4096), Some(page));
             assert_eq!(segments.address(page, 4096), address / 4096 * 4096);
         }
-        for outside in [0, 0x10_5000, 0x7f_ffff, 0x80_0000 + 700 * 4096] {
+        for outside in [0, 0x10_5000, 0x20_1000, 0x7f_ffff, 0x80_0000 + 700 * 4096] {
             assert_eq!(segments.page_at(outside, 4096), None);
         }
         assert_eq!(segments.around(600), 512..1212);
-        assert_eq!(segments.pages(), 1212);
+        assert_eq!(segments.pages(), 1537);
     }
 }

@@ -147,6 +147,12 @@ pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(unsafe { libc::madvise(at.as_ptr().cast(), len, MADV_DONTNEED_LOCKED) })
 }
 
+pub(crate) fn inherited(at: NonNull<u8>, len: usize, yes: bool) -> Result<(), i32> {
+    let advice = if yes { libc::MADV_DOFORK } else { libc::MADV_DONTFORK };
+    // SAFETY: advice about children changes no contents here.
+    checked(unsafe { libc::madvise(at.as_ptr().cast(), len, advice) })
+}
+
 pub(crate) fn populate(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: populating changes no contents.
     checked(unsafe { libc::madvise(at.as_ptr().cast(), len, MADV_POPULATE_WRITE) })

@@ -42,6 +42,9 @@ pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     unsafe { at.write_bytes(0, len) };
     Ok(())
 }
+pub(crate) fn inherited(_at: NonNull<u8>, _len: usize, _yes: bool) -> Result<(), i32> {
+    Ok(())
+}
 pub(crate) fn populate(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
     Ok(())
 }

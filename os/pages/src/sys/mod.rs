@@ -1,6 +1,8 @@
 //! The one door to the kernel. Another system is another file with the same functions.
 
 #[cfg(not(miri))]
+pub(crate) mod descriptors;
+#[cfg(not(miri))]
 mod linux;
 #[cfg(miri)]
 mod miri;

@@ -23,11 +23,39 @@ pub(super) struct Layers {
     pub(super) promised: Vec<Range<u64>>,
     /// Between the two ends of a fork: sheets for the parent, if it needs a new one, and the child.
     pub(super) next: Option<(Option<Sheet>, Sheet)>,
+    /// And what the child is to have, in the table of the thread that forks.
+    pub(super) carried: Vec<Sheet>,
     /// New sheets so far.
     pub(super) made: u32,
 }
 
 impl Layers {
+    pub(super) fn new(first: Sheet) -> Layers {
+        Layers {
+            sheets: vec![Arc::new(first)],
+            holds: None,
+            used: false,
+            roomy: true,
+            promised: Vec::new(),
+            next: None,
+            carried: Vec::new(),
+            made: 0,
+        }
+    }
+
+    /// A new sheet on top.
+    pub(super) fn push(&mut self, own: Sheet) {
+        self.sheets.push(Arc::new(own));
+        (self.used, self.roomy) = (false, false);
+    }
+
+    /// In a child: these are its sheets. What it has of the parent's are numbers of another table.
+    pub(super) fn begin_child(&mut self, sheets: Vec<Sheet>) {
+        core::mem::forget((core::mem::take(&mut self.sheets), self.next.take()));
+        self.sheets = sheets.into_iter().map(Arc::new).collect();
+        (self.used, self.roomy) = (false, false);
+    }
+
     pub(super) fn own(&self) -> Arc<Sheet> {
         Arc::clone(&self.sheets[self.sheets.len() - 1])
     }

@@ -10,6 +10,9 @@ use std::path::Path;
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 
+/// How another thread finds an open sheet: its number in a table, and whether its file is cached.
+pub(super) type Handle = (c_int, bool);
+
 /// A sparse file that has no name any more: nothing is left behind, however the process ends. The
 /// page cache is bypassed where the file system can.
 #[derive(Debug)]
@@ -133,13 +136,29 @@ impl Sheet {
         unsafe { libc::fallocate(self.fd, mode, at.cast_signed(), len.cast_signed()) };
     }
 
-    /// What a forked child has.
+    pub(super) const fn handle(&self) -> Handle {
+        (self.fd, self.cached)
+    }
+
+    /// What a forked child finds in its memory.
     #[cfg(test)]
-    pub(super) fn duplicate(&self) -> Sheet {
-        // SAFETY: our own descriptor.
-        let fd = unsafe { libc::fcntl(self.fd, libc::F_DUPFD_CLOEXEC, 0) };
-        assert!(fd >= 0);
-        Sheet { fd, cached: self.cached }
+    pub(super) const fn same_number(&self) -> Sheet {
+        Sheet { fd: self.fd, cached: self.cached }
+    }
+
+    /// The sheets that `thread` has, opened in the table of the caller as well.
+    pub(super) fn open_all(handles: &[Handle], thread: u32) -> Result<Vec<Sheet>, StoreError> {
+        let open = |&(fd, cached): &Handle| {
+            let path = format!("/proc/self/task/{thread}/fd/{fd}");
+            let flags = libc::O_RDWR | if cached { 0 } else { libc::O_DIRECT };
+            crate::broker::open(Path::new(&path), flags).map(|fd| Sheet { fd, cached }).map_err(|error| {
+                StoreError::System {
+                    call: "open /proc/self/task/…/fd",
+                    errno: error.raw_os_error().unwrap_or(0),
+                }
+            })
+        };
+        handles.iter().map(open).collect()
     }
 
     /// Bytes that the file system still has.

@@ -5,21 +5,20 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
 }
 
+fn create(name: &str) -> FileStore {
+    let path = folder().join(format!("{name}-{}", std::process::id()));
+    FileStore::create(&path, &Broker::start().unwrap()).unwrap()
+}
+
 #[test]
 fn what_was_written_is_read_and_nothing_is_left_behind() {
-    let path = folder().join(format!("store-{}", std::process::id()));
-    let store = FileStore::create(&path).unwrap();
-    assert!(!path.exists());
-    let mut page = largesse_pages::Table::<u8>::new(8192).unwrap();
-    page.fill(7);
+    let store = create("store");
+    assert!(!store.path.exists());
     store.reserve(1 << 30, 8192).unwrap();
-    store.write(1 << 30, &page).unwrap();
-    page.fill(0);
-    store.read(1 << 30, &mut page).unwrap();
-    assert!(page.iter().all(|&byte| byte == 7));
+    write(&store, (1 << 30) / PAGE, &[7, 7]);
+    assert_eq!(read(&store, (1 << 30) / PAGE, 2), [7, 7]);
     store.discard(1 << 30, 8192);
-    store.read(1 << 30, &mut page).unwrap();
-    assert!(page.iter().all(|&byte| byte == 0));
+    assert_eq!(read(&store, (1 << 30) / PAGE, 2), [0, 0]);
 }
 
 const PAGE: u64 = 4096;
@@ -31,39 +30,41 @@ fn write(store: &FileStore, first: u64, bytes: &[u8]) {
     for (page, &byte) in page.chunks_exact_mut(BYTES).zip(bytes) {
         page.fill(byte);
     }
-    store.write(first * PAGE, &page).unwrap();
+    let bytes = &page[..];
+    store.broker.call(|| store.write(first * PAGE, bytes)).unwrap();
 }
 
 fn read(store: &FileStore, first: u64, pages: usize) -> Vec<u8> {
     let mut page = Table::<u8>::new(pages * BYTES).unwrap();
-    store.read(first * PAGE, &mut page).unwrap();
+    let bytes = &mut page[..];
+    store.broker.call(|| store.read(first * PAGE, bytes)).unwrap();
     for page in page.chunks_exact(BYTES) {
         assert!(page.iter().all(|byte| byte == &page[0]));
     }
     page.chunks_exact(BYTES).map(|page| page[0]).collect()
 }
 
-/// What a fork does to descriptors and memory: the other side, which is the child.
+/// What a fork does to descriptors and memory: the other side, which is the child. Here both are one
+/// process, and this thread's table is that of the program on both sides.
 fn forked(parent: &FileStore) -> FileStore {
     parent.fork(Fork::Before { bytes: 64 * PAGE }).unwrap();
-    let mut layers = parent.lock();
+    let layers = parent.lock();
     let mut holds = Table::<u8>::new(64).unwrap();
     holds.copy_from_slice(layers.holds.as_ref().unwrap());
-    // Descriptors are copied as `fork` does it; here both sides are one process.
-    let (own, child) = layers.next.take().unwrap();
-    let copy = |sheet: &Sheet| sheet.duplicate();
+    let carried: Vec<_> = layers.carried.iter().map(Sheet::handle).collect();
     let other = Layers {
-        sheets: layers.sheets.iter().map(|sheet| Arc::new(copy(sheet))).collect(),
+        sheets: layers.sheets.iter().map(|sheet| Arc::new(sheet.same_number())).collect(),
         holds: Some(holds),
         used: layers.used,
         roomy: layers.roomy,
         promised: layers.promised.clone(),
-        next: Some((own.as_ref().map(copy), copy(&child))),
+        next: None,
+        carried: Sheet::open_all(&carried, thread_id()).unwrap(),
         made: layers.made,
     };
-    layers.next = Some((own, child));
     drop(layers);
-    let other = FileStore { path: parent.path.clone(), layers: Mutex::new(other) };
+    let broker = Broker::start().unwrap();
+    let other = FileStore { path: parent.path.clone(), layers: Mutex::new(other), broker };
     parent.fork(Fork::InParent).unwrap();
     other.fork(Fork::InChild).unwrap();
     other
@@ -71,8 +72,7 @@ fn forked(parent: &FileStore) -> FileStore {
 
 #[test]
 fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
-    let path = folder().join(format!("sides-{}", std::process::id()));
-    let parent = FileStore::create(&path).unwrap();
+    let parent = create("sides");
     parent.reserve(0, 16 * PAGE).unwrap();
     write(&parent, 0, &[1; 8]);
     let child = forked(&parent);
@@ -94,8 +94,7 @@ fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
 
 #[test]
 fn a_side_that_wrote_nothing_keeps_its_sheet_and_the_number_of_them_is_bounded() {
-    let path = folder().join(format!("many-{}", std::process::id()));
-    let parent = FileStore::create(&path).unwrap();
+    let parent = create("many");
     write(&parent, 0, &[1; 4]);
     for _ in 0..5 {
         let child = forked(&parent);
@@ -118,8 +117,7 @@ fn a_side_that_wrote_nothing_keeps_its_sheet_and_the_number_of_them_is_bounded()
 
 #[test]
 fn what_was_promised_is_joined_and_cut() {
-    let path = folder().join(format!("promised-{}", std::process::id()));
-    let store = FileStore::create(&path).unwrap();
+    let store = create("promised");
     let mut layers = store.lock();
     for part in [4..6, 0..2, 2..4, 10..12, 1..3] {
         layers.promise(part);
@@ -133,7 +131,7 @@ fn what_was_promised_is_joined_and_cut() {
 fn an_existing_file_is_left_alone() {
     let path = folder().join(format!("mine-{}", std::process::id()));
     std::fs::write(&path, "mine").unwrap();
-    let refused = FileStore::create(&path).unwrap_err();
+    let refused = FileStore::create(&path, &Broker::start().unwrap()).unwrap_err();
     let kept = std::fs::read(&path);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(refused, FileRefused::Exists(path));
@@ -146,7 +144,7 @@ fn a_file_in_memory_is_refused() {
     if !path.parent().is_some_and(Path::is_dir) {
         return;
     }
-    match FileStore::create(&path) {
+    match FileStore::create(&path, &Broker::start().unwrap()) {
         Err(FileRefused::InMemory(named)) => assert_eq!(named, path),
         other => assert!(!path.exists(), "{other:?}"),
     }

@@ -1,0 +1,80 @@
+use super::*;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _};
+
+/// Numbers that a thread has open.
+fn open_in(thread: u32) -> BTreeSet<i32> {
+    let entries = std::fs::read_dir(format!("/proc/self/task/{thread}/fd")).unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[test]
+fn neither_side_sees_the_descriptors_of_the_other() {
+    let ours = File::open("/dev/null").unwrap();
+    let broker = Broker::start().unwrap();
+    assert_eq!(open_in(broker.thread()), BTreeSet::from([0, 1, 2]));
+    let theirs = broker.call(|| File::open("/dev/zero").unwrap().into_raw_fd());
+    assert_eq!(theirs, 3);
+    assert_eq!(open_in(broker.thread()), BTreeSet::from([0, 1, 2, 3]));
+    // Number 3 of this table is another file, or none: closing it changes nothing there.
+    // SAFETY: at worst a descriptor that is not open.
+    let mine = unsafe { libc::fcntl(ours.as_raw_fd(), libc::F_DUPFD, 100) };
+    // SAFETY: our own descriptor.
+    unsafe { libc::close(mine) };
+    let mut byte = [1];
+    // SAFETY: the broker's own descriptor, used and closed on its thread.
+    broker.call(|| unsafe { File::from_raw_fd(theirs) }.read_exact(&mut byte).unwrap());
+    assert_eq!(byte, [0]);
+}
+
+#[test]
+fn without_the_call_the_table_is_emptied_one_by_one() {
+    let pipe = std::io::pipe().unwrap();
+    std::thread::spawn(|| {
+        own_table_one_by_one().unwrap();
+        assert_eq!(open_in(largesse_pages::thread_id()).len(), 1, "the folder that is being read");
+    })
+    .join()
+    .unwrap();
+    let (mut reader, mut writer) = pipe;
+    writer.write_all(b"x").unwrap();
+    drop(writer);
+    let mut all = String::new();
+    reader.read_to_string(&mut all).unwrap();
+    assert_eq!(all, "x");
+}
+
+#[test]
+fn many_threads_ask_and_each_gets_its_own_answer() {
+    let broker = Broker::start().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let broker = &broker;
+            scope.spawn(move || {
+                for turn in 0..500 {
+                    assert_eq!(broker.call(|| thread << 32 | turn), thread << 32 | turn);
+                }
+            });
+        }
+        for _ in 0..50 {
+            drop(broker.hold());
+        }
+    });
+}
+
+#[test]
+fn what_the_program_has_is_found_by_its_number() {
+    let broker = Broker::start().unwrap();
+    let mut dup = None;
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    broker.call(|| dup = descriptors::of_first_thread(writer.as_raw_fd()).ok());
+    let Some(dup) = dup else { return }; // Linux before 5.6, or a filter
+    drop(writer);
+    // SAFETY: the broker's own descriptor, used and closed on its thread.
+    broker.call(|| unsafe { File::from_raw_fd(dup) }.write_all(b"last words").unwrap());
+    let mut all = String::new();
+    reader.read_to_string(&mut all).unwrap();
+    assert_eq!(all, "last words");
+}
