@@ -29,7 +29,9 @@ pub struct Broker {
 
 /// Something to run, on the stack of the thread that waits for it.
 #[derive(Debug)]
-struct Task(*mut (dyn FnMut() + Send));
+struct Task(Work<'static>);
+
+type Work<'a> = *mut (dyn FnMut() + Send + 'a);
 
 // SAFETY: what is pointed to is `Send`, and its owner waits.
 unsafe impl Send for Task {}
@@ -80,10 +82,10 @@ impl Broker {
         let _turn = lock(&self.turn);
         let (mut work, mut answer) = (Some(work), None);
         let mut task = || answer = work.take().map(|work| work());
-        let task: *mut (dyn FnMut() + Send + '_) = &raw mut task;
+        let task: Work<'_> = &raw mut task;
         // SAFETY: only the lifetime changes. The pointer is gone from the desk, for good, when the
         // loop below ends, and `task` lives until then.
-        let task = Task(unsafe { core::mem::transmute::<*mut (dyn FnMut() + Send + '_), _>(task) });
+        let task = Task(unsafe { core::mem::transmute::<Work<'_>, Work<'static>>(task) });
         let mut desk = lock(&self.desk);
         *desk = Some(task);
         self.asked.notify_one();
