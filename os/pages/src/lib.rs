@@ -24,6 +24,8 @@ mod error;
 pub mod fault;
 mod mapping;
 mod range;
+#[cfg(not(miri))]
+pub mod shared;
 mod signpost;
 mod sys;
 mod system;

@@ -1,17 +1,15 @@
 //! A store in a file of its own, and in more of them once the process forks.
 
-mod layers;
 mod sheet;
 
-use crate::{Broker, Fork, PageStore, StoreError};
-use largesse_pages::{Table, thread_id};
-use layers::Layers;
-use sheet::{Handle, Sheet};
+use crate::{Broker, Fork, Layers, PageStore, StoreError};
+use largesse_pages::thread_id;
+use sheet::{File, Handle};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Sheets of one process: fewer than the descriptors that most may have.
-const MOST: usize = 250;
+/// Names that are tried for a new file.
+const TRIES: u32 = 250;
 
 /// Why a file cannot be a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,32 +49,31 @@ impl std::fmt::Display for FileRefused {
 
 impl std::error::Error for FileRefused {}
 
-/// Pages at their own offsets of files without names.
+/// Pages at their own offsets of files without names: one, and more of them once the process forks.
 ///
-/// A fork is a snapshot. So each side gets a new sheet that is its own, and what was written so far
-/// is only read from then on:
-///
-/// ```text
-///   parent:  sheet 0 ── sheet 1 (own)       writes, and room for new memory: the own sheet, on top
-///               │                           reads: the sheet that holds the page
-///   child:   sheet 0 ── sheet 1 (own)
-/// ```
-///
-/// A side that wrote nothing since the last fork keeps its empty sheet. The space of pages in a shared
-/// sheet comes back when the last process that shares it has ended.
-///
-/// Both sides may come to write every page again, which doubles the space. It is set aside at the first
-/// write if that leaves most of the disk free; otherwise a full disk is met when it is full.
+/// Both sides of a fork may come to write every page again, which doubles the space. It is set aside at
+/// the first write if that leaves most of the disk free; otherwise a full disk is met when it is full.
 ///
 /// Descriptors are the broker's: `read` and `write` are for threads that it started, the rest for
 /// everybody. A child begins with the table of the thread that forked; so what it is to have is opened
 /// there a second time, and by the child's own broker a third.
 #[derive(Debug)]
 pub struct FileStore {
-    /// Of the first sheet; others are beside it.
+    /// Of the first file; others are beside it.
     path: PathBuf,
-    layers: Mutex<Layers>,
+    layers: Layers<File>,
+    forking: Mutex<Forking>,
     broker: Arc<Broker>,
+}
+
+#[derive(Debug, Default)]
+struct Forking {
+    /// Between the two ends of a fork: files for the parent, if it needs a new one, and the child.
+    next: Option<(Option<File>, File)>,
+    /// And what the child is to have, in the table of the thread that forks.
+    carried: Vec<File>,
+    /// New files so far.
+    made: u32,
 }
 
 impl FileStore {
@@ -84,22 +81,22 @@ impl FileStore {
     pub fn create(path: &Path, broker: &Arc<Broker>) -> Result<FileStore, FileRefused> {
         // The program may change its folder before it forks.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let first = broker.call(|| Sheet::create(&path))?;
-        Ok(FileStore { path, layers: Mutex::new(Layers::new(first)), broker: Arc::clone(broker) })
+        let layers = Layers::new(broker.call(|| File::create(&path))?);
+        Ok(FileStore { path, layers, forking: Mutex::default(), broker: Arc::clone(broker) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Layers> {
-        self.layers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn forking(&self) -> MutexGuard<'_, Forking> {
+        self.forking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new sheet beside the first one. Another process of the same origin may be at the same name.
-    fn sheet(&self, layers: &mut Layers) -> Result<Sheet, StoreError> {
-        for _ in 0..MOST {
-            layers.made += 1;
+    /// A new file beside the first one. Another process of the same origin may be at the same name.
+    fn another(&self, made: &mut u32) -> Result<File, StoreError> {
+        for _ in 0..TRIES {
+            *made += 1;
             let mut name = self.path.clone().into_os_string();
-            name.push(format!("-{}-{}", std::process::id(), layers.made));
-            match Sheet::create(Path::new(&name)) {
-                Ok(sheet) => return Ok(sheet),
+            name.push(format!("-{}-{made}", std::process::id()));
+            match File::create(Path::new(&name)) {
+                Ok(file) => return Ok(file),
                 Err(FileRefused::Exists(_)) => {}
                 Err(FileRefused::InMemory(_)) => break,
                 Err(FileRefused::System { call, errno, .. }) => {
@@ -110,78 +107,48 @@ impl FileStore {
         Err(StoreError::System { call: "open", errno: libc::EEXIST })
     }
 
-    /// New sheets; returns all that the child is to have, bottom to top.
+    /// New files; returns all that the child is to have, bottom to top.
     fn before_fork(&self, bytes: u64) -> Result<Vec<Handle>, StoreError> {
-        let mut layers = self.lock();
-        if layers.used && layers.sheets.len() >= MOST {
-            return Err(StoreError::Forks { most: MOST });
-        }
-        if layers.holds.is_none() {
-            let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / largesse_pages::base_page();
-            let table = Table::new(pages).ok_or(StoreError::System { call: "mmap", errno: libc::ENOMEM })?;
-            layers.holds = Some(table);
-        }
-        let own = if layers.used { Some(self.sheet(&mut layers)?) } else { None };
-        let child = self.sheet(&mut layers)?;
-        // An own sheet that is empty is the parent's alone; the child's takes its place.
-        let frozen = layers.sheets.len() - usize::from(own.is_none());
-        let handles =
-            layers.sheets[..frozen].iter().map(|sheet| sheet.handle()).chain([child.handle()]).collect();
-        layers.next = Some((own, child));
+        let mut forking = self.forking();
+        let both = self.layers.prepare(bytes)?;
+        let own = if both { Some(self.another(&mut forking.made)?) } else { None };
+        let child = self.another(&mut forking.made)?;
+        let handles = self.layers.frozen().iter().map(|file| file.handle()).chain([child.handle()]).collect();
+        forking.next = Some((own, child));
         Ok(handles)
     }
 
     fn in_parent(&self) {
-        let mut layers = self.lock();
-        let Some((own, _)) = layers.next.take() else { return };
-        if let Some(own) = own {
-            layers.push(own);
+        if let Some((Some(own), _)) = self.forking().next.take() {
+            self.layers.push(own);
         }
     }
 }
 
 impl PageStore for FileStore {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        self.broker.call(|| {
-            let mut layers = self.lock();
-            layers.own().reserve(at, len)?;
-            layers.promise(at..at + len);
-            Ok(())
-        })
+        self.broker.call(|| self.layers.reserve(at, len))
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let parts = self.lock().parts(at, into.len());
-        for (part, sheet) in parts {
-            sheet.read(at + part.start as u64, &mut into[part])?;
-        }
-        Ok(())
+        self.layers.read(at, into)
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        // No fork comes between the two: the pager is at rest then.
-        let own = self.lock().write_to();
-        own.write(at, from)?;
-        self.lock().written(at, from.len());
-        Ok(())
+        self.layers.write(at, from)
     }
 
     fn discard(&self, at: u64, len: u64) {
-        self.broker.call(|| {
-            let mut layers = self.lock();
-            layers.forget(&(at..at + len));
-            // Other sheets are other processes' as well. A hole in this one is as good as a hole below.
-            layers.own().discard(at, len);
-        });
+        self.broker.call(|| self.layers.discard(at, len));
     }
 
     fn fork(&self, step: Fork) -> Result<(), StoreError> {
         match step {
             Fork::Before { bytes } => {
                 let handles = self.broker.call(|| self.before_fork(bytes))?;
-                let carried = Sheet::open_all(&handles, self.broker.thread());
+                let carried = File::open_all(&handles, self.broker.thread());
                 match carried {
-                    Ok(carried) => self.lock().carried = carried,
+                    Ok(carried) => self.forking().carried = carried,
                     Err(error) => {
                         self.broker.call(|| self.in_parent());
                         return Err(error);
@@ -189,15 +156,17 @@ impl PageStore for FileStore {
                 }
             }
             Fork::InParent => {
-                self.lock().carried.clear();
+                self.forking().carried.clear();
                 self.broker.call(|| self.in_parent());
             }
             Fork::InChild => {
-                let carried = core::mem::take(&mut self.lock().carried);
-                let handles: Vec<_> = carried.iter().map(Sheet::handle).collect();
+                let carried = core::mem::take(&mut self.forking().carried);
+                let handles: Vec<_> = carried.iter().map(File::handle).collect();
                 let me = thread_id();
-                let sheets = self.broker.call(|| Sheet::open_all(&handles, me))?;
-                self.lock().begin_child(sheets);
+                let files = self.broker.call(|| File::open_all(&handles, me))?;
+                let before = self.layers.replace(files.into_iter().map(Arc::new).collect());
+                // What the child has of the parent's are numbers of another table.
+                core::mem::forget((before, self.forking().next.take()));
             }
         }
         Ok(())
@@ -206,7 +175,7 @@ impl PageStore for FileStore {
 
 impl Drop for FileStore {
     fn drop(&mut self) {
-        self.broker.call(|| self.lock().sheets.clear());
+        self.broker.call(|| drop(self.layers.replace(Vec::new())));
     }
 }
 

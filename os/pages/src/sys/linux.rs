@@ -17,7 +17,7 @@ const MADV_POPULATE_WRITE: c_int = 23;
 const MADV_DONTNEED_LOCKED: c_int = 24;
 const MLOCK_ONFAULT: c_long = 1;
 
-pub(super) fn errno() -> i32 {
+pub(crate) fn errno() -> i32 {
     // SAFETY: `__errno_location` has no preconditions and returns this thread's valid slot.
     unsafe { *libc::__errno_location() }
 }
@@ -26,7 +26,7 @@ pub(super) fn errno() -> i32 {
 ///
 /// # Safety
 /// As `mmap(2)`.
-unsafe fn system_mmap(
+pub(super) unsafe fn system_mmap(
     at: *mut c_void,
     len: usize,
     protection: c_int,
@@ -39,7 +39,7 @@ unsafe fn system_mmap(
     core::ptr::with_exposed_provenance_mut(got as usize)
 }
 
-fn checked(rc: c_int) -> Result<(), i32> {
+pub(super) fn checked(rc: c_int) -> Result<(), i32> {
     if rc == 0 { Ok(()) } else { Err(errno()) }
 }
 

@@ -1,29 +1,32 @@
 //! One file without a name.
 
 use super::{FileRefused, errno};
-use crate::StoreError;
+use crate::{PageStore, Ranges, Sheet, StoreError};
 use core::ffi::c_int;
+use core::ops::Range;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
+/// Room for all that forked is set aside when it is at most this part of what is free.
+const AMPLE: u64 = 4;
 
-/// How another thread finds an open sheet: its number in a table, and whether its file is cached.
+/// How another thread finds an open file: its number in a table, and whether its file is cached.
 pub(super) type Handle = (c_int, bool);
 
 /// A sparse file that has no name any more: nothing is left behind, however the process ends. The
 /// page cache is bypassed where the file system can.
 #[derive(Debug)]
-pub(super) struct Sheet {
+pub(super) struct File {
     fd: c_int,
     cached: bool,
 }
 
-impl Sheet {
+impl File {
     /// Makes the file, readable by its owner only, and takes its name away.
-    pub(super) fn create(path: &Path) -> Result<Sheet, FileRefused> {
+    pub(super) fn create(path: &Path) -> Result<File, FileRefused> {
         let refuse = |call, errno| FileRefused::System { path: path.to_owned(), call, errno };
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| refuse("open", libc::EINVAL))?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
@@ -45,7 +48,7 @@ impl Sheet {
             Err(errno) => return Err(refuse("open", errno)),
         };
         unlink();
-        let sheet = Sheet { fd, cached };
+        let sheet = File { fd, cached };
         if sheet.lies_in_memory() {
             return Err(FileRefused::InMemory(path.to_owned()));
         }
@@ -89,8 +92,37 @@ impl Sheet {
         }
     }
 
-    /// Room for these bytes; see `PageStore::reserve`.
-    pub(super) fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
+    pub(super) const fn handle(&self) -> Handle {
+        (self.fd, self.cached)
+    }
+
+    /// The files that `thread` has, opened in the table of the caller as well.
+    pub(super) fn open_all(handles: &[Handle], thread: u32) -> Result<Vec<File>, StoreError> {
+        let open = |&(fd, cached): &Handle| {
+            let path = format!("/proc/self/task/{thread}/fd/{fd}");
+            let flags = libc::O_RDWR | if cached { 0 } else { libc::O_DIRECT };
+            crate::broker::open(Path::new(&path), flags).map(|fd| File { fd, cached }).map_err(|error| {
+                StoreError::System {
+                    call: "open /proc/self/task/…/fd",
+                    errno: error.raw_os_error().unwrap_or(0),
+                }
+            })
+        };
+        handles.iter().map(open).collect()
+    }
+
+    /// Bytes that the file system still has.
+    fn free_bytes(&self) -> u64 {
+        // SAFETY: a plain structure that the call fills.
+        let mut about: libc::statfs = unsafe { core::mem::zeroed() };
+        // SAFETY: our own descriptor and a structure to fill.
+        let rc = unsafe { libc::fstatfs(self.fd, &raw mut about) };
+        if rc == 0 { about.f_bavail.saturating_mul(about.f_bsize.cast_unsigned()) } else { 0 }
+    }
+}
+
+impl PageStore for File {
+    fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
         // SAFETY: our own descriptor.
         let rc = unsafe { libc::fallocate(self.fd, 0, at.cast_signed(), len.cast_signed()) };
         if rc == 0 {
@@ -104,8 +136,7 @@ impl Sheet {
         }
     }
 
-    /// What was written there.
-    pub(super) fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let len = into.len();
         let start = into.as_mut_ptr();
         // SAFETY: `done < len`, the length of the buffer.
@@ -117,8 +148,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Whole when it returns `Ok`.
-    pub(super) fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
         let len = from.len();
         // SAFETY: `done < len`, the length of the buffer.
         self.transfer("pwrite", len, |done| unsafe {
@@ -129,49 +159,24 @@ impl Sheet {
         Ok(())
     }
 
-    /// The bytes' space comes back.
-    pub(super) fn discard(&self, at: u64, len: u64) {
+    fn discard(&self, at: u64, len: u64) {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: our own descriptor. A file system without holes keeps the space.
         unsafe { libc::fallocate(self.fd, mode, at.cast_signed(), len.cast_signed()) };
     }
+}
 
-    pub(super) const fn handle(&self) -> Handle {
-        (self.fd, self.cached)
-    }
-
-    /// What a forked child finds in its memory.
-    #[cfg(test)]
-    pub(super) const fn same_number(&self) -> Sheet {
-        Sheet { fd: self.fd, cached: self.cached }
-    }
-
-    /// The sheets that `thread` has, opened in the table of the caller as well.
-    pub(super) fn open_all(handles: &[Handle], thread: u32) -> Result<Vec<Sheet>, StoreError> {
-        let open = |&(fd, cached): &Handle| {
-            let path = format!("/proc/self/task/{thread}/fd/{fd}");
-            let flags = libc::O_RDWR | if cached { 0 } else { libc::O_DIRECT };
-            crate::broker::open(Path::new(&path), flags).map(|fd| Sheet { fd, cached }).map_err(|error| {
-                StoreError::System {
-                    call: "open /proc/self/task/…/fd",
-                    errno: error.raw_os_error().unwrap_or(0),
-                }
-            })
-        };
-        handles.iter().map(open).collect()
-    }
-
-    /// Bytes that the file system still has.
-    pub(super) fn free_bytes(&self) -> u64 {
-        // SAFETY: a plain structure that the call fills.
-        let mut about: libc::statfs = unsafe { core::mem::zeroed() };
-        // SAFETY: our own descriptor and a structure to fill.
-        let rc = unsafe { libc::fstatfs(self.fd, &raw mut about) };
-        if rc == 0 { about.f_bavail.saturating_mul(about.f_bsize.cast_unsigned()) } else { 0 }
+impl Sheet for File {
+    fn make_room(&self, _: Range<u64>, promised: &Ranges) -> Result<bool, StoreError> {
+        if promised.bytes() <= self.free_bytes() / AMPLE {
+            // Refused halfway, the rest is as if it were not ample.
+            let _ = promised.iter().try_for_each(|part| self.reserve(part.start, part.end - part.start));
+        }
+        Ok(true)
     }
 }
 
-impl Drop for Sheet {
+impl Drop for File {
     fn drop(&mut self) {
         // SAFETY: our own descriptor, closed once.
         unsafe { libc::close(self.fd) };

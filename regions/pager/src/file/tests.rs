@@ -1,4 +1,6 @@
 use super::*;
+use crate::layers::MOST_SHEETS;
+use largesse_pages::Table;
 
 fn folder() -> PathBuf {
     // The build folder is on a disk; the folder for temporary files may not be.
@@ -48,23 +50,14 @@ fn read(store: &FileStore, first: u64, pages: usize) -> Vec<u8> {
 /// process, and this thread's table is that of the program on both sides.
 fn forked(parent: &FileStore) -> FileStore {
     parent.fork(Fork::Before { bytes: 64 * PAGE }).unwrap();
-    let layers = parent.lock();
-    let mut holds = Table::<u8>::new(64).unwrap();
-    holds.copy_from_slice(layers.holds.as_ref().unwrap());
-    let carried: Vec<_> = layers.carried.iter().map(Sheet::handle).collect();
-    let other = Layers {
-        sheets: layers.sheets.iter().map(|sheet| Arc::new(sheet.same_number())).collect(),
-        holds: Some(holds),
-        used: layers.used,
-        roomy: layers.roomy,
-        promised: layers.promised.clone(),
-        next: None,
-        carried: Sheet::open_all(&carried, thread_id()).unwrap(),
-        made: layers.made,
+    let carried: Vec<_> = parent.forking().carried.iter().map(File::handle).collect();
+    let forking = Forking { carried: File::open_all(&carried, thread_id()).unwrap(), ..Forking::default() };
+    let other = FileStore {
+        path: parent.path.clone(),
+        layers: parent.layers.inherited(),
+        forking: Mutex::new(forking),
+        broker: Broker::start().unwrap(),
     };
-    drop(layers);
-    let broker = Broker::start().unwrap();
-    let other = FileStore { path: parent.path.clone(), layers: Mutex::new(other), broker };
     parent.fork(Fork::InParent).unwrap();
     other.fork(Fork::InChild).unwrap();
     other
@@ -98,7 +91,7 @@ fn a_side_that_wrote_nothing_keeps_its_sheet_and_the_number_of_them_is_bounded()
     write(&parent, 0, &[1; 4]);
     for _ in 0..5 {
         let child = forked(&parent);
-        assert_eq!((parent.lock().sheets.len(), child.lock().sheets.len()), (2, 2));
+        assert_eq!((parent.layers.sheets(), child.layers.sheets()), (2, 2));
         write(&child, 1, &[9]);
         assert_eq!((read(&child, 0, 3), read(&parent, 0, 3)), (vec![1, 9, 1], vec![1; 3]));
     }
@@ -111,20 +104,8 @@ fn a_side_that_wrote_nothing_keeps_its_sheet_and_the_number_of_them_is_bounded()
         parent.fork(Fork::InParent).unwrap();
         forks += 1;
     };
-    assert_eq!(refused, StoreError::Forks { most: MOST });
-    assert_eq!((usize::from(forks) + 2, read(&parent, 0, 3)), (MOST, vec![1, forks, 1]));
-}
-
-#[test]
-fn what_was_promised_is_joined_and_cut() {
-    let store = create("promised");
-    let mut layers = store.lock();
-    for part in [4..6, 0..2, 2..4, 10..12, 1..3] {
-        layers.promise(part);
-    }
-    assert_eq!(layers.promised, [0..6, 10..12]);
-    layers.forget(&(3..11));
-    assert_eq!(layers.promised, [0..3, 11..12]);
+    assert_eq!(refused, StoreError::Forks { most: MOST_SHEETS });
+    assert_eq!((usize::from(forks) + 2, read(&parent, 0, 3)), (MOST_SHEETS, vec![1, forks, 1]));
 }
 
 #[test]

@@ -1,0 +1,194 @@
+//! Memory of several processes: a file without a name, mapped by each of them.
+
+use crate::sys::{self, shared};
+use crate::{MapError, MapOp, SPAN, base_page};
+use core::ffi::{CStr, c_int};
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
+
+/// A file in memory. Its length is fixed and its name is for readers of `/proc` only: it goes when the last
+/// process that has it or maps it has gone.
+#[derive(Debug)]
+pub struct MemoryFile {
+    fd: c_int,
+    len: usize,
+}
+
+impl MemoryFile {
+    /// A new file of `len` bytes, none of which takes memory yet.
+    pub fn new(name: &CStr, len: usize) -> Result<MemoryFile, MapError> {
+        let len = len.next_multiple_of(base_page());
+        let fd = shared::memory_file(name, len).map_err(|errno| publish(len, errno))?;
+        Ok(MemoryFile { fd, len })
+    }
+
+    /// The file behind a descriptor that another process sent; owned from now on.
+    pub fn received(fd: c_int) -> Result<MemoryFile, MapError> {
+        let mut file = MemoryFile { fd, len: 0 };
+        // SAFETY: a plain structure that the call fills.
+        let mut about: libc::stat = unsafe { core::mem::zeroed() };
+        // SAFETY: a structure to fill.
+        if unsafe { libc::fstat(fd, &raw mut about) } != 0 {
+            return Err(publish(0, sys::errno()));
+        }
+        file.len = usize::try_from(about.st_size).unwrap_or(0);
+        Ok(file)
+    }
+
+    /// Its number, to be sent.
+    #[must_use]
+    pub const fn descriptor(&self) -> c_int {
+        self.fd
+    }
+
+    /// Whoever maps it from now on can only read it.
+    pub fn seal_for_readers(&self) -> Result<(), MapError> {
+        shared::seal_for_readers(self.fd).map_err(|errno| publish(self.len, errno))
+    }
+
+    /// All of it, at a multiple of 2 MiB if it is as long as that.
+    pub fn map(&self, writable: bool) -> Result<SharedMapping, MapError> {
+        let align = if self.len < SPAN { base_page() } else { SPAN };
+        let start = shared::map_shared(self.fd, self.len, align, writable)
+            .map_err(|errno| publish(self.len, errno))?;
+        Ok(SharedMapping { start, len: self.len })
+    }
+
+    /// Memory for these bytes, the caller's to account for; the error is the kernel's `errno`.
+    pub fn allocate(&self, at: usize, len: usize) -> Result<(), i32> {
+        shared::allocate(self.fd, at, len)
+    }
+
+    /// The bytes' memory goes back, in every process. They read as zero.
+    pub fn punch(&self, at: usize, len: usize) -> Result<(), i32> {
+        shared::punch(self.fd, at, len)
+    }
+}
+
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        // SAFETY: our own descriptor, closed once.
+        unsafe { libc::close(self.fd) };
+    }
+}
+
+/// A mapping of a [`MemoryFile`]. It stays when the file is closed.
+#[derive(Debug)]
+pub struct SharedMapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping is plain memory; nothing of it is tied to a thread.
+unsafe impl Send for SharedMapping {}
+// SAFETY: shared methods only make system calls on the range, which the kernel serialises.
+unsafe impl Sync for SharedMapping {}
+
+impl SharedMapping {
+    /// First address.
+    #[must_use]
+    pub const fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Nothing is mapped.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn at(&self, at: usize, len: usize) -> NonNull<u8> {
+        assert!(at <= self.len && len <= self.len - at, "outside of the mapping");
+        // SAFETY: inside the mapping, as was just checked.
+        unsafe { self.start.add(at) }
+    }
+
+    /// Whole spans that have memory move to large pages, where the kernel can; holes in them are filled.
+    /// The error is the kernel's `errno`.
+    pub fn collapse(&self, at: usize, len: usize) -> Result<(), i32> {
+        shared::collapse(self.at(at, len), len)
+    }
+
+    /// Keeps the bytes in memory; pages that are not there yet come. The error is the kernel's `errno`.
+    pub fn lock(&self, at: usize, len: usize) -> Result<(), i32> {
+        shared::lock_now(self.at(at, len), len)
+    }
+
+    /// They may go again.
+    pub fn unlock(&self, at: usize, len: usize) {
+        shared::unlock(self.at(at, len), len);
+    }
+
+    /// Whether a forked child has the mapping, or nothing at its addresses.
+    pub fn inherited(&self, yes: bool) -> Result<(), MapError> {
+        sys::inherited(self.start, self.len, yes).map_err(|errno| publish(self.len, errno))
+    }
+}
+
+impl Drop for SharedMapping {
+    fn drop(&mut self) {
+        sys::release(self.start, self.len);
+    }
+}
+
+const fn publish(len: usize, errno: i32) -> MapError {
+    MapError { op: MapOp::Publish, len, errno }
+}
+
+/// Sleep while `word`, which other processes may map too, holds `value`; at most so many milliseconds (may
+/// return early).
+pub fn wait_across(word: &AtomicU32, value: u32, milliseconds: Option<u32>) {
+    shared::futex_wait(word, value, milliseconds);
+}
+
+/// Wake whoever sleeps there, in whatever process.
+pub fn wake_across(word: &AtomicU32) {
+    shared::futex_wake(word);
+}
+
+/// A descriptor that becomes readable when the process ends; the error is the kernel's `errno`.
+pub fn open_process(pid: i32) -> Result<c_int, i32> {
+    shared::process(pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_mappings_are_one_memory_and_a_hole_reads_as_zero() {
+        let file = MemoryFile::new(c"test", 3 * SPAN).unwrap();
+        let (one, two) = (file.map(true).unwrap(), file.map(true).unwrap());
+        file.allocate(SPAN, SPAN).unwrap();
+        let _ = one.collapse(SPAN, SPAN); // where the kernel can
+        // SAFETY: inside the mappings, which only this test has.
+        unsafe {
+            one.start().add(SPAN).write(7);
+            assert_eq!(two.start().add(SPAN).read(), 7);
+            file.punch(SPAN, SPAN).unwrap();
+            assert_eq!(two.start().add(SPAN).read(), 0);
+        }
+    }
+
+    #[test]
+    fn nobody_changes_its_length_and_readers_cannot_write() {
+        let file = MemoryFile::new(c"test", SPAN).unwrap();
+        // SAFETY: numbers only.
+        assert_eq!(unsafe { libc::ftruncate(file.descriptor(), 0) }, -1);
+        let own = file.map(true).unwrap();
+        file.seal_for_readers().unwrap();
+        assert!(file.map(true).is_err());
+        let reader = file.map(false).unwrap();
+        // SAFETY: inside the mappings, which only this test has.
+        unsafe {
+            own.start().write(5);
+            assert_eq!(reader.start().read(), 5);
+        }
+    }
+}

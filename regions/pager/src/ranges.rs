@@ -1,0 +1,66 @@
+//! Bytes that were reserved: ranges that neither touch nor overlap, in order.
+
+use core::ops::Range;
+
+/// A set of bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges(Vec<Range<u64>>);
+
+impl Ranges {
+    /// The bytes of `new` belong to it.
+    pub fn add(&mut self, new: Range<u64>) {
+        self.remove(&new);
+        let at = self.0.partition_point(|part| part.start < new.start);
+        self.0.insert(at, new);
+        self.0.dedup_by(|after, before| {
+            let joins = before.end == after.start;
+            if joins {
+                before.end = after.end;
+            }
+            joins
+        });
+    }
+
+    /// The bytes of `gone` do not any more.
+    pub fn remove(&mut self, gone: &Range<u64>) {
+        let rest =
+            |part: &Range<u64>| [part.start..part.end.min(gone.start), part.start.max(gone.end)..part.end];
+        self.0 = self.0.iter().flat_map(rest).filter(|part| !part.is_empty()).collect();
+    }
+
+    /// What of `within` does not belong to it.
+    #[must_use]
+    pub fn missing(&self, within: &Range<u64>) -> Ranges {
+        let mut missing = Ranges(vec![within.clone()]);
+        self.0.iter().for_each(|part| missing.remove(part));
+        missing
+    }
+
+    /// In order.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> {
+        self.0.iter().cloned()
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|part| part.end - part.start).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_joined_and_cut() {
+        let mut ranges = Ranges::default();
+        for part in [4..6, 0..2, 2..4, 10..12, 1..3] {
+            ranges.add(part);
+        }
+        assert_eq!(ranges.0, [0..6, 10..12]);
+        assert_eq!(ranges.missing(&(2..20)).0, [6..10, 12..20]);
+        ranges.remove(&(3..11));
+        assert_eq!((ranges.bytes(), ranges.0), (4, vec![0..3, 11..12]));
+    }
+}
