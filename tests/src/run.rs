@@ -72,7 +72,7 @@ pub struct Run<'a> {
     under: Option<Vec<String>>,
     input: String,
     variables: Vec<(String, OsString)>,
-    address_space: Option<u64>,
+    launcher: Vec<OsString>,
 }
 
 impl<'a> Run<'a> {
@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
             under: None,
             input: String::new(),
             variables: Vec::new(),
-            address_space: None,
+            launcher: Vec::new(),
         }
     }
 
@@ -126,8 +126,14 @@ impl<'a> Run<'a> {
 
     /// With `ulimit -v`, in bytes.
     #[must_use]
-    pub fn address_space(mut self, bytes: u64) -> Run<'a> {
-        self.address_space = Some(bytes);
+    pub fn address_space(self, bytes: u64) -> Run<'a> {
+        self.started_by(&["prlimit".into(), format!("--as={bytes}"), "--".into()])
+    }
+
+    /// By another program, which is told the rest of the command.
+    #[must_use]
+    pub fn started_by<S: Into<OsString> + Clone>(mut self, words: &[S]) -> Run<'a> {
+        self.launcher = words.iter().cloned().map(Into::into).collect();
         self
     }
 
@@ -165,9 +171,7 @@ impl<'a> Run<'a> {
 
     fn command(&self, report: &Path) -> Command {
         let mut words: Vec<OsString> = self.user.prefix().iter().map(OsString::from).collect();
-        if let Some(bytes) = self.address_space {
-            words.extend(["prlimit".into(), format!("--as={bytes}").into(), "--".into()]);
-        }
+        words.extend(self.launcher.iter().cloned());
         if let Some(options) = &self.under {
             words.extend([self.stage.command().into(), "run".into(), "--report".into(), report.into()]);
             words.extend(options.iter().map(OsString::from));

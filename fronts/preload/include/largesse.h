@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Number of `not_granted` causes below, and of pages words. */
-#define LARGESSE_CAUSES 17
+#define LARGESSE_CAUSES 21
 
 /* Results of calls that can fail. */
 enum {

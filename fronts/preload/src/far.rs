@@ -7,7 +7,7 @@ use largesse_pager::{
     Broker, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, MemoryStore, PageStore,
     Pager, Segments, SetSize, Trouble,
 };
-use largesse_pages::fault::{FaultError, Userfault, WAYS, Way};
+use largesse_pages::fault::{FaultError, Userfault, WAYS, Way, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_report::Cause;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,12 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let bounds = segments.clone();
     let kernel = Linux::new(broker, faults, segments)
         .map_err(|FaultError(errno)| format!("userfaultfd: {}", std::io::Error::from_raw_os_error(errno)))?;
+    if !kernel.knows_pinned() {
+        refuse_direct_input().map_err(|FaultError(errno)| {
+            format!("before Linux 6.8 it needs seccomp: {}", std::io::Error::from_raw_os_error(errno))
+        })?;
+        serve::note(Cause::DirectInputRefused);
+    }
     let size = wish
         .page_size
         .map_or(SetSize::Auto, |bytes| SetSize::Fixed((bytes / base_page()).clamp(1, MOST_SET)));

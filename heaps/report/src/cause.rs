@@ -38,10 +38,19 @@ pub enum Cause {
     SignpostRefused = 15,
     /// A helper thread could not be started; nothing is populated ahead of need.
     HelperRefused = 16,
+    /// Before Linux 6.8 a page of far memory that a device writes to may leave meanwhile: `O_DIRECT` and
+    /// io_uring are refused.
+    DirectInputRefused = 17,
+    /// A large mapping stays out of far memory: reserved, fixed, a stack, or for a special kind of page.
+    MappingNear = 18,
+    /// `mlock` of far memory was refused.
+    FarNotLocked = 19,
+    /// `madvise` or `mremap` asked for what far memory cannot do.
+    FarAdvice = 20,
 }
 
 /// Number of causes.
-pub const CAUSES: usize = 17;
+pub const CAUSES: usize = 21;
 
 impl Cause {
     /// Every cause, in the order of its number.
@@ -63,6 +72,10 @@ impl Cause {
         Cause::SlotNotPatched,
         Cause::SignpostRefused,
         Cause::HelperRefused,
+        Cause::DirectInputRefused,
+        Cause::MappingNear,
+        Cause::FarNotLocked,
+        Cause::FarAdvice,
     ];
 
     /// A stable, short name for machines (`largesse status --json`).
@@ -86,6 +99,10 @@ impl Cause {
             Cause::SlotNotPatched => c"slot-not-patched",
             Cause::SignpostRefused => c"signpost-refused",
             Cause::HelperRefused => c"helper-refused",
+            Cause::DirectInputRefused => c"direct-input-refused",
+            Cause::MappingNear => c"mapping-near",
+            Cause::FarNotLocked => c"far-not-locked",
+            Cause::FarAdvice => c"far-advice",
         }
     }
 
@@ -110,6 +127,10 @@ impl Cause {
             Cause::SlotNotPatched => c"a shared object could not be patched; its large blocks stay with the C library",
             Cause::SignpostRefused => c"memfd_create was refused, so `largesse status` cannot see this process",
             Cause::HelperRefused => c"the helper thread could not be started; nothing is prepared ahead of need",
+            Cause::DirectInputRefused => c"this kernel cannot keep far pages that a device writes to (Linux 6.8 can): O_DIRECT and io_uring were refused",
+            Cause::MappingNear => c"large mappings that were only reserved, at a fixed address, stacks or on special pages stay in memory, beyond --local",
+            Cause::FarNotLocked => c"far memory cannot be locked in memory: mlock was answered with ENOMEM (programs that need it cannot use --local)",
+            Cause::FarAdvice => c"a request of madvise or mremap that far memory cannot follow was answered with EINVAL",
         }
     }
 }

@@ -39,6 +39,19 @@ pub struct Userfault {
     way: Way,
 }
 
+/// Why pages could not be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stays {
+    /// A device may be writing to the page: it is pinned.
+    Pinned,
+    /// The program may not write there, or pages of two mappings were asked for at once.
+    Guarded,
+    /// There is no page.
+    Missing,
+    /// The kernel's answer.
+    Refused(FaultError),
+}
+
 impl Userfault {
     /// Opens one in the best way this process is allowed; the error is that of the last try.
     pub fn open(ways: &[Way]) -> Result<Userfault, FaultError> {
@@ -103,6 +116,26 @@ impl Userfault {
         }
     }
 
+    /// Move the pages at `from` to `to`, a registered range where they are missing, in one step for
+    /// whoever uses them: a touch is a fault from then on. Returns the bytes that were moved, and why not all.
+    pub fn take(&self, from: usize, to: usize, len: usize) -> (usize, Option<Stays>) {
+        let (mut moved, mut written) = (0, None);
+        while moved < len {
+            let (more, errno) = sys::userfault::take(self.fd, from + moved, to + moved, len - moved);
+            moved += more;
+            match errno {
+                0 | libc::EAGAIN => {}
+                // Perhaps not pinned, but shared with a child since a fork: then a write has it copied.
+                libc::EBUSY if written != Some(moved) => {
+                    sys::write_fault(from + moved);
+                    written = Some(moved);
+                }
+                errno => return (moved, Some(Stays::from(errno))),
+            }
+        }
+        (moved, None)
+    }
+
     /// Who waits in the range tries again.
     pub fn wake(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::wake(self.fd, at, len).map_err(FaultError)
@@ -127,6 +160,29 @@ impl Userfault {
     #[must_use]
     pub fn wait(&self, milliseconds: u16) -> bool {
         sys::userfault::poll(self.fd, milliseconds.into())
+    }
+}
+
+/// From now on devices do not write to this process's memory past the processor (`O_DIRECT`, io_uring), nor to
+/// that of programs it starts: such requests are answered as where there is no such thing.
+pub fn refuse_direct_input() -> Result<(), FaultError> {
+    sys::seccomp::refuse_direct_input().map_err(FaultError)
+}
+
+/// Copies memory of this process, whatever its protection is. `false`: not all of it could be read.
+#[must_use]
+pub fn read_guarded(at: usize, into: &mut [u8]) -> bool {
+    sys::read_guarded(at, into)
+}
+
+impl From<i32> for Stays {
+    fn from(errno: i32) -> Stays {
+        match errno {
+            libc::EBUSY => Stays::Pinned,
+            libc::EINVAL => Stays::Guarded,
+            libc::ENOENT => Stays::Missing,
+            errno => Stays::Refused(FaultError(errno)),
+        }
     }
 }
 

@@ -40,10 +40,12 @@ pub enum Count {
     RoomNs,
     /// Fills that found no room and went over the limit, because nothing could leave.
     OverLimit,
+    /// Pages that could not leave when it was their turn: a device may have been writing to them.
+    Pinned,
 }
 
 /// How many there are.
-pub const COUNTS: usize = Count::OverLimit as usize + 1;
+pub const COUNTS: usize = Count::Pinned as usize + 1;
 
 impl Count {
     /// Names for readers, in the order of the words.
@@ -65,6 +67,7 @@ impl Count {
         "wait_ns",
         "room_ns",
         "over_limit",
+        "pinned",
     ];
 }
 

@@ -9,6 +9,9 @@ use core::ops::Range;
 use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Runs that are tried, one after the other, when none of their pages can leave.
+const TRIES: usize = 32;
+
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Lets pages leave until `wanted` more fit. `false`: nothing can leave.
     pub(crate) fn make_room<'a>(
@@ -38,6 +41,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
     ) -> Result<(MutexGuard<'a, Inner>, bool), Trouble> {
+        let mut tries = TRIES;
         loop {
             let local = inner.local;
             let Some((run, part)) = inner.queue.leave(local) else { return Ok((inner, false)) };
@@ -58,58 +62,72 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
             drop(inner);
             let began = Instant::now();
-            let outcome = self.carry_out(&going);
-            let mut inner = self.lock();
-            let gone = going.iter().map(|(range, _)| range.len()).sum();
-            inner.leaving.left(gone, nanoseconds(began));
-            let mut waited = Vec::new();
+            // A trouble ends the program: until then nobody gets what did not reach the store.
+            let gone = self.carry_out(&going)?;
+            inner = self.lock();
+            inner.leaving.left(gone.iter().map(Range::len).sum(), nanoseconds(began));
             let clock = inner.queue.clock();
+            for range in &gone {
+                for page in &mut inner.pages[range.clone()] {
+                    page.state = if page.stored && !page.idle { State::Away } else { State::Zero };
+                    page.left = clock;
+                    page.from_kept = part == Part::Kept;
+                }
+                inner.resident -= range.len();
+                self.counters.add(Count::Evictions, range.len() as u64);
+            }
+            let mut waited = Vec::new();
             for (range, _) in &going {
                 for number in range.clone() {
-                    let page = &mut inner.pages[number];
-                    if outcome.is_err() {
-                        page.state = State::Dirty;
-                    } else {
-                        page.state = if page.stored && !page.idle { State::Away } else { State::Zero };
-                        page.left = clock;
-                        page.from_kept = part == Part::Kept;
-                    }
-                    if core::mem::take(&mut page.waited) {
+                    if core::mem::take(&mut inner.pages[number].waited) {
                         waited.push(number);
                     }
                 }
-                if outcome.is_ok() {
-                    inner.resident -= range.len();
-                    self.counters.add(Count::Evictions, range.len() as u64);
+                let stay =
+                    runs(range.clone(), |page| (inner.pages[page].state == State::Leaving).then_some(()));
+                for (run, ()) in stay {
+                    inner.stay(&run);
+                    self.counters.add(Count::Pinned, run.len() as u64);
                 }
             }
-            outcome?;
             self.tell(&inner);
             self.landed.notify_all();
             for page in waited {
                 self.kernel.wake(page..page + 1);
             }
-            return Ok((inner, true));
-        }
-    }
-
-    /// Writes what must be written of pages that are leaving, and forgets them here.
-    fn carry_out(&self, going: &[(Range<PageNumber>, State)]) -> Result<(), Trouble> {
-        for (range, state) in going {
-            if *state == State::Dirty {
-                self.kernel.protect(range.clone(), true)?;
-                self.write_back(range)?;
+            if !gone.is_empty() {
+                return Ok((inner, true));
             }
-            self.kernel.forget(range.clone())?;
+            tries -= 1;
+            if tries == 0 {
+                return Ok((inner, false));
+            }
         }
-        Ok(())
     }
 
-    /// Sends protected, resident pages to the store: none that is zero, none that nobody wants.
-    fn write_back(&self, range: &Range<PageNumber>) -> Result<(), Trouble> {
+    /// Writes what must be written of pages that are leaving. Returns those that left: what a device may be
+    /// writing to stays.
+    fn carry_out(&self, going: &[(Range<PageNumber>, State)]) -> Result<Vec<Range<PageNumber>>, Trouble> {
+        let mut gone = Vec::with_capacity(going.len());
+        for (range, state) in going {
+            if *state == State::Clean {
+                self.kernel.forget(range.clone())?;
+                gone.push(range.clone());
+                continue;
+            }
+            self.kernel.take(range.clone(), &mut |first, bytes| {
+                let part = first..first + bytes.len() / self.kernel.page();
+                self.write_back(&part, bytes)?;
+                gone.push(part);
+                Ok(())
+            })?;
+        }
+        Ok(gone)
+    }
+
+    /// Sends pages that left to the store: none that is zero, none that nobody wants.
+    fn write_back(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), Trouble> {
         let size = self.kernel.page();
-        // SAFETY: the pages are `Leaving`: resident, protected, and nobody else's until they land.
-        let bytes = unsafe { self.kernel.contents(range.clone()) };
         let wanted: Vec<_> = {
             let inner = self.lock();
             range.clone().map(|page| !inner.pages[page].idle).collect()

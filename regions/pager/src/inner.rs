@@ -1,9 +1,9 @@
 //! What the pager knows under its lock.
 
 use crate::PageNumber;
-use crate::page::{Page, run_around};
-use crate::pager::Touch;
-use crate::replace::{Part, Queue};
+use crate::page::{Page, State, run_around};
+use crate::pager::{Touch, number};
+use crate::replace::{Part, Queue, Run};
 use crate::streams::Streams;
 use crate::tune::{Costs, Trial};
 use core::ops::Range;
@@ -130,6 +130,15 @@ impl Inner {
         let page = self.pages[number];
         let near = (touch.page..touch.page + WRITE_AHEAD).contains(&number);
         Coming { sum: page.sum, dirty: touch.write && (near || page.changes) }
+    }
+
+    /// Pages that were to leave stay after all, and have their turn again when the others had theirs.
+    pub(crate) fn stay(&mut self, range: &Range<PageNumber>) {
+        for page in &mut self.pages[range.clone()] {
+            page.state = State::Dirty;
+        }
+        let run = Run { first: number(range.start), pages: number(range.len()) };
+        self.queue.arrive(run, self.local, None);
     }
 
     /// How a page left, if it did.

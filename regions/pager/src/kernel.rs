@@ -1,17 +1,18 @@
 //! What the pager asks of the system. The real one is userfaultfd; tests bring a simulated one.
 
 use crate::gate::Gate;
-use crate::{Broker, PageNumber, Segments};
+use crate::staging::Staging;
+use crate::{Broker, PageNumber, Segments, Trouble};
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way};
 use std::sync::Arc;
 
+/// What is done with pages that left, from a page on.
+pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), Trouble>;
+
 /// Pages of the program, by number.
-///
-/// # Safety
-/// `contents` returns exactly the bytes of the pages that it is asked for.
-pub unsafe trait Kernel: Send + Sync {
+pub trait Kernel: Send + Sync {
     /// Bytes of a page.
     fn page(&self) -> usize;
 
@@ -22,17 +23,15 @@ pub unsafe trait Kernel: Send + Sync {
     /// Writes to resident pages stop and are told (`on`), or go on.
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError>;
 
+    /// Take resident pages from the program, in one step for whoever uses them: the next touch is a fault. What
+    /// they held is shown, in parts. What is not shown stays: a device may be writing to it.
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Trouble>;
+
     /// Forget resident pages; the next touch is a fault.
     fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError>;
 
     /// Who waits for the pages tries again.
     fn wake(&self, pages: Range<PageNumber>);
-
-    /// The bytes of resident pages.
-    ///
-    /// # Safety
-    /// The pages are resident and protected, and stay so while the bytes are in use.
-    unsafe fn contents(&self, pages: Range<PageNumber>) -> &[u8];
 }
 
 /// The kernel of this machine: faults come through a descriptor, pages go by `madvise`.
@@ -43,6 +42,7 @@ pub struct Linux {
     /// From a box; another one in a forked child.
     faults: AtomicPtr<Userfault>,
     segments: Segments,
+    staging: Staging,
     page: usize,
     /// Closed while the process forks.
     pub(crate) gate: Gate,
@@ -54,8 +54,12 @@ impl Linux {
     pub fn new(broker: Arc<Broker>, faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
-        let kernel = Linux { broker, faults, segments, page, gate: Gate::default() };
+        let staging = Staging::new()?;
+        let mut kernel = Linux { broker, faults, segments, staging, page, gate: Gate::default() };
         kernel.register_all()?;
+        // SAFETY: it was put there just now.
+        let faults = unsafe { &**kernel.faults.get_mut() };
+        kernel.broker.call(|| kernel.staging.try_moving(faults))?;
         Ok(kernel)
     }
 
@@ -77,6 +81,7 @@ impl Linux {
     }
 
     fn register_all(&self) -> Result<(), FaultError> {
+        self.broker.call(|| self.staging.register(self.faults()))?;
         self.segments
             .all()
             .iter()
@@ -108,6 +113,13 @@ impl Linux {
         unsafe { &*self.faults.load(Ordering::Acquire) }
     }
 
+    /// Pages that a device writes to stay here (Linux 6.8 and later); where this is `false`, nobody may let a
+    /// device write to far memory.
+    #[must_use]
+    pub const fn knows_pinned(&self) -> bool {
+        self.staging.moves()
+    }
+
     /// The page at an address.
     #[must_use]
     pub fn page_at(&self, address: usize) -> Option<PageNumber> {
@@ -132,8 +144,7 @@ fn inherited(at: usize, len: usize, yes: bool) -> Result<(), FaultError> {
     largesse_pages::inherited(at, len, yes).map_err(|error| FaultError(error.errno))
 }
 
-// SAFETY: `contents` makes a slice of the pages' own addresses; runs of pages never leave a segment.
-unsafe impl Kernel for Linux {
+impl Kernel for Linux {
     fn page(&self) -> usize {
         self.page
     }
@@ -144,6 +155,11 @@ unsafe impl Kernel for Linux {
 
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
         self.faults().protect(self.address(pages.start), pages.len() * self.page, on)
+    }
+
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Trouble> {
+        let shown = &mut |offset: usize, bytes: &[u8]| show(pages.start + offset / self.page, bytes);
+        self.staging.take(self.faults(), self.address(pages.start), pages.len() * self.page, shown)
     }
 
     fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError> {
@@ -157,11 +173,5 @@ unsafe impl Kernel for Linux {
     fn wake(&self, pages: Range<PageNumber>) {
         // A range that is not registered any more has nobody waiting.
         let _ = self.faults().wake(self.address(pages.start), pages.len() * self.page);
-    }
-
-    unsafe fn contents(&self, pages: Range<PageNumber>) -> &[u8] {
-        let at = core::ptr::with_exposed_provenance(self.address(pages.start));
-        // SAFETY: the caller promises that the pages are resident and do not change.
-        unsafe { core::slice::from_raw_parts(at, pages.len() * self.page) }
     }
 }

@@ -91,6 +91,39 @@ fn what_is_here_never_exceeds_local_memory() {
 }
 
 #[test]
+fn pages_that_a_device_writes_to_stay_until_it_is_done() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(1024, 128, 4, &store);
+    run(&pager, || {
+        for page in 0..96 {
+            pager.kernel().word(page, THREADS, Some(1));
+        }
+        pager.kernel().pin(0..96);
+        random_words(&pager, 1024, 1000, 6);
+        assert!((0..96).all(|page| pager.kernel().is_here(page)));
+        pager.kernel().pin(0..0);
+        (96..1024).for_each(|page| _ = pager.kernel().word(page, THREADS, None));
+        assert!(!(0..96).all(|page| pager.kernel().is_here(page)));
+    })
+    .unwrap();
+    assert!(pager.counters.get(Count::Pinned) >= 96);
+}
+
+#[test]
+fn when_everything_is_pinned_the_limit_gives_way() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(256, 64, 1, &store);
+    run(&pager, || {
+        pager.kernel().pin(0..256);
+        for page in 0..66 {
+            pager.kernel().word(page, 0, Some(page as u64));
+        }
+    })
+    .unwrap();
+    assert_eq!(pager.counters.get(Count::OverLimit), 2);
+}
+
+#[test]
 fn pages_that_were_not_written_never_reach_the_store() {
     let store = Arc::new(TestStore::new(Fault::None));
     let pager = pager(1024, 128, 4, &store);

@@ -192,7 +192,7 @@ fn far(words: &BTreeMap<&str, u64>) -> Table {
         [("pages that left", count("evictions")), ("written to the store", count("write_backs"))],
         [("read from the store", bytes("bytes_in")), ("written", bytes("bytes_out"))],
         [("threads waited", seconds("wait_ns")), ("for room", seconds("room_ns"))],
-        [("fetched ahead of need", count("prefetched")), ("", String::new())],
+        [("fetched ahead of need", count("prefetched")), ("pinned by a device", count("pinned"))],
         [("dropped unwritten", count("dropped")), ("over the limit", count("over_limit"))],
     ])
 }

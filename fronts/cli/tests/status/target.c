@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define CAUSES 17
+#define CAUSES 21
 #define ADVISED 512
 #define MIB (1024UL * 1024)
 
@@ -54,7 +54,7 @@ int main(int n, char **words) {
         report.slots = UINT64_MAX;
     }
 
-    struct signpost post = {"LARGESSE", 2, sizeof(struct report), (uintptr_t)&report};
+    struct signpost post = {"LARGESSE", 3, sizeof(struct report), (uintptr_t)&report};
     memcpy(post.magic, "LARGESSE", 8);
     if (!strcmp(mode, "newer")) {
         post.version = 99;

@@ -158,6 +158,21 @@ pub(crate) fn populate(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(unsafe { libc::madvise(at.as_ptr().cast(), len, MADV_POPULATE_WRITE) })
 }
 
+/// What a write to a page that is there makes the kernel do, without the write.
+pub(crate) fn write_fault(at: usize) {
+    if let Some(at) = NonNull::new(core::ptr::with_exposed_provenance_mut(at)) {
+        let _ = populate(at, base_page());
+    }
+}
+
+/// Copies memory of this process whatever its protection is. `false`: not all of it could be read.
+pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
+    let Ok(memory) = open(c"/proc/self/mem") else { return false };
+    // SAFETY: the buffer has the length given; the kernel checks what is read.
+    let got = unsafe { libc::pread(memory.0, into.as_mut_ptr().cast(), into.len(), at as i64) };
+    usize::try_from(got) == Ok(into.len())
+}
+
 pub(crate) fn lock(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: locking our own range changes no contents.
     let rc = unsafe { libc::syscall(libc::SYS_mlock2, at.as_ptr(), len, MLOCK_ONFAULT) };

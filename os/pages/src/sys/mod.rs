@@ -7,6 +7,8 @@ mod linux;
 #[cfg(miri)]
 mod miri;
 #[cfg(not(miri))]
+pub(crate) mod seccomp;
+#[cfg(not(miri))]
 pub(crate) mod shared;
 #[cfg(not(miri))]
 pub(crate) mod userfault;

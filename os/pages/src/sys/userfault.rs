@@ -16,6 +16,7 @@ const IOC_API: c_ulong = 0xc018_aa3f;
 const IOC_REGISTER: c_ulong = 0xc020_aa00;
 const IOC_WAKE: c_ulong = 0x8010_aa02;
 const IOC_COPY: c_ulong = 0xc028_aa03;
+const IOC_MOVE: c_ulong = 0xc028_aa05;
 const IOC_WRITEPROTECT: c_ulong = 0xc018_aa06;
 /// `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP`.
 const MISSING_AND_PROTECTED: u64 = 3;
@@ -82,6 +83,16 @@ pub(crate) fn copy(fd: c_int, at: usize, from: *const u8, len: usize, protect: b
     // SAFETY: target, source, length, mode and room for the answer. The kernel copies into missing
     // pages of a registered range only; callers hand in a source of `len` bytes.
     let error = unsafe { request(fd, IOC_COPY, &mut words) }.err().unwrap_or(0);
+    done(words[4].cast_signed(), error)
+}
+
+/// Move `len` bytes of pages that are there to a registered range where they are missing. Returns the bytes
+/// that were moved.
+pub(crate) fn take(fd: c_int, from: usize, to: usize, len: usize) -> (usize, i32) {
+    let mut words = [to as u64, from as u64, len as u64, 0, 0];
+    // SAFETY: target, source, length, mode and room for the answer. Who uses the source waits in a fault
+    // from then on; callers own the target.
+    let error = unsafe { request(fd, IOC_MOVE, &mut words) }.err().unwrap_or(0);
     done(words[4].cast_signed(), error)
 }
 

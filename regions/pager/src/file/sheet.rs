@@ -100,12 +100,15 @@ impl File {
     pub(super) fn open_all(handles: &[Handle], thread: u32) -> Result<Vec<File>, StoreError> {
         let open = |&(fd, cached): &Handle| {
             let path = format!("/proc/self/task/{thread}/fd/{fd}");
-            let flags = libc::O_RDWR | if cached { 0 } else { libc::O_DIRECT };
-            crate::broker::open(Path::new(&path), flags).map(|fd| File { fd, cached }).map_err(|error| {
-                StoreError::System {
-                    call: "open /proc/self/task/…/fd",
-                    errno: error.raw_os_error().unwrap_or(0),
-                }
+            let open = |more| crate::broker::open(Path::new(&path), libc::O_RDWR | more);
+            let opened = match open(if cached { 0 } else { libc::O_DIRECT }) {
+                // Direct input was refused to this process since (see `Linux::knows_pinned`).
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(0).map(|fd| (fd, true)),
+                opened => opened.map(|fd| (fd, cached)),
+            };
+            opened.map(|(fd, cached)| File { fd, cached }).map_err(|error| StoreError::System {
+                call: "open /proc/self/task/…/fd",
+                errno: error.raw_os_error().unwrap_or(0),
             })
         };
         handles.iter().map(open).collect()

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use largesse_pager::{
-    Buffer, Kernel, PageNumber, PageStore, Pager, Segments, SetSize, StoreError, Touch, Trouble,
+    Buffer, Kernel, PageNumber, PageStore, Pager, Segments, SetSize, Show, StoreError, Touch, Trouble,
 };
 use largesse_pages::fault::FaultError;
 use std::cell::UnsafeCell;
@@ -27,6 +27,7 @@ struct State {
     wakes: HashMap<PageNumber, u64>,
     /// Faults that nobody has read yet.
     queue: Vec<Touch>,
+    pinned: Range<PageNumber>,
 }
 
 /// Page tables, a queue of faults, and the rule that who waits must be woken.
@@ -36,8 +37,7 @@ pub(crate) struct Simulated {
     changed: Condvar,
 }
 
-// SAFETY: bytes are touched under `state`'s lock, or by `contents`, whose caller promises that the
-// pages are protected against writing.
+// SAFETY: bytes are touched under `state`'s lock.
 unsafe impl Sync for Simulated {}
 
 impl Simulated {
@@ -54,6 +54,22 @@ impl Simulated {
             }
         }
         self.changed.notify_all();
+    }
+
+    /// Pages are gone. What is read of them shows.
+    fn clear(&self, state: &mut State, pages: Range<PageNumber>) {
+        for page in pages {
+            state.entries[page] = Entry::default();
+            for at in 0..PAGE {
+                // SAFETY: under the lock.
+                unsafe { *self.bytes[page * PAGE + at].get() = 0xdd };
+            }
+        }
+    }
+
+    /// From now on a device writes to these pages, which are here.
+    pub(crate) fn pin(&self, pages: Range<PageNumber>) {
+        self.state.lock().unwrap().pinned = pages;
     }
 
     /// What a thread does: touches a word, waiting in faults like any thread.
@@ -100,13 +116,16 @@ impl Simulated {
         self.changed.notify_all();
     }
 
+    pub(crate) fn is_here(&self, page: PageNumber) -> bool {
+        self.state.lock().unwrap().entries[page].present
+    }
+
     pub(crate) fn present(&self) -> usize {
         self.state.lock().unwrap().entries.iter().filter(|entry| entry.present).count()
     }
 }
 
-// SAFETY: `contents` returns the bytes of the pages it is asked for.
-unsafe impl Kernel for Simulated {
+impl Kernel for Simulated {
     fn page(&self) -> usize {
         PAGE
     }
@@ -137,26 +156,34 @@ unsafe impl Kernel for Simulated {
         Ok(())
     }
 
-    fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError> {
-        let mut state = self.state.lock().unwrap();
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Trouble> {
         for page in pages {
-            state.entries[page] = Entry::default();
-            for at in 0..PAGE {
-                // SAFETY: under the lock. What is read of a forgotten page shows.
-                unsafe { *self.bytes[page * PAGE + at].get() = 0xdd };
+            let mut held = [0; PAGE];
+            {
+                let mut state = self.state.lock().unwrap();
+                assert!(state.entries[page].present, "page {page} is taken and not there");
+                if state.pinned.contains(&page) {
+                    continue;
+                }
+                // SAFETY: under the lock.
+                held.copy_from_slice(unsafe {
+                    std::slice::from_raw_parts(self.bytes[page * PAGE].get(), PAGE)
+                });
+                self.clear(&mut state, page..page + 1);
             }
+            show(page, &held)?;
         }
+        Ok(())
+    }
+
+    fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError> {
+        self.clear(&mut self.state.lock().unwrap(), pages);
         Ok(())
     }
 
     fn wake(&self, pages: Range<PageNumber>) {
         let mut state = self.state.lock().unwrap();
         self.woken(&mut state, pages);
-    }
-
-    unsafe fn contents(&self, pages: Range<PageNumber>) -> &[u8] {
-        // SAFETY: the caller promises that the pages are protected, so that nobody writes to them.
-        unsafe { std::slice::from_raw_parts(self.bytes[pages.start * PAGE].get(), pages.len() * PAGE) }
     }
 }
 

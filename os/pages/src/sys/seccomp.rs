@@ -1,0 +1,150 @@
+//! seccomp: system calls that this process, and whatever it starts, must not make.
+
+#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of the kernel's interface"
+)]
+
+use super::linux::errno;
+use core::ffi::{c_int, c_long};
+use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter, sock_fprog};
+
+/// `AUDIT_ARCH_*`: calls of other kinds of programs have other numbers. And the older `open`, which not all have.
+#[cfg(target_arch = "x86_64")]
+const NATIVE: u32 = 0xc000_003e;
+#[cfg(target_arch = "x86_64")]
+const OPEN: u32 = number(libc::SYS_open);
+#[cfg(target_arch = "aarch64")]
+const NATIVE: u32 = 0xc000_00b7;
+#[cfg(target_arch = "aarch64")]
+const OPEN: u32 = u32::MAX;
+
+/// Places in `struct seccomp_data`: the call, the machine, the lower half of an argument.
+const NUMBER: u32 = 0;
+const MACHINE: u32 = 4;
+const fn argument(which: u32) -> u32 {
+    16 + 8 * which
+}
+
+const fn step(code: u32, value: u32, yes: u8, no: u8) -> sock_filter {
+    sock_filter { code: code as u16, jt: yes, jf: no, k: value }
+}
+
+const fn load(place: u32) -> sock_filter {
+    step(BPF_LD | BPF_W | BPF_ABS, place, 0, 0)
+}
+
+/// Goes on with the next step when the loaded value is this one, else skips so many.
+const fn is(value: u32, else_skip: u8) -> sock_filter {
+    step(BPF_JMP | BPF_JEQ | BPF_K, value, 0, else_skip)
+}
+
+/// Skips so many steps.
+const fn go_on(skip: u32) -> sock_filter {
+    step(BPF_JMP, skip, 0, 0)
+}
+
+const fn answer(errno: c_int) -> sock_filter {
+    step(BPF_RET | BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32, 0, 0)
+}
+
+const fn number(call: c_long) -> u32 {
+    call as u32
+}
+
+/// Files opened for direct input and output are answered as by a file system without it; io_uring, and the
+/// newer `openat2`, as by a kernel without them.
+pub(crate) fn refuse_direct_input() -> Result<(), i32> {
+    let mut steps = [
+        load(MACHINE),
+        is(NATIVE, 17),
+        load(NUMBER),
+        is(number(libc::SYS_io_uring_setup), 1),
+        answer(libc::ENOSYS),
+        is(number(libc::SYS_openat2), 1),
+        answer(libc::ENOSYS),
+        is(number(libc::SYS_fcntl), 4),
+        load(argument(1)),
+        is(libc::F_SETFL as u32, 9),
+        load(argument(2)),
+        go_on(5),
+        is(number(libc::SYS_openat), 2),
+        load(argument(2)),
+        go_on(2),
+        is(OPEN, 3),
+        load(argument(1)),
+        step(BPF_JMP | BPF_JSET | BPF_K, libc::O_DIRECT as u32, 0, 1),
+        answer(libc::EINVAL),
+        step(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0),
+    ];
+    let program = sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    let install = || {
+        // SAFETY: the program is whole and outlives the call; it is for every thread of the process.
+        let rc = unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                libc::SECCOMP_FILTER_FLAG_TSYNC,
+                &raw const program,
+            )
+        };
+        if rc == 0 { Ok(()) } else { Err(errno()) }
+    };
+    install().or_else(|_| {
+        // Who is not root must give up becoming somebody else first.
+        // SAFETY: PR_SET_NO_NEW_PRIVS takes no pointer.
+        unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        install()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a child: the filter stays for good.
+    fn in_child(test: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child makes system calls only, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let status = c_int::from(!test());
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(status) };
+        }
+        let mut status = -1;
+        // SAFETY: our own child and a place for its status.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        status == 0
+    }
+
+    fn call(number: c_long, words: [c_long; 3]) -> Result<c_long, i32> {
+        // SAFETY: callers hand in numbers, and a C string where a path is due.
+        let rc = unsafe { libc::syscall(number, words[0], words[1], words[2]) };
+        if rc == -1 { Err(errno()) } else { Ok(rc) }
+    }
+
+    #[test]
+    fn direct_input_is_refused_and_nothing_else() {
+        let path = c"/proc/self/exe".as_ptr().expose_provenance() as c_long;
+        let direct = c_long::from(libc::O_DIRECT);
+        let open = |flags| call(libc::SYS_openat, [libc::AT_FDCWD.into(), path, flags]);
+        let file = open(0).unwrap();
+        let flags = |which: c_int, flags| call(libc::SYS_fcntl, [file, which.into(), flags]);
+        assert!(in_child(|| {
+            refuse_direct_input().is_ok()
+                && open(0).is_ok()
+                && open(direct) == Err(libc::EINVAL)
+                && flags(libc::F_SETFL, libc::O_APPEND.into()).is_ok()
+                && flags(libc::F_SETFD, direct).is_ok()
+                && flags(libc::F_SETFL, direct) == Err(libc::EINVAL)
+                && call(libc::SYS_io_uring_setup, [1, 0, 0]) == Err(libc::ENOSYS)
+        }));
+        #[cfg(target_arch = "x86_64")]
+        assert!(in_child(|| {
+            let open = |flags| call(libc::SYS_open, [path, flags, 0]);
+            refuse_direct_input().is_ok() && open(0).is_ok() && open(direct) == Err(libc::EINVAL)
+        }));
+    }
+}

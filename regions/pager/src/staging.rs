@@ -1,0 +1,136 @@
+//! Where pages are on their way out, between the program and the store.
+//!
+//! A page that leaves is *moved*, in one step for everybody who uses it: the program waits at its next touch,
+//! and the kernel refuses when a device may be writing to the page (direct I/O, io_uring), so that nothing of
+//! what comes in is lost. What cannot be moved is protected against writing, copied and forgotten: pages that
+//! the program itself may not write to (a collector's barrier, a guard), and all pages before Linux 6.8.
+
+use crate::{MOST_SET, Trouble};
+use largesse_pages::fault::{FaultError, Stays, Userfault, read_guarded};
+use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Threads that may carry pages out at the same time; more wait.
+const LANES: usize = 4;
+
+/// What is done with pages that left, from an offset on.
+pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Trouble>;
+
+/// Room for the largest set, for each of a few threads.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    /// For pages that are moved: one part a lane.
+    range: Reserved,
+    /// A lane is its holder's; the table is for pages that are copied.
+    lanes: [Mutex<Table<u8>>; LANES],
+    moves: bool,
+}
+
+impl Staging {
+    pub(crate) fn new() -> Result<Staging, FaultError> {
+        let len = (LANES * MOST_SET * base_page()).next_multiple_of(SPAN);
+        let refused = |error: largesse_pages::MapError| FaultError(error.errno);
+        let range = Reserved::new(len, SPAN).map_err(refused)?;
+        range.commit(0, len, PageKind::Small).map_err(refused)?;
+        let mut lanes = Vec::with_capacity(LANES);
+        for _ in 0..LANES {
+            lanes.push(Mutex::new(Table::new(MOST_SET * base_page()).ok_or(FaultError(libc::ENOMEM))?));
+        }
+        let lanes = lanes.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
+        Ok(Staging { range, lanes, moves: false })
+    }
+
+    /// Pages can be moved to registered ranges only.
+    pub(crate) fn register(&self, faults: &Userfault) -> Result<(), FaultError> {
+        faults.register(self.range.start().as_ptr().addr(), self.range.len())
+    }
+
+    /// Whether the kernel moves pages (Linux 6.8 and later): one is moved.
+    pub(crate) fn try_moving(&mut self, faults: &Userfault) -> Result<(), FaultError> {
+        let (page, at) = (base_page(), self.range.start().as_ptr().addr());
+        faults.fill(at, &vec![1; page], false)?;
+        self.moves = faults.take(at, at + page, page) == (page, None);
+        // SAFETY: nobody uses the lanes yet.
+        unsafe { self.range.purge(0, 2 * page) }.map_err(|error| FaultError(error.errno))
+    }
+
+    /// Pages are moved: those that a device writes to are known.
+    pub(crate) const fn moves(&self) -> bool {
+        self.moves
+    }
+
+    /// A lane with its place in the range.
+    fn lane(&self) -> (MutexGuard<'_, Table<u8>>, usize) {
+        let at = |number: usize| self.range.start().as_ptr().addr() + number * MOST_SET * base_page();
+        for (number, lane) in self.lanes.iter().enumerate() {
+            match lane.try_lock() {
+                Ok(free) => return (free, at(number)),
+                Err(TryLockError::Poisoned(free)) => return (free.into_inner(), at(number)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        (self.lanes[0].lock().unwrap_or_else(PoisonError::into_inner), at(0))
+    }
+
+    /// Takes resident pages from the program, and shows what they held. What is not shown stays.
+    pub(crate) fn take(
+        &self,
+        faults: &Userfault,
+        from: usize,
+        len: usize,
+        show: Show<'_>,
+    ) -> Result<(), Trouble> {
+        let (mut lane, to) = self.lane();
+        let page = base_page();
+        let (mut done, mut most) = (0, len);
+        while done < len {
+            let part = most.min(len - done);
+            let (moved, why) = if self.moves {
+                faults.take(from + done, to + done, part)
+            } else {
+                (0, Some(Stays::Guarded))
+            };
+            if moved > 0 {
+                let at = core::ptr::with_exposed_provenance_mut::<u8>(to + done);
+                // SAFETY: pages of this lane, which is ours, and they were moved there just now.
+                show(done, unsafe { core::slice::from_raw_parts(at, moved) })?;
+                done += moved;
+                // SAFETY: the pages are the lane's, and were shown.
+                unsafe { largesse_pages::forget(at.cast(), moved) }.map_err(|it| FaultError(it.errno))?;
+            }
+            match why {
+                None => {}
+                Some(Stays::Pinned) => done += page,
+                // The rest may lie in several mappings.
+                Some(Stays::Guarded) if self.moves && part > page => most = page,
+                Some(Stays::Guarded) => {
+                    if copy(faults, from + done, &mut lane[..part])? {
+                        show(done, &lane[..part])?;
+                    }
+                    done += part;
+                }
+                // The program gave the page back by a system call of its own.
+                Some(Stays::Missing) => {
+                    lane[..page].fill(0);
+                    show(done, &lane[..page])?;
+                    done += page;
+                }
+                Some(Stays::Refused(error)) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies pages and forgets them. `false`: they cannot be read, and stay.
+fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, Trouble> {
+    faults.protect(at, into.len(), true)?;
+    if !read_guarded(at, into) {
+        faults.protect(at, into.len(), false)?;
+        return Ok(false);
+    }
+    let pages = core::ptr::with_exposed_provenance_mut(at);
+    // SAFETY: the pages are far memory that is leaving: a touch is a fault that waits.
+    unsafe { largesse_pages::forget(pages, into.len()) }.map_err(|error| FaultError(error.errno))?;
+    Ok(true)
+}
