@@ -1,6 +1,8 @@
 //! Programs whose data do not fit into the local memory they are given.
 
 use largesse_tests::{Exit, Run, Stage, User, has_program, is_root, skipped};
+use serde_json::Value;
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Far memory for ordinary users needs `/dev/userfaultfd` or the sysctl.
@@ -75,6 +77,56 @@ fn static_arrays_larger_than_local_memory_are_as_they_were_left() {
             assert!(ran.report["far"]["evictions"].as_u64().unwrap() > 10_000, "{how:?} {size}: {ran:#?}");
         }
     }
+}
+
+/// The heap and each piece of the static data have counts of their own, which add up.
+#[test]
+fn the_report_says_where_faults_happened() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("statics.c", &[]) else { return };
+    let ran = Run::new(&stage, &[&program]).under(&["--local=8M", "--far=memory:"]).finish().succeeded();
+    let far = &ran.report["far"];
+    let regions = far["regions"].as_array().unwrap();
+    let named = |name: &str| regions.iter().filter(|region| region["region"] == name).count();
+    assert_eq!((named("heap"), named("static")), (1, regions.len() - 1), "{far:#}");
+    assert!(regions.len() >= 2 && regions[0]["mapped_bytes"] == 0, "{far:#}");
+    for name in ["faults", "fills", "evictions", "write_backs", "stored_bytes", "resident_bytes"] {
+        let sum: u64 = regions.iter().map(|region| region[name].as_u64().unwrap()).sum();
+        assert!(sum > 0 && sum == far[name].as_u64().unwrap(), "{name}: {far:#}");
+    }
+}
+
+/// The time line has every fault, and its picture lies beside the report.
+#[test]
+fn the_report_has_a_time_line_and_a_picture() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
+    let report = stage.scratch().join("over time.json");
+    let command = [stage.command().into(), "run".into(), "--report".into(), report.clone().into_os_string()];
+    let far = ["--local=16M", "--far=memory:", "--page-size=64K", "--"].map(Into::into);
+    let words: Vec<OsString> = command.into_iter().chain(far).chain([program.into_os_string()]).collect();
+    let _ = Run::new(&stage, &words).arg("64").arg("2").arg("200000").finish().succeeded();
+    let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    let intervals = report["timeline"].as_array().unwrap();
+    assert!((2..=512).contains(&intervals.len()), "{}", intervals.len());
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    for name in ["faults", "fills", "evictions", "write_backs", "bytes_in", "wait_ns"] {
+        let sum: u64 = intervals.iter().map(|row| number(row, name)).sum();
+        let all = number(&report["far"], name);
+        // The first look comes after the first faults of the start.
+        assert!(sum > 0 && sum <= all && all - sum < all / 10, "{name}: {sum} of {all}");
+    }
+    let last = intervals.last().unwrap();
+    assert_eq!((number(last, "set_bytes"), number(last, "local_bytes")), (64 << 10, 16 << 20));
+    assert!(intervals.iter().any(|row| number(row, "resident_bytes") > 12 << 20));
+    let picture = std::fs::read_to_string(stage.scratch().join("over time.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("working set"), "{picture}");
 }
 
 #[test]

@@ -4,12 +4,12 @@ use crate::ground::Far;
 use crate::statics::{self, Piece};
 use crate::{serve, start};
 use largesse_pager::{
-    Broker, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, MemoryStore, PageStore,
-    Pager, Segments, SetSize, Trouble,
+    Broker, Count, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, MemoryStore,
+    PageStore, Pager, SegmentWords, Segments, SetSize, Trouble,
 };
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
-use largesse_report::Cause;
+use largesse_report::{Cause, Region};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -127,13 +127,21 @@ fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
     let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
     largesse_pages::each_resident(at, piece.at.len(), &mut |offset| here.push(first + offset / page));
     far.pager().adopt(here.into_iter());
-    far.also_mapped(piece.at.len());
+    far.mapped_more(first, piece.at.len());
+    far.pager().set_label(first, Region::Static as u64);
     Ok(())
 }
 
 /// The words of far memory, if there is any.
 pub(crate) fn counters() -> Option<&'static Counters> {
     Some(&serve::ground()?.far()?.pager().counters)
+}
+
+/// The words of each of its segments.
+pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
+    let pager = serve::ground()?.far()?.pager();
+    let used = pager.counters.get(Count::Segments) as usize;
+    pager.segments().get(..used)
 }
 
 fn store(wish: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {

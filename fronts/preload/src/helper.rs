@@ -45,7 +45,7 @@ pub(crate) fn start(wanted: bool) {
     }
     WANTED.store(0, Ordering::Relaxed);
     // Starting a thread asks the C library for memory, which may ask us.
-    if !crate::guard::outside(spawn) {
+    if !crate::guard::outside(|| spawn(work)) {
         WANTED.store(ABSENT, Ordering::Relaxed);
         serve::note(Cause::HelperRefused);
     }
@@ -73,9 +73,8 @@ pub(crate) fn forget() {
 }
 
 /// A detached thread that receives no signal: they are the program's.
-fn spawn() -> bool {
-    // SAFETY: plain C calls on local structures that are initialised first; `work` never returns
-    // and needs no argument.
+pub(crate) fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
+    // SAFETY: plain C calls on local structures that are initialised first; `work` gets no argument.
     unsafe {
         let mut all: libc::sigset_t = core::mem::zeroed();
         let mut before: libc::sigset_t = core::mem::zeroed();

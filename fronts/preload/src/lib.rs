@@ -39,4 +39,5 @@ mod serve;
 mod slots;
 mod start;
 mod statics;
+mod timeline;
 mod tune;

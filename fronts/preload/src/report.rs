@@ -1,18 +1,45 @@
-//! The report of `largesse run --report FILE.json`: written at the start, and again at exit.
+//! The report of `largesse run --report FILE.json`: written at the start, and again at exit. With far
+//! memory it ends with a time line, which `FILE.svg` shows as a picture.
 
-use crate::serve;
 use crate::start::{options, warn};
-use largesse_pager::Count;
-use largesse_report::Cause;
+use crate::{far, serve, timeline};
+use core::sync::atomic::Ordering;
+use largesse_pager::{Count, Counters, SegmentWords};
+use largesse_picture::Moment;
+use largesse_report::{Cause, Region};
 use serde_json::{Map, Value, json};
 
 /// Write the report, if one was asked for.
 pub(crate) fn write(state: &str) {
     let Some(path) = &options().report else { return };
-    let text = format!("{:#}\n", describe(state));
-    if let Err(error) = std::fs::write(path, text) {
-        warn(&format!("cannot write the report to {path}: {error}"));
+    let mut text = format!("{:#}", describe(state));
+    if let Some((intervals, moments)) = timeline::finish() {
+        // One line an interval: hundreds of them, for machines.
+        let rows: Vec<String> = intervals.iter().map(|row| format!("    {row}")).collect();
+        text.truncate(text.len() - "\n}".len());
+        text += &format!(",\n  \"timeline\": [\n{}\n  ]\n}}", rows.join(",\n"));
+        if let Some(stem) = path.strip_suffix(".json") {
+            draw(&format!("{stem}.svg"), &moments);
+        }
     }
+    put(path, "report", &(text + "\n"));
+}
+
+fn draw(path: &str, moments: &[Moment]) {
+    match largesse_picture::svg(&command().join(" "), moments) {
+        Ok(picture) => put(path, "picture", &picture),
+        Err(why) => warn(&format!("no picture {path}: {why}")),
+    }
+}
+
+fn put(path: &str, what: &str, text: &str) {
+    if let Err(error) = std::fs::write(path, text) {
+        warn(&format!("cannot write the {what} to {path}: {error}"));
+    }
+}
+
+fn command() -> Vec<String> {
+    std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect()
 }
 
 fn describe(state: &str) -> Value {
@@ -27,14 +54,10 @@ fn describe(state: &str) -> Value {
             (text(cause.name()), json!({ "count": count, "advice": text(cause.advice()) }))
         })
         .collect();
-    let far = crate::far::counters().map(|words| {
-        let named = Count::NAMES.into_iter().zip(words.all());
-        named.map(|(name, word)| (name.to_owned(), word.into())).collect::<Map<String, Value>>()
-    });
     json!({
         "state": state,
         "pid": std::process::id(),
-        "command": std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect::<Vec<_>>(),
+        "command": command(),
         "settings": {
             "pages": options.pages.word(),
             "min_bytes": options.min,
@@ -59,8 +82,30 @@ fn describe(state: &str) -> Value {
             "advised_mappings": counters.advised_mappings,
             "advised_bytes": counters.advised_bytes,
         },
-        "far": far,
+        "far": far(),
         "tuned": crate::tune::report(),
         "not_granted": refused,
     })
+}
+
+/// The words of far memory, in all and by region; null without it.
+fn far() -> Value {
+    let (Some(words), Some(segments)) = (far::counters(), far::segments()) else { return Value::Null };
+    let named = |words: &Counters| -> Map<String, Value> {
+        let named = Count::NAMES.into_iter().zip(words.all());
+        named.map(|(name, word)| (name.to_owned(), word.into())).collect()
+    };
+    let region = |segment: &SegmentWords| {
+        let [start, len, label] =
+            [&segment.start, &segment.len, &segment.label].map(|word| word.load(Ordering::Relaxed));
+        let mut region = named(&segment.counts);
+        region.insert("region".into(), Region::word(label).into());
+        region.insert("address".into(), format!("{start:#x}").into());
+        region.insert("size".into(), len.into());
+        region
+    };
+    let there = segments.iter().filter(|segment| segment.len.load(Ordering::Relaxed) > 0);
+    let mut all = named(words);
+    all.insert("regions".into(), there.map(region).collect());
+    Value::Object(all)
 }

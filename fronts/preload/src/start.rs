@@ -4,7 +4,7 @@ use crate::ground::Ground;
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
-use crate::{far, fork, helper, report, slots};
+use crate::{far, fork, helper, report, slots, timeline};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
@@ -102,6 +102,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     }
     if is_launched() {
         report::write("running");
+        timeline::start();
     }
 }
 
@@ -217,6 +218,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
         report.max_bytes = max as u64;
         report.enabled = u32::from(enabled);
         report.far = far::counters().map_or(0, |words| (&raw const *words).addr() as u64);
+        report.far_segments = far::segments().map_or(0, |words| words.as_ptr().addr() as u64);
     });
     let signpost = Signpost::to(heap.report_address() as u64);
     // SAFETY: a plain structure without padding is readable as bytes.

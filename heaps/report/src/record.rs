@@ -89,6 +89,27 @@ pub enum Kind {
     Advised = 4,
 }
 
+/// What a segment of far memory is.
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// The heap's range: every large block.
+    Heap = 0,
+    /// A piece of the program's static arrays.
+    Static = 1,
+    /// Memory that the program mapped itself.
+    Mapping = 2,
+}
+
+impl Region {
+    /// The word for readers of a label; the label may be anything.
+    #[must_use]
+    pub const fn word(label: u64) -> &'static str {
+        const WORDS: [&str; 3] = ["heap", "static", "mapping"];
+        if label < WORDS.len() as u64 { WORDS[label as usize] } else { "unknown" }
+    }
+}
+
 /// One live block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -169,6 +190,9 @@ pub struct Report {
     pub node: i32,
     /// Address of the words of far memory, in the order of `largesse_pager::Count`; 0 without it.
     pub far: u64,
+    /// Address of the words of each segment of far memory, as `largesse_pager::SegmentWords`, whose
+    /// labels are of [`Region`]; 0 without it.
+    pub far_segments: u64,
     /// Totals.
     pub counters: Counters,
     /// How often each [`crate::Cause`] occurred.

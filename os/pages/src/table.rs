@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 ///
 /// # Safety
 /// Zero bytes are a valid value, and the type has no destructor.
-pub unsafe trait Zeroed: Copy {}
+pub unsafe trait Zeroed {}
 
 // SAFETY: zero is a byte.
 unsafe impl Zeroed for u8 {}
@@ -22,6 +22,8 @@ pub struct Table<T> {
 
 // SAFETY: the table owns its memory, which is not tied to a thread.
 unsafe impl<T: Send> Send for Table<T> {}
+// SAFETY: sharing the table shares its values, and nothing else.
+unsafe impl<T: Sync> Sync for Table<T> {}
 
 impl<T: Zeroed> Table<T> {
     /// A table of `len` zeros. `None` when the kernel refuses the address space. The memory is never returned.

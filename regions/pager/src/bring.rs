@@ -20,13 +20,13 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         ahead: &mut VecDeque<Touch>,
     ) -> Result<(), Trouble> {
         let began = Instant::now();
-        self.counters.add(Count::Faults, 1);
+        self.count(touch.page, Count::Faults, 1);
         let mut inner = self.lock();
         if !inner.pages[touch.page].state.is_resident() {
             inner.look_ahead(touch, &self.bounds.around(touch.page), ahead);
         }
         self.bring(inner, touch, buffer)?;
-        self.counters.add(Count::WaitNs, nanoseconds(began));
+        self.count(touch.page, Count::WaitNs, nanoseconds(began));
         Ok(())
     }
 
@@ -42,7 +42,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         let before = self.counters.get(Count::Fills);
         self.bring(inner, touch, buffer)?;
-        self.counters.add(Count::Prefetched, self.counters.get(Count::Fills) - before);
+        self.count(touch.page, Count::Prefetched, self.counters.get(Count::Fills) - before);
         Ok(())
     }
 
@@ -75,26 +75,29 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             let waited = Instant::now();
             let roomy;
             (inner, roomy) = self.make_room(inner, range.len())?;
-            self.counters.add(Count::RoomNs, nanoseconds(waited));
+            self.count(touch.page, Count::RoomNs, nanoseconds(waited));
             if !roomy {
                 // Everything is in flight or pinned: one page over the limit, and counted.
-                self.counters.add(Count::OverLimit, 1);
+                self.count(touch.page, Count::OverLimit, 1);
                 let from = inner.pages[touch.page].state;
                 if !from.is_resident() {
                     break (touch.page..touch.page + 1, from);
                 }
             }
         };
+        let bytes = (range.len() * self.kernel.page()) as u64;
         let back = inner.back(touch.page);
         let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch)).collect();
         if from == State::Away {
             inner.leaving.back += range.len() as f64;
             inner.swapped_in(touch.page);
+            self.uncount(range.start, Count::StoredBytes, bytes);
         }
         for page in range.clone() {
             inner.pages[page].state = State::Filling;
         }
         inner.resident += range.len();
+        self.count(range.start, Count::ResidentBytes, bytes);
         let behind = inner.resident + inner.evictor_starts() > inner.local;
         drop(inner);
         if behind {
@@ -123,6 +126,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             trial.filled(touch.page, range.len(), nanoseconds(served), costs);
         }
         self.tell(&inner);
+        if let Some(words) = self.words_of(touch.page) {
+            words.counts.set(Count::SetBytes, (inner.sets.now() * self.kernel.page()) as u64);
+        }
         drop(inner);
         self.landed.notify_all();
         if waited {
@@ -138,7 +144,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.kernel.wake(touch.page..touch.page + 1);
             return Ok(());
         }
-        self.counters.add(Count::WriteFaults, 1);
+        self.count(touch.page, Count::WriteFaults, 1);
         let bounds = self.bounds.around(touch.page);
         let set = inner.sets.at(touch.page);
         let first = (touch.page / set * set).max(bounds.start);
@@ -163,7 +169,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     fn fill_zero(&self, range: &Range<PageNumber>, dirty: bool, buffer: &Buffer) -> Result<(), Trouble> {
         let len = range.len() * self.kernel.page();
         self.kernel.fill(range.start, &buffer.zeros[..len], !dirty)?;
-        self.counters.add(Count::ZeroFills, range.len() as u64);
+        self.count(range.start, Count::ZeroFills, range.len() as u64);
         Ok(())
     }
 
@@ -173,8 +179,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let len = range.len() * page;
         let bytes = &mut buffer.bytes[..len];
         self.store.read((range.start * page) as u64, bytes)?;
-        self.counters.add(Count::Fills, range.len() as u64);
-        self.counters.add(Count::BytesIn, len as u64);
+        self.count(range.start, Count::Fills, range.len() as u64);
+        self.count(range.start, Count::BytesIn, len as u64);
         for ((number, coming), bytes) in range.clone().zip(coming).zip(bytes.chunks_exact(page)) {
             let came = crc32fast::hash(bytes);
             if came != coming.sum {

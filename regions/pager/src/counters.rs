@@ -1,6 +1,7 @@
 //! What happened, in numbers that other processes can read: words in a fixed order.
 
 use core::sync::atomic::{AtomicU64, Ordering};
+use largesse_pages::Zeroed;
 
 /// The place of a word. Pages unless the name says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,8 @@ pub enum Count {
     LocalBytes,
     /// Bytes that are here, now.
     ResidentBytes,
+    /// Bytes that are in the store and not here, now.
+    StoredBytes,
     /// Bytes that may be anywhere, now.
     MappedBytes,
     /// Bytes that move together, now.
@@ -42,16 +45,22 @@ pub enum Count {
     OverLimit,
     /// Pages that could not leave when it was their turn: a device may have been writing to them.
     Pinned,
+    /// Segments that have words of their own.
+    Segments,
 }
 
+/// Segments that have words of their own at most; what happens in others is counted in all.
+pub const MOST_SEGMENTS: usize = 4096;
+
 /// How many there are.
-pub const COUNTS: usize = Count::Pinned as usize + 1;
+pub const COUNTS: usize = Count::Segments as usize + 1;
 
 impl Count {
     /// Names for readers, in the order of the words.
     pub const NAMES: [&str; COUNTS] = [
         "local_bytes",
         "resident_bytes",
+        "stored_bytes",
         "mapped_bytes",
         "set_bytes",
         "faults",
@@ -68,18 +77,23 @@ impl Count {
         "room_ns",
         "over_limit",
         "pinned",
+        "segments",
     ];
 }
 
 /// The words.
 #[derive(Debug, Default)]
-#[repr(transparent)]
+#[repr(C)]
 pub struct Counters([AtomicU64; COUNTS]);
 
 // Relaxed throughout: statistics.
 impl Counters {
     pub(crate) fn add(&self, count: Count, more: u64) {
         self.0[count as usize].fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sub(&self, count: Count, less: u64) {
+        self.0[count as usize].fetch_sub(less, Ordering::Relaxed);
     }
 
     pub(crate) fn set(&self, count: Count, now: u64) {
@@ -98,3 +112,27 @@ impl Counters {
         core::array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
     }
 }
+
+/// The words of one segment, where another process finds them.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct SegmentWords {
+    /// First address.
+    pub start: AtomicU64,
+    /// Length in bytes.
+    pub len: AtomicU64,
+    /// What it is, in the words of whoever made it.
+    pub label: AtomicU64,
+    /// What happened there. Local memory is shared by all segments: `LocalBytes` is 0.
+    pub counts: Counters,
+}
+
+impl SegmentWords {
+    pub(crate) fn are_of(&self, start: usize, len: usize) {
+        self.start.store(start as u64, Ordering::Relaxed);
+        self.len.store(len as u64, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: zero bytes are words that are all zero.
+unsafe impl Zeroed for SegmentWords {}

@@ -67,14 +67,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             inner = self.lock();
             inner.leaving.left(gone.iter().map(Range::len).sum(), nanoseconds(began));
             let clock = inner.queue.clock();
+            let size = self.kernel.page() as u64;
             for range in &gone {
+                let mut stored = 0;
                 for page in &mut inner.pages[range.clone()] {
                     page.state = if page.stored && !page.idle { State::Away } else { State::Zero };
                     page.left = clock;
                     page.from_kept = part == Part::Kept;
+                    stored += u64::from(page.state == State::Away);
                 }
+                let gone = range.len() as u64;
                 inner.resident -= range.len();
-                self.counters.add(Count::Evictions, range.len() as u64);
+                self.uncount(range.start, Count::ResidentBytes, gone * size);
+                self.count(range.start, Count::StoredBytes, stored * size);
+                self.count(range.start, Count::Evictions, gone);
             }
             let mut waited = Vec::new();
             for (range, _) in &going {
@@ -87,7 +93,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                     runs(range.clone(), |page| (inner.pages[page].state == State::Leaving).then_some(()));
                 for (run, ()) in stay {
                     inner.stay(&run);
-                    self.counters.add(Count::Pinned, run.len() as u64);
+                    self.count(run.start, Count::Pinned, run.len() as u64);
                 }
             }
             self.tell(&inner);
@@ -140,8 +146,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for (run, ()) in runs(range.clone(), |page| sums[page - range.start].map(|_| ())) {
             let bytes = &bytes[(run.start - range.start) * size..(run.end - range.start) * size];
             self.store.write((run.start * size) as u64, bytes)?;
-            self.counters.add(Count::WriteBacks, run.len() as u64);
-            self.counters.add(Count::BytesOut, bytes.len() as u64);
+            self.count(run.start, Count::WriteBacks, run.len() as u64);
+            self.count(run.start, Count::BytesOut, bytes.len() as u64);
         }
         let mut inner = self.lock();
         for (number, sum) in range.clone().zip(sums) {

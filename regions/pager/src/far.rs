@@ -1,11 +1,10 @@
 //! Far memory as a heap's ground.
 
-use crate::PageStore;
 use crate::kernel::Linux;
 use crate::pager::Pager;
+use crate::{Count, PageStore};
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_arena::{Backing, Purged, SpanKind};
 use largesse_pages::{MapError, MapOp, PageKind, Reserved, SPAN, base_page};
 use std::sync::Arc;
@@ -27,8 +26,6 @@ pub struct FarMemory<S> {
     first: usize,
     pager: Arc<Pager<Linux, S>>,
     local: Local,
-    /// Bytes of committed spans.
-    mapped: AtomicUsize,
 }
 
 impl<S: PageStore> FarMemory<S> {
@@ -40,12 +37,13 @@ impl<S: PageStore> FarMemory<S> {
         pager: Arc<Pager<Linux, S>>,
         local: Local,
     ) -> FarMemory<S> {
-        FarMemory { range, first, pager, local, mapped: AtomicUsize::new(0) }
+        FarMemory { range, first, pager, local }
     }
 
-    /// Other segments of the pager hold so many bytes.
-    pub fn also_mapped(&self, bytes: usize) {
-        self.mapped_changed(self.mapped() + bytes);
+    /// The segment that starts with page `first` may hold so many bytes more.
+    pub fn mapped_more(&self, first: usize, bytes: usize) {
+        self.pager.count(first, Count::MappedBytes, bytes as u64);
+        self.share();
     }
 
     /// The pager.
@@ -54,15 +52,15 @@ impl<S: PageStore> FarMemory<S> {
         &self.pager
     }
 
-    /// Bytes that may be anywhere.
-    pub fn mapped(&self) -> usize {
-        self.mapped.load(Ordering::Relaxed) // Relaxed: changed under the owner's lock only
+    fn mapped_less(&self, first: usize, bytes: usize) {
+        self.pager.uncount(first, Count::MappedBytes, bytes as u64);
+        self.share();
     }
 
-    fn mapped_changed(&self, bytes: usize) {
-        self.mapped.store(bytes, Ordering::Relaxed); // Relaxed: as above
-        self.pager.tell_mapped(bytes);
+    /// A share of what may be anywhere is here.
+    fn share(&self) {
         if let Local::Percent(percent) = self.local {
+            let bytes = usize::try_from(self.pager.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
             self.pager.set_local(bytes / 100 * usize::from(percent) / base_page());
         }
     }
@@ -92,14 +90,14 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
             errno: libc::ENOMEM,
         })?;
         self.range.commit(offset, len, PageKind::Small)?;
-        self.mapped_changed(self.mapped() + len);
+        self.mapped_more(self.first, len);
         Ok(SpanKind::Small)
     }
 
     unsafe fn purge(&self, first: usize, spans: usize, _: SpanKind) -> Purged {
         match self.pager.drop_contents(self.pages(first * SPAN, spans * SPAN)) {
             Ok(()) => {
-                self.mapped_changed(self.mapped().saturating_sub(spans * SPAN));
+                self.mapped_less(self.first, spans * SPAN);
                 Purged::Decommitted
             }
             Err(_) => Purged::Refused,

@@ -46,7 +46,7 @@ mod trouble;
 pub mod tune;
 
 pub use broker::{Broker, borrow_stderr};
-pub use counters::{COUNTS, Count, Counters};
+pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
 pub use engine::{Fatal, start};
 pub use far::{FarMemory, Local};
 pub use file::{FileRefused, FileStore};

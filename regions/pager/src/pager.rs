@@ -21,8 +21,11 @@ use crate::page::{Page, State, runs};
 use crate::replace::{Queue, Run};
 use crate::streams::Streams;
 use crate::tune::{Core, Iteration, Trial};
-use crate::{Count, Counters, Kernel, PageNumber, PageStore, StoreError, Trouble};
+use crate::{
+    Count, Counters, Kernel, MOST_SEGMENTS, PageNumber, PageStore, SegmentWords, StoreError, Trouble,
+};
 use core::ops::Range;
+use core::sync::atomic::Ordering;
 use largesse_pages::Table;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -83,6 +86,8 @@ pub struct Pager<K, S> {
     pub(crate) bounds: crate::Segments,
     /// Counts.
     pub counters: Counters,
+    /// Of these, what happened in each segment.
+    pub(crate) segments: Table<SegmentWords>,
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
@@ -109,15 +114,36 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             leaving: Leaving::default(),
             core: (0, 0),
         };
-        Some(Pager {
+        let segments = Table::<SegmentWords>::new(MOST_SEGMENTS)?;
+        let counters = Counters::default();
+        for (segment, words) in bounds.all().iter().zip(&*segments) {
+            words.are_of(segment.start, segment.pages * kernel.page());
+            counters.add(Count::Segments, 1);
+        }
+        let pager = Pager {
             kernel,
             store,
             inner: Mutex::new(inner),
             landed: Condvar::new(),
             crowded: Condvar::new(),
             bounds,
-            counters: Counters::default(),
-        })
+            counters,
+            segments,
+        };
+        pager.tell(&pager.lock());
+        Some(pager)
+    }
+
+    /// What the segment of `page` is called, for readers of its words.
+    pub fn set_label(&self, page: PageNumber, label: u64) {
+        if let Some(words) = self.words_of(page) {
+            words.label.store(label, Ordering::Relaxed); // Relaxed: for statistics
+        }
+    }
+
+    /// The words of each segment, of which the first [`Count::Segments`] are in use.
+    pub fn segments(&self) -> &[SegmentWords] {
+        &self.segments
     }
 
     /// The kernel.
@@ -178,6 +204,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for page in here {
             inner.pages[page].state = State::Dirty;
             inner.resident += 1;
+            self.count(page, Count::ResidentBytes, self.kernel.page() as u64);
             inner.queue.arrive(Run { first: number(page), pages: 1 }, local, None);
         }
         self.tell(&inner);
@@ -189,11 +216,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// without being written, and may come back as zeros.
     pub fn set_wanted(&self, range: Range<PageNumber>, wanted: bool) {
         let mut inner = self.lock();
-        for page in range {
-            let page = &mut inner.pages[page];
+        for number in range {
+            let page = &mut inner.pages[number];
             page.idle = !wanted;
             if !wanted && page.state == State::Away {
                 *page = Page { idle: true, ..Page::default() };
+                self.uncount(number, Count::StoredBytes, self.kernel.page() as u64);
             }
         }
     }
@@ -216,10 +244,13 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             // Under the lock: nobody fills them again in between.
             self.kernel.forget(run.clone())?;
             inner.resident -= run.len();
-            self.counters.add(Count::Dropped, run.len() as u64);
+            self.uncount(run.start, Count::ResidentBytes, (run.len() * size) as u64);
+            self.count(run.start, Count::Dropped, run.len() as u64);
         }
         for page in range.clone() {
-            inner.pages[page] = Page::default();
+            if core::mem::take(&mut inner.pages[page]).state == State::Away {
+                self.uncount(page, Count::StoredBytes, size as u64);
+            }
         }
         self.tell(&inner);
         drop(inner);
@@ -228,15 +259,29 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Says how many bytes may be anywhere.
-    pub(crate) fn tell_mapped(&self, bytes: usize) {
-        self.counters.set(Count::MappedBytes, bytes as u64);
+    /// Something happened to a page of a segment: counted in all, and there.
+    pub(crate) fn count(&self, page: PageNumber, count: Count, more: u64) {
+        self.counters.add(count, more);
+        if let Some(words) = self.words_of(page) {
+            words.counts.add(count, more);
+        }
+    }
+
+    /// A word for "now" becomes less, in all and in the segment of a page.
+    pub(crate) fn uncount(&self, page: PageNumber, count: Count, less: u64) {
+        self.counters.sub(count, less);
+        if let Some(words) = self.words_of(page) {
+            words.counts.sub(count, less);
+        }
+    }
+
+    pub(crate) fn words_of(&self, page: PageNumber) -> Option<&SegmentWords> {
+        self.segments.get(self.bounds.place_of(page))
     }
 
     /// Brings the words for "now" up to date.
     pub(crate) fn tell(&self, inner: &Inner) {
         let bytes = |pages: usize| (pages * self.kernel.page()) as u64;
-        self.counters.set(Count::ResidentBytes, bytes(inner.resident));
         self.counters.set(Count::LocalBytes, bytes(inner.local));
         self.counters.set(Count::SetBytes, bytes(inner.sets.now()));
     }

@@ -70,9 +70,13 @@ impl Segments {
         segment.start + (number - segment.first) * page
     }
 
+    /// The place of the segment that holds `page`, in the order of page numbers.
+    pub(crate) fn place_of(&self, page: PageNumber) -> usize {
+        self.all.partition_point(|segment| segment.first <= page).saturating_sub(1)
+    }
+
     fn of(&self, page: PageNumber) -> Segment {
-        let after = self.all.partition_point(|segment| segment.first <= page);
-        self.all[after.saturating_sub(1)]
+        self.all[self.place_of(page)]
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Fault, TestPager, TestStore, pager, run};
-use largesse_pager::{Count, Trouble};
+use common::{Fault, PAGE, Simulated, TestPager, TestStore, pager, run};
+use largesse_pager::{Count, Pager, Segments, SetSize, Trouble};
 use std::sync::Arc;
 
 const THREADS: usize = 4;
@@ -151,6 +151,39 @@ fn pages_that_did_not_change_are_written_once() {
     .unwrap();
     let writes = pager.counters.get(Count::WriteBacks);
     assert!(writes <= 1024, "{writes} write-backs of 1024 pages");
+}
+
+#[test]
+fn what_happens_in_the_segments_is_what_happens_in_all() {
+    const SHARED: [Count; 3] = [Count::LocalBytes, Count::SetBytes, Count::Segments];
+    let store = Arc::new(TestStore::new(Fault::None));
+    let mut bounds = Segments::new();
+    bounds.add(0, 600, 1);
+    bounds.add(1 << 40, 424, 1);
+    let pager =
+        Pager::new(Simulated::new(1024), Arc::clone(&store), bounds, 256, SetSize::Fixed(8), true).unwrap();
+    let pager = Arc::new(pager);
+    run(&pager, || random_words(&pager, 1024, 4000, 11)).unwrap();
+
+    let all = pager.counters.all();
+    let words = &pager.segments()[..usize::try_from(pager.counters.get(Count::Segments)).unwrap()];
+    assert_eq!(words.len(), 2);
+    let each = words.iter().map(|segment| segment.counts.all()).collect::<Vec<_>>();
+    for (place, name) in Count::NAMES.iter().enumerate() {
+        if SHARED.iter().all(|&count| count as usize != place) {
+            assert_eq!(each[0][place] + each[1][place], all[place], "{name}");
+        }
+    }
+    for segment in words {
+        for count in [Count::Fills, Count::Evictions, Count::WriteBacks, Count::StoredBytes] {
+            assert!(segment.counts.get(count) > 0, "{count:?}");
+        }
+    }
+    assert_eq!(pager.counters.get(Count::ResidentBytes), (pager.kernel().present() * PAGE) as u64);
+    pager.set_wanted(0..100, false);
+    pager.drop_contents(0..1024).unwrap();
+    let left = [Count::ResidentBytes, Count::StoredBytes].map(|count| pager.counters.get(count));
+    assert_eq!(left, [0, 0]);
 }
 
 #[test]

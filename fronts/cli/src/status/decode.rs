@@ -1,7 +1,7 @@
 //! The report of another process, read through a function that copies its memory. Whatever stands
 //! there, the result is a heap or an error.
 
-use largesse_pager::COUNTS;
+use largesse_pager::{COUNTS, Count, MOST_SEGMENTS, SegmentWords};
 use largesse_report::{BlockRecord, Kind, MAGIC, Report, Signpost, VERSION};
 use std::mem::MaybeUninit;
 use std::{fmt, io};
@@ -22,10 +22,29 @@ pub(super) struct Heap {
     /// Live blocks, by address.
     pub(super) blocks: Vec<BlockRecord>,
     /// The words of far memory, if there is any.
-    pub(super) far: Option<[u64; COUNTS]>,
+    pub(super) far: Option<Far>,
     /// Nothing changed while they were read.
     pub(super) steady: bool,
 }
+
+/// What far memory said about itself.
+#[derive(Debug)]
+pub(super) struct Far {
+    pub(super) words: [u64; COUNTS],
+    pub(super) segments: Vec<Segment>,
+}
+
+/// One segment of far memory: `largesse_pager::SegmentWords`, copied.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) start: u64,
+    pub(super) len: u64,
+    pub(super) label: u64,
+    pub(super) words: [u64; COUNTS],
+}
+
+const _: () = assert!(size_of::<Segment>() == size_of::<SegmentWords>());
 
 /// Why there is none.
 #[derive(Debug)]
@@ -65,6 +84,10 @@ unsafe impl Plain for Signpost {}
 unsafe impl Plain for Report {}
 // SAFETY: two u64 and two u32.
 unsafe impl Plain for BlockRecord {}
+// SAFETY: u64 only.
+unsafe impl Plain for Segment {}
+// SAFETY: u64 only.
+unsafe impl Plain for [u64; COUNTS] {}
 
 /// Reads the heap whose signpost is at `signpost`; `pause` is called before another try.
 pub(super) fn heap(
@@ -90,7 +113,7 @@ pub(super) fn heap(
             let generation: [u8; 8] = bytes(&read, post.report)?;
             let steady = at_rest && u64::from_ne_bytes(generation) == report.generation;
             if steady || last {
-                let far = far_words(&read, report.far)?;
+                let far = far(&read, &report)?;
                 return Ok(Heap { report, blocks: blocks?, far, steady });
             }
         }
@@ -98,21 +121,26 @@ pub(super) fn heap(
     }
 }
 
-fn far_words(
+fn far(
     read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
-    at: u64,
-) -> Result<Option<[u64; COUNTS]>, Undecodable> {
-    if at == 0 {
+    report: &Report,
+) -> Result<Option<Far>, Undecodable> {
+    if report.far == 0 {
         return Ok(None);
     }
-    let mut words = [0_u64; COUNTS];
-    for (place, word) in (0..).zip(&mut words) {
-        let at = at.checked_add(place * 8);
-        let at =
-            at.ok_or(Undecodable::Damaged { what: "the address of far memory's words", value: place })?;
-        *word = u64::from_ne_bytes(bytes(read, at)?);
+    let words: [u64; COUNTS] = plain(read, report.far)?;
+    let count = words[Count::Segments as usize];
+    if count > MOST_SEGMENTS as u64 {
+        return Err(Undecodable::Damaged { what: "the number of segments of far memory", value: count });
     }
-    Ok(Some(words))
+    let at = report.far_segments;
+    if at.checked_add(count * size_of::<Segment>() as u64).is_none() {
+        return Err(Undecodable::Damaged { what: "the address of the segments of far memory", value: at });
+    }
+    let each = (0..count).map(|place| plain::<Segment>(read, at + place * size_of::<Segment>() as u64));
+    // A place whose segment is gone has no length.
+    let segments = each.filter(|it| it.as_ref().map_or(true, |segment| segment.len > 0));
+    Ok(Some(Far { words, segments: segments.collect::<Result<_, _>>()? }))
 }
 
 /// Whether a range can belong to a program: what is computed with it afterwards cannot overflow.

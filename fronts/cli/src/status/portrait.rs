@@ -1,10 +1,10 @@
 //! A process's heap as it is shown: the fields of the JSON object, and what the table prints.
 
-use super::decode::{Heap, in_user_space};
+use super::decode::{self, Heap, in_user_space};
 use super::process::Process;
 use super::seen::{Eye, Seen};
-use largesse_pager::Count;
-use largesse_report::{BlockRecord, CAUSES, Cause, Counters, Kind, Pages, Report};
+use largesse_pager::{COUNTS, Count};
+use largesse_report::{BlockRecord, CAUSES, Cause, Counters, Kind, Pages, Region, Report};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -34,10 +34,31 @@ pub(super) struct Portrait {
     /// Mappings of other libraries that were advised and are still there.
     pub(super) advised: Vec<Advised>,
     pub(super) counters: Tally,
-    /// Far memory, if there is any: the words of `largesse_pager::Count`.
+    /// Far memory, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) far: Option<BTreeMap<&'static str, u64>>,
+    pub(super) far: Option<Far>,
     pub(super) not_granted: Vec<NotGranted>,
+}
+
+/// The words of `largesse_pager::Count`: in all, and by region.
+#[derive(Debug, Serialize)]
+pub(super) struct Far {
+    #[serde(flatten)]
+    pub(super) words: Words,
+    pub(super) regions: Vec<FarRegion>,
+}
+
+pub(super) type Words = BTreeMap<&'static str, u64>;
+
+/// A segment of far memory.
+#[derive(Debug, Serialize)]
+pub(super) struct FarRegion {
+    /// `heap`, `static` or `mapping`.
+    pub(super) region: &'static str,
+    pub(super) address: String,
+    pub(super) size: u64,
+    #[serde(flatten)]
+    pub(super) words: Words,
 }
 
 /// One live block.
@@ -125,7 +146,7 @@ impl Portrait {
             blocks,
             advised: advised(process, report, &eye),
             counters: Tally::from(&report.counters),
-            far: heap.far.map(|words| Count::NAMES.into_iter().zip(words).collect()),
+            far: heap.far.as_ref().map(far),
             not_granted: not_granted(&report.not_granted),
         }
     }
@@ -133,6 +154,17 @@ impl Portrait {
     pub(super) fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+fn far(far: &decode::Far) -> Far {
+    let named = |words: &[u64; COUNTS]| Count::NAMES.into_iter().zip(*words).collect();
+    let region = |segment: &decode::Segment| FarRegion {
+        region: Region::word(segment.label),
+        address: format!("{:#x}", segment.start),
+        size: segment.len,
+        words: named(&segment.words),
+    };
+    Far { words: named(&far.words), regions: far.segments.iter().map(region).collect() }
 }
 
 fn block(record: &BlockRecord, seen: Seen, report: &Report) -> Block {

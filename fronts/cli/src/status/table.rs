@@ -1,9 +1,10 @@
 //! Tables for people.
 
+mod far;
+
 use super::list::Found;
 use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// From here on a largest size is no limit.
@@ -24,8 +25,8 @@ pub(super) fn full(portrait: &Portrait) -> String {
             advised(&portrait.advised, portrait.exact)
         );
     }
-    if let Some(words) = &portrait.far {
-        let _ = write!(text, "\nFar memory\n{}\n", far(words));
+    if let Some(far) = &portrait.far {
+        text += &far::all(far);
     }
     let _ = write!(text, "\nSince the start\n{}\n", counters(&portrait.counters));
     if portrait.not_granted.is_empty() {
@@ -177,24 +178,6 @@ fn pairs(rows: &[[(&str, String); 2]]) -> Table {
         ]);
     }
     table
-}
-
-fn far(words: &BTreeMap<&str, u64>) -> Table {
-    let word = |name: &str| words.get(name).copied().unwrap_or(0);
-    let count = |name| word(name).to_string();
-    let bytes = |name| size(word(name));
-    let seconds = |name| format!("{:.2} s", word(name) as f64 * 1e-9);
-    pairs(&[
-        [("in all", bytes("mapped_bytes")), ("moves together", bytes("set_bytes"))],
-        [("here", bytes("resident_bytes")), ("may be here", bytes("local_bytes"))],
-        [("faults served", count("faults")), ("to write only", count("write_faults"))],
-        [("pages from the store", count("fills")), ("new, zero", count("zero_fills"))],
-        [("pages that left", count("evictions")), ("written to the store", count("write_backs"))],
-        [("read from the store", bytes("bytes_in")), ("written", bytes("bytes_out"))],
-        [("threads waited", seconds("wait_ns")), ("for room", seconds("room_ns"))],
-        [("fetched ahead of need", count("prefetched")), ("pinned by a device", count("pinned"))],
-        [("dropped unwritten", count("dropped")), ("over the limit", count("over_limit"))],
-    ])
 }
 
 fn counters(tally: &Tally) -> Table {

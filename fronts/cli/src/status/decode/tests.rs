@@ -61,6 +61,7 @@ fn report(slots: u64) -> Report {
         patched: 0,
         node: -1,
         far: 0,
+        far_segments: 0,
         counters: Counters::default(),
         not_granted: [0; CAUSES],
         advised: [[0; 2]; MAX_ADVISED],

@@ -1,0 +1,119 @@
+//! Draws the time line of far memory: one SVG picture, four panels over the same time.
+//!
+//! # Picture
+//! ```text
+//!   [Moment] ─► set size in force     4 KiB … 2 MiB, steps
+//!               memory                here, in the store, limit
+//!               working set           swapped in, and written, in each interval
+//!               faults                a second
+//! ```
+//! # Knows / does not know
+//! Knows numbers over time. Does not know where they come from, nor where the picture goes.
+//! # Invariants
+//! 1. Whatever the numbers are, there is a picture or an error, never a panic: the caller is a program
+//!    that is about to end with its work done.
+
+mod panels;
+
+use plotters::prelude::{DrawingAreaErrorKind, IntoDrawingArea as _, SVGBackend};
+
+/// Width and height.
+const SIZE: (u32, u32) = (960, 850);
+
+/// What was true at one moment; the last three are totals since the start. Sizes are bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moment {
+    /// Since the start.
+    pub seconds: f64,
+    /// What moves together.
+    pub set: u64,
+    /// What may be here.
+    pub local: u64,
+    /// What is here.
+    pub resident: u64,
+    /// What is in the store only.
+    pub stored: u64,
+    /// Read from the store.
+    pub swapped_in: u64,
+    /// Faults served.
+    pub faults: u64,
+    /// Written to the store.
+    pub written: u64,
+}
+
+/// Why there is no picture.
+type Trouble = DrawingAreaErrorKind<std::io::Error>;
+
+/// The picture of these moments, in order of time.
+///
+/// # Errors
+/// What the drawing library says.
+pub fn svg(title: &str, moments: &[Moment]) -> Result<String, String> {
+    let mut text = String::new();
+    draw(title, moments, &mut text).map_err(|trouble| trouble.to_string())?;
+    Ok(text)
+}
+
+fn draw(title: &str, moments: &[Moment], text: &mut String) -> Result<(), Trouble> {
+    let all = SVGBackend::with_string(text, SIZE).into_drawing_area();
+    panels::draw(&all, title, moments)?;
+    all.present()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moments(count: u32) -> Vec<Moment> {
+        let at = |i: u32| Moment {
+            seconds: f64::from(i) * 0.01,
+            set: 4096 << (i / 30 % 10),
+            local: 64 << 20,
+            resident: u64::from(i.min(50)) << 20,
+            stored: u64::from(i) << 20,
+            swapped_in: u64::from(i * i) << 14,
+            faults: u64::from(i * 100),
+            written: u64::from(i * 30) << 10,
+        };
+        (0..count).map(at).collect()
+    }
+
+    /// The heights at which the last series of many points is drawn: the faults.
+    fn last_series(svg: &str) -> Vec<f64> {
+        let lines = svg.lines().filter(|line| line.starts_with("<polyline"));
+        let points = lines.filter_map(|line| line.split("points=\"").nth(1)?.split('"').next());
+        let mut heights = points.map(|points| {
+            let pairs = points.split_whitespace();
+            pairs.filter_map(|pair| pair.split_once(',')?.1.parse().ok()).collect::<Vec<f64>>()
+        });
+        heights.rfind(|heights| heights.len() > 30).unwrap()
+    }
+
+    #[test]
+    fn the_panels_and_their_series_are_named() {
+        let svg = svg("R -f a.R <&>", &moments(300)).unwrap();
+        let title = "R -f a.R &lt;&amp;&gt;";
+        let words = ["Set size", "in the store", "may be here", "working set", "faults", "seconds", "MiB"];
+        for word in words.into_iter().chain([title]) {
+            assert!(svg.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn more_faults_are_drawn_higher() {
+        let mut rising = moments(40);
+        rising[39].faults = 1_000_000;
+        let drawn = last_series(&svg("", &rising).unwrap());
+        let (last, before) = (drawn[38], drawn[37]);
+        assert!(drawn.len() == 39 && last + 100.0 < before, "{before} {last}");
+    }
+
+    #[test]
+    fn few_equal_or_absurd_numbers_are_no_panic() {
+        let absurd = Moment { seconds: f64::NAN, local: u64::MAX, faults: u64::MAX, ..Moment::default() };
+        let still = vec![Moment::default(); 5];
+        for moments in [vec![], moments(1), moments(2), still, vec![absurd, Moment::default(), absurd]] {
+            assert!(svg("", &moments).unwrap().ends_with("</svg>\n"), "{moments:?}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The panels, one below the other.
+
+use crate::{Moment, Trouble};
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::{
+    AreaSeries, Cartesian2d, ChartBuilder, ChartContext, Color as _, DashedLineSeries, DrawingArea,
+    IntoFont as _, LineSeries, PathElement, RGBColor, SVGBackend, TextStyle, WHITE,
+};
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Points = Vec<(f64, f64)>;
+
+// Colours that are told apart by everybody (Okabe and Ito).
+const BLUE: RGBColor = RGBColor(0, 114, 178);
+const SKY: RGBColor = RGBColor(86, 180, 233);
+const GREEN: RGBColor = RGBColor(0, 158, 115);
+const ORANGE: RGBColor = RGBColor(230, 159, 0);
+const RED: RGBColor = RGBColor(213, 94, 0);
+const INK: RGBColor = RGBColor(60, 60, 60);
+const GRID: RGBColor = RGBColor(225, 225, 225);
+
+const FONT: &str = "sans-serif";
+/// Width of a letter, about: nobody here knows the fonts of whoever looks.
+const LETTER: i32 = 7;
+/// Room for the labels of heights.
+const LEFT: u32 = 80;
+/// The smallest and the largest set, as powers of two.
+const SETS: (f64, f64) = (12.0, 21.0);
+const UNITS: [(&str, f64); 4] =
+    [("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0), ("TiB", 1099511627776.0)];
+
+/// A series with its name.
+struct Line {
+    name: &'static str,
+    colour: RGBColor,
+    how: How,
+    points: Points,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Plain,
+    Dashed,
+    Filled,
+}
+
+/// What stands beside and above a panel.
+struct Words<'a> {
+    /// Left of the names of the series.
+    title: &'a str,
+    /// Of a height.
+    label: &'a dyn Fn(&f64) -> String,
+    /// Heights that have one, about.
+    labels: usize,
+    /// The time is written below.
+    time: bool,
+}
+
+pub(crate) fn draw(all: &Area<'_>, title: &str, moments: &[Moment]) -> Result<(), Trouble> {
+    all.fill(&WHITE)?;
+    let moments: Vec<_> = moments.iter().copied().filter(|it| it.seconds.is_finite()).collect();
+    let shown: String = title.chars().take(110).collect();
+    all.draw_text(&shown, &ink(18), (16, 14))?;
+    let (_, rest) = all.split_vertically(44);
+    let (sets, rest) = rest.split_vertically(200);
+    let (memory, rest) = rest.split_vertically(210);
+    let (moved, faults) = rest.split_vertically(190);
+    set_panel(&sets, &moments)?;
+    memory_panel(&memory, &moments)?;
+    moved_panel(&moved, &moments)?;
+    fault_panel(&faults, &moments)
+}
+
+fn set_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
+    let log = |bytes: u64| (bytes.max(1) as f64).log2().clamp(SETS.0, SETS.1);
+    let mut points: Points = Vec::with_capacity(2 * moments.len());
+    for moment in moments {
+        // A step: the size was in force until it changed.
+        if let Some(&(_, before)) = points.last() {
+            points.push((moment.seconds, before));
+        }
+        points.push((moment.seconds, log(moment.set)));
+    }
+    let lines = vec![Line { name: "moves together", colour: BLUE, how: How::Plain, points }];
+    let label = |power: &f64| match power.round() {
+        exact if (exact - power).abs() > 0.01 => String::new(),
+        mib if mib >= 20.0 => format!("{:.0} MiB", (mib - 20.0).exp2()),
+        kib => format!("{:.0} KiB", (kib - 10.0).exp2()),
+    };
+    let words = Words { title: "Set size", label: &label, labels: 10, time: false };
+    panel(area, end(moments), SETS.0 - 0.5..SETS.1 + 0.5, &words, lines)
+}
+
+fn memory_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
+    let over_time = |of: fn(&Moment) -> u64| -> Points {
+        moments.iter().map(|moment| (moment.seconds, of(moment) as f64)).collect()
+    };
+    let mut lines = vec![
+        Line { name: "in the store", colour: SKY, how: How::Filled, points: over_time(|it| it.stored) },
+        Line { name: "here", colour: BLUE, how: How::Filled, points: over_time(|it| it.resident) },
+        Line { name: "may be here", colour: INK, how: How::Dashed, points: over_time(|it| it.local) },
+    ];
+    let title = format!("Memory, {}", in_units(&mut lines));
+    let words = Words { title: &title, label: &plain, labels: 5, time: false };
+    panel(area, end(moments), 0.0..top(&lines), &words, lines)
+}
+
+fn moved_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
+    // Intervals are not quite equal on a busy machine: what is shown is for the usual one.
+    let mut intervals: Vec<f64> =
+        differences(moments, |_| 0).iter().map(|(_, _, seconds)| *seconds).collect();
+    intervals.sort_by(f64::total_cmp);
+    let usual = intervals.get(intervals.len() / 2).copied().unwrap_or(1.0);
+    let added = |of: fn(&Moment) -> u64| -> Points {
+        let each = differences(moments, of).into_iter();
+        each.map(|(at, bytes, seconds)| (at, bytes / seconds * usual)).collect()
+    };
+    let mut lines = vec![
+        Line { name: "written to the store", colour: GREEN, how: How::Plain, points: added(|it| it.written) },
+        Line {
+            name: "swapped in: the working set",
+            colour: ORANGE,
+            how: How::Plain,
+            points: added(|it| it.swapped_in),
+        },
+    ];
+    let title = format!("{} in each {:.0} ms", in_units(&mut lines), usual * 1e3);
+    let words = Words { title: &title, label: &plain, labels: 5, time: false };
+    panel(area, end(moments), 0.0..top(&lines), &words, lines)
+}
+
+fn fault_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
+    let rates = differences(moments, |it| it.faults).into_iter();
+    let points = rates.map(|(at, count, seconds)| (at, count / seconds)).collect();
+    let lines = vec![Line { name: "faults", colour: RED, how: How::Plain, points }];
+    let words = Words { title: "In a second", label: &plain, labels: 5, time: true };
+    panel(area, end(moments), 0.0..top(&lines), &words, lines)
+}
+
+/// For each interval: its end, what was added, and how long it is.
+fn differences(moments: &[Moment], of: fn(&Moment) -> u64) -> Vec<(f64, f64, f64)> {
+    let added = |pair: &[Moment]| {
+        let [before, now] = pair else { return None };
+        let seconds = now.seconds - before.seconds;
+        (seconds > 0.0).then(|| (now.seconds, of(now).saturating_sub(of(before)) as f64, seconds))
+    };
+    moments.windows(2).filter_map(added).collect()
+}
+
+fn end(moments: &[Moment]) -> f64 {
+    moments.last().map_or(0.0, |last| last.seconds).max(0.001)
+}
+
+fn highest(lines: &[Line]) -> f64 {
+    lines.iter().flat_map(|line| &line.points).fold(0.0_f64, |most, (_, value)| most.max(*value))
+}
+
+fn top(lines: &[Line]) -> f64 {
+    let highest = highest(lines);
+    if highest > 0.0 { highest * 1.1 } else { 1.0 }
+}
+
+/// Turns bytes into the unit that suits all of them, and says which.
+fn in_units(lines: &mut [Line]) -> &'static str {
+    let most = highest(lines);
+    let (unit, size) = UNITS.into_iter().rfind(|(_, size)| most >= *size).unwrap_or(UNITS[0]);
+    for (_, value) in lines.iter_mut().flat_map(|line| &mut line.points) {
+        *value /= size;
+    }
+    unit
+}
+
+/// `1500`, `20 k`: few digits, no exponent.
+fn plain(value: &f64) -> String {
+    let digits = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
+    match value.abs() {
+        1e6.. => format!("{} M", digits(value / 1e6)),
+        1e4.. => format!("{} k", digits(value / 1e3)),
+        _ => digits(*value),
+    }
+}
+
+fn ink(size: i32) -> TextStyle<'static> {
+    (FONT, size).into_font().color(&INK)
+}
+
+fn panel(
+    area: &Area<'_>,
+    end: f64,
+    range: std::ops::Range<f64>,
+    words: &Words<'_>,
+    lines: Vec<Line>,
+) -> Result<(), Trouble> {
+    legend(area, words.title, &lines)?;
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(24)
+        .margin_top(28)
+        .x_label_area_size(if words.time { 44 } else { 12 })
+        .y_label_area_size(LEFT)
+        .build_cartesian_2d(0.0..end, range)?;
+    let seconds = |at: &f64| if words.time { plain(at) } else { String::new() };
+    let mut mesh = chart.configure_mesh();
+    mesh.light_line_style(WHITE.mix(0.0))
+        .bold_line_style(GRID)
+        .axis_style(INK)
+        .label_style(ink(14))
+        .axis_desc_style(ink(15))
+        .x_labels(10)
+        .y_labels(words.labels)
+        .x_label_formatter(&seconds)
+        .y_label_formatter(words.label);
+    if words.time {
+        mesh.x_desc("seconds");
+    }
+    mesh.draw()?;
+    lines.into_iter().try_for_each(|line| add(&mut chart, line))
+}
+
+/// Above the panel, so that nothing is hidden: its title, and each series beside its colour.
+fn legend(area: &Area<'_>, title: &str, lines: &[Line]) -> Result<(), Trouble> {
+    let below = |text: &str| i32::try_from(text.chars().count()).unwrap_or(0) * LETTER;
+    area.draw_text(title, &ink(16), (16, 6))?;
+    let mut at = 16 + below(title) + 40;
+    for line in lines {
+        let dashes: &[[i32; 2]] =
+            if line.how == How::Dashed { &[[0, 6], [9, 15], [18, 24]] } else { &[[0, 24]] };
+        for dash in dashes {
+            let ends = dash.map(|x| (at + x, 14));
+            area.draw(&PathElement::new(ends, line.colour.stroke_width(3)))?;
+        }
+        area.draw_text(line.name, &ink(15), (at + 32, 7))?;
+        at += 32 + below(line.name) + 30;
+    }
+    Ok(())
+}
+
+fn add(chart: &mut Chart<'_, '_>, Line { colour, how, points, .. }: Line) -> Result<(), Trouble> {
+    let stroke = colour.stroke_width(if how == How::Filled { 1 } else { 2 });
+    match how {
+        How::Plain => chart.draw_series(LineSeries::new(points, stroke))?,
+        How::Dashed => chart.draw_series(DashedLineSeries::new(points, 6, 4, stroke))?,
+        How::Filled => {
+            chart.draw_series(AreaSeries::new(points, 0.0, colour.mix(0.3)).border_style(stroke))?
+        }
+    };
+    Ok(())
+}
