@@ -123,13 +123,13 @@ impl Inner {
         });
     }
 
-    /// How a page comes when a thread wants to write to its set: those next to the written one, and
-    /// those that were changed the last time they were here, may be written at once. A loop changes
-    /// what it changed before, and is spared the second fault. Who only reads leaves pages clean.
+    /// How a page comes: writable at once if it was changed the last time it was here, since a loop
+    /// changes what it changed before, or if it lies at or right after one that is written now. Each
+    /// is spared a second fault; a page that turns out the same is a clean one the next time.
     pub(crate) fn coming(&self, number: PageNumber, touch: Touch) -> Coming {
         let page = self.pages[number];
-        let near = (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-        Coming { sum: page.sum, dirty: touch.write && (near || page.changes) }
+        let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
+        Coming { sum: page.sum, dirty: near || page.changes }
     }
 
     /// Pages that were to leave stay after all, and have their turn again when the others had theirs.

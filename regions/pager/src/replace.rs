@@ -6,17 +6,20 @@
 //! the memory holds a part that is *kept*, and the rest lets pages *pass*:
 //!
 //! ```text
-//!   fill ──► passing (1/8) ──► leaves                     a loop over N > local: the kept part hits
+//!   fill ──► passing (1/4) ──► leaves                     a loop over N > local: the kept part hits
 //!               │  ▲
 //!   promotion   ▼  │ a probe now and then
-//!            kept (7/8) ──► leaves
+//!            kept (3/4) ──► leaves
 //! ```
 //!
 //! Is the kept part still worth keeping? That is measured: of the pages that left from either part,
 //! how many came back soon. Probes (one eviction in [`PROBE`] is from the kept part) keep the
 //! measure alive. When pages come back more often to the passing part, the program has moved on:
-//! the oldest kept pages leave and the passing ones stay. A page that comes back is kept when many
-//! of the kept ones would not.
+//! the oldest kept pages leave and the passing ones stay.
+//!
+//! Some loops stay in one place for a while, in a window larger than the passing part. Its pages come
+//! back long before a kept page would, were it to leave: probes tell how long those stay away. So a
+//! page that comes back much sooner than that is kept in place of the oldest kept one.
 
 use std::collections::VecDeque;
 
@@ -41,14 +44,13 @@ pub enum Part {
 /// One eviction in so many is from the kept part.
 const PROBE: u32 = 64;
 /// The share of memory for pages that pass.
-const PASSING_SHARE: usize = 8;
+const PASSING_SHARE: usize = 4;
 /// Counts are halved when they reach this: the past fades.
 const FADE: u32 = 4096;
 /// The kept part goes first when so many times fewer of its pages come back, in 1/16.
 const MARGIN: u64 = 12;
-
-/// The kept part is in use when so many of 65536 probes come back.
-const IN_USE: u64 = 49152;
+/// A page that stayed away for less than this share of a kept page's absence is kept instead.
+const SOONER: f64 = 0.8;
 
 /// How many left, and how many of them came back soon.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +74,46 @@ impl Fate {
     }
 }
 
+/// How long pages stay away, by the clock, those that are away still among them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Absence {
+    /// Pages that are away.
+    away: f64,
+    /// Their time away, of all of them.
+    time: f64,
+    /// Those that came back.
+    back: f64,
+    /// When the past last faded.
+    faded: u32,
+}
+
+impl Absence {
+    fn leave(&mut self, pages: u32) {
+        self.away += f64::from(pages);
+    }
+
+    fn come_back(&mut self, pages: u32) {
+        self.away = (self.away - f64::from(pages)).max(0.0);
+        self.back += f64::from(pages);
+    }
+
+    fn pass(&mut self, now: u32, pages: u32, local: usize) {
+        self.time += self.away * f64::from(pages);
+        if now.wrapping_sub(self.faded) as usize > 4 * local {
+            let half = |it: f64| it / 2.0;
+            // Some of those that are away never come back: their part fades too.
+            (self.time, self.back, self.faded) = (half(self.time), half(self.back), now);
+            self.away *= 0.75;
+        }
+    }
+
+    /// On average; as long as it takes to replace half of memory while little is known.
+    fn mean(self, local: usize) -> f64 {
+        const LITTLE: f64 = 32.0;
+        (self.time + LITTLE * local as f64 / 2.0) / (self.back + LITTLE)
+    }
+}
+
 /// The order of leaving.
 #[derive(Debug)]
 pub struct Queue {
@@ -80,6 +122,7 @@ pub struct Queue {
     kept_pages: usize,
     passing_pages: usize,
     fates: [Fate; 2],
+    absence: Absence,
     evictions: u32,
     /// Pages that left, ever: the clock of re-use.
     clock: u32,
@@ -95,6 +138,7 @@ impl Default for Queue {
             kept_pages: 0,
             passing_pages: 0,
             fates,
+            absence: Absence::default(),
             evictions: 0,
             clock: 0,
         }
@@ -131,8 +175,10 @@ impl Queue {
                 let fate = &mut self.fates[part as usize];
                 fate.back = fate.back.saturating_add(run.pages);
             }
-            // It is in use; many of the kept ones are not.
-            keep |= age <= local && self.fates[Part::Kept as usize].share() < IN_USE;
+            match part {
+                Part::Kept => self.absence.come_back(run.pages),
+                Part::Passing => keep |= (age as f64) < self.absence.mean(local) * SOONER,
+            }
         }
         if keep {
             self.kept.push_back(run);
@@ -151,7 +197,8 @@ impl Queue {
         let from_kept = self.passing.is_empty() || too_much_kept || probe || self.moved_on();
         if from_kept && let Some(run) = self.kept.pop_front() {
             self.kept_pages -= run.pages as usize;
-            self.gone(run, Part::Kept);
+            self.absence.leave(run.pages);
+            self.gone(run, Part::Kept, local);
             if !too_much_kept && let Some(stays) = self.passing.pop_front() {
                 self.passing_pages -= stays.pages as usize;
                 self.kept_pages += stays.pages as usize;
@@ -161,7 +208,7 @@ impl Queue {
         }
         let run = self.passing.pop_front()?;
         self.passing_pages -= run.pages as usize;
-        self.gone(run, Part::Passing);
+        self.gone(run, Part::Passing, local);
         Some((run, Part::Passing))
     }
 
@@ -173,8 +220,9 @@ impl Queue {
         self.passing_pages = self.passing.iter().map(|run| run.pages as usize).sum();
     }
 
-    fn gone(&mut self, run: Run, part: Part) {
+    fn gone(&mut self, run: Run, part: Part, local: usize) {
         self.clock = self.clock.wrapping_add(run.pages);
+        self.absence.pass(self.clock, run.pages, local);
         self.fates[part as usize].leave(run.pages);
     }
 
@@ -245,6 +293,15 @@ mod tests {
         let pages = (0..60_000_u32).map(|i| if i % 2 == 0 { i / 2 % 200 } else { 10_000 + i });
         let share = hits(1000, pages);
         assert!(share > 0.40, "{share} of 0.5 that are possible");
+    }
+
+    #[test]
+    fn a_window_larger_than_the_passing_part_stays_while_it_is_used() {
+        // 4000 pages in a memory of 1000: first in their order, then in windows of 500, 10 times each.
+        let windows = (0..8_u32).flat_map(|at| (0..10).flat_map(move |_| at * 500..at * 500 + 500));
+        let share = hits(1000, laps(4000, 6).chain((0..8).flat_map(|_| windows.clone())));
+        let most = 8.0 * 0.9 * 40_000.0 / (6.0 * 4000.0 + 8.0 * 40_000.0);
+        assert!(share > 0.8 * most, "{share:.3}, {most:.3} is possible");
     }
 
     #[test]
