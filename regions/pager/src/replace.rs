@@ -6,10 +6,10 @@
 //! the memory holds a part that is *kept*, and the rest lets pages *pass*:
 //!
 //! ```text
-//!   fill ──► passing (1/4) ──► leaves                     a loop over N > local: the kept part hits
+//!   fill ──► passing (1/6) ──► leaves                     a loop over N > local: the kept part hits
 //!               │  ▲
 //!   promotion   ▼  │ a probe now and then
-//!            kept (3/4) ──► leaves
+//!            kept (5/6) ──► leaves
 //! ```
 //!
 //! Is the kept part still worth keeping? That is measured: of the pages that left from either part,
@@ -19,7 +19,7 @@
 //!
 //! Some loops stay in one place for a while, in a window larger than the passing part. Its pages come
 //! back long before a kept page would, were it to leave: probes tell how long those stay away. So a
-//! page that comes back much sooner than that is kept in place of the oldest kept one.
+//! page that comes back sooner than that is kept in place of the oldest kept one.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ pub enum Part {
 /// One eviction in so many is from the kept part.
 const PROBE: u32 = 64;
 /// The share of memory for pages that pass.
-const PASSING_SHARE: usize = 4;
+const PASSING_SHARE: usize = 6;
 /// Counts are halved when they reach this: the past fades.
 const FADE: u32 = 4096;
 /// The kept part goes first when so many times fewer of its pages come back, in 1/16.
