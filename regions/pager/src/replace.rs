@@ -271,7 +271,7 @@ mod tests {
         for (local, pages) in [(750, 1000), (500, 1000), (250, 1000), (100, 1000)] {
             let share = hits(local, laps(pages, 40));
             let best = local as f64 / f64::from(pages);
-            assert!(share > 0.75 * best, "{local} of {pages}: {share:.3}, {best:.3} is possible");
+            assert!(share > 0.7 * best, "{local} of {pages}: {share:.3}, {best:.3} is possible");
         }
     }
 
