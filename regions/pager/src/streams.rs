@@ -8,18 +8,39 @@
 const RECENT: usize = 16;
 /// Streams that are followed at once.
 const STREAMS: usize = 8;
-/// Sets ahead at most.
+/// Sets ahead at most, of one stream.
 const MOST_AHEAD: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// Where the next fault would be.
-    next: usize,
-    stride: isize,
-    /// Sets to fetch ahead the next time.
+    /// The page of the last fault.
+    at: usize,
+    /// Pages from one to the next: rows seldom end where pages do.
+    stride: f64,
+    /// Steps that the stride was averaged over.
+    steps: f64,
+    /// Sets beyond `at` that were asked for, so that no fault is expected there.
+    foreseen: usize,
+    /// Sets to foresee the next time.
     depth: usize,
     /// When it was last followed.
     used: u64,
+}
+
+impl Stream {
+    /// How many steps lead to `page`, if the stream does.
+    fn steps_to(&self, page: usize, set: usize) -> Option<f64> {
+        let distance = page as f64 - self.at as f64;
+        let steps = (distance / self.stride).round();
+        let off = (distance - steps * self.stride).abs();
+        (steps >= 1.0 && steps <= (self.foreseen + 1) as f64 && off <= slack(self.stride, set))
+            .then_some(steps)
+    }
+}
+
+/// How far from its place a page of a stream may be.
+fn slack(stride: f64, set: usize) -> f64 {
+    if stride.abs() < 4.0 { 0.5 } else { set.max(2) as f64 - 0.5 }
 }
 
 /// The streams of a program.
@@ -35,47 +56,49 @@ impl Streams {
     /// Nothing is known.
     #[must_use]
     pub fn new() -> Streams {
-        Streams::default()
+        Streams { streams: Vec::with_capacity(STREAMS), ..Streams::default() }
     }
 
     /// A fault at a page, where sets of `set` pages move; `ahead` gets a page of each set to fetch, of
     /// at most `most` pages in all.
     pub fn fault(&mut self, page: usize, set: usize, most: usize, mut ahead: impl FnMut(usize)) {
         self.clock += 1;
-        let here = page / set * set;
-        let room = (most / set).min(MOST_AHEAD);
-        let known = self.streams.iter_mut().find(|stream| stream.next.abs_diff(here) < set);
-        if let Some(stream) = known {
-            let depth = stream.depth.min(room);
-            let mut next = here;
-            for _ in 0..depth {
-                let Some(step) = next.checked_add_signed(stream.stride) else { break };
-                next = step;
-                ahead(next);
-            }
-            stream.next = next.saturating_add_signed(stream.stride);
-            stream.depth = (stream.depth * 2).min(MOST_AHEAD);
+        let follows = |stream: &Stream| stream.steps_to(page, set);
+        let known = self.streams.iter_mut().find_map(|stream| Some((follows(stream)?, stream)));
+        if let Some((steps, stream)) = known {
+            stream.steps = (stream.steps + steps).min(64.0);
+            let seen = page as f64 - stream.at as f64;
+            stream.stride += (seen - steps * stream.stride) / stream.steps;
+            stream.at = page;
             stream.used = self.clock;
-        } else if let Some(stride) = self.stride_to(here) {
-            let stream =
-                Stream { next: here.saturating_add_signed(stride), stride, depth: 2, used: self.clock };
+            stream.foreseen = stream.depth.min(most / set);
+            stream.depth = (stream.depth * 2).min(MOST_AHEAD);
+            for step in 1..=stream.foreseen {
+                let next = page as f64 + step as f64 * stream.stride;
+                if next >= 0.0 {
+                    ahead(next as usize);
+                }
+            }
+        } else if let Some(stride) = self.stride_to(page, set) {
+            let stream = Stream { at: page, stride, steps: 2.0, foreseen: 0, depth: 2, used: self.clock };
             if self.streams.len() < STREAMS {
                 self.streams.push(stream);
             } else if let Some(oldest) = self.streams.iter_mut().min_by_key(|stream| stream.used) {
                 *oldest = stream;
             }
         }
-        self.recent[self.at] = Some(here);
+        self.recent[self.at] = Some(page);
         self.at = (self.at + 1) % RECENT;
     }
 
     /// The distance at which two earlier faults lead to `here`.
-    fn stride_to(&self, here: usize) -> Option<isize> {
-        let seen = |page: usize| self.recent.contains(&Some(page));
-        self.recent.iter().flatten().find_map(|&before| {
-            let stride = isize::try_from(here).ok()? - isize::try_from(before).ok()?;
-            let first = before.checked_add_signed(-stride)?;
-            (stride != 0 && seen(first)).then_some(stride)
+    fn stride_to(&self, here: usize, set: usize) -> Option<f64> {
+        let recent = || self.recent.iter().flatten().map(|&page| page as f64);
+        let here = here as f64;
+        recent().find_map(|before| {
+            let step = here - before;
+            let first = recent().find(|first| (before - step - first).abs() <= slack(step, set))?;
+            (step != 0.0 && first != before).then_some((here - first) / 2.0)
         })
     }
 }
@@ -105,7 +128,8 @@ mod tests {
         let backward: Vec<_> = (0..1000).rev().collect();
         let wide: Vec<_> = (0..1000).map(|i| i * 37).collect();
         let three: Vec<_> = (0..900).map(|i| i % 3 * 100_000 + i / 3 * 5).collect();
-        for pages in [forward, backward, wide, three] {
+        let uneven: Vec<_> = (0..1000).map(|i| i * 75 / 8).collect();
+        for pages in [forward, backward, wide, three, uneven] {
             assert!(foreseen(&pages, 1) > 0.85, "{}", foreseen(&pages, 1));
         }
     }
