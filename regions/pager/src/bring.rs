@@ -1,56 +1,74 @@
 //! The way in: faults are served, foreseen pages fetched.
 
-use crate::inner::{Coming, Inner, Sets, WRITE_AHEAD};
+use crate::inner::{Coming, Inner, LARGE_SET, Sets, WRITE_AHEAD};
 use crate::page::{State, runs};
 use crate::pager::{Buffer, Pager, Touch, nanoseconds, number};
 use crate::replace::Run;
 use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
-use std::collections::VecDeque;
 use std::sync::MutexGuard;
 use std::time::Instant;
 
+/// Stopping and waking the thread that faults, which no clock here sees: nanoseconds.
+const WAKE_NS: u64 = 8_000;
+
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Serves one fault. When it returns, the thread that waited runs again, or will when a page in
-    /// flight lands. `ahead` gets what should be fetched next.
-    pub fn serve(
-        &self,
-        touch: Touch,
-        buffer: &mut Buffer,
-        ahead: &mut VecDeque<Touch>,
-    ) -> Result<(), Trouble> {
+    /// flight lands.
+    ///
+    /// Small sets that the thread is foreseen to touch next come before it runs: it would stop again at
+    /// once, and each waking costs as much as several pages. Large ones are left to [`Pager::idle`],
+    /// which fetches them while the thread runs.
+    pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<(), Trouble> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
         let mut inner = self.lock();
         if !inner.pages[touch.page].state.is_resident() {
-            inner.look_ahead(touch, &self.bounds.around(touch.page), ahead);
+            buffer.ahead.clear();
+            inner.look_ahead(touch, &self.bounds.around(touch.page), &mut buffer.ahead);
+            if inner.sets.now() < LARGE_SET {
+                drop(inner);
+                while let Some(page) = buffer.ahead.pop_front() {
+                    self.foresee(page, true, buffer)?;
+                }
+                inner = self.lock();
+            }
         }
-        self.bring(inner, touch, buffer)?;
+        self.bring(inner, touch, WAKE_NS, buffer)?;
         self.count(touch.page, Count::WaitNs, nanoseconds(began));
         Ok(())
     }
 
-    /// Fetches the set of a page that nobody waits for yet.
-    pub fn prefetch(&self, touch: Touch, buffer: &mut Buffer) -> Result<(), Trouble> {
+    /// What to do while nobody waits: fetch a set that is foreseen, or let pages leave. `false`: nothing.
+    pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, Trouble> {
+        match buffer.ahead.pop_front() {
+            Some(page) => self.foresee(page, false, buffer).map(|()| true),
+            None => self.relieve(),
+        }
+    }
+
+    /// Fetches the set of a page that nobody waits for yet, `at_any_price`: others leave for it.
+    fn foresee(&self, page: PageNumber, at_any_price: bool, buffer: &mut Buffer) -> Result<(), Trouble> {
         let inner = self.lock();
-        if inner.pages[touch.page].state != State::Away {
+        if inner.pages[page].state != State::Away {
             return Ok(()); // it came, or there is nothing to fetch
         }
-        let set = inner.set_around(touch.page, &self.bounds.around(touch.page)).len();
-        if inner.resident + set > inner.local {
-            return Ok(()); // nothing leaves for what is only foreseen
+        let set = inner.set_around(page, &self.bounds.around(page)).len();
+        if !at_any_price && inner.resident + set > inner.local {
+            return Ok(());
         }
         let before = self.counters.get(Count::Fills);
-        self.bring(inner, touch, buffer)?;
-        self.count(touch.page, Count::Prefetched, self.counters.get(Count::Fills) - before);
+        self.bring(inner, Touch { page, write: false }, 0, buffer)?;
+        self.count(page, Count::Prefetched, self.counters.get(Count::Fills) - before);
         Ok(())
     }
 
-    /// Brings the set of a page.
+    /// Brings the set of a page, which costs `waking` beside what is seen here.
     fn bring<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
         touch: Touch,
+        waking: u64,
         buffer: &mut Buffer,
     ) -> Result<(), Trouble> {
         let (range, from) = loop {
@@ -123,7 +141,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         inner.tidy();
         let costs = inner.leaving.costs();
         if let Sets::Auto(trial) = &mut inner.sets {
-            trial.filled(touch.page, range.len(), nanoseconds(served), costs);
+            trial.filled(touch.page, range.len(), nanoseconds(served) + waking, costs);
         }
         self.tell(&inner);
         if let Some(words) = self.words_of(touch.page) {
@@ -152,7 +170,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let near = touch.page..touch.page + WRITE_AHEAD;
         let written = runs(first..end, |number| {
             let page = &inner.pages[number];
-            (page.state == State::Clean && (near.contains(&number) || page.changes)).then_some(())
+            (page.state == State::Clean && (near.contains(&number) || page.changed > 0)).then_some(())
         });
         for (range, ()) in written {
             // Under the lock: nobody may take the pages for clean ones in between.

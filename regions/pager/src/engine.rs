@@ -12,7 +12,6 @@ use core::convert::Infallible;
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use largesse_pages::fault::Fault;
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -88,18 +87,13 @@ where
 
 fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Trouble> {
     let mut last = Instant::now();
-    let mut ahead = VecDeque::with_capacity(MOST_SET);
     loop {
         // Whatever puts pages in flight happens inside: a fork waits for it.
         let inside = pager.kernel().gate.enter();
         let mut faults = [Fault { address: 0, write: false, protected: false }];
         if pager.kernel().faults().read(&mut faults) == 0 {
             // The program runs: there is time to foresee its next faults, and to make room for them.
-            if let Some(next) = ahead.pop_front() {
-                pager.prefetch(next, buffer)?;
-                continue;
-            }
-            if pager.relieve()? {
+            if pager.idle(buffer)? {
                 continue;
             }
             drop(inside);
@@ -113,7 +107,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
         let [fault] = faults;
         if let Some(page) = pager.kernel().page_at(fault.address) {
             let touch = Touch { page, write: fault.write || fault.protected };
-            pager.serve(touch, buffer, &mut ahead)?;
+            pager.serve(touch, buffer)?;
         }
         last = Instant::now();
     }

@@ -56,7 +56,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             for (range, state) in &going {
                 for page in range.clone() {
                     let page = &mut inner.pages[page];
-                    page.changes &= *state == State::Dirty;
+                    if *state != State::Dirty {
+                        page.changed = 0;
+                    }
                     page.state = State::Leaving;
                 }
             }
@@ -153,7 +155,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for (number, sum) in range.clone().zip(sums) {
             let page = &mut inner.pages[number];
             // A guess for the next time only: what looks the same is written all the same.
-            page.changes = sum.is_some_and(|sum| !page.stored || sum != page.sum);
+            let same = sum.is_none_or(|sum| page.stored && sum == page.sum);
+            page.changed = if same { 0 } else { (page.changed + 1).min(2) };
             page.stored = sum.is_some();
             page.sum = sum.unwrap_or(0);
         }
@@ -161,7 +164,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Lets one run of pages leave if there is little room. `false`: there was nothing to do.
-    pub fn relieve(&self) -> Result<bool, Trouble> {
+    pub(crate) fn relieve(&self) -> Result<bool, Trouble> {
         let inner = self.lock();
         if inner.sets.now() >= LARGE_SET || inner.resident + inner.ahead() <= inner.local {
             return Ok(false);

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// Pages made writable at once, from the one that is written on: a loop writes the next ones too.
 pub(crate) const WRITE_AHEAD: usize = 16;
 /// Pages that are fetched ahead of need at once.
-const MOST_AHEAD: usize = 256;
+pub(crate) const MOST_AHEAD: usize = 256;
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 pub(crate) const LARGE_SET: usize = 8;
 
@@ -111,25 +111,27 @@ impl Inner {
         &mut self,
         touch: Touch,
         bounds: &Range<PageNumber>,
-        ahead: &mut VecDeque<Touch>,
+        ahead: &mut VecDeque<PageNumber>,
     ) {
         let set = self.set_at(touch.page);
         let most = (self.local / 16).min(MOST_AHEAD);
         let Some(streams) = &mut self.streams else { return };
         streams.fault(touch.page, set, most, |page| {
             if bounds.contains(&page) {
-                ahead.push_back(Touch { page, write: false });
+                ahead.push_back(page);
             }
         });
     }
 
-    /// How a page comes: writable at once if it was changed the last time it was here, since a loop
-    /// changes what it changed before, or if it lies at or right after one that is written now. Each
-    /// is spared a second fault; a page that turns out the same is a clean one the next time.
+    /// How a page comes. A loop changes what it changed before: who writes gets its set's pages writable
+    /// that were changed the last time, and the next ones; who only reads, those that were changed
+    /// twice in a row. Each is spared a second fault, and a page that turns out the same is a clean one
+    /// the next time.
     pub(crate) fn coming(&self, number: PageNumber, touch: Touch) -> Coming {
         let page = self.pages[number];
         let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-        Coming { sum: page.sum, dirty: near || page.changes }
+        let likely = page.changed >= if touch.write { 1 } else { 2 };
+        Coming { sum: page.sum, dirty: near || likely }
     }
 
     /// Pages that were to leave stay after all, and have their turn again when the others had theirs.

@@ -53,8 +53,8 @@ pub(crate) struct Page {
     pub(crate) stored: bool,
     /// Nobody wants its contents: it may be dropped instead of written.
     pub(crate) idle: bool,
-    /// It was changed while it was here the last time.
-    pub(crate) changes: bool,
+    /// So many times in a row it was changed while it was here (2 stands for more).
+    pub(crate) changed: u8,
     /// A thread waits for the end of its flight and must be woken.
     pub(crate) waited: bool,
     /// It left from the part that is kept (see `replace`).

@@ -16,7 +16,7 @@
 //! A page is protected against writing before it is copied, and forgotten only after. A write in
 //! between stops in a fault, finds the page `Leaving`, and is repeated after it has left.
 
-use crate::inner::{Inner, Leaving, Sets};
+use crate::inner::{Inner, Leaving, MOST_AHEAD, Sets};
 use crate::page::{Page, State, runs};
 use crate::replace::{Queue, Run};
 use crate::streams::Streams;
@@ -27,6 +27,7 @@ use crate::{
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 use largesse_pages::Table;
+use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,8 @@ pub struct Touch {
 pub struct Buffer {
     pub(crate) bytes: largesse_pages::Table<u8>,
     pub(crate) zeros: largesse_pages::Table<u8>,
+    /// Pages that are foreseen, to be fetched when there is time.
+    pub(crate) ahead: VecDeque<PageNumber>,
 }
 
 impl Buffer {
@@ -69,7 +72,7 @@ impl Buffer {
         // The way of a fault must not fault into memory that is not there yet.
         bytes.fill(1);
         zeros.fill(0);
-        Some(Buffer { bytes, zeros })
+        Some(Buffer { bytes, zeros, ahead: VecDeque::with_capacity(MOST_AHEAD) })
     }
 }
 

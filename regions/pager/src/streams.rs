@@ -59,6 +59,11 @@ impl Streams {
         Streams { streams: Vec::with_capacity(STREAMS), ..Streams::default() }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "page numbers are exact as f64, and `next` is not below 0"
+    )]
     /// A fault at a page, where sets of `set` pages move; `ahead` gets a page of each set to fetch, of
     /// at most `most` pages in all.
     pub fn fault(&mut self, page: usize, set: usize, most: usize, mut ahead: impl FnMut(usize)) {

@@ -154,6 +154,28 @@ fn pages_that_did_not_change_are_written_once() {
 }
 
 #[test]
+fn pages_that_change_each_time_cost_one_fault_each_and_one_needless_write_when_they_stop() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(1024, 128, 1, &store);
+    run(&pager, || {
+        for lap in 0..6 {
+            for page in 0..1024 {
+                pager.kernel().word(page, 0, None);
+                pager.kernel().word(page, 0, Some(lap));
+            }
+        }
+        for page in (0..1024).chain(0..1024).chain(0..1024) {
+            assert_eq!(pager.kernel().word(page, 0, None), 5);
+        }
+    })
+    .unwrap();
+    let second = pager.counters.get(Count::WriteFaults);
+    assert!(second <= 4 * 1024, "{second} second faults in 6 laps over 1024 pages");
+    let writes = pager.counters.get(Count::WriteBacks);
+    assert!(writes <= 7 * 1024, "{writes} write-backs of 1024 pages that changed 6 times");
+}
+
+#[test]
 fn what_happens_in_the_segments_is_what_happens_in_all() {
     const SHARED: [Count; 3] = [Count::LocalBytes, Count::SetBytes, Count::Segments];
     let store = Arc::new(TestStore::new(Fault::None));

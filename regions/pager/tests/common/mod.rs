@@ -6,7 +6,7 @@ use largesse_pager::{
 };
 use largesse_pages::fault::FaultError;
 use std::cell::UnsafeCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -316,11 +316,11 @@ pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Resu
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let (mut buffer, mut ahead) = (Buffer::new(512).unwrap(), VecDeque::new());
+                let mut buffer = Buffer::new(512).unwrap();
                 while let Some(touch) = pager.kernel().next_fault(&stop) {
-                    let mut done = pager.serve(touch, &mut buffer, &mut ahead);
-                    while let (Ok(()), Some(next)) = (&done, ahead.pop_front()) {
-                        done = pager.prefetch(next, &mut buffer);
+                    let mut done = pager.serve(touch, &mut buffer).map(|()| true);
+                    while let Ok(true) = done {
+                        done = pager.idle(&mut buffer);
                     }
                     if let Err(found) = done {
                         return fail(found);
