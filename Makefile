@@ -3,7 +3,7 @@
 
 R_PACKAGES    = r-base-core r-cran-matrix libopenblas0-pthread
 PEERS         = libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
-TEST_PACKAGES = $(R_PACKAGES) $(PEERS) libjemalloc2 r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils
+TEST_PACKAGES = $(R_PACKAGES) $(PEERS) libjemalloc2 r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils redis-tools openssl
 PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so
 COMMAND       = target/release/largesse

@@ -11,6 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-pages", &[]),
     ("largesse-arena", &["largesse-pages"]),
     ("largesse-pager", &["largesse-arena", "largesse-pages"]),
+    ("largesse-redis", &["largesse-pager"]),
     ("largesse-report", &[]),
     ("largesse-picture", &[]),
     ("largesse-malloc", &["largesse-arena", "largesse-pages", "largesse-report"]),

@@ -1,0 +1,83 @@
+//! One connection to one server.
+
+use crate::failure::Failure;
+use crate::target::{Address, Target};
+use redis::io::tcp::TcpSettings;
+use redis::{Client, Cmd, Connection, RedisResult, Value};
+
+/// Commands that are sent together.
+#[derive(Clone, Default)]
+pub(crate) struct Requests {
+    bytes: Vec<u8>,
+    commands: usize,
+}
+
+impl Requests {
+    pub(crate) fn one(command: &Cmd) -> Requests {
+        let mut requests = Requests::default();
+        requests.add(command);
+        requests
+    }
+
+    pub(crate) fn add(&mut self, command: &Cmd) {
+        command.write_packed_command(&mut self.bytes);
+        self.commands += 1;
+    }
+}
+
+pub(crate) struct Link {
+    connection: Connection,
+    /// The server's number for this connection.
+    number: i64,
+}
+
+impl Link {
+    pub(crate) fn open(target: &Target, address: &Address) -> Result<Link, Failure> {
+        let limit = target.exchange();
+        // What is still on its way when we stop waiting must not arrive later.
+        let settings = TcpSettings::default().set_nodelay(true).set_user_timeout(limit);
+        let info = target.at(address).set_tcp_settings(settings);
+        let client = match &target.certificates {
+            Some(certificates) => Client::build_with_tls(info, certificates.clone()),
+            None => Client::open(info),
+        };
+        let connect = || {
+            let connection = client?.get_connection_with_timeout(limit)?;
+            connection.set_read_timeout(Some(limit))?;
+            connection.set_write_timeout(Some(limit))?;
+            Ok(connection)
+        };
+        let connection = connect().map_err(|error| Failure::of_library(&error, target))?;
+        let mut link = Link { connection, number: 0 };
+        let answers = link.exchange(&[&Requests::one(redis::cmd("CLIENT").arg("ID"))], target)?;
+        match answers[..] {
+            [Value::Int(number)] => Ok(Link { number, ..link }),
+            _ => Err(Failure::Refused("CLIENT ID has no number".into())),
+        }
+    }
+
+    pub(crate) const fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// Sends everything, then reads every answer. After `Silent` the link is of no use.
+    pub(crate) fn exchange(
+        &mut self,
+        requests: &[&Requests],
+        target: &Target,
+    ) -> Result<Vec<Value>, Failure> {
+        let mut talk = || {
+            for requests in requests.iter().filter(|it| it.commands > 0) {
+                self.connection.send_packed_command(&requests.bytes)?;
+            }
+            let commands: usize = requests.iter().map(|it| it.commands).sum();
+            (0..commands).map(|_| self.connection.recv_response()).collect()
+        };
+        let answers: RedisResult<Vec<Value>> = talk();
+        let answers = answers.map_err(|error| Failure::of_library(&error, target))?;
+        match Failure::among(&answers, target) {
+            Some(failure) => Err(failure),
+            None => Ok(answers),
+        }
+    }
+}

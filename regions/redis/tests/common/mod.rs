@@ -1,0 +1,149 @@
+//! Servers on the loopback, each in a folder of its own, gone when the test ends.
+#![allow(dead_code, reason = "each test uses its part")]
+
+use largesse_pager::{PageStore, Spaces, StoreError};
+use largesse_redis::{RedisRefused, RedisSpaces, Target};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+pub(crate) const PAGE: usize = 4096;
+pub(crate) const HOME: usize = 2 << 20;
+
+static SERVERS: AtomicU32 = AtomicU32::new(0);
+
+/// A `redis-server` that keeps nothing on disk.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    folder: PathBuf,
+    /// For our own questions.
+    login: String,
+}
+
+impl Server {
+    pub(crate) fn start(options: &[&str]) -> Server {
+        Server::start_at(free_port(), options)
+    }
+
+    pub(crate) fn start_at(port: u16, options: &[&str]) -> Server {
+        let number = SERVERS.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let tls = options.contains(&"--tls-port");
+        let plain = if tls { "0".to_owned() } else { port.to_string() };
+        // The same program under its other name: Debian's redis-tools has it, and starts no service.
+        let child = Command::new("redis-check-rdb")
+            .arg0("redis-server")
+            .args(["--bind", "127.0.0.1", "--port", &plain])
+            .args(["--save", "", "--appendonly", "no", "--dir"])
+            .arg(&folder)
+            .args(options)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("redis-check-rdb (apt-get install redis-tools)");
+        let mut server = Server { child, port, folder, login: String::new() };
+        if let Some(place) = options.iter().position(|&option| option == "--requirepass") {
+            server.login = format!(":{}@", options[place + 1]);
+        }
+        if !tls {
+            until("the server answers", || server.try_ask(&["PING"]).is_ok());
+        }
+        server
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    fn try_ask(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
+        let client = redis::Client::open(format!("redis://{}127.0.0.1:{}", self.login, self.port))?;
+        let mut connection = client.get_connection_with_timeout(Duration::from_secs(1))?;
+        connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+        redis::cmd(words[0]).arg(&words[1..]).query(&mut connection)
+    }
+
+    pub(crate) fn ask(&self, words: &[&str]) -> redis::Value {
+        self.try_ask(words).unwrap()
+    }
+
+    pub(crate) fn number(&self, words: &[&str]) -> i64 {
+        redis::from_redis_value(self.ask(words)).unwrap()
+    }
+
+    pub(crate) fn text(&self, words: &[&str]) -> String {
+        redis::from_redis_value(self.ask(words)).unwrap()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<String> {
+        redis::from_redis_value(self.ask(&["KEYS", "*"])).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn open(address: &str) -> Result<RedisSpaces, RedisRefused> {
+    largesse_redis::open(Target::parse(address)?)
+}
+
+pub(crate) fn space(address: &str) -> (RedisSpaces, Box<dyn PageStore>) {
+    let spaces = open(address).unwrap();
+    let space = spaces.create().unwrap();
+    (spaces, space)
+}
+
+/// Pages that tell where they belong, and which version they are.
+pub(crate) fn pages(at: u64, len: usize, version: u8) -> Vec<u8> {
+    let word =
+        |number: u64| (number * 8 + at).rotate_left(u32::from(version)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..len as u64 / 8).flat_map(|number| word(number).to_le_bytes()).collect()
+}
+
+#[track_caller]
+pub(crate) fn reads_back(store: &dyn PageStore, at: u64, len: usize, version: u8) {
+    let mut bytes = vec![0; len];
+    store.read(at, &mut bytes).unwrap();
+    assert!(bytes == pages(at, len, version), "other bytes at {at}");
+}
+
+/// The words with which a store is lost.
+#[track_caller]
+pub(crate) fn lost(outcome: Result<(), StoreError>) -> String {
+    match outcome {
+        Err(StoreError::Lost(why)) => why,
+        other => panic!("not lost: {other:?}"),
+    }
+}
