@@ -1,7 +1,7 @@
 //! The way in: faults are served, foreseen pages fetched.
 
 use crate::inner::{Coming, Inner, LARGE_SET, Sets, WRITE_AHEAD};
-use crate::page::{State, runs};
+use crate::page::{State, checksum, runs};
 use crate::pager::{Buffer, Pager, Touch, nanoseconds, number};
 use crate::replace::Run;
 use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
@@ -200,7 +200,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.count(range.start, Count::Fills, range.len() as u64);
         self.count(range.start, Count::BytesIn, len as u64);
         for ((number, coming), bytes) in range.clone().zip(coming).zip(bytes.chunks_exact(page)) {
-            let came = crc32fast::hash(bytes);
+            let came = checksum(bytes);
             if came != coming.sum {
                 return Err(Trouble::Damaged { page: number, sent: coming.sum, came });
             }

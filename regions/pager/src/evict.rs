@@ -1,7 +1,7 @@
 //! The way out: pages leave when others need their place.
 
 use crate::inner::{Inner, LARGE_SET};
-use crate::page::{State, runs};
+use crate::page::{State, checksum, runs};
 use crate::pager::{Pager, nanoseconds};
 use crate::replace::Part;
 use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
@@ -56,8 +56,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             for (range, state) in &going {
                 for page in range.clone() {
                     let page = &mut inner.pages[page];
-                    if *state != State::Dirty {
-                        page.changed = 0;
+                    if *state == State::Clean {
+                        page.changed = page.changed.saturating_sub(1);
                     }
                     page.state = State::Leaving;
                 }
@@ -136,27 +136,32 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Sends pages that left to the store: none that is zero, none that nobody wants.
     fn write_back(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), Trouble> {
         let size = self.kernel.page();
-        let wanted: Vec<_> = {
+        let before: Vec<_> = {
             let inner = self.lock();
-            range.clone().map(|page| !inner.pages[page].idle).collect()
+            inner.pages[range.clone()]
+                .iter()
+                .map(|page| (page.idle, page.stored.then_some(page.sum)))
+                .collect()
         };
-        let sums: Vec<Option<u32>> = bytes
+        let sums: Vec<Option<u64>> = bytes
             .chunks_exact(size)
-            .zip(&wanted)
-            .map(|(bytes, &wanted)| (wanted && !is_zero(bytes)).then(|| crc32fast::hash(bytes)))
+            .zip(&before)
+            .map(|(bytes, &(idle, _))| (!idle && !is_zero(bytes)).then(|| checksum(bytes)))
             .collect();
-        for (run, ()) in runs(range.clone(), |page| sums[page - range.start].map(|_| ())) {
+        let changed = |page: PageNumber| {
+            sums[page - range.start].is_some_and(|sum| before[page - range.start].1 != Some(sum))
+        };
+        for (run, ()) in runs(range.clone(), |page| changed(page).then_some(())) {
             let bytes = &bytes[(run.start - range.start) * size..(run.end - range.start) * size];
             self.store.write((run.start * size) as u64, bytes)?;
             self.count(run.start, Count::WriteBacks, run.len() as u64);
             self.count(run.start, Count::BytesOut, bytes.len() as u64);
         }
         let mut inner = self.lock();
-        for (number, sum) in range.clone().zip(sums) {
+        for number in range.clone() {
+            let sum = sums[number - range.start];
             let page = &mut inner.pages[number];
-            // A guess for the next time only: what looks the same is written all the same.
-            let same = sum.is_none_or(|sum| page.stored && sum == page.sum);
-            page.changed = if same { 0 } else { (page.changed + 1).min(2) };
+            page.changed = if changed(number) { 2 } else { page.changed.saturating_sub(1) };
             page.stored = sum.is_some();
             page.sum = sum.unwrap_or(0);
         }

@@ -38,7 +38,7 @@ pub(crate) struct Inner {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coming {
     /// Checksum of what must come.
-    pub(crate) sum: u32,
+    pub(crate) sum: u64,
     /// It may be written at once.
     pub(crate) dirty: bool,
 }
@@ -123,15 +123,13 @@ impl Inner {
         });
     }
 
-    /// How a page comes. A loop changes what it changed before: who writes gets its set's pages writable
-    /// that were changed the last time, and the next ones; who only reads, those that were changed
-    /// twice in a row. Each is spared a second fault, and a page that turns out the same is a clean one
-    /// the next time.
+    /// How a page comes: writable at once if it was changed lately, since a loop changes what it changed
+    /// before, or if it lies at or right after one that is written now. Each is spared a second fault;
+    /// what turns out the same when it leaves is not sent.
     pub(crate) fn coming(&self, number: PageNumber, touch: Touch) -> Coming {
         let page = self.pages[number];
         let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-        let likely = page.changed >= if touch.write { 1 } else { 2 };
-        Coming { sum: page.sum, dirty: near || likely }
+        Coming { sum: page.sum, dirty: near || page.changed > 0 }
     }
 
     /// Pages that were to leave stay after all, and have their turn again when the others had theirs.

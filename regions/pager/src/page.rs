@@ -43,7 +43,7 @@ impl State {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Page {
     /// Checksum of what the store holds.
-    pub(crate) sum: u32,
+    pub(crate) sum: u64,
     /// When it last left (see `replace`).
     pub(crate) left: u32,
     /// The compute core in which it was last swapped in (see `tune`).
@@ -53,7 +53,7 @@ pub(crate) struct Page {
     pub(crate) stored: bool,
     /// Nobody wants its contents: it may be dropped instead of written.
     pub(crate) idle: bool,
-    /// So many times in a row it was changed while it was here (2 stands for more).
+    /// It was changed while it was here: the last time 2, the time before 1, longer ago 0.
     pub(crate) changed: u8,
     /// A thread waits for the end of its flight and must be woken.
     pub(crate) waited: bool,
@@ -63,6 +63,12 @@ pub(crate) struct Page {
 
 // SAFETY: zero bytes are a page in state `Zero`, with every flag unset.
 unsafe impl Zeroed for Page {}
+
+/// The checksum of a page's contents. By 64 bits, pages that differ are never taken for equal: what
+/// looks like the store's copy is not sent again.
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    twox_hash::XxHash3_64::oneshot(bytes)
+}
 
 /// The longest run of pages around `at`, inside `within`, that satisfies `same`.
 pub(crate) fn run_around(

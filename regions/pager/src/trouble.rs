@@ -13,9 +13,9 @@ pub enum Trouble {
         /// The page.
         page: PageNumber,
         /// What the store was given, as a checksum.
-        sent: u32,
+        sent: u64,
         /// What came back.
-        came: u32,
+        came: u64,
     },
     /// The kernel refused.
     Kernel(FaultError),
@@ -27,7 +27,7 @@ impl std::fmt::Display for Trouble {
             Trouble::Store(error) => write!(f, "the store failed: {error}"),
             Trouble::Damaged { page, sent, came } => write!(
                 f,
-                "page {page} came back from the store damaged or out of date (checksum {came:08x}, {sent:08x} was sent)"
+                "page {page} came back from the store damaged or out of date (checksum {came:016x}, {sent:016x} was sent)"
             ),
             Trouble::Kernel(FaultError(errno)) => {
                 write!(f, "userfaultfd: {}", std::io::Error::from_raw_os_error(*errno))
