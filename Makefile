@@ -48,11 +48,12 @@ install: all
 	install -D -m 755 $(COMMAND) $(DESTDIR)$(PREFIX)/bin/largesse
 	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/largesse/liblargesse.so
 	install -D -m 644 fronts/preload/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.h
+	install -D -m 644 fronts/preload/include/largesse.f90 $(DESTDIR)$(PREFIX)/include/largesse.f90
 	mkdir -p $(DESTDIR)$(PREFIX)/share/largesse && cp -r benches $(DESTDIR)$(PREFIX)/share/largesse/
 	@echo "The R package: make -C fronts/r install"
 
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/bin/largesse $(DESTDIR)$(PREFIX)/lib/largesse $(DESTDIR)$(PREFIX)/include/largesse.h $(DESTDIR)$(PREFIX)/share/largesse
+	rm -rf $(DESTDIR)$(PREFIX)/bin/largesse $(DESTDIR)$(PREFIX)/lib/largesse $(DESTDIR)$(PREFIX)/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.f90 $(DESTDIR)$(PREFIX)/share/largesse
 
 clean:
 	cargo clean

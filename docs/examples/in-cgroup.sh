@@ -1,40 +1,38 @@
 #!/bin/sh
-# in-cgroup.sh LIMIT_MIB COMMAND ...: runs COMMAND in a control group that may have LIMIT_MIB of memory and
-# no swap, and prints the most that it had: in all, its programs, the page cache, and each program by name.
-# Needs root, and the memory controller (version 1 or 2). With systemd, any user can have the same limit by
-#   systemd-run --user --scope -p MemoryMax=512M -p MemorySwapMax=0 COMMAND ...
+# in-cgroup.sh LIMIT_MIB COMMAND ...: runs COMMAND in a control group that may have LIMIT_MIB of memory and no
+# swap, and prints the most that it had: in all, its programs, the page cache, and each program by name.
+# Needs root and a memory controller (version 1 or 2); without them it ends with 77. With systemd, any user
+# can have the same limit: systemd-run --user --scope -p MemoryMax=512M -p MemorySwapMax=0 COMMAND ...
 set -eu
 limit=$(($1 << 20)); shift
-if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-    version=2
-    group=/sys/fs/cgroup/largesse-$$
-    echo +memory > /sys/fs/cgroup/cgroup.subtree_control
+cannot() { echo "skipped: $1" >&2; exit 77; }
+[ "$(id -u)" = 0 ] || cannot "only root can make a control group"
+root=/sys/fs/cgroup
+if [ -f $root/cgroup.controllers ]; then
+    grep -qw memory $root/cgroup.controllers || cannot "no memory controller in $root"
+    echo +memory 2> /dev/null > $root/cgroup.subtree_control || cannot "the memory controller cannot be handed on"
+    group=$root/largesse-$$ bound=memory.max peak=memory.peak anonymous=anon cache=file
 else
-    version=1
-    group=/sys/fs/cgroup/memory/largesse-$$
+    group=$root/memory/largesse-$$ bound=memory.limit_in_bytes peak=memory.max_usage_in_bytes
+    anonymous=total_rss cache=total_cache
 fi
-mkdir "$group"
-trap 'rmdir "$group"' EXIT
-if [ $version = 2 ]; then
-    echo $limit > "$group/memory.max"
-    echo 0 > "$group/memory.swap.max"
-    peak=memory.peak anonymous=anon cache=file
-else
-    echo $limit > "$group/memory.limit_in_bytes"
-    echo $limit > "$group/memory.memsw.limit_in_bytes"
-    peak=memory.max_usage_in_bytes anonymous=total_rss cache=total_cache
-fi
+mkdir "$group" 2> /dev/null || cannot "$group cannot be made"
+seen=$(mktemp)
+trap 'rmdir "$group"; rm -f "$seen"' EXIT
+echo $limit > "$group/$bound"
+for swap in memory.swap.max:0 memory.memsw.limit_in_bytes:$limit memory.swappiness:0; do
+    if [ -f "$group/${swap%:*}" ]; then echo "${swap#*:}" > "$group/${swap%:*}"; fi
+done
 
 sh -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$group" "$@" &
 command=$!
-seen=$(mktemp)
 while kill -0 $command 2> /dev/null; do
-    sed "s/^/stat /" "$group/memory.stat" 2> /dev/null || true
+    sed 's/^/stat /' "$group/memory.stat"
     for process in $(cat "$group/cgroup.procs"); do
         awk '/^Name:/ { name = $2 } /^VmHWM:/ { print "process", name, $2 * 1024 }' "/proc/$process/status" 2> /dev/null || true
     done
     sleep 0.2
-done >> "$seen"
+done > "$seen"
 status=0
 wait $command || status=$?
 awk -v limit=$limit -v peak="$(cat "$group/$peak")" -v anonymous=$anonymous -v cache=$cache '
@@ -45,7 +43,6 @@ awk -v limit=$limit -v peak="$(cat "$group/$peak")" -v anonymous=$anonymous -v c
         mib = 1024 * 1024
         printf "limit %.0f MiB, at most in use %.0f MiB: programs %.0f MiB, page cache %.0f MiB\n",
             limit / mib, peak / mib, programs / mib, file / mib
-        for (name in most) printf "  %s: %.0f MiB\n", name, most[name] / mib
+        for (name in most) printf "  %s: %.0f MiB at most\n", name, most[name] / mib
     }' "$seen"
-rm -f "$seen"
 exit $status

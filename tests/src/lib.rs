@@ -21,6 +21,6 @@ mod user;
 
 pub use built::{built_command, built_library, workspace};
 pub use run::{Exit, Ran, Run, same_output};
-pub use skip::{has_program, large_pages_are_available, skipped};
+pub use skip::{far_memory_is_permitted, has_program, large_pages_are_available, skipped};
 pub use stage::Stage;
 pub use user::{User, is_root, users};

@@ -166,7 +166,8 @@ impl<'a> Run<'a> {
     fn report_path(&self) -> PathBuf {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        self.stage.scratch().join(format!("report-{number}.json"))
+        // Not `.json`: nobody looks at a picture of it.
+        self.stage.scratch().join(format!("report-{number}"))
     }
 
     fn command(&self, report: &Path) -> Command {

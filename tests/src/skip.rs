@@ -1,5 +1,6 @@
 //! What this machine has.
 
+use crate::user::is_root;
 use std::process::{Command, Stdio};
 
 /// Say that a test, or a part of it, cannot run here.
@@ -22,6 +23,17 @@ pub fn has_program(program: &str, arguments: &[&str]) -> bool {
         skipped(&format!("no {program} {}", arguments.join(" ")));
     }
     has
+}
+
+/// Whether this user may have far memory; says so when not. An ordinary user needs `/dev/userfaultfd`.
+#[must_use]
+pub fn far_memory_is_permitted() -> bool {
+    let device = std::fs::File::options().read(true).write(true).open("/dev/userfaultfd");
+    let permitted = is_root() || device.is_ok();
+    if !permitted {
+        skipped("userfaultfd is not permitted here");
+    }
+    permitted
 }
 
 /// Whether the kernel gives transparent huge pages to whoever asks; says so when it does not.

@@ -1,16 +1,7 @@
 //! A fork under far memory is a snapshot: neither side sees what the other writes, nothing is zero.
 
-use largesse_tests::{Exit, Ran, Run, Stage, has_program, is_root, skipped};
+use largesse_tests::{Exit, Ran, Run, Stage, far_memory_is_permitted as permitted, has_program};
 use std::path::Path;
-
-/// Far memory for ordinary users needs `/dev/userfaultfd` or the sysctl.
-fn permitted() -> bool {
-    let yes = is_root() || std::fs::File::options().read(true).write(true).open("/dev/userfaultfd").is_ok();
-    if !yes {
-        skipped("userfaultfd is not permitted here");
-    }
-    yes
-}
 
 /// Memory, and a file on a disk, whatever the temporary folder is.
 fn stores(folder: &Path) -> [String; 2] {

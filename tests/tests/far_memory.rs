@@ -1,18 +1,11 @@
 //! Programs whose data do not fit into the local memory they are given.
 
-use largesse_tests::{Exit, Run, Stage, User, has_program, is_root, skipped};
+use largesse_tests::{
+    Exit, Run, Stage, User, far_memory_is_permitted as permitted, has_program, is_root, skipped,
+};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
-
-/// Far memory for ordinary users needs `/dev/userfaultfd` or the sysctl.
-fn permitted() -> bool {
-    let yes = is_root() || std::fs::File::options().read(true).write(true).open("/dev/userfaultfd").is_ok();
-    if !yes {
-        skipped("userfaultfd is not permitted here");
-    }
-    yes
-}
 
 /// A folder on a disk, whatever the temporary folder is.
 fn store_in(folder: &Path) -> String {

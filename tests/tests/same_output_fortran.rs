@@ -1,6 +1,7 @@
 //! A Fortran program prints the same with and without the library.
 
-use largesse_tests::{Run, Stage, same_output};
+use largesse_tests::{Ran, Run, Stage, far_memory_is_permitted, same_output};
+use serde_json::Value;
 
 #[test]
 fn arrays_come_grow_and_go() {
@@ -8,4 +9,30 @@ fn arrays_come_grow_and_go() {
     if let Some(program) = stage.compiled("arrays.f90", &[]) {
         same_output(&Run::new(&stage, &[program]), &[], 20);
     }
+}
+
+/// The module is used by a program that is not linked with the library: with far memory its marks
+/// count, without it they say so and nothing else changes.
+#[test]
+fn a_compute_core_is_marked_by_the_module() {
+    let stage = Stage::new();
+    let modules = stage.scratch();
+    let Some(program) = stage.compiled("marked.f90", &["-J", &modules.to_string_lossy()]) else { return };
+    let without = Run::new(&stage, &[&program]).finish().succeeded();
+    let near = Run::new(&stage, &[&program]).under(&[]).finish().succeeded();
+    let said = |ran: &Ran| ran.stdout.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(said(&without)[..3], ["-2", "-2", "-2"], "{without:#?}");
+    assert_eq!(said(&near), said(&without));
+    if !far_memory_is_permitted() {
+        return;
+    }
+    let far = Run::new(&stage, &[&program]).under(&["--local=4M", "--far=memory:"]).finish().succeeded();
+    assert_eq!(said(&far)[..3], ["0", "0", "-1"], "{far:#?}");
+    assert_eq!(said(&far)[3], said(&without)[3]);
+    let cores = far.report["tuned"].as_array().unwrap();
+    let named = |core: &Value| (core["id"].clone(), core["iterations"].as_array().unwrap().len());
+    assert_eq!(
+        cores.iter().map(named).collect::<Vec<_>>(),
+        [("sweep".into(), 5), ("without status".into(), 1)]
+    );
 }

@@ -47,6 +47,10 @@ typedef struct {
     uint64_t resized_in_place, moved_by_mremap;
     uint64_t advised_mappings, advised_bytes;
     uint64_t not_granted[LARGESSE_CAUSES];
+    /* Since interface 1.1: far memory; all 0 without it. `far_local_bytes` is the bound. */
+    uint64_t far_local_bytes, far_resident_bytes, far_stored_bytes, far_mapped_bytes, far_set_bytes;
+    uint64_t far_faults, far_fills, far_prefetched, far_evictions, far_write_backs;
+    uint64_t far_bytes_in, far_bytes_out, far_wait_ns;
 } largesse_stats_t;
 
 typedef struct {
@@ -95,6 +99,12 @@ size_t largesse_trim(size_t keep);
  */
 int largesse_tune_begin(const char *id);
 int largesse_tune_end(const char *id);
+
+/* Far memory for a session that is running and has no large block yet: at most `local` of its blocks is
+ * in memory ("4G", "50%" of what it has), the rest in `store` ("file:PATH"; NULL: a file in $TMPDIR or
+ * /var/tmp, removed at once). `page_size`: "auto" (NULL), or "4K" ... "2M". NULL when it is there, else why
+ * it is not, in words that say what to do, valid for good. Then call largesse_enable(1). */
+const char *largesse_far_memory(const char *local, const char *store, const char *page_size);
 
 /* Why this process cannot be served, in words that say what to do; NULL when it can. */
 const char *largesse_why_not(void);

@@ -1,18 +1,20 @@
 //! The control calls of `include/largesse.h`.
 
+use crate::far;
 use crate::guard::Inside;
 use crate::serve::{self, ROUTING};
 use crate::slots;
 use crate::start::{self, Hooked};
 use core::ffi::{c_char, c_int};
 use core::ptr::null;
+use largesse_pager::Count;
 use largesse_pages::truth::{Answer, Inspector};
 use largesse_report::{BlockRecord, CAUSES, Cause};
 
 pub(crate) const OK: c_int = 0;
 pub(crate) const BAD_ARGUMENT: c_int = -1;
 pub(crate) const NOT_SUPPORTED: c_int = -2;
-const VERSION: u32 = 1 << 16;
+const VERSION: u32 = 1 << 16 | 1;
 
 /// `largesse_stats_t`.
 #[repr(C)]
@@ -42,7 +44,25 @@ pub(crate) struct Stats {
     advised_mappings: u64,
     advised_bytes: u64,
     not_granted: [u64; CAUSES],
+    far: [u64; FAR.len()],
 }
+
+/// The fields `far_…` of `largesse_stats_t`.
+const FAR: [Count; 13] = [
+    Count::LocalBytes,
+    Count::ResidentBytes,
+    Count::StoredBytes,
+    Count::MappedBytes,
+    Count::SetBytes,
+    Count::Faults,
+    Count::Fills,
+    Count::Prefetched,
+    Count::Evictions,
+    Count::WriteBacks,
+    Count::BytesIn,
+    Count::BytesOut,
+    Count::WaitNs,
+];
 
 /// `largesse_block_t`.
 #[repr(C)]
@@ -92,6 +112,7 @@ pub(crate) fn stats() -> Stats {
         advised_mappings: counters.advised_mappings,
         advised_bytes: counters.advised_bytes,
         not_granted: serve::not_granted(),
+        far: far::counters().map_or([0; FAR.len()], |words| FAR.map(|count| words.get(count))),
     }
 }
 

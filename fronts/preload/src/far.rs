@@ -40,15 +40,10 @@ pub(crate) enum Store {
     Memory,
 }
 
-/// `50%`, or bytes.
-pub(crate) fn parse_local(text: &str) -> Option<Local> {
-    match text.strip_suffix('%') {
-        Some(percent) => percent.parse().ok().filter(|it| (1..=100).contains(it)).map(Local::Percent),
-        None => text.parse().ok().map(Local::Bytes),
-    }
-}
-
 impl Store {
+    /// What [`Store::parse`] takes, for people.
+    pub(crate) const ACCEPTED: &str = "file:PATH, memory:";
+
     /// `file:PATH` or `memory:`.
     pub(crate) fn parse(text: &str) -> Option<Store> {
         match text.split_once(':')? {

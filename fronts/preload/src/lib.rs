@@ -36,6 +36,7 @@ mod options;
 mod private;
 mod report;
 mod serve;
+mod session;
 mod slots;
 mod start;
 mod statics;

@@ -1,7 +1,8 @@
 //! Settings, parsed once by a pure function. `docs/settings.md` has a line for each.
 
-use crate::far::{Store, Wish, parse_local};
+use crate::far::{Store, Wish};
 use largesse_malloc::{DataAlign, SMALLEST_MIN};
+use largesse_pager::Local;
 use largesse_pages::Placement;
 use largesse_report::Pages;
 
@@ -9,7 +10,7 @@ use largesse_report::Pages;
 /// `docs/decisions/003-min-kb.md`.
 pub(crate) const DEFAULT_MIN_KB: usize = 256;
 /// With far memory, more counts: what is not far takes local memory.
-const FAR_MIN_KB: usize = 64;
+pub(crate) const FAR_MIN_KB: usize = 64;
 const LARGEST_KB: usize = 1 << 40;
 
 /// Everything a user may set.
@@ -128,10 +129,10 @@ impl Options {
 /// Far memory, if local memory is limited. The launcher has worked out the number and the store.
 fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
     let bytes = |text: &str| text.parse::<usize>().ok();
-    let local = one(get, "LARGESSE_LOCAL", "a number of bytes, or 1% to 100%", None, |text| {
-        parse_local(text).map(Some)
+    let local = one(get, "LARGESSE_LOCAL", "a size such as 512M or 4G, or 1% to 100%", None, |text| {
+        Local::parse(text).map(Some)
     })?;
-    let store = one(get, "LARGESSE_FAR", "file:PATH, memory:", None, |text| Store::parse(text).map(Some))?;
+    let store = one(get, "LARGESSE_FAR", Store::ACCEPTED, None, |text| Store::parse(text).map(Some))?;
     let page_size = one(
         get,
         "LARGESSE_PAGE_SIZE",

@@ -1,5 +1,6 @@
 //! The one heap of the process: made at the first large request, reached by everything else.
 
+use crate::far::Wish;
 use crate::ground::Ground;
 use crate::guard::Inside;
 use crate::{helper, next, start};
@@ -206,19 +207,39 @@ fn make() -> Option<&'static LargeHeap> {
 }
 
 fn make_alone() -> Option<&'static LargeHeap> {
-    let made = start::make_heap();
-    let Some((ground, heap)) = made else {
+    let Some((ground, heap)) = start::make_heap() else {
         note(Cause::RangeFull);
         ROUTING.enable(false); // there is no range: do not try at every request
         return None;
     };
+    Some(made(ground, heap))
+}
+
+/// Make the heap on far memory, in a session that has none yet.
+pub(crate) fn make_far(wish: &Wish) -> Result<(), String> {
+    if !take_making(MAKER) {
+        return Err("another thread asks for large memory at the same moment; try again".into());
+    }
+    let outcome = match ground() {
+        Some(Ground::Far(_)) => Err("this session has far memory already, chosen when it started".into()),
+        Some(Ground::Near(_)) => Err("this session has large blocks already; far memory is chosen \
+            before the first one, or at the start: largesse run --local SIZE -- PROGRAM"
+            .into()),
+        None => start::make_far_heap(wish).map(|(ground, heap)| _ = made(ground, heap)),
+    };
+    MAKING.store(NOBODY, Ordering::Release);
+    outcome
+}
+
+/// From here on everybody finds the heap.
+fn made(ground: &'static Ground, heap: &'static LargeHeap) -> &'static LargeHeap {
     GROUND.store((&raw const *ground).cast_mut(), Ordering::Release);
     let (range, len) = heap.range();
     RANGE_START.store(range, Ordering::Relaxed);
     RANGE_LEN.store(len, Ordering::Relaxed);
     HEAP.store((&raw const *heap).cast_mut(), Ordering::Release);
     start::publish(heap);
-    Some(heap)
+    heap
 }
 
 fn take_making(who: u32) -> bool {

@@ -1,5 +1,6 @@
 //! The start of the library in a process: settings, what the system offers, the heap's range.
 
+use crate::far::Wish;
 use crate::ground::Ground;
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
@@ -65,7 +66,7 @@ pub(crate) fn bad_setting() -> Option<&'static CStr> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place where this front reads settings")]
-fn environment(name: &str) -> Option<String> {
+pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
@@ -113,7 +114,7 @@ extern "C" fn finish() {
 }
 
 /// This is the very process that `largesse run` became.
-fn is_launched() -> bool {
+pub(crate) fn is_launched() -> bool {
     options().pid == Some(std::process::id())
 }
 
@@ -122,19 +123,31 @@ pub(crate) fn header() -> usize {
     options().header.unwrap_or(if slots::r_is_loaded() { R_HEADER } else { 0 })
 }
 
+type Made = (&'static Ground, &'static LargeHeap);
+
 /// Reserve the range and make the heap on it; what the system does not offer is counted.
-pub(crate) fn make_heap() -> Option<(&'static Ground, &'static LargeHeap)> {
+pub(crate) fn make_heap() -> Option<Made> {
     let options = options();
-    let (ground, retention) = match &options.far {
-        None => (near_ground(options)?, Retention::default()),
-        // Memory that was given back should not hold room in the store.
-        Some(wish) => match far::make(reserve(SPAN)?, wish) {
-            Ok(far) => (Ground::Far(far), Retention { share: 0, floor: 0 }),
+    match &options.far {
+        None => make_on(near_ground(options)?, Retention::default()),
+        Some(wish) => match make_far_heap(wish) {
+            Ok(made) => Some(made),
             Err(why) => refuse_to_start(&format!("no far memory: {why}")),
         },
-    };
+    }
+}
+
+/// The heap on far memory, or why there is none; worded for the user.
+pub(crate) fn make_far_heap(wish: &Wish) -> Result<Made, String> {
+    let far = far::make(reserve(SPAN).ok_or("no address space (ulimit -v)")?, wish)?;
+    // Memory that was given back should not hold room in the store.
+    let made = make_on(Ground::Far(far), Retention { share: 0, floor: 0 });
+    made.ok_or_else(|| "no address space for its tables".into())
+}
+
+fn make_on(ground: Ground, retention: Retention) -> Option<Made> {
     let ground = serve::keep(ground)?;
-    let settings = Settings { header: header(), data: options.data, retention };
+    let settings = Settings { header: header(), data: options().data, retention };
     let heap = serve::keep(Heap::new(ground, settings)?)?;
     Some((ground, heap))
 }
@@ -229,7 +242,9 @@ pub(crate) fn publish(heap: &LargeHeap) {
     }
     // Pages of a pool are taken when they are committed: ahead of need they would be missing elsewhere.
     helper::start(
-        options.ahead && options.far.is_none() && !matches!(options.pages, Pages::Hugetlb | Pages::Hugetlb1G),
+        options.ahead
+            && far::counters().is_none()
+            && !matches!(options.pages, Pages::Hugetlb | Pages::Hugetlb1G),
     );
 }
 

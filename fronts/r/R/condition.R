@@ -24,6 +24,14 @@ kilobytes <- function(value, name, call, least = SMALLEST_KB, most = NO_LIMIT_KB
   as.double(value)
 }
 
+# One string, or an error in the name of `call`.
+one_string <- function(value, name, call) {
+  if (!is.character(value) || length(value) != 1L || is.na(value) || !nzchar(value)) {
+    fail(name, " must be one string, not ", deparse(value, nlines = 1L)[1L], call = call)
+  }
+  value
+}
+
 # TRUE or FALSE, or an error in the name of `call`.
 flag <- function(value, name, call) {
   if (!is.logical(value) || length(value) != 1L || is.na(value)) {

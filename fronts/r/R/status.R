@@ -20,7 +20,7 @@ ISM.status <- function() {
     pages = PAGES[now$pages + 1], header = now$header,
     blocks = now$blocks, bytes = now$live_bytes, peak = now$peak_bytes, retained = now$retained_bytes,
     allocations = now$allocations, frees = now$frees, reused = now$reused,
-    not_granted = not_granted(now)
+    not_granted = not_granted(now), far = far_now(now)
   )
 }
 

@@ -31,6 +31,9 @@ static struct {
     const char *(*why_not)(void);
     const char *(*cause_name)(uint32_t);
     const char *(*cause_advice)(uint32_t);
+    int (*tune_begin)(const char *);
+    int (*tune_end)(const char *);
+    const char *(*far_memory)(const char *, const char *, const char *);
 } library;
 
 #ifdef __linux__
@@ -61,8 +64,12 @@ static SEXP find_library(void)
     *(void **)&library.why_not = symbol("largesse_why_not");
     *(void **)&library.cause_name = symbol("largesse_cause_name");
     *(void **)&library.cause_advice = symbol("largesse_cause_advice");
+    *(void **)&library.tune_begin = symbol("largesse_tune_begin");
+    *(void **)&library.tune_end = symbol("largesse_tune_end");
+    *(void **)&library.far_memory = symbol("largesse_far_memory");
     if (!library.stats || !library.blocks || !library.enable || !library.set_limits || !library.trim ||
-        !library.why_not || !library.cause_name || !library.cause_advice)
+        !library.why_not || !library.cause_name || !library.cause_advice || !library.tune_begin ||
+        !library.tune_end || !library.far_memory)
         return mkString("liblargesse.so lacks a control call: install it and this package from one release");
     library.found = 1;
     return R_NilValue;
@@ -113,6 +120,23 @@ static SEXP set_limits(SEXP min, SEXP max) { return ScalarInteger(library.set_li
 
 static SEXP trim(SEXP keep) { return ScalarReal((double)library.trim((size_t)bytes(keep))); }
 
+/* A compute core of this name begins or ends. */
+static SEXP tune(SEXP name, SEXP begins)
+{
+    const char *id = translateCharUTF8(STRING_ELT(name, 0));
+    return ScalarInteger(asLogical(begins) ? library.tune_begin(id) : library.tune_end(id));
+}
+
+/* NULL: the library's default. */
+static const char *text(SEXP x) { return isNull(x) ? NULL : translateChar(STRING_ELT(x, 0)); }
+
+/* NULL when there is far memory from now on, else why not. */
+static SEXP far_memory(SEXP local, SEXP store, SEXP page_size)
+{
+    const char *why = library.far_memory(text(local), text(store), text(page_size));
+    return why ? mkString(why) : R_NilValue;
+}
+
 static SEXP named(const char *const *names, int n)
 {
     SEXP list = PROTECT(allocVector(VECSXP, n)), labels = PROTECT(allocVector(STRSXP, n));
@@ -139,6 +163,12 @@ static SEXP stats(void)
         {"live_bytes", now.live_bytes}, {"peak_bytes", now.peak_bytes},
         {"allocations", now.allocations}, {"frees", now.frees}, {"reused", now.reused},
         {"retained_bytes", now.retained_bytes}, {"returned_bytes", now.returned_bytes},
+        {"far_local_bytes", now.far_local_bytes}, {"far_resident_bytes", now.far_resident_bytes},
+        {"far_stored_bytes", now.far_stored_bytes}, {"far_mapped_bytes", now.far_mapped_bytes},
+        {"far_set_bytes", now.far_set_bytes}, {"far_faults", now.far_faults}, {"far_fills", now.far_fills},
+        {"far_prefetched", now.far_prefetched}, {"far_evictions", now.far_evictions},
+        {"far_write_backs", now.far_write_backs}, {"far_bytes_in", now.far_bytes_in},
+        {"far_bytes_out", now.far_bytes_out}, {"far_wait_seconds", 1e-9 * now.far_wait_ns},
     };
     enum { FIELDS = sizeof field / sizeof *field };
     const char *names[FIELDS + 3];
@@ -203,7 +233,8 @@ static SEXP blocks(void)
 #define CALL(name, arguments) {#name, (DL_FUNC)&name, arguments}
 static const R_CallMethodDef calls[] = {
     CALL(find_library, 0), CALL(load_library, 1), CALL(library_path, 0), CALL(why_not, 0),
-    CALL(enable, 1), CALL(set_limits, 2), CALL(trim, 1), CALL(stats, 0), CALL(blocks, 0), {NULL, NULL, 0}
+    CALL(enable, 1), CALL(set_limits, 2), CALL(trim, 1), CALL(tune, 2), CALL(far_memory, 3), CALL(stats, 0),
+    CALL(blocks, 0), {NULL, NULL, 0}
 };
 
 void R_init_largesse(DllInfo *dll)

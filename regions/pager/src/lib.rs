@@ -48,7 +48,7 @@ pub mod tune;
 pub use broker::{Broker, borrow_stderr};
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
 pub use engine::{Fatal, start};
-pub use far::{FarMemory, Local};
+pub use far::{FarMemory, Local, parse_size};
 pub use file::{FileRefused, FileStore};
 pub use fork::Held;
 pub use kernel::{Kernel, Linux, Show};

@@ -2,6 +2,7 @@
 
 use super::settings::Setting;
 use super::trouble::Trouble;
+use largesse_pager::{Local, parse_size};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ const STORE: &str = "file:PATH, memory:";
 const PAGE: &str = "auto, or a power of two from 4K to 2M";
 const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
 /// Less than this is no memory to work with.
-const LEAST: u64 = 1 << 20;
+const LEAST: usize = 1 << 20;
 
 /// What to put into the environment; nothing without far memory.
 pub(super) fn variables(
@@ -42,14 +43,9 @@ pub(super) fn variables(
 
 fn how_much(local: &Setting) -> Result<String, Trouble> {
     let text = local.value.to_str().unwrap_or_default();
-    if let Some(percent) = text.strip_suffix('%') {
-        let known =
-            percent.parse::<u8>().is_ok_and(|it| (1..=100).contains(&it) && !percent.starts_with('+'));
-        return if known { Ok(text.to_owned()) } else { Err(local.refused(LOCAL)) };
-    }
-    match size(text) {
-        Some(bytes) if bytes >= LEAST => Ok(bytes.to_string()),
-        Some(_) => Err(local.refused(format!("{LOCAL}; 1M is the least"))),
+    match Local::parse(text) {
+        Some(Local::Percent(_) | Local::Bytes(LEAST..)) => Ok(text.to_owned()),
+        Some(Local::Bytes(_)) => Err(local.refused(format!("{LOCAL}; 1M is the least"))),
         None => Err(local.refused(LOCAL)),
     }
 }
@@ -82,24 +78,8 @@ fn page_size(setting: &Setting) -> Result<String, Trouble> {
     if text == "auto" {
         return Ok(text.to_owned());
     }
-    let bytes = size(text).filter(|it| it.is_power_of_two() && (4096..=2 << 20).contains(it));
+    let bytes = parse_size(text).filter(|it| it.is_power_of_two() && (4096..=2 << 20).contains(it));
     bytes.map(|bytes| bytes.to_string()).ok_or_else(|| setting.refused(PAGE))
-}
-
-/// `4096`, `64K`, `512M`, `4G`, `1T`; also `KiB` and the like.
-fn size(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let unit = unit.strip_suffix("iB").unwrap_or(unit);
-    let shift = match unit {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" | "m" => 20,
-        "G" | "g" => 30,
-        "T" | "t" => 40,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 #[cfg(test)]
@@ -118,7 +98,7 @@ mod tests {
     #[test]
     fn sizes_become_bytes_and_the_store_has_a_default() {
         let all = worked_out(&[("LARGESSE_LOCAL", "4G"), ("LARGESSE_PAGE_SIZE", "64K")]).unwrap();
-        let want = [("LARGESSE_LOCAL", "4294967296"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
+        let want = [("LARGESSE_LOCAL", "4G"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
         assert_eq!(all[..2], want.map(|(name, value)| (name, value.into())));
         assert_eq!(all[2], ("LARGESSE_PAGE_SIZE", "65536".into()));
         assert_eq!(worked_out(&[]).unwrap(), []);

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 /// More than any machine has.
 const EVERYTHING: u64 = 1 << 50;
 
-/// A file for reports; removed when dropped.
+/// A file for reports, without pictures; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Report(PathBuf);
 
 impl Report {
     pub(super) fn new() -> Report {
-        Report(std::env::temp_dir().join(format!("largesse-bench-{}.json", std::process::id())))
+        Report(std::env::temp_dir().join(format!("largesse-bench-{}.report", std::process::id())))
     }
 
     pub(super) fn path(&self) -> &Path {

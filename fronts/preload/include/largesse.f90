@@ -1,0 +1,68 @@
+! The marks of largesse.h for Fortran: compile this file before the program's, and use the module.
+!
+!     use largesse
+!     do step = 1, steps
+!        call tune_begin('solve')
+!        call solve()
+!        call tune_end('solve')
+!     end do
+!
+! The library is looked up, not linked: where it is not loaded (no `largesse run`), nothing happens.
+module largesse
+   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_procpointer, c_funptr, c_int, c_null_char, &
+      c_null_ptr, c_ptr
+   implicit none
+   private
+   public :: tune_begin, tune_end
+
+   ! What `status` may be, as in largesse.h; the library may also be absent: not supported.
+   integer, parameter, public :: largesse_ok = 0, largesse_bad_argument = -1, largesse_not_supported = -2
+
+   abstract interface
+      function marking(id) bind(c) result(status)
+         import :: c_char, c_int
+         character(kind=c_char), intent(in) :: id(*)
+         integer(c_int) :: status
+      end function marking
+   end interface
+
+   interface
+      function dlsym(handle, name) bind(c, name='dlsym') result(found)
+         import :: c_char, c_funptr, c_ptr
+         type(c_ptr), value :: handle
+         character(kind=c_char), intent(in) :: name(*)
+         type(c_funptr) :: found
+      end function dlsym
+   end interface
+
+contains
+
+   ! A compute core begins: with far memory, page sizes are chosen by what it uses. `id` names it.
+   subroutine tune_begin(id, status)
+      character(len=*), intent(in) :: id
+      integer, intent(out), optional :: status
+      call mark('largesse_tune_begin', id, status)
+   end subroutine tune_begin
+
+   ! It ends.
+   subroutine tune_end(id, status)
+      character(len=*), intent(in) :: id
+      integer, intent(out), optional :: status
+      call mark('largesse_tune_end', id, status)
+   end subroutine tune_end
+
+   subroutine mark(name, id, status)
+      character(len=*), intent(in) :: name, id
+      integer, intent(out), optional :: status
+      procedure(marking), pointer :: call_it
+      type(c_funptr) :: found
+      integer :: outcome
+      outcome = largesse_not_supported
+      found = dlsym(c_null_ptr, name // c_null_char) ! NULL: RTLD_DEFAULT of Linux
+      if (c_associated(found)) then
+         call c_f_procpointer(found, call_it)
+         outcome = call_it(trim(id) // c_null_char)
+      end if
+      if (present(status)) status = outcome
+   end subroutine mark
+end module largesse

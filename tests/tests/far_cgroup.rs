@@ -1,0 +1,54 @@
+//! Far memory where it cannot be faked: a control group that holds a quarter of the data, and no swap.
+
+use largesse_tests::{Stage, built_command, built_library, has_program, skipped, workspace};
+use std::process::{Command, Output};
+
+const LOCAL_MIB: u64 = 32;
+const LIMIT_MIB: u64 = LOCAL_MIB + 256;
+const DATA_MIB: u64 = 4 * LIMIT_MIB;
+/// What `in-cgroup.sh` ends with where it can make no group.
+const CANNOT: i32 = 77;
+
+/// The R script over four times the limit, with more `words` before it.
+fn script(stage: &Stage, before: &[String], cores: &str) -> Output {
+    let script = workspace().join("docs/examples/larger.R").display().to_string();
+    let after = ["Rscript", "--vanilla", &script, &DATA_MIB.to_string(), cores].map(str::to_owned);
+    let words: Vec<&String> = before.iter().chain(&after).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env("LARGESSE_LIBRARY", built_library()).current_dir(stage.scratch());
+    command.output().expect("a program that starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn four_times_the_limit_gives_the_same_answer_with_forked_children() {
+    if !has_program("Rscript", &["--version"]) {
+        return;
+    }
+    let stage = Stage::new();
+    let sandbox = workspace().join("docs/examples/in-cgroup.sh").display().to_string();
+    let store = format!("file:{}", stage.scratch().join("pages").display());
+    let local = format!("{LOCAL_MIB}M");
+    let far = ["--local", &local, "--far", &store, "--page-size", "256K", "--"].map(str::to_owned);
+    let confined = ["timeout".into(), "300".into(), sandbox, LIMIT_MIB.to_string()];
+    let largesse = [built_command().display().to_string(), "run".into()];
+    let before: Vec<String> = confined.iter().chain(&largesse).chain(&far).cloned().collect();
+
+    let answer = text(&script(&stage, &[], "1").stdout);
+    assert!(answer.starts_with(&format!("{DATA_MIB} MiB: ")), "{answer}");
+    let done = script(&stage, &before, "2");
+    if done.status.code() == Some(CANNOT) {
+        skipped(text(&done.stderr).trim_start_matches("skipped: ").trim());
+        return;
+    }
+    let said = text(&done.stdout);
+    assert!(done.status.success() && said.starts_with(&answer), "{answer}{done:#?}");
+    let peak = said.split("at most in use ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+    assert!(peak.is_some_and(|mib| (LOCAL_MIB..=LIMIT_MIB).contains(&mib)), "{said}");
+    // The limit is one: without far memory the same script does not get there.
+    let killed = script(&stage, &confined, "1");
+    assert!(!killed.status.success() && !text(&killed.stdout).starts_with(&answer), "{killed:#?}");
+}
