@@ -33,6 +33,11 @@ session(
   "stopifnot(is.null(ISM.status()$far), sum(x) == 1e6 * (1e6 + 1) / 2)"
 )
 
+# In a session that was started with the library R's own start-up has made large blocks.
+preload <- Sys.getenv("LD_PRELOAD")
+if (preloaded) session("fails(far_memory('16M'), 'large blocks already', 'largesse run --local')")
+Sys.unsetenv("LD_PRELOAD")
+
 permitted <- tryCatch(
   session(begin),
   error = function(e) if (grepl("userfaultfd", conditionMessage(e))) FALSE else stop(e)
@@ -40,6 +45,13 @@ permitted <- tryCatch(
 if (identical(permitted, FALSE)) {
   cat("skipped: userfaultfd is not permitted here\n")
   quit(status = 0)
+}
+
+# One that was started with far memory has it.
+if (preloaded) {
+  Sys.setenv(LD_PRELOAD = preload, LARGESSE_LOCAL = "64M", LARGESSE_FAR = store)
+  session("fails(far_memory('16M'), 'has far memory already')", "stopifnot(ISM.status()$far[['local_bytes']] == 2^26)")
+  Sys.unsetenv(c("LD_PRELOAD", "LARGESSE_LOCAL", "LARGESSE_FAR"))
 }
 
 # Four times more than fits: every sum is right, with gc, with_ISM, marks and children.

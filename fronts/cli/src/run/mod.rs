@@ -87,7 +87,8 @@ pub(crate) struct Args {
     /// Whether the program's own static arrays (data and bss) are far too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true, help_heading = "Far memory")]
     static_data: Option<OsString>,
-    /// Write what the program got to FILE when it ends
+    /// Write what the program got to FILE.json when it ends; with far memory also over time, and as a
+    /// picture in FILE.svg
     #[arg(long, value_name = "FILE.json")]
     report: Option<OsString>,
     /// The program and its arguments

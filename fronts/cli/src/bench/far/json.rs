@@ -19,11 +19,14 @@ pub(super) fn told(bench: &str, told: &Told<'_>) -> Value {
     };
     match told {
         Told::Footprint(bytes) => json!({ "kind": "footprint", "bench": bench, "bytes": bytes }),
-        Told::Run { who, round, run, far } => {
+        Told::Run { who, round, run, report } => {
             let mut value = named("run", who, round);
             value["tests"] = json!(run.tests);
             value["peak"] = json!(run.peak);
-            value["far"] = far.clone();
+            value["far"] = report["far"].clone();
+            if report["tuned"].as_array().is_some_and(|cores| !cores.is_empty()) {
+                value["tuned"] = report["tuned"].clone();
+            }
             value
         }
         Told::Stopped { who, round, cap } => {
@@ -92,7 +95,7 @@ mod tests {
     fn every_cell_and_every_best_is_one_object() {
         let values = with_outcome(|_| samples(&[2.0], "aa"), |_, it| outcome(it));
         let of = |kind: &str| values.iter().filter(|value| value["kind"] == kind).count();
-        assert_eq!((of("stock"), of("cell"), of("best"), of("trouble")), (1, 30, 5, 0));
+        assert_eq!((of("stock"), of("cell"), of("best"), of("trouble")), (1, 35, 5, 0));
         let cell = values.iter().find(|value| value["page_size"] == "64K" && value["local_percent"] == 25);
         assert_eq!(cell.unwrap()["ratio"], 2.0);
     }

@@ -14,6 +14,7 @@
 //! 1. An answer that is not stock's to the bit has no time.
 //! 2. What was stopped has a bound that it is above, and counts as neither wrong nor measured.
 
+mod decisions;
 mod footprint;
 mod json;
 mod outcome;
@@ -101,6 +102,7 @@ fn legend(args: &Args) {
         "Columns: local memory as a share of what the program touches. Rows: bytes that move together. Cells: the\n\
          median of {runs} run(s) in turns, over stock's (largest less smallest, over the median); 1x is as fast as stock.\n\
          `> Nx`: stopped after {cap} s, N times as long as a whole run of stock takes, its preparations included.\n\
+         `marked`: auto, of a program that marks its compute core; below, what was decided at the end of each iteration.\n\
          `-`: less local memory than largesse can work with (1 MiB)."
     );
     if runs < RUNS {

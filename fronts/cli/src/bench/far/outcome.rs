@@ -3,9 +3,10 @@
 use super::super::runner::Ended;
 use super::super::stats::{Summary, noise};
 use super::super::verdict::judge;
+use super::decisions::Pass;
 use super::plan::Plan;
 use super::rounds::{Found, Samples, Who};
-use super::spec::AUTO;
+use super::spec::{AUTO, MARKED};
 
 /// One place in the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +35,8 @@ pub(super) struct Outcome<'a> {
     pub(super) percents: &'a [u8],
     /// By page size, then by share.
     pub(super) rows: Vec<(&'a str, Vec<Slowdown>)>,
+    /// Of a program that marks its compute core, by share.
+    pub(super) decisions: Vec<Vec<Pass>>,
     pub(super) troubles: Vec<String>,
     /// What the program says it is.
     pub(super) about: String,
@@ -108,6 +111,10 @@ impl<'a> Outcome<'a> {
         let sizes = plan.spec.page_sizes.iter();
         let rows = sizes.map(|size| (size.as_str(), slowdowns.by_ref().take(columns).collect())).collect();
         drop(slowdowns);
+        let marked = plan.spec.page_sizes.iter().position(|size| size == MARKED);
+        let marked = marked.map_or(&[][..], |row| &found.cells[row * columns..][..columns]);
+        let decided =
+            |cell: &Option<(_, Samples)>| cell.as_ref().map(|(_, samples)| samples.decisions.clone());
         Outcome {
             bench: &plan.bench.name,
             test: &plan.bench.tests[0].name,
@@ -116,6 +123,7 @@ impl<'a> Outcome<'a> {
             noise: noise(&stock, &again),
             percents: &plan.spec.local_percent,
             rows,
+            decisions: marked.iter().map(|cell| decided(cell).unwrap_or_default()).collect(),
             troubles,
             about: found.stock.runs.first().map(|(run, _)| run.peak.about.clone()).unwrap_or_default(),
         }
@@ -123,7 +131,7 @@ impl<'a> Outcome<'a> {
 
     /// The fixed page size with the smallest measured ratio in `column`.
     pub(super) fn best_fixed(&self, column: usize) -> Option<(&'a str, f64)> {
-        let fixed = self.rows.iter().filter(|(size, _)| *size != AUTO);
+        let fixed = self.rows.iter().filter(|(size, _)| ![AUTO, MARKED].contains(size));
         let ratios = fixed.filter_map(|(size, row)| match row.get(column)? {
             Slowdown::Measured { ratio, .. } => Some((*size, *ratio)),
             _ => None,
@@ -158,7 +166,7 @@ pub(super) mod tests {
             let took = Duration::from_secs_f64(seconds + 1.0);
             (run_of("bt", seconds, 7.0, bits), took)
         };
-        Samples { runs: seconds.iter().map(run).collect(), ended: None }
+        Samples { runs: seconds.iter().map(run).collect(), ..Samples::default() }
     }
 
     /// The outcome of `bt` when stock took one second and each cell what `cell` says.
@@ -175,7 +183,7 @@ pub(super) mod tests {
     }
 
     fn stopped() -> Samples {
-        Samples { runs: Vec::new(), ended: Some(Ended::Stopped) }
+        Samples { ended: Some(Ended::Stopped), ..Samples::default() }
     }
 
     #[test]
@@ -223,7 +231,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_run_that_fails_is_a_trouble() {
-        let failed = Samples { runs: Vec::new(), ended: Some(Ended::Failed("exit status: 74".into())) };
+        let failed = Samples { ended: Some(Ended::Failed("exit status: 74".into())), ..Samples::default() };
         let cell = std::cell::Cell::new(Some(failed));
         let first = |_: Cell<'_>| cell.take().unwrap_or_else(|| samples(&[1.0], "aa"));
         with_outcome(first, |_, outcome| {

@@ -4,7 +4,7 @@ use super::super::definition::Bench;
 use super::super::settings::{Role, Setting, Settings};
 use super::super::trouble::Trouble;
 use super::super::{Args, warm};
-use super::spec::Spec;
+use super::spec::{AUTO, MARKED, Spec};
 use super::{CAP, RUNS};
 use std::ffi::OsString;
 use std::path::Path;
@@ -78,6 +78,7 @@ impl<'a> Plan<'a> {
 
     /// Options of `largesse run`.
     pub(super) fn options(&self, local: u64, page_size: &str, report: &Path) -> Vec<OsString> {
+        let page_size = if page_size == MARKED { AUTO } else { page_size };
         let words =
             ["--local", &local.to_string(), "--far", &self.store, "--page-size", page_size, "--report"];
         words.into_iter().map(OsString::from).chain([report.into()]).collect()
@@ -119,10 +120,10 @@ pub(super) mod tests {
     fn cells_are_rows_of_page_sizes_by_columns_of_shares() {
         with_plan("bt", &[], |plan| {
             let cells = plan.cells(100 << 20);
-            assert_eq!(cells.len(), 6 * 5);
+            assert_eq!(cells.len(), 7 * 5);
             assert_eq!(cells[0], Some(Cell { page_size: "4K", percent: 75, local: 75 << 20 }));
             assert_eq!(cells[29], Some(Cell { page_size: "auto", percent: 5, local: 5 << 20 }));
-            assert_eq!(plan.steps(), 1 + 3 * (2 + 30));
+            assert_eq!(plan.steps(), 1 + 3 * (2 + 35));
         });
     }
 

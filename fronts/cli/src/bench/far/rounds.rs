@@ -4,9 +4,12 @@ use super::super::machine;
 use super::super::progress::Progress;
 use super::super::runner::{Ended, Run, run_within, turns};
 use super::super::settings::Settings;
+use super::decisions::{self, Pass};
 use super::footprint::{self, Report};
 use super::plan::{Cell, Plan};
+use super::spec::MARKED;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,6 +35,8 @@ impl Who<'_> {
 pub(super) struct Samples {
     /// And how long all of it took.
     pub(super) runs: Vec<(Run, Duration)>,
+    /// The tuner's decisions in the last one, if the program marks its compute core.
+    pub(super) decisions: Vec<Pass>,
     /// Why there are no more.
     pub(super) ended: Option<Ended>,
 }
@@ -54,8 +59,7 @@ pub(super) enum Told<'a> {
         who: Who<'a>,
         round: usize,
         run: &'a Run,
-        /// What the report said.
-        far: Value,
+        report: Value,
     },
     Stopped {
         who: Who<'a>,
@@ -102,13 +106,17 @@ pub(super) fn run<'a>(
                     Who::Stock { .. } => settings.command(plan.stock, &[], &words),
                     Who::Far(cell) => {
                         let options = plan.options(cell.local, cell.page_size, report.path());
-                        settings.command(plan.far, &options, &words)
+                        let marks = if cell.page_size == MARKED { &plan.spec.marked[..] } else { &[] };
+                        let marked = words.iter().cloned().chain(marks.iter().map(OsString::from));
+                        settings.command(plan.far, &options, &marked.collect::<Vec<_>>())
                     }
                 };
                 let done = plan.warm_up().map_err(Ended::Failed);
                 match done.and_then(|()| run_within(command, plan.cap)) {
                     Ok((run, took)) => {
-                        tell(&Told::Run { who, round, run: &run, far: report.take() });
+                        let report = report.take();
+                        samples[place].decisions = decisions::of(&report);
+                        tell(&Told::Run { who, round, run: &run, report });
                         samples[place].runs.push((run, took));
                     }
                     Err(ended) => {

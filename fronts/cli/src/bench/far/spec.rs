@@ -8,8 +8,12 @@ use serde::Deserialize;
 pub(in super::super) struct Spec {
     /// Columns: local memory, of 100 parts of the footprint.
     pub(super) local_percent: Vec<u8>,
-    /// Rows: what `--page-size` takes; `auto` is compared with the others.
+    /// Rows: what `--page-size` takes; `auto` is compared with the others. `marked`: `auto`, of a program
+    /// that marks its compute core.
     pub(super) page_sizes: Vec<String>,
+    /// What makes the program mark it.
+    #[serde(default)]
+    pub(super) marked: Vec<String>,
     /// What the program touches at scale 1; absent: it is measured.
     pub(super) far_mib: Option<u64>,
     /// A table to print beside ours.
@@ -39,6 +43,8 @@ pub(super) struct Row {
 
 /// The page size that the library chooses.
 pub(super) const AUTO: &str = "auto";
+/// The same, with the program's help.
+pub(super) const MARKED: &str = "marked";
 
 #[cfg(test)]
 mod tests {
@@ -58,6 +64,8 @@ mod tests {
             assert!(text.contains(&format!("result(\"{}\"", bench.tests[0].name)), "{}", bench.name);
             assert!(far.local_percent.iter().all(|percent| (1..=100).contains(percent)), "{}", bench.name);
             assert!(far.page_sizes.iter().any(|size| size == AUTO), "{}", bench.name);
+            let marks = far.page_sizes.iter().any(|size| size == MARKED);
+            assert_eq!(marks, !far.marked.is_empty(), "{}", bench.name);
             for row in far.published.iter().flat_map(|published| &published.rows) {
                 let columns = far.published.as_ref().map(|published| published.local_percent.len());
                 assert_eq!(Some(row.seconds.len()), columns, "{} {}", bench.name, row.page_size);

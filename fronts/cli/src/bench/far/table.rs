@@ -1,6 +1,7 @@
 //! The outcome as a table for people, beside what others published.
 
 use super::super::table::{empty, of_size};
+use super::decisions;
 use super::outcome::{Outcome, Slowdown};
 use super::plan::Plan;
 use super::spec::Published;
@@ -32,6 +33,7 @@ pub(super) fn show(plan: &Plan<'_>, outcome: &Outcome<'_>, columns: Option<u16>)
     });
     let ours: Vec<_> = ["slowdown, by local memory".to_owned()].into_iter().chain(ours).collect();
     text.push_str(&together(&ours, &theirs.unwrap_or_default(), columns));
+    text.push_str(&decisions::show(outcome, columns));
     for trouble in &outcome.troubles {
         let _ = writeln!(text, "{trouble}");
     }
@@ -154,7 +156,7 @@ mod tests {
 
     fn cell(cell: Cell<'_>) -> Samples {
         match (cell.page_size, cell.percent) {
-            ("4K", 5) => Samples { runs: Vec::new(), ended: Some(Ended::Stopped) },
+            ("4K", 5) => Samples { ended: Some(Ended::Stopped), ..Samples::default() },
             ("16K", _) => samples(&[1.25, 1.25, 1.3], "aa"),
             ("64K", 75) => samples(&[1.0], "ab"),
             _ => samples(&[2.5, 2.5, 2.5], "aa"),
