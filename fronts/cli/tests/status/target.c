@@ -19,7 +19,7 @@ struct report {
     uint64_t generation, blocks, slots, range_start, range_len, min_bytes, max_bytes;
     uint32_t header, pages, enabled, locked, patched;
     int32_t node;
-    uint64_t far, counters[14], not_granted[CAUSES], advised[ADVISED][2];
+    uint64_t far, far_segments, counters[14], not_granted[CAUSES], advised[ADVISED][2];
 };
 
 static struct block blocks[3];
