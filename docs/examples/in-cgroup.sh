@@ -18,7 +18,12 @@ else
 fi
 mkdir "$group" 2> /dev/null || cannot "$group cannot be made"
 seen=$(mktemp)
-trap 'rmdir "$group"; rm -f "$seen"' EXIT
+# Whatever is left of COMMAND ends with it.
+leave() {
+    while [ -n "$(cat "$group/cgroup.procs")" ]; do kill -9 $(cat "$group/cgroup.procs") 2> /dev/null || true; done
+    rmdir "$group"; rm -f "$seen"
+}
+trap leave EXIT
 echo $limit > "$group/$bound"
 for swap in memory.swap.max:0 memory.memsw.limit_in_bytes:$limit memory.swappiness:0; do
     if [ -f "$group/${swap%:*}" ]; then echo "${swap#*:}" > "$group/${swap%:*}"; fi
