@@ -40,8 +40,11 @@ check-deep: cargo
 	ci/san.sh
 	ci/fuzz.sh
 
-# Random calls from many threads, an hour for each target.
+# Far memory under many threads, a minute on each store; random calls, an hour for each target.
 soak: cargo
+	@ci/need.sh gcc
+	@$(MAKE) --no-print-directory all
+	ci/stress.sh
 	ci/fuzz.sh 3600
 
 install: all

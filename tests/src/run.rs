@@ -159,7 +159,9 @@ impl<'a> Run<'a> {
         let (stdout, messages) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
         let (hints, stderr) = messages.split_inclusive('\n').partition(|line| line.starts_with("largesse: "));
         let text = std::fs::read_to_string(&report).unwrap_or_default();
-        let _ = std::fs::remove_file(&report);
+        for left in [report.clone(), report.with_extension("svg")] {
+            let _ = std::fs::remove_file(left);
+        }
         Ran { exit, stdout, stderr, hints, report: serde_json::from_str(&text).unwrap_or(Value::Null) }
     }
 

@@ -12,12 +12,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-arena", &["largesse-pages"]),
     ("largesse-pager", &["largesse-arena", "largesse-pages"]),
     ("largesse-redis", &["largesse-pager"]),
+    ("largesse-agent", &["largesse-pager", "largesse-pages"]),
     ("largesse-report", &[]),
     ("largesse-picture", &[]),
     ("largesse-malloc", &["largesse-arena", "largesse-pages", "largesse-report"]),
     (
         "largesse-preload",
         &[
+            "largesse-agent",
             "largesse-arena",
             "largesse-malloc",
             "largesse-pager",
@@ -26,7 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "largesse-report",
         ],
     ),
-    ("largesse-cli", &["largesse-pager", "largesse-pages", "largesse-report"]),
+    ("largesse-cli", &["largesse-agent", "largesse-pager", "largesse-pages", "largesse-report"]),
     ("largesse-tests", &[]),
 ];
 

@@ -5,6 +5,7 @@
 //! comparisons. Does not know how a heap works: what a subcommand computes belongs to a lower layer.
 #![expect(clippy::disallowed_macros, reason = "a front prints")]
 
+mod agent;
 mod bench;
 mod doctor;
 mod run;
@@ -27,6 +28,7 @@ enum Verb {
     Status(status::Args),
     Doctor(doctor::Args),
     Bench(bench::Args),
+    Agent(agent::Args),
 }
 
 fn main() -> ExitCode {
@@ -35,5 +37,6 @@ fn main() -> ExitCode {
         Verb::Status(args) => status::main(&args),
         Verb::Doctor(args) => doctor::main(&args),
         Verb::Bench(args) => bench::main(&args),
+        Verb::Agent(args) => agent::main(&args),
     }
 }

@@ -3,18 +3,22 @@
 use crate::ground::Far;
 use crate::statics::{self, Piece};
 use crate::{serve, start};
+use largesse_agent::{AgentStore, Name};
 use largesse_pager::{
-    Broker, Count, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, MemoryStore,
-    PageStore, Pager, SegmentWords, Segments, SetSize, Trouble,
+    Broker, Count, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, PageStore, Pager,
+    SegmentWords, Segments, SetSize, Trouble,
 };
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
-use largesse_report::{Cause, Region};
+use largesse_report::{Cause, FarStore, Region};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Exit status when far memory is lost: the input/output error of `sysexits.h`.
 pub(crate) const LOST: i32 = 74;
+
+/// For whoever looks from outside.
+static STORE: OnceLock<FarStore> = OnceLock::new();
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,19 +40,19 @@ pub(crate) struct Wish {
 pub(crate) enum Store {
     /// A file of this name, which is taken away at once.
     File(PathBuf),
-    /// Memory of this machine.
-    Memory,
+    /// Whatever the agent of this name keeps pages in.
+    Agent(Name),
 }
 
 impl Store {
     /// What [`Store::parse`] takes, for people.
-    pub(crate) const ACCEPTED: &str = "file:PATH, memory:";
+    pub(crate) const ACCEPTED: &str = "file:PATH, agent:NAME";
 
-    /// `file:PATH` or `memory:`.
+    /// `file:PATH` or `agent:NAME`, as the launcher says it.
     pub(crate) fn parse(text: &str) -> Option<Store> {
         match text.split_once(':')? {
             ("file", path) if !path.is_empty() => Some(Store::File(path.into())),
-            ("memory", "") => Some(Store::Memory),
+            ("agent", name) => Name::parse(name).map(Store::Agent),
             _ => None,
         }
     }
@@ -132,6 +136,11 @@ pub(crate) fn counters() -> Option<&'static Counters> {
     Some(&serve::ground()?.far()?.pager().counters)
 }
 
+/// Where its pages are.
+pub(crate) fn about_store() -> Option<&'static FarStore> {
+    STORE.get()
+}
+
 /// The words of each of its segments.
 pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
     let pager = serve::ground()?.far()?.pager();
@@ -144,10 +153,12 @@ fn store(wish: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageS
         Store::File(path) => {
             let own = numbered(path);
             let store = FileStore::create(&own, broker).map_err(|refused| format!("file:{refused}"))?;
+            let _ = STORE.set(FarStore::new(0, &format!("file:{}", own.display())));
             Ok(Box::new(store))
         }
-        Store::Memory => {
-            let store = MemoryStore::new(len).map_err(|error| format!("memory: {error}"))?;
+        Store::Agent(name) => {
+            let store = AgentStore::connect(name, len).map_err(|refused| refused.to_string())?;
+            let _ = STORE.set(FarStore::new(store.about().agent, &store.about().store));
             Ok(Box::new(store))
         }
     }
@@ -188,8 +199,9 @@ mod tests {
     #[test]
     fn stores_have_a_kind_and_a_place() {
         assert_eq!(Store::parse("file:/scratch/a"), Some(Store::File("/scratch/a".into())));
-        assert_eq!(Store::parse("memory:"), Some(Store::Memory));
-        for wrong in ["", "file:", "file", "memory", "memory:5", "ftp:/a", "/scratch/a"] {
+        let name = Name::new().unwrap();
+        assert_eq!(Store::parse(&format!("agent:{name}")), Some(Store::Agent(name)));
+        for wrong in ["", "file:", "file", "agent", "agent:5", "memory:", "ftp:/a", "/scratch/a"] {
             assert_eq!(Store::parse(wrong), None, "{wrong}");
         }
     }

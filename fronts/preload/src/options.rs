@@ -147,8 +147,10 @@ fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
     )?;
     let static_data = one(get, "LARGESSE_STATIC_DATA", "on, off", true, switch("off", "on"))?;
     let prefetch = one(get, "LARGESSE_PREFETCH", "on, off", true, switch("off", "on"))?;
-    let store = store.unwrap_or(Store::Memory);
-    Ok(local.map(|local| Wish { local, store, page_size, static_data, prefetch }))
+    let Some(local) = local else { return Ok(None) };
+    let missing = || UnknownValue { name: "LARGESSE_FAR", value: String::new(), accepts: Store::ACCEPTED };
+    let store = store.ok_or_else(missing)?;
+    Ok(Some(Wish { local, store, page_size, static_data, prefetch }))
 }
 
 fn switch(off: &'static str, on: &'static str) -> impl Fn(&str) -> Option<bool> {

@@ -106,6 +106,10 @@ fn far() -> Value {
     };
     let there = segments.iter().filter(|segment| segment.len.load(Ordering::Relaxed) > 0);
     let mut all = named(words);
+    if let Some(store) = far::about_store() {
+        all.insert("store".into(), store.name().into());
+        all.insert("agent".into(), store.agent.into());
+    }
     all.insert("regions".into(), there.map(region).collect());
     Value::Object(all)
 }

@@ -231,6 +231,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
         report.max_bytes = max as u64;
         report.enabled = u32::from(enabled);
         report.far = far::counters().map_or(0, |words| (&raw const *words).addr() as u64);
+        report.far_store = far::about_store().map_or(0, |store| (&raw const *store).addr() as u64);
         report.far_segments = far::segments().map_or(0, |words| words.as_ptr().addr() as u64);
     });
     let signpost = Signpost::to(heap.report_address() as u64);

@@ -6,7 +6,7 @@ far_memory <- function(local, store = NULL, page_size = "auto") {
   if (is.numeric(local) && length(local) == 1L && is.finite(local)) local <- format(local, scientific = FALSE)
   local <- one_string(local, "local", call)
   page_size <- one_string(page_size, "page_size", call)
-  if (!is.null(store)) store <- store_named(one_string(store, "store", call))
+  if (!is.null(store)) store <- store_named(one_string(store, "store", call), call)
   need_library(call)
   why <- .Call(C_far_memory, local, store, page_size)
   if (!is.null(why)) fail("no far memory: ", why, call = call)
@@ -20,10 +20,19 @@ tuned <- function(name, expr) {
   expr
 }
 
-# setwd() must not move the file, and `~` is the shell's.
-store_named <- function(store) {
-  if (!startsWith(store, "file:") || store == "file:") return(store)
-  paste0("file:", normalizePath(sub("^file:", "", store), mustWork = FALSE))
+# A file is the library's own; setwd() must not move it, and `~` is the shell's. Other stores are reached
+# through an agent, which lives as long as this session.
+store_named <- function(store, call) {
+  if (startsWith(store, "file:") && store != "file:")
+    return(paste0("file:", normalizePath(sub("^file:", "", store), mustWork = FALSE)))
+  if (grepl("^(file|agent):", store) || !grepl(":", store, fixed = TRUE)) return(store)
+  largesse <- Sys.which("largesse")
+  if (largesse == "") fail("no far memory: this store needs the command largesse, which is not in PATH", call = call)
+  # The store's name may hold a password: not as an argument, which everybody can read.
+  words <- c("agent", "--store", "-", "--owner", Sys.getpid())
+  name <- suppressWarnings(system2(largesse, words, stdout = TRUE, input = store))
+  if (length(name) != 1L) fail("no far memory: the agent was not started", call = call)
+  name
 }
 
 # The words of far memory, or NULL.

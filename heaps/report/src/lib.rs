@@ -20,11 +20,11 @@ mod cause;
 mod record;
 
 pub use cause::{CAUSES, Cause};
-pub use record::{BlockRecord, Counters, Kind, MAX_ADVISED, Pages, Region, Report, Signpost};
+pub use record::{BlockRecord, Counters, FarStore, Kind, MAX_ADVISED, Pages, Region, Report, Signpost};
 
 /// First bytes of a [`Signpost`].
 pub const MAGIC: [u8; 8] = *b"LARGESSE";
 /// Changes with every change of layout; a reader refuses another one.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Name of the memfd, as `/proc/PID/maps` shows it: `/memfd:largesse (deleted)`.
 pub const MEMFD_NAME: &core::ffi::CStr = c"largesse";

@@ -110,6 +110,34 @@ impl Region {
     }
 }
 
+/// Where far pages are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FarStore {
+    /// The process that holds them; 0 when it is the program itself.
+    pub agent: u64,
+    /// The store's name, without secrets, and zeros.
+    pub name: [u8; 248],
+}
+
+impl FarStore {
+    /// A store of this name, cut where there is no more room.
+    #[must_use]
+    pub fn new(agent: u32, name: &str) -> FarStore {
+        let mut store = FarStore { agent: agent.into(), name: [0; 248] };
+        let len = name.floor_char_boundary(store.name.len());
+        store.name[..len].copy_from_slice(&name.as_bytes()[..len]);
+        store
+    }
+
+    /// Its name; whatever stands there is text.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(self.name.len());
+        core::str::from_utf8(&self.name[..end]).unwrap_or("?")
+    }
+}
+
 /// One live block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -193,6 +221,8 @@ pub struct Report {
     /// Address of the words of each segment of far memory, as `largesse_pager::SegmentWords`, whose
     /// labels are of [`Region`]; 0 without it.
     pub far_segments: u64,
+    /// Address of the [`FarStore`]; 0 without far memory.
+    pub far_store: u64,
     /// Totals.
     pub counters: Counters,
     /// How often each [`crate::Cause`] occurred.

@@ -35,6 +35,18 @@ impl MemoryFile {
         Ok(file)
     }
 
+    /// Its length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// It has no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Its number, to be sent.
     #[must_use]
     pub const fn descriptor(&self) -> c_int {

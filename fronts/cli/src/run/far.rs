@@ -2,12 +2,15 @@
 
 use super::settings::Setting;
 use super::trouble::Trouble;
+use crate::agent;
+use largesse_agent::Name;
 use largesse_pager::{Local, parse_size};
 use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 const LOCAL: &str = "a size such as 512M or 4G, or a share from 1% to 100%";
-const STORE: &str = "file:PATH, memory:";
 const PAGE: &str = "auto, or a power of two from 4K to 2M";
 const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
 /// Less than this is no memory to work with.
@@ -53,7 +56,8 @@ fn how_much(local: &Setting) -> Result<String, Trouble> {
 fn named(store: &Setting) -> Result<OsString, Trouble> {
     let text = store.value.to_string_lossy();
     match text.split_once(':') {
-        Some(("memory", "")) => Ok(store.value.clone()),
+        _ if agent::is_agents(&text) => Ok(store.value.clone()),
+        Some(("agent", name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
         Some(("file", path)) if !path.is_empty() => {
             // The program may change its directory before the file is made.
             let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
@@ -61,8 +65,37 @@ fn named(store: &Setting) -> Result<OsString, Trouble> {
             value.push(path);
             Ok(value)
         }
-        _ => Err(store.refused(STORE)),
+        _ => Err(store.refused(format!("file:PATH, {}", agent::accepted()))),
     }
+}
+
+/// Puts the name of an agent, started here for this process, in the place of a store that needs one.
+pub(super) fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Trouble> {
+    let store = variables.iter_mut().find(|(name, _)| *name == "LARGESSE_FAR");
+    if let Some((_, store)) = store
+        && agent::is_agents(&store.to_string_lossy())
+    {
+        let name = agent_for(store).map_err(|error| Trouble::Agent(Some(error)))?;
+        *store = name.ok_or(Trouble::Agent(None))?;
+    }
+    Ok(())
+}
+
+/// `None`: it has said why not. The store's name may hold a password: it is not an argument, which
+/// everybody can read.
+fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let owner = std::process::id().to_string();
+    command.args(["agent", "--store", "-", "--owner", &owner]).env_remove("LD_PRELOAD");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    if let Some(mut pipe) = child.stdin.take() {
+        pipe.write_all(store.as_encoded_bytes())?;
+    }
+    let mut name = String::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        pipe.read_to_string(&mut name)?;
+    }
+    Ok(child.wait()?.success().then(|| name.trim_end().into()))
 }
 
 /// A file in `$TMPDIR`, or where temporary files of any size belong.

@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// of what it has; the rest is in a store
     #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]
     local: Option<OsString>,
-    /// The store: file:PATH (removed at exit) or memory: [default: a file in $TMPDIR or /var/tmp]
+    /// The store: file:PATH (removed at exit), memory: or agent:NAME [default: a file in $TMPDIR or /var/tmp]
     #[arg(long, value_name = "STORE", allow_hyphen_values = true, help_heading = "Far memory")]
     far: Option<OsString>,
     /// Bytes that move together: auto, or 4K, 8K … 2M [default: auto]
@@ -110,7 +110,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
     let given = args.given();
     let root = Path::new("/");
-    let settings = Settings::parse(&given, environment::get)?;
+    let mut settings = Settings::parse(&given, environment::get)?;
     if let Some(report) = &settings.report {
         settings::report_can_be_written(report)?;
     }
@@ -129,6 +129,7 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
         eprintln!("largesse: {line}");
     }
 
+    far::start_agent(&mut settings.variables)?;
     environment::set("LD_PRELOAD", &plan.value);
     environment::set("LARGESSE_PID", std::process::id().to_string().as_ref());
     for (variable, value) in &settings.variables {

@@ -28,6 +28,8 @@ pub(super) enum Trouble {
     NotExecutable { path: PathBuf, why: String },
     /// The program can run, but the library cannot serve it.
     NotServed { chain: Vec<PathBuf>, why: Unserved },
+    /// The agent of the store was not started; it said why, or `error` does.
+    Agent(Option<io::Error>),
     /// `exec` failed.
     Exec { path: PathBuf, error: io::Error },
 }
@@ -65,7 +67,8 @@ impl Trouble {
             Trouble::Report { .. }
             | Trouble::NoLibrary { .. }
             | Trouble::BadLibrary { .. }
-            | Trouble::LibraryPath { .. } => 125,
+            | Trouble::LibraryPath { .. }
+            | Trouble::Agent(_) => 125,
             Trouble::NotExecutable { .. } | Trouble::NotServed { .. } => 126,
             Trouble::NotFound { .. } => 127,
             Trouble::Exec { error, .. } => match error.kind() {
@@ -116,6 +119,8 @@ impl fmt::Display for Trouble {
                 "{} has a space or a colon in its path, which LD_PRELOAD cannot hold; move it, or link to it from elsewhere and set LARGESSE_LIBRARY to the link",
                 path.display()
             ),
+            Trouble::Agent(None) => write!(f, "the program was not started"),
+            Trouble::Agent(Some(error)) => write!(f, "the agent was not started: {error}"),
             Trouble::NotFound { name } if name.contains('/') => write!(f, "{name}: no such file"),
             Trouble::NotFound { name } => write!(f, "{name}: not found in PATH"),
             Trouble::NotExecutable { path, why } => write!(f, "{} cannot be executed: {why}", path.display()),

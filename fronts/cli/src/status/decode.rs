@@ -2,7 +2,7 @@
 //! there, the result is a heap or an error.
 
 use largesse_pager::{COUNTS, Count, MOST_SEGMENTS, SegmentWords};
-use largesse_report::{BlockRecord, Kind, MAGIC, Report, Signpost, VERSION};
+use largesse_report::{BlockRecord, FarStore, Kind, MAGIC, Report, Signpost, VERSION};
 use std::mem::MaybeUninit;
 use std::{fmt, io};
 
@@ -32,6 +32,7 @@ pub(super) struct Heap {
 pub(super) struct Far {
     pub(super) words: [u64; COUNTS],
     pub(super) segments: Vec<Segment>,
+    pub(super) store: FarStore,
 }
 
 /// One segment of far memory: `largesse_pager::SegmentWords`, copied.
@@ -84,6 +85,8 @@ unsafe impl Plain for Signpost {}
 unsafe impl Plain for Report {}
 // SAFETY: two u64 and two u32.
 unsafe impl Plain for BlockRecord {}
+// SAFETY: one u64 and an array of bytes.
+unsafe impl Plain for FarStore {}
 // SAFETY: u64 only.
 unsafe impl Plain for Segment {}
 // SAFETY: u64 only.
@@ -129,6 +132,7 @@ fn far(
         return Ok(None);
     }
     let words: [u64; COUNTS] = plain(read, report.far)?;
+    let store = plain(read, report.far_store)?;
     let count = words[Count::Segments as usize];
     if count > MOST_SEGMENTS as u64 {
         return Err(Undecodable::Damaged { what: "the number of segments of far memory", value: count });
@@ -140,7 +144,7 @@ fn far(
     let each = (0..count).map(|place| plain::<Segment>(read, at + place * size_of::<Segment>() as u64));
     // A place whose segment is gone has no length.
     let segments = each.filter(|it| it.as_ref().map_or(true, |segment| segment.len > 0));
-    Ok(Some(Far { words, segments: segments.collect::<Result<_, _>>()? }))
+    Ok(Some(Far { words, segments: segments.collect::<Result<_, _>>()?, store }))
 }
 
 /// Whether a range can belong to a program: what is computed with it afterwards cannot overflow.

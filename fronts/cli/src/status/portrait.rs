@@ -46,6 +46,18 @@ pub(super) struct Far {
     #[serde(flatten)]
     pub(super) words: Words,
     pub(super) regions: Vec<FarRegion>,
+    /// Without secrets.
+    pub(super) store: String,
+    /// The process that holds the pages, if it is another one.
+    pub(super) agent: Option<Agent>,
+}
+
+/// The process beside the program.
+#[derive(Debug, Serialize)]
+pub(super) struct Agent {
+    pub(super) pid: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) locked_bytes: u64,
 }
 
 pub(super) type Words = BTreeMap<&'static str, u64>;
@@ -164,7 +176,22 @@ fn far(far: &decode::Far) -> Far {
         size: segment.len,
         words: named(&segment.words),
     };
-    Far { words: named(&far.words), regions: far.segments.iter().map(region).collect() }
+    Far {
+        words: named(&far.words),
+        regions: far.segments.iter().map(region).collect(),
+        store: far.store.name().to_owned(),
+        agent: (far.store.agent != 0).then(|| agent(far.store.agent)),
+    }
+}
+
+/// Zeros when it has gone.
+fn agent(pid: u64) -> Agent {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let bytes = |name: &str| {
+        let mut words = status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
+        words.next()?.parse::<u64>().ok()?.checked_mul(1024)
+    };
+    Agent { pid, memory_bytes: bytes("VmRSS:").unwrap_or(0), locked_bytes: bytes("VmLck:").unwrap_or(0) }
 }
 
 fn block(record: &BlockRecord, seen: Seen, report: &Report) -> Block {

@@ -62,6 +62,7 @@ fn report(slots: u64) -> Report {
         node: -1,
         far: 0,
         far_segments: 0,
+        far_store: 0,
         counters: Counters::default(),
         not_granted: [0; CAUSES],
         advised: [[0; 2]; MAX_ADVISED],

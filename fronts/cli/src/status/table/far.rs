@@ -10,7 +10,11 @@ use std::fmt::Write as _;
 const MOST_SHOWN: usize = 20;
 
 pub(super) fn all(far: &Far) -> String {
-    let mut text = format!("\nFar memory\n{}\n", totals(&far.words));
+    let mut text = format!("\nFar memory in {}\n{}\n", far.store, totals(&far.words));
+    if let Some(agent) = &far.agent {
+        let (all, locked) = (size(agent.memory_bytes), size(agent.locked_bytes));
+        let _ = writeln!(text, "  held by process {}: {all} in memory, locked {locked}", agent.pid);
+    }
     if far.regions.len() > 1 {
         let mut regions: Vec<_> = far.regions.iter().collect();
         regions.sort_by_key(|region| Reverse(word(&region.words, "wait_ns")));

@@ -1,0 +1,44 @@
+//! The process beside the program that holds its far pages, and the way to it.
+//!
+//! # Picture
+//! ```text
+//!   program                                   agent: one for a program and all it starts
+//!   Pager ─► AgentStore ─► Layers ─► Space    Agent ─► Served ─► Place: a Window, or any Spaces
+//!                │          copies │            │        ▲
+//!                │                 └─ window ═══╪════════╪═ memory of the agent (`memory:`)
+//!                └─ Connection ═ Ring of slots ═╪════════┘  everything else: requests, pages
+//!                                 Alive ════════╛           one word: is the agent there?
+//! ```
+//! The two sides meet at a socket, which is closed as soon as they share memory.
+//! # Knows / does not know
+//! Knows shared memory, processes that come, fork and die, and `PageStore`. Does not know the pager, what
+//! lies in pages, nor what stores other than its own memory are made of.
+//! # Invariants
+//! 1. After the connection is made the program needs no descriptor of ours; nothing of it has a name in a
+//!    file system.
+//! 2. Either side may be killed at any moment: the other one sees it, and gives back what was shared.
+//! 3. All memory of a window is taken, locked where possible, and given back by the agent: the program never
+//!    finds a page missing there.
+//! 4. A fork freezes what was written; the last process that reads a frozen space gives it back.
+#![cfg(not(miri))]
+
+mod agent;
+mod alive;
+mod connection;
+mod memory;
+mod message;
+mod ring;
+mod room;
+mod served;
+mod slot;
+mod socket;
+mod store;
+mod sync;
+
+pub use agent::{Agent, Place};
+pub use connection::AgentRefused;
+pub use socket::Name;
+pub use store::{About, AgentStore};
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,68 @@
+//! The one door to atomics, and sleeping on them. Under loom a lock and a condition stand for the kernel's
+//! queue of sleepers, so that a lost wake-up is a deadlock that loom finds.
+
+#[cfg(not(loom))]
+pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
+#[cfg(loom)]
+pub(crate) use loom::{
+    cell::UnsafeCell,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+/// loom's interface over the real cell.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
+
+/// A word that threads of several processes sleep on.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct Word(AtomicU32);
+
+#[cfg(not(loom))]
+impl Word {
+    /// Sleep while it holds `value`; may return early.
+    pub(crate) fn wait(&self, value: u32, milliseconds: Option<u32>) {
+        largesse_pages::shared::wait_across(&self.0, value, milliseconds);
+    }
+    pub(crate) fn wake(&self) {
+        largesse_pages::shared::wake_across(&self.0);
+    }
+}
+
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub(crate) struct Word(AtomicU32, loom::sync::Mutex<()>, loom::sync::Condvar);
+
+#[cfg(loom)]
+impl Word {
+    pub(crate) fn wait(&self, value: u32, _: Option<u32>) {
+        let queue = self.1.lock().unwrap();
+        if self.0.load(Ordering::Relaxed) == value {
+            drop(self.2.wait(queue).unwrap());
+        }
+    }
+    pub(crate) fn wake(&self) {
+        drop(self.1.lock().unwrap());
+        self.2.notify_all();
+    }
+}
+
+impl core::ops::Deref for Word {
+    type Target = AtomicU32;
+    fn deref(&self) -> &AtomicU32 {
+        &self.0
+    }
+}

@@ -1,0 +1,19 @@
+/* Takes memory until there is no more, and checks all of it. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BLOCK = 8 << 20, WORDS = BLOCK / 8, MOST = 4096 };
+
+int main(void) {
+    static uint64_t *blocks[MOST];
+    size_t count = 0, wrong = 0;
+    while (count < MOST && (blocks[count] = malloc(BLOCK))) {
+        for (size_t w = 0; w < WORDS; w++) blocks[count][w] = count * WORDS + w;
+        count++;
+    }
+    for (size_t b = 0; b < count; b++)
+        for (size_t w = 0; w < WORDS; w++) wrong += blocks[b][w] != b * WORDS + w;
+    printf("%zu blocks, %zu wrong\n", count, wrong);
+    return wrong != 0 || count == MOST;
+}

@@ -1,0 +1,250 @@
+//! The process beside the program that holds its far pages: it comes and goes with the program.
+
+use largesse_tests::{Exit, Run, Stage, User, is_root, skipped, users};
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Far memory for ordinary users needs `/dev/userfaultfd` or the sysctl.
+fn permitted() -> bool {
+    let yes = is_root() || fs::File::options().read(true).write(true).open("/dev/userfaultfd").is_ok();
+    if !yes {
+        skipped("userfaultfd is not permitted here");
+    }
+    yes
+}
+
+const OVER_MEMORY: [&str; 2] = ["--local=16M", "--far=memory:"];
+
+fn paged(stage: &Stage) -> Option<PathBuf> {
+    if !permitted() {
+        return None;
+    }
+    stage.compiled("paged.c", &["-lpthread", "-O2"])
+}
+
+/// The agents that were started for this process.
+fn agents_of(owner: u32) -> Vec<u32> {
+    let words = format!("agent\0--store\0-\0--owner\0{owner}\0");
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let says = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    pids.filter(|pid| says(pid).ends_with(words.as_bytes())).collect()
+}
+
+#[track_caller]
+fn gone_within(patience: Duration, owner: u32) {
+    let since = Instant::now();
+    while !agents_of(owner).is_empty() {
+        assert!(since.elapsed() < patience, "agents {:?} of {owner} are left", agents_of(owner));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[expect(clippy::zombie_processes, reason = "callers wait for it; without an agent the test is over")]
+/// A program that would run for minutes, and its agent.
+fn running(stage: &Stage) -> Option<(Child, u32)> {
+    let run = Run::new(stage, &[paged(stage)?]).arg("64").arg("4").arg("1000000000");
+    let child = run.under(&OVER_MEMORY).start();
+    let since = Instant::now();
+    loop {
+        if let [agent] = agents_of(child.id())[..]
+            && since.elapsed() > Duration::from_millis(700)
+        {
+            return Some((child, agent));
+        }
+        assert!(since.elapsed() < Duration::from_secs(10), "there is no agent");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn kill(pid: u32) {
+    // SAFETY: a process of this test.
+    unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+}
+
+#[test]
+fn a_killed_agent_is_the_end_of_the_program_with_a_message() {
+    let stage = Stage::new();
+    let Some((mut child, agent)) = running(&stage) else { return };
+    kill(agent);
+    let since = Instant::now();
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(status.code(), Some(74), "{said}");
+    assert!(said.contains("far memory is lost") && said.contains(&format!("process {agent}")), "{said}");
+    assert!(since.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_killed_program_leaves_no_agent_and_no_shared_memory() {
+    let stage = Stage::new();
+    let before = fs::read_dir("/dev/shm").map_or(0, Iterator::count);
+    let Some((mut child, agent)) = running(&stage) else { return };
+    let streams = ["0", "1", "2"].map(|stream| fs::read_link(format!("/proc/{agent}/fd/{stream}")).unwrap());
+    assert!(streams.iter().all(|it| it == Path::new("/dev/null")), "{streams:?}");
+    assert_eq!(fs::read_link(format!("/proc/{agent}/cwd")).unwrap(), Path::new("/"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    gone_within(Duration::from_secs(1), child.id());
+    assert!(fs::read_dir("/dev/shm").map_or(0, Iterator::count) <= before);
+}
+
+#[test]
+fn the_exit_status_is_the_programs_and_its_pipes_close_with_it() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let since = Instant::now();
+    let ran = Run::new(&stage, &["sh", "-c", "echo out; exit 7"]).under(&OVER_MEMORY).finish();
+    assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(7), "out\n"), "{ran:#?}");
+    // `finish` reads to the ends of both pipes.
+    assert!(since.elapsed() < Duration::from_secs(5), "somebody kept the pipes open");
+}
+
+/// One after the other, at once, and in the place of the one before.
+#[test]
+fn all_programs_of_a_script_have_the_same_agent() {
+    let stage = Stage::new();
+    let Some(program) = paged(&stage) else { return };
+    let script =
+        "\"$0\" 48 2 2000 && { \"$0\" 48 2 2000 & \"$0\" 48 2 2000; wait; } && exec \"$0\" 48 2 2000";
+    let ran = Run::new(&stage, &["sh", "-c", script]).arg(program).under(&OVER_MEMORY).finish().succeeded();
+    assert_eq!(ran.stdout, "6291456 words, 0 wrong\n".repeat(4));
+}
+
+#[test]
+fn a_program_that_closes_what_it_does_not_know_keeps_its_pages() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_trouble.c", &["-lpthread", "-O2"]) else { return };
+    let run = Run::new(&stage, &[&program]).arg("closefrom").arg("32");
+    let ran = run.under(&["--local=8M", "--far=memory:"]).finish().succeeded();
+    assert_eq!(ran.stdout, "number 3\nnumbers 3 to 22\n0 wrong\n");
+}
+
+/// Three seconds over each store; `make soak` has the minute.
+#[test]
+fn eight_threads_over_four_times_local_memory_find_every_word() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
+    for store in ["memory:".to_owned(), format!("file:{}", stage.scratch().join("pages").display())] {
+        let run = Run::new(&stage, &[&program]).arg("64").arg("8").arg("3");
+        let ran = run.under(&["--local=16M", "--far", &store]).finish().succeeded();
+        assert_eq!(ran.stdout, "0 wrong\n", "{store}");
+    }
+}
+
+#[test]
+fn any_user_may_start_an_agent_and_it_ends_when_nobody_comes() {
+    let stage = Stage::new();
+    for user in users() {
+        let words: Vec<_> = user.prefix().iter().map(|word| (*word).to_owned().into()).collect();
+        let words = [words, vec![stage.command().into_os_string()]].concat();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(["agent", "--store", "memory:", "--owner", "1"]);
+        // Process 1 does not end; with a wrong store nothing starts.
+        let wrong = Command::new(stage.command()).args(["agent", "--store", "tape:"]).output().unwrap();
+        assert_eq!(wrong.status.code(), Some(125));
+        assert!(String::from_utf8_lossy(&wrong.stderr).contains("tape: is not a store"), "{wrong:?}");
+        let ran = command.stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{user:?}: {said}");
+        let name = String::from_utf8(ran.stdout).unwrap();
+        assert!(name.starts_with("agent:") && name.lines().count() == 1, "{name}");
+        let sockets = fs::read_to_string("/proc/net/unix").unwrap();
+        assert!(sockets.contains(&format!("@largesse-{}", &name.trim_end()["agent:".len()..])), "{sockets}");
+        agents_with_store("memory:").into_iter().for_each(kill);
+    }
+}
+
+fn agents_with_store(store: &str) -> Vec<u32> {
+    let words = format!("agent\0--store\0{store}\0--owner\01\0");
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let says = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    pids.filter(|pid| says(pid).ends_with(words.as_bytes())).collect()
+}
+
+#[test]
+fn another_users_program_is_not_served() {
+    if !is_root() {
+        skipped("only root can become another user");
+        return;
+    }
+    let stage = Stage::new();
+    let prefix = User::Unprivileged.prefix();
+    let mut command = Command::new(prefix[0]);
+    command.args(&prefix[1..]).arg(stage.command()).args(["agent", "--store", "memory:"]);
+    let name = String::from_utf8(command.stdin(Stdio::null()).output().unwrap().stdout).unwrap();
+    let ran =
+        Run::new(&stage, &["echo", "started"]).under(&["--local=16M", "--far", name.trim_end()]).finish();
+    assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(125), ""), "{ran:#?}");
+    assert!(ran.hints.contains("belongs to another user"), "{ran:#?}");
+}
+
+/// A folder of a memory control group with this limit, removed at the end.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(name: &str, mib: u64) -> Option<Group> {
+        let (root, limit) = if Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists() {
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+        } else {
+            ("/sys/fs/cgroup", "memory.max")
+        };
+        let folder = Path::new(root).join(format!("largesse-{name}-{}", std::process::id()));
+        fs::create_dir(&folder).ok()?;
+        let group = Group(folder);
+        fs::write(group.0.join(limit), (mib << 20).to_string()).ok()?;
+        Some(group)
+    }
+
+    /// Words that run a command in it.
+    fn words(&self) -> [String; 3] {
+        let script = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", self.0.display());
+        ["sh".into(), "-c".into(), script]
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// No signal, no death: `malloc` returns NULL when the agent's control group has no more memory.
+#[test]
+fn a_control_group_that_is_full_is_a_malloc_that_says_so() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_full.c", &["-O2"]) else { return };
+    let Some(group) = Group::new("full", 256) else {
+        skipped("no memory control group can be made here");
+        return;
+    };
+    let words = group.words();
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).arg(stage.command()).args(["run", "--local=16M", "--far=memory:", "--"]);
+    let ran = command.arg(program).env("LARGESSE_LIBRARY", stage.library()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert_eq!(ran.status.code(), Some(0), "{said} {ran:?}");
+    let blocks: u64 = said.split(' ').next().unwrap().parse().unwrap();
+    assert!((16..32).contains(&blocks) && said.ends_with(", 0 wrong\n"), "{said}");
+}
