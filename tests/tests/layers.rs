@@ -28,7 +28,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "largesse-report",
         ],
     ),
-    ("largesse-cli", &["largesse-agent", "largesse-pager", "largesse-pages", "largesse-report"]),
+    (
+        "largesse-cli",
+        &["largesse-agent", "largesse-pager", "largesse-pages", "largesse-redis", "largesse-report"],
+    ),
     ("largesse-tests", &[]),
 ];
 

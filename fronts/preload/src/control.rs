@@ -48,7 +48,7 @@ pub(crate) struct Stats {
 }
 
 /// The fields `far_…` of `largesse_stats_t`.
-const FAR: [Count; 14] = [
+const FAR: [Count; 13] = [
     Count::LocalBytes,
     Count::ResidentBytes,
     Count::StoredBytes,
@@ -57,7 +57,6 @@ const FAR: [Count; 14] = [
     Count::Faults,
     Count::Fills,
     Count::Prefetched,
-    Count::PrefetchHits,
     Count::Evictions,
     Count::WriteBacks,
     Count::BytesIn,

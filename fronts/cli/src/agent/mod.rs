@@ -14,9 +14,11 @@
 //! 2. No secret of a store's name is an argument, or is printed.
 
 mod background;
+mod redis;
 mod stores;
 
-pub(crate) use stores::{accepted, is_agents, without_secrets};
+pub(crate) use redis::PASSWORD;
+pub(crate) use stores::{accepted, has_password, is_agents, without_secrets};
 
 use background::Background;
 use largesse_agent::{Agent, Name};

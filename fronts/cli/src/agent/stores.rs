@@ -1,11 +1,16 @@
 //! Stores that are reached through an agent, by the word before the colon.
 
+use super::redis;
 use largesse_agent::Place;
 
 /// Makes one of what its name says; words for the user where it cannot be had.
 type Open = fn(&str) -> Result<Place, String>;
 
-const STORES: &[(&str, &str, Open)] = &[("memory", "memory:", memory)];
+const STORES: &[(&str, &str, Open)] = &[
+    ("memory", "memory:", memory),
+    ("redis", "redis://HOST:PORT", redis::open),
+    ("rediss", "rediss://HOST:PORT", redis::open),
+];
 
 fn memory(name: &str) -> Result<Place, String> {
     if name == "memory:" {
@@ -36,6 +41,12 @@ pub(super) fn open(store: &str) -> Result<Place, String> {
     open(store)
 }
 
+/// Whether a password is in it.
+pub(crate) fn has_password(store: &str) -> bool {
+    let login = store.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+    login.is_some_and(|(login, _)| login.contains(':'))
+}
+
 /// As people may read it: without what stands before an `@`.
 pub(crate) fn without_secrets(store: &str) -> String {
     let Some((scheme, rest)) = store.split_once("://") else { return store.to_owned() };
@@ -62,6 +73,7 @@ mod tests {
             ("redis://:se/cr@et@host/1", "redis://host/1"),
         ] {
             assert_eq!(without_secrets(store), want);
+            assert_eq!(has_password(store), store != want);
         }
     }
 

@@ -31,6 +31,7 @@ mod trouble;
 mod verdict;
 mod warm;
 
+use crate::agent;
 use definition::Bench;
 use machine::Machine;
 use outcome::Outcome;
@@ -84,7 +85,7 @@ pub(crate) struct Args {
     /// Kill a run after so many seconds: the table then says what it is above [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "far")]
     cap: Option<u32>,
-    /// Where far pages are: memory: or file:PATH [default: memory:]
+    /// Where far pages are: memory:, file:PATH or redis://HOST:PORT [default: memory:]
     #[arg(long, value_name = "STORE", value_parser = store, help_heading = "far")]
     store: Option<String>,
 }
@@ -198,8 +199,12 @@ fn share(text: &str) -> Result<f64, String> {
 
 fn store(text: &str) -> Result<String, String> {
     match text.split_once(':') {
-        Some(("memory", "")) => Ok(text.to_owned()),
         Some(("file", path)) if !path.is_empty() => Ok(text.to_owned()),
-        _ => Err("file:PATH or memory:".into()),
+        // It will be an argument of other programs.
+        _ if agent::has_password(text) => {
+            Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into())
+        }
+        _ if agent::is_agents(text) => Ok(text.to_owned()),
+        _ => Err(format!("file:PATH, {}", agent::accepted())),
     }
 }

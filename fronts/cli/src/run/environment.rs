@@ -14,3 +14,9 @@ pub(super) fn set(name: &str, value: &OsStr) {
     // SAFETY: `largesse run` starts no thread, so that nobody reads the environment meanwhile.
     unsafe { std::env::set_var(name, value) }
 }
+
+/// Takes `name` away from it.
+pub(super) fn remove(name: &str) {
+    // SAFETY: as above.
+    unsafe { std::env::remove_var(name) }
+}

@@ -15,7 +15,7 @@
 //! 2. A program that cannot be served is not started.
 
 mod elf;
-mod environment;
+pub(crate) mod environment;
 mod far;
 mod forecast;
 mod library;
@@ -27,6 +27,7 @@ mod settings;
 mod signals;
 mod trouble;
 
+use crate::agent;
 use program::Program;
 use settings::Settings;
 use std::ffi::OsString;
@@ -75,7 +76,7 @@ pub(crate) struct Args {
     /// of what it has; the rest is in a store
     #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]
     local: Option<OsString>,
-    /// The store: file:PATH (removed at exit), memory: or agent:NAME [default: a file in $TMPDIR or /var/tmp]
+    /// The store: file:PATH (removed at exit), memory:, redis://HOST:PORT, or agent:NAME [default: a file in $TMPDIR or /var/tmp]
     #[arg(long, value_name = "STORE", allow_hyphen_values = true, help_heading = "Far memory")]
     far: Option<OsString>,
     /// Bytes that move together: auto, or 4K, 8K … 2M [default: auto]
@@ -129,7 +130,13 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
         eprintln!("largesse: {line}");
     }
 
+    if given.iter().any(|one| agent::has_password(&one.value.to_string_lossy())) {
+        eprintln!(
+            "largesse: everybody on this machine can read the password on the command line: use LARGESSE_REDIS_PASSWORD_FILE"
+        );
+    }
     far::start_agent(&mut settings.variables)?;
+    environment::remove(agent::PASSWORD);
     environment::set("LD_PRELOAD", &plan.value);
     environment::set("LARGESSE_PID", std::process::id().to_string().as_ref());
     for (variable, value) in &settings.variables {

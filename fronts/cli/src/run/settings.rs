@@ -5,6 +5,7 @@
 
 use super::far;
 use super::trouble::Trouble;
+use crate::agent;
 use largesse_report::Pages;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -130,7 +131,7 @@ impl Setting {
     }
 
     pub(super) fn refused(&self, accepts: impl Into<String>) -> Trouble {
-        let value = self.value.to_string_lossy().into_owned();
+        let value = agent::without_secrets(&self.value.to_string_lossy());
         Trouble::BadValue { origin: self.origin, value, accepts: accepts.into() }
     }
 

@@ -1,0 +1,51 @@
+//! `redis://` and `rediss://`: as whom we come, and the servers as a place for pages.
+
+use crate::run::environment;
+use largesse_agent::Place;
+use largesse_redis::{RedisRefused, Target, password_in};
+use std::ffi::OsString;
+
+/// The program must not find it in its environment.
+pub(crate) const PASSWORD: &str = "LARGESSE_REDIS_PASSWORD";
+const PASSWORD_FILE: &str = "LARGESSE_REDIS_PASSWORD_FILE";
+const USER: &str = "LARGESSE_REDIS_USER";
+
+pub(super) fn open(address: &str) -> Result<Place, String> {
+    let spaces = target(address, environment::get).and_then(largesse_redis::open);
+    spaces.map(|spaces| Place::Elsewhere(Box::new(spaces))).map_err(|why| why.to_string())
+}
+
+/// What the address leaves open comes from the environment.
+fn target(address: &str, get: impl Fn(&str) -> Option<OsString>) -> Result<Target, RedisRefused> {
+    let text = |name| get(name).map(|value| value.to_string_lossy().into_owned()).filter(|it| !it.is_empty());
+    let mut target = Target::parse(address)?;
+    let password = match (target.has_password(), text(PASSWORD), text(PASSWORD_FILE)) {
+        (true, ..) => None,
+        (false, Some(password), _) => Some(password),
+        (false, None, Some(path)) => Some(password_in(&path)?),
+        (false, None, None) => None,
+    };
+    target.log_in(text(USER), password);
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_comes_first_then_the_password_then_its_file() {
+        let with = |address: &str, given: &[(&str, &str)]| {
+            let get = |name: &str| {
+                given.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+            };
+            target(address, get)
+        };
+        let nowhere = (PASSWORD_FILE, "/no/such");
+        assert!(!with("redis://host", &[]).unwrap().has_password());
+        assert!(with("redis://host", &[(PASSWORD, "one"), nowhere]).unwrap().has_password());
+        assert!(with("redis://:two@host", &[nowhere]).unwrap().has_password());
+        let refused = with("redis://host", &[nowhere, (PASSWORD, "")]).unwrap_err().to_string();
+        assert!(refused.contains("/no/such"), "{refused}");
+    }
+}
