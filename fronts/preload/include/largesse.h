@@ -49,7 +49,7 @@ typedef struct {
     uint64_t not_granted[LARGESSE_CAUSES];
     /* Since interface 1.1: far memory; all 0 without it. `far_local_bytes` is the bound. */
     uint64_t far_local_bytes, far_resident_bytes, far_stored_bytes, far_mapped_bytes, far_set_bytes;
-    uint64_t far_faults, far_fills, far_prefetched, far_evictions, far_write_backs;
+    uint64_t far_faults, far_fills, far_prefetched, far_prefetch_hits, far_evictions, far_write_backs;
     uint64_t far_bytes_in, far_bytes_out, far_wait_ns;
 } largesse_stats_t;
 

@@ -48,7 +48,7 @@ pub(crate) struct Stats {
 }
 
 /// The fields `far_…` of `largesse_stats_t`.
-const FAR: [Count; 13] = [
+const FAR: [Count; 14] = [
     Count::LocalBytes,
     Count::ResidentBytes,
     Count::StoredBytes,
@@ -57,6 +57,7 @@ const FAR: [Count; 13] = [
     Count::Faults,
     Count::Fills,
     Count::Prefetched,
+    Count::PrefetchHits,
     Count::Evictions,
     Count::WriteBacks,
     Count::BytesIn,

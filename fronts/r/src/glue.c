@@ -166,7 +166,7 @@ static SEXP stats(void)
         {"far_local_bytes", now.far_local_bytes}, {"far_resident_bytes", now.far_resident_bytes},
         {"far_stored_bytes", now.far_stored_bytes}, {"far_mapped_bytes", now.far_mapped_bytes},
         {"far_set_bytes", now.far_set_bytes}, {"far_faults", now.far_faults}, {"far_fills", now.far_fills},
-        {"far_prefetched", now.far_prefetched}, {"far_evictions", now.far_evictions},
+        {"far_prefetched", now.far_prefetched}, {"far_prefetch_hits", now.far_prefetch_hits}, {"far_evictions", now.far_evictions},
         {"far_write_backs", now.far_write_backs}, {"far_bytes_in", now.far_bytes_in},
         {"far_bytes_out", now.far_bytes_out}, {"far_wait_seconds", 1e-9 * now.far_wait_ns},
     };

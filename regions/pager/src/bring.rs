@@ -25,7 +25,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         if !inner.pages[touch.page].state.is_resident() {
             buffer.ahead.clear();
-            inner.look_ahead(touch, &self.bounds.around(touch.page), &mut buffer.ahead);
+            let hits = inner.look_ahead(touch, &self.bounds.around(touch.page), &mut buffer.ahead);
+            self.count(touch.page, Count::PrefetchHits, hits as u64);
             if inner.sets.now() < LARGE_SET {
                 drop(inner);
                 while let Some(page) = buffer.ahead.pop_front() {
@@ -53,13 +54,16 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if inner.pages[page].state != State::Away {
             return Ok(()); // it came, or there is nothing to fetch
         }
-        let set = inner.set_around(page, &self.bounds.around(page)).len();
-        if !at_any_price && inner.resident + set > inner.local {
+        let set = inner.set_around(page, &self.bounds.around(page));
+        if !at_any_price && inner.resident + set.len() > inner.local {
             return Ok(());
         }
         let before = self.counters.get(Count::Fills);
         self.bring(inner, Touch { page, write: false }, 0, buffer)?;
         self.count(page, Count::Prefetched, self.counters.get(Count::Fills) - before);
+        for page in &mut self.lock().pages[set] {
+            page.foreseen = page.state.is_resident();
+        }
         Ok(())
     }
 
@@ -113,6 +117,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         for page in range.clone() {
             inner.pages[page].state = State::Filling;
+            inner.pages[page].foreseen = false;
         }
         inner.resident += range.len();
         self.count(range.start, Count::ResidentBytes, bytes);

@@ -27,6 +27,8 @@ pub enum Count {
     ZeroFills,
     /// Pages that were fetched ahead of a fault.
     Prefetched,
+    /// Of these, those that the program then went past without a fault; at least so many.
+    PrefetchHits,
     /// Pages that left.
     Evictions,
     /// Of these, written to the store.
@@ -68,6 +70,7 @@ impl Count {
         "fills",
         "zero_fills",
         "prefetched",
+        "prefetch_hits",
         "evictions",
         "write_backs",
         "dropped",

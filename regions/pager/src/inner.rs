@@ -106,21 +106,30 @@ impl Inner {
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// What a fault says about the next ones.
+    /// What a fault says about the next ones. Returns how many pages that were
+    /// fetched ahead the program went past.
     pub(crate) fn look_ahead(
         &mut self,
         touch: Touch,
         bounds: &Range<PageNumber>,
         ahead: &mut VecDeque<PageNumber>,
-    ) {
+    ) -> usize {
         let set = self.set_at(touch.page);
         let most = (self.local / 16).min(MOST_AHEAD);
-        let Some(streams) = &mut self.streams else { return };
-        streams.fault(touch.page, set, most, |page| {
+        let (Some(streams), pages) = (&mut self.streams, &mut self.pages) else { return 0 };
+        let mut hits = 0;
+        let passed = |page: PageNumber| {
+            let first = (page / set * set).max(bounds.start);
+            for page in first..(first + set).min(bounds.end) {
+                hits += usize::from(core::mem::take(&mut pages[page].foreseen));
+            }
+        };
+        streams.fault(touch.page, set, most, passed, |page| {
             if bounds.contains(&page) {
                 ahead.push_back(page);
             }
         });
+        hits
     }
 
     /// How a page comes: writable at once if it was changed lately, since a loop changes what it changed

@@ -55,6 +55,8 @@ pub(crate) struct Page {
     pub(crate) idle: bool,
     /// It was changed while it was here: the last time 2, the time before 1, longer ago 0.
     pub(crate) changed: u8,
+    /// It was fetched ahead of need, and nobody is known to have needed it.
+    pub(crate) foreseen: bool,
     /// A thread waits for the end of its flight and must be woken.
     pub(crate) waited: bool,
     /// It left from the part that is kept (see `replace`).

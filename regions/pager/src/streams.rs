@@ -36,6 +36,17 @@ impl Stream {
         (steps >= 1.0 && steps <= (self.foreseen + 1) as f64 && off <= slack(self.stride, set))
             .then_some(steps)
     }
+
+    /// The page so many steps on.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "page numbers are exact as f64, and this one is not below 0"
+    )]
+    fn after(&self, step: usize) -> Option<usize> {
+        let page = self.at as f64 + step as f64 * self.stride;
+        (page >= 0.0).then_some(page as usize)
+    }
 }
 
 /// How far from its place a page of a stream may be.
@@ -62,15 +73,23 @@ impl Streams {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "page numbers are exact as f64, and `next` is not below 0"
+        reason = "steps are few, and at least one"
     )]
     /// A fault at a page, where sets of `set` pages move; `ahead` gets a page of each set to fetch, of
-    /// at most `most` pages in all.
-    pub fn fault(&mut self, page: usize, set: usize, most: usize, mut ahead: impl FnMut(usize)) {
+    /// at most `most` pages in all, and `passed` those it got before that were gone past since.
+    pub fn fault(
+        &mut self,
+        page: usize,
+        set: usize,
+        most: usize,
+        mut passed: impl FnMut(usize),
+        mut ahead: impl FnMut(usize),
+    ) {
         self.clock += 1;
         let follows = |stream: &Stream| stream.steps_to(page, set);
         let known = self.streams.iter_mut().find_map(|stream| Some((follows(stream)?, stream)));
         if let Some((steps, stream)) = known {
+            (1..steps as usize).filter_map(|step| stream.after(step)).for_each(&mut passed);
             stream.steps = (stream.steps + steps).min(64.0);
             let seen = page as f64 - stream.at as f64;
             stream.stride += (seen - steps * stream.stride) / stream.steps;
@@ -78,12 +97,7 @@ impl Streams {
             stream.used = self.clock;
             stream.foreseen = stream.depth.min(most / set);
             stream.depth = (stream.depth * 2).min(MOST_AHEAD);
-            for step in 1..=stream.foreseen {
-                let next = page as f64 + step as f64 * stream.stride;
-                if next >= 0.0 {
-                    ahead(next as usize);
-                }
-            }
+            (1..=stream.foreseen).filter_map(|step| stream.after(step)).for_each(&mut ahead);
         } else if let Some(stride) = self.stride_to(page, set) {
             let stream = Stream { at: page, stride, steps: 2.0, foreseen: 0, depth: 2, used: self.clock };
             if self.streams.len() < STREAMS {
@@ -121,7 +135,7 @@ mod tests {
         for &page in pages {
             if here.insert(page / set) {
                 faults += 1;
-                streams.fault(page, set, 256, |ahead| _ = here.insert(ahead / set));
+                streams.fault(page, set, 256, |_| {}, |ahead| _ = here.insert(ahead / set));
             }
         }
         1.0 - f64::from(faults) / pages.len() as f64
@@ -146,7 +160,7 @@ mod tests {
         let mut streams = Streams::new();
         for _ in 0..10_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            streams.fault((state >> 40) as usize, 1, 256, |_| fetched += 1);
+            streams.fault((state >> 40) as usize, 1, 256, |_| {}, |_| fetched += 1);
         }
         assert!(fetched < 100, "{fetched}");
     }
@@ -156,7 +170,7 @@ mod tests {
         let mut streams = Streams::new();
         for page in (0..40).map(|i| i * 64) {
             let mut pages = 0;
-            streams.fault(page, 64, 128, |_| pages += 64);
+            streams.fault(page, 64, 128, |_| {}, |_| pages += 64);
             assert!(pages <= 128);
         }
     }

@@ -209,6 +209,31 @@ fn what_happens_in_the_segments_is_what_happens_in_all() {
 }
 
 #[test]
+fn what_is_fetched_ahead_in_time_is_a_hit_and_nothing_else_is() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(2048, 512, 2, &store);
+    let words = || [Count::Prefetched, Count::PrefetchHits].map(|count| pager.counters.get(count));
+    let mut random = Random(99);
+    run(&pager, || {
+        for page in 0..2048 {
+            pager.kernel().word(page, 0, Some(7));
+        }
+        let [fetched, hits] = words();
+        for page in 0..2048 {
+            pager.kernel().word(page, 0, None);
+        }
+        let [fetched, hits] = [words()[0] - fetched, words()[1] - hits];
+        assert!(fetched > 500 && hits <= fetched && 2 * hits > fetched, "in order: {hits} of {fetched}");
+        let before = words()[1];
+        for _ in 0..2000 {
+            pager.kernel().word(random.below(2048), 0, None);
+        }
+        assert!(words()[1] - before < 200, "at random: {}", words()[1] - before);
+    })
+    .unwrap();
+}
+
+#[test]
 fn dropped_pages_read_as_zero_and_leave_the_store() {
     let store = Arc::new(TestStore::new(Fault::Slow));
     let pager = pager(512, 128, 4, &store);

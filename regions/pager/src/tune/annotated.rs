@@ -64,14 +64,15 @@ impl Core {
             return now.set;
         }
         if !now.fits() {
+            let new = |set: usize| self.tried.iter().all(|it| it.set != set);
             let wanted = self.large_enough(now);
-            if wanted < now.set {
+            if wanted < now.set && new(wanted) {
                 return wanted;
             }
             // Nothing fits, at any size: the fastest of the tried, once each neighbour was tried.
             let best = self.fastest(|_| true).unwrap_or(now.set);
             let larger = (best * 2).min(self.bounds.1);
-            if self.tried.iter().all(|it| it.set != larger) {
+            if new(larger) {
                 return larger;
             }
             self.settled = true;
@@ -138,6 +139,28 @@ mod tests {
         let mut core = Core::new(1, 512);
         assert_eq!(core.end(iteration(128, 100, 1216, 1.0)), 32);
         assert_eq!(core.end(iteration(128, 100, 1216, 2.0)), 32);
+    }
+
+    /// Where nothing fits at any size, sizes are tried once each, and then the fastest stays.
+    #[test]
+    fn what_never_fits_ends_at_the_fastest_size() {
+        for fastest in [1, 16, 32, 512_usize] {
+            let mut core = Core::new(1, 512);
+            let mut set = 16_usize;
+            let mut sets = Vec::new();
+            for _ in 0..20 {
+                let took = Duration::from_millis(100 + 20 * u64::from(set.ilog2().abs_diff(fastest.ilog2())));
+                sets.push(set);
+                set = core.end(Iteration { set, working_set: 6000 / set, local: 4400, took });
+            }
+            assert_eq!(sets[12..], [sets[19]; 8], "{sets:?}");
+            let tried = |set: usize| sets[..12].contains(&set);
+            assert!(tried(set) && tried((set * 2).min(512)), "{sets:?}");
+            assert!(
+                sets[..12].iter().all(|other| set.abs_diff(fastest) <= other.abs_diff(fastest)),
+                "{sets:?}"
+            );
+        }
     }
 
     #[test]

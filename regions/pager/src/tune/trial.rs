@@ -2,8 +2,8 @@
 //!
 //! A program without annotation gives no measure of progress, so that times at one size and at
 //! another later cannot be compared. But a program treats most of its blocks alike. So a few blocks
-//! of 2 MiB, chosen by their number, use sets of half the size, a few others of twice the size, and
-//! at the end of a window the cost of each class, by block, is compared:
+//! of some sets each, chosen by their number, use sets of half the size, a few others of twice the size,
+//! and at the end of a window the cost of each class, by block, is compared:
 //!
 //! ```text
 //!   blocks  | = | = | ½ | = | = | = | 2 | = | = | ½ | …     cost ½ < cost = ?  then halve
@@ -11,7 +11,7 @@
 //!
 //! The cost of a fill is the time that the thread waited, plus what its pages push out: each page
 //! that comes makes another one leave, which comes back with some probability, at the price of a page
-//! in sets of that size. That is how pages nobody needs are charged.
+//! in sets of the size in force. That is how pages nobody needs are charged.
 
 use crate::MOST_SET;
 
@@ -28,6 +28,10 @@ enum Class {
 
 /// One block in so many is of each other class.
 const SHARE: usize = 12;
+/// Sets in a block: few, so that a small array has blocks of each class.
+const SETS: usize = 8;
+/// Pages in a block, at least.
+const LEAST_BLOCK: usize = 16;
 /// Fills in the class of half the size before anything is decided.
 const ENOUGH: u64 = 48;
 /// Fills after which a window ends, decided or not.
@@ -107,7 +111,7 @@ impl Trial {
     /// The set for a fault at `page`.
     #[must_use]
     pub fn set_at(&self, page: usize) -> usize {
-        match self.class(page / MOST_SET) {
+        match self.class(page / self.block()) {
             Class::Half => (self.set / 2).max(1),
             Class::Same => self.set,
             Class::Double => (self.set * 2).min(MOST_SET),
@@ -130,7 +134,7 @@ impl Trial {
             }
             return None;
         }
-        let number = page / MOST_SET;
+        let number = page / self.block();
         let blocks = &mut self.blocks[self.class(number) as usize];
         let at = match blocks.binary_search_by_key(&number, |block| block.number) {
             Ok(at) => at,
@@ -159,12 +163,14 @@ impl Trial {
 
     /// The size that costs clearly less by block.
     fn better(&self, costs: Costs) -> Option<usize> {
-        // What is pushed out comes back at the price of the same class: with its size, it would.
+        // What is pushed out belongs to all, and comes back at one price: with prices of their own, large
+        // sets would seem cheap because they take the room of the others.
+        let all = &self.blocks[Class::Same as usize];
+        let (pages, ns) = all.iter().fold((0, 0.0), |(pages, ns), it| (pages + it.pages, ns + it.ns));
+        let page_ns = ns / pages.max(1) as f64;
+        let pushed_out = costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns);
         let mean = |class: Class| {
             let blocks = &self.blocks[class as usize];
-            let (pages, ns) = blocks.iter().fold((0, 0.0), |(pages, ns), it| (pages + it.pages, ns + it.ns));
-            let page_ns = ns / pages.max(1) as f64;
-            let pushed_out = costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns);
             let costs = blocks.iter().map(|it| it.ns + it.pages as f64 * pushed_out);
             Mean::of(&costs.collect::<Vec<_>>())
         };
@@ -188,6 +194,11 @@ impl Trial {
         self.rest = (if nothing_gained { self.rest.1 } else { 0 }, next);
     }
 
+    /// Pages in a block; sets of twice the size fit.
+    fn block(&self) -> usize {
+        (self.set * SETS).clamp(LEAST_BLOCK, MOST_SET)
+    }
+
     fn class(&self, block: usize) -> Class {
         if self.rest.0 > 0 {
             return Class::Same;
@@ -205,6 +216,7 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::VecDeque;
 
     /// A program that uses `useful` pages in a row of each 512, over and over, in a memory where each
     /// fault costs 10 µs and each page 300 ns. The size the trial ends at.
@@ -232,6 +244,36 @@ mod tests {
         assert!(settles_at(512, 1) <= 4, "{}", settles_at(512, 1));
         let middle = settles_at(1, 32);
         assert!((8..=64).contains(&middle), "{middle}");
+    }
+
+    #[test]
+    fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
+        // Pages at random of 16384, half of which fit; the oldest set leaves.
+        let mut trial = Trial::new(16);
+        let costs = Costs { evict_ns: 300.0, come_back: 0.9 };
+        let (mut here, mut order, mut count) = (vec![false; 16_384], VecDeque::new(), 0);
+        let mut random = 12345_usize;
+        for _ in 0..600_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let page = (random >> 40) % here.len();
+            if here[page] {
+                continue;
+            }
+            let set = trial.set_at(page);
+            let first = page / set * set;
+            let come: Vec<_> = (first..first + set).filter(|&page| !here[page]).collect();
+            for &page in &come {
+                here[page] = true;
+                order.push_back(page);
+            }
+            count += come.len();
+            while count > here.len() / 2 {
+                here[order.pop_front().unwrap()] = false;
+                count -= 1;
+            }
+            trial.filled(page, come.len(), 11_000 + 300 * come.len() as u64, costs);
+        }
+        assert!(trial.set() <= 2, "{}", trial.set());
     }
 
     #[test]

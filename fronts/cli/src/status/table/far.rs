@@ -42,22 +42,22 @@ fn totals(words: &Words) -> Table {
     pairs(&[
         [("in all", bytes("mapped_bytes")), ("moves together", bytes("set_bytes"))],
         [("here", bytes("resident_bytes")), ("may be here", bytes("local_bytes"))],
-        [("in the store", bytes("stored_bytes")), ("fetched ahead of need", count("prefetched"))],
+        [("in the store", bytes("stored_bytes")), ("pinned by a device", count("pinned"))],
         [("faults served", count("faults")), ("to write only", count("write_faults"))],
         [("pages from the store", count("fills")), ("new, zero", count("zero_fills"))],
         [("pages that left", count("evictions")), ("written to the store", count("write_backs"))],
         [("read from the store", bytes("bytes_in")), ("written", bytes("bytes_out"))],
         [("threads waited", seconds(words, "wait_ns")), ("for room", seconds(words, "room_ns"))],
         [("dropped unwritten", count("dropped")), ("over the limit", count("over_limit"))],
-        [("pinned by a device", count("pinned")), ("", String::new())],
+        [("fetched ahead of need", count("prefetched")), ("of these in time", count("prefetch_hits"))],
     ])
 }
 
 /// One region a row: pages unless the unit says otherwise.
 fn by_region(regions: &[&FarRegion]) -> Table {
     let columns = [
-        "region", "address", "in all", "here", "in store", "set", "faults", "fills", "ahead", "left",
-        "written", "moved", "waited",
+        "region", "address", "in all", "here", "in store", "set", "faults", "fills", "ahead", "in time",
+        "left", "written", "moved", "waited",
     ];
     let numbers: Vec<usize> = (2..columns.len()).collect();
     let mut table = table(&columns, &numbers);
@@ -76,6 +76,7 @@ fn by_region(regions: &[&FarRegion]) -> Table {
             count("faults"),
             count("fills"),
             count("prefetched"),
+            count("prefetch_hits"),
             count("evictions"),
             count("write_backs"),
             right(size(word(words, "bytes_in").saturating_add(word(words, "bytes_out")))),
