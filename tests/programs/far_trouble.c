@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -96,6 +97,141 @@ static int children(void) {
     return 0;
 }
 
+static volatile sig_atomic_t caught;
+static sigjmp_buf back;
+
+/* A handler that reads far memory itself. */
+static void on_fault(int number) {
+    caught += words[((size_t)caught * 7919 * 512) % count] != 0;
+    (void)number;
+    siglongjmp(back, 1);
+}
+
+/* Its own handlers see its own faults, and none of ours. */
+static int handlers(void) {
+    signal(SIGSEGV, on_fault);
+    signal(SIGBUS, on_fault);
+    write_all(1);
+    size_t bad = wrong(1);
+    printf("caught %d\n", (int)caught);
+    for (int i = 0; i < 100; i++)
+        if (!sigsetjmp(back, 1)) bad += *(volatile char *)(uintptr_t)(8 * i);
+    printf("caught %d\n", (int)caught);
+    printf("%zu wrong\n", bad + wrong(1));
+    return 0;
+}
+
+/* Takes blocks until there are no more, gives some back, and takes again. */
+static int full(void) {
+    enum { BLOCK = 4 << 20 };
+    unsigned char *blocks[200];
+    int got = 0, again = 0;
+    write_all(1);
+    while (got < 200 && (blocks[got] = malloc(BLOCK))) memset(blocks[got], got + 1, BLOCK), got++;
+    printf("%s\n", got == 200 ? "never full" : errno == ENOMEM ? "full" : "odd");
+    for (int i = 0; i < got; i += 2) free(blocks[i]);
+    for (int i = 0; i < got; i += 2)
+        if ((blocks[i] = malloc(BLOCK))) memset(blocks[i], i + 1, BLOCK), again++;
+    size_t bad = wrong(1);
+    for (int i = 0; i < got; i++)
+        for (int b = 0; blocks[i] && b < BLOCK; b += 512) bad += blocks[i][b] != i + 1;
+    printf("%s\n%zu wrong\n", again > got / 4 ? "room again" : "no room", bad);
+    return 0;
+}
+
+static uint64_t array[(16 << 20) / 8] __attribute__((aligned(4096)));
+
+static void *walk_array(void *none) {
+    uintptr_t bad = 0;
+    (void)none;
+    for (size_t w = 0; w < sizeof array / 8; w++) array[w] = value(7, w);
+    for (size_t w = 0; w < sizeof array / 8; w++) bad += array[w] != value(7, w);
+    return (void *)bad;
+}
+
+/* A static array and blocks at once, and many blocks. */
+static int regions(void) {
+    enum { MANY = 2000, SIZE = 72 << 10 };
+    static unsigned char *many[MANY];
+    pthread_t other;
+    void *bad = NULL;
+    pthread_create(&other, NULL, walk_array, NULL);
+    write_all(1);
+    size_t all = wrong(1);
+    pthread_join(other, &bad);
+    for (int i = 0; i < MANY; i++) memset(many[i] = malloc(SIZE), i % 251 + 1, SIZE);
+    for (int i = 0; i < MANY; i++)
+        for (int b = 0; b < SIZE; b += 512) all += many[i][b] != i % 251 + 1;
+    for (size_t w = 0; w < sizeof array / 8; w++) all += array[w] != value(7, w);
+    printf("%zu wrong\n", all + (uintptr_t)bad + wrong(1));
+    return 0;
+}
+
+static void *touch(void *argument) {
+    uint64_t state = 88172645463325252ull + (uintptr_t)argument;
+    for (;;) {
+        state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+        words[state % count] |= 1;
+    }
+    return NULL;
+}
+
+static void *write_out(void *file) {
+    for (size_t p = 0;; p = (p + 97) % (count / 512 - 16))
+        if (write((int)(intptr_t)file, words + p * 512, 16 * 4096) < 0) return NULL;
+}
+
+/* Ends while threads wait for pages, in their own code and in system calls. */
+static int ends(const char *file) {
+    pthread_t others[4];
+    int out = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    write_all(1);
+    for (uintptr_t t = 0; t < 3; t++) pthread_create(&others[t], NULL, touch, (void *)t);
+    pthread_create(&others[3], NULL, write_out, (void *)(intptr_t)out);
+    usleep(20000);
+    _exit(0);
+}
+
+/* Does what it is told, a line at a time; answers each. */
+static void *steps(void *none) {
+    char line[200], word[20], text[160];
+    (void)none;
+    while (fgets(line, sizeof line, stdin)) {
+        uint64_t who = 0;
+        text[0] = 0;
+        sscanf(line, "%19s %159s", word, text);
+        who = (uint64_t)atol(text);
+        if (!strcmp(word, "write")) write_all(who), puts("written");
+        else if (!strcmp(word, "read")) printf("%zu wrong\n", wrong(who));
+        else if (!strcmp(word, "free")) free(words), puts("free");
+        else if (!strcmp(word, "user")) puts(setresuid(65534, 65534, 65534) ? "not" : "user");
+        else if (!strcmp(word, "root")) puts(chroot(text) ? "not" : "root");
+        else if (!strcmp(word, "stderr")) puts(dup2(open(text, O_WRONLY | O_CREAT, 0600), 2) == 2 ? "stderr" : "not");
+        else if (!strcmp(word, "more")) {
+            char *more = malloc(20 << 20);
+            puts(more ? "more" : "no more");
+            if (more) memset(more, 1, 20 << 20);
+            free(more);
+        } else if (!strcmp(word, "fork")) {
+            fflush(stdout);
+            pid_t child = fork();
+            if (child == 0) _exit(wrong(who) ? 1 : 0);
+            outcome("fork", child);
+        } else if (!strcmp(word, "limit")) {
+            struct rlimit limit = {who << 20, who << 20};
+            puts(setrlimit(RLIMIT_FSIZE, &limit) ? "not" : "limit");
+        } else if (!strcmp(word, "leave")) {
+            pthread_t other;
+            pthread_create(&other, NULL, steps, NULL);
+            puts("left");
+            fflush(stdout);
+            pthread_exit(NULL);
+        }
+        fflush(stdout);
+    }
+    exit(0);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     count = ((size_t)(argc > 2 ? atol(argv[2]) : 32) << 20) / 8;
@@ -104,5 +240,10 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "closefrom")) return descriptors(close_from);
     if (!strcmp(what, "close")) return descriptors(close_each);
     if (!strcmp(what, "children")) return children();
+    if (!strcmp(what, "handlers")) return handlers();
+    if (!strcmp(what, "full")) return full();
+    if (!strcmp(what, "regions")) return regions();
+    if (!strcmp(what, "ends")) return ends(argv[3]);
+    if (!strcmp(what, "steps")) steps(NULL);
     return 2;
 }

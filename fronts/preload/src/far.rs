@@ -70,13 +70,14 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     }
     let page = base_page();
     let mut segments = Segments::new();
-    let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
     let statics = if wish.static_data { statics::pieces() } else { Vec::new() };
     let statics: Vec<_> = statics
         .into_iter()
         .filter(made_anonymous)
         .map(|piece| (segments.add(piece.at.start, piece.at.len() / page, SPAN / page), piece))
         .collect();
+    // Last: what is used of it is low, and a store in a file stays as short as it can be.
+    let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
     let store = store(&wish.store, segments.pages() * page, &broker)?;
     let bounds = segments.clone();
     let kernel = Linux::new(broker, faults, segments)

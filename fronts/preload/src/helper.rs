@@ -31,19 +31,21 @@ const CHEAP: u128 = 1_000_000; // nanoseconds
 const AWAY: (u32, u32) = (1, 16);
 
 const ABSENT: u32 = u32::MAX;
+/// The helper looks whether memory should go back, and no more: nobody wakes it.
+const DECAY_ONLY: u32 = u32::MAX - 1;
 /// Spans to prepare; [`ABSENT`] without a helper.
 static WANTED: AtomicU32 = AtomicU32::new(ABSENT);
 /// Nobody is woken before this second of the monotonic clock.
 static AWAY_UNTIL: AtomicU32 = AtomicU32::new(0);
 
-/// Start the helper, if it can be of use: not on one processor, where it would only take turns.
-pub(crate) fn start(wanted: bool) {
+/// Start the helper, if it can be of use: to `prepare` not on one processor, where it would only take turns.
+pub(crate) fn start(prepare: bool) {
     // SAFETY: no preconditions.
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    if !wanted || processors < 2 || WANTED.load(Ordering::Relaxed) != ABSENT {
+    if prepare && processors < 2 || WANTED.load(Ordering::Relaxed) != ABSENT {
         return;
     }
-    WANTED.store(0, Ordering::Relaxed);
+    WANTED.store(if prepare { 0 } else { DECAY_ONLY }, Ordering::Relaxed);
     // Starting a thread asks the C library for memory, which may ask us.
     if !crate::guard::outside(|| spawn(work)) {
         WANTED.store(ABSENT, Ordering::Relaxed);
@@ -54,7 +56,7 @@ pub(crate) fn start(wanted: bool) {
 /// A block was handed out, of which so many bytes are cold.
 pub(crate) fn block_taken(cold_bytes: usize) {
     let wanted = WANTED.load(Ordering::Relaxed);
-    if cold_bytes < WAKE_FROM || wanted == ABSENT {
+    if cold_bytes < WAKE_FROM || wanted >= DECAY_ONLY {
         return;
     }
     if largesse_pages::now_seconds() < AWAY_UNTIL.load(Ordering::Relaxed) {
@@ -99,8 +101,8 @@ extern "C" fn work(_: *mut c_void) -> *mut c_void {
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
         let Some(heap) = serve::heap() else { return null_mut() };
-        if spans == 0 {
-            largesse_pages::wait_while_for(&WANTED, 0, DECAY_SECONDS / 2);
+        if spans == 0 || spans >= DECAY_ONLY {
+            largesse_pages::wait_while_for(&WANTED, spans, DECAY_SECONDS / 2);
             heap.tick();
             continue;
         }

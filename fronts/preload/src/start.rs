@@ -242,11 +242,11 @@ pub(crate) fn publish(heap: &LargeHeap) {
         serve::note(Cause::SignpostRefused);
     }
     // Pages of a pool are taken when they are committed: ahead of need they would be missing elsewhere.
-    helper::start(
-        options.ahead
-            && far::counters().is_none()
-            && !matches!(options.pages, Pages::Hugetlb | Pages::Hugetlb1G),
-    );
+    let ahead = options.ahead && !matches!(options.pages, Pages::Hugetlb | Pages::Hugetlb1G);
+    let far = far::counters().is_some();
+    if ahead || far {
+        helper::start(!far);
+    }
 }
 
 /// One line on standard error.

@@ -126,6 +126,9 @@ impl File {
 
 impl PageStore for File {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
+        if at + len > most_bytes_of_a_file() {
+            return Err(StoreError::Full { wanted: len });
+        }
         // SAFETY: our own descriptor.
         let rc = unsafe { libc::fallocate(self.fd, 0, at.cast_signed(), len.cast_signed()) };
         if rc == 0 {
@@ -177,6 +180,14 @@ impl Sheet for File {
         }
         Ok(true)
     }
+}
+
+/// What the process may write to now. The kernel looks at it when a file grows, or is written to.
+fn most_bytes_of_a_file() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is valid for writing.
+    let rc = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    if rc == 0 { limit.rlim_cur } else { u64::MAX }
 }
 
 impl Drop for File {
