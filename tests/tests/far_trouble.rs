@@ -165,7 +165,7 @@ impl Steps {
 
     /// It ended for want of its pages, and said so.
     #[track_caller]
-    fn is_lost(self, why: &str) {
+    fn ends_lost(self, why: &str) {
         let (status, messages) = self.end();
         assert_eq!(status, Some(74), "{messages}");
         assert!(messages.contains("far memory is lost") && messages.contains(why), "{messages}");
@@ -208,7 +208,7 @@ fn a_bit_that_flips_in_the_store_is_noticed() {
     pages.values_mut().for_each(|page| page[1000] ^= 16);
     write_pages(&steps.store(), &pages);
     assert_eq!(steps.does("read 1"), "");
-    steps.is_lost("damaged or out of date");
+    steps.ends_lost("damaged or out of date");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_page_of_long_ago_is_noticed() {
     assert_eq!(steps.does("write 2"), "written");
     write_pages(&steps.store(), &old);
     assert_eq!(steps.does("read 2"), "");
-    steps.is_lost("damaged or out of date");
+    steps.ends_lost("damaged or out of date");
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_store_that_is_cut_off_is_noticed_whoever_is_left_to_say_so() {
         }
         std::fs::File::options().write(true).open(steps.store()).unwrap().set_len(0).unwrap();
         assert_eq!(steps.does("read 1"), "");
-        steps.is_lost("store");
+        steps.ends_lost("store");
     }
 }
 
