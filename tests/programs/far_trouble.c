@@ -171,24 +171,32 @@ static void *touch(void *argument) {
     uint64_t state = 88172645463325252ull + (uintptr_t)argument;
     for (;;) {
         state ^= state << 13; state ^= state >> 7; state ^= state << 17;
-        words[state % count] |= 1;
+        words[state % count] |= 0x10;
     }
     return NULL;
 }
 
-static void *write_out(void *file) {
-    for (size_t p = 0;; p = (p + 97) % (count / 512 - 16))
-        if (write((int)(intptr_t)file, words + p * 512, 16 * 4096) < 0) return NULL;
+static volatile int writing;
+
+/* Writes a megabyte of which the end is not here, again and again. */
+static void *write_out(void *whole) {
+    enum { WHOLE = 1 << 20, HERE = 960 << 10 };
+    for (int turn = 0;; turn++) {
+        const volatile unsigned char *bytes = (unsigned char *)whole + (size_t)(turn % 5) * 3 * WHOLE;
+        for (size_t b = 0; b < HERE; b += 4096) (void)bytes[b];
+        writing = turn >= 15;
+        if (write(1, (void *)bytes, WHOLE) < 0) return NULL;
+    }
 }
 
-/* Ends while threads wait for pages, in their own code and in system calls. */
-static int ends(const char *file) {
-    pthread_t others[4];
-    int out = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    write_all(1);
-    for (uintptr_t t = 0; t < 3; t++) pthread_create(&others[t], NULL, touch, (void *)t);
-    pthread_create(&others[3], NULL, write_out, (void *)(intptr_t)out);
-    usleep(20000);
+/* Ends while threads wait for pages, in their own code and in a system call. */
+static int ends(long others) {
+    enum { SIZE = 16 << 20 };
+    pthread_t thread;
+    fcntl(1, F_SETPIPE_SZ, 1 << 20);
+    for (intptr_t t = 0; t < others; t++) pthread_create(&thread, NULL, touch, (void *)t);
+    pthread_create(&thread, NULL, write_out, memset(malloc(SIZE), '7', SIZE));
+    while (!writing) usleep(0);
     _exit(0);
 }
 
@@ -243,7 +251,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "handlers")) return handlers();
     if (!strcmp(what, "full")) return full();
     if (!strcmp(what, "regions")) return regions();
-    if (!strcmp(what, "ends")) return ends(argv[3]);
+    if (!strcmp(what, "ends")) return ends(atol(argv[3]));
     if (!strcmp(what, "steps")) steps(NULL);
     return 2;
 }

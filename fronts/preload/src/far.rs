@@ -80,8 +80,10 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
     let store = store(&wish.store, segments.pages() * page, &broker)?;
     let bounds = segments.clone();
-    let kernel = Linux::new(broker, faults, segments)
-        .map_err(|FaultError(errno)| format!("userfaultfd: {}", std::io::Error::from_raw_os_error(errno)))?;
+    let kernel = Linux::new(broker, faults, segments).map_err(|FaultError(errno)| match errno {
+        libc::EAGAIN => "every asynchronous request is taken: raise the sysctl fs.aio-max-nr".to_owned(),
+        errno => format!("userfaultfd: {}", std::io::Error::from_raw_os_error(errno)),
+    })?;
     if !kernel.knows_pinned() {
         refuse_direct_input().map_err(|FaultError(errno)| {
             format!("before Linux 6.8 it needs seccomp: {}", std::io::Error::from_raw_os_error(errno))

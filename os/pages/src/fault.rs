@@ -77,6 +77,13 @@ impl Userfault {
         self.way
     }
 
+    /// Keeps its ranges until the last thread of the process is out of memory. A process that ends
+    /// closes descriptors thread by thread: where another one is in the middle of a `write`, what is
+    /// missing would read as zeros, and be written.
+    pub fn outlive_threads(&self) -> Result<(), FaultError> {
+        sys::userfault::outlive_threads(self.fd).map_err(FaultError)
+    }
+
     /// Be told of missing pages and of writes to protected ones in a range of private memory.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::register(self.fd, at, len).map_err(FaultError)

@@ -81,6 +81,7 @@ impl Linux {
     }
 
     fn register_all(&self) -> Result<(), FaultError> {
+        self.broker.call(|| self.faults().outlive_threads())?;
         self.broker.call(|| self.staging.register(self.faults()))?;
         self.segments
             .all()

@@ -66,6 +66,38 @@ pub(crate) fn handshake(fd: c_int) -> Result<(), i32> {
     unsafe { request(fd, IOC_API, &mut [API, FEATURE_PAGEFAULT_FLAG_WP, 0]) }
 }
 
+/// `struct iocb` of `linux/aio_abi.h`.
+#[repr(C)]
+#[derive(Default)]
+struct Request {
+    data: u64,
+    key_and_flags: u64,
+    operation: u16,
+    priority: i16,
+    fd: c_int,
+    events: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    more: u64,
+}
+
+/// A request to be told of no event at all, which the kernel ends with the address space: until then it
+/// keeps the file.
+pub(crate) fn outlive_threads(fd: c_int) -> Result<(), i32> {
+    const POLL: u16 = 5;
+    let mut requests: c_ulong = 0;
+    // SAFETY: room for one request, and for the number of the context.
+    if unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut requests) } != 0 {
+        return Err(errno());
+    }
+    let request = Request { operation: POLL, fd, ..Request::default() };
+    let list = [&raw const request];
+    // SAFETY: one request, which the kernel copies; no memory is written to when it ends.
+    let rc = unsafe { libc::syscall(libc::SYS_io_submit, requests, 1, list.as_ptr()) };
+    if rc == 1 { Ok(()) } else { Err(errno()) }
+}
+
 pub(crate) fn register(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
     // SAFETY: range, mode and room for the answer.
     unsafe { request(fd, IOC_REGISTER, &mut [at as u64, len as u64, MISSING_AND_PROTECTED, 0]) }
