@@ -3,14 +3,14 @@
 
 R_PACKAGES    = r-base-core r-cran-matrix libopenblas0-pthread
 PEERS         = libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
-TEST_PACKAGES = $(R_PACKAGES) $(PEERS) libjemalloc2 r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils redis-tools openssl
+TEST_PACKAGES = $(R_PACKAGES) $(PEERS) libjemalloc2 r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils redis-tools openssl openmpi-bin libopenmpi-dev mpich libmpich-dev
 PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so
 COMMAND       = target/release/largesse
 
-.PHONY: all library command demo test check-deep soak install uninstall clean cargo
+.PHONY: all library command plugins demo test check-deep soak install uninstall clean cargo
 
-all: library command
+all: library command plugins
 
 cargo:
 	@ci/cargo.sh
@@ -20,6 +20,10 @@ library: cargo
 
 command: cargo
 	cargo build --release -p largesse-cli
+
+# For `--far mpi:`, one for each MPI library whose compiler is here.
+plugins:
+	regions/mpi/plugin/build.sh $(dir $(LIBRARY))
 
 # Stock R, R under Largesse and the allocators beside it, about two minutes. Exit 0 only if every answer agrees.
 demo: cargo
@@ -50,6 +54,7 @@ soak: cargo
 install: all
 	install -D -m 755 $(COMMAND) $(DESTDIR)$(PREFIX)/bin/largesse
 	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/largesse/liblargesse.so
+	for it in $(dir $(LIBRARY))liblargesse-*.so; do if [ -e $$it ]; then install -m 644 $$it $(DESTDIR)$(PREFIX)/lib/largesse/; fi; done
 	install -D -m 644 fronts/preload/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.h
 	install -D -m 644 fronts/preload/include/largesse.f90 $(DESTDIR)$(PREFIX)/include/largesse.f90
 	mkdir -p $(DESTDIR)$(PREFIX)/share/largesse && cp -r benches $(DESTDIR)$(PREFIX)/share/largesse/

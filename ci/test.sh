@@ -6,4 +6,5 @@ cd "$(dirname "$0")/.."
 cargo build --profile preload -p largesse-preload
 cargo build --profile preload-checked -p largesse-preload
 cargo build --release -p largesse-cli
+regions/mpi/plugin/build.sh "${CARGO_TARGET_DIR:-target}/preload"
 cargo test --workspace "$@"

@@ -13,6 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-pager", &["largesse-arena", "largesse-pages"]),
     ("largesse-redis", &["largesse-pager"]),
     ("largesse-agent", &["largesse-pager", "largesse-pages"]),
+    ("largesse-mpi", &["largesse-pager", "largesse-pages"]),
     ("largesse-report", &[]),
     ("largesse-picture", &[]),
     ("largesse-malloc", &["largesse-arena", "largesse-pages", "largesse-report"]),
@@ -30,7 +31,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "largesse-cli",
-        &["largesse-agent", "largesse-pager", "largesse-pages", "largesse-redis", "largesse-report"],
+        &[
+            "largesse-agent",
+            "largesse-mpi",
+            "largesse-pager",
+            "largesse-pages",
+            "largesse-redis",
+            "largesse-report",
+        ],
     ),
     ("largesse-tests", &[]),
 ];

@@ -8,6 +8,7 @@
 mod agent;
 mod bench;
 mod doctor;
+mod mpi;
 mod run;
 mod status;
 

@@ -14,7 +14,7 @@
 //! 1. This crate never allocates from the Rust heap (`no_std`, no `alloc`).
 //! 2. Every length that reaches a system call is a whole number of pages.
 //! 3. Nothing is advised that this crate did not map, except what its owner hands in by name
-//!    ([`advise_mapping`]).
+//!    ([`advise_mapping`], [`Lent`]).
 #![no_std]
 
 #[cfg(not(miri))]
@@ -22,6 +22,7 @@ pub mod descriptors;
 mod error;
 #[cfg(not(miri))]
 pub mod fault;
+mod lent;
 mod mapping;
 mod range;
 #[cfg(not(miri))]
@@ -34,6 +35,7 @@ pub mod truth;
 mod wait;
 
 pub use error::{MapError, MapOp};
+pub use lent::Lent;
 pub use mapping::{
     advise_mapping, each_resident, forget, inherited, make_anonymous, map_aligned, mapping_at, raw_mmap,
     raw_munmap, writable,

@@ -99,6 +99,12 @@ impl Elf {
         }
     }
 
+    /// The MPI library it is linked with.
+    pub(super) fn mpi(&self) -> Option<&str> {
+        let needed = self.needed.as_deref().unwrap_or_default();
+        needed.iter().map(String::as_str).find(|name| name.starts_with("libmpi"))
+    }
+
     /// The loader the file names.
     pub(super) fn interpreter(&self) -> Option<&str> {
         self.interpreter.as_deref()
@@ -179,6 +185,8 @@ mod tests {
         check(dynamic(glibc, &["libc.so.6"]), Ok(()));
         check(Elf::default(), Err(Unserved::Static));
         check(dynamic(glibc, &[]), Err(Unserved::NoLibraries));
+        assert_eq!(dynamic(glibc, &["libm.so.6", "libmpi.so.40"]).mpi(), Some("libmpi.so.40"));
+        assert_eq!(dynamic(glibc, &["libm.so.6"]).mpi(), None);
         check(dynamic("/lib/ld-musl-x86_64.so.1", &["libc.so"]), Err(Unserved::Musl));
         let sanitizer = |name: &str| Err(Unserved::Sanitizer { name: name.into() });
         check(dynamic(glibc, &["libasan.so.8", "libc.so.6"]), sanitizer("libasan.so"));

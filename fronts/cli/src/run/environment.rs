@@ -8,6 +8,15 @@ pub(crate) fn get(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
+/// Removes the variables whose names begin with one of `starts`.
+pub(super) fn remove_all(starts: &[&str]) {
+    let known = |name: &OsString| starts.iter().any(|start| name.to_string_lossy().starts_with(start));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| known(name)).collect::<Vec<_>>() {
+        // SAFETY: as for `set`.
+        unsafe { std::env::remove_var(name) }
+    }
+}
+
 /// Sets `name` for the program that this process becomes. The other variables keep their order:
 /// `largesse run -- env` prints what `env` prints, and our own lines.
 pub(super) fn set(name: &str, value: &OsStr) {

@@ -57,6 +57,10 @@ fn named(store: &Setting) -> Result<OsString, Trouble> {
     let text = store.value.to_string_lossy();
     match text.split_once(':') {
         _ if agent::is_agents(&text) => Ok(store.value.clone()),
+        Some(("mpi", "")) => Ok(store.value.clone()),
+        Some(("mpi", room)) if parse_size(room) >= Some(2 << 20) => {
+            Ok(format!("mpi:{}", parse_size(room).unwrap_or(0)).into())
+        }
         Some(("agent", name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
         Some(("file", path)) if !path.is_empty() => {
             // The program may change its directory before the file is made.
@@ -65,18 +69,27 @@ fn named(store: &Setting) -> Result<OsString, Trouble> {
             value.push(path);
             Ok(value)
         }
-        _ => Err(store.refused(format!("file:PATH, {}", agent::accepted()))),
+        _ => Err(store.refused(format!("file:PATH, mpi:, mpi:SIZE, {}", agent::accepted()))),
+    }
+}
+
+/// The store, if there is to be far memory.
+pub(super) fn store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> {
+    variables.iter().find(|(name, _)| *name == "LARGESSE_FAR").map(|(_, store)| store)
+}
+
+/// Puts another store in its place.
+pub(super) fn set_store(variables: &mut [(&'static str, OsString)], store: OsString) {
+    if let Some((_, it)) = variables.iter_mut().find(|(name, _)| *name == "LARGESSE_FAR") {
+        *it = store;
     }
 }
 
 /// Puts the name of an agent, started here for this process, in the place of a store that needs one.
 pub(super) fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Trouble> {
-    let store = variables.iter_mut().find(|(name, _)| *name == "LARGESSE_FAR");
-    if let Some((_, store)) = store
-        && agent::is_agents(&store.to_string_lossy())
-    {
-        let name = agent_for(store).map_err(|error| Trouble::Agent(Some(error)))?;
-        *store = name.ok_or(Trouble::Agent(None))?;
+    if let Some(needs) = store(variables).filter(|store| agent::is_agents(&store.to_string_lossy())) {
+        let name = agent_for(needs).map_err(|error| Trouble::Agent(Some(error)))?;
+        set_store(variables, name.ok_or(Trouble::Agent(None))?);
     }
     Ok(())
 }

@@ -28,6 +28,7 @@ mod signals;
 mod trouble;
 
 use crate::agent;
+use crate::mpi::Ranks;
 use program::Program;
 use settings::Settings;
 use std::ffi::OsString;
@@ -110,32 +111,30 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 /// Checks everything, then becomes the program; returns only when that was not possible.
 fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
     let given = args.given();
-    let root = Path::new("/");
     let mut settings = Settings::parse(&given, environment::get)?;
-    if let Some(report) = &settings.report {
-        settings::report_can_be_written(report)?;
+    let library = || library::find(environment::get("LARGESSE_LIBRARY"));
+    let ranks = match far::store(&settings.variables) {
+        Some(store) => Ranks::of(store, environment::get, || library().ok()).map_err(Trouble::Ranks)?,
+        None => None,
+    };
+    if let Some(server) = ranks.as_ref().filter(|ranks| !ranks.is_first()) {
+        server.serve().map_err(Trouble::Ranks)?;
+        std::process::exit(0);
     }
-    machine::node_exists(root, &settings)?;
-
-    let (name, rest) = args.command.split_first().ok_or(Trouble::NoProgram)?;
-    let path = environment::get("PATH");
-    let program = Program::find(name, path.as_deref())?;
-    let inspection = program.inspect(path.as_deref())?;
-
-    let library = library::find(environment::get("LARGESSE_LIBRARY"))?;
-    let plan = preload::plan(&library, environment::get("LD_PRELOAD").as_deref())?;
-
-    let hints = plan.hints.iter().chain(&inspection.hints).cloned();
-    for line in hints.chain(forecast::lines(root, &settings)) {
-        eprintln!("largesse: {line}");
-    }
-
+    let Ready { program, plan } = Ready::check(args, &settings, ranks.is_some())
+        .inspect_err(|_| ranks.iter().for_each(Ranks::dismiss))?;
     if given.iter().any(|one| agent::has_password(&one.value.to_string_lossy())) {
         eprintln!(
             "largesse: everybody on this machine can read the password on the command line: use LARGESSE_REDIS_PASSWORD_FILE"
         );
     }
-    far::start_agent(&mut settings.variables)?;
+    match ranks {
+        None => far::start_agent(&mut settings.variables)?,
+        Some(ranks) => {
+            far::set_store(&mut settings.variables, ranks.host().map_err(Trouble::Ranks)?);
+            environment::remove_all(&crate::mpi::VARIABLES);
+        }
+    }
     environment::remove(agent::PASSWORD);
     environment::set("LD_PRELOAD", &plan.value);
     environment::set("LARGESSE_PID", std::process::id().to_string().as_ref());
@@ -147,9 +146,41 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
         environment::set(rest::VARIABLE, &value);
     }
     let mut command = Command::new(&program.path);
-    command.arg0(name).args(rest);
+    command.arg0(&args.command[0]).args(&args.command[1..]);
     signals::restore_inherited(&mut command);
     Err(Trouble::exec(&program.path, &command.exec()))
+}
+
+/// A program that can be served, and how the library gets into it.
+struct Ready {
+    program: Program,
+    plan: preload::Plan,
+}
+
+impl Ready {
+    /// `ranks`: its pages are to be at other ranks.
+    fn check(args: &Args, settings: &Settings, ranks: bool) -> Result<Ready, Trouble> {
+        let root = Path::new("/");
+        if let Some(report) = &settings.report {
+            settings::report_can_be_written(report)?;
+        }
+        machine::node_exists(root, settings)?;
+
+        let name = args.command.first().ok_or(Trouble::NoProgram)?;
+        let path = environment::get("PATH");
+        let program = Program::find(name, path.as_deref())?;
+        let inspection = program.inspect(path.as_deref())?;
+        inspection.mpi.filter(|_| ranks).map_or(Ok(()), Err)?;
+
+        let library = library::find(environment::get("LARGESSE_LIBRARY"))?;
+        let plan = preload::plan(&library, environment::get("LD_PRELOAD").as_deref())?;
+
+        let hints = plan.hints.iter().chain(&inspection.hints).cloned();
+        for line in hints.chain(forecast::lines(root, settings)) {
+            eprintln!("largesse: {line}");
+        }
+        Ok(Ready { program, plan })
+    }
 }
 
 impl Args {

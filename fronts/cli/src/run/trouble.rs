@@ -30,6 +30,8 @@ pub(super) enum Trouble {
     NotServed { chain: Vec<PathBuf>, why: Unserved },
     /// The agent of the store was not started; it said why, or `error` does.
     Agent(Option<io::Error>),
+    /// Other ranks cannot hold the program's pages.
+    Ranks(crate::mpi::Trouble),
     /// `exec` failed.
     Exec { path: PathBuf, error: io::Error },
 }
@@ -53,6 +55,8 @@ pub(super) enum Unserved {
     Machine { number: u16 },
     /// Built with a sanitizer, which must be the first allocator.
     Sanitizer { name: String },
+    /// Linked with an MPI library, while ranks are to hold its pages.
+    Mpi { library: String },
 }
 
 impl Trouble {
@@ -68,7 +72,8 @@ impl Trouble {
             | Trouble::NoLibrary { .. }
             | Trouble::BadLibrary { .. }
             | Trouble::LibraryPath { .. }
-            | Trouble::Agent(_) => 125,
+            | Trouble::Agent(_)
+            | Trouble::Ranks(_) => 125,
             Trouble::NotExecutable { .. } | Trouble::NotServed { .. } => 126,
             Trouble::NotFound { .. } => 127,
             Trouble::Exec { error, .. } => match error.kind() {
@@ -121,6 +126,7 @@ impl fmt::Display for Trouble {
             ),
             Trouble::Agent(None) => write!(f, "the program was not started"),
             Trouble::Agent(Some(error)) => write!(f, "the agent was not started: {error}"),
+            Trouble::Ranks(why) => why.fmt(f),
             Trouble::NotFound { name } if name.contains('/') => write!(f, "{name}: no such file"),
             Trouble::NotFound { name } => write!(f, "{name}: not found in PATH"),
             Trouble::NotExecutable { path, why } => write!(f, "{} cannot be executed: {why}", path.display()),
@@ -170,6 +176,10 @@ impl fmt::Display for Unserved {
                 "is built for another processor ({}; this one is {}).",
                 super::elf::machine_name(*number),
                 std::env::consts::ARCH
+            ),
+            Unserved::Mpi { library } => write!(
+                f,
+                "uses MPI itself ({library}): the ranks of its mpirun cannot hold its pages as well.\nUse another store: --far file:PATH."
             ),
             Unserved::Sanitizer { name } => write!(
                 f,

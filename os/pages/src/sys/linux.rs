@@ -179,6 +179,14 @@ pub(crate) fn lock(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(rc as c_int)
 }
 
+/// Locked pages are not removed: they are unlocked first.
+pub(crate) fn remove(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    // SAFETY: changes no contents.
+    unsafe { libc::munlock(at.as_ptr().cast(), len) };
+    // SAFETY: the caller of `Lent::remove` promised that nobody uses what the range holds.
+    checked(unsafe { libc::madvise(at.as_ptr().cast(), len, libc::MADV_REMOVE) })
+}
+
 pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result<(), i32> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     // SAFETY: both ranges are ours, do not overlap, and the caller of `Reserved::relocate`

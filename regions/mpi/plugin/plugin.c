@@ -1,0 +1,165 @@
+/* One MPI library behind the functions of plugin.h. The same text is compiled once for every library
+ * (`make plugins`): names and sizes of MPI's types differ between them, so that nobody can call both. */
+#include "plugin.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+
+#define TRY(call)                        \
+    do {                                 \
+        int error_ = (call);             \
+        if (error_) return error_;       \
+    } while (0)
+
+/* Errors of our own; those of MPI are positive. */
+enum { NO_THREADS = -1, TOO_MUCH = -2 };
+
+static MPI_Comm all = MPI_COMM_NULL, here = MPI_COMM_NULL;
+/* What ranks of this machine have in common, and what everybody may copy from and to. */
+static MPI_Win common = MPI_WIN_NULL, window = MPI_WIN_NULL;
+
+/* MPI_THREAD_MULTIPLE is not asked for: Open MPI 4 has no windows over TCP then. */
+static int join(struct largesse_mpi_world *world) {
+    int level, rank, size;
+    TRY(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
+    if (level < MPI_THREAD_SERIALIZED) return NO_THREADS;
+    TRY(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    TRY(MPI_Comm_dup(MPI_COMM_WORLD, &all));
+    TRY(MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN));
+    TRY(MPI_Comm_rank(all, &rank));
+    TRY(MPI_Comm_size(all, &size));
+    world->rank = (uint32_t)rank;
+    world->ranks = (uint32_t)size;
+    TRY(MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here));
+    TRY(MPI_Comm_set_errhandler(here, MPI_ERRORS_RETURN));
+    TRY(MPI_Comm_size(here, &size));
+    world->ranks_here = (uint32_t)size;
+    return MPI_SUCCESS;
+}
+
+static int close_window(MPI_Win *it) {
+    if (*it == MPI_WIN_NULL) return MPI_SUCCESS;
+    TRY(MPI_Win_unlock_all(*it));
+    return MPI_Win_free(it);
+}
+
+static int leave(void) {
+    TRY(close_window(&window));
+    TRY(close_window(&common));
+    TRY(MPI_Comm_free(&here));
+    TRY(MPI_Comm_free(&all));
+    return MPI_Finalize();
+}
+
+/* Nobody else uses the window: no lock keeps anybody out. */
+static int open_window(MPI_Win it) {
+    TRY(MPI_Win_set_errhandler(it, MPI_ERRORS_RETURN));
+    return MPI_Win_lock_all(MPI_MODE_NOCHECK, it);
+}
+
+static int lend(uint64_t len, int share, void *own, void **memory) {
+    MPI_Info apart;
+    MPI_Aint bytes = (MPI_Aint)len;
+    if (bytes < 0 || (uint64_t)bytes != len) return TOO_MUCH;
+    *memory = own;
+    TRY(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_INT, MPI_MIN, here));
+    if (share) {
+        TRY(MPI_Info_create(&apart));
+        TRY(MPI_Info_set(apart, "alloc_shared_noncontig", "true"));
+        /* A library told to use no shared memory refuses, which is no error. */
+        if (MPI_Win_allocate_shared(bytes, 1, apart, here, memory, &common)) {
+            common = MPI_WIN_NULL;
+            *memory = own;
+        } else {
+            TRY(open_window(common));
+        }
+        TRY(MPI_Info_free(&apart));
+    }
+    TRY(MPI_Win_create(bytes ? *memory : NULL, bytes, 1, MPI_INFO_NULL, all, &window));
+    return open_window(window);
+}
+
+static int near(uint32_t rank, void **memory) {
+    MPI_Group everybody, neighbours;
+    MPI_Aint len;
+    int from = (int)rank, to, unit;
+    *memory = NULL;
+    if (common == MPI_WIN_NULL) return MPI_SUCCESS;
+    TRY(MPI_Comm_group(all, &everybody));
+    TRY(MPI_Comm_group(here, &neighbours));
+    TRY(MPI_Group_translate_ranks(everybody, 1, &from, neighbours, &to));
+    TRY(MPI_Group_free(&everybody));
+    TRY(MPI_Group_free(&neighbours));
+    return to == MPI_UNDEFINED ? MPI_SUCCESS : MPI_Win_shared_query(common, to, &len, &unit, memory);
+}
+
+static int look(void) {
+    return MPI_Win_sync(window);
+}
+
+/* Get and put wait for their end. MPICH's flush spins until its time slice ends, even if the other side
+ * needs this processor; Open MPI's yields, while requests of its UCX windows hang now and then in 4.1. */
+#ifdef OPEN_MPI
+
+static int get(uint32_t rank, uint64_t at, void *into, uint64_t len) {
+    TRY(MPI_Get(into, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window));
+    return MPI_Win_flush((int)rank, window);
+}
+
+static int put(uint32_t rank, uint64_t at, const void *from, uint64_t len) {
+    TRY(MPI_Put(from, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window));
+    return MPI_Win_flush((int)rank, window);
+}
+
+#else
+
+static int finish(uint32_t rank, MPI_Request *transfer) {
+    for (int done = 0;;) {
+        TRY(MPI_Test(transfer, &done, MPI_STATUS_IGNORE));
+        if (done) return MPI_Win_flush((int)rank, window);
+        sched_yield();
+    }
+}
+
+static int get(uint32_t rank, uint64_t at, void *into, uint64_t len) {
+    MPI_Request transfer;
+    TRY(MPI_Rget(into, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window, &transfer));
+    return finish(rank, &transfer);
+}
+
+static int put(uint32_t rank, uint64_t at, const void *from, uint64_t len) {
+    MPI_Request transfer;
+    TRY(MPI_Rput(from, (int)len, MPI_BYTE, (int)rank, (MPI_Aint)at, (int)len, MPI_BYTE, window, &transfer));
+    return finish(rank, &transfer);
+}
+
+#endif
+
+static int send(uint32_t rank, const struct largesse_mpi_message *message) {
+    return MPI_Send(message, sizeof *message, MPI_BYTE, (int)rank, 0, all);
+}
+
+static int receive(struct largesse_mpi_message *message, int *found) {
+    MPI_Status status;
+    TRY(MPI_Iprobe(MPI_ANY_SOURCE, 0, all, found, &status));
+    if (!*found) return MPI_SUCCESS;
+    TRY(MPI_Recv(message, sizeof *message, MPI_BYTE, status.MPI_SOURCE, 0, all, MPI_STATUS_IGNORE));
+    message->rank = (uint32_t)status.MPI_SOURCE;
+    return MPI_SUCCESS;
+}
+
+static void words(int error, char *into, uint64_t len) {
+    char text[MPI_MAX_ERROR_STRING];
+    int used;
+    if (error == NO_THREADS)
+        snprintf(into, len, "this MPI library was built without threads");
+    else if (error == TOO_MUCH)
+        snprintf(into, len, "more memory than there are addresses");
+    else if (MPI_Error_string(error, text, &used))
+        snprintf(into, len, "MPI error %d", error);
+    else
+        snprintf(into, len, "%s", text);
+}
+
+const struct largesse_mpi LARGESSE_MPI = {join, leave, lend, near, look, get, put, send, receive, words};

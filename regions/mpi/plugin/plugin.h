@@ -1,0 +1,54 @@
+/* What a plug-in offers: one MPI library behind plain types. The other side is src/plugin.rs; whoever
+ * changes a line here changes one there, and the number in the name LARGESSE_MPI.
+ *
+ * Functions return 0 or an error, which `words` explains. One thread calls at a time. */
+#ifndef LARGESSE_MPI_PLUGIN_H
+#define LARGESSE_MPI_PLUGIN_H
+
+#include <stdint.h>
+
+#define LARGESSE_MPI largesse_mpi_1
+
+/* The ranks that the launcher started together. */
+struct largesse_mpi_world {
+    uint32_t rank;
+    uint32_t ranks;
+    uint32_t ranks_here; /* on this machine, this one included */
+};
+
+/* What ranks tell each other; src/message.rs knows what it means. */
+struct largesse_mpi_message {
+    uint32_t verb;
+    uint32_t rank; /* the sender, when it was received */
+    uint64_t first;
+    uint64_t count;
+};
+
+struct largesse_mpi {
+    /* The first call and the last; all ranks. */
+    int (*join)(struct largesse_mpi_world *world);
+    int (*leave)(void);
+
+    /* Lends `len` bytes to the others; all ranks call it. With `share`, if all ranks of this machine say
+     * so, they are memory that those ranks have in common, and `memory` is where; else they are `own`. */
+    int (*lend)(uint64_t len, int share, void *own, void **memory);
+    /* Where the memory that `rank` lends is in this process; null where it must be copied. */
+    int (*near)(uint32_t rank, void **memory);
+    /* What others put into `own` becomes visible here. */
+    int (*look)(void);
+
+    /* Copy from and to what `rank` lends; done when they return. */
+    int (*get)(uint32_t rank, uint64_t at, void *into, uint64_t len);
+    int (*put)(uint32_t rank, uint64_t at, const void *from, uint64_t len);
+
+    int (*send)(uint32_t rank, const struct largesse_mpi_message *message);
+    /* `found` is 0 when there is no message. */
+    int (*receive)(struct largesse_mpi_message *message, int *found);
+
+    /* `into` gets at most `len` bytes, with a zero at the end. */
+    void (*words)(int error, char *into, uint64_t len);
+};
+
+extern const struct largesse_mpi LARGESSE_MPI;
+
+#endif

@@ -1,0 +1,44 @@
+//! Far memory on the other ranks of an `mpirun` or `srun`.
+//!
+//! # Picture
+//! ```text
+//!   rank 0                                            ranks 1, 2, …
+//!   Ranks ──create──► RankStore ─ reserve ──► Ledger        serve
+//!                        │           └── Commit, Release ─────► │ touch, lock, give back
+//!                        └─ read, write ─► near: copy ──► memory it lends
+//!                                       └► far: Wire::get, put ─► (the same)
+//! ```
+//! A store's bytes are cut into stripes of 2 MiB, the largest set of pages. A stripe gets its *home* when
+//! any of it is reserved, the servers in turn, and keeps it until nothing of it is wanted.
+//!
+//! The MPI library is not linked: `Mpi::load` opens a plug-in made for it (`plugin/plugin.c`).
+//! # Knows / does not know
+//! Knows ranks, windows and who has room. Does not know what is in the pages, when they move, the
+//! program, or the environment: whoever calls hands it in.
+//! # Invariants
+//! 1. One thread calls MPI at a time.
+//! 2. A slot belongs to one stripe of one store, and there is memory behind it before it does.
+//! 3. A transfer that failed is [`StoreError::Lost`](largesse_pager::StoreError::Lost): nobody goes on
+//!    with bytes that may not have come.
+
+mod homes;
+mod launcher;
+mod ledger;
+mod message;
+mod pace;
+mod plugin;
+mod ranks;
+mod room;
+mod serve;
+mod store;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use launcher::{Family, Launched, NotLaunched, VARIABLES};
+pub use message::Message;
+pub use plugin::{Mpi, NotLoaded, World};
+pub use ranks::{PATIENCE, Ranks};
+pub use room::{Free, Room};
+pub use serve::{Memory, NotLent, serve};
+pub use wire::{Wire, WireError};

@@ -1,0 +1,200 @@
+//! The MPI library, behind a plug-in made for it. The other side is `plugin/plugin.h`.
+
+use crate::message::Message;
+use crate::wire::{Wire, WireError};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::fmt;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The ranks that the launcher started together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct World {
+    /// This one.
+    pub rank: u32,
+    /// All of them.
+    pub ranks: u32,
+    /// Those of this machine, this one included.
+    pub ranks_here: u32,
+}
+
+#[repr(C)]
+struct Table {
+    join: unsafe extern "C" fn(*mut World) -> c_int,
+    leave: unsafe extern "C" fn() -> c_int,
+    lend: unsafe extern "C" fn(u64, c_int, *mut c_void, *mut *mut c_void) -> c_int,
+    near: unsafe extern "C" fn(u32, *mut *mut c_void) -> c_int,
+    look: unsafe extern "C" fn() -> c_int,
+    get: unsafe extern "C" fn(u32, u64, *mut c_void, u64) -> c_int,
+    put: unsafe extern "C" fn(u32, u64, *const c_void, u64) -> c_int,
+    send: unsafe extern "C" fn(u32, *const Message) -> c_int,
+    receive: unsafe extern "C" fn(*mut Message, *mut c_int) -> c_int,
+    words: unsafe extern "C" fn(c_int, *mut c_char, u64),
+}
+
+/// Name and version of what a plug-in exports.
+const TABLE: &CStr = c"largesse_mpi_1";
+
+const PARTING: &str = "parting";
+
+/// A plug-in that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotLoaded {
+    /// Its file.
+    pub path: PathBuf,
+    /// The dynamic linker's words.
+    pub why: String,
+}
+
+/// An MPI library in this process.
+pub struct Mpi {
+    table: &'static Table,
+    /// Held while MPI is called. Whether it can be: nobody may call it after parting.
+    calls: Mutex<bool>,
+    loaded: Instant,
+    /// When the call that is being made began, in milliseconds after `loaded`; 0: none is.
+    since: AtomicU64,
+}
+
+impl fmt::Debug for Mpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mpi").finish_non_exhaustive()
+    }
+}
+
+impl Mpi {
+    /// Loads a plug-in, and with it the library that it was made for. It stays for good.
+    pub fn load(path: &Path) -> Result<Mpi, NotLoaded> {
+        let refused = |why: String| NotLoaded { path: path.to_owned(), why };
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| refused(error.to_string()))?;
+        // Global: parts that MPI libraries load later look for the library's own names.
+        // SAFETY: the name ends with a zero; what runs at loading is the plug-in's and the library's.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        if handle.is_null() {
+            return Err(refused(linker_says()));
+        }
+        // SAFETY: a handle that was opened just now, and a name that ends with a zero.
+        let table = unsafe { libc::dlsym(handle, TABLE.as_ptr()) }.cast::<Table>();
+        // SAFETY: the name says the version of the struct, which is constant and stays loaded.
+        let table = unsafe { table.as_ref() }.ok_or_else(|| refused(linker_says()))?;
+        Ok(Mpi { table, calls: Mutex::new(true), loaded: Instant::now(), since: AtomicU64::new(0) })
+    }
+
+    /// Meets the other ranks. To be called once, by all of them.
+    pub fn join(&self) -> Result<World, WireError> {
+        let mut world = World::default();
+        // SAFETY: `world` is there to be written to.
+        self.call("joining", None, |table| unsafe { (table.join)(&raw mut world) })?;
+        Ok(world)
+    }
+
+    /// Parts from the other ranks. The last call, by all of them.
+    pub fn leave(&self) -> Result<(), WireError> {
+        // SAFETY: what ranks lent each other is not used any more.
+        self.call(PARTING, None, |table| unsafe { (table.leave)() })
+    }
+
+    /// Lends `own` to the other ranks, or memory in its place, which has as many bytes: ranks of this
+    /// machine have it in common, if all of them `share`. To be called by all ranks, once.
+    ///
+    /// # Safety
+    /// `len` bytes at `own` are readable and writable until [`leave`](Mpi::leave); no bytes may be anywhere.
+    pub unsafe fn lend(&self, len: u64, share: bool, own: *mut u8) -> Result<*mut u8, WireError> {
+        let mut memory = null_mut();
+        // SAFETY: the caller's promise; `memory` is there to be written to.
+        self.call("lending memory", None, |table| unsafe {
+            (table.lend)(len, c_int::from(share), own.cast(), &raw mut memory)
+        })?;
+        Ok(memory.cast())
+    }
+
+    /// The memory that `rank` lends, if it is in this process.
+    pub fn near(&self, rank: u32) -> Result<Option<NonNull<u8>>, WireError> {
+        let mut memory = null_mut();
+        // SAFETY: `memory` is there to be written to.
+        self.call("looking for", Some(rank), |table| unsafe { (table.near)(rank, &raw mut memory) })?;
+        Ok(NonNull::new(memory.cast()))
+    }
+
+    /// For how long the call has lasted that is being made.
+    pub fn waiting(&self) -> Duration {
+        match self.since.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            since => self.loaded.elapsed().saturating_sub(Duration::from_millis(since)),
+        }
+    }
+
+    fn call(
+        &self,
+        call: &'static str,
+        rank: Option<u32>,
+        f: impl FnOnce(&Table) -> c_int,
+    ) -> Result<(), WireError> {
+        let mut open = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*open {
+            return Err(WireError { call, rank, words: "the ranks have parted".into() });
+        }
+        *open = call != PARTING;
+        let now = u64::try_from(self.loaded.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.since.store(now.max(1), Ordering::Relaxed); // Relaxed: read by a watch only
+        let error = f(self.table);
+        self.since.store(0, Ordering::Relaxed);
+        if error == 0 {
+            return Ok(());
+        }
+        let mut words = [0; 512];
+        // SAFETY: so many bytes may be written.
+        unsafe { (self.table.words)(error, words.as_mut_ptr().cast(), words.len() as u64) };
+        let words = CStr::from_bytes_until_nul(&words).unwrap_or_default();
+        Err(WireError { call, rank, words: words.to_string_lossy().into_owned() })
+    }
+}
+
+impl Wire for Mpi {
+    fn get(&self, rank: u32, at: u64, into: &mut [u8]) -> Result<(), WireError> {
+        // SAFETY: `into` has so many bytes.
+        self.call("reading from", Some(rank), |table| unsafe {
+            (table.get)(rank, at, into.as_mut_ptr().cast(), into.len() as u64)
+        })
+    }
+
+    fn put(&self, rank: u32, at: u64, from: &[u8]) -> Result<(), WireError> {
+        // SAFETY: `from` has so many bytes.
+        self.call("writing to", Some(rank), |table| unsafe {
+            (table.put)(rank, at, from.as_ptr().cast(), from.len() as u64)
+        })
+    }
+
+    fn look(&self) -> Result<(), WireError> {
+        // SAFETY: takes nothing.
+        self.call("looking at memory", None, |table| unsafe { (table.look)() })
+    }
+
+    fn send(&self, rank: u32, message: Message) -> Result<(), WireError> {
+        // SAFETY: a message, which is read.
+        self.call("telling", Some(rank), |table| unsafe { (table.send)(rank, &raw const message) })
+    }
+
+    fn receive(&self) -> Result<Option<Message>, WireError> {
+        let (mut message, mut found) = (Message::default(), 0);
+        // SAFETY: both are there to be written to; any bytes are a message.
+        self.call("listening", None, |table| unsafe { (table.receive)(&raw mut message, &raw mut found) })?;
+        Ok((found != 0).then_some(message))
+    }
+}
+
+fn linker_says() -> String {
+    // SAFETY: the text is the C library's, and belongs to this thread until its next call of this kind.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "no reason was given".into();
+    }
+    // SAFETY: a text that ends with a zero.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}

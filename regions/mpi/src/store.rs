@@ -1,0 +1,71 @@
+//! A store on other ranks.
+
+use crate::homes::{Homes, parts};
+use crate::ledger::Slot;
+use crate::ranks::Servers;
+use crate::wire::Wire;
+use largesse_pager::{PageStore, StoreError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The stripes of one process.
+#[derive(Debug)]
+pub(crate) struct RankStore<W: Wire> {
+    servers: Arc<Servers<W>>,
+    homes: RwLock<Homes>,
+    /// Held while stripes move in and out; transfers go on.
+    moving: Mutex<()>,
+}
+
+impl<W: Wire> RankStore<W> {
+    pub(crate) fn new(servers: Arc<Servers<W>>) -> RankStore<W> {
+        RankStore { servers, homes: RwLock::default(), moving: Mutex::new(()) }
+    }
+
+    fn home(&self, stripe: u64) -> Result<Slot, StoreError> {
+        let homes = self.homes.read().unwrap_or_else(PoisonError::into_inner);
+        homes.find(stripe).ok_or_else(|| StoreError::Lost(format!("nothing of stripe {stripe} was reserved")))
+    }
+}
+
+impl<W: Wire> PageStore for RankStore<W> {
+    fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
+        let _one = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let homeless = self.homes.read().unwrap_or_else(PoisonError::into_inner).homeless(at, len);
+        let slots = self.servers.take(homeless.len())?.ok_or(StoreError::Full { wanted: len })?;
+        let mut homes = self.homes.write().unwrap_or_else(PoisonError::into_inner);
+        for (stripe, slot) in homeless.into_iter().zip(slots) {
+            homes.settle(stripe, slot);
+        }
+        homes.want(at, len);
+        Ok(())
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        for part in parts(at, into.len() as u64) {
+            self.servers.read(self.home(part.stripe)?, part.at, &mut into[part.bytes])?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        for part in parts(at, from.len() as u64) {
+            self.servers.write(self.home(part.stripe)?, part.at, &from[part.bytes])?;
+        }
+        Ok(())
+    }
+
+    fn discard(&self, at: u64, len: u64) {
+        let _one = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let empty = self.homes.write().unwrap_or_else(PoisonError::into_inner).give_up(at, len);
+        // A server that cannot be told is lost: the next transfer says so.
+        let _ = self.servers.give_back(empty);
+    }
+}
+
+impl<W: Wire> Drop for RankStore<W> {
+    fn drop(&mut self) {
+        let all = self.homes.write().unwrap_or_else(PoisonError::into_inner).clear();
+        // As above; and the process that would notice is gone.
+        let _ = self.servers.give_back(all);
+    }
+}

@@ -1,0 +1,244 @@
+//! Stores on servers that are threads: the same code, with another wire.
+
+use crate::homes::STRIPE;
+use crate::message::Message;
+use crate::ranks::Ranks;
+use crate::serve::{Memory, serve};
+use crate::wire::{Wire, WireError};
+use core::sync::atomic::{AtomicBool, Ordering};
+use largesse_pager::{PageStore, Spaces, StoreError};
+use largesse_pages::{PageKind, Reserved, SPAN};
+use proptest::prelude::*;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// What all ranks have in common.
+#[derive(Debug)]
+struct Net {
+    letters: Vec<Mutex<VecDeque<Message>>>,
+    memory: Vec<Reserved>,
+    cut: AtomicBool,
+}
+
+/// A rank's end.
+#[derive(Clone, Debug)]
+struct End {
+    rank: u32,
+    net: Arc<Net>,
+}
+
+impl End {
+    fn at(&self, rank: u32, at: u64, len: usize) -> Result<*mut u8, WireError> {
+        if self.net.cut.load(Ordering::Relaxed) {
+            return Err(WireError { call: "reaching", rank: Some(rank), words: "cut".into() });
+        }
+        let memory = &self.net.memory[rank as usize];
+        let at = usize::try_from(at).unwrap();
+        assert!(at + len <= memory.len());
+        // SAFETY: inside the range.
+        Ok(unsafe { memory.start().as_ptr().add(at) })
+    }
+}
+
+impl Wire for End {
+    fn get(&self, rank: u32, at: u64, into: &mut [u8]) -> Result<(), WireError> {
+        let at = self.at(rank, at, into.len())?;
+        // SAFETY: the range is committed, and nobody else moves these bytes.
+        unsafe { into.as_mut_ptr().copy_from_nonoverlapping(at, into.len()) };
+        Ok(())
+    }
+    fn put(&self, rank: u32, at: u64, from: &[u8]) -> Result<(), WireError> {
+        let at = self.at(rank, at, from.len())?;
+        // SAFETY: as above.
+        unsafe { at.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        Ok(())
+    }
+    fn look(&self) -> Result<(), WireError> {
+        Ok(())
+    }
+    fn send(&self, rank: u32, message: Message) -> Result<(), WireError> {
+        let letter = Message { rank: self.rank, ..message };
+        self.net.letters[rank as usize].lock().unwrap().push_back(letter);
+        Ok(())
+    }
+    fn receive(&self) -> Result<Option<Message>, WireError> {
+        Ok(self.net.letters[self.rank as usize].lock().unwrap().pop_front())
+    }
+}
+
+/// Ranks 1, 2, … with so many stripes each, in threads.
+struct World {
+    ranks: Ranks<End>,
+    net: Arc<Net>,
+    servers: Vec<JoinHandle<Result<(), WireError>>>,
+}
+
+impl World {
+    fn new(stripes: &[u32], near: bool) -> World {
+        World::with(stripes, stripes, near)
+    }
+
+    /// There is memory behind the first `backed` of them.
+    fn with(stripes: &[u32], backed: &[u32], near: bool) -> World {
+        let sizes = std::iter::once((&0, &0)).chain(stripes.iter().zip(backed));
+        let memory = sizes.map(|(&stripes, &backed)| {
+            let memory = Reserved::new((stripes as usize + 1) * SPAN, SPAN).unwrap();
+            memory.commit(0, (backed as usize + 1) * SPAN, PageKind::Small).unwrap();
+            memory
+        });
+        let letters = (0..=stripes.len()).map(|_| Mutex::default()).collect();
+        let net = Arc::new(Net { letters, memory: memory.collect(), cut: AtomicBool::new(false) });
+        let end = |rank| End { rank, net: Arc::clone(&net) };
+        let servers = (1_u32..).zip(stripes).map(|(rank, &stripes)| {
+            let end = end(rank);
+            std::thread::spawn(move || {
+                // SAFETY: the range lives as long as the net, of which the thread has a share.
+                let memory =
+                    unsafe { Memory::new(end.net.memory[rank as usize].start(), stripes, false, None) };
+                serve(&end, &memory)
+            })
+        });
+        let servers = servers.collect();
+        let last = u32::try_from(stripes.len()).unwrap();
+        let near = |rank: u32| Ok::<_, WireError>(near.then(|| net.memory[rank as usize].start()));
+        let ranks = Ranks::meet(Arc::new(end(0)), last, near).unwrap();
+        World { ranks, net, servers }
+    }
+
+    fn end(self) {
+        self.ranks.stop().unwrap();
+        for server in self.servers {
+            server.join().unwrap().unwrap();
+        }
+    }
+}
+
+/// Bytes that say where they are and who wrote them.
+fn marked(at: u64, len: usize, mark: u8) -> Vec<u8> {
+    (at..).take(len).map(|at| ((at / 4096) % 251) as u8 ^ mark).collect()
+}
+
+#[test]
+fn what_was_written_is_read_across_stripes_and_servers() {
+    for near in [false, true] {
+        let world = World::new(&[3, 2], near);
+        let store = world.ranks.create().unwrap();
+        store.reserve(STRIPE, 4 * STRIPE).unwrap();
+        let all = marked(STRIPE, 4 * SPAN, 1);
+        store.write(STRIPE, &all).unwrap();
+        let mut back = vec![0; all.len()];
+        store.read(STRIPE, &mut back).unwrap();
+        assert!(back == all, "near: {near}");
+        world.end();
+    }
+}
+
+#[test]
+fn a_full_store_says_so_and_what_is_given_back_can_be_had_again() {
+    let world = World::new(&[1, 2], false);
+    assert_eq!(world.ranks.room(), 3 * STRIPE);
+    let (one, other) = (world.ranks.create().unwrap(), world.ranks.create().unwrap());
+    one.reserve(0, 2 * STRIPE).unwrap();
+    let full = Err(StoreError::Full { wanted: 2 * STRIPE });
+    assert_eq!(other.reserve(0, 2 * STRIPE), full);
+    other.reserve(0, STRIPE).unwrap();
+    one.discard(0, STRIPE / 2);
+    assert_eq!(other.reserve(STRIPE, 2 * STRIPE), full);
+    one.discard(STRIPE / 2, STRIPE);
+    other.reserve(STRIPE, STRIPE).unwrap();
+    drop(one);
+    other.reserve(2 * STRIPE, STRIPE).unwrap();
+    world.end();
+}
+
+#[test]
+fn two_stores_do_not_see_each_other() {
+    let world = World::new(&[4, 4], true);
+    let stores = [1, 2].map(|mark| (mark, world.ranks.create().unwrap()));
+    for (mark, store) in &stores {
+        store.reserve(0, 2 * STRIPE).unwrap();
+        store.write(4096, &marked(4096, SPAN, *mark)).unwrap();
+    }
+    for (mark, store) in &stores {
+        let mut back = vec![0; SPAN];
+        store.read(4096, &mut back).unwrap();
+        assert!(back == marked(4096, SPAN, *mark));
+    }
+    world.end();
+}
+
+#[test]
+fn a_wire_that_breaks_is_a_loss() {
+    let world = World::new(&[2], false);
+    let store = world.ranks.create().unwrap();
+    store.reserve(0, STRIPE).unwrap();
+    world.net.cut.store(true, Ordering::Relaxed);
+    let mut page = vec![0; 4096];
+    for outcome in [store.read(0, &mut page), store.write(0, &page)] {
+        assert!(matches!(&outcome, Err(StoreError::Lost(why)) if why.contains("rank 1")), "{outcome:?}");
+    }
+}
+
+#[test]
+fn bytes_that_were_never_reserved_are_nowhere() {
+    let world = World::new(&[2], true);
+    let store = world.ranks.create().unwrap();
+    store.reserve(0, STRIPE).unwrap();
+    assert!(matches!(store.read(STRIPE, &mut [0; 4096]), Err(StoreError::Lost(_))));
+    world.end();
+}
+
+#[test]
+fn a_server_with_less_memory_than_it_said_is_full_before() {
+    let world = World::with(&[4], &[2], false);
+    let store = world.ranks.create().unwrap();
+    assert_eq!(store.reserve(0, 3 * STRIPE), Err(StoreError::Full { wanted: 3 * STRIPE }));
+    store.reserve(0, 2 * STRIPE).unwrap();
+    store.write(STRIPE, &marked(STRIPE, SPAN, 3)).unwrap();
+    world.end();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn any_sequence_of_calls_keeps_every_page(
+        steps in prop::collection::vec((0..4_u8, 0..1500_u64, 1..700_u64), 1..40),
+        near in any::<bool>(),
+    ) {
+        let world = World::new(&[3, 2, 3], near);
+        let store = world.ranks.create().unwrap();
+        // The last mark of each page that was reserved.
+        let mut pages: HashMap<u64, Option<u8>> = HashMap::new();
+        for (step, (what, first, count)) in (1_u8..).zip(steps) {
+            let (at, len) = (first * 4096, count * 4096);
+            let all = first..first + count;
+            let bytes = usize::try_from(len).unwrap();
+            match what {
+                0 => {
+                    if store.reserve(at, len).is_ok() {
+                        all.for_each(|page| _ = pages.entry(page).or_insert(None));
+                    }
+                }
+                1 => {
+                    store.discard(at, len);
+                    pages.retain(|page, _| !all.contains(page));
+                }
+                2 if all.clone().all(|page| pages.contains_key(&page)) => {
+                    store.write(at, &marked(at, bytes, step)).unwrap();
+                    all.for_each(|page| _ = pages.insert(page, Some(step)));
+                }
+                _ => for page in all {
+                    let Some(Some(mark)) = pages.get(&page) else { continue };
+                    let mut back = vec![0; 4096];
+                    store.read(page * 4096, &mut back).unwrap();
+                    prop_assert!(back == marked(page * 4096, 4096, *mark), "page {}", page);
+                },
+            }
+        }
+        drop(store);
+        let whole = world.ranks.create().unwrap();
+        prop_assert_eq!(whole.reserve(0, 8 * STRIPE), Ok(()));
+        world.end();
+    }
+}

@@ -1,0 +1,251 @@
+//! Programs whose pages are at other ranks of an `mpirun`, with each MPI library that is here.
+
+use largesse_tests::{Exit, Ran, Run, Stage, User, built_library, skipped, users};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A launcher, its plug-in, and what makes its library use the network even on one machine.
+struct Launcher {
+    plugin: &'static str,
+    words: &'static [&'static str],
+    wire: &'static [&'static str],
+}
+
+const LAUNCHERS: [Launcher; 2] = [
+    Launcher {
+        plugin: "liblargesse-openmpi.so",
+        words: &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "3"],
+        wire: &["--mca", "btl", "tcp,self", "--mca", "pml", "ob1", "--mca", "osc", "pt2pt"],
+    },
+    Launcher {
+        plugin: "liblargesse-mpich.so",
+        words: &["mpiexec.hydra", "-n", "3"],
+        wire: &["-genv", "MPIR_CVAR_NOLOCAL", "1"],
+    },
+];
+
+/// Those that are here, with their plug-ins in the folder.
+fn launchers(stage: &Stage) -> Vec<&'static Launcher> {
+    let folder = built_library().parent().map(Path::to_path_buf).unwrap_or_default();
+    let there = |launcher: &&Launcher| {
+        let launches = Command::new(launcher.words[0]).arg("--version").output().is_ok();
+        let built = std::fs::copy(folder.join(launcher.plugin), stage.path(launcher.plugin)).is_ok();
+        if !launches || !built {
+            skipped(&format!("no {}, or no plug-in for it (make plugins)", launcher.words[0]));
+        }
+        launches && built
+    };
+    LAUNCHERS.iter().filter(there).collect()
+}
+
+/// The words of `mpirun … largesse run --far STORE OPTIONS -- PROGRAM`.
+fn words(stage: &Stage, launch: &[&[&str]], options: &[&str], program: &[&str]) -> Vec<OsString> {
+    let command = stage.command();
+    let ours = [command.to_str().unwrap_or_default(), "run", "--local=16M"];
+    let parts = [&launch.concat()[..], &ours, options, &["--"], program];
+    parts.concat().into_iter().map(OsString::from).collect()
+}
+
+fn ran(stage: &Stage, launch: &[&[&str]], options: &[&str], program: &[&str]) -> Ran {
+    Run::new(stage, &words(stage, launch, options, program)).finish()
+}
+
+/// Far memory for ordinary users is not everywhere.
+fn permitted(stage: &Stage, user: User) -> bool {
+    let run = Run::new(stage, &["true"]).as_user(user).under(&["--local=16M"]);
+    let yes = run.finish().exit == Exit::Code(0);
+    if !yes {
+        skipped(&format!("userfaultfd is not permitted here ({user:?})"));
+    }
+    yes
+}
+
+fn said(ran: &Ran) -> String {
+    format!("{}{}", ran.hints, ran.stderr)
+}
+
+#[test]
+fn every_word_is_as_it_was_left_whoever_runs_it_and_however_pages_travel() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("paged.c", &["-lpthread"]) else { return };
+    let Some(program) = program.to_str() else { return };
+    for launcher in launchers(&stage) {
+        for user in users().into_iter().filter(|&user| permitted(&stage, user)) {
+            for (wire, mib, wrong) in
+                [(&[][..], "64", "8388608 words, 0 wrong"), (launcher.wire, "24", "3145728 words, 0 wrong")]
+            {
+                let words =
+                    words(&stage, &[launcher.words, wire], &["--far=mpi:"], &[program, mib, "2", "500"]);
+                let ran = Run::new(&stage, &words).as_user(user).finish().succeeded();
+                assert_eq!(ran.stdout.trim_end(), wrong, "{user:?} {:?}", launcher.words);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_with_static_arrays_and_one_that_forks_find_all_they_left() {
+    let stage = Stage::new();
+    let (Some(statics), Some(forks)) =
+        (stage.compiled("statics.c", &[]), stage.compiled("far_fork.c", &["-lpthread", "-O2"]))
+    else {
+        return;
+    };
+    if !permitted(&stage, User::Current) {
+        return;
+    }
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (statics, forks) = (text(&statics), text(&forks));
+    for launcher in launchers(&stage) {
+        for (program, want) in
+            [(&[&*statics][..], "0 wrong\n"), (&[&forks, "sides", "32"], "parent: 0 wrong\n")]
+        {
+            let ran = ran(&stage, &[launcher.words], &["--far=mpi:256M"], program).succeeded();
+            assert!(ran.stdout.contains(want), "{ran:#?}");
+        }
+    }
+}
+
+#[test]
+fn the_launcher_ends_with_the_programs_status_and_its_input_goes_through() {
+    let stage = Stage::new();
+    for launcher in launchers(&stage) {
+        let script = "read line; echo \"got $line\"; env | grep -cE '^(OMPI_|PMI|HYD)'; exit 7";
+        let words = words(&stage, &[launcher.words], &["--far=mpi:"], &["sh", "-c", script]);
+        let ran = Run::new(&stage, &words).input("a line\n").finish();
+        assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(7), "got a line\n0\n"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn more_than_the_servers_have_is_refused_to_malloc() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("paged.c", &["-lpthread"]) else { return };
+    let Some(program) = program.to_str() else { return };
+    for launcher in launchers(&stage) {
+        let ran = ran(&stage, &[launcher.words], &["--far=mpi:16M"], &[program, "64", "1", "10"]);
+        assert_eq!(ran.stdout, "no memory\n", "{ran:#?}");
+        assert_eq!(ran.exit, Exit::Code(3));
+    }
+}
+
+/// Launchers end the whole job when a rank is killed, as they do for every MPI program.
+#[test]
+fn a_server_that_is_killed_ends_the_program_which_says_nothing_wrong() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("paged.c", &["-lpthread"]) else { return };
+    let Some(program) = program.to_str() else { return };
+    if !permitted(&stage, User::Current) {
+        return;
+    }
+    for launcher in launchers(&stage) {
+        let words = words(&stage, &[launcher.words], &["--far=mpi:"], &[program, "64", "2", "1000000000"]);
+        let mut child = Run::new(&stage, &words).start();
+        let server = server_of(child.id(), stage.command().to_str().unwrap_or_default());
+        // SAFETY: plain numbers; a process that this test started.
+        unsafe { libc::kill(server, libc::SIGKILL) };
+        let start = Instant::now();
+        while child.try_wait().expect("a child of ours").is_none() {
+            assert!(start.elapsed() < Duration::from_secs(20), "{:?} goes on", launcher.words);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let ended = child.wait_with_output().expect("a child of ours");
+        let stdout = String::from_utf8_lossy(&ended.stdout);
+        assert!(!ended.status.success() && !stdout.contains("words"), "{ended:?}");
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(processes(program), Vec::<i32>::new(), "the program was left behind");
+    }
+}
+
+/// A process below `launcher` that runs `command` and has no child: rank 0 has the program.
+fn server_of(launcher: u32, command: &str) -> i32 {
+    let below = |pid: i32| {
+        let parents = std::iter::successors(Some(pid), |&pid| parent(pid).filter(|&pid| pid > 1));
+        parents.skip(1).any(|pid| i64::from(pid) == i64::from(launcher))
+    };
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(200));
+        let ranks: Vec<i32> = processes(command).into_iter().filter(|&pid| below(pid)).collect();
+        let first = processes("paged.bin").into_iter().filter_map(parent).find(|pid| ranks.contains(pid));
+        if let Some(first) = first.filter(|_| ranks.len() == 3) {
+            std::thread::sleep(Duration::from_millis(500)); // in the middle of its work
+            return ranks.into_iter().find(|&pid| pid != first).expect("three ranks");
+        }
+    }
+    panic!("the ranks did not start");
+}
+
+/// Processes whose program has a path that ends so.
+fn processes(program: &str) -> Vec<i32> {
+    let numbers = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let runs = |pid: &i32| {
+        std::fs::read_link(format!("/proc/{pid}/exe"))
+            .is_ok_and(|path| path.to_string_lossy().ends_with(program))
+    };
+    numbers.filter(runs).collect()
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[test]
+fn without_a_launcher_or_alone_it_says_what_to_type() {
+    let stage = Stage::new();
+    let alone = ran(&stage, &[], &["--far=mpi:"], &["true"]);
+    assert_eq!(alone.exit, Exit::Code(125), "{alone:#?}");
+    assert!(said(&alone).contains("mpirun -n 4 largesse run --far mpi:"), "{alone:#?}");
+    for launcher in launchers(&stage) {
+        let single: Vec<&str> =
+            launcher.words.iter().map(|&word| if word == "3" { "1" } else { word }).collect();
+        let ran = ran(&stage, &[&single], &["--far=mpi:"], &["true"]);
+        assert_eq!(ran.exit, Exit::Code(125), "{ran:#?}");
+        assert!(said(&ran).contains("two or more"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn without_a_plug_in_it_says_how_to_get_it() {
+    let stage = Stage::new();
+    for launcher in launchers(&stage) {
+        std::fs::remove_file(stage.path(launcher.plugin)).expect("it was copied there");
+        let ran = ran(&stage, &[launcher.words], &["--far=mpi:"], &["true"]);
+        assert_eq!(ran.exit, Exit::Code(125), "{ran:#?}");
+        assert!(said(&ran).contains(launcher.plugin) && said(&ran).contains("make plugins"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn a_program_that_uses_mpi_itself_is_refused() {
+    let stage = Stage::new();
+    let source = stage.path("hello.c");
+    std::fs::write(&source, "#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n").expect("a file");
+    for launcher in launchers(&stage) {
+        let compiler = if launcher.plugin.contains("openmpi") { "mpicc.openmpi" } else { "mpicc.mpich" };
+        let program = stage.path(compiler);
+        let built = Command::new(compiler).arg("-o").arg(&program).arg(&source).status();
+        if !built.is_ok_and(|status| status.success()) {
+            skipped(&format!("no {compiler}"));
+            continue;
+        }
+        let program = program.to_str().unwrap_or_default();
+        let ran = ran(&stage, &[launcher.words], &["--far=mpi:"], &[program]);
+        assert_eq!(ran.exit, Exit::Code(126), "{ran:#?}");
+        assert!(said(&ran).contains("uses MPI itself (libmpi"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn neither_the_command_nor_the_library_is_linked_with_mpi() {
+    let stage = Stage::new();
+    for file in [stage.command(), stage.library()] {
+        let output = Command::new("ldd").arg(&file).output();
+        let Ok(output) = output else { return skipped("no ldd") };
+        assert!(!String::from_utf8_lossy(&output.stdout).contains("libmpi"), "{}", file.display());
+    }
+}
