@@ -1,6 +1,6 @@
 //! A fork under far memory is a snapshot: neither side sees what the other writes, nothing is zero.
 
-use largesse_tests::{Exit, Ran, Run, Stage, far_memory_is_permitted as permitted, has_program};
+use largesse_tests::{Exit, Ran, Run, Stage, has_program, users};
 use std::path::Path;
 
 /// Memory, and a file on a disk, whatever the temporary folder is.
@@ -10,16 +10,15 @@ fn stores(folder: &Path) -> [String; 2] {
 
 /// What the program says over either store. It says nothing of far memory.
 fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
-    for store in stores(&stage.scratch()) {
-        let run = words.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word));
-        check(run.under(&["--local", local, "--far", &store]).finish());
-        let left: Vec<_> = std::fs::read_dir(stage.scratch()).unwrap().collect();
-        assert!(left.is_empty(), "{left:?}");
+    for user in users() {
+        for store in stores(&stage.scratch()) {
+            let run = words.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word));
+            check(run.as_user(user).under(&["--local", local, "--far", &store]).finish());
+            let left: Vec<_> = std::fs::read_dir(stage.scratch()).unwrap().collect();
+            assert!(left.is_empty(), "{user:?}: {left:?}");
+        }
     }
 }
 
@@ -82,9 +81,6 @@ fn a_fork_from_a_far_stack_is_refused_aloud() {
 
 #[test]
 fn handlers_of_other_libraries_find_far_memory_on_both_sides() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
     let Some(library) = stage.compiled("far_atfork.c", &["-shared", "-fPIC", "-pthread"]) else { return };
@@ -98,7 +94,7 @@ fn handlers_of_other_libraries_find_far_memory_on_both_sides() {
 
 #[test]
 fn children_of_r_give_the_same_answer() {
-    if !permitted() || !has_program("Rscript", &["--version"]) {
+    if !has_program("Rscript", &["--version"]) {
         return;
     }
     let stage = Stage::new();
@@ -109,9 +105,12 @@ fn children_of_r_give_the_same_answer() {
     let words = ["Rscript", "--vanilla", "-e", script];
     let stock = Run::new(&stage, &words).finish().succeeded();
     assert_eq!(stock.stdout.lines().count(), 17);
-    for store in stores(&stage.scratch()) {
-        let far = Run::new(&stage, &words).under(&["--local=16M", "--far", &store]).finish().succeeded();
-        assert_eq!(far.stdout, stock.stdout);
-        assert_eq!(far.hints, "");
+    for user in users() {
+        for store in stores(&stage.scratch()) {
+            let run = Run::new(&stage, &words).as_user(user).under(&["--local=16M", "--far", &store]);
+            let far = run.finish().succeeded();
+            assert_eq!(far.stdout, stock.stdout);
+            assert_eq!(far.hints, "");
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! Programs whose data do not fit into the local memory they are given.
 
-use largesse_tests::{
-    Exit, Run, Stage, User, far_memory_is_permitted as permitted, has_program, is_root, skipped,
-};
+use largesse_tests::{Exit, Run, Stage, User, has_program, is_root, skipped, users};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,22 +12,21 @@ fn store_in(folder: &Path) -> String {
 
 #[test]
 fn every_word_of_a_program_with_threads_is_as_it_was_left() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
-    for store in ["memory:".to_owned(), store_in(&stage.scratch())] {
+    let stores = ["memory:".to_owned(), store_in(&stage.scratch())];
+    for (user, store) in users().into_iter().flat_map(|user| stores.iter().map(move |store| (user, store))) {
         for size in ["4K", "64K", "auto"] {
-            let options = ["--local=16M", "--far", &store, "--page-size", size];
+            let options = ["--local=16M", "--far", store, "--page-size", size];
             let ran = Run::new(&stage, &[&program])
                 .arg("64")
                 .arg("4")
                 .arg("5000")
+                .as_user(user)
                 .under(&options)
                 .finish()
                 .succeeded();
-            assert_eq!(ran.stdout, "8388608 words, 0 wrong\n", "{store} {size}");
+            assert_eq!(ran.stdout, "8388608 words, 0 wrong\n", "{user:?} {store} {size}");
             let far = &ran.report["far"];
             assert!(far["evictions"].as_u64().unwrap() > 5_000, "nothing left: {far:#}");
             assert_eq!(far["over_limit"], 0, "{far:#}");
@@ -39,9 +36,6 @@ fn every_word_of_a_program_with_threads_is_as_it_was_left() {
 
 #[test]
 fn a_share_of_what_is_mapped_stays_here() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let options = ["--local=50%", "--far=memory:"];
@@ -55,17 +49,17 @@ fn a_share_of_what_is_mapped_stays_here() {
 /// Position-independent or not; data of the file and zeros side by side, with sets across the border.
 #[test]
 fn static_arrays_larger_than_local_memory_are_as_they_were_left() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let ways: [&[&str]; 3] =
         [&["-fPIE", "-pie"], &["-fno-pie", "-no-pie"], &["-fno-pie", "-no-pie", "-mcmodel=medium"]];
     for how in ways {
         let Some(program) = stage.compiled("statics.c", how) else { return };
-        for size in ["4K", "256K", "auto"] {
+        let ordinary = users().into_iter().skip(1).map(|user| (user, "64K"));
+        for (user, size) in
+            ["4K", "256K", "auto"].map(|size| (User::Current, size)).into_iter().chain(ordinary)
+        {
             let options = ["--local=8M", "--far=memory:", "--page-size", size];
-            let ran = Run::new(&stage, &[&program]).under(&options).finish().succeeded();
+            let ran = Run::new(&stage, &[&program]).as_user(user).under(&options).finish().succeeded();
             assert_eq!(ran.stdout, "0 wrong\n", "{how:?} {size}");
             assert!(ran.report["far"]["evictions"].as_u64().unwrap() > 10_000, "{how:?} {size}: {ran:#?}");
         }
@@ -75,9 +69,6 @@ fn static_arrays_larger_than_local_memory_are_as_they_were_left() {
 /// The heap and each piece of the static data have counts of their own, which add up.
 #[test]
 fn the_report_says_where_faults_happened() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("statics.c", &[]) else { return };
     let ran = Run::new(&stage, &[&program]).under(&["--local=8M", "--far=memory:"]).finish().succeeded();
@@ -96,9 +87,6 @@ fn the_report_says_where_faults_happened() {
 /// The time line has every fault, and its picture lies beside the report.
 #[test]
 fn the_report_has_a_time_line_and_a_picture() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let report = stage.scratch().join("over time.json");
@@ -125,9 +113,6 @@ fn the_report_has_a_time_line_and_a_picture() {
 
 #[test]
 fn nothing_of_the_store_is_left_behind() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let folder = stage.scratch().join("store");
@@ -143,9 +128,6 @@ fn nothing_of_the_store_is_left_behind() {
 
 #[test]
 fn a_store_in_memory_or_out_of_reach_is_refused_before_the_program_starts() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     for (store, words) in [("file:/dev/shm/pages", "tmpfs"), ("file:/nowhere/pages", "/nowhere/pages")] {
         let ran = Run::new(&stage, &["echo", "started"]).under(&["--local=16M", "--far", store]).finish();
@@ -165,10 +147,10 @@ fn a_user_who_may_not_is_told_what_to_do() {
     let stage = Stage::new();
     let ran = Run::new(&stage, &["echo", "started"])
         .as_user(User::Unprivileged)
-        .under(&["--local=16M", "--far=memory:"])
+        .under(&["--local=16M", "--far=memory:", "--fault-engine=events"])
         .finish();
     if ran.exit == Exit::Code(0) {
-        skipped("every user may use userfaultfd here");
+        skipped("every user may have system calls wait for far pages here");
         return;
     }
     assert_eq!(ran.exit, Exit::Code(125), "{ran:#?}");
@@ -178,7 +160,7 @@ fn a_user_who_may_not_is_told_what_to_do() {
 
 #[test]
 fn an_r_script_larger_than_local_memory_gives_the_same_answer() {
-    if !permitted() || !has_program("Rscript", &["--version"]) {
+    if !has_program("Rscript", &["--version"]) {
         return;
     }
     let stage = Stage::new();
@@ -187,8 +169,10 @@ fn an_r_script_larger_than_local_memory_gives_the_same_answer() {
         cat(format(c(s, crossprod(y)[7, 9]), digits = 17), sep = '\\n')";
     let words = ["Rscript", "--vanilla", "-e", script];
     let stock = Run::new(&stage, &words).finish().succeeded();
-    for options in [&["--local=24M", "--far=memory:"][..], &["--local=30%", "--far=memory:"]] {
-        let far = Run::new(&stage, &words).under(options).finish().succeeded();
-        assert_eq!(far.stdout, stock.stdout);
+    for user in users() {
+        for options in [&["--local=24M", "--far=memory:"][..], &["--local=30%", "--far=memory:"]] {
+            let far = Run::new(&stage, &words).as_user(user).under(options).finish().succeeded();
+            assert_eq!(far.stdout, stock.stdout);
+        }
     }
 }

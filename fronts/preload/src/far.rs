@@ -2,11 +2,11 @@
 
 use crate::ground::Far;
 use crate::statics::{self, Piece};
-use crate::{serve, start};
+use crate::{io, serve, start};
 use largesse_agent::{AgentStore, Name};
 use largesse_pager::{
     Broker, Count, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, PageStore, Pager,
-    SegmentWords, Segments, SetSize, Trouble,
+    SegmentWords, Segments, SetSize,
 };
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
@@ -33,6 +33,21 @@ pub(crate) struct Wish {
     pub(crate) static_data: bool,
     /// Fetch ahead of foreseen faults.
     pub(crate) prefetch: bool,
+    /// Who serves faults.
+    pub(crate) engine: Engine,
+}
+
+/// Who serves faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// A thread of ours, in the best way that the user is allowed.
+    Auto,
+    /// A thread of ours, also for system calls on far memory.
+    Events,
+    /// A thread of ours; system calls on far memory are filtered. Every user may.
+    UserMode,
+    /// The thread that meets a far page; system calls are filtered.
+    Thread,
 }
 
 /// A kind of store.
@@ -64,10 +79,18 @@ type Refusal = String;
 /// Makes far memory over `range`.
 pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let broker = Broker::start().map_err(no_thread)?;
-    let faults = broker.call(|| Userfault::open(&WAYS)).map_err(|FaultError(errno)| no_userfaultfd(errno))?;
-    if faults.way() == Way::UserModeOnly {
-        return Err(no_userfaultfd(libc::EPERM));
-    }
+    let ways = match wish.engine {
+        Engine::Auto | Engine::Thread => &WAYS[..],
+        Engine::Events => &[Way::Device, Way::Call],
+        Engine::UserMode => &[Way::UserModeOnly],
+    };
+    let in_thread = wish.engine == Engine::Thread;
+    let faults =
+        if in_thread { Userfault::open_by_signal(ways) } else { broker.call(|| Userfault::open(ways)) };
+    let faults = faults.map_err(|FaultError(errno)| no_userfaultfd(errno))?;
+    let filtered = in_thread || faults.way() == Way::UserModeOnly;
+    let heap = range.start().as_ptr().addr()..range.start().as_ptr().addr() + range.len();
+    let mut used = vec![heap];
     let page = base_page();
     let mut segments = Segments::new();
     let statics = if wish.static_data { statics::pieces() } else { Vec::new() };
@@ -104,6 +127,10 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let far = FarMemory::new(range, first, pager, wish.local);
     for (number, piece) in &statics {
         take_over(&far, *number, piece)?;
+    }
+    if filtered {
+        used.extend(statics::around(statics.iter().map(|(_, piece)| piece)));
+        io::install(&used, in_thread).map_err(no_filter)?;
     }
     Ok(far)
 }
@@ -178,12 +205,24 @@ fn no_thread(error: std::io::Error) -> Refusal {
     format!("its threads could not be started: {error}")
 }
 
+fn no_filter(errno: i32) -> Refusal {
+    format!(
+        "a filter for system calls (seccomp): {}; `largesse doctor` says how to do without",
+        std::io::Error::from_raw_os_error(errno)
+    )
+}
+
 fn no_userfaultfd(errno: i32) -> Refusal {
     format!("userfaultfd: {}; `largesse doctor` says what to set", std::io::Error::from_raw_os_error(errno))
 }
 
+/// The store needs no descriptor: every thread can use it.
+pub(crate) fn stores_everywhere() -> bool {
+    start::options().far.as_ref().is_some_and(|wish| matches!(wish.store, Store::Agent(_)))
+}
+
 /// The program's pages are out of reach: it must not go on, and nothing wrong was handed to it.
-fn give_up(trouble: &Trouble) -> ! {
+pub(crate) fn give_up(trouble: &str) -> ! {
     largesse_pager::borrow_stderr();
     start::warn(&format!("far memory is lost, and the program with it: {trouble}"));
     // SAFETY: no preconditions; handlers of the program could touch its lost memory.
@@ -192,7 +231,7 @@ fn give_up(trouble: &Trouble) -> ! {
 
 /// The threads of `pager`, in a process that has none of them yet.
 pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> std::io::Result<()> {
-    largesse_pager::start(pager, give_up)
+    largesse_pager::start(pager, |trouble| give_up(&trouble.to_string()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! the name by which every library registers them is ours: whoever comes first, we were before.
 
 use crate::ground::Ground;
-use crate::{far, serve, start};
+use crate::{far, io, serve, start};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -107,6 +107,7 @@ pub(crate) fn in_child() {
     if let Err(trouble) = unsafe { held.in_child() } {
         give_up(&trouble.to_string());
     }
+    io::in_this_process();
     if let Err(error) = far::start_threads(far.pager()) {
         give_up(&format!("its threads could not be started: {error}"));
     }

@@ -30,6 +30,8 @@ mod fork;
 mod ground;
 mod guard;
 mod helper;
+#[cfg_attr(not(target_arch = "x86_64"), path = "io/elsewhere.rs")]
+mod io;
 mod mapping;
 mod next;
 mod options;

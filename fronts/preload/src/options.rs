@@ -1,6 +1,6 @@
 //! Settings, parsed once by a pure function. `docs/settings.md` has a line for each.
 
-use crate::far::{Store, Wish};
+use crate::far::{Engine, Store, Wish};
 use largesse_malloc::{DataAlign, SMALLEST_MIN};
 use largesse_pager::Local;
 use largesse_pages::Placement;
@@ -147,10 +147,23 @@ fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
     )?;
     let static_data = one(get, "LARGESSE_STATIC_DATA", "on, off", true, switch("off", "on"))?;
     let prefetch = one(get, "LARGESSE_PREFETCH", "on, off", true, switch("off", "on"))?;
+    let engine = one(
+        get,
+        "LARGESSE_FAULT_ENGINE",
+        "auto, events, user-mode, thread",
+        Engine::Auto,
+        |text| match text {
+            "auto" => Some(Engine::Auto),
+            "events" => Some(Engine::Events),
+            "user-mode" => Some(Engine::UserMode),
+            "thread" => Some(Engine::Thread),
+            _ => None,
+        },
+    )?;
     let Some(local) = local else { return Ok(None) };
     let missing = || UnknownValue { name: "LARGESSE_FAR", value: String::new(), accepts: Store::ACCEPTED };
     let store = store.ok_or_else(missing)?;
-    Ok(Some(Wish { local, store, page_size, static_data, prefetch }))
+    Ok(Some(Wish { local, store, page_size, static_data, prefetch, engine }))
 }
 
 fn switch(off: &'static str, on: &'static str) -> impl Fn(&str) -> Option<bool> {

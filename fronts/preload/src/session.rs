@@ -1,7 +1,7 @@
 //! Far memory for a session that is running: chosen before its first large block, refused with words
 //! afterwards. A session has data in it: it is never ended for a setting.
 
-use crate::far::{Store, Wish};
+use crate::far::{Engine, Store, Wish};
 use crate::guard::Inside;
 use crate::options::FAR_MIN_KB;
 use crate::serve::{self, ROUTING};
@@ -87,7 +87,7 @@ fn wish(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Re
         }
     };
     // The program's static arrays have been in use since it started.
-    Ok(Wish { local, store, page_size, static_data: false, prefetch: true })
+    Ok(Wish { local, store, page_size, static_data: false, prefetch: true, engine: Engine::Auto })
 }
 
 /// A file in `$TMPDIR`, or where temporary files of any size belong.

@@ -32,6 +32,19 @@ pub(crate) fn pieces() -> Vec<Piece> {
     found
 }
 
+/// The writable parts of the main program that hold `pieces`: what is used there may begin before a piece.
+pub(crate) fn around<'a>(pieces: impl Iterator<Item = &'a Piece> + Clone) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut first = true;
+    each_object(|object| {
+        if core::mem::take(&mut first) {
+            let holds = |part: &Range<usize>| pieces.clone().any(|piece| part.contains(&piece.at.start));
+            found = object.writable().map(|part| part.memory).filter(holds).collect();
+        }
+    });
+    found
+}
+
 fn of(program: &Object<'_>) -> Vec<Piece> {
     let kept = program.kept_in_place();
     let mut found = Vec::new();

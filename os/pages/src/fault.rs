@@ -37,6 +37,7 @@ pub struct FaultError(pub i32);
 pub struct Userfault {
     fd: c_int,
     way: Way,
+    by_signal: bool,
 }
 
 /// Why pages could not be taken.
@@ -55,12 +56,28 @@ pub enum Stays {
 impl Userfault {
     /// Opens one in the best way this process is allowed; the error is that of the last try.
     pub fn open(ways: &[Way]) -> Result<Userfault, FaultError> {
+        Userfault::open_as(ways, false)
+    }
+
+    /// One that sends `SIGBUS` to the thread that meets a fault, and tells nobody else. A system call
+    /// fails with `EFAULT`, however it was opened.
+    pub fn open_by_signal(ways: &[Way]) -> Result<Userfault, FaultError> {
+        let mut open = Userfault::open_as(ways, true)?;
+        // Programs use low numbers.
+        if let Some(high) = sys::userfault::duplicate_above(open.fd, 900) {
+            sys::userfault::close(open.fd);
+            open.fd = high;
+        }
+        Ok(open)
+    }
+
+    fn open_as(ways: &[Way], by_signal: bool) -> Result<Userfault, FaultError> {
         let mut last = FaultError(libc::ENOSYS);
         for &way in ways {
             match sys::userfault::open(way) {
                 Ok(fd) => {
-                    let open = Userfault { fd, way };
-                    match sys::userfault::handshake(fd) {
+                    let open = Userfault { fd, way, by_signal };
+                    match sys::userfault::handshake(fd, by_signal) {
                         Ok(()) => return Ok(open),
                         Err(errno) => last = FaultError(errno),
                     }
@@ -82,6 +99,26 @@ impl Userfault {
     /// missing would read as zeros, and be written.
     pub fn outlive_threads(&self) -> Result<(), FaultError> {
         sys::userfault::outlive_threads(self.fd).map_err(FaultError)
+    }
+
+    /// Whether the thread that meets a fault gets a signal.
+    #[must_use]
+    pub const fn by_signal(&self) -> bool {
+        self.by_signal
+    }
+
+    /// Has the number of this descriptor mean it in the table of the calling thread, too. It is one of
+    /// the first thread of the process.
+    pub fn known_here(&self) -> Result<(), FaultError> {
+        let here = crate::descriptors::of_first_thread(self.fd).map_err(FaultError)?;
+        sys::userfault::renumber(here, self.fd).map_err(FaultError)
+    }
+
+    /// Takes the place of another one, under its number.
+    pub fn replace(mut self, before: &Userfault) -> Result<Userfault, FaultError> {
+        sys::userfault::renumber(self.fd, before.fd).map_err(FaultError)?;
+        self.fd = before.fd;
+        Ok(self)
     }
 
     /// Be told of missing pages and of writes to protected ones in a range of private memory.

@@ -6,12 +6,11 @@
 
 use crate::Trouble;
 use crate::kernel::Linux;
-use crate::pager::{Buffer, Pager, Touch};
+use crate::pager::{Buffer, Pager};
 use crate::{MOST_SET, PageStore};
 use core::convert::Infallible;
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
-use largesse_pages::fault::Fault;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -90,25 +89,20 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
     loop {
         // Whatever puts pages in flight happens inside: a fork waits for it.
         let inside = pager.kernel().gate.enter();
-        let mut faults = [Fault { address: 0, write: false, protected: false }];
-        if pager.kernel().faults().read(&mut faults) == 0 {
+        let Some(touch) = pager.kernel().next_fault() else {
             // The program runs: there is time to foresee its next faults, and to make room for them.
             if pager.idle(buffer)? {
                 continue;
             }
             drop(inside);
             if last.elapsed() > SPIN {
-                let _ = pager.kernel().faults().wait(500);
+                pager.kernel().wait_for_fault();
             } else {
                 core::hint::spin_loop();
             }
             continue;
-        }
-        let [fault] = faults;
-        if let Some(page) = pager.kernel().page_at(fault.address) {
-            let touch = Touch { page, write: fault.write || fault.protected };
-            pager.serve(touch, buffer)?;
-        }
+        };
+        pager.serve(touch, buffer)?;
         last = Instant::now();
     }
 }

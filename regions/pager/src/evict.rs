@@ -19,7 +19,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         mut inner: MutexGuard<'a, Inner>,
         wanted: usize,
     ) -> Result<(MutexGuard<'a, Inner>, bool), Trouble> {
-        let mut patience = 200;
+        // Where much is pinned, waiting for others to carry pages out is likely to be in vain.
+        let mut patience = if inner.pins.pages() * 2 > inner.local { 1 } else { 200 };
         while inner.resident + wanted > inner.local {
             let leaving;
             (inner, leaving) = self.evict_one(inner)?;
@@ -46,12 +47,19 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             let local = inner.local;
             let Some((run, part)) = inner.queue.leave(local) else { return Ok((inner, false)) };
             let range = run.first as usize..(run.first + run.pages) as usize;
-            let going = runs(range, |page| {
-                let page = inner.pages[page];
-                matches!(page.state, State::Clean | State::Dirty).then_some(page.state)
+            let some_stay = inner.keep_pinned(&range);
+            let going = runs(range, |number| {
+                let page = inner.pages[number];
+                let may = !some_stay || !inner.pins.hold(number);
+                (may && matches!(page.state, State::Clean | State::Dirty)).then_some(page.state)
             });
             if going.is_empty() {
-                continue; // they left another way
+                // They left another way, or are pinned; when all that is here is, nothing can leave.
+                tries -= usize::from(some_stay);
+                if tries == 0 {
+                    return Ok((inner, false));
+                }
+                continue;
             }
             for (range, state) in &going {
                 for page in range.clone() {

@@ -121,6 +121,7 @@ impl<S: PageStore> Held<'_, S> {
         pager.store.fork(Fork::InChild)?;
         // SAFETY: the caller's promise.
         unsafe { pager.kernel.renew()? };
+        inner.pins.forget();
         let clean = pager.clean(&mut inner).ok_or(Trouble::Kernel(FaultError(libc::EBUSY)))?;
         let protect = || clean.into_iter().try_for_each(|run| pager.kernel.protect(run, true));
         pager.kernel.broker().call(protect)?;

@@ -3,6 +3,7 @@
 use crate::PageNumber;
 use crate::page::{Page, State, run_around};
 use crate::pager::{Touch, number};
+use crate::pin::Pins;
 use crate::replace::{Part, Queue, Run};
 use crate::streams::Streams;
 use crate::tune::{Costs, Trial};
@@ -21,6 +22,7 @@ pub(crate) const LARGE_SET: usize = 8;
 pub(crate) struct Inner {
     pub(crate) pages: Table<Page>,
     pub(crate) queue: Queue,
+    pub(crate) pins: Pins,
     /// Pages that take local memory.
     pub(crate) resident: usize,
     /// Pages that may.

@@ -1,12 +1,15 @@
 //! What the pager asks of the system. The real one is userfaultfd; tests bring a simulated one.
 
 use crate::gate::Gate;
+use crate::in_thread::Desk;
+use crate::pager::Touch;
 use crate::staging::Staging;
 use crate::{Broker, PageNumber, Segments, Trouble};
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use largesse_pages::fault::{FaultError, Userfault, WAYS, Way};
+use largesse_pages::fault::{Fault, FaultError, Userfault};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What is done with pages that left, from a page on.
 pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), Trouble>;
@@ -46,6 +49,8 @@ pub struct Linux {
     page: usize,
     /// Closed while the process forks.
     pub(crate) gate: Gate,
+    /// Where faults wait that no descriptor tells of.
+    pub(crate) desk: Desk,
 }
 
 impl Linux {
@@ -55,7 +60,11 @@ impl Linux {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
         let staging = Staging::new()?;
-        let mut kernel = Linux { broker, faults, segments, staging, page, gate: Gate::default() };
+        let mut kernel =
+            Linux { broker, faults, segments, staging, page, gate: Gate::default(), desk: Desk::default() };
+        if kernel.faults().by_signal() {
+            kernel.broker.call(|| kernel.faults().known_here())?;
+        }
         kernel.register_all()?;
         // SAFETY: it was put there just now.
         let faults = unsafe { &**kernel.faults.get_mut() };
@@ -69,15 +78,23 @@ impl Linux {
     /// # Safety
     /// No other thread uses this value: the child has only one.
     pub(crate) unsafe fn renew(&self) -> Result<(), FaultError> {
-        let faults = self.broker.call(|| Userfault::open(&WAYS))?;
-        let allowed = faults.way() != Way::UserModeOnly;
+        let way = [self.faults().way()];
+        let by_signal = self.faults().by_signal();
+        let faults = if by_signal {
+            Userfault::open_by_signal(&way)?.replace(self.faults())?
+        } else {
+            self.broker.call(|| Userfault::open(&way))?
+        };
         // Release: pairs with the Acquire in `faults`.
         let before = self.faults.swap(Box::into_raw(Box::new(faults)), Ordering::AcqRel);
         // SAFETY: it came from a box, and the caller is its only user.
         let before = unsafe { Box::from_raw(before) };
         // The parent has it: that number means nothing, or something else, in this process.
         core::mem::forget(*before);
-        if allowed { self.register_all() } else { Err(FaultError(libc::EPERM)) }
+        if by_signal {
+            self.broker.call(|| self.faults().known_here())?;
+        }
+        self.register_all()
     }
 
     fn register_all(&self) -> Result<(), FaultError> {
@@ -119,6 +136,30 @@ impl Linux {
     #[must_use]
     pub const fn knows_pinned(&self) -> bool {
         self.staging.moves()
+    }
+
+    /// The next fault that waits for the thread that fills.
+    pub(crate) fn next_fault(&self) -> Option<Touch> {
+        if self.faults().by_signal() {
+            return self.desk.next();
+        }
+        let mut faults = [Fault { address: 0, write: false, protected: false }];
+        if self.faults().read(&mut faults) == 0 {
+            return None;
+        }
+        let [fault] = faults;
+        let page = self.page_at(fault.address)?;
+        Some(Touch { page, write: fault.write || fault.protected })
+    }
+
+    /// Sleeps until there is one, or for a while.
+    pub(crate) fn wait_for_fault(&self) {
+        const MOST: u16 = 500;
+        if self.faults().by_signal() {
+            self.desk.wait(Duration::from_millis(MOST.into()));
+        } else {
+            let _ = self.faults().wait(MOST);
+        }
     }
 
     /// The page at an address.

@@ -18,6 +18,7 @@
 
 use crate::inner::{Inner, Leaving, MOST_AHEAD, Sets};
 use crate::page::{Page, State, runs};
+use crate::pin::Pins;
 use crate::replace::{Queue, Run};
 use crate::streams::Streams;
 use crate::tune::{Core, Iteration, Trial};
@@ -107,6 +108,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let inner = Inner {
             pages: Table::new(bounds.pages())?,
             queue: Queue::new(),
+            pins: Pins::default(),
             resident: 0,
             local: local.max(LEAST_LOCAL),
             sets: match size {

@@ -65,6 +65,16 @@ impl Segments {
         (number < segment.pages).then_some(segment.first + number)
     }
 
+    /// The pages that hold far bytes of a range of addresses: those of the first such segment.
+    pub(crate) fn overlap(&self, at: Range<usize>, page: usize) -> Option<Range<PageNumber>> {
+        let part = |it: &Segment| {
+            let (start, end) = (at.start.max(it.start), at.end.min(it.start + it.pages * page));
+            let number = |address: usize| it.first + (address - it.start) / page;
+            (start < end).then(|| number(start)..number(end - 1) + 1)
+        };
+        self.all.iter().filter_map(part).min_by_key(|pages| self.address(pages.start, page))
+    }
+
     pub(crate) fn address(&self, number: PageNumber, page: usize) -> usize {
         let segment = self.of(number);
         segment.start + (number - segment.first) * page
@@ -104,6 +114,10 @@ mod tests {
             assert_eq!(segments.page_at(outside, 4096), None);
         }
         assert_eq!(segments.around(600), 512..1212);
+        assert_eq!(segments.overlap(0..0x10_0001, 4096), Some(0..1));
+        assert_eq!(segments.overlap(0x10_1fff..0x90_0000, 4096), Some(1..5));
+        assert_eq!(segments.overlap(0x20_1000..0x80_2001, 4096), Some(512..515));
+        assert_eq!(segments.overlap(0x20_1000..0x80_0000, 4096), None);
         assert_eq!(segments.pages(), 1537);
     }
 }

@@ -12,6 +12,8 @@ use std::process::{Command, Stdio};
 
 const LOCAL: &str = "a size such as 512M or 4G, or a share from 1% to 100%";
 const PAGE: &str = "auto, or a power of two from 4K to 2M";
+const ENGINES: [(&str, ()); 4] = [("auto", ()), ("events", ()), ("user-mode", ()), ("thread", ())];
+const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
 const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
 /// Less than this is no memory to work with.
 const LEAST: usize = 1 << 20;
@@ -23,7 +25,8 @@ pub(super) fn variables(
 ) -> Result<Vec<(&'static str, OsString)>, Trouble> {
     let local = value("LARGESSE_LOCAL");
     let Some(local) = local else {
-        let unused = ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE"].into_iter().chain(SWITCHES).find_map(&value);
+        let unused =
+            ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE", ENGINE].into_iter().chain(SWITCHES).find_map(&value);
         return unused.map_or(Ok(Vec::new()), |it| Err(it.refused("nothing without --local SIZE")));
     };
     let mut variables = vec![("LARGESSE_LOCAL", how_much(&local)?.into())];
@@ -34,6 +37,10 @@ pub(super) fn variables(
     variables.push(("LARGESSE_FAR", store));
     if let Some(size) = value("LARGESSE_PAGE_SIZE") {
         variables.push(("LARGESSE_PAGE_SIZE", page_size(&size)?.into()));
+    }
+    if let Some(engine) = value(ENGINE) {
+        engine.word(&ENGINES)?;
+        variables.push((ENGINE, engine.value));
     }
     for name in SWITCHES {
         if let Some(switch) = value(name) {

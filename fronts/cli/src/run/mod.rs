@@ -89,6 +89,10 @@ pub(crate) struct Args {
     /// Whether the program's own static arrays (data and bss) are far too [default: on]
     #[arg(long, value_name = "on|off", allow_hyphen_values = true, help_heading = "Far memory")]
     static_data: Option<OsString>,
+    /// Who serves far pages: auto, events (needs a right), user-mode (system calls are filtered), thread
+    /// (who meets a page fetches it; filtered, too) [default: auto]
+    #[arg(long, value_name = "ENGINE", allow_hyphen_values = true, help_heading = "Far memory")]
+    fault_engine: Option<OsString>,
     /// Write what the program got to FILE.json when it ends; with far memory also over time, and as a
     /// picture in FILE.svg
     #[arg(long, value_name = "FILE.json")]
@@ -206,6 +210,7 @@ impl Args {
         add("--page-size", "LARGESSE_PAGE_SIZE", &self.page_size);
         add("--prefetch", "LARGESSE_PREFETCH", &self.prefetch);
         add("--static-data", "LARGESSE_STATIC_DATA", &self.static_data);
+        add("--fault-engine", "LARGESSE_FAULT_ENGINE", &self.fault_engine);
         add("--report", "LARGESSE_REPORT", &self.report);
         given
     }

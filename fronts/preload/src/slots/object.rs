@@ -156,6 +156,17 @@ impl Object<'_> {
             .map_or(0..0, |header| self.range_of(header))
     }
 
+    /// The part with the code at an address.
+    pub(crate) fn code_around(&self, address: usize) -> Option<Range<usize>> {
+        const PF_X: u32 = 1;
+        let mut headers = self.headers().iter();
+        headers.find_map(|header| {
+            let range = self.range_of(header);
+            let code = header.p_type == PT_LOAD && header.p_flags & PF_X != 0 && range.contains(&address);
+            code.then_some(range)
+        })
+    }
+
     /// The parts that are mapped writable.
     pub(crate) fn writable(&self) -> impl Iterator<Item = Writable> {
         const PF_W: u32 = 2;

@@ -59,11 +59,32 @@ pub(crate) fn close(fd: c_int) {
     unsafe { libc::close(fd) };
 }
 
+/// A duplicate with at least that number, if there may be one.
+pub(crate) fn duplicate_above(fd: c_int, least: c_int) -> Option<c_int> {
+    // SAFETY: numbers only.
+    let got = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) };
+    (got >= 0).then_some(got)
+}
+
+/// Gives a descriptor another number, whose own is closed.
+pub(crate) fn renumber(fd: c_int, number: c_int) -> Result<(), i32> {
+    if fd == number {
+        return Ok(());
+    }
+    // SAFETY: numbers only.
+    let rc = unsafe { libc::dup3(fd, number, libc::O_CLOEXEC) };
+    let error = errno();
+    close(fd);
+    if rc < 0 { Err(error) } else { Ok(()) }
+}
+
 /// Say hello; write-protection of anonymous memory (5.7) is asked for.
-pub(crate) fn handshake(fd: c_int) -> Result<(), i32> {
+pub(crate) fn handshake(fd: c_int, by_signal: bool) -> Result<(), i32> {
     const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
+    const FEATURE_SIGBUS: u64 = 1 << 7;
+    let features = FEATURE_PAGEFAULT_FLAG_WP | if by_signal { FEATURE_SIGBUS } else { 0 };
     // SAFETY: three words, as the request wants.
-    unsafe { request(fd, IOC_API, &mut [API, FEATURE_PAGEFAULT_FLAG_WP, 0]) }
+    unsafe { request(fd, IOC_API, &mut [API, features, 0]) }
 }
 
 /// `struct iocb` of `linux/aio_abi.h`.

@@ -97,6 +97,17 @@ impl Simulated {
         }
     }
 
+    /// What the kernel does for a system call: it writes a word, and cannot wait in a fault.
+    pub(crate) fn try_write(&self, page: PageNumber, word: usize, new: u64) -> bool {
+        let state = self.state.lock().unwrap();
+        if !state.entries[page].writable {
+            return false;
+        }
+        // SAFETY: inside the page, under the lock.
+        unsafe { self.bytes[page * PAGE + word * 8].get().cast::<u64>().write_unaligned(new) };
+        true
+    }
+
     /// The next fault, unless `stop` says that there will be none.
     pub(crate) fn next_fault(&self, stop: &AtomicBool) -> Option<Touch> {
         let mut state = self.state.lock().unwrap();

@@ -60,6 +60,11 @@ fn permission(
     machine: &Machine,
 ) -> Finding {
     let finding = |status, now: String| Finding::new(Far, status, "userfaultfd", now);
+    let why = if trials.user == Some(Verdict::Granted) {
+        "far memory works without it, but filters the program's system calls then, and sudo fails in the program"
+    } else {
+        "far memory serves a program's page faults through it; large pages do not need it"
+    };
     let number = group.map(|group| group.number);
     let open = device.is_some_and(|device| is_open_to(device, number));
     if !machine.is_root() && trials.device == Some(Verdict::Granted) {
@@ -86,7 +91,7 @@ fn permission(
     if open && !number.is_some_and(|number| machine.groups.contains(&number)) {
         return finding(Status::Advice, format!("{DEVICE} is open to group {GROUP}, which you are not in"))
             .wanted("your membership")
-            .why("far memory serves a program's page faults through it; large pages do not need it")
+            .why(why)
             .command("sudo usermod -aG largesse $USER   # then log in again");
     }
     let now = match device {
@@ -95,8 +100,7 @@ fn permission(
         None => format!("no {DEVICE} (it came with kernel 6.1)"),
     };
     let now = if machine.may(MAY_PTRACE) { format!("{now}; this process may (CAP_SYS_PTRACE)") } else { now };
-    let finding = finding(Status::Advice, now)
-        .why("far memory serves a program's page faults through it; large pages do not need it");
+    let finding = finding(Status::Advice, now).why(why);
     if device.is_some() {
         finding.wanted(format!("open to group {GROUP}, mode {MODE:04o}")).command(format!(
             "sudo largesse doctor --fix && sudo usermod -aG {GROUP} {}   # then log in again",

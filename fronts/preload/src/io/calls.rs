@@ -1,0 +1,211 @@
+//! Which arguments of which system calls point to memory, and to how much of it.
+//!
+//! What is not in the table is not looked at: a call that is handed far memory then fails with
+//! `EFAULT`, unless the page happens to be here.
+
+use libc::c_long;
+
+/// How much memory an argument points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// A structure of at most so many bytes.
+    Bytes(usize),
+    /// As many units as another argument says, each of so many bytes.
+    Times(usize, usize),
+    /// A path: a C string.
+    Text,
+    /// As many bytes as the number of a request (`_IOC_SIZE`) says. Those of terminals say nothing,
+    /// and have at most 64.
+    Request(usize),
+    /// A structure of 32 bytes, if a command of `fcntl` takes one.
+    Command(usize),
+    /// A time, if an operation of `futex` waits; others have anything there.
+    Deadline(usize),
+    /// As many `iovec` as another argument says, and what they point to.
+    Vector(usize),
+    /// A `msghdr`, and what it points to.
+    Message,
+    /// As many `mmsghdr` as another argument says.
+    Messages(usize),
+}
+
+use Extent::{Bytes, Command, Deadline, Message, Messages, Request, Text, Times, Vector};
+
+/// An argument that points to memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pointer {
+    /// Which argument, from 0.
+    pub(super) argument: usize,
+    pub(super) extent: Extent,
+    /// The kernel writes there.
+    pub(super) written: bool,
+}
+
+impl Pointer {
+    /// What it points to says what else is used: only who reads it can know.
+    pub(super) const fn is_nested(&self) -> bool {
+        matches!(self.extent, Vector(_) | Message | Messages(_))
+    }
+}
+
+/// A system call that uses memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    pub(super) number: c_long,
+    pub(super) pointers: &'static [Pointer],
+}
+
+/// The kernel reads what the argument points to.
+const fn reads(argument: usize, extent: Extent) -> Pointer {
+    Pointer { argument, extent, written: false }
+}
+
+/// It writes there.
+const fn writes(argument: usize, extent: Extent) -> Pointer {
+    Pointer { argument, extent, written: true }
+}
+
+const fn call(number: c_long, pointers: &'static [Pointer]) -> Call {
+    Call { number, pointers }
+}
+
+const STAT: Extent = Bytes(144);
+const TIME: Extent = Bytes(16);
+const ADDRESS: Extent = Bytes(128);
+const LENGTH: Extent = Bytes(4);
+const USAGE: Extent = Bytes(144);
+const MASK: Extent = Bytes(8);
+
+/// The frequent ones first: the filter looks in this order.
+pub(super) const CALLS: &[Call] = &[
+    call(libc::SYS_read, &[writes(1, Times(2, 1))]),
+    call(libc::SYS_write, &[reads(1, Times(2, 1))]),
+    call(libc::SYS_futex, &[writes(0, LENGTH), reads(3, Deadline(1))]),
+    call(libc::SYS_pread64, &[writes(1, Times(2, 1))]),
+    call(libc::SYS_pwrite64, &[reads(1, Times(2, 1))]),
+    call(libc::SYS_newfstatat, &[reads(1, Text), writes(2, STAT)]),
+    call(libc::SYS_openat, &[reads(1, Text)]),
+    call(libc::SYS_clock_gettime, &[writes(1, TIME)]),
+    call(libc::SYS_getrusage, &[writes(1, USAGE)]),
+    call(libc::SYS_poll, &[writes(0, Times(1, 8))]),
+    call(libc::SYS_recvfrom, &[writes(1, Times(2, 1)), writes(4, ADDRESS), writes(5, LENGTH)]),
+    call(libc::SYS_sendto, &[reads(1, Times(2, 1)), reads(4, Times(5, 1))]),
+    call(libc::SYS_readv, &[writes(1, Vector(2))]),
+    call(libc::SYS_writev, &[reads(1, Vector(2))]),
+    call(libc::SYS_preadv, &[writes(1, Vector(2))]),
+    call(libc::SYS_pwritev, &[reads(1, Vector(2))]),
+    call(libc::SYS_preadv2, &[writes(1, Vector(2))]),
+    call(libc::SYS_pwritev2, &[reads(1, Vector(2))]),
+    call(libc::SYS_sendmsg, &[reads(1, Message)]),
+    call(libc::SYS_recvmsg, &[writes(1, Message)]),
+    call(libc::SYS_sendmmsg, &[reads(1, Messages(2))]),
+    call(libc::SYS_recvmmsg, &[writes(1, Messages(2)), reads(4, TIME)]),
+    call(libc::SYS_nanosleep, &[reads(0, TIME), writes(1, TIME)]),
+    call(libc::SYS_clock_nanosleep, &[reads(2, TIME), writes(3, TIME)]),
+    call(libc::SYS_clock_getres, &[writes(1, TIME)]),
+    call(libc::SYS_gettimeofday, &[writes(0, TIME), writes(1, TIME)]),
+    call(libc::SYS_times, &[writes(0, Bytes(32))]),
+    call(libc::SYS_ppoll, &[writes(0, Times(1, 8)), writes(2, TIME), reads(3, MASK)]),
+    call(libc::SYS_select, &[writes(1, ADDRESS), writes(2, ADDRESS), writes(3, ADDRESS), writes(4, TIME)]),
+    call(
+        libc::SYS_pselect6,
+        &[writes(1, ADDRESS), writes(2, ADDRESS), writes(3, ADDRESS), writes(4, TIME), reads(5, TIME)],
+    ),
+    call(libc::SYS_epoll_ctl, &[reads(3, Bytes(12))]),
+    call(libc::SYS_epoll_wait, &[writes(1, Times(2, 12))]),
+    call(libc::SYS_epoll_pwait, &[writes(1, Times(2, 12)), reads(4, MASK)]),
+    call(libc::SYS_open, &[reads(0, Text)]),
+    call(libc::SYS_stat, &[reads(0, Text), writes(1, STAT)]),
+    call(libc::SYS_lstat, &[reads(0, Text), writes(1, STAT)]),
+    call(libc::SYS_fstat, &[writes(1, STAT)]),
+    call(libc::SYS_statx, &[reads(1, Text), writes(4, Bytes(256))]),
+    call(libc::SYS_statfs, &[reads(0, Text), writes(1, STAT)]),
+    call(libc::SYS_fstatfs, &[writes(1, STAT)]),
+    call(libc::SYS_access, &[reads(0, Text)]),
+    call(libc::SYS_faccessat, &[reads(1, Text)]),
+    call(libc::SYS_faccessat2, &[reads(1, Text)]),
+    call(libc::SYS_readlink, &[reads(0, Text), writes(1, Times(2, 1))]),
+    call(libc::SYS_readlinkat, &[reads(1, Text), writes(2, Times(3, 1))]),
+    call(libc::SYS_getcwd, &[writes(0, Times(1, 1))]),
+    call(libc::SYS_getdents64, &[writes(1, Times(2, 1))]),
+    call(libc::SYS_chdir, &[reads(0, Text)]),
+    call(libc::SYS_mkdir, &[reads(0, Text)]),
+    call(libc::SYS_mkdirat, &[reads(1, Text)]),
+    call(libc::SYS_rmdir, &[reads(0, Text)]),
+    call(libc::SYS_unlink, &[reads(0, Text)]),
+    call(libc::SYS_unlinkat, &[reads(1, Text)]),
+    call(libc::SYS_rename, &[reads(0, Text), reads(1, Text)]),
+    call(libc::SYS_renameat, &[reads(1, Text), reads(3, Text)]),
+    call(libc::SYS_renameat2, &[reads(1, Text), reads(3, Text)]),
+    call(libc::SYS_link, &[reads(0, Text), reads(1, Text)]),
+    call(libc::SYS_linkat, &[reads(1, Text), reads(3, Text)]),
+    call(libc::SYS_symlink, &[reads(0, Text), reads(1, Text)]),
+    call(libc::SYS_symlinkat, &[reads(0, Text), reads(2, Text)]),
+    call(libc::SYS_chmod, &[reads(0, Text)]),
+    call(libc::SYS_fchmodat, &[reads(1, Text)]),
+    call(libc::SYS_chown, &[reads(0, Text)]),
+    call(libc::SYS_lchown, &[reads(0, Text)]),
+    call(libc::SYS_fchownat, &[reads(1, Text)]),
+    call(libc::SYS_truncate, &[reads(0, Text)]),
+    call(libc::SYS_utimensat, &[reads(1, Text), reads(2, Bytes(32))]),
+    call(libc::SYS_memfd_create, &[reads(0, Text)]),
+    call(libc::SYS_inotify_add_watch, &[reads(1, Text)]),
+    call(libc::SYS_bind, &[reads(1, Times(2, 1))]),
+    call(libc::SYS_connect, &[reads(1, Times(2, 1))]),
+    call(libc::SYS_accept, &[writes(1, ADDRESS), writes(2, LENGTH)]),
+    call(libc::SYS_accept4, &[writes(1, ADDRESS), writes(2, LENGTH)]),
+    call(libc::SYS_getsockname, &[writes(1, ADDRESS), writes(2, LENGTH)]),
+    call(libc::SYS_getpeername, &[writes(1, ADDRESS), writes(2, LENGTH)]),
+    call(libc::SYS_setsockopt, &[reads(3, Times(4, 1))]),
+    call(libc::SYS_getsockopt, &[writes(3, STAT), writes(4, LENGTH)]),
+    call(libc::SYS_socketpair, &[writes(3, MASK)]),
+    call(libc::SYS_pipe, &[writes(0, MASK)]),
+    call(libc::SYS_pipe2, &[writes(0, MASK)]),
+    call(libc::SYS_sendfile, &[writes(2, MASK)]),
+    call(libc::SYS_copy_file_range, &[writes(1, MASK), writes(3, MASK)]),
+    call(libc::SYS_splice, &[writes(1, MASK), writes(3, MASK)]),
+    call(libc::SYS_fcntl, &[writes(2, Command(1))]),
+    call(libc::SYS_ioctl, &[writes(2, Request(1))]),
+    call(libc::SYS_wait4, &[writes(1, LENGTH), writes(3, USAGE)]),
+    call(libc::SYS_waitid, &[writes(2, ADDRESS), writes(4, USAGE)]),
+    call(libc::SYS_uname, &[writes(0, Bytes(390))]),
+    call(libc::SYS_sysinfo, &[writes(0, ADDRESS)]),
+    call(libc::SYS_getrandom, &[writes(0, Times(1, 1))]),
+    call(libc::SYS_getrlimit, &[writes(1, TIME)]),
+    call(libc::SYS_setrlimit, &[reads(1, TIME)]),
+    call(libc::SYS_prlimit64, &[reads(2, TIME), writes(3, TIME)]),
+    call(libc::SYS_sched_setaffinity, &[reads(2, Times(1, 1))]),
+    call(libc::SYS_sched_getaffinity, &[writes(2, Times(1, 1))]),
+    call(libc::SYS_getitimer, &[writes(1, Bytes(32))]),
+    call(libc::SYS_setitimer, &[reads(1, Bytes(32)), writes(2, Bytes(32))]),
+    call(libc::SYS_timerfd_settime, &[reads(2, Bytes(32)), writes(3, Bytes(32))]),
+    call(libc::SYS_timerfd_gettime, &[writes(1, Bytes(32))]),
+    call(libc::SYS_semop, &[reads(1, Times(2, 6))]),
+    call(libc::SYS_semtimedop, &[reads(1, Times(2, 6)), reads(3, TIME)]),
+    call(libc::SYS_rt_sigsuspend, &[reads(0, MASK)]),
+    call(libc::SYS_rt_sigpending, &[writes(0, MASK)]),
+    call(libc::SYS_rt_sigtimedwait, &[reads(0, MASK), writes(1, ADDRESS), reads(2, TIME)]),
+];
+
+/// Calls that are looked at whatever they are handed: they say which signals arrive, and where.
+pub(super) const SIGNALS: [c_long; 3] =
+    [libc::SYS_rt_sigprocmask, libc::SYS_rt_sigaction, libc::SYS_sigaltstack];
+
+/// The row of a call.
+pub(super) fn find(number: c_long) -> Option<&'static Call> {
+    CALLS.iter().find(|call| call.number == number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_call_has_two_rows_and_no_row_two_lengths() {
+        for (at, call) in CALLS.iter().enumerate() {
+            assert!(!CALLS[..at].iter().any(|other| other.number == call.number), "{}", call.number);
+            assert!(call.pointers.iter().all(|pointer| pointer.argument < 6), "{}", call.number);
+        }
+        assert!(SIGNALS.iter().all(|&number| find(number).is_none()));
+    }
+}

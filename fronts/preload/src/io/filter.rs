@@ -1,0 +1,147 @@
+//! The filter that sends system calls here: those of the C library that are handed far memory.
+//!
+//! ```text
+//!   number in the table? ─no─► go on
+//!        │yes
+//!   a pointer into far memory, or one to pointers? ─no─► go on
+//!        │yes
+//!   made by the C library's code? ─no─► go on
+//!        └yes─► SIGSYS
+//! ```
+//! What the kernel keeps across `exec` is the filter, not our handler: so the code must be where the C
+//! library of this process is, and a program that is executed later has its own elsewhere.
+
+use super::calls::{CALLS, SIGNALS};
+use core::mem::offset_of;
+use core::ops::Range;
+use libc::{seccomp_data, sock_filter};
+
+const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+const EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
+const ABOVE: u16 = 0x25; // … BPF_JGT
+const NOT_BELOW: u16 = 0x35; // … BPF_JGE
+const JUMP: u16 = 0x05; // … BPF_JA
+const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+const GO_ON: u32 = libc::SECCOMP_RET_ALLOW;
+/// `AUDIT_ARCH_X86_64`: the numbers of the table are its.
+pub(super) const ARCH: u32 = 0xc000_003e;
+
+/// The filter. `far` are addresses, `code` is that of the C library.
+pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>]) -> Vec<sock_filter> {
+    let mut made = Program::default();
+    made.load(offset_of!(seccomp_data, arch));
+    made.push(EQUAL, 1, 0, ARCH);
+    made.push(RETURN, 0, 0, GO_ON);
+    made.load(offset_of!(seccomp_data, nr));
+    // Which arguments are looked at, and the jumps of the calls that have these.
+    let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+    let nested = |it: &super::calls::Call| it.pointers.iter().any(super::calls::Pointer::is_nested);
+    let pointers = |it: &super::calls::Call| it.pointers.iter().map(|pointer| pointer.argument).collect();
+    let rows = CALLS.iter().map(|call| (call.number, (!nested(call)).then(|| pointers(call))));
+    let mut always = Vec::new();
+    for (number, arguments) in rows.chain(SIGNALS.iter().map(|&number| (number, None))) {
+        made.push(EQUAL, 0, 1, number as u32);
+        let jump = made.jump();
+        let Some(arguments) = arguments else {
+            always.push(jump);
+            continue;
+        };
+        match groups.iter_mut().find(|(same, _)| *same == arguments) {
+            Some((_, jumps)) => jumps.push(jump),
+            None => groups.push((arguments, vec![jump])),
+        }
+    }
+    made.push(RETURN, 0, 0, GO_ON);
+    for (arguments, jumps) in groups {
+        made.land(&jumps);
+        for argument in arguments {
+            always.extend(made.within(offset_of!(seccomp_data, args) + 8 * argument, far));
+        }
+        made.push(RETURN, 0, 0, GO_ON);
+    }
+    made.land(&always);
+    let ours = made.within(offset_of!(seccomp_data, instruction_pointer), code);
+    made.push(RETURN, 0, 0, GO_ON);
+    made.land(&ours);
+    made.push(RETURN, 0, 0, libc::SECCOMP_RET_TRAP);
+    made.0
+}
+
+#[derive(Default)]
+struct Program(Vec<sock_filter>);
+
+impl Program {
+    /// One instruction; `yes` and `no` are instructions to skip.
+    fn push(&mut self, code: u16, yes: u8, no: u8, k: u32) {
+        self.0.push(sock_filter { code, jt: yes, jf: no, k });
+    }
+
+    fn load(&mut self, offset: usize) {
+        self.push(LOAD, 0, 0, offset as u32);
+    }
+
+    /// A jump that does not know yet where to.
+    fn jump(&mut self) -> usize {
+        self.push(JUMP, 0, 0, 0);
+        self.0.len() - 1
+    }
+
+    /// The jumps lead to the next instruction.
+    fn land(&mut self, jumps: &[usize]) {
+        for &jump in jumps {
+            self.0[jump].k = (self.0.len() - jump - 1) as u32;
+        }
+    }
+
+    /// Jumps that are taken when the eight bytes at an offset lie in one of the ranges.
+    fn within(&mut self, offset: usize, ranges: &[Range<usize>]) -> Vec<usize> {
+        let mut taken = Vec::new();
+        for (high, low) in ranges.iter().flat_map(halves) {
+            self.load(offset + 4);
+            match low {
+                None => {
+                    self.push(NOT_BELOW, 0, 2, high.start);
+                    self.push(ABOVE, 1, 0, high.end);
+                }
+                Some(low) => {
+                    self.push(EQUAL, 0, 4, high.start);
+                    self.load(offset);
+                    self.push(NOT_BELOW, 0, 2, low.start);
+                    self.push(ABOVE, 1, 0, low.end);
+                }
+            }
+            taken.push(self.jump());
+        }
+        taken
+    }
+}
+
+/// First and last of something, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    start: u32,
+    end: u32,
+}
+
+/// A range in parts that a machine of 32 bits can compare: the upper half of an address is one number
+/// and the lower half has bounds, or the upper half has bounds and the lower half does not matter.
+fn halves(range: &Range<usize>) -> Vec<(Bounds, Option<Bounds>)> {
+    let bounds = |start: usize, last: usize| Bounds { start: start as u32, end: last as u32 };
+    let (mut at, mut found) = (range.start, Vec::new());
+    while at < range.end {
+        let next = (at + 1).next_multiple_of(1 << 32);
+        let whole = range.end >> 32 << 32;
+        if at.is_multiple_of(1 << 32) && whole > at {
+            found.push((bounds(at >> 32, (whole - 1) >> 32), None));
+            at = whole;
+        } else {
+            let end = next.min(range.end);
+            found.push((bounds(at >> 32, at >> 32), Some(bounds(at, end - 1))));
+            at = end;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! The in-thread engine: who meets a far page fetches it, in the handler of the signal that says so.
+
+use super::signals;
+use crate::far::{self, give_up};
+use crate::ground::Ground;
+use crate::serve;
+use core::ffi::{c_int, c_void};
+use largesse_pager::Touch;
+use libc::{siginfo_t, ucontext_t};
+
+/// What the handler needs of a stack for signals that the program made; elsewhere there is more.
+const STACK: usize = 8 << 10;
+/// The processor's flag for a write, in the error code of a fault.
+const WRITE: i64 = 2;
+
+/// From now on far pages come in the thread that meets them. The error is the kernel's `errno`.
+pub(super) fn install() -> Result<(), c_int> {
+    signals::take(libc::SIGBUS, fault)
+}
+
+/// The handler of `SIGBUS`. All signals are blocked meanwhile, and what is called here never touches
+/// far memory. Of the program it changes nothing, not even `errno`.
+unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the location is this thread's and always valid.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the kernel hands both to every handler that asks for them.
+    let (info_of, context_of) = unsafe { (&*info, &*context.cast::<ucontext_t>()) };
+    let far = serve::ground().and_then(Ground::far).filter(|_| info_of.si_code > 0);
+    // SAFETY: a signal of the kernel's for an address.
+    let address = unsafe { info_of.si_addr() }.addr();
+    let page = far.and_then(|far| Some((far, far.pager().kernel().page_at(address)?)));
+    let Some((far, page)) = page else {
+        // SAFETY: what a handler got, and last.
+        return unsafe { signals::pass_on(signal, info, context) };
+    };
+    let (here, stack) = ((&raw const errno).addr(), context_of.uc_stack);
+    if here.wrapping_sub(stack.ss_sp.addr()) < stack.ss_size.min(STACK) {
+        give_up("a handler of the program met it on a stack for signals (sigaltstack) that is too small");
+    }
+    let write = context_of.uc_mcontext.gregs[libc::REG_ERR as usize] & WRITE != 0;
+    if let Err(trouble) = far.pager().resolve(Touch { page, write }, far::stores_everywhere()) {
+        give_up(&trouble.to_string());
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}

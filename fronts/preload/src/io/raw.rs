@@ -1,0 +1,98 @@
+//! System calls from code of our own, which the filter lets pass, and what a trapped one looks like.
+
+use core::arch::asm;
+use core::ffi::c_int;
+use libc::{c_long, siginfo_t, ucontext_t};
+
+/// `SYS_SECCOMP`: the filter sent the signal.
+const BY_FILTER: c_int = 1;
+
+/// Makes a system call; the answer is the kernel's.
+///
+/// # Safety
+/// As for that call.
+pub(super) unsafe fn call(number: c_long, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let answer: isize;
+    // SAFETY: the kernel's convention: these registers go in, `rcx` and `r11` are lost; the rest is
+    // the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    answer
+}
+
+/// Brings a page as a touch of the program would, and leaves it as it is. Other threads may use the
+/// byte meanwhile, and compilers know that nothing is added: hence the instruction.
+///
+/// # Safety
+/// The page is the program's, which may use it in that way.
+pub(super) unsafe fn touch(page: usize, written: bool) {
+    if written {
+        // SAFETY: the caller's promise; no byte changes.
+        unsafe { asm!("lock or byte ptr [{0}], 0", in(reg) page, options(nostack)) };
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { asm!("test byte ptr [{0}], 0", in(reg) page, options(nostack, readonly)) };
+    }
+}
+
+/// Replaces the signals that this thread has blocked.
+pub(super) fn block(signals: u64) {
+    let set = (&raw const signals).addr();
+    // SAFETY: a set of signals that lives until the call ends; nothing is asked back.
+    unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, set, 0, size_of::<u64>(), 0, 0]) };
+}
+
+/// A system call that was sent to our handler instead.
+#[derive(Debug)]
+pub(super) struct Trapped<'a> {
+    context: &'a mut ucontext_t,
+}
+
+impl<'a> Trapped<'a> {
+    /// `None`: somebody sent the signal.
+    ///
+    /// # Safety
+    /// What a handler of `SIGSYS` got.
+    pub(super) unsafe fn new(info: *const siginfo_t, context: *mut ucontext_t) -> Option<Trapped<'a>> {
+        // SAFETY: the kernel hands both to every handler that asks for them.
+        let (info, context) = unsafe { (&*info, &mut *context) };
+        (info.si_code == BY_FILTER).then_some(Trapped { context })
+    }
+
+    fn register(&self, which: c_int) -> usize {
+        self.context.uc_mcontext.gregs[which as usize] as usize
+    }
+
+    pub(super) fn number(&self) -> c_long {
+        self.register(libc::REG_RAX) as c_long
+    }
+
+    pub(super) fn arguments(&self) -> [usize; 6] {
+        [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9]
+            .map(|which| self.register(which))
+    }
+
+    /// What the call returns.
+    pub(super) fn answer(&mut self, answer: isize) {
+        self.context.uc_mcontext.gregs[libc::REG_RAX as usize] = answer as i64;
+    }
+
+    /// The signals that the thread had blocked, and will have again.
+    pub(super) fn blocked(&mut self) -> &mut u64 {
+        blocked(self.context)
+    }
+}
+
+/// The kernel's set of blocked signals in what a handler gets.
+pub(super) fn blocked(context: &mut ucontext_t) -> &mut u64 {
+    // SAFETY: the kernel's set is the first eight bytes of the C library's, which is aligned for them.
+    unsafe { &mut *(&raw mut context.uc_sigmask).cast::<u64>() }
+}

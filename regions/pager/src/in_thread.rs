@@ -1,0 +1,101 @@
+//! Faults that come as a signal to the thread that meets them.
+//!
+//! ```text
+//!   thread ──SIGBUS──► resolve ──the store works in every thread──► Pager::serve, here
+//!                         └──it needs the descriptors of our threads──► Desk ──► the thread that fills
+//! ```
+//! Here means no other thread is woken, which costs more than the fault itself.
+
+use crate::kernel::Linux;
+use crate::pager::{Buffer, Pager, Touch};
+use crate::{MOST_SET, PageStore, Trouble};
+use largesse_pages::fault::FaultError;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Faults for the thread that fills.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    faults: Mutex<Faults>,
+    /// Somebody asks.
+    asked: Condvar,
+    /// Some were served.
+    served: Condvar,
+    /// For threads that serve their own faults.
+    buffers: Mutex<Vec<Buffer>>,
+}
+
+#[derive(Debug, Default)]
+struct Faults {
+    waiting: VecDeque<Touch>,
+    /// So many have come, and so many were served, in their order.
+    come: u64,
+    served: u64,
+}
+
+impl Desk {
+    /// The next fault; what was handed out before has been served.
+    pub(crate) fn next(&self) -> Option<Touch> {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = faults.come - faults.waiting.len() as u64;
+        if faults.served != served {
+            faults.served = served;
+            self.served.notify_all();
+        }
+        faults.waiting.pop_front()
+    }
+
+    /// Sleeps until there is one, at most so long.
+    pub(crate) fn wait(&self, most: Duration) {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        if faults.waiting.is_empty() {
+            drop(self.asked.wait_timeout(faults, most));
+        }
+    }
+
+    /// Has a fault served by the thread that fills.
+    fn ask(&self, touch: Touch) {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.waiting.push_back(touch);
+        faults.come += 1;
+        let own = faults.come;
+        self.asked.notify_one();
+        while faults.served < own {
+            faults = self.served.wait(faults).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn buffer(&self) -> Option<Buffer> {
+        let free = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.or_else(|| Buffer::new(MOST_SET))
+    }
+
+    fn give_back(&self, buffer: Buffer) {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}
+
+impl<S: PageStore> Pager<Linux, S> {
+    /// Serves a fault of the calling thread, in it (`here`) or in the thread that fills. When it
+    /// returns, the thread may try again. The caller lets no signal come in between.
+    pub fn resolve(&self, touch: Touch, here: bool) -> Result<(), Trouble> {
+        let desk = &self.kernel().desk;
+        if !here {
+            desk.ask(touch);
+            return Ok(());
+        }
+        {
+            // Whatever puts pages in flight happens inside: a fork waits for it.
+            let _inside = self.kernel().gate.enter();
+            let mut buffer = desk.buffer().ok_or(FaultError(libc::ENOMEM))?;
+            self.serve(touch, &mut buffer)?;
+            desk.give_back(buffer);
+        }
+        let mut inner = self.lock();
+        while inner.pages[touch.page].state.in_flight() {
+            inner = self.landed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+}

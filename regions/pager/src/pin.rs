@@ -1,0 +1,90 @@
+//! Pages that stay: their addresses are in the kernel's hands, which cannot wait for a far page.
+//!
+//! A pin only forbids leaving. Whoever pins touches the pages then, and they come as for any touch: so
+//! nothing is held while they come, and whoever serves faults need not know.
+//!
+//! # Never a deadlock
+//! Pins are given at once, whatever others hold, since the holder may be a thread that waits for the
+//! asking one. When half of what may be here is pinned, the next ones get [`LEAST_PIN`] pages, over
+//! the limit if need be; a longer request is cut, and its owner works in pieces.
+
+use crate::page::{State, runs};
+use crate::pager::{Pager, number};
+use crate::replace::Run;
+use crate::{Kernel, Linux, PageNumber, PageStore};
+use core::ops::Range;
+use std::sync::PoisonError;
+
+/// Every pin gets so many pages if it asks for them: more than the longest datagram has.
+pub const LEAST_PIN: usize = 18;
+
+/// What is pinned, once for each who asked.
+#[derive(Debug, Default)]
+pub(crate) struct Pins {
+    held: Vec<Range<PageNumber>>,
+}
+
+impl Pins {
+    pub(crate) fn hold(&self, page: PageNumber) -> bool {
+        self.held.iter().any(|pin| pin.contains(&page))
+    }
+
+    pub(crate) fn pages(&self) -> usize {
+        self.held.iter().map(Range::len).sum()
+    }
+
+    /// Nobody holds any: in a forked child, whose only thread does not.
+    pub(crate) fn forget(&mut self) {
+        self.held.clear();
+    }
+}
+
+impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// From when they come next, or from now on if they are here, the first pages of `range` stay until
+    /// they are [unpinned](Pager::unpin). Returns those. Pins of several threads may overlap.
+    pub fn pin(&self, range: Range<PageNumber>) -> Range<PageNumber> {
+        let mut inner = self.lock();
+        let most = (inner.local / 2).saturating_sub(inner.pins.pages()).max(LEAST_PIN);
+        let pinned = range.start..range.end.min(range.start + most);
+        inner.pins.held.push(pinned.clone());
+        // A page that is leaving can still be read, and would be gone in the midst of the call.
+        while pinned.clone().any(|page| inner.pages[page].state == State::Leaving) {
+            inner = self.landed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        pinned
+    }
+
+    /// Gives back what [`pin`](Pager::pin) returned.
+    pub fn unpin(&self, pinned: &Range<PageNumber>) {
+        let held = &mut self.lock().pins.held;
+        if let Some(at) = held.iter().position(|pin| pin == pinned) {
+            held.swap_remove(at);
+        }
+    }
+}
+
+impl<S: PageStore> Pager<Linux, S> {
+    /// Pins the first far pages of `len` bytes at an address. Returns their addresses, and what to
+    /// unpin; `None` when nothing there is far.
+    pub fn pin_at(&self, at: usize, len: usize) -> Option<(Range<usize>, Range<PageNumber>)> {
+        let size = self.kernel.page();
+        let far = self.bounds.overlap(at..at.saturating_add(len), size)?;
+        let pinned = self.pin(far);
+        let start = self.bounds.address(pinned.start, size);
+        Some((start..start + pinned.len() * size, pinned))
+    }
+}
+
+impl crate::inner::Inner {
+    /// Of a run whose turn it is to leave, the pinned pages have their turn again later. Returns
+    /// whether there are any.
+    pub(crate) fn keep_pinned(&mut self, range: &Range<PageNumber>) -> bool {
+        let pinned = runs(range.clone(), |page| {
+            (self.pins.hold(page) && self.pages[page].state.is_resident()).then_some(())
+        });
+        for (run, ()) in &pinned {
+            self.queue.arrive(Run { first: number(run.start), pages: number(run.len()) }, self.local, None);
+        }
+        !pinned.is_empty()
+    }
+}

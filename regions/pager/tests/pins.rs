@@ -1,0 +1,85 @@
+//! Pages that stay while the kernel has their addresses.
+
+mod common;
+
+use common::{Fault, TestPager, TestStore, pager, run};
+use largesse_pager::{Count, LEAST_PIN, PageNumber};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a system call does: it cannot wait, so that every page must be here.
+fn system_call(pager: &TestPager, pages: Range<PageNumber>, word: u64) {
+    let mut rest = pages;
+    while !rest.is_empty() {
+        let pinned = pager.pin(rest.clone());
+        assert!(pinned.len() >= rest.len().min(LEAST_PIN) && pinned.start == rest.start);
+        for page in pinned.clone() {
+            let found = pager.kernel().word(page, 0, None);
+            pager.kernel().word(page, 0, Some(found));
+        }
+        for _ in 0..3 {
+            std::thread::yield_now();
+            for page in pinned.clone() {
+                assert!(pager.kernel().try_write(page, 1, word), "page {page} left");
+            }
+        }
+        pager.unpin(&pinned);
+        rest.start = pinned.end;
+    }
+}
+
+fn sweep(pager: &TestPager, pages: Range<PageNumber>) {
+    for page in pages {
+        pager.kernel().word(page, 2, Some(1));
+    }
+}
+
+#[test]
+fn pinned_pages_stay_while_others_come_and_go_and_leave_afterwards() {
+    for set in [1, 16] {
+        let store = Arc::new(TestStore::new(Fault::None));
+        let pager = pager(2048, 128, set, &store);
+        run(&pager, || {
+            let pinned = pager.pin(100..130);
+            let again = pager.pin(110..140);
+            sweep(&pager, 100..140);
+            sweep(&pager, 200..2048);
+            assert!((100..140).all(|page| pager.kernel().try_write(page, 1, 7)), "{set}");
+            pager.unpin(&pinned);
+            sweep(&pager, 200..2048);
+            assert!((110..140).all(|page| pager.kernel().try_write(page, 1, 7)), "{set}");
+            pager.unpin(&again);
+            sweep(&pager, 200..2048);
+            sweep(&pager, 200..2048);
+            assert!((100..140).any(|page| !pager.kernel().try_write(page, 1, 7)), "{set}: nothing left");
+        })
+        .unwrap();
+        assert_eq!(pager.counters.get(Count::OverLimit), 0);
+    }
+}
+
+#[test]
+fn many_threads_pin_more_than_fits_and_none_waits_for_another() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(4096, 64, 4, &store);
+    run(&pager, || {
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let pager = &pager;
+                scope.spawn(move || {
+                    for turn in 0..4 {
+                        let from = (thread * 500 + turn * 37) % 4000;
+                        system_call(pager, from..from + 40, 9);
+                    }
+                });
+            }
+        });
+        // All that is here may be pinned: who needs another page has it, over the limit.
+        let pins: Vec<_> = (0..6).map(|pin| pager.pin(pin * 64..pin * 64 + 64)).collect();
+        pins.iter().for_each(|pin| sweep(&pager, pin.clone()));
+        pager.kernel().word(4000, 0, Some(1));
+        pins.iter().for_each(|pin| pager.unpin(pin));
+    })
+    .unwrap();
+    assert!(pager.counters.get(Count::OverLimit) > 0);
+}

@@ -1,0 +1,83 @@
+//! System calls on far memory, through every fault engine.
+
+use largesse_tests::{Exit, Run, Stage, User, has_program, same_output, users};
+
+/// The engines that a user has.
+fn engines(user: User) -> &'static [&'static str] {
+    match user {
+        User::Current => &["auto", "user-mode", "thread"],
+        User::Unprivileged => &["auto", "thread"],
+    }
+}
+
+#[test]
+fn every_call_finds_its_memory() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_calls.c", &["-lpthread", "-O2"]) else { return };
+    for user in users() {
+        for engine in engines(user) {
+            let options = ["--local=8M", "--far=memory:", "--fault-engine", engine];
+            let ran = Run::new(&stage, &[&program]).as_user(user).under(&options).finish();
+            assert_eq!(
+                (ran.exit, ran.stdout.as_str()),
+                (Exit::Code(0), "0 failed\n"),
+                "{user:?} {engine} {ran:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn eight_threads_fetch_their_own_pages() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
+    let file = format!("file:{}", stage.scratch().join("pages").display());
+    for user in users() {
+        for store in ["memory:", &file] {
+            let options = ["--local=16M", "--far", store, "--page-size=4K", "--fault-engine=thread"];
+            let run = Run::new(&stage, &[&program]).arg("64").arg("8").arg("3000");
+            let ran = run.as_user(user).under(&options).finish().succeeded();
+            assert_eq!(ran.stdout, "8388608 words, 0 wrong\n", "{user:?} {store}");
+            assert!(ran.report["far"]["evictions"].as_u64().unwrap() > 5_000, "{ran:#?}");
+        }
+    }
+}
+
+/// What nobody looks at fails, and says so: it neither waits for ever nor returns something else.
+#[test]
+fn a_call_that_the_c_library_did_not_make_fails() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_direct_call.c", &[]) else { return };
+    let options = ["--local=8M", "--far=memory:", "--fault-engine=user-mode"];
+    let ran = Run::new(&stage, &[&program]).under(&options).finish().succeeded();
+    assert_eq!(ran.stdout, "EFAULT\n");
+}
+
+#[test]
+fn files_of_r_python_and_sqlite_are_the_same() {
+    let stage = Stage::new();
+    let r = "x <- lapply(1:12, function(i) (1:5e5) * i); f <- tempfile(); saveRDS(x, f, compress = FALSE); \
+        y <- readRDS(f); w <- file(f, 'wb'); writeBin(x[[3]], w); close(w); \
+        cat(identical(x, y), identical(readBin(f, 'double', 5e5), x[[3]]), system('echo out', intern = TRUE), \
+        nchar(paste(rep('far', 1e6), collapse = ' ')), sep = '\\n')";
+    let python = "import numpy, os, subprocess\n\
+        a = numpy.arange(6_000_000, dtype=float); a.tofile('a.dat'); b = numpy.fromfile('a.dat')\n\
+        c = open('a.dat', 'rb').read(); os.remove('a.dat')\n\
+        print((a == b).all(), len(c), subprocess.check_output(['echo', 'out']), c == a.tobytes())";
+    let sql = "create table t(x); with recursive n(i) as (select 1 union all select i+1 from n where i<200000) \
+        insert into t select printf('%050d', i * 7919 % 200003) from n; pragma cache_size=20000; \
+        select count(*), max(x) from t; select sum(length(a.x)) from t a join t b on a.rowid = b.rowid + 1;";
+    let programs: [(&str, &str, Vec<&str>); 3] = [
+        ("Rscript", "--version", vec!["Rscript", "--vanilla", "-e", r]),
+        ("/usr/bin/python3", "--version", vec!["/usr/bin/python3", "-c", python]),
+        ("sqlite3", "--version", vec!["sqlite3", ":memory:", sql]),
+    ];
+    for (name, version, words) in programs {
+        if has_program(name, &[version]) {
+            for engine in ["user-mode", "thread"] {
+                let options = ["--local=16M", "--far=memory:", "--fault-engine", engine];
+                same_output(&Run::new(&stage, &words), &options, 1);
+            }
+        }
+    }
+}
