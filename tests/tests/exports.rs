@@ -18,8 +18,14 @@ const TAKEN_OVER: &[(&str, &str)] = &[
     ("pvalloc", "as memalign"),
     ("malloc_usable_size", "the C library would read a header that blocks of ours do not have"),
     ("malloc_trim", "returns the heap's free memory as well"),
-    ("mmap", "large anonymous mappings of other libraries are advised"),
+    ("mmap", "large anonymous mappings of other libraries are advised, or far"),
     ("mmap64", "the name of mmap in objects that were compiled for large files"),
+    ("munmap", "the store has the room of far mappings again"),
+    ("mremap", "pages of far memory have their places in the store"),
+    ("madvise", "far pages that are dropped must not come back from the store"),
+    ("mlock", "far memory cannot be locked"),
+    ("mlock2", "as mlock"),
+    ("mlockall", "as mlock"),
     ("__register_atfork", "fork handlers of other libraries use far memory: ours stand around them"),
 ];
 

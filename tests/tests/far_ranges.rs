@@ -76,3 +76,50 @@ fn before_linux_6_8_direct_input_is_refused_and_all_else_works() {
         assert_eq!(ran.not_granted("direct-input-refused"), 1, "{way}: {:#}", ran.report);
     }
 }
+
+/// Mapped, moved, dropped, guarded, replaced: far memory is like any other, to its signals.
+#[test]
+fn ranges_of_far_memory_are_what_the_program_made_of_them() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("ranges.c", &["-O2"]) else { return };
+    let file = format!("file:{}", stage.scratch().join("pages").display());
+    for (words, store, size) in
+        [(&[][..], "memory:", "4K"), (&["heap"], "memory:", "auto"), (&[], &file, "64K")]
+    {
+        let stock = words.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word)).clone();
+        let native = stock.finish().succeeded();
+        let options = ["--local=8M", "--far", store, "--page-size", size];
+        let far = stock.under(&options).finish().succeeded();
+        assert_eq!(far.stdout, native.stdout, "{store} {size}");
+        assert_eq!(far.stderr, "", "{store} {size}");
+        let report = &far.report["far"];
+        assert!(report["evictions"].as_u64().unwrap() > 10_000, "{store} {size}: {report:#}");
+        // A reservation of a tebibyte, another one, and the file in the midst of far memory.
+        assert_eq!(far.not_granted("mapping-near"), 3, "{:#}", far.report);
+        let regions = report["regions"].as_array().unwrap();
+        let mapping = regions.iter().find(|region| region["region"] == "mapping").unwrap();
+        assert_eq!(mapping["mapped_bytes"], 0, "something was not given back: {mapping:#}");
+        assert_eq!(mapping["stored_bytes"], 0, "something was not given back: {mapping:#}");
+    }
+}
+
+/// What cannot be granted is refused, as by a kernel that cannot, and counted.
+#[test]
+fn far_memory_is_neither_locked_nor_kept_from_children() {
+    if !permitted() {
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("unlocked.c", &["-O2"]) else { return };
+    let run = Run::new(&stage, &[&program]).under(&["--local=8M", "--far=memory:"]);
+    let ran = run.finish().succeeded();
+    assert_eq!(
+        ran.stdout,
+        "mlock: Cannot allocate memory\nmlock2: Cannot allocate memory\nmlockall: Cannot allocate memory\n\
+         near: Success\nMADV_DONTFORK: Invalid argument\nMREMAP_DONTUNMAP: Invalid argument\n0 wrong\n",
+    );
+    assert_eq!((ran.not_granted("far-not-locked"), ran.not_granted("far-advice")), (3, 2), "{ran:#?}");
+}

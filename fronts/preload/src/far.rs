@@ -6,7 +6,7 @@ use crate::{io, serve, start};
 use largesse_agent::{AgentStore, Name};
 use largesse_pager::{
     Broker, Count, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, PageStore, Pager,
-    SegmentWords, Segments, SetSize,
+    Place, SegmentWords, Segments, SetSize,
 };
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
@@ -76,8 +76,8 @@ impl Store {
 /// Why there is no far memory; worded for the user.
 type Refusal = String;
 
-/// Makes far memory over `range`.
-pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
+/// Makes far memory over two ranges: for the heap, and for mappings.
+pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Far, Refusal> {
     let broker = Broker::start().map_err(no_thread)?;
     let ways = match wish.engine {
         Engine::Auto | Engine::Thread => &WAYS[..],
@@ -89,8 +89,11 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
         if in_thread { Userfault::open_by_signal(ways) } else { broker.call(|| Userfault::open(ways)) };
     let faults = faults.map_err(|FaultError(errno)| no_userfaultfd(errno))?;
     let filtered = in_thread || faults.way() == Way::UserModeOnly;
-    let heap = range.start().as_ptr().addr()..range.start().as_ptr().addr() + range.len();
-    let mut used = vec![heap];
+    let addresses = |range: &Reserved| {
+        let start = range.start().as_ptr().addr();
+        start..start + range.len()
+    };
+    let mut used = vec![addresses(&heap), addresses(&mappings)];
     let page = base_page();
     let mut segments = Segments::new();
     let statics = if wish.static_data { statics::pieces() } else { Vec::new() };
@@ -100,7 +103,12 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
         .map(|piece| (segments.add(piece.at.start, piece.at.len() / page, SPAN / page), piece))
         .collect();
     // Last: what is used of it is low, and a store in a file stays as short as it can be.
-    let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
+    let mut place = |range: Reserved| {
+        let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
+        Place { range, first }
+    };
+    let (heap, mappings) = (place(heap), place(mappings));
+    let mapped = mappings.first;
     let store = store(&wish.store, segments.pages() * page, &broker)?;
     let bounds = segments.clone();
     let kernel = Linux::new(broker, faults, segments).map_err(|FaultError(errno)| match errno {
@@ -124,7 +132,8 @@ pub(crate) fn make(range: Reserved, wish: &Wish) -> Result<Far, Refusal> {
         .ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);
     start_threads(&pager).map_err(no_thread)?;
-    let far = FarMemory::new(range, first, pager, wish.local);
+    let far = FarMemory::new(heap, mappings, pager, wish.local);
+    far.pager().set_label(mapped, Region::Mapping as u64);
     for (number, piece) in &statics {
         take_over(&far, *number, piece)?;
     }

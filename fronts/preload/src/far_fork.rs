@@ -6,12 +6,12 @@
 //! the name by which every library registers them is ours: whoever comes first, we were before.
 
 use crate::ground::Ground;
+use crate::signals::Blocked;
 use crate::{far, io, serve, start};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
-use core::mem::MaybeUninit;
-use core::ptr::null_mut;
-use largesse_pager::{Held, PageStore};
+use largesse_pager::{Held, Mappings, PageStore};
+use std::sync::MutexGuard;
 
 type Handler = Option<unsafe extern "C" fn()>;
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
@@ -55,8 +55,9 @@ pub(crate) unsafe fn register(
 
 struct Forking {
     held: Held<'static, Box<dyn PageStore>>,
-    /// Those that the thread had blocked.
-    signals: libc::sigset_t,
+    // Dropped in this order.
+    mappings: MutexGuard<'static, Mappings>,
+    signals: Blocked,
 }
 
 struct Slot(UnsafeCell<Option<Forking>>);
@@ -74,27 +75,21 @@ fn slot() -> &'static mut Option<Forking> {
 /// Before `fork`, with the heap kept: nobody asks for far memory.
 pub(crate) fn before() {
     let Some(far) = serve::ground().and_then(Ground::far) else { return };
-    let mut all = MaybeUninit::uninit();
-    let mut signals = MaybeUninit::uninit();
-    // SAFETY: both sets are written before they are read.
-    let signals = unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), signals.as_mut_ptr());
-        signals.assume_init()
-    };
+    let signals = Blocked::all();
     let here = (&raw const signals).addr();
     if [here, largesse_pages::thread_handle()].iter().any(|&at| far.pager().kernel().page_at(at).is_some()) {
         // The child would stand on pages that may be missing, before it could make its own pager.
         give_up("the stack of the thread that forks is far memory");
     }
-    *slot() = Some(Forking { held: far.pager().hold(), signals });
+    let mappings = far.mappings();
+    *slot() = Some(Forking { held: far.pager().hold(), mappings, signals });
 }
 
 /// After it, in the parent, with the heap still kept.
 pub(crate) fn in_parent() {
-    if let Some(Forking { held, signals }) = slot().take() {
+    if let Some(Forking { held, mappings, signals }) = slot().take() {
         held.in_parent();
-        restore(&signals);
+        drop((mappings, signals));
     }
 }
 
@@ -102,7 +97,7 @@ pub(crate) fn in_parent() {
 pub(crate) fn in_child() {
     let far = serve::ground().and_then(Ground::far);
     let Some(far) = far else { return };
-    let Some(Forking { held, signals }) = slot().take() else { return not_held() };
+    let Some(Forking { held, mappings, signals }) = slot().take() else { return not_held() };
     // SAFETY: the child has one thread, and its program does not run yet.
     if let Err(trouble) = unsafe { held.in_child() } {
         give_up(&trouble.to_string());
@@ -111,7 +106,7 @@ pub(crate) fn in_child() {
     if let Err(error) = far::start_threads(far.pager()) {
         give_up(&format!("its threads could not be started: {error}"));
     }
-    restore(&signals);
+    drop((mappings, signals));
 }
 
 /// In a child whose fork found no heap: if one was made meanwhile, its pages are out of reach.
@@ -119,11 +114,6 @@ pub(crate) fn not_held() {
     if serve::ground().and_then(Ground::far).is_some() {
         give_up("it was made at the same moment");
     }
-}
-
-fn restore(signals: &libc::sigset_t) {
-    // SAFETY: a set that was filled in `before`.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals, null_mut()) };
 }
 
 /// Never zeros: whoever cannot have its pages does not go on.

@@ -5,6 +5,7 @@
 //!   program ──malloc──► exports ──small──► next   (the C library, or another preloaded allocator)
 //!      │                   └─────large──► serve ─► Heap<Ground>
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
+//!      ├──munmap, …───► ranges (far memory)
 //!      └──largesse_*──► control          start: options, fork handlers    helper: first touch ahead
 //!   R session ──ISM(TRUE)──► slots (patches libR.so's calls to the exports)
 //! ```
@@ -36,9 +37,11 @@ mod mapping;
 mod next;
 mod options;
 mod private;
+mod ranges;
 mod report;
 mod serve;
 mod session;
+mod signals;
 mod slots;
 mod start;
 mod statics;

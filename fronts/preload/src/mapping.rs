@@ -1,8 +1,9 @@
-//! `mmap`: large anonymous mappings of other libraries get large pages too.
+//! `mmap`: large anonymous mappings of other libraries get large pages too, or are far memory (`ranges/`).
 //!
 //! OpenBLAS, for one, maps its packing buffers itself. Only mappings that are plain memory are
 //! touched: private, anonymous, readable and writable, at an address of the kernel's choice.
 
+use crate::ranges::{self, calls::told};
 use crate::serve::{self, ROUTING};
 use crate::start::options;
 use core::ffi::{c_int, c_void};
@@ -39,6 +40,10 @@ pub(crate) unsafe extern "C" fn mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    if let Some(answer) = unsafe { ranges::map(address, len, protection, flags, fd, offset) } {
+        return core::ptr::with_exposed_provenance_mut(told(answer).cast_unsigned());
+    }
     if serve::takes(len) && wants_large_pages(address, len, protection, flags) && advising() {
         let len = len.next_multiple_of(largesse_pages::base_page());
         if let Some(at) = largesse_pages::map_aligned(len, SPAN, protection, flags) {
@@ -48,12 +53,7 @@ pub(crate) unsafe extern "C" fn mmap(
     }
     // SAFETY: the caller's promise.
     let got = unsafe { largesse_pages::raw_mmap(address, len, protection, flags, fd, offset) };
-    if (-4095..0).contains(&got) {
-        // SAFETY: the location is this thread's and always valid.
-        unsafe { *libc::__errno_location() = -got as c_int };
-        return libc::MAP_FAILED;
-    }
-    core::ptr::with_exposed_provenance_mut(got.cast_unsigned())
+    core::ptr::with_exposed_provenance_mut(told(got).cast_unsigned())
 }
 
 /// `mmap64(2)`: the same on 64-bit systems.

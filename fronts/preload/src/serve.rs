@@ -35,6 +35,11 @@ pub(crate) fn takes(size: usize) -> bool {
     ROUTING.takes(size)
 }
 
+/// Whether anything is taken.
+pub(crate) fn is_enabled() -> bool {
+    ROUTING.limits().2
+}
+
 /// Whether an address is in the heap's range.
 // Relaxed: whoever holds a block of the range has it from a thread that saw the range.
 #[inline]

@@ -139,7 +139,8 @@ pub(crate) fn make_heap() -> Option<Made> {
 
 /// The heap on far memory, or why there is none; worded for the user.
 pub(crate) fn make_far_heap(wish: &Wish) -> Result<Made, String> {
-    let far = far::make(reserve(SPAN).ok_or("no address space (ulimit -v)")?, wish)?;
+    let range = || reserve(SPAN, 4).ok_or("no address space (ulimit -v)");
+    let far = far::make(range()?, range()?, wish)?;
     // Memory that was given back should not hold room in the store.
     let made = make_on(Ground::Far(far), Retention { share: 0, floor: 0 });
     made.ok_or_else(|| "no address space for its tables".into())
@@ -155,13 +156,13 @@ fn make_on(ground: Ground, retention: Retention) -> Option<Made> {
 fn near_ground(options: &Options) -> Option<Ground> {
     let kind = page_kind(options.pages);
     let align = if kind == PageKind::Hugetlb1G { GIB } else { SPAN };
-    Some(Ground::Near(NearMemory::new(reserve(align)?, kind, options.placement, options.lock)))
+    Some(Ground::Near(NearMemory::new(reserve(align, 2)?, kind, options.placement, options.lock)))
 }
 
-/// Address space for four times the memory of the machine, less where a limit says so.
-fn reserve(align: usize) -> Option<Reserved> {
+/// Address space for four times the memory of the machine; where there is a limit, at most this part of it.
+fn reserve(align: usize, part: usize) -> Option<Reserved> {
     let wanted = largesse_pages::physical_memory().max(GIB).next_power_of_two().saturating_mul(4);
-    let mut len = wanted.min(address_space_limit() / 2) / GIB.max(align) * GIB;
+    let mut len = wanted.min(address_space_limit() / part) / GIB.max(align) * GIB;
     while len >= 64 * SPAN {
         match Reserved::new(len, align) {
             Ok(range) => return Some(range),
@@ -169,7 +170,7 @@ fn reserve(align: usize) -> Option<Reserved> {
         }
     }
     // Less than a gibibyte is left under the limit: take half of it, in spans.
-    let len = address_space_limit() / 2 / align * align;
+    let len = address_space_limit() / part / align * align;
     (len > 0 && len < GIB).then(|| Reserved::new(len, align).ok()).flatten()
 }
 

@@ -29,6 +29,45 @@ pub unsafe fn raw_munmap(address: *mut c_void, len: usize) -> isize {
     unsafe { sys::raw_munmap(address, len) }
 }
 
+/// `madvise(2)`: zero, or `-errno`.
+///
+/// # Safety
+/// As the call: some advice has contents dropped.
+pub unsafe fn raw_madvise(address: *mut c_void, len: usize, advice: c_int) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { sys::raw_madvise(address, len, advice) }
+}
+
+/// `mprotect(2)`: zero, or `-errno`.
+///
+/// # Safety
+/// As the call.
+pub unsafe fn raw_mprotect(address: *mut c_void, len: usize, protection: c_int) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { sys::raw_mprotect(address, len, protection) }
+}
+
+/// `mremap(2)`: the new address, or `-errno`.
+///
+/// # Safety
+/// As the call.
+pub unsafe fn raw_mremap(
+    old: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    flags: c_int,
+    new: *mut c_void,
+) -> isize {
+    // SAFETY: the caller's promise.
+    unsafe { sys::raw_mremap(old, old_len, new_len, flags, new) }
+}
+
+/// `mlock2(2)` of a range, or `mlockall(2)`: zero, or `-errno`.
+#[must_use]
+pub fn raw_mlock(range: Option<(*const c_void, usize)>, flags: c_int) -> isize {
+    sys::raw_mlock(range, flags)
+}
+
 /// An anonymous private mapping of `len` bytes that starts at a multiple of `align`; `None` when
 /// the kernel refuses.
 #[must_use]

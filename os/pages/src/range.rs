@@ -91,6 +91,11 @@ impl Reserved {
         sys::purge(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
+    /// A touch of the range is a signal, until it is committed again; what it holds stays.
+    pub fn guard(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        sys::guard(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Commit, len, errno })
+    }
+
     /// Give pages and commitment back; the range is only reserved afterwards.
     ///
     /// # Safety

@@ -82,7 +82,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                     page.waited = true;
                     return Ok(());
                 }
-                State::Dirty => {
+                State::Dirty | State::Outside => {
                     drop(inner);
                     self.kernel.wake(touch.page..touch.page + 1);
                     return Ok(());

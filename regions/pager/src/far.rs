@@ -1,13 +1,14 @@
 //! Far memory as a heap's ground.
 
 use crate::kernel::Linux;
+use crate::mappings::Mappings;
 use crate::pager::Pager;
-use crate::{Count, PageStore};
+use crate::{Count, PageNumber, PageStore};
 use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_arena::{Backing, Purged, SpanKind};
 use largesse_pages::{MapError, MapOp, PageKind, Reserved, SPAN, base_page};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// How much of far memory may be here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,26 +47,42 @@ pub fn parse_size(text: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_mul(1 << shift)
 }
 
-/// A reserved range whose pages come and go.
+/// A reserved range with the number of its first page.
+#[derive(Debug)]
+pub struct Place {
+    /// Its addresses.
+    pub range: Reserved,
+    /// The pager knows its pages from here on.
+    pub first: PageNumber,
+}
+
+impl Place {
+    /// The pages that lie wholly in these bytes.
+    pub(crate) fn pages(&self, offset: usize, len: usize) -> Range<PageNumber> {
+        let page = base_page();
+        self.first + offset.div_ceil(page)..self.first + (offset + len) / page
+    }
+}
+
+/// Reserved ranges whose pages come and go: one for a heap, one for mappings (`mappings.rs`).
 #[derive(Debug)]
 pub struct FarMemory<S> {
-    range: Reserved,
-    /// The number of the range's first page.
-    first: usize,
+    heap: Place,
+    pub(crate) mappings: Mutex<Mappings>,
     pager: Arc<Pager<Linux, S>>,
     local: Local,
 }
 
 impl<S: PageStore> FarMemory<S> {
-    /// The pages of `range`, which `pager` knows from number `first` on.
+    /// The pages of two ranges, which `pager` knows.
     #[must_use]
     pub const fn new(
-        range: Reserved,
-        first: usize,
+        heap: Place,
+        mappings: Place,
         pager: Arc<Pager<Linux, S>>,
         local: Local,
     ) -> FarMemory<S> {
-        FarMemory { range, first, pager, local }
+        FarMemory { heap, mappings: Mutex::new(Mappings::new(mappings)), pager, local }
     }
 
     /// The segment that starts with page `first` may hold so many bytes more.
@@ -80,7 +97,7 @@ impl<S: PageStore> FarMemory<S> {
         &self.pager
     }
 
-    fn mapped_less(&self, first: usize, bytes: usize) {
+    pub(crate) fn mapped_less(&self, first: usize, bytes: usize) {
         self.pager.uncount(first, Count::MappedBytes, bytes as u64);
         self.share();
     }
@@ -92,40 +109,35 @@ impl<S: PageStore> FarMemory<S> {
             self.pager.set_local(bytes / 100 * usize::from(percent) / base_page());
         }
     }
-
-    fn pages(&self, offset: usize, len: usize) -> Range<usize> {
-        let page = base_page();
-        self.first + offset.div_ceil(page)..self.first + (offset + len) / page
-    }
 }
 
 // SAFETY: a committed span is readable and writable; the pager brings each page as it was last left,
 // and as zeros when it never was or was dropped since.
 unsafe impl<S: PageStore> Backing for FarMemory<S> {
     fn start(&self) -> NonNull<u8> {
-        self.range.start()
+        self.heap.range.start()
     }
 
     fn spans(&self) -> usize {
-        self.range.len() / SPAN
+        self.heap.range.len() / SPAN
     }
 
     fn commit(&self, first: usize, spans: usize) -> Result<SpanKind, MapError> {
         let (offset, len) = (first * SPAN, spans * SPAN);
-        self.pager.enter(self.pages(offset, len)).map_err(|_| MapError {
+        self.pager.enter(self.heap.pages(offset, len)).map_err(|_| MapError {
             op: MapOp::Commit,
             len,
             errno: libc::ENOMEM,
         })?;
-        self.range.commit(offset, len, PageKind::Small)?;
-        self.mapped_more(self.first, len);
+        self.heap.range.commit(offset, len, PageKind::Small)?;
+        self.mapped_more(self.heap.first, len);
         Ok(SpanKind::Small)
     }
 
     unsafe fn purge(&self, first: usize, spans: usize, _: SpanKind) -> Purged {
-        match self.pager.drop_contents(self.pages(first * SPAN, spans * SPAN)) {
+        match self.pager.drop_contents(self.heap.pages(first * SPAN, spans * SPAN)) {
             Ok(()) => {
-                self.mapped_less(self.first, spans * SPAN);
+                self.mapped_less(self.heap.first, spans * SPAN);
                 Purged::Decommitted
             }
             Err(_) => Purged::Refused,
@@ -150,9 +162,9 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
         // A page that is not wholly given back still belongs to somebody; taken ones all count.
         let page = base_page();
         let pages = if wanted {
-            self.first + offset / page..self.first + (offset + len).div_ceil(page)
+            self.heap.first + offset / page..self.heap.first + (offset + len).div_ceil(page)
         } else {
-            self.pages(offset, len)
+            self.heap.pages(offset, len)
         };
         if !pages.is_empty() {
             self.pager.set_wanted(pages, wanted);

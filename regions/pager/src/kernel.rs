@@ -4,11 +4,11 @@ use crate::gate::Gate;
 use crate::in_thread::Desk;
 use crate::pager::Touch;
 use crate::staging::Staging;
-use crate::{Broker, PageNumber, Segments, Trouble};
+use crate::{Broker, PageNumber, Ranges, Segments, Trouble};
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use largesse_pages::fault::{Fault, FaultError, Userfault};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What is done with pages that left, from a page on.
@@ -45,6 +45,8 @@ pub struct Linux {
     /// From a box; another one in a forked child.
     faults: AtomicPtr<Userfault>,
     segments: Segments,
+    /// Addresses of segments at which the program mapped something else.
+    outside: Mutex<Ranges>,
     staging: Staging,
     page: usize,
     /// Closed while the process forks.
@@ -60,8 +62,8 @@ impl Linux {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
         let staging = Staging::new()?;
-        let mut kernel =
-            Linux { broker, faults, segments, staging, page, gate: Gate::default(), desk: Desk::default() };
+        let (outside, gate, desk) = (Mutex::default(), Gate::default(), Desk::default());
+        let mut kernel = Linux { broker, faults, segments, outside, staging, page, gate, desk };
         if kernel.faults().by_signal() {
             kernel.broker.call(|| kernel.faults().known_here())?;
         }
@@ -100,22 +102,43 @@ impl Linux {
     fn register_all(&self) -> Result<(), FaultError> {
         self.broker.call(|| self.faults().outlive_threads())?;
         self.broker.call(|| self.staging.register(self.faults()))?;
-        self.segments
-            .all()
-            .iter()
-            .try_for_each(|segment| self.register(segment.start, segment.pages * self.page))
+        self.each_part(|at, len| self.register(at, len))
     }
 
     /// From now on faults of a mapped range are told. A child that is made without our knowledge finds
-    /// nothing there, not zeros.
+    /// nothing there, not zeros. Large pages would take the place of pages that are to come one by one.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
+        let _ = largesse_pages::advise_mapping(
+            core::ptr::with_exposed_provenance_mut(at),
+            len,
+            largesse_pages::PageKind::Small,
+        );
         inherited(at, len, false)?;
         self.broker.call(|| self.faults().register(at, len))
     }
 
     /// Whether a child that is forked now gets the pages that are here.
     pub(crate) fn let_inherit(&self, yes: bool) -> Result<(), FaultError> {
-        self.segments.all().iter().try_for_each(|it| inherited(it.start, it.pages * self.page, yes))
+        self.each_part(|at, len| inherited(at, len, yes))
+    }
+
+    /// Every far range, without what is outside.
+    fn each_part(&self, mut f: impl FnMut(usize, usize) -> Result<(), FaultError>) -> Result<(), FaultError> {
+        let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        self.segments.all().iter().try_for_each(|it| {
+            let all = it.start as u64..(it.start + it.pages * self.page) as u64;
+            outside.missing(&all).iter().try_for_each(|part| {
+                let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
+                f(usize::try_from(part.start).unwrap_or(usize::MAX), len)
+            })
+        })
+    }
+
+    /// From now on the addresses of these pages are none of ours.
+    pub(crate) fn leave_out(&self, pages: &Range<PageNumber>) {
+        let at = self.address(pages.start) as u64;
+        let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        outside.add(at..at + (pages.len() * self.page) as u64);
     }
 
     /// Who has the descriptor.
@@ -168,7 +191,27 @@ impl Linux {
         self.segments.page_at(address, self.page)
     }
 
-    fn address(&self, page: PageNumber) -> usize {
+    /// Whether any of these addresses may be far. Takes no lock and no memory.
+    #[must_use]
+    pub fn touches(&self, at: &Range<usize>) -> bool {
+        self.segments.touches(at, self.page)
+    }
+
+    /// Which of these addresses are far.
+    #[must_use]
+    pub fn far_in(&self, at: &Range<usize>) -> Ranges {
+        let mut far = Ranges::new();
+        let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        for segment in self.segments.within(at, self.page) {
+            outside
+                .missing(&(segment.start as u64..segment.end as u64))
+                .iter()
+                .for_each(|part| far.add(part));
+        }
+        far
+    }
+
+    pub(crate) fn address(&self, page: PageNumber) -> usize {
         self.segments.address(page, self.page)
     }
 }

@@ -23,13 +23,15 @@ pub enum State {
     Leaving,
     /// In the store only.
     Away,
+    /// Not far memory any more: the program mapped something else there.
+    Outside,
 }
 
 impl State {
     /// Takes local memory.
     #[must_use]
     pub const fn is_resident(self) -> bool {
-        !matches!(self, State::Zero | State::Away)
+        !matches!(self, State::Zero | State::Away | State::Outside)
     }
 
     /// In nobody's hands but the pager's: to be waited for.

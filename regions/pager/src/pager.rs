@@ -233,6 +233,15 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Nobody wants what the pages hold: they read as zero, here and in the store there is room again.
     pub fn drop_contents(&self, range: Range<PageNumber>) -> Result<(), Trouble> {
+        self.empty(range, State::Zero)
+    }
+
+    /// The program maps something else there: from now on the pages are not far memory, for good.
+    pub fn leave_out(&self, range: Range<PageNumber>) -> Result<(), Trouble> {
+        self.empty(range, State::Outside)
+    }
+
+    fn empty(&self, range: Range<PageNumber>, then: State) -> Result<(), Trouble> {
         let size = self.kernel.page();
         let mut inner = self.lock();
         loop {
@@ -252,9 +261,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.uncount(run.start, Count::ResidentBytes, (run.len() * size) as u64);
             self.count(run.start, Count::Dropped, run.len() as u64);
         }
-        for page in range.clone() {
-            if core::mem::take(&mut inner.pages[page]).state == State::Away {
-                self.uncount(page, Count::StoredBytes, size as u64);
+        for number in range.clone() {
+            let page = &mut inner.pages[number];
+            let state = if page.state == State::Outside { page.state } else { then };
+            if core::mem::replace(page, Page { state, ..Page::default() }).state == State::Away {
+                self.uncount(number, Count::StoredBytes, size as u64);
             }
         }
         self.tell(&inner);

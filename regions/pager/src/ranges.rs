@@ -7,9 +7,18 @@ use core::ops::Range;
 pub struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
+    /// No bytes.
+    #[must_use]
+    pub const fn new() -> Ranges {
+        Ranges(Vec::new())
+    }
+
     /// The bytes of `new` belong to it.
     pub fn add(&mut self, new: Range<u64>) {
         self.remove(&new);
+        if new.is_empty() {
+            return;
+        }
         let at = self.0.partition_point(|part| part.start < new.start);
         self.0.insert(at, new);
         self.0.dedup_by(|after, before| {

@@ -75,6 +75,16 @@ impl Segments {
         self.all.iter().filter_map(part).min_by_key(|pages| self.address(pages.start, page))
     }
 
+    /// The parts of a range of addresses that lie in segments, in order.
+    pub(crate) fn within(&self, at: &Range<usize>, page: usize) -> impl Iterator<Item = Range<usize>> {
+        let inside = move |it: &Segment| at.start.max(it.start)..at.end.min(it.start + it.pages * page);
+        self.by_address.iter().map(inside).filter(|part| !part.is_empty())
+    }
+
+    pub(crate) fn touches(&self, at: &Range<usize>, page: usize) -> bool {
+        self.within(at, page).next().is_some()
+    }
+
     pub(crate) fn address(&self, number: PageNumber, page: usize) -> usize {
         let segment = self.of(number);
         segment.start + (number - segment.first) * page
@@ -113,6 +123,12 @@ mod tests {
         for outside in [0, 0x10_5000, 0x20_1000, 0x7f_ffff, 0x80_0000 + 700 * 4096] {
             assert_eq!(segments.page_at(outside, 4096), None);
         }
+        let within = |at| segments.within(&at, 4096).collect::<Vec<_>>();
+        assert_eq!(
+            within(0x10_3000..0x81_0000),
+            [0x10_3000..0x10_5000, 0x20_0000..0x20_1000, 0x80_0000..0x81_0000]
+        );
+        assert_eq!(within(0x10_5000..0x20_0000), []);
         assert_eq!(segments.around(600), 512..1212);
         assert_eq!(segments.overlap(0..0x10_0001, 4096), Some(0..1));
         assert_eq!(segments.overlap(0x10_1fff..0x90_0000, 4096), Some(1..5));

@@ -3,7 +3,7 @@
 //! Calls between shared objects go through slots that the dynamic linker fills. We overwrite
 //! `malloc calloc realloc free` of libR.so, so that R's vectors come from us; and `free realloc`
 //! and their kin of *every* object, so that a block which crosses libraries is recognised. `mmap`
-//! is patched everywhere for the buffers of OpenBLAS and others, and `dlopen`, so that an object
+//! and its kin are patched everywhere for the buffers of OpenBLAS and others, and `dlopen`, so that an object
 //! loaded later is patched before it is used.
 //!
 //! The library is never unloaded: slots point into it for good.

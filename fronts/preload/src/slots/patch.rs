@@ -1,6 +1,7 @@
 //! Overwriting slots.
 
 use super::object::{Object, Slot, each_object};
+use crate::ranges::calls;
 use crate::{exports, mapping};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_report::Cause;
@@ -23,6 +24,12 @@ fn for_all(name: &[u8]) -> Option<usize> {
         b"malloc_usable_size" => exports::malloc_usable_size as *const () as usize,
         b"mmap" => mapping::mmap as *const () as usize,
         b"mmap64" => mapping::mmap64 as *const () as usize,
+        b"munmap" => calls::munmap as *const () as usize,
+        b"mremap" => calls::mremap as *const () as usize,
+        b"madvise" => calls::madvise as *const () as usize,
+        b"mlock" => calls::mlock as *const () as usize,
+        b"mlock2" => calls::mlock2 as *const () as usize,
+        b"mlockall" => calls::mlockall as *const () as usize,
         b"dlopen" => super::dlopen_and_patch as *const () as usize,
         _ => return None,
     })

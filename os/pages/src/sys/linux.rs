@@ -39,6 +39,40 @@ pub(super) unsafe fn system_mmap(
     core::ptr::with_exposed_provenance_mut(got as usize)
 }
 
+/// As [`system_mmap`].
+///
+/// # Safety
+/// As `munmap(2)`.
+unsafe fn system_munmap(at: *mut c_void, len: usize) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_munmap, at, len) as c_int }
+}
+
+/// As [`system_mmap`].
+///
+/// # Safety
+/// As `madvise(2)`.
+pub(super) unsafe fn system_madvise(at: *mut c_void, len: usize, advice: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { libc::syscall(libc::SYS_madvise, at, len, advice) as c_int }
+}
+
+/// As [`system_mmap`].
+///
+/// # Safety
+/// As `mremap(2)`.
+unsafe fn system_mremap<T>(
+    at: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    flags: c_int,
+    to: *mut T,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let got = unsafe { libc::syscall(libc::SYS_mremap, at, old_len, new_len, flags, to) };
+    core::ptr::with_exposed_provenance_mut(got as usize)
+}
+
 pub(super) fn checked(rc: c_int) -> Result<(), i32> {
     if rc == 0 { Ok(()) } else { Err(errno()) }
 }
@@ -77,7 +111,7 @@ pub(crate) fn reserve(len: usize, align: usize) -> Result<NonNull<u8>, i32> {
 pub(crate) fn release(at: NonNull<u8>, len: usize) {
     if len > 0 {
         // SAFETY: callers own the range: it is (a cut-off end of) a mapping made in this file.
-        unsafe { libc::munmap(at.as_ptr().cast(), len) };
+        unsafe { system_munmap(at.as_ptr().cast(), len) };
     }
 }
 
@@ -113,7 +147,7 @@ fn commit_pool(at: NonNull<u8>, len: usize, flags: c_int) -> Result<(), i32> {
     let pages = map(len, READ_WRITE, flags)?;
     let over = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     // SAFETY: the source was mapped just now; the target is a part of our own reservation.
-    let got = unsafe { libc::mremap(pages.as_ptr().cast(), len, len, over, at.as_ptr()) };
+    let got = unsafe { system_mremap(pages.as_ptr().cast(), len, len, over, at.as_ptr()) };
     if got != libc::MAP_FAILED {
         return Ok(());
     }
@@ -121,6 +155,11 @@ fn commit_pool(at: NonNull<u8>, len: usize, flags: c_int) -> Result<(), i32> {
     // and take them in place; should another process have been faster, close the hole at once.
     release(pages, len);
     map_over(at, len, READ_WRITE, flags).inspect_err(|_| _ = decommit(at, len))
+}
+
+pub(crate) fn guard(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    // SAFETY: the range lies inside a `Reserved`, so its protection is ours to change.
+    checked(unsafe { libc::mprotect(at.as_ptr().cast(), len, libc::PROT_NONE) })
 }
 
 pub(crate) fn decommit(at: NonNull<u8>, len: usize) -> Result<(), i32> {
@@ -134,28 +173,28 @@ pub(crate) fn advise(at: NonNull<u8>, len: usize, kind: PageKind) -> Result<(), 
         PageKind::Hugetlb | PageKind::Hugetlb1G => return Ok(()),
     };
     // SAFETY: advice about page sizes changes no contents.
-    checked(unsafe { libc::madvise(at.as_ptr().cast(), len, advice) })
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, advice) })
 }
 
 pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: the range is ours and the caller of `Reserved::purge` promised that nobody uses it.
-    if unsafe { libc::madvise(at.as_ptr().cast(), len, libc::MADV_DONTNEED) } == 0 {
+    if unsafe { system_madvise(at.as_ptr().cast(), len, libc::MADV_DONTNEED) } == 0 {
         return Ok(());
     }
     // Locked pages refuse MADV_DONTNEED (EINVAL); kernel 5.18 has a variant for them.
     // SAFETY: as above.
-    checked(unsafe { libc::madvise(at.as_ptr().cast(), len, MADV_DONTNEED_LOCKED) })
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_DONTNEED_LOCKED) })
 }
 
 pub(crate) fn inherited(at: NonNull<u8>, len: usize, yes: bool) -> Result<(), i32> {
     let advice = if yes { libc::MADV_DOFORK } else { libc::MADV_DONTFORK };
     // SAFETY: advice about children changes no contents here.
-    checked(unsafe { libc::madvise(at.as_ptr().cast(), len, advice) })
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, advice) })
 }
 
 pub(crate) fn populate(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: populating changes no contents.
-    checked(unsafe { libc::madvise(at.as_ptr().cast(), len, MADV_POPULATE_WRITE) })
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_POPULATE_WRITE) })
 }
 
 /// What a write to a page that is there makes the kernel do, without the write.
@@ -191,7 +230,7 @@ pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     // SAFETY: both ranges are ours, do not overlap, and the caller of `Reserved::relocate`
     // promised that the target's contents are not used.
-    let got = unsafe { libc::mremap(from.as_ptr().cast(), len, len, flags, to.as_ptr()) };
+    let got = unsafe { system_mremap(from.as_ptr().cast(), len, len, flags, to.as_ptr()) };
     if got == libc::MAP_FAILED { Err(errno()) } else { Ok(()) }
 }
 
@@ -216,7 +255,7 @@ pub(crate) unsafe fn demote(
     }
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     // SAFETY: the source is the private copy, the target our own range with the same contents.
-    let got = unsafe { libc::mremap(copy, len, len, flags, at.as_ptr()) };
+    let got = unsafe { system_mremap(copy, len, len, flags, at.as_ptr()) };
     if got == libc::MAP_FAILED { Err(errno()) } else { Ok(()) }
 }
 
@@ -260,12 +299,54 @@ pub(crate) unsafe fn raw_mmap(
     if got == libc::MAP_FAILED { -(errno() as isize) } else { got.expose_provenance().cast_signed() }
 }
 
+fn answer(rc: c_int) -> isize {
+    if rc == -1 { -(errno() as isize) } else { rc as isize }
+}
+
 /// # Safety
 /// As `munmap(2)`.
 pub(crate) unsafe fn raw_munmap(at: *mut c_void, len: usize) -> isize {
     // SAFETY: the caller's promise.
-    let got = unsafe { libc::syscall(libc::SYS_munmap, at, len) };
-    if got == -1 { -(errno() as isize) } else { 0 }
+    answer(unsafe { system_munmap(at, len) })
+}
+
+/// # Safety
+/// As `madvise(2)`.
+pub(crate) unsafe fn raw_madvise(at: *mut c_void, len: usize, advice: c_int) -> isize {
+    // SAFETY: the caller's promise.
+    answer(unsafe { system_madvise(at, len, advice) })
+}
+
+/// # Safety
+/// As `mprotect(2)`.
+pub(crate) unsafe fn raw_mprotect(at: *mut c_void, len: usize, protection: c_int) -> isize {
+    // SAFETY: the caller's promise.
+    answer(unsafe { libc::mprotect(at, len, protection) })
+}
+
+/// # Safety
+/// As `mremap(2)`.
+pub(crate) unsafe fn raw_mremap(
+    at: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> isize {
+    // SAFETY: the caller's promise.
+    let got = unsafe { system_mremap(at, old_len, new_len, flags, to) };
+    if got == libc::MAP_FAILED { -(errno() as isize) } else { got.expose_provenance().cast_signed() }
+}
+
+/// `flags` of `mlock2`; `None` is `mlockall`, of all memory with these flags.
+pub(crate) fn raw_mlock(range: Option<(*const c_void, usize)>, flags: c_int) -> isize {
+    let (call, [first, second, third]) = match range {
+        Some((at, len)) if flags == 0 => (libc::SYS_mlock, [at.addr(), len, 0]),
+        Some((at, len)) => (libc::SYS_mlock2, [at.addr(), len, flags as usize]),
+        None => (libc::SYS_mlockall, [flags as usize, 0, 0]),
+    };
+    // SAFETY: locking changes no contents.
+    answer(unsafe { libc::syscall(call, first, second, third) } as c_int)
 }
 
 /// # Safety
@@ -357,7 +438,7 @@ pub(crate) unsafe fn make_anonymous(at: NonNull<u8>, len: usize) -> Result<(), i
     unsafe { fresh.copy_from_nonoverlapping(at, len) };
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     // SAFETY: the new mapping, which nobody else knows, takes the place of one with the same bytes.
-    let got = unsafe { libc::mremap(fresh.as_ptr().cast(), len, len, flags, at.as_ptr()) };
+    let got = unsafe { system_mremap(fresh.as_ptr().cast(), len, len, flags, at.as_ptr()) };
     if got == libc::MAP_FAILED {
         let errno = errno();
         release(fresh, len);

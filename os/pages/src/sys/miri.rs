@@ -86,6 +86,21 @@ pub(crate) unsafe fn raw_mmap(_: *mut c_void, _: usize, _: c_int, _: c_int, _: c
 pub(crate) unsafe fn raw_munmap(_: *mut c_void, _: usize) -> isize {
     -(libc::ENOSYS as isize)
 }
+pub(crate) unsafe fn raw_madvise(_: *mut c_void, _: usize, _: c_int) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) unsafe fn raw_mprotect(_: *mut c_void, _: usize, _: c_int) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) unsafe fn raw_mremap(_: *mut c_void, _: usize, _: usize, _: c_int, _: *mut c_void) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) fn raw_mlock(_: Option<(*const c_void, usize)>, _: c_int) -> isize {
+    -(libc::ENOSYS as isize)
+}
+pub(crate) fn guard(_: NonNull<u8>, _: usize) -> Result<(), i32> {
+    Ok(())
+}
 pub(crate) unsafe fn protect(_: usize, _: usize, _: bool) -> Result<(), i32> {
     Err(libc::ENOSYS)
 }

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
 
-use super::linux::{checked, errno, release, reserve, system_mmap};
+use super::linux::{checked, errno, release, reserve, system_madvise, system_mmap};
 use core::ffi::{CStr, c_int, c_long};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
@@ -66,7 +66,7 @@ pub(crate) fn punch(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
 /// Linux 6.1 and later.
 pub(crate) fn collapse(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: the same contents on a large page.
-    checked(unsafe { libc::madvise(at.as_ptr().cast(), len, MADV_COLLAPSE) })
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_COLLAPSE) })
 }
 
 /// Present and locked, unlike `lock`, which waits for the first touch.

@@ -1,0 +1,86 @@
+//! The C names.
+
+use super::{Answer, advice, far_range, moves, refused};
+use crate::serve;
+use core::ffi::{c_int, c_uint, c_void};
+use largesse_report::Cause;
+
+/// An answer of the kernel, as the C library gives it.
+pub(crate) fn told(answer: Answer) -> Answer {
+    if (-4095..0).contains(&answer) {
+        // SAFETY: the location is this thread's and always valid.
+        unsafe { *libc::__errno_location() = -answer as c_int };
+        return -1;
+    }
+    answer
+}
+
+/// `munmap(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> c_int {
+    told(match far_range(at, len) {
+        Some((far, range)) => moves::unmap(far, &range),
+        // SAFETY: the caller's promise.
+        None => unsafe { largesse_pages::raw_munmap(at, len) },
+    }) as c_int
+}
+
+/// `mremap(2)`. The last argument counts with `MREMAP_FIXED` only.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mremap(
+    old: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    flags: c_int,
+    new: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let answer = unsafe { moves::remap(old, old_len, new_len, flags, new) };
+    core::ptr::with_exposed_provenance_mut(told(answer).cast_unsigned())
+}
+
+/// `madvise(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int) -> c_int {
+    told(match far_range(at, len) {
+        Some((far, range)) => advice::follow(far, &range, what),
+        // SAFETY: the caller's promise.
+        None => unsafe { largesse_pages::raw_madvise(at, len, what) },
+    }) as c_int
+}
+
+/// `mlock(2)`: far memory cannot be locked.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mlock(at: *const c_void, len: usize) -> c_int {
+    lock(at, len, 0)
+}
+
+/// `mlock2(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mlock2(at: *const c_void, len: usize, flags: c_uint) -> c_int {
+    lock(at, len, flags.cast_signed())
+}
+
+/// `mlockall(2)`.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
+    if super::far().is_some() {
+        return not_locked();
+    }
+    told(largesse_pages::raw_mlock(None, flags)) as c_int
+}
+
+fn lock(at: *const c_void, len: usize, flags: c_int) -> c_int {
+    let page = largesse_pages::base_page();
+    // Pages that the range touches are locked as a whole.
+    let start = at.map_addr(|at| at & !(page - 1));
+    if far_range(start, len.saturating_add(at.addr() - start.addr())).is_some() {
+        return not_locked();
+    }
+    told(largesse_pages::raw_mlock(Some((at, len)), flags)) as c_int
+}
+
+fn not_locked() -> c_int {
+    serve::note(Cause::FarNotLocked);
+    told(refused(libc::ENOMEM)) as c_int
+}

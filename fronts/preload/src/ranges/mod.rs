@@ -1,0 +1,167 @@
+//! What the program does to ranges of memory, when there is far memory: the C names that map, unmap, move,
+//! lock and advise.
+//!
+//! Far memory has a state of its own for every page, which the kernel does not know: calls that change what
+//! pages hold must pass here. `mprotect` need not: who serves faults copes with every protection. Calls on other
+//! memory, and all calls without far memory, go to the kernel as they are.
+
+mod advice;
+pub(crate) mod calls;
+mod moves;
+
+use crate::ground::{Far, Ground};
+use crate::serve;
+use crate::signals::Blocked;
+use core::ffi::{c_int, c_void};
+use core::ops::Range;
+use largesse_pager::NoMapping;
+use largesse_report::Cause;
+
+/// Smaller mappings stay near.
+pub(crate) const SMALLEST: usize = 1 << 20;
+/// Mappings that are something else than plain memory, or that nobody may use.
+const NEVER: c_int = libc::MAP_FIXED
+    | libc::MAP_FIXED_NOREPLACE
+    | libc::MAP_GROWSDOWN
+    | libc::MAP_STACK
+    | libc::MAP_HUGETLB
+    | libc::MAP_LOCKED
+    | libc::MAP_32BIT
+    | libc::MAP_NORESERVE;
+const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+/// What a call answers: a number, or `-errno`, as the kernel has it.
+type Answer = isize;
+
+const fn refused(errno: c_int) -> Answer {
+    -(errno as Answer)
+}
+
+/// Far memory, if there is any.
+fn far() -> Option<&'static Far> {
+    serve::ground().and_then(Ground::far)
+}
+
+/// Addresses in whole pages; `None` when they are no range, which the kernel shall say.
+fn range(at: *const c_void, len: usize) -> Option<Range<usize>> {
+    let page = largesse_pages::base_page();
+    let end = at.addr().checked_add(len)?.checked_next_multiple_of(page)?;
+    (at.addr().is_multiple_of(page) && len > 0).then_some(at.addr()..end)
+}
+
+/// Far memory and the pages of a range, if any of it is far.
+fn far_range(at: *const c_void, len: usize) -> Option<(&'static Far, Range<usize>)> {
+    let far = far()?;
+    let range = range(at, len)?;
+    let is_far = far.pager().kernel().touches(&range) && quietly(|| far.is_far(&range));
+    is_far.then_some((far, range))
+}
+
+/// Runs `work` on far memory. No handler of the program interrupts it: it could ask for the same lock.
+fn quietly<R>(work: impl FnOnce() -> R) -> R {
+    let _inside = crate::guard::Inside::enter();
+    let _blocked = Blocked::all();
+    work()
+}
+
+/// `mmap`, as far as it is far memory's business.
+///
+/// # Safety
+/// As `mmap(2)`.
+pub(crate) unsafe fn map(
+    at: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> Option<Answer> {
+    let far = far()?;
+    if flags & libc::MAP_FIXED != 0 {
+        let (_, range) = far_range(at, len)?;
+        // SAFETY: the caller's promise.
+        return Some(unsafe { map_over(far, &range, protection, flags, fd, offset) });
+    }
+    if len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !serve::is_enabled() {
+        return None;
+    }
+    let plain = at.is_null() && protection == READ_WRITE && flags & (ANONYMOUS | NEVER) == ANONYMOUS;
+    if !plain {
+        serve::note(Cause::MappingNear);
+        return None;
+    }
+    let Some(len) = len.checked_next_multiple_of(largesse_pages::base_page()) else {
+        return Some(refused(libc::ENOMEM));
+    };
+    match quietly(|| far.map(len)) {
+        Ok(at) => Some(at.cast_signed()),
+        Err(NoMapping::NoAddresses) => {
+            serve::note(Cause::RangeFull);
+            None
+        }
+        Err(NoMapping::Refused(_)) => {
+            serve::note(Cause::OutOfMemory);
+            Some(refused(libc::ENOMEM))
+        }
+    }
+}
+
+/// A mapping in the place of far memory. New plain memory is far, too.
+///
+/// # Safety
+/// As `mmap(2)` with `MAP_FIXED`.
+unsafe fn map_over(
+    far: &Far,
+    at: &Range<usize>,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> Answer {
+    let start = core::ptr::with_exposed_provenance_mut(at.start);
+    let fixed = libc::MAP_FIXED | libc::MAP_NORESERVE;
+    if flags & (ANONYMOUS | NEVER & !fixed) == ANONYMOUS {
+        match quietly(|| far.map_over(at)) {
+            Ok(false) => {}
+            Ok(true) => {
+                // SAFETY: far memory of the program, for which it asks this.
+                let done = unsafe { largesse_pages::raw_mprotect(start, at.len(), protection) };
+                return if done == 0 { at.start.cast_signed() } else { done };
+            }
+            Err(_) => {
+                serve::note(Cause::OutOfMemory);
+                return refused(libc::ENOMEM);
+            }
+        }
+    }
+    // Elsewhere first: a mapping that the kernel refuses changes nothing.
+    let flags = flags & !libc::MAP_FIXED;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let got =
+        unsafe { largesse_pages::raw_mmap(core::ptr::null_mut(), at.len(), protection, flags, fd, offset) };
+    if (-4095..0).contains(&got) {
+        return got;
+    }
+    serve::note(Cause::MappingNear);
+    let new = core::ptr::with_exposed_provenance_mut(got.cast_unsigned());
+    let over = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    // SAFETY: the new mapping takes the place that its owner asks for.
+    let put = || unsafe { largesse_pages::raw_mremap(new, at.len(), at.len(), over, start) };
+    quietly(|| far.leave_out(at, put)).unwrap_or(refused(libc::ENOMEM))
+}
+
+/// Plain memory at this address, far where far memory is; what was there is gone.
+///
+/// # Safety
+/// As `mmap(2)` with `MAP_FIXED`.
+unsafe fn map_at(at: *mut c_void, len: usize) -> Answer {
+    let flags = ANONYMOUS | libc::MAP_FIXED;
+    // SAFETY: the caller's promise.
+    if let Some(answer) = unsafe { map(at, len, READ_WRITE, flags, -1, 0) } {
+        return answer;
+    }
+    serve::note(Cause::MappingNear);
+    // SAFETY: the caller's promise.
+    unsafe { largesse_pages::raw_mmap(at, len, READ_WRITE, flags, -1, 0) }
+}

@@ -1,0 +1,104 @@
+//! `munmap` and `mremap` of far memory. Each page has its place in the store: what moves is copied.
+
+use super::{Answer, far_range, quietly, refused};
+use crate::ground::Far;
+use crate::serve;
+use core::ffi::{c_int, c_void};
+use core::ops::Range;
+use core::ptr::with_exposed_provenance_mut;
+use largesse_pager::NoMapping;
+use largesse_report::Cause;
+
+const MADV_POPULATE_WRITE: c_int = 23;
+
+/// Unmaps a range of which some is far.
+pub(super) fn unmap(far: &Far, at: &Range<usize>) -> Answer {
+    let done = quietly(|| far.unmap(at));
+    let mut answer = if done.is_ok() { 0 } else { refused(libc::ENOMEM) };
+    for part in quietly(|| far.near_parts(at)) {
+        let start = with_exposed_provenance_mut(part.start);
+        // SAFETY: what the program asked for; none of it is ours.
+        answer = answer.min(unsafe { largesse_pages::raw_munmap(start, part.len()) });
+    }
+    answer
+}
+
+/// `mremap`.
+///
+/// # Safety
+/// As `mremap(2)`.
+pub(super) unsafe fn remap(
+    old: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    flags: c_int,
+    new: *mut c_void,
+) -> Answer {
+    let fixed = flags & libc::MREMAP_FIXED != 0;
+    let over = if fixed { far_range(new, new_len) } else { None };
+    let Some((far, from)) = far_range(old, old_len) else {
+        // SAFETY: the caller's promise.
+        let moved = || unsafe { largesse_pages::raw_mremap(old, old_len, new_len, flags, new) };
+        return match over {
+            None => moved(),
+            Some((far, to)) => quietly(|| far.leave_out(&to, moved)).unwrap_or(refused(libc::ENOMEM)),
+        };
+    };
+    let Some(to_len) = new_len.checked_next_multiple_of(largesse_pages::base_page()) else {
+        return refused(libc::EINVAL);
+    };
+    if to_len == 0 || !far.is_mapped(&from) || flags & libc::MREMAP_DONTUNMAP != 0 {
+        serve::note(Cause::FarAdvice);
+        return refused(libc::EINVAL);
+    }
+    if !fixed {
+        if to_len <= from.len() {
+            let rest = from.start + to_len..from.end;
+            return if rest.is_empty() || unmap(far, &rest) == 0 {
+                from.start.cast_signed()
+            } else {
+                refused(libc::ENOMEM)
+            };
+        }
+        match quietly(|| far.extend(&from, to_len - from.len())) {
+            Ok(()) => return from.start.cast_signed(),
+            Err(NoMapping::Refused(_)) => return out_of_memory(),
+            Err(NoMapping::NoAddresses) if flags & libc::MREMAP_MAYMOVE == 0 => return refused(libc::ENOMEM),
+            Err(NoMapping::NoAddresses) => {}
+        }
+    }
+    if !is_writable(&from) {
+        serve::note(Cause::FarAdvice);
+        return refused(libc::EINVAL);
+    }
+    let to = if fixed {
+        // SAFETY: the caller's promise: what is there is given up.
+        unsafe { super::map_at(new, to_len) }
+    } else {
+        quietly(|| far.map(to_len)).map_or_else(|_| out_of_memory(), usize::cast_signed)
+    };
+    if (-4095..0).contains(&to) {
+        return to;
+    }
+    let target = with_exposed_provenance_mut::<u8>(to.cast_unsigned());
+    // SAFETY: both are the program's, readable and writable; `to` is new, so that they do not overlap.
+    unsafe { target.copy_from_nonoverlapping(old.cast(), from.len().min(to_len)) };
+    unmap(far, &from);
+    to
+}
+
+fn out_of_memory() -> Answer {
+    serve::note(Cause::OutOfMemory);
+    refused(libc::ENOMEM)
+}
+
+/// The program may write at both ends; the kernel moves no range with two protections.
+fn is_writable(at: &Range<usize>) -> bool {
+    let page = largesse_pages::base_page();
+    [at.start, at.end - page].into_iter().all(|at| {
+        let at = with_exposed_provenance_mut(at);
+        // SAFETY: a page is touched, not changed.
+        let answer = unsafe { largesse_pages::raw_madvise(at, page, MADV_POPULATE_WRITE) };
+        answer == 0 || answer == refused(libc::EINVAL) // before Linux 5.14 nobody can tell
+    })
+}

@@ -1,0 +1,236 @@
+/* What programs do to ranges of memory; every word is checked, and the same is printed with and without
+   far memory. ranges [heap]: with `heap`, on a block from malloc as well */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+enum { PAGE = 4096, RW = PROT_READ | PROT_WRITE, PLAIN = MAP_PRIVATE | MAP_ANONYMOUS };
+
+static void die(const char *what) { printf("%s: %s\n", what, strerror(errno)); exit(3); }
+
+static uint64_t word(size_t at, uint64_t salt) { return (at + salt) * 0x9e3779b97f4a7c15ull | 1; }
+
+static void fill(char *at, size_t len, uint64_t salt) {
+    for (size_t w = 0; w < len / 8; w++) ((uint64_t *)at)[w] = word(w, salt);
+}
+
+/* Words that are not as `fill` left them, counted from `skip` bytes after its start. */
+static size_t wrong(const char *at, size_t skip, size_t len, uint64_t salt) {
+    size_t count = 0;
+    for (size_t w = skip / 8; w < (skip + len) / 8; w++) count += ((const uint64_t *)(at - skip))[w] != word(w, salt);
+    return count;
+}
+
+static size_t not_zero(const char *at, size_t len) {
+    size_t count = 0;
+    for (size_t w = 0; w < len / 8; w++) count += ((const uint64_t *)at)[w] != 0;
+    return count;
+}
+
+static char *map(size_t len) {
+    char *at = mmap(NULL, len, RW, PLAIN, -1, 0);
+    if (at == MAP_FAILED) die("mmap");
+    return at;
+}
+
+/* Pushes everything else out. */
+static void crowd(void) {
+    char *other = map(24 * MIB);
+    fill(other, 24 * MIB, 99);
+    size_t bad = wrong(other, 0, 24 * MIB, 99);
+    if (bad) printf("crowd: %zu wrong\n", bad);
+    munmap(other, 24 * MIB);
+}
+
+static sigjmp_buf escape;
+static void leave(int signal) { (void)signal; siglongjmp(escape, 1); }
+
+/* Whether a touch is a SIGSEGV. */
+static int faults(volatile char *at, int write) {
+    struct sigaction now = {.sa_handler = leave}, before;
+    sigaction(SIGSEGV, &now, &before);
+    int fault = sigsetjmp(escape, 1);
+    if (!fault) { if (write) *at = 1; else (void)*at; }
+    sigaction(SIGSEGV, &before, NULL);
+    return fault;
+}
+
+static void unmapping(void) {
+    char *at = map(16 * MIB);
+    fill(at, 16 * MIB, 1);
+    if (munmap(at + 4 * MIB, 3 * MIB + 5 * PAGE) || munmap(at + 4 * MIB, MIB)) die("munmap");
+    crowd();
+    printf("unmapped: %zu wrong, %d %d\n",
+           wrong(at, 0, 4 * MIB, 1) + wrong(at + 7 * MIB + 5 * PAGE, 7 * MIB + 5 * PAGE, 9 * MIB - 5 * PAGE, 1),
+           faults(at + 4 * MIB, 0), faults(at + 7 * MIB + 4 * PAGE, 1));
+    munmap(at, 16 * MIB);
+    printf("all: %d %d\n", faults(at, 0), faults(at + 16 * MIB - 1, 0));
+    size_t dirty = 0;
+    for (int turn = 0; turn < 20; turn++) { /* memory that is mapped again is new */
+        char *again = map(3 * MIB + PAGE);
+        dirty += not_zero(again, 3 * MIB + PAGE);
+        fill(again, 3 * MIB + PAGE, turn);
+        munmap(again, 3 * MIB + PAGE);
+    }
+    printf("again: %zu\n", dirty);
+}
+
+static void moving(void) {
+    char *at = map(6 * MIB);
+    fill(at, 6 * MIB, 2);
+    at = mremap(at, 6 * MIB, 2 * MIB, 0);
+    if (at == MAP_FAILED) die("shrink");
+    char *fence = map(2 * MIB);
+    char *grown = mremap(at, 2 * MIB, 12 * MIB, MREMAP_MAYMOVE);
+    if (grown == MAP_FAILED) die("grow");
+    crowd();
+    printf("moved: %zu wrong, %zu not zero\n", wrong(grown, 0, 2 * MIB, 2), not_zero(grown + 2 * MIB, 10 * MIB));
+    char *target = map(3 * MIB);
+    fill(target, 3 * MIB, 3);
+    if (mremap(grown, 2 * MIB, 2 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, target) != target) die("fixed");
+    crowd();
+    printf("fixed: %zu wrong, %d\n", wrong(target, 0, 2 * MIB, 2) + wrong(target + 2 * MIB, 2 * MIB, MIB, 3),
+           faults(grown, 0));
+    munmap(target, 3 * MIB); munmap(fence, 2 * MIB); munmap(grown + 2 * MIB, 10 * MIB);
+}
+
+static void advising(char *at, size_t len) {
+    fill(at, len, 4);
+    if (madvise(at + PAGE, 2 * MIB, MADV_DONTNEED)) die("MADV_DONTNEED");
+    printf("dropped: %zu\n", not_zero(at + PAGE, 2 * MIB));
+    for (int turn = 0; turn < 3; turn++) {
+        fill(at, len, 5);
+        crowd();
+        if (madvise(at + 3 * MIB, MIB, MADV_DONTNEED)) die("MADV_DONTNEED");
+        crowd();
+        printf("dropped: %zu, kept: %zu wrong\n", not_zero(at + 3 * MIB, MIB),
+               wrong(at, 0, 3 * MIB, 5) + wrong(at + 4 * MIB, 4 * MIB, len - 4 * MIB, 5));
+    }
+    fill(at, len, 6);
+    int hints[] = {MADV_WILLNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_SEQUENTIAL, MADV_NORMAL, MADV_DONTDUMP, 20, 21};
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) madvise(at, len, hints[i]);
+    if (msync(at, len, MS_SYNC)) die("msync");
+    crowd();
+    printf("hints: %zu wrong\n", wrong(at, 0, len, 6));
+}
+
+/* A page that is read-only or inaccessible leaves and comes like others, and stays what it is. */
+static void guarding(char *at, size_t len) {
+    fill(at, len, 7);
+    if (mprotect(at + MIB, MIB, PROT_READ) || mprotect(at + 2 * MIB, MIB, PROT_NONE) ||
+        mprotect(at + 3 * MIB + PAGE, PAGE, PROT_NONE)) die("mprotect");
+    crowd();
+    printf("guards: %d %d %d %d, %zu wrong\n", faults(at + MIB + 8, 0), faults(at + MIB + 8, 1),
+           faults(at + 2 * MIB + 8, 0), faults(at + 3 * MIB + PAGE, 1), wrong(at, 0, 2 * MIB, 7));
+    fill(at + 4 * MIB, len - 4 * MIB, 8);
+    crowd();
+    if (mprotect(at, len, RW)) die("mprotect");
+    printf("open again: %zu wrong\n", wrong(at, 0, 4 * MIB, 7) + wrong(at + 4 * MIB, 0, len - 4 * MIB, 8));
+}
+
+static volatile size_t barriers;
+static void barrier(int signal, siginfo_t *about, void *context) {
+    (void)signal; (void)context;
+    char *page = (char *)((uintptr_t)about->si_addr & ~(uintptr_t)(PAGE - 1));
+    barriers++;
+    if (mprotect(page, PAGE, RW)) _exit(4);
+}
+
+/* A collector's write barrier: the heap is read-only, the first write to a page is noted. */
+static void collecting(char *at, size_t len) {
+    struct sigaction now = {.sa_sigaction = barrier, .sa_flags = SA_SIGINFO}, before;
+    fill(at, len, 9);
+    sigaction(SIGSEGV, &now, &before);
+    size_t bad = 0;
+    uint64_t state = 88172645463325252ull;
+    for (int cycle = 0; cycle < 4; cycle++) {
+        if (mprotect(at, len, PROT_READ)) die("mprotect");
+        barriers = 0;
+        for (size_t page = 0; page < len / PAGE; page += 3) *(uint64_t *)(at + page * PAGE + 8 * cycle) += 1;
+        for (int i = 0; i < 2000; i++) {
+            state ^= state << 13; state ^= state >> 7; state ^= state << 17;
+            size_t page = state % (len / PAGE);
+            bad += *(uint64_t *)(at + page * PAGE + 8 * cycle) != word(page * PAGE / 8 + cycle, 9) + (page % 3 == 0);
+        }
+        printf("cycle %d: %zu pages written, %zu wrong\n", cycle, (size_t)barriers, bad);
+    }
+    if (mprotect(at, len, RW)) die("mprotect");
+    sigaction(SIGSEGV, &before, NULL);
+}
+
+static void replacing(void) {
+    char *at = map(8 * MIB);
+    fill(at, 8 * MIB, 10);
+    if (mmap(at + MIB, MIB, RW, PLAIN | MAP_FIXED, -1, 0) != at + MIB) die("MAP_FIXED");
+    printf("new: %zu\n", not_zero(at + MIB, MIB));
+    int fd = memfd_create("other", 0);
+    if (fd < 0 || ftruncate(fd, 2 * MIB)) die("memfd");
+    if (mmap(at + 2 * MIB, MIB, RW, MAP_SHARED | MAP_FIXED, -5, 0) != MAP_FAILED) die("a wrong descriptor");
+    printf("still there: %zu wrong\n", wrong(at + 2 * MIB, 2 * MIB, MIB, 10));
+    if (mmap(at + 2 * MIB, 2 * MIB, RW, MAP_SHARED | MAP_FIXED, fd, 0) != at + 2 * MIB) die("a file");
+    fill(at + 2 * MIB, 2 * MIB, 11);
+    crowd();
+    pid_t child = fork(); /* shared with the child, the rest is its own */
+    if (child == 0) {
+        at[2 * MIB + 77] = 5;
+        at[77] = 5;
+        _exit(wrong(at + 4 * MIB, 4 * MIB, 4 * MIB, 10) != 0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    printf("child: %d, shared %d, own %d\n", status, at[2 * MIB + 77] == 5, at[77] == 5);
+    char *alias = mmap(NULL, 2 * MIB, RW, MAP_SHARED, fd, 0);
+    alias[77] = (char)(word(9, 11) >> 40);
+    printf("file: %zu wrong\n", wrong(alias, 0, 2 * MIB, 11));
+    printf("rest: %zu wrong\n", wrong(at, 0, MIB, 10) + wrong(at + 4 * MIB, 4 * MIB, 4 * MIB, 10));
+    munmap(at, 8 * MIB);
+    printf("gone: %d %d\n", faults(at, 0), faults(at + 2 * MIB, 0));
+}
+
+static void reserving(void) {
+    size_t huge = (size_t)1 << 40;
+    char *at = mmap(NULL, huge, PROT_NONE, PLAIN | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) die("reserve");
+    if (mprotect(at + huge / 2, 4 * MIB, RW)) die("commit");
+    fill(at + huge / 2, 4 * MIB, 12);
+    char *lazy = mmap(NULL, huge, RW, PLAIN | MAP_NORESERVE, -1, 0);
+    if (lazy != MAP_FAILED) lazy[huge - 1] = 1;
+    crowd();
+    printf("reserved: %zu wrong\n", wrong(at + huge / 2, 0, 4 * MIB, 12));
+    munmap(at, huge);
+    munmap(lazy, huge);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    unmapping();
+    moving();
+    char *mapped = map(16 * MIB);
+    advising(mapped, 16 * MIB);
+    guarding(mapped, 16 * MIB);
+    collecting(mapped, 16 * MIB);
+    munmap(mapped, 16 * MIB);
+    replacing();
+    reserving();
+    if (argc > 1) {
+        char *block = aligned_alloc(PAGE, 16 * MIB);
+        advising(block, 16 * MIB);
+        guarding(block, 16 * MIB);
+        collecting(block, 16 * MIB);
+        free(block);
+        static char array[16 << 20] __attribute__((aligned(4096)));
+        advising(array, 16 * MIB);
+        guarding(array, 16 * MIB);
+        collecting(array, 16 * MIB);
+    }
+    return 0;
+}
