@@ -13,8 +13,9 @@
 //! woken at the end of the flight.
 //!
 //! # No write is lost
-//! A page is protected against writing before it is copied, and forgotten only after. A write in
-//! between stops in a fault, finds the page `Leaving`, and is repeated after it has left.
+//! A page that changed is taken from the program in one step before it is read: moved away, or, where that is
+//! not possible, protected against writing, copied and forgotten (`staging.rs`). A touch in between stops in a
+//! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
 use crate::inner::{Inner, Leaving, MOST_AHEAD, Sets};
 use crate::page::{Page, State, runs};
