@@ -3,12 +3,13 @@
 
 R_PACKAGES    = r-base-core r-cran-matrix libopenblas0-pthread
 PEERS         = libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
-TEST_PACKAGES = $(R_PACKAGES) $(PEERS) libjemalloc2 r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils redis-tools openssl openmpi-bin libopenmpi-dev mpich libmpich-dev
+TEST_PACKAGES = $(R_PACKAGES) $(PEERS) r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils redis-tools openssl openmpi-bin libopenmpi-dev mpich libmpich-dev hwloc-nox euslisp euslisp-dev libgc-dev sbcl
+EMULATORS     = qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so
 COMMAND       = target/release/largesse
 
-.PHONY: all library command plugins demo test check-deep soak install uninstall clean cargo
+.PHONY: all library command plugins demo test test-numa check-deep soak install uninstall clean cargo
 
 all: library command plugins
 
@@ -36,19 +37,30 @@ test: cargo
 	@$(MAKE) --no-print-directory all
 	ci/all.sh quick
 
+# Placement on four NUMA nodes and whole programs on an older kernel, in an emulated machine; the kernel is fetched, not
+# installed. From then on `make test` does it too.
+test-numa: cargo
+	@$(MAKE) --no-print-directory library command
+	ci/numa.sh
+
 # Miri, sanitizers and fuzzing: nightly, minutes to an hour.
 check-deep: cargo
-	@ci/need.sh gcc $(TEST_PACKAGES)
+	@ci/need.sh gcc $(TEST_PACKAGES) $(EMULATORS)
 	@$(MAKE) --no-print-directory all
+	ci/isa.sh
 	ci/miri.sh
 	ci/san.sh
+	ci/lisp.sh
 	ci/fuzz.sh
 
-# Far memory under many threads, a minute on each store; random calls, an hour for each target.
+# Far memory under many threads, a minute on each store; a thousand starts of Lisp threads; random Lisp programs, two hours;
+# random calls, an hour for each target.
 soak: cargo
 	@ci/need.sh gcc
 	@$(MAKE) --no-print-directory all
 	ci/stress.sh
+	ci/start.sh
+	ci/lisp.sh 7200
 	ci/fuzz.sh 3600
 
 install: all

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every interleaving of the heap's lock and of the agent's slots: seconds with two threads, minutes with three.
+# Every interleaving of the locks, of the agent's slots, and of threads that stop for a collection: seconds with two threads, minutes with three.
 # Its own target folder: `--cfg loom` would otherwise make Cargo build everything twice each time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/loom
-RUSTFLAGS="--cfg loom" cargo test --release -p largesse-malloc -p largesse-agent --lib "$@"
+RUSTFLAGS="--cfg loom" cargo test --release -p largesse-malloc -p largesse-agent -p largesse-gc --lib "$@"

@@ -11,3 +11,7 @@ for crate in largesse-pages largesse-arena largesse-malloc; do
     echo "miri: $crate"
     timeout "${LARGESSE_CI_SECONDS:-900}" cargo +nightly miri test -p "$crate" "$@"
 done
+# The collector's own tests, and those of whole collections that are short enough.
+echo "miri: largesse-gc"
+timeout "${LARGESSE_CI_SECONDS:-900}" cargo +nightly miri test -p largesse-gc --lib --test objects "$@" -- \
+    --skip a_full_heap --skip vectors_of_every_size --skip a_list_outlives --skip what_several

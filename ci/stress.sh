@@ -1,16 +1,54 @@
 #!/usr/bin/env bash
 # Eight threads over four times local memory, every word checked: a minute on each store.
-# stress.sh [SECONDS [STORE...]]
+# stress.sh [SECONDS [STORE...]]; without stores, on every kind that is here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 shift || true
 folder=$(mktemp -d -p target)
-trap 'rm -rf "$folder"' EXIT
-stores=("$@")
-[ $# -gt 0 ] || stores=(memory: "file:$PWD/$folder/pages")
+redis=
+finish() {
+    [ -z "$redis" ] || { kill "$redis" && wait "$redis"; } 2> "$folder/log" || true
+    rm -rf "$folder"
+}
+trap finish EXIT
+
+# A server of our own, under the name that starts no service; sets `address`.
+serve_redis() {
+    local port=$((20000 + RANDOM % 20000))
+    (exec -a redis-server redis-check-rdb --bind 127.0.0.1 --port $port --save "" --appendonly no --dir "$folder" > "$folder/redis" 2>&1) &
+    redis=$!
+    for _ in $(seq 50); do
+        if [ "$(redis-cli -p $port ping 2>&1)" = PONG ]; then
+            address=redis://127.0.0.1:$port
+            return
+        fi
+        sleep 0.1
+    done
+    echo "stress: no answer from redis-server: $(cat "$folder/redis")" >&2
+    return 1
+}
+
+stress() { # STORE LAUNCHER...
+    echo "$*"
+    "${@:2}" target/release/largesse run --local 64M --far "$1" -- "$folder/far_stress" 256 8 "$seconds"
+}
+
 gcc -O2 -pthread tests/programs/far_stress.c -o "$folder/far_stress"
-for store in "${stores[@]}"; do
-    echo "$store"
-    target/release/largesse run --local 64M --far "$store" -- "$folder/far_stress" 256 8 "$seconds"
-done
+if [ $# -gt 0 ]; then
+    for store in "$@"; do stress "$store"; done
+    exit
+fi
+stress memory:
+stress "file:$PWD/$folder/pages"
+if command -v redis-check-rdb > "$folder/log"; then
+    serve_redis
+    stress "$address"
+else
+    echo "skipped: redis (apt-get install redis-tools)"
+fi
+if command -v mpirun.openmpi > "$folder/log" && [ -e target/preload/liblargesse-openmpi.so ]; then
+    stress mpi: mpirun.openmpi --allow-run-as-root --oversubscribe -n 3
+else
+    echo "skipped: mpi (apt-get install openmpi-bin libopenmpi-dev && make plugins)"
+fi

@@ -4,10 +4,12 @@
 
 #[path = "../../fronts/preload/src/options.rs"]
 mod options;
+#[path = "../../fronts/preload/src/wish.rs"]
+mod wish;
 
 use libfuzzer_sys::fuzz_target;
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 14] = [
     "LARGESSE_PAGES",
     "LARGESSE_LOCK",
     "LARGESSE_MIN_KB",
@@ -18,9 +20,13 @@ const NAMES: [&str; 10] = [
     "LARGESSE_CHILDREN",
     "LARGESSE_PID",
     "LARGESSE_AHEAD",
+    "LARGESSE_LOCAL",
+    "LARGESSE_FAR",
+    "LARGESSE_PAGE_SIZE",
+    "LARGESSE_FAULT_ENGINE",
 ];
 
-fuzz_target!(|values: [Option<String>; 10]| {
+fuzz_target!(|values: [Option<String>; 14]| {
     let get = |name: &str| {
         let place = NAMES.iter().position(|known| *known == name)?;
         values[place].clone()

@@ -1,7 +1,9 @@
 // System calls on memory that is far. Each is made after everything else has pushed its memory out.
+// far_calls [MIB [CALLS]]: the size of a block, of which more than a third must not be here (12); calls by each of many threads (2000)
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +23,8 @@
 
 extern char **environ;
 
-enum { FLOOD = 24 << 20, BLOCK = 12 << 20 };
+static size_t block, flooded;
+static int calls = 2000;
 static char *flood, *from, *to;
 static int failed;
 
@@ -36,48 +39,51 @@ static void check(const char *what, int good) {
 // Everything that is not used right now is elsewhere afterwards.
 static void push_out(void) {
     for (int round = 0; round < 2; round++)
-        for (size_t at = 0; at < FLOOD; at += 512) flood[at]++;
+        for (size_t at = 0; at < flooded; at += 512) flood[at]++;
 }
 
-static void fill(char *block, unsigned seed) {
-    for (size_t at = 0; at < BLOCK; at++) block[at] = (char)((at * 2654435761u >> 7) + seed);
+static void fill(char *into, unsigned seed) {
+    for (size_t at = 0; at < block; at++) into[at] = (char)((at * 2654435761u >> 7) + seed);
 }
 
-static int same(void) { return memcmp(from, to, BLOCK) == 0; }
+// So many twelfths of a block, in whole pages.
+static size_t part(size_t twelfths) { return block / 12 / 4096 * 4096 * twelfths; }
+
+static int same(void) { return memcmp(from, to, block) == 0; }
 
 static void files(void) {
     int fd = open("calls.dat", O_RDWR | O_CREAT | O_TRUNC, 0600);
     fill(from, 1), push_out();
-    check("write", write(fd, from, BLOCK) == BLOCK);
+    check("write", write(fd, from, block) == block);
     push_out(), lseek(fd, 0, SEEK_SET);
-    check("read", read(fd, to, BLOCK) == BLOCK && same());
+    check("read", read(fd, to, block) == block && same());
     fill(from, 2), push_out();
-    check("pwrite", pwrite(fd, from, BLOCK, 4096) == BLOCK);
+    check("pwrite", pwrite(fd, from, block, 4096) == block);
     push_out();
-    check("pread", pread(fd, to, BLOCK, 4096) == BLOCK && same());
+    check("pread", pread(fd, to, block, 4096) == block && same());
     fill(from, 3), push_out();
-    struct iovec parts[3] = {{from, 5000}, {from + 4000000, 70000}, {from + 9000000, 1}};
+    struct iovec parts[3] = {{from, 5000}, {from + part(4) + 2304, 70000}, {from + part(9) + 1000, 1}};
     check("pwritev", pwritev(fd, parts, 3, 100) == 75001);
-    struct iovec back[3] = {{to, 5000}, {to + 4000000, 70000}, {to + 9000000, 1}};
+    struct iovec back[3] = {{to, 5000}, {to + part(4) + 2304, 70000}, {to + part(9) + 1000, 1}};
     push_out();
     check("preadv", preadv(fd, back, 3, 100) == 75001 && !memcmp(from, to, 5000) &&
-                        !memcmp(from + 4000000, to + 4000000, 70000) && from[9000000] == to[9000000]);
+                        !memcmp(from + part(4) + 2304, to + part(4) + 2304, 70000) && from[part(9) + 1000] == to[part(9) + 1000]);
     close(fd);
 
     FILE *file = fopen("calls.dat", "w+");
-    fill(from, 4), from[BLOCK - 1] = 0, push_out();
-    check("fwrite", fwrite(from, 1, BLOCK, file) == BLOCK);
+    fill(from, 4), from[block - 1] = 0, push_out();
+    check("fwrite", fwrite(from, 1, block, file) == block);
     rewind(file), push_out();
-    check("fread", fread(to, 1, BLOCK, file) == BLOCK && same());
-    memset(from, 'x', BLOCK), from[BLOCK - 1] = 0, rewind(file), push_out();
-    check("fprintf", fprintf(file, "%s", from) == BLOCK - 1 && fflush(file) == 0);
+    check("fread", fread(to, 1, block, file) == block && same());
+    memset(from, 'x', block), from[block - 1] = 0, rewind(file), push_out();
+    check("fprintf", fprintf(file, "%s", from) == block - 1 && fflush(file) == 0);
     rewind(file), push_out();
-    check("fgets", fgets(to, BLOCK, file) == to && same());
+    check("fgets", fgets(to, block, file) == to && same());
     fclose(file);
 }
 
 static void *feed(void *fd) {
-    check("write to a pipe", write(*(int *)fd, from, BLOCK) == BLOCK);
+    check("write to a pipe", write(*(int *)fd, from, block) == block);
     close(*(int *)fd);
     return NULL;
 }
@@ -88,12 +94,12 @@ static void pipes(void) {
     pipe(ends), fill(from, 5), push_out();
     pthread_create(&writer, NULL, feed, &ends[1]);
     size_t done = 0;
-    for (ssize_t got; (got = read(ends[0], to + done, BLOCK - done)) > 0;) done += (size_t)got;
+    for (ssize_t got; (got = read(ends[0], to + done, block - done)) > 0;) done += (size_t)got;
     pthread_join(writer, NULL), close(ends[0]);
-    check("read from a pipe", done == BLOCK && same());
+    check("read from a pipe", done == block && same());
     // What there is must come at once, however much was asked for.
     pipe(ends), write(ends[1], "some", 4), push_out();
-    check("read what there is", read(ends[0], to, BLOCK) == 4 && !memcmp(to, "some", 4));
+    check("read what there is", read(ends[0], to, block) == 4 && !memcmp(to, "some", 4));
     close(ends[0]), close(ends[1]);
 }
 
@@ -104,21 +110,39 @@ static void sockets(void) {
     push_out();
     check("recv", recv(ends[1], to + 100, 60000, 0) == 60000 && !memcmp(from + 100, to + 100, 60000));
     // Everything about the message is far, too.
-    struct msghdr *message = (void *)(from + (8 << 20));
-    struct iovec *parts = (void *)(from + (9 << 20));
+    struct msghdr *message = (void *)(from + part(8));
+    struct iovec *parts = (void *)(from + part(9));
     *message = (struct msghdr){.msg_iov = parts, .msg_iovlen = 2};
-    parts[0] = (struct iovec){from + 1000, 30000}, parts[1] = (struct iovec){from + 3000000, 30000};
+    parts[0] = (struct iovec){from + 1000, 30000}, parts[1] = (struct iovec){from + part(3) + 1728, 30000};
     push_out();
     check("sendmsg", sendmsg(ends[0], message, 0) == 60000);
-    parts[0].iov_base = to + 1000, parts[1].iov_base = to + 3000000, push_out();
+    parts[0].iov_base = to + 1000, parts[1].iov_base = to + part(3) + 1728, push_out();
     check("recvmsg", recvmsg(ends[1], message, 0) == 60000 && !memcmp(from + 1000, to + 1000, 30000) &&
-                         !memcmp(from + 3000000, to + 3000000, 30000));
+                         !memcmp(from + part(3) + 1728, to + part(3) + 1728, 30000));
     close(ends[0]), close(ends[1]);
+}
+
+// To an address: the datagram and the address each have a length of their own.
+static void datagrams(void) {
+    struct sockaddr_in near = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in *far = (void *)(from + part(11));
+    socklen_t len = sizeof near;
+    int in = socket(AF_INET, SOCK_DGRAM, 0), out = socket(AF_INET, SOCK_DGRAM, 0);
+    check("bind", bind(in, (void *)&near, len) == 0 && getsockname(in, (void *)&near, &len) == 0);
+    for (int round = 0; round < 2; round++) {
+        fill(from, 7 + round), *far = near, push_out();
+        check(round ? "sendto a far address" : "sendto",
+              sendto(out, from + 100, 60000, 0, round ? (void *)far : (void *)&near, len) == 60000);
+        push_out();
+        check("recvfrom", recvfrom(in, to + 100, 60000, MSG_DONTWAIT, (void *)far, &(socklen_t){len}) == 60000 &&
+                              !memcmp(from + 100, to + 100, 60000) && far->sin_family == AF_INET);
+    }
+    close(in), close(out);
 }
 
 static void structures(void) {
     struct stat *about = (void *)(to + 4096 - 8); // across two pages
-    char *path = from + (5 << 20) + 4090;
+    char *path = from + part(5) + 4090;
     strcpy(path, "calls.dat"), push_out();
     check("stat", stat(path, about) == 0 && S_ISREG(about->st_mode));
     push_out();
@@ -173,23 +197,56 @@ static void locks(void) {
     check("a lock", shared->turn == 400);
 }
 
+// A call that succeeds leaves `errno` alone, however many threads want pages at the same time.
+static void *caller(void *changed) {
+    unsigned at = (unsigned)gettid() * 7919;
+    for (int round = 0; round < calls; round++, at = at * 1103515245 + 12345) {
+        errno = 0;
+        if (getrandom(to + (at >> 8) % (block - 4096), 4096, 0) == 4096 && errno != 0) *(int *)changed = errno;
+    }
+    return NULL;
+}
+
+static void kept_errno(void) {
+    pthread_t threads[8];
+    int changed[8] = {0}, kept = 1;
+    push_out();
+    for (int at = 0; at < 8; at++) pthread_create(&threads[at], NULL, caller, &changed[at]);
+    for (int at = 0; at < 8; at++) {
+        pthread_join(threads[at], NULL);
+        if (changed[at] != 0) kept = 0, errno = changed[at];
+    }
+    check("errno after a success", kept);
+}
+
 static volatile sig_atomic_t handled;
 
 static void handle(int signal) {
     (void)signal;
-    to[7 << 20]++; // far, perhaps
+    to[part(7)]++; // far, perhaps
     handled++;
+}
+
+static void write_what_was_read(int signal) {
+    (void)signal;
+    to[part(6)] = 'w';
 }
 
 static void signals(void) {
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK}, old;
-    stack_t stack = {.ss_sp = from + (7 << 20), .ss_size = 1 << 16};
+    stack_t stack = {.ss_sp = from + part(7), .ss_size = 1 << 16};
     sigset_t all, before;
     sigfillset(&action.sa_mask), sigfillset(&all);
     check("sigaltstack", sigaltstack(&stack, NULL) == 0);
     sigaction(SIGUSR1, &action, &old);
     for (int round = 0; round < 3; round++) push_out(), raise(SIGUSR1);
     check("a handler", handled == 3);
+    // Read again and again, the page comes for reading only: its first write is a fault of its own.
+    action.sa_handler = write_what_was_read, sigaction(SIGUSR2, &action, NULL);
+    for (int round = 0; round < 3; round++) push_out(), (void)*(volatile char *)&to[part(6)];
+    raise(SIGUSR2);
+    check("a handler that writes", to[part(6)] == 'w');
+    action.sa_handler = handle;
     pthread_sigmask(SIG_SETMASK, &all, &before);
     raise(SIGUSR1), push_out();
     check("a read with all signals blocked", getrandom(to, 100000, 0) == 100000 && handled == 3);
@@ -205,6 +262,15 @@ static void signals(void) {
         }
     check("own handlers", handled == 6), push_out();
     check("a read with own handlers", getrandom(to, 100000, 0) == 100000);
+    handled = 0, sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handle, .sa_flags = SA_ONSTACK}, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int round = 0; round < 3; round++) push_out(), raise(SIGUSR1);
+        _exit(handled != 3);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    check("a handler in a forked child", status == 0);
     stack.ss_flags = SS_DISABLE, sigaltstack(&stack, NULL);
 }
 
@@ -233,17 +299,19 @@ static void children(void) {
     if ((child = fork()) == 0) {
         int fd = open("calls.dat", O_RDWR | O_TRUNC | O_CREAT, 0600);
         fill(from, 9), push_out();
-        int good = write(fd, from, BLOCK) == BLOCK && (push_out(), pread(fd, to, BLOCK, 0) == BLOCK) && same();
+        int good = write(fd, from, block) == block && (push_out(), pread(fd, to, block, 0) == block) && same();
         _exit(good ? 0 : 1);
     }
     waitpid(child, &status, 0);
     check("a forked child", status == 0);
 }
 
-int main(void) {
-    flood = malloc(FLOOD), from = malloc(BLOCK), to = malloc(BLOCK);
-    memset(flood, 1, FLOOD), memset(from, 1, BLOCK), memset(to, 1, BLOCK);
-    files(), pipes(), sockets(), structures(), locks(), signals(), interrupted(), children();
+int main(int argc, char **argv) {
+    block = (size_t)(argc > 1 ? atol(argv[1]) : 12) << 20, flooded = 2 * block;
+    if (argc > 2) calls = atoi(argv[2]);
+    flood = malloc(flooded), from = malloc(block), to = malloc(block);
+    memset(flood, 1, flooded), memset(from, 1, block), memset(to, 1, block);
+    files(), pipes(), sockets(), datagrams(), structures(), locks(), kept_errno(), signals(), interrupted(), children();
     unlink("calls.dat");
     printf("%d failed\n", failed);
     return failed != 0;

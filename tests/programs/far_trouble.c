@@ -1,9 +1,12 @@
 /* A program in trouble, or that makes some, whose data are larger than what may be here.
  * far_trouble WHAT MIB [ARGUMENT] */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -11,8 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -176,27 +183,60 @@ static void *touch(void *argument) {
     return NULL;
 }
 
-static volatile int writing;
+static volatile int sent;
+static int line, room;
 
-/* Writes a megabyte of which the end is not here, again and again. */
-static void *write_out(void *whole) {
-    enum { WHOLE = 1 << 20, HERE = 960 << 10 };
-    for (int turn = 0;; turn++) {
-        const volatile unsigned char *bytes = (unsigned char *)whole + (size_t)(turn % 5) * 3 * WHOLE;
-        for (size_t b = 0; b < HERE; b += 4096) (void)bytes[b];
-        writing = turn >= 15;
-        if (write(1, (void *)bytes, WHOLE) < 0) return NULL;
-    }
+/* Every thread there is runs on one processor, and the one that is made next on another. */
+static void part_company(pthread_attr_t *next) {
+    cpu_set_t all, one, other;
+    int first = 0, last = CPU_SETSIZE - 1;
+    sched_getaffinity(0, sizeof all, &all);
+    while (!CPU_ISSET(first, &all)) first++;
+    while (!CPU_ISSET(last, &all)) last--;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    CPU_ZERO(&other);
+    CPU_SET(last, &other);
+    DIR *threads = opendir("/proc/self/task");
+    for (struct dirent *it; (it = readdir(threads));) sched_setaffinity(atoi(it->d_name), sizeof one, &one);
+    closedir(threads);
+    pthread_attr_setaffinity_np(next, sizeof other, &other);
 }
 
-/* Ends while threads wait for pages, in their own code and in a system call. */
+/* Sends what is not far memory, for milliseconds, and then what is, and is not here. */
+static void *send_all(void *block) {
+    enum { FAR = 64 << 10 };
+    char *near = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct iovec parts[2] = {{memset(near, '7', room), room - FAR}, {block, FAR}};
+    writev(line, parts, 2);
+    sent = 1;
+    return NULL;
+}
+
+/* Ends while threads wait for pages, in their own code and in a system call. Nobody stops a thread that sends to a
+   socket with room for all of it. */
 static int ends(long others) {
     enum { SIZE = 16 << 20 };
+    char *const words[] = {"cat", NULL}, *const nothing[] = {NULL};
+    socklen_t size = sizeof room;
+    int lines[2], wish = 16 << 20;
+    posix_spawn_file_actions_t files;
+    pthread_attr_t attributes;
     pthread_t thread;
-    fcntl(1, F_SETPIPE_SZ, 1 << 20);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lines)) return 4;
+    if (setsockopt(lines[0], SOL_SOCKET, SO_SNDBUFFORCE, &wish, size))
+        setsockopt(lines[0], SOL_SOCKET, SO_SNDBUF, &wish, size);
+    getsockopt(lines[0], SOL_SOCKET, SO_SNDBUF, &room, &size);
+    line = lines[0], room /= 2; /* the kernel counts what it needs besides, too */
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, lines[1], 0);
+    if (posix_spawn(&(pid_t){0}, "/bin/cat", &files, NULL, words, nothing)) return 4;
     for (intptr_t t = 0; t < others; t++) pthread_create(&thread, NULL, touch, (void *)t);
-    pthread_create(&thread, NULL, write_out, memset(malloc(SIZE), '7', SIZE));
-    while (!writing) usleep(0);
+    void *block = memset(malloc(SIZE), '7', SIZE);
+    pthread_attr_init(&attributes);
+    part_company(&attributes);
+    pthread_create(&thread, &attributes, send_all, block);
+    for (int queued = 0; !sent && queued == 0; usleep(0)) ioctl(line, SIOCOUTQ, &queued);
     _exit(0);
 }
 
@@ -220,6 +260,10 @@ static void *steps(void *none) {
             puts(more ? "more" : "no more");
             if (more) memset(more, 1, 20 << 20);
             free(more);
+        } else if (!strcmp(word, "map")) {
+            puts(mmap(NULL, 20 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? "no map" : "map");
+        } else if (!strcmp(word, "forget")) {
+            puts(madvise(words, count * 8, MADV_DONTNEED) ? "not" : "forget");
         } else if (!strcmp(word, "fork")) {
             fflush(stdout);
             pid_t child = fork();

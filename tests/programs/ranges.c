@@ -1,5 +1,7 @@
 /* What programs do to ranges of memory; every word is checked, and the same is printed with and without
-   far memory. ranges [heap]: with `heap`, on a block from malloc as well */
+   far memory. ranges [mapped|heap [UNIT CROWD]]: with `heap`, on a block from malloc as well; for slow machines the
+   units that everything is made of, and what pushes everything out, in KiB (1024 and 24576). Mappings are of two
+   units and more, and far from 1 MiB on. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
@@ -12,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MIB ((size_t)1 << 20)
+static size_t unit = 1 << 20, crowding = 24 << 20;
 enum { PAGE = 4096, RW = PROT_READ | PROT_WRITE, PLAIN = MAP_PRIVATE | MAP_ANONYMOUS };
 
 static void die(const char *what) { printf("%s: %s\n", what, strerror(errno)); exit(3); }
@@ -44,11 +46,11 @@ static char *map(size_t len) {
 
 /* Pushes everything else out. */
 static void crowd(void) {
-    char *other = map(24 * MIB);
-    fill(other, 24 * MIB, 99);
-    size_t bad = wrong(other, 0, 24 * MIB, 99);
+    char *other = map(crowding);
+    fill(other, crowding, 99);
+    size_t bad = wrong(other, 0, crowding, 99);
     if (bad) printf("crowd: %zu wrong\n", bad);
-    munmap(other, 24 * MIB);
+    munmap(other, crowding);
 }
 
 static sigjmp_buf escape;
@@ -65,55 +67,69 @@ static int faults(volatile char *at, int write) {
 }
 
 static void unmapping(void) {
-    char *at = map(16 * MIB);
-    fill(at, 16 * MIB, 1);
-    if (munmap(at + 4 * MIB, 3 * MIB + 5 * PAGE) || munmap(at + 4 * MIB, MIB)) die("munmap");
+    char *at = map(16 * unit);
+    fill(at, 16 * unit, 1);
+    if (munmap(at + 4 * unit, 3 * unit + 5 * PAGE) || munmap(at + 4 * unit, unit)) die("munmap");
     crowd();
     printf("unmapped: %zu wrong, %d %d\n",
-           wrong(at, 0, 4 * MIB, 1) + wrong(at + 7 * MIB + 5 * PAGE, 7 * MIB + 5 * PAGE, 9 * MIB - 5 * PAGE, 1),
-           faults(at + 4 * MIB, 0), faults(at + 7 * MIB + 4 * PAGE, 1));
-    munmap(at, 16 * MIB);
-    printf("all: %d %d\n", faults(at, 0), faults(at + 16 * MIB - 1, 0));
+           wrong(at, 0, 4 * unit, 1) + wrong(at + 7 * unit + 5 * PAGE, 7 * unit + 5 * PAGE, 9 * unit - 5 * PAGE, 1),
+           faults(at + 4 * unit, 0), faults(at + 7 * unit + 4 * PAGE, 1));
+    munmap(at, 16 * unit);
+    printf("all: %d %d\n", faults(at, 0), faults(at + 16 * unit - 1, 0));
     size_t dirty = 0;
     for (int turn = 0; turn < 20; turn++) { /* memory that is mapped again is new */
-        char *again = map(3 * MIB + PAGE);
-        dirty += not_zero(again, 3 * MIB + PAGE);
-        fill(again, 3 * MIB + PAGE, turn);
-        munmap(again, 3 * MIB + PAGE);
+        char *again = map(3 * unit + PAGE);
+        dirty += not_zero(again, 3 * unit + PAGE);
+        fill(again, 3 * unit + PAGE, turn);
+        munmap(again, 3 * unit + PAGE);
     }
     printf("again: %zu\n", dirty);
 }
 
+/* What may not be written, or not even read, moves as it is. */
+static void moving_as(int protection) {
+    char *at = map(2 * unit), *target = map(2 * unit);
+    fill(at, 2 * unit, 4);
+    crowd();
+    if (mprotect(at, 2 * unit, protection)) die("mprotect");
+    if (mremap(at, 2 * unit, 2 * unit, MREMAP_MAYMOVE | MREMAP_FIXED, target) != target) die("protected");
+    int read = faults(target, 0), written = faults(target + unit, 1);
+    if (mprotect(target, 2 * unit, PROT_READ | PROT_WRITE)) die("mprotect");
+    printf("as %d: %d %d, %zu wrong\n", protection, read, written, wrong(target, 0, 2 * unit, 4));
+    munmap(target, 2 * unit);
+}
+
 static void moving(void) {
-    char *at = map(6 * MIB);
-    fill(at, 6 * MIB, 2);
-    at = mremap(at, 6 * MIB, 2 * MIB, 0);
+    char *at = map(6 * unit);
+    fill(at, 6 * unit, 2);
+    at = mremap(at, 6 * unit, 2 * unit, 0);
     if (at == MAP_FAILED) die("shrink");
-    char *fence = map(2 * MIB);
-    char *grown = mremap(at, 2 * MIB, 12 * MIB, MREMAP_MAYMOVE);
+    char *fence = map(2 * unit);
+    char *grown = mremap(at, 2 * unit, 12 * unit, MREMAP_MAYMOVE);
     if (grown == MAP_FAILED) die("grow");
     crowd();
-    printf("moved: %zu wrong, %zu not zero\n", wrong(grown, 0, 2 * MIB, 2), not_zero(grown + 2 * MIB, 10 * MIB));
-    char *target = map(3 * MIB);
-    fill(target, 3 * MIB, 3);
-    if (mremap(grown, 2 * MIB, 2 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, target) != target) die("fixed");
+    printf("moved: %zu wrong, %zu not zero\n", wrong(grown, 0, 2 * unit, 2), not_zero(grown + 2 * unit, 10 * unit));
+    char *target = map(3 * unit);
+    fill(target, 3 * unit, 3);
+    if (mremap(grown, 2 * unit, 2 * unit, MREMAP_MAYMOVE | MREMAP_FIXED, target) != target) die("fixed");
     crowd();
-    printf("fixed: %zu wrong, %d\n", wrong(target, 0, 2 * MIB, 2) + wrong(target + 2 * MIB, 2 * MIB, MIB, 3),
+    printf("fixed: %zu wrong, %d\n", wrong(target, 0, 2 * unit, 2) + wrong(target + 2 * unit, 2 * unit, unit, 3),
            faults(grown, 0));
-    munmap(target, 3 * MIB); munmap(fence, 2 * MIB); munmap(grown + 2 * MIB, 10 * MIB);
+    munmap(target, 3 * unit); munmap(fence, 2 * unit); munmap(grown + 2 * unit, 10 * unit);
+    for (int protection = PROT_NONE; protection <= PROT_READ; protection++) moving_as(protection);
 }
 
 static void advising(char *at, size_t len) {
     fill(at, len, 4);
-    if (madvise(at + PAGE, 2 * MIB, MADV_DONTNEED)) die("MADV_DONTNEED");
-    printf("dropped: %zu\n", not_zero(at + PAGE, 2 * MIB));
+    if (madvise(at + PAGE, 2 * unit, MADV_DONTNEED)) die("MADV_DONTNEED");
+    printf("dropped: %zu\n", not_zero(at + PAGE, 2 * unit));
     for (int turn = 0; turn < 3; turn++) {
         fill(at, len, 5);
         crowd();
-        if (madvise(at + 3 * MIB, MIB, MADV_DONTNEED)) die("MADV_DONTNEED");
+        if (madvise(at + 3 * unit, unit, MADV_DONTNEED)) die("MADV_DONTNEED");
         crowd();
-        printf("dropped: %zu, kept: %zu wrong\n", not_zero(at + 3 * MIB, MIB),
-               wrong(at, 0, 3 * MIB, 5) + wrong(at + 4 * MIB, 4 * MIB, len - 4 * MIB, 5));
+        printf("dropped: %zu, kept: %zu wrong\n", not_zero(at + 3 * unit, unit),
+               wrong(at, 0, 3 * unit, 5) + wrong(at + 4 * unit, 4 * unit, len - 4 * unit, 5));
     }
     fill(at, len, 6);
     int hints[] = {MADV_WILLNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_SEQUENTIAL, MADV_NORMAL, MADV_DONTDUMP, 20, 21};
@@ -126,15 +142,15 @@ static void advising(char *at, size_t len) {
 /* A page that is read-only or inaccessible leaves and comes like others, and stays what it is. */
 static void guarding(char *at, size_t len) {
     fill(at, len, 7);
-    if (mprotect(at + MIB, MIB, PROT_READ) || mprotect(at + 2 * MIB, MIB, PROT_NONE) ||
-        mprotect(at + 3 * MIB + PAGE, PAGE, PROT_NONE)) die("mprotect");
+    if (mprotect(at + unit, unit, PROT_READ) || mprotect(at + 2 * unit, unit, PROT_NONE) ||
+        mprotect(at + 3 * unit + PAGE, PAGE, PROT_NONE)) die("mprotect");
     crowd();
-    printf("guards: %d %d %d %d, %zu wrong\n", faults(at + MIB + 8, 0), faults(at + MIB + 8, 1),
-           faults(at + 2 * MIB + 8, 0), faults(at + 3 * MIB + PAGE, 1), wrong(at, 0, 2 * MIB, 7));
-    fill(at + 4 * MIB, len - 4 * MIB, 8);
+    printf("guards: %d %d %d %d, %zu wrong\n", faults(at + unit + 8, 0), faults(at + unit + 8, 1),
+           faults(at + 2 * unit + 8, 0), faults(at + 3 * unit + PAGE, 1), wrong(at, 0, 2 * unit, 7));
+    fill(at + 4 * unit, len - 4 * unit, 8);
     crowd();
     if (mprotect(at, len, RW)) die("mprotect");
-    printf("open again: %zu wrong\n", wrong(at, 0, 4 * MIB, 7) + wrong(at + 4 * MIB, 0, len - 4 * MIB, 8));
+    printf("open again: %zu wrong\n", wrong(at, 0, 4 * unit, 7) + wrong(at + 4 * unit, 0, len - 4 * unit, 8));
 }
 
 static volatile size_t barriers;
@@ -168,69 +184,69 @@ static void collecting(char *at, size_t len) {
 }
 
 static void replacing(void) {
-    char *at = map(8 * MIB);
-    fill(at, 8 * MIB, 10);
-    if (mmap(at + MIB, MIB, RW, PLAIN | MAP_FIXED, -1, 0) != at + MIB) die("MAP_FIXED");
-    printf("new: %zu\n", not_zero(at + MIB, MIB));
+    char *at = map(8 * unit);
+    fill(at, 8 * unit, 10);
+    if (mmap(at + unit, unit, RW, PLAIN | MAP_FIXED, -1, 0) != at + unit) die("MAP_FIXED");
+    printf("new: %zu\n", not_zero(at + unit, unit));
     int fd = memfd_create("other", 0);
-    if (fd < 0 || ftruncate(fd, 2 * MIB)) die("memfd");
-    if (mmap(at + 2 * MIB, MIB, RW, MAP_SHARED | MAP_FIXED, -5, 0) != MAP_FAILED) die("a wrong descriptor");
-    printf("still there: %zu wrong\n", wrong(at + 2 * MIB, 2 * MIB, MIB, 10));
-    if (mmap(at + 2 * MIB, 2 * MIB, RW, MAP_SHARED | MAP_FIXED, fd, 0) != at + 2 * MIB) die("a file");
-    fill(at + 2 * MIB, 2 * MIB, 11);
+    if (fd < 0 || ftruncate(fd, 2 * unit)) die("memfd");
+    if (mmap(at + 2 * unit, unit, RW, MAP_SHARED | MAP_FIXED, -5, 0) != MAP_FAILED) die("a wrong descriptor");
+    printf("still there: %zu wrong\n", wrong(at + 2 * unit, 2 * unit, unit, 10));
+    if (mmap(at + 2 * unit, 2 * unit, RW, MAP_SHARED | MAP_FIXED, fd, 0) != at + 2 * unit) die("a file");
+    fill(at + 2 * unit, 2 * unit, 11);
     crowd();
     pid_t child = fork(); /* shared with the child, the rest is its own */
     if (child == 0) {
-        at[2 * MIB + 77] = 5;
+        at[2 * unit + 77] = 5;
         at[77] = 5;
-        _exit(wrong(at + 4 * MIB, 4 * MIB, 4 * MIB, 10) != 0);
+        _exit(wrong(at + 4 * unit, 4 * unit, 4 * unit, 10) != 0);
     }
     int status = -1;
     waitpid(child, &status, 0);
-    printf("child: %d, shared %d, own %d\n", status, at[2 * MIB + 77] == 5, at[77] == 5);
-    char *alias = mmap(NULL, 2 * MIB, RW, MAP_SHARED, fd, 0);
+    printf("child: %d, shared %d, own %d\n", status, at[2 * unit + 77] == 5, at[77] == 5);
+    char *alias = mmap(NULL, 2 * unit, RW, MAP_SHARED, fd, 0);
     alias[77] = (char)(word(9, 11) >> 40);
-    printf("file: %zu wrong\n", wrong(alias, 0, 2 * MIB, 11));
-    printf("rest: %zu wrong\n", wrong(at, 0, MIB, 10) + wrong(at + 4 * MIB, 4 * MIB, 4 * MIB, 10));
-    munmap(at, 8 * MIB);
-    printf("gone: %d %d\n", faults(at, 0), faults(at + 2 * MIB, 0));
+    printf("file: %zu wrong\n", wrong(alias, 0, 2 * unit, 11));
+    printf("rest: %zu wrong\n", wrong(at, 0, unit, 10) + wrong(at + 4 * unit, 4 * unit, 4 * unit, 10));
+    munmap(at, 8 * unit);
+    printf("gone: %d %d\n", faults(at, 0), faults(at + 2 * unit, 0));
 }
 
 static void reserving(void) {
     size_t huge = (size_t)1 << 40;
     char *at = mmap(NULL, huge, PROT_NONE, PLAIN | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) die("reserve");
-    if (mprotect(at + huge / 2, 4 * MIB, RW)) die("commit");
-    fill(at + huge / 2, 4 * MIB, 12);
+    if (mprotect(at + huge / 2, 4 * unit, RW)) die("commit");
+    fill(at + huge / 2, 4 * unit, 12);
     char *lazy = mmap(NULL, huge, RW, PLAIN | MAP_NORESERVE, -1, 0);
     if (lazy != MAP_FAILED) lazy[huge - 1] = 1;
     crowd();
-    printf("reserved: %zu wrong\n", wrong(at + huge / 2, 0, 4 * MIB, 12));
+    printf("reserved: %zu wrong\n", wrong(at + huge / 2, 0, 4 * unit, 12));
     munmap(at, huge);
     munmap(lazy, huge);
 }
 
 int main(int argc, char **argv) {
-    (void)argv;
+    if (argc > 3) unit = (size_t)atol(argv[2]) << 10, crowding = (size_t)atol(argv[3]) << 10;
     unmapping();
     moving();
-    char *mapped = map(16 * MIB);
-    advising(mapped, 16 * MIB);
-    guarding(mapped, 16 * MIB);
-    collecting(mapped, 16 * MIB);
-    munmap(mapped, 16 * MIB);
+    char *mapped = map(16 * unit);
+    advising(mapped, 16 * unit);
+    guarding(mapped, 16 * unit);
+    collecting(mapped, 16 * unit);
+    munmap(mapped, 16 * unit);
     replacing();
     reserving();
-    if (argc > 1) {
-        char *block = aligned_alloc(PAGE, 16 * MIB);
-        advising(block, 16 * MIB);
-        guarding(block, 16 * MIB);
-        collecting(block, 16 * MIB);
+    if (argc > 1 && !strcmp(argv[1], "heap")) {
+        char *block = aligned_alloc(PAGE, 16 * unit);
+        advising(block, 16 * unit);
+        guarding(block, 16 * unit);
+        collecting(block, 16 * unit);
         free(block);
         static char array[16 << 20] __attribute__((aligned(4096)));
-        advising(array, 16 * MIB);
-        guarding(array, 16 * MIB);
-        collecting(array, 16 * MIB);
+        advising(array, 16 * unit);
+        guarding(array, 16 * unit);
+        collecting(array, 16 * unit);
     }
     return 0;
 }

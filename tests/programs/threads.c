@@ -1,9 +1,11 @@
 /* Threads that hand blocks to each other: every block is filled by one, checked and freed or resized
  * by another; threads end and new ones come; the process forks in the middle.
- * threads.bin MODE: hand | fork | forks | watch | plugin FILE */
+ * threads.bin MODE: hand | fork | forks | first | watch | plugin FILE */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -75,11 +77,18 @@ static int child_works(void) {
     for (int i = 0; i < 20; i++) { head_t *h = filled(malloc(3000000 + i), 3000000 + i, i, 4096); check(h); free(realloc(h, 6000000)); }
     return wrong ? 1 : 0;
 }
+/* Where a child is that does not end. */
+static void hangs(int number) {
+    void *calls[40];
+    (void)number;
+    backtrace_symbols_fd(calls, backtrace(calls, 40), STDERR_FILENO);
+    _exit(99);
+}
 static int fork_and_wait(int (*work)(void)) {
     fflush(stdout);
     pid_t pid = fork();
     if (pid < 0) return 1;
-    if (pid == 0) { alarm(20); _exit(work()); }
+    if (pid == 0) { signal(SIGALRM, hangs); alarm(20); _exit(work()); }
     int status = 0;
     if (waitpid(pid, &status, 0) != pid || status) { printf("child: status %x\n", status); return 1; }
     return 0;
@@ -93,6 +102,17 @@ static void *forker(void *argument) {
     (void)argument;
     for (int i = 0; i < 10; i++) if (fork_and_wait(child_works)) wrong++;
     return NULL;
+}
+
+/* A process whose first large block is asked for by one thread while the other forks. */
+static void *first(void *argument) { head_t *h = filled(malloc(3000000), 3000000, 1, 4096); check(h); free(h); return argument; }
+static int one_forks(void) {
+    pthread_t other;
+    start(&other, 1, first);
+    usleep((unsigned)getpid() % 100 * 5); /* now sooner, now later */
+    int result = fork_and_wait(child_works);
+    join(&other, 1);
+    return result;
 }
 
 /* The library's own calls, while others allocate and fork. */
@@ -114,6 +134,8 @@ static void *watcher(void *argument) {
 
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
+    void *here;
+    backtrace(&here, 1); /* loads what it needs */
     pthread_t threads[THREADS], others[2];
     if (!strcmp(argv[1], "hand")) {
         for (int round = 0; round < 3; round++) { start(threads, THREADS, exchange); join(threads, THREADS); }
@@ -124,6 +146,9 @@ int main(int argc, char **argv) {
     } else if (!strcmp(argv[1], "forks")) { /* from two threads at once */
         start(threads, 2, forever); start(others, 2, forker); join(others, 2);
         stop = 1; join(threads, 2);
+    } else if (!strcmp(argv[1], "first")) {
+        for (int i = 0; i < 200 && !wrong; i++) if (fork_and_wait(one_forks)) wrong++;
+        if (child_works()) wrong++; /* this process has not made a heap yet */
     } else if (!strcmp(argv[1], "watch")) {
         list = (size_t (*)(void *, size_t))dlsym(RTLD_DEFAULT, "largesse_blocks");
         stats = (int (*)(void *))dlsym(RTLD_DEFAULT, "largesse_stats");

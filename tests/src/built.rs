@@ -32,6 +32,12 @@ pub fn built_command() -> PathBuf {
     found.expect("no largesse command: type `make`, or `cargo build --release -p largesse-cli`")
 }
 
+/// Whether tests that take minutes are wanted (`LARGESSE_DEEP`, as `make test-numa` sets it).
+#[must_use]
+pub fn deep() -> bool {
+    variable("LARGESSE_DEEP").is_some()
+}
+
 /// Where Cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
     variable("CARGO_TARGET_DIR").unwrap_or_else(|| workspace().join("target"))

@@ -14,13 +14,17 @@
 //!    such reason: it fails.
 
 mod built;
+mod guest;
 mod run;
 mod skip;
 mod stage;
+mod steps;
 mod user;
 
-pub use built::{built_command, built_library, workspace};
+pub use built::{built_command, built_library, deep, workspace};
+pub use guest::{Done, Guest};
 pub use run::{Exit, Ran, Run, same_output};
-pub use skip::{far_memory_is_permitted, has_program, large_pages_are_available, skipped};
-pub use stage::Stage;
-pub use user::{User, is_root, users};
+pub use skip::{events_are_permitted, has_program, large_pages_are_available, skipped};
+pub use stage::{Stage, store_in};
+pub use steps::Steps;
+pub use user::{User, fault_engines, is_root, users};

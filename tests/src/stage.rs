@@ -32,8 +32,7 @@ impl Stage {
         std::fs::create_dir(&scratch).expect("the folder was made just now");
         permit(&scratch, 0o1777);
         for (from, to) in [(library, stage.library()), (&built_command(), stage.command())] {
-            std::fs::copy(from, &to).expect("built files that can be read, and room for a copy");
-            permit(&to, 0o755);
+            copy(from, &to);
         }
         stage
     }
@@ -48,6 +47,18 @@ impl Stage {
     #[must_use]
     pub fn scratch(&self) -> PathBuf {
         self.path("scratch")
+    }
+
+    /// Far memory in a file on a disk, as `--far` names it.
+    #[must_use]
+    pub fn store(&self) -> String {
+        store_in(&self.scratch())
+    }
+
+    /// The two stores that need nothing else, as `--far` names them.
+    #[must_use]
+    pub fn stores(&self) -> [String; 2] {
+        ["memory:".to_owned(), self.store()]
     }
 
     /// The library.
@@ -66,32 +77,15 @@ impl Stage {
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
         let to = self.path(name);
-        std::fs::copy(source(name), &to).expect("a file of tests/programs");
-        permit(&to, 0o755);
+        copy(&source(name), &to);
         to
     }
 
     /// Compile a file of `tests/programs`; `None`, said aloud, without the compiler.
     #[must_use]
     pub fn compiled(&self, name: &str, options: &[&str]) -> Option<PathBuf> {
-        let source = source(name);
-        let compiler = match source.extension().and_then(|extension| extension.to_str()) {
-            Some("f90") => "gfortran",
-            Some("cpp") => "c++",
-            _ => "cc",
-        };
         let to = self.path(&Path::new(name).with_extension("bin").to_string_lossy());
-        let include = workspace().join("fronts/preload/include");
-        let mut command = Command::new(compiler);
-        command.arg("-I").arg(include).arg("-O2").arg("-o").arg(&to).arg(&source).args(options);
-        let Ok(done) = command.output() else {
-            skipped(&format!("no {compiler}"));
-            return None;
-        };
-        let message = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{compiler} {name}: {message}");
-        permit(&to, 0o755);
-        Some(to)
+        compile(name, &to, options).then_some(to)
     }
 }
 
@@ -107,11 +101,46 @@ impl Drop for Stage {
     }
 }
 
+/// A program that anybody may run, copied by another process: a child that some test starts at this moment would hold
+/// the file open for writing otherwise, and as long as it does, nobody can run it.
+fn copy(from: &Path, to: &Path) {
+    let done = Command::new("cp").args([from, to]).status();
+    assert!(done.is_ok_and(|status| status.success()), "{} cannot be copied", from.display());
+    permit(to, 0o755);
+}
+
+/// Far memory in a file of a folder, as `--far` names it.
+#[must_use]
+pub fn store_in(folder: &Path) -> String {
+    format!("file:{}", folder.join("pages").display())
+}
+
+/// Compile a file of `tests/programs`; `false`, said aloud, without the compiler.
+pub(crate) fn compile(name: &str, to: &Path, options: &[&str]) -> bool {
+    let source = source(name);
+    let compiler = match source.extension().and_then(|extension| extension.to_str()) {
+        Some("f90") => "gfortran",
+        Some("cpp") => "c++",
+        _ => "cc",
+    };
+    let include = workspace().join("fronts/preload/include");
+    let mut command = Command::new(compiler);
+    command.arg("-I").arg(include).arg("-O2").arg("-o").arg(to).arg(source).args(options);
+    let Ok(done) = command.output() else {
+        skipped(&format!("no {compiler}"));
+        return false;
+    };
+    let message = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{compiler} {name}: {message}");
+    permit(to, 0o755);
+    true
+}
+
 fn source(name: &str) -> PathBuf {
     workspace().join("tests/programs").join(name)
 }
 
-fn permit(path: &Path, mode: u32) {
+pub(crate) fn permit(path: &Path, mode: u32) {
     let permissions = std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(path, permissions).expect("a file made just now");
 }

@@ -40,3 +40,12 @@ pub fn users() -> Vec<User> {
     skipped("only root can become an unprivileged user; the current one is one");
     vec![User::Current]
 }
+
+/// The fault engines of far memory that a user has.
+#[must_use]
+pub fn fault_engines(user: User) -> &'static [&'static str] {
+    match user {
+        User::Current => &["auto", "user-mode", "thread"],
+        User::Unprivileged => &["auto", "thread"],
+    }
+}

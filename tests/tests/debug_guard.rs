@@ -1,6 +1,6 @@
 //! The checked build aborts when the library's own code enters the `malloc` that it exports.
 
-use largesse_tests::{Exit, Run, Stage, has_program, users, workspace};
+use largesse_tests::{Exit, Run, Stage, fault_engines, has_program, users, workspace};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -67,6 +67,22 @@ fn programs_run_under_the_checked_library() {
             let run = Run::new(&stage, &[program]).arg(arguments[0]).arg(arguments[1]);
             let ran = run.under(&[]).finish().succeeded();
             assert!(ran.counter("allocations") > 0, "{ran:#?}");
+        }
+    }
+}
+
+#[test]
+fn far_memory_runs_under_the_checked_library() {
+    let stage = checked();
+    let Some(paged) = stage.compiled("paged.c", &["-pthread"]) else { return };
+    for user in users() {
+        for engine in fault_engines(user) {
+            for store in stage.stores() {
+                let far = ["--local=4M", "--fault-engine", engine, "--far", &store];
+                let run = |run: Run<'_>| run.as_user(user).under(&far).finish().succeeded();
+                let ran = run(Run::new(&stage, &[&paged]).arg("16").arg("2").arg("300"));
+                assert_eq!(ran.stdout, "2097152 words, 0 wrong\n", "{user:?} {engine} {store}");
+            }
         }
     }
 }

@@ -1,21 +1,13 @@
 //! System calls on far memory, through every fault engine.
 
-use largesse_tests::{Exit, Run, Stage, User, has_program, same_output, users};
-
-/// The engines that a user has.
-fn engines(user: User) -> &'static [&'static str] {
-    match user {
-        User::Current => &["auto", "user-mode", "thread"],
-        User::Unprivileged => &["auto", "thread"],
-    }
-}
+use largesse_tests::{Exit, Run, Stage, fault_engines, has_program, same_output, users};
 
 #[test]
 fn every_call_finds_its_memory() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_calls.c", &["-lpthread", "-O2"]) else { return };
     for user in users() {
-        for engine in engines(user) {
+        for engine in fault_engines(user) {
             let options = ["--local=8M", "--far=memory:", "--fault-engine", engine];
             let ran = Run::new(&stage, &[&program]).as_user(user).under(&options).finish();
             assert_eq!(
@@ -31,15 +23,25 @@ fn every_call_finds_its_memory() {
 fn eight_threads_fetch_their_own_pages() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
-    let file = format!("file:{}", stage.scratch().join("pages").display());
     for user in users() {
-        for store in ["memory:", &file] {
-            let options = ["--local=16M", "--far", store, "--page-size=4K", "--fault-engine=thread"];
+        for store in stage.stores() {
+            let options = ["--local=16M", "--far", &store, "--page-size=4K", "--fault-engine=thread"];
             let run = Run::new(&stage, &[&program]).arg("64").arg("8").arg("3000");
             let ran = run.as_user(user).under(&options).finish().succeeded();
             assert_eq!(ran.stdout, "8388608 words, 0 wrong\n", "{user:?} {store}");
             assert!(ran.report["far"]["evictions"].as_u64().unwrap() > 5_000, "{ran:#?}");
         }
+    }
+}
+
+#[test]
+fn a_datagram_is_not_cut() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_datagram.c", &[]) else { return };
+    for engine in ["user-mode", "thread"] {
+        let options = ["--local=8M", "--far=memory:", "--fault-engine", engine];
+        let ran = Run::new(&stage, &[&program]).under(&options).finish().succeeded();
+        assert_eq!(ran.stdout, "60000 bytes sent, 60000 at once, 0 wrong\n", "{engine}");
     }
 }
 

@@ -1,19 +1,13 @@
 //! A fork under far memory is a snapshot: neither side sees what the other writes, nothing is zero.
 
 use largesse_tests::{Exit, Ran, Run, Stage, has_program, users};
-use std::path::Path;
-
-/// Memory, and a file on a disk, whatever the temporary folder is.
-fn stores(folder: &Path) -> [String; 2] {
-    ["memory:".to_owned(), format!("file:{}", folder.join("pages").display())]
-}
 
 /// What the program says over either store. It says nothing of far memory.
 fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
     for user in users() {
-        for store in stores(&stage.scratch()) {
+        for store in stage.stores() {
             let run = words.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word));
             check(run.as_user(user).under(&["--local", local, "--far", &store]).finish());
             let left: Vec<_> = std::fs::read_dir(stage.scratch()).unwrap().collect();
@@ -84,7 +78,7 @@ fn handlers_of_other_libraries_find_far_memory_on_both_sides() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
     let Some(library) = stage.compiled("far_atfork.c", &["-shared", "-fPIC", "-pthread"]) else { return };
-    for store in stores(&stage.scratch()) {
+    for store in stage.stores() {
         let run = Run::new(&stage, &[&program]).arg("sides").arg("32").variable("LD_PRELOAD", &library);
         let ran = run.under(&["--local", "16M", "--far", &store]).finish().succeeded();
         assert!(!ran.stdout.contains("handler"), "{ran:#?}");
@@ -106,7 +100,7 @@ fn children_of_r_give_the_same_answer() {
     let stock = Run::new(&stage, &words).finish().succeeded();
     assert_eq!(stock.stdout.lines().count(), 17);
     for user in users() {
-        for store in stores(&stage.scratch()) {
+        for store in stage.stores() {
             let run = Run::new(&stage, &words).as_user(user).under(&["--local=16M", "--far", &store]);
             let far = run.finish().succeeded();
             assert_eq!(far.stdout, stock.stdout);

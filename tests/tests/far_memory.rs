@@ -1,20 +1,14 @@
 //! Programs whose data do not fit into the local memory they are given.
 
-use largesse_tests::{Exit, Run, Stage, User, has_program, is_root, skipped, users};
+use largesse_tests::{Exit, Run, Stage, User, has_program, is_root, skipped, store_in, users};
 use serde_json::Value;
 use std::ffi::OsString;
-use std::path::Path;
-
-/// A folder on a disk, whatever the temporary folder is.
-fn store_in(folder: &Path) -> String {
-    format!("file:{}", folder.join("pages").display())
-}
 
 #[test]
 fn every_word_of_a_program_with_threads_is_as_it_was_left() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
-    let stores = ["memory:".to_owned(), store_in(&stage.scratch())];
+    let stores = stage.stores();
     for (user, store) in users().into_iter().flat_map(|user| stores.iter().map(move |store| (user, store))) {
         for size in ["4K", "64K", "auto"] {
             let options = ["--local=16M", "--far", store, "--page-size", size];

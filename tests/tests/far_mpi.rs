@@ -1,6 +1,6 @@
 //! Programs whose pages are at other ranks of an `mpirun`, with each MPI library that is here.
 
-use largesse_tests::{Exit, Ran, Run, Stage, User, built_library, skipped, users};
+use largesse_tests::{Exit, Ran, Run, Stage, built_library, skipped, users};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -52,18 +52,25 @@ fn ran(stage: &Stage, launch: &[&[&str]], options: &[&str], program: &[&str]) ->
     Run::new(stage, &words(stage, launch, options, program)).finish()
 }
 
-/// Far memory for ordinary users is not everywhere.
-fn permitted(stage: &Stage, user: User) -> bool {
-    let run = Run::new(stage, &["true"]).as_user(user).under(&["--local=16M"]);
-    let yes = run.finish().exit == Exit::Code(0);
-    if !yes {
-        skipped(&format!("userfaultfd is not permitted here ({user:?})"));
-    }
-    yes
-}
-
 fn said(ran: &Ran) -> String {
     format!("{}{}", ran.hints, ran.stderr)
+}
+
+/// `largesse lisp` is a program of rank 0 by itself.
+#[test]
+fn a_lisp_heap_is_at_other_ranks() {
+    let stage = Stage::new();
+    let (command, program) = (stage.command(), stage.program("rows.l"));
+    let near = Run::new(&stage, &[&command, Path::new("lisp"), &program]).finish().succeeded();
+    for launcher in launchers(&stage) {
+        let mut words: Vec<OsString> = launcher.words.iter().map(OsString::from).collect();
+        words.push(command.clone().into());
+        words.extend(["lisp", "--local=4M", "--far=mpi:256M", "--stats"].map(OsString::from));
+        words.push(program.clone().into());
+        let far = Run::new(&stage, &words).finish().succeeded();
+        assert_eq!(far.stdout, near.stdout, "{far:#?}");
+        assert!(far.stderr.contains("Far memory in mpi:"), "{far:#?}");
+    }
 }
 
 #[test]
@@ -72,7 +79,7 @@ fn every_word_is_as_it_was_left_whoever_runs_it_and_however_pages_travel() {
     let Some(program) = stage.compiled("paged.c", &["-lpthread"]) else { return };
     let Some(program) = program.to_str() else { return };
     for launcher in launchers(&stage) {
-        for user in users().into_iter().filter(|&user| permitted(&stage, user)) {
+        for user in users() {
             for (wire, mib, wrong) in
                 [(&[][..], "64", "8388608 words, 0 wrong"), (launcher.wire, "24", "3145728 words, 0 wrong")]
             {
@@ -93,9 +100,6 @@ fn a_program_with_static_arrays_and_one_that_forks_find_all_they_left() {
     else {
         return;
     };
-    if !permitted(&stage, User::Current) {
-        return;
-    }
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (statics, forks) = (text(&statics), text(&forks));
     for launcher in launchers(&stage) {
@@ -137,9 +141,6 @@ fn a_server_that_is_killed_ends_the_program_which_says_nothing_wrong() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread"]) else { return };
     let Some(program) = program.to_str() else { return };
-    if !permitted(&stage, User::Current) {
-        return;
-    }
     for launcher in launchers(&stage) {
         let words = words(&stage, &[launcher.words], &["--far=mpi:"], &[program, "64", "2", "1000000000"]);
         let mut child = Run::new(&stage, &words).start();

@@ -1,16 +1,7 @@
 //! What a program does to ranges of memory, when the memory is far.
 
-use largesse_tests::{Exit, Run, Stage, is_root, skipped};
+use largesse_tests::{Exit, Run, Stage, User, events_are_permitted, skipped, users};
 use std::path::PathBuf;
-
-/// Far memory for ordinary users needs `/dev/userfaultfd` or the sysctl.
-fn permitted() -> bool {
-    let yes = is_root() || std::fs::File::options().read(true).write(true).open("/dev/userfaultfd").is_ok();
-    if !yes {
-        skipped("userfaultfd is not permitted here");
-    }
-    yes
-}
 
 /// A program that reads a file in one of its ways.
 fn reader<'a>(stage: &'a Stage, program: &PathBuf, way: &str) -> Run<'a> {
@@ -29,26 +20,31 @@ fn is_offered(stage: &Stage, program: &PathBuf, way: &str) -> bool {
     true
 }
 
+/// Where the kernel does not wait for far pages, io_uring and `process_vm_writev` fail, as documented.
+fn ways(user: User) -> &'static [&'static str] {
+    let all = user == User::Current && events_are_permitted();
+    if all { &["pread", "uring", "fixed", "plain"] } else { &["pread"] }
+}
+
 /// Nothing of what a device or the kernel writes to far memory is lost while pages come and go.
 #[test]
 fn what_is_read_into_far_memory_arrives() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("direct.c", &["-O2", "-lpthread"]) else { return };
-    for way in ["pread", "uring", "fixed", "plain"] {
-        if !is_offered(&stage, &program, way) {
-            continue;
-        }
-        for size in ["4K", "auto"] {
-            let options = ["--local=12M", "--far=memory:", "--page-size", size];
-            let ran = reader(&stage, &program, way).under(&options).finish().succeeded();
-            assert_eq!(ran.stdout, "0 wrong\n", "{way} {size}");
-            let far = &ran.report["far"];
-            assert!(far["evictions"].as_u64().unwrap() > 10_000, "{way} {size}: {far:#}");
-            // Pages that stay registered with io_uring are in the way for long.
-            assert!(way != "fixed" || far["pinned"].as_u64().unwrap() > 0, "{size}: {far:#}");
+    for user in users() {
+        for &way in ways(user) {
+            if !is_offered(&stage, &program, way) {
+                continue;
+            }
+            for size in ["4K", "auto"] {
+                let options = ["--local=12M", "--far=memory:", "--page-size", size];
+                let ran = reader(&stage, &program, way).as_user(user).under(&options).finish().succeeded();
+                assert_eq!(ran.stdout, "0 wrong\n", "{user:?} {way} {size}");
+                let far = &ran.report["far"];
+                assert!(far["evictions"].as_u64().unwrap() > 10_000, "{user:?} {way} {size}: {far:#}");
+                // Pages that stay registered with io_uring are in the way for long.
+                assert!(way != "fixed" || far["pinned"].as_u64().unwrap() > 0, "{size}: {far:#}");
+            }
         }
     }
 }
@@ -56,47 +52,59 @@ fn what_is_read_into_far_memory_arrives() {
 /// Such a kernel cannot tell the pages that a device writes to: nobody may ask a device to.
 #[test]
 fn before_linux_6_8_direct_input_is_refused_and_all_else_works() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("direct.c", &["-O2", "-lpthread"]) else { return };
     let Some(older) = stage.compiled("older.c", &["-O2"]) else { return };
     let options = ["--local=12M", "--far=memory:"];
-    for (way, exit, said) in [
-        ("pread", 3, "open: Invalid argument\n"),
-        ("uring", 3, "io_uring_setup: Function not implemented\n"),
-        ("plain", 0, "0 wrong\n"),
-    ] {
-        if !is_offered(&stage, &program, way) {
-            continue;
+    for user in users() {
+        for (way, exit, said) in [
+            ("pread", 3, "open: Invalid argument\n"),
+            ("uring", 3, "io_uring_setup: Function not implemented\n"),
+            ("plain", 0, "0 wrong\n"),
+        ] {
+            if !is_offered(&stage, &program, way) || exit == 0 && !ways(user).contains(&way) {
+                continue;
+            }
+            let run = reader(&stage, &program, way).started_by(&[&older]).as_user(user);
+            let ran = run.under(&options).finish();
+            assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(exit), said), "{user:?} {way}: {ran:#?}");
+            assert_eq!(ran.not_granted("direct-input-refused"), 1, "{user:?} {way}: {:#}", ran.report);
         }
-        let ran = reader(&stage, &program, way).started_by(&[&older]).under(&options).finish();
-        assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(exit), said), "{way}: {ran:#?}");
-        assert_eq!(ran.not_granted("direct-input-refused"), 1, "{way}: {:#}", ran.report);
     }
 }
 
 /// Mapped, moved, dropped, guarded, replaced: far memory is like any other, to its signals.
 #[test]
 fn ranges_of_far_memory_are_what_the_program_made_of_them() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("ranges.c", &["-O2"]) else { return };
-    let file = format!("file:{}", stage.scratch().join("pages").display());
-    for (words, store, size) in
-        [(&[][..], "memory:", "4K"), (&["heap"], "memory:", "auto"), (&[], &file, "64K")]
-    {
-        let stock = words.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word)).clone();
+    let file = stage.store();
+    let (root, user) = (User::Current, User::Unprivileged);
+    for (user, words, store, size, engine) in [
+        (root, &[][..], "memory:", "4K", "auto"),
+        (root, &["heap"], "memory:", "auto", "auto"),
+        (root, &[], &file, "64K", "auto"),
+        (root, &[], "memory:", "auto", "user-mode"),
+        (root, &["heap"], "memory:", "4K", "thread"),
+        (root, &[], &file, "auto", "thread"),
+        (user, &["heap"], &file, "auto", "auto"),
+        (user, &[], "memory:", "auto", "thread"),
+    ] {
+        if !users().contains(&user) {
+            continue;
+        }
+        let stock = words.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word));
+        let stock = stock.as_user(user);
         let native = stock.finish().succeeded();
-        let options = ["--local=8M", "--far", store, "--page-size", size];
+        let options = ["--local=8M", "--far", store, "--page-size", size, "--fault-engine", engine];
         let far = stock.under(&options).finish().succeeded();
-        assert_eq!(far.stdout, native.stdout, "{store} {size}");
-        assert_eq!(far.stderr, "", "{store} {size}");
+        assert_eq!(far.stdout, native.stdout, "{user:?} {store} {size} {engine}");
+        assert_eq!(far.stderr, "", "{user:?} {store} {size} {engine}");
         let report = &far.report["far"];
-        assert!(report["evictions"].as_u64().unwrap() > 10_000, "{store} {size}: {report:#}");
+        assert!(
+            report["evictions"].as_u64().unwrap() > 10_000,
+            "{user:?} {store} {size} {engine}: {report:#}"
+        );
         // A reservation of a tebibyte, another one, and the file in the midst of far memory.
         assert_eq!(far.not_granted("mapping-near"), 3, "{:#}", far.report);
         let regions = report["regions"].as_array().unwrap();
@@ -109,17 +117,17 @@ fn ranges_of_far_memory_are_what_the_program_made_of_them() {
 /// What cannot be granted is refused, as by a kernel that cannot, and counted.
 #[test]
 fn far_memory_is_neither_locked_nor_kept_from_children() {
-    if !permitted() {
-        return;
-    }
     let stage = Stage::new();
     let Some(program) = stage.compiled("unlocked.c", &["-O2"]) else { return };
-    let run = Run::new(&stage, &[&program]).under(&["--local=8M", "--far=memory:"]);
-    let ran = run.finish().succeeded();
-    assert_eq!(
-        ran.stdout,
-        "mlock: Cannot allocate memory\nmlock2: Cannot allocate memory\nmlockall: Cannot allocate memory\n\
-         near: Success\nMADV_DONTFORK: Invalid argument\nMREMAP_DONTUNMAP: Invalid argument\n0 wrong\n",
-    );
-    assert_eq!((ran.not_granted("far-not-locked"), ran.not_granted("far-advice")), (3, 2), "{ran:#?}");
+    for user in users() {
+        let run = Run::new(&stage, &[&program]).as_user(user);
+        let ran = run.under(&["--local=8M", "--far=memory:"]).finish().succeeded();
+        assert_eq!(
+            ran.stdout,
+            "mlock: Cannot allocate memory\nmlock2: Cannot allocate memory\nmlockall: Cannot allocate memory\n\
+             near: Success\nMADV_DONTFORK: Invalid argument\nMREMAP_DONTUNMAP: Invalid argument\n0 wrong\n",
+            "{user:?}"
+        );
+        assert_eq!((ran.not_granted("far-not-locked"), ran.not_granted("far-advice")), (3, 2), "{ran:#?}");
+    }
 }

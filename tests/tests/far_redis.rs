@@ -1,49 +1,133 @@
 //! Far memory on a Redis server: whole programs, and a password that nobody sees.
 
-use largesse_tests::{Exit, Run, Stage, is_root, skipped};
+use largesse_tests::{Exit, Run, Stage, skipped, users};
 use std::fs;
 use std::net::TcpListener;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const PASSWORD: &str = "hunter2";
 
+/// Another network, in a namespace of its own, at the end of a cable that can be cut.
+struct Network {
+    name: String,
+    host: String,
+}
+
+impl Network {
+    /// `None`, said aloud, where none can be made.
+    fn new() -> Option<Network> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = std::process::id() % 1000 * 10 + NUMBER.fetch_add(1, Ordering::Relaxed);
+        // Addresses for tests of networks (RFC 2544), four for each.
+        let (block, first) = (number / 64 % 256, number % 64 * 4);
+        let network = Network { name: format!("lg{number}"), host: format!("198.18.{block}.{}", first + 2) };
+        let name = &network.name;
+        let made = ip(&format!("netns add {name}"))
+            && ip(&format!("link add {name} type veth peer name far netns {name}"))
+            && ip(&format!("addr add 198.18.{block}.{}/30 dev {name}", first + 1))
+            && ip(&format!("-n {name} addr add {}/30 dev far", network.host))
+            && ip(&format!("link set {name} up"));
+        network.cut(false);
+        if !made {
+            skipped("no network namespace and cable can be made here");
+        }
+        made.then_some(network)
+    }
+
+    /// At the far end: here nothing is seen but that no answer comes.
+    fn cut(&self, cut: bool) {
+        ip(&format!("-n {} link set far {}", self.name, if cut { "down" } else { "up" }));
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        ip(&format!("netns del {}", self.name));
+    }
+}
+
+fn ip(words: &str) -> bool {
+    Command::new("ip").args(words.split(' ')).output().is_ok_and(|done| done.status.success())
+}
+
 struct Server {
     child: Child,
+    host: String,
     port: u16,
     folder: PathBuf,
 }
 
 impl Server {
     fn start(name: &str) -> Server {
+        Server::start_in(None, name)
+    }
+
+    fn start_in(network: Option<&Network>, name: &str) -> Server {
+        let host = network.map_or("127.0.0.1", |network| &network.host).to_owned();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("far-redis-{name}"));
         fs::create_dir_all(&folder).unwrap();
         // The same program under its other name: Debian's redis-tools has it, and starts no service.
-        let child = Command::new("redis-check-rdb")
+        let mut command = Command::new("redis-check-rdb");
+        if let Some(network) = network {
+            let space = fs::File::open(format!("/run/netns/{}", network.name)).unwrap();
+            // SAFETY: one system call, between fork and exec, on a descriptor that is still open then.
+            unsafe {
+                command.pre_exec(move || match libc::setns(space.as_raw_fd(), libc::CLONE_NEWNET) {
+                    0 => Ok(()),
+                    _ => Err(std::io::Error::last_os_error()),
+                })
+            };
+        }
+        let child = command
             .arg0("redis-server")
-            .args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--requirepass", PASSWORD])
+            .args(["--bind", &host, "--port", &port.to_string(), "--requirepass", PASSWORD])
             .args(["--save", "", "--appendonly", "no", "--dir"])
             .arg(&folder)
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-check-rdb (apt-get install redis-tools)");
-        let server = Server { child, port, folder };
+        let server = Server { child, host, port, folder };
         until("the server answers", || server.ask(&["PING"]) == "PONG");
         server
     }
 
     fn ask(&self, words: &[&str]) -> String {
         let mut command = Command::new("redis-cli");
-        command.env("REDISCLI_AUTH", PASSWORD).args(["-p", &self.port.to_string()]).args(words);
+        command
+            .env("REDISCLI_AUTH", PASSWORD)
+            .args(["-h", &self.host, "-p", &self.port.to_string()])
+            .args(words);
         let said = command.stderr(Stdio::null()).output().unwrap().stdout;
         String::from_utf8_lossy(&said).trim_end().to_owned()
     }
 
+    /// An answer that is no number is no answer: the next one is waited for.
+    fn keys(&self) -> usize {
+        let mut keys = None;
+        until("the server counts its keys", || {
+            keys = self.ask(&["DBSIZE"]).parse().ok();
+            keys.is_some()
+        });
+        keys.unwrap()
+    }
+
+    /// The program runs and its pages have come. One key alone is the trial that is made before it starts.
+    fn holds_pages(&self) {
+        until("pages are there", || self.keys() > 1);
+    }
+
     fn address(&self, login: &str) -> String {
-        format!("--far=redis://{login}127.0.0.1:{}?timeout=2", self.port)
+        self.address_with(login, 2)
+    }
+
+    fn address_with(&self, login: &str, timeout: u32) -> String {
+        format!("--far=redis://{login}{}:{}?timeout={timeout}", self.host, self.port)
     }
 }
 
@@ -64,12 +148,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Ordinary users need `/dev/userfaultfd` or the sysctl.
 fn paged(stage: &Stage) -> Option<PathBuf> {
-    if !is_root() && fs::File::options().read(true).write(true).open("/dev/userfaultfd").is_err() {
-        skipped("userfaultfd is not permitted here");
-        return None;
-    }
     stage.compiled("paged.c", &["-lpthread", "-O2"])
 }
 
@@ -84,12 +163,14 @@ fn a_program_has_its_pages_there_and_leaves_none() {
     let stage = Stage::new();
     let Some(program) = paged(&stage) else { return };
     let server = Server::start("pages");
-    let run = Run::new(&stage, &[program]).arg("64").arg("4").arg("2000");
-    let run = run.under(&["--local=16M", &server.address("")]);
-    let ran = run.variable("LARGESSE_REDIS_PASSWORD", PASSWORD).finish().succeeded();
-    assert_eq!(ran.stdout, "8388608 words, 0 wrong\n");
-    assert!(!format!("{ran:?}").contains(PASSWORD));
-    until("its keys are deleted", || server.ask(&["DBSIZE"]) == "0");
+    for user in users() {
+        let run = Run::new(&stage, &[&program]).arg("64").arg("4").arg("2000").as_user(user);
+        let run = run.under(&["--local=16M", &server.address("")]);
+        let ran = run.variable("LARGESSE_REDIS_PASSWORD", PASSWORD).finish().succeeded();
+        assert_eq!(ran.stdout, "8388608 words, 0 wrong\n", "{user:?}");
+        assert!(!format!("{ran:?}").contains(PASSWORD));
+        until("its keys are deleted", || server.keys() == 0);
+    }
     let calls = server.ask(&["INFO", "commandstats"]);
     assert!(calls.contains("cmdstat_hset") && calls.contains("cmdstat_hmget"), "{calls}");
 }
@@ -103,8 +184,9 @@ fn a_password_is_seen_nowhere_while_the_program_runs_and_its_keys_outlive_no_kil
         let run = Run::new(&stage, &[&program]).arg("64").arg("4").arg("1000000000");
         let run = run.under(&["--local=16M", &server.address(login)]);
         let mut child = run.variable("LARGESSE_REDIS_PASSWORD", variable).start();
-        until("pages are there", || server.ask(&["DBSIZE"]) != "0");
-        assert!(tells(child.id()).contains("LARGESSE_FAR=agent:"));
+        server.holds_pages();
+        let told = tells(child.id());
+        assert!(told.contains("LARGESSE_FAR=agent:"), "{told:?}\n{}", server.ask(&["KEYS", "*"]));
         let all = fs::read_dir("/proc").unwrap().flatten();
         let agents = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let mine = format!("--owner\0{}\0", child.id());
@@ -117,7 +199,7 @@ fn a_password_is_seen_nowhere_while_the_program_runs_and_its_keys_outlive_no_kil
         assert!(!String::from_utf8_lossy(&status.stdout).contains(PASSWORD));
         child.kill().unwrap();
         child.wait().unwrap();
-        until("the agent gives the pages back", || server.ask(&["DBSIZE"]) == "0");
+        until("the agent gives the pages back", || server.keys() == 0);
     }
 }
 
@@ -143,6 +225,37 @@ fn a_password_on_the_command_line_is_warned_of_and_a_wrong_one_is_refused() {
     assert_eq!(useless.exit, Exit::Code(2), "{useless:#?}");
 }
 
+/// For a moment, and then for good.
+#[test]
+fn a_network_that_is_cut_is_waited_for_and_then_ends_the_program_with_a_message() {
+    let Some(network) = Network::new() else { return };
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
+    for (timeout, cut) in [(20, Some(Duration::from_millis(1200))), (2, None)] {
+        let server = Server::start_in(Some(&network), &format!("network-{timeout}"));
+        let run = Run::new(&stage, &[&program]).arg("64").arg("4").arg("5");
+        let run = run.under(&["--local=16M", &server.address_with("", timeout)]);
+        let run = run.variable("LARGESSE_REDIS_PASSWORD", PASSWORD);
+        let ran = std::thread::scope(|scope| {
+            let ran = scope.spawn(|| run.finish());
+            server.holds_pages();
+            network.cut(true);
+            if let Some(moment) = cut {
+                std::thread::sleep(moment);
+                network.cut(false);
+            }
+            ran.join().unwrap()
+        });
+        if cut.is_some() {
+            assert_eq!(ran.succeeded().stdout, "0 wrong\n");
+            continue;
+        }
+        assert_eq!(ran.exit, Exit::Code(74), "{ran:#?}");
+        let which = format!("redis://{}:{}: ", server.host, server.port);
+        assert!(ran.hints.contains("far memory is lost") && ran.hints.contains(&which), "{ran:#?}");
+    }
+}
+
 #[test]
 fn a_server_that_is_killed_or_hangs_ends_the_program_with_a_message() {
     let stage = Stage::new();
@@ -154,7 +267,7 @@ fn a_server_that_is_killed_or_hangs_ends_the_program_with_a_message() {
             run.under(&["--local=16M", &server.address("")]).variable("LARGESSE_REDIS_PASSWORD", PASSWORD);
         let ran = std::thread::scope(|scope| {
             let ran = scope.spawn(|| run.finish());
-            until("pages are there", || server.ask(&["DBSIZE"]) != "0");
+            server.holds_pages();
             // SAFETY: a process of this test.
             unsafe { libc::kill(server.child.id().cast_signed(), signal) };
             ran.join().unwrap()

@@ -1,79 +1,77 @@
 //! Programs in trouble: a message and a status, or the right data, and never wrong ones.
 
-use largesse_tests::{Exit, Ran, Run, Stage, is_root, skipped};
+use largesse_tests::{
+    Exit, Ran, Run, Stage, Steps, User, events_are_permitted, fault_engines, is_root, skipped, store_in,
+    users,
+};
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::fs::Permissions;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Far memory for ordinary users needs `/dev/userfaultfd` or the sysctl.
-fn permitted() -> bool {
-    let yes = is_root() || std::fs::File::options().read(true).write(true).open("/dev/userfaultfd").is_ok();
-    if !yes {
-        skipped("userfaultfd is not permitted here");
-    }
-    yes
-}
-
-/// A folder on a disk, whatever the temporary folder is.
-fn store_in(folder: &Path) -> String {
-    format!("file:{}", folder.join("pages").display())
-}
-
 fn program(stage: &Stage) -> Option<PathBuf> {
-    if !permitted() {
-        return None;
-    }
     stage.compiled("far_trouble.c", &["-lpthread", "-O2"])
 }
 
-/// What it says over a file.
-fn over_file(stage: &Stage, words: &[&str]) -> Option<Ran> {
-    let program = program(stage)?;
-    let store = store_in(&stage.scratch());
-    let run = words.iter().fold(Run::new(stage, &[program]), |run, word| run.arg(word));
-    Some(run.under(&["--local=8M", "--far", &store]).finish())
+/// What it says over a file, whoever runs it.
+fn over_file(words: &[&str], check: impl Fn(Ran)) {
+    let stage = Stage::new();
+    let Some(program) = program(&stage) else { return };
+    for user in users() {
+        let run = words.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word));
+        check(run.as_user(user).under(&["--local=8M", "--far", &stage.store()]).finish());
+    }
 }
 
 #[test]
 fn a_program_that_closes_what_it_does_not_know_keeps_its_pages() {
-    let stage = Stage::new();
     for how in ["closefrom", "close"] {
-        let Some(ran) = over_file(&stage, &[how, "32"]) else { return };
-        let ran = ran.succeeded();
-        // As in a run without the library: what `Run` starts with is 0 to 2.
-        assert_eq!(ran.stdout, "number 3\nnumbers 3 to 22\n0 wrong\n", "{how}");
-        assert!(ran.report["far"]["fills"].as_u64().unwrap() > 1000, "{how} {ran:#?}");
+        over_file(&[how, "32"], |ran| {
+            let ran = ran.succeeded();
+            // As in a run without the library: what `Run` starts with is 0 to 2.
+            assert_eq!(ran.stdout, "number 3\nnumbers 3 to 22\n0 wrong\n", "{how}");
+            assert!(ran.report["far"]["fills"].as_u64().unwrap() > 1000, "{how} {ran:#?}");
+        });
     }
 }
 
 #[test]
 fn a_child_made_behind_our_back_dies_rather_than_reading_zeros() {
-    let stage = Stage::new();
-    let Some(ran) = over_file(&stage, &["children", "32"]) else { return };
     let expected = "clone reads: signal 11\nclone execs: status 0\n\
         _Fork reads: signal 11\n_Fork execs: status 0\nposix_spawn: status 0\nvfork reads: status 0\n\
         fork reads: status 0\n0 wrong\n";
-    assert_eq!(ran.succeeded().stdout, expected);
+    over_file(&["children", "32"], |ran| assert_eq!(ran.succeeded().stdout, expected));
 }
 
 #[test]
 fn handlers_of_the_program_see_its_own_faults_and_none_of_ours() {
     let stage = Stage::new();
-    let Some(ran) = over_file(&stage, &["handlers", "32"]) else { return };
-    assert_eq!(ran.succeeded().stdout, "caught 0\ncaught 100\n0 wrong\n");
+    let Some(program) = program(&stage) else { return };
+    for user in users() {
+        for engine in fault_engines(user) {
+            let run = Run::new(&stage, &[&program]).arg("handlers").arg("32").as_user(user);
+            let options = ["--local=8M", "--far", &stage.store(), "--fault-engine", engine];
+            let ran = run.under(&options).finish().succeeded();
+            assert_eq!(ran.stdout, "caught 0\ncaught 100\n0 wrong\n", "{user:?} {engine}");
+        }
+    }
 }
 
 #[test]
 fn a_static_array_and_thousands_of_blocks_are_far_at_once() {
-    let stage = Stage::new();
-    let Some(ran) = over_file(&stage, &["regions", "16"]) else { return };
-    let ran = ran.succeeded();
-    assert_eq!(ran.stdout, "0 wrong\n");
-    assert!(ran.report["far"]["mapped_bytes"].as_u64().unwrap() > 160 << 20, "{ran:#?}");
+    over_file(&["regions", "16"], |ran| {
+        let ran = ran.succeeded();
+        assert_eq!(ran.stdout, "0 wrong\n");
+        for (region, mib) in [("static", 16), ("heap", 140)] {
+            let all = ran.report["far"]["regions"].as_array().unwrap().iter();
+            let mapped =
+                all.filter(|it| it["region"] == region).map(|it| it["mapped_bytes"].as_u64().unwrap());
+            assert!(mapped.sum::<u64>() >= mib << 20, "{region}: {ran:#?}");
+        }
+    });
 }
 
 /// A file system of so many bytes, in a file.
@@ -92,8 +90,11 @@ impl SmallDisk {
             && run(&["mount".as_ref(), "-o".as_ref(), "loop".as_ref(), image.as_ref(), at.as_ref()]);
         if !mounted {
             skipped("no file system can be mounted here");
+            return None;
         }
-        mounted.then_some(SmallDisk(at))
+        let disk = SmallDisk(at);
+        std::fs::set_permissions(&disk.0, Permissions::from_mode(0o1777)).unwrap();
+        Some(disk)
     }
 }
 
@@ -109,66 +110,11 @@ fn a_full_disk_is_a_block_that_is_not_given() {
     let Some(program) = program(&stage) else { return };
     let Some(disk) = SmallDisk::new(&stage, 256 << 20) else { return };
     let store = store_in(&disk.0);
-    let run = Run::new(&stage, &[&program]).arg("full").arg("32");
-    let ran = run.under(&["--local=8M", "--far", &store]).finish().succeeded();
-    assert_eq!(ran.stdout, "full\nroom again\n0 wrong\n", "{ran:#?}");
-    assert!(ran.not_granted("out-of-memory") > 0, "{ran:#?}");
-}
-
-/// The program, stopped between steps.
-struct Steps {
-    child: Child,
-    said: BufReader<ChildStdout>,
-}
-
-impl Steps {
-    fn start(run: &Run<'_>) -> Steps {
-        let mut child = run.start();
-        let said = BufReader::new(child.stdout.take().unwrap());
-        Steps { child, said }
-    }
-
-    /// Over a file, in which 24 MiB that were written lie now, but for 8.
-    fn written(stage: &Stage) -> Option<Steps> {
-        let run = Run::new(stage, &[program(stage)?]).arg("steps").arg("24");
-        let mut steps = Steps::start(&run.under(&["--local=8M", "--far", &store_in(&stage.scratch())]));
-        assert_eq!(steps.does("write 1"), "written");
-        Some(steps)
-    }
-
-    /// One step, and the answer to it; nothing when the program has ended.
-    fn does(&mut self, step: &str) -> String {
-        let _ = writeln!(self.child.stdin.as_mut().unwrap(), "{step}");
-        let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    /// The store: a file without a name that only threads of ours have open.
-    fn store(&self) -> PathBuf {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let files = threads.flatten().filter_map(|thread| std::fs::read_dir(thread.path().join("fd")).ok());
-        let mut files = files.flat_map(|files| files.flatten().map(|file| file.path()));
-        let is_store = |file: &PathBuf| {
-            std::fs::read_link(file).is_ok_and(|name| name.to_string_lossy().contains("pages."))
-        };
-        files.find(is_store).expect("a store")
-    }
-
-    /// To the end: how, and its messages.
-    fn end(mut self) -> (Option<i32>, String) {
-        drop(self.child.stdin.take());
-        let mut messages = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut messages).unwrap();
-        (self.child.wait().unwrap().code(), messages)
-    }
-
-    /// It ended for want of its pages, and said so.
-    #[track_caller]
-    fn ends_lost(self, why: &str) {
-        let (status, messages) = self.end();
-        assert_eq!(status, Some(74), "{messages}");
-        assert!(messages.contains("far memory is lost") && messages.contains(why), "{messages}");
+    for user in users() {
+        let run = Run::new(&stage, &[&program]).arg("full").arg("32").as_user(user);
+        let ran = run.under(&["--local=8M", "--far", &store]).finish().succeeded();
+        assert_eq!(ran.stdout, "full\nroom again\n0 wrong\n", "{user:?} {ran:#?}");
+        assert!(ran.not_granted("out-of-memory") > 0, "{user:?} {ran:#?}");
     }
 }
 
@@ -203,31 +149,35 @@ fn write_pages(store: &Path, pages: &BTreeMap<u64, Vec<u8>>) {
 #[test]
 fn a_bit_that_flips_in_the_store_is_noticed() {
     let stage = Stage::new();
-    let Some(mut steps) = Steps::written(&stage) else { return };
-    let mut pages = pages_of(&steps.store());
-    pages.values_mut().for_each(|page| page[1000] ^= 16);
-    write_pages(&steps.store(), &pages);
-    assert_eq!(steps.does("read 1"), "");
-    steps.ends_lost("damaged or out of date");
+    for user in users() {
+        let Some(mut steps) = Steps::written(user, &stage) else { return };
+        let mut pages = pages_of(&steps.store());
+        pages.values_mut().for_each(|page| page[1000] ^= 16);
+        write_pages(&steps.store(), &pages);
+        assert_eq!(steps.does("read 1"), "");
+        steps.ends_lost("damaged or out of date");
+    }
 }
 
 #[test]
 fn a_page_of_long_ago_is_noticed() {
     let stage = Stage::new();
-    let Some(mut steps) = Steps::written(&stage) else { return };
-    assert_eq!(steps.does("read 1"), "0 wrong");
-    let old = pages_of(&steps.store());
-    assert_eq!(steps.does("write 2"), "written");
-    write_pages(&steps.store(), &old);
-    assert_eq!(steps.does("read 2"), "");
-    steps.ends_lost("damaged or out of date");
+    for user in users() {
+        let Some(mut steps) = Steps::written(user, &stage) else { return };
+        assert_eq!(steps.does("read 1"), "0 wrong");
+        let old = pages_of(&steps.store());
+        assert_eq!(steps.does("write 2"), "written");
+        write_pages(&steps.store(), &old);
+        assert_eq!(steps.does("read 2"), "");
+        steps.ends_lost("damaged or out of date");
+    }
 }
 
 #[test]
 fn a_store_that_is_cut_off_is_noticed_whoever_is_left_to_say_so() {
     let stage = Stage::new();
-    for leave in [false, true] {
-        let Some(mut steps) = Steps::written(&stage) else { return };
+    for (user, leave) in users().into_iter().flat_map(|user| [(user, false), (user, true)]) {
+        let Some(mut steps) = Steps::written(user, &stage) else { return };
         if leave {
             // The first thread ends: what the others say must reach the same standard error.
             assert_eq!(steps.does("leave"), "left");
@@ -241,41 +191,51 @@ fn a_store_that_is_cut_off_is_noticed_whoever_is_left_to_say_so() {
 #[test]
 fn the_last_message_goes_where_the_program_wants_its_messages() {
     let stage = Stage::new();
-    let Some(mut steps) = Steps::written(&stage) else { return };
-    let messages = stage.scratch().join("messages");
-    assert_eq!(steps.does(&format!("stderr {}", messages.display())), "stderr");
-    std::fs::File::options().write(true).open(steps.store()).unwrap().set_len(0).unwrap();
-    assert_eq!(steps.does("read 1"), "");
-    assert_eq!(steps.end(), (Some(74), String::new()));
-    assert!(std::fs::read_to_string(messages).unwrap().contains("far memory is lost"));
+    for user in users() {
+        let Some(mut steps) = Steps::written(user, &stage) else { return };
+        let messages = stage.scratch().join(format!("messages-{user:?}"));
+        assert_eq!(steps.does(&format!("stderr {}", messages.display())), "stderr");
+        std::fs::File::options().write(true).open(steps.store()).unwrap().set_len(0).unwrap();
+        assert_eq!(steps.does("read 1"), "");
+        assert_eq!(steps.end(), (Some(74), String::new()), "{user:?}");
+        assert!(std::fs::read_to_string(messages).unwrap().contains("far memory is lost"), "{user:?}");
+    }
 }
 
 #[test]
 fn what_is_freed_leaves_the_store() {
     let stage = Stage::new();
-    let Some(mut steps) = Steps::written(&stage) else { return };
     let blocks = |steps: &Steps| std::fs::metadata(steps.store()).unwrap().blocks() * 512;
-    let before = blocks(&steps);
-    assert!(before >= 24 << 20, "{before}");
-    assert_eq!(steps.does("free"), "free");
+    let programs = users().into_iter().map_while(|user| Steps::written(user, &stage));
+    let freed = programs.map(|mut steps| {
+        let before = blocks(&steps);
+        assert!(before >= 24 << 20, "{before}");
+        assert_eq!(steps.does("free"), "free");
+        (steps, before)
+    });
+    let freed: Vec<_> = freed.collect();
     // A program may take the same again at once; what it does not take for ten seconds goes back.
     let patience = Instant::now() + Duration::from_secs(25);
-    while blocks(&steps) > before - (22 << 20) {
-        assert!(Instant::now() < patience, "{} of {before}", blocks(&steps));
-        std::thread::sleep(Duration::from_millis(100));
+    for (mut steps, before) in freed {
+        while blocks(&steps) > before - (22 << 20) {
+            assert!(Instant::now() < patience, "{} of {before}", blocks(&steps));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert_eq!(steps.does("more"), "more");
+        assert_eq!(steps.end().0, Some(0));
     }
-    assert_eq!(steps.does("more"), "more");
-    assert_eq!(steps.end().0, Some(0));
 }
 
 #[test]
 fn a_limit_on_files_is_a_block_that_is_not_given() {
     let stage = Stage::new();
-    let Some(mut steps) = Steps::written(&stage) else { return };
-    assert_eq!(steps.does("limit 48"), "limit");
-    assert_eq!(steps.does("more"), "no more");
-    assert_eq!(steps.does("read 1"), "0 wrong");
-    assert_eq!(steps.end(), (Some(0), String::new()));
+    for user in users() {
+        let Some(mut steps) = Steps::written(user, &stage) else { return };
+        assert_eq!(steps.does("limit 48"), "limit");
+        assert_eq!(steps.does("more"), "no more");
+        assert_eq!(steps.does("read 1"), "0 wrong");
+        assert_eq!(steps.end(), (Some(0), String::new()));
+    }
 }
 
 #[test]
@@ -285,7 +245,7 @@ fn a_program_that_becomes_another_user_keeps_its_pages_and_its_children_say_that
     }
     let stage = Stage::new();
     for step in ["user", "root /usr"] {
-        let Some(mut steps) = Steps::written(&stage) else { return };
+        let Some(mut steps) = Steps::written(User::Current, &stage) else { return };
         assert_eq!(steps.does("fork 1"), "fork: status 0");
         assert_eq!(steps.does(step), step.split(' ').next().unwrap());
         assert_eq!(steps.does("read 1"), "0 wrong");
@@ -301,55 +261,92 @@ fn a_program_that_becomes_another_user_keeps_its_pages_and_its_children_say_that
 #[test]
 fn a_killed_program_leaves_nothing() {
     let stage = Stage::new();
-    let Some(mut steps) = Steps::written(&stage) else { return };
-    let group = steps.child.id();
-    steps.child.kill().unwrap();
-    assert_eq!(steps.end().0, None);
-    assert_eq!(std::fs::read_dir(stage.scratch()).unwrap().flatten().filter(|it| !is_report(it)).count(), 0);
-    let ours = |name: &std::ffi::OsString| name.to_string_lossy().contains(&group.to_string());
-    let shared = std::fs::read_dir("/dev/shm").unwrap().flatten().filter(|it| ours(&it.file_name()));
-    assert_eq!(shared.count(), 0);
-    let member = |stat: String| stat.rsplit(')').next()?.split(' ').nth(3)?.parse().ok();
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let stats = processes.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
-    assert!(stats.filter_map(member).all(|it: u32| it != group), "a process is left");
+    for user in users() {
+        let Some(mut steps) = Steps::written(user, &stage) else { return };
+        let group = steps.id();
+        steps.kill();
+        assert_eq!(steps.end().0, None);
+        let files = std::fs::read_dir(stage.scratch()).unwrap().flatten();
+        assert_eq!(files.filter(|it| !is_report(it)).count(), 0, "{user:?}");
+        let ours = |name: &std::ffi::OsString| name.to_string_lossy().contains(&group.to_string());
+        let shared = std::fs::read_dir("/dev/shm").unwrap().flatten().filter(|it| ours(&it.file_name()));
+        assert_eq!(shared.count(), 0, "{user:?}");
+        let member = |stat: String| stat.rsplit(')').next()?.split(' ').nth(3)?.parse().ok();
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let stats = processes.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
+        assert!(stats.filter_map(member).all(|it: u32| it != group), "{user:?}: a process is left");
+    }
 }
 
 fn is_report(entry: &std::fs::DirEntry) -> bool {
     entry.file_name().to_string_lossy().starts_with("report-")
 }
 
+/// The states of its threads, a letter each.
+fn states(pid: u32) -> String {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    stats.filter_map(|stat| stat.rsplit(") ").next()?.chars().next()).collect()
+}
+
+/// Bytes that it has written to disks.
+fn written_by(pid: u32) -> u64 {
+    let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+    io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
+}
+
+/// Whoever stops it, for longer than any transfer takes: nothing of ours takes that for a trouble.
 #[test]
 fn a_program_that_is_stopped_and_goes_on_is_as_it_was() {
     let stage = Stage::new();
-    let Some(_) = program(&stage) else { return };
-    let Some(paged) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
-    let run = Run::new(&stage, &[&paged]).arg("32").arg("4").arg("20000");
-    let mut steps = Steps::start(&run.under(&["--local=8M", "--far", &store_in(&stage.scratch())]));
-    let pid = i32::try_from(steps.child.id()).unwrap();
-    for _ in 0..20 {
-        for signal in [libc::SIGSTOP, libc::SIGCONT] {
+    let Some(stress) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
+    for user in users() {
+        let run = Run::new(&stage, &[&stress]).arg("32").arg("4").arg("6").as_user(user);
+        let mut steps = Steps::start(&run.under(&["--local=8M", "--far", &stage.store()]));
+        let pid = steps.id();
+        let patience = Instant::now() + Duration::from_secs(20);
+        let wait_until = |what: &str, holds: &dyn Fn() -> bool| {
+            while !holds() {
+                assert!(Instant::now() < patience, "{user:?} {what}: {}", states(pid));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let signal = |signal| {
             // SAFETY: a process of ours that nobody has waited for.
-            unsafe { libc::kill(pid, signal) };
+            unsafe { libc::kill(pid.cast_signed(), signal) };
+        };
+        wait_until("pages leave", &|| written_by(pid) > 16 << 20);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(1500) {
+            signal(libc::SIGSTOP);
+            wait_until("it stops", &|| states(pid).chars().all(|state| state == 'T'));
+            let before = written_by(pid);
             std::thread::sleep(Duration::from_millis(25));
+            assert_eq!(written_by(pid), before, "it is not at rest");
+            signal(libc::SIGCONT);
+            wait_until("it goes on", &|| written_by(pid) > before);
         }
+        assert_eq!(steps.says(), "0 wrong", "{user:?}");
+        assert_eq!(steps.end().0, Some(0), "{user:?}");
     }
-    let mut line = String::new();
-    steps.said.read_line(&mut line).unwrap();
-    assert_eq!(line, "4194304 words, 0 wrong\n");
-    assert_eq!(steps.end().0, Some(0));
 }
 
+/// A process that ends takes its threads away one by one. What is missing must not become zeros before the last of
+/// them, in the middle of a long system call, is gone. Where the kernel does not wait for far pages (other engines), no
+/// call meets a missing one.
 #[test]
-fn a_program_that_ends_while_pages_are_on_their_way_writes_no_zeros() {
+fn a_program_that_ends_while_pages_are_on_their_way_sends_no_zeros() {
+    if !events_are_permitted() {
+        return;
+    }
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
-    for others in ["0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "2", "2", "2", "2"] {
+    for others in ["0", "0", "0", "2", "2"] {
         let run = Run::new(&stage, &[&program]).arg("ends").arg("8").arg(others);
         let options = ["--local=3M", "--far=memory:", "--page-size=4K", "--prefetch=off"];
         let ran = run.under(&options).finish();
         assert_eq!((ran.exit, ran.hints.as_str()), (Exit::Code(0), ""));
-        assert!(ran.stdout.len() >= 15 << 20, "{}", ran.stdout.len());
+        assert!(!ran.stdout.is_empty(), "it ended before it sent anything");
         let wrong = ran.stdout.bytes().filter(|&byte| byte != b'7').count();
         assert_eq!(wrong, 0, "of {}", ran.stdout.len());
     }
@@ -363,7 +360,7 @@ fn userfaultfd_behind_a_filter_is_refused_with_what_to_do_and_older_calls_do() {
     let run = |errno: i32, calls: &str| {
         let run =
             Run::new(&stage, &[filtered.clone().into_os_string(), errno.to_string().into(), calls.into()]);
-        let store = store_in(&stage.scratch());
+        let store = stage.store();
         let words = [
             stage.command().into_os_string(),
             "run".into(),
@@ -390,10 +387,9 @@ fn userfaultfd_behind_a_filter_is_refused_with_what_to_do_and_older_calls_do() {
 #[test]
 fn the_least_local_memory_is_enough_to_go_on_and_less_is_refused() {
     let stage = Stage::new();
-    let Some(_) = program(&stage) else { return };
     let Some(paged) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let run = Run::new(&stage, &[&paged]).arg("8").arg("8").arg("300");
-    let store = store_in(&stage.scratch());
+    let store = stage.store();
     for local in ["1M", "1%"] {
         let ran = run.clone().under(&["--local", local, "--far", &store]).finish().succeeded();
         assert_eq!(ran.stdout, "1048576 words, 0 wrong\n", "{local}");

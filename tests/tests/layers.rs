@@ -1,4 +1,4 @@
-//! The layers: which crate may use which, what must not allocate, and who reads the environment.
+//! The layers: which crate uses which, what must not allocate, and who reads the environment.
 
 use largesse_tests::workspace;
 use serde_json::Value;
@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every crate, and the crates it may use. Adding an edge here is a design decision.
+/// Every crate, and the crates it uses. Adding an edge here is a design decision.
 const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-pages", &[]),
+    ("largesse-machine", &[]),
+    ("largesse-kernels", &[]),
     ("largesse-arena", &["largesse-pages"]),
     ("largesse-pager", &["largesse-arena", "largesse-pages"]),
     ("largesse-redis", &["largesse-pager"]),
@@ -17,11 +19,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-report", &[]),
     ("largesse-picture", &[]),
     ("largesse-malloc", &["largesse-arena", "largesse-pages", "largesse-report"]),
+    ("largesse-gc", &["largesse-arena", "largesse-pages"]),
+    ("largesse-lisp", &["largesse-arena", "largesse-gc", "largesse-pages"]),
     (
         "largesse-preload",
         &[
             "largesse-agent",
             "largesse-arena",
+            "largesse-kernels",
+            "largesse-machine",
             "largesse-malloc",
             "largesse-pager",
             "largesse-pages",
@@ -33,9 +39,15 @@ const LAYERS: &[(&str, &[&str])] = &[
         "largesse-cli",
         &[
             "largesse-agent",
+            "largesse-arena",
+            "largesse-kernels",
+            "largesse-gc",
+            "largesse-lisp",
+            "largesse-machine",
             "largesse-mpi",
             "largesse-pager",
             "largesse-pages",
+            "largesse-picture",
             "largesse-redis",
             "largesse-report",
         ],
@@ -74,6 +86,15 @@ fn an_edge_for_tests_or_the_build_counts_too() {
         arena["dependencies"].as_array_mut().unwrap().push(edge);
         assert_eq!(broken(&doctored), ["largesse-arena uses largesse-report"], "{kind}");
     }
+}
+
+#[test]
+fn an_edge_of_the_table_that_no_crate_uses_is_noticed() {
+    let mut doctored = metadata();
+    let packages = doctored["packages"].as_array_mut().unwrap();
+    let arena = packages.iter_mut().find(|package| package["name"] == "largesse-arena").unwrap();
+    arena["dependencies"].as_array_mut().unwrap().retain(|edge| edge["name"] != "largesse-pages");
+    assert_eq!(broken(&doctored), ["largesse-arena does not use largesse-pages"]);
 }
 
 #[test]
@@ -134,12 +155,11 @@ fn broken(metadata: &Value) -> Vec<String> {
             wrong.push(format!("{name} is not in the table"));
             continue;
         };
-        for dependency in package["dependencies"].as_array().unwrap() {
-            let used = dependency["name"].as_str().unwrap();
-            if used.starts_with("largesse-") && !allowed.contains(used) {
-                wrong.push(format!("{name} uses {used}"));
-            }
-        }
+        let edges = package["dependencies"].as_array().unwrap().iter();
+        let names = edges.map(|edge| edge["name"].as_str().unwrap());
+        let used: BTreeSet<&str> = names.filter(|used| used.starts_with("largesse-")).collect();
+        wrong.extend(used.difference(allowed).map(|used| format!("{name} uses {used}")));
+        wrong.extend(allowed.difference(&used).map(|unused| format!("{name} does not use {unused}")));
     }
     wrong
 }

@@ -1,6 +1,6 @@
 //! A Fortran program prints the same with and without the library.
 
-use largesse_tests::{Ran, Run, Stage, far_memory_is_permitted, same_output};
+use largesse_tests::{Ran, Run, Stage, same_output};
 use serde_json::Value;
 
 #[test]
@@ -23,9 +23,6 @@ fn a_compute_core_is_marked_by_the_module() {
     let said = |ran: &Ran| ran.stdout.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(said(&without)[..3], ["-2", "-2", "-2"], "{without:#?}");
     assert_eq!(said(&near), said(&without));
-    if !far_memory_is_permitted() {
-        return;
-    }
     let far = Run::new(&stage, &[&program]).under(&["--local=4M", "--far=memory:"]).finish().succeeded();
     assert_eq!(said(&far)[..3], ["0", "0", "-1"], "{far:#?}");
     assert_eq!(said(&far)[3], said(&without)[3]);

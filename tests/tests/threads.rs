@@ -30,6 +30,12 @@ fn a_fork_in_the_midst_of_threads_leaves_both_sides_working() {
     check("fork", &[]);
 }
 
+/// The thread that makes the heap looks at what the dynamic linker loaded, under a lock that stays taken in a child.
+#[test]
+fn a_fork_beside_the_first_block_leaves_both_sides_working() {
+    check("first", &[]);
+}
+
 #[test]
 fn two_threads_fork_at_once() {
     check("forks", &[]);

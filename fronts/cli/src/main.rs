@@ -4,12 +4,17 @@
 //! Knows how to start a program under `liblargesse.so`, how to read its report, and how to run the
 //! comparisons. Does not know how a heap works: what a subcommand computes belongs to a lower layer.
 #![expect(clippy::disallowed_macros, reason = "a front prints")]
+#![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 mod agent;
 mod bench;
 mod doctor;
+mod lisp;
+mod machine;
 mod mpi;
+mod pin;
 mod run;
+mod say;
 mod status;
 
 use clap::{Parser, Subcommand};
@@ -29,15 +34,21 @@ enum Verb {
     Status(status::Args),
     Doctor(doctor::Args),
     Bench(bench::Args),
+    Machine(machine::Args),
+    Pin(pin::Args),
+    Lisp(lisp::Args),
     Agent(agent::Args),
 }
 
 fn main() -> ExitCode {
-    match Command::parse().verb {
+    say::end(match Command::parse().verb {
         Verb::Run(args) => run::main(&args),
         Verb::Status(args) => status::main(&args),
         Verb::Doctor(args) => doctor::main(&args),
         Verb::Bench(args) => bench::main(&args),
+        Verb::Machine(args) => machine::main(&args),
+        Verb::Pin(args) => pin::main(&args),
+        Verb::Lisp(args) => lisp::main(&args),
         Verb::Agent(args) => agent::main(&args),
-    }
+    })
 }

@@ -1,4 +1,5 @@
-//! Draws the time line of far memory: one SVG picture, four panels over the same time.
+//! Draws: the time line of far memory, one SVG picture of four panels over the same time; machines ([`machine`]); and
+//! curves below a limit ([`curves`]).
 //!
 //! # Picture
 //! ```text
@@ -13,12 +14,15 @@
 //! 1. Whatever the numbers are, there is a picture or an error, never a panic: the caller is a program
 //!    that is about to end with its work done.
 
+pub mod curves;
+pub mod machine;
 mod panels;
 
 use plotters::prelude::{DrawingAreaErrorKind, IntoDrawingArea as _, SVGBackend};
 
-/// Width and height.
-const SIZE: (u32, u32) = (960, 850);
+const WIDTH: u32 = 960;
+/// Width and height of a time line.
+const SIZE: (u32, u32) = (WIDTH, 850);
 
 /// What was true at one moment; the last three are totals since the start. Sizes are bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

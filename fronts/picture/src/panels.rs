@@ -8,24 +8,24 @@ use plotters::prelude::{
     IntoFont as _, LineSeries, PathElement, RGBColor, SVGBackend, TextStyle, WHITE,
 };
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type Points = Vec<(f64, f64)>;
 
 // Colours that are told apart by everybody (Okabe and Ito).
-const BLUE: RGBColor = RGBColor(0, 114, 178);
-const SKY: RGBColor = RGBColor(86, 180, 233);
-const GREEN: RGBColor = RGBColor(0, 158, 115);
-const ORANGE: RGBColor = RGBColor(230, 159, 0);
-const RED: RGBColor = RGBColor(213, 94, 0);
-const INK: RGBColor = RGBColor(60, 60, 60);
-const GRID: RGBColor = RGBColor(225, 225, 225);
+pub(crate) const BLUE: RGBColor = RGBColor(0, 114, 178);
+pub(crate) const SKY: RGBColor = RGBColor(86, 180, 233);
+pub(crate) const GREEN: RGBColor = RGBColor(0, 158, 115);
+pub(crate) const ORANGE: RGBColor = RGBColor(230, 159, 0);
+pub(crate) const RED: RGBColor = RGBColor(213, 94, 0);
+pub(crate) const INK: RGBColor = RGBColor(60, 60, 60);
+pub(crate) const GRID: RGBColor = RGBColor(225, 225, 225);
 
 const FONT: &str = "sans-serif";
 /// Width of a letter, about: nobody here knows the fonts of whoever looks.
-const LETTER: i32 = 7;
+pub(crate) const LETTER: i32 = 7;
 /// Room for the labels of heights.
-const LEFT: u32 = 80;
+pub(crate) const LEFT: u32 = 80;
 /// The smallest and the largest set, as powers of two.
 const SETS: (f64, f64) = (12.0, 21.0);
 const UNITS: [(&str, f64); 4] =
@@ -173,7 +173,7 @@ fn in_units(lines: &mut [Line]) -> &'static str {
 }
 
 /// `1500`, `20 k`: few digits, no exponent.
-fn plain(value: &f64) -> String {
+pub(crate) fn plain(value: &f64) -> String {
     let digits = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
     match value.abs() {
         1e6.. => format!("{} M", digits(value / 1e6)),
@@ -182,7 +182,7 @@ fn plain(value: &f64) -> String {
     }
 }
 
-fn ink(size: i32) -> TextStyle<'static> {
+pub(crate) fn ink(size: i32) -> TextStyle<'static> {
     (FONT, size).into_font().color(&INK)
 }
 

@@ -106,6 +106,97 @@ int largesse_tune_end(const char *id);
  * it is not, in words that say what to do, valid for good. Then call largesse_enable(1). */
 const char *largesse_far_memory(const char *local, const char *store, const char *page_size);
 
+/* Reductions, with the same bits on every processor and for any number of threads (docs/kernels.md). Names and
+ * arguments are BLAS's: s and d are float and double, c and z complex; n elements, incx apart; a negative
+ * incx begins at the far end; 0 is one element again and again. sumsq: the sum of squares. dotc: x conjugated.
+ * axpy: y[i] = a * x[i] + y[i], rounded once; x and y are the same or do not overlap. Long vectors
+ * are shared among OMP_NUM_THREADS threads, all processors of this process if that is not set. */
+#ifdef __cplusplus
+typedef struct { float re, im; } largesse_float_complex;
+typedef struct { double re, im; } largesse_double_complex;
+#else
+typedef float _Complex largesse_float_complex;
+typedef double _Complex largesse_double_complex;
+#endif
+
+float  largesse_ssum(size_t n, const float *x, ptrdiff_t incx);
+double largesse_dsum(size_t n, const double *x, ptrdiff_t incx);
+float  largesse_ssumsq(size_t n, const float *x, ptrdiff_t incx);
+double largesse_dsumsq(size_t n, const double *x, ptrdiff_t incx);
+float  largesse_snrm2(size_t n, const float *x, ptrdiff_t incx);
+double largesse_dnrm2(size_t n, const double *x, ptrdiff_t incx);
+float  largesse_sasum(size_t n, const float *x, ptrdiff_t incx);
+double largesse_dasum(size_t n, const double *x, ptrdiff_t incx);
+float  largesse_sdot(size_t n, const float *x, ptrdiff_t incx, const float *y, ptrdiff_t incy);
+double largesse_ddot(size_t n, const double *x, ptrdiff_t incx, const double *y, ptrdiff_t incy);
+largesse_float_complex largesse_cdotu(size_t n, const largesse_float_complex *x, ptrdiff_t incx,
+                                      const largesse_float_complex *y, ptrdiff_t incy);
+largesse_double_complex largesse_zdotu(size_t n, const largesse_double_complex *x, ptrdiff_t incx,
+                                       const largesse_double_complex *y, ptrdiff_t incy);
+largesse_float_complex largesse_cdotc(size_t n, const largesse_float_complex *x, ptrdiff_t incx,
+                                      const largesse_float_complex *y, ptrdiff_t incy);
+largesse_double_complex largesse_zdotc(size_t n, const largesse_double_complex *x, ptrdiff_t incx,
+                                       const largesse_double_complex *y, ptrdiff_t incy);
+void   largesse_saxpy(size_t n, float a, const float *x, ptrdiff_t incx, float *y, ptrdiff_t incy);
+void   largesse_daxpy(size_t n, double a, const double *x, ptrdiff_t incx, double *y, ptrdiff_t incy);
+
+/* Since interface 1.2: processors, NUMA nodes and time. Those that return int: LARGESSE_OK, or LARGESSE_BAD_ARGUMENT
+ * (it has no meaning), LARGESSE_NOT_SUPPORTED (it has one, and was refused); then largesse_refusal() says why, and
+ * nothing has changed but what it says.
+ *
+ * Stay on the processors of a list such as "0-3,8": the calling thread, or with `whole_process` all threads there are.
+ * Threads started later inherit it. */
+int largesse_pin(const char *cpus, int whole_process);
+
+/* Memory on one NUMA node and nowhere else, on large pages where it is large; NULL when refused. Give it back by
+ * munmap(address, bytes). Like all memory it takes pages when they are touched. */
+void *largesse_alloc_on_node(size_t bytes, int node);
+
+/* Of the pages that lie wholly in [address, address + bytes): those touched from now on are spread over all nodes;
+ * those there are, and those touched from now on, are on `node`. */
+int largesse_interleave(void *address, size_t bytes);
+int largesse_move(void *address, size_t bytes, int node);
+
+/* nodes[i]: the node of page i of [address, address + bytes), -1 for a page that was not touched, for at most
+ * `capacity` pages. Returns how many pages there are (the last ones may be partly outside). `nodes` may be NULL. */
+size_t largesse_where(const void *address, size_t bytes, int32_t *nodes, size_t capacity);
+
+/* A reading of the processor's counter (TSC, CNTVCT), with everything before it done and nothing after it begun; of the
+ * clock where the counter is none. Differences are time, not core cycles. The first call of a process takes 12 ms. */
+uint64_t largesse_cycles_now(void);
+double largesse_cycles_to_ns(uint64_t cycles);
+
+/* Ticks of largesse_cycles_now in a second; `name` becomes "TSC", "CNTVCT", or "clock" where the processor's counter is
+ * none. `name` may be NULL. */
+double largesse_cycles_per_second(const char **name);
+
+/* What the machine is made of. Set out[0].struct_size to the size of the structure; returns how many there are, of which
+ * at most `capacity` are written; 0 when the kernel does not say. `out` may be NULL when capacity is 0. */
+typedef struct {
+    size_t   struct_size;
+    uint32_t cpu;                /* the kernel's number of a processor that is online */
+    uint32_t core, package;      /* those it belongs to, counted from 0 */
+    int32_t  node;               /* its NUMA node; -1: none */
+    uint32_t permitted;          /* 1: this process may run there */
+} largesse_cpu_t;
+
+typedef struct {
+    size_t   struct_size;
+    uint32_t node;               /* the kernel's number */
+    uint32_t cpus;               /* how many processors; 0: memory alone */
+    uint64_t bytes, free_bytes;
+} largesse_node_t;
+
+size_t largesse_cpus(largesse_cpu_t *out, size_t capacity);
+size_t largesse_nodes(largesse_node_t *out, size_t capacity);
+
+/* From node to node: 10 is local, 20 twice as far; -1: not known. */
+int largesse_distance(int from, int to);
+
+/* What the last of these calls in this thread refused and why, in words; NULL when it refused nothing. Valid until the
+ * thread's next call. */
+const char *largesse_refusal(void);
+
 /* Why this process cannot be served, in words that say what to do; NULL when it can. */
 const char *largesse_why_not(void);
 

@@ -14,7 +14,7 @@ use largesse_report::{BlockRecord, CAUSES, Cause};
 pub(crate) const OK: c_int = 0;
 pub(crate) const BAD_ARGUMENT: c_int = -1;
 pub(crate) const NOT_SUPPORTED: c_int = -2;
-const VERSION: u32 = 1 << 16 | 1;
+const VERSION: u32 = 1 << 16 | 2;
 
 /// `largesse_stats_t`.
 #[repr(C)]
@@ -131,7 +131,7 @@ pub(crate) unsafe extern "C" fn largesse_stats(out: *mut Stats) -> c_int {
 ///
 /// # Safety
 /// `out` is null, or its first field says how many bytes can be written.
-unsafe fn hand_out<T: Copy>(out: *mut T, mut now: T) -> c_int {
+pub(crate) unsafe fn hand_out<T: Copy>(out: *mut T, mut now: T) -> c_int {
     if out.is_null() {
         return BAD_ARGUMENT;
     }

@@ -1,5 +1,6 @@
 //! The `malloc` family under its C names. Each is a comparison, then the heap or the next allocator.
 
+use crate::errno::Errno;
 use crate::guard::called_from_outside;
 use crate::{next, serve};
 use core::ffi::{c_int, c_void};
@@ -8,11 +9,6 @@ use largesse_malloc::Fill;
 
 /// What every plain block is aligned to.
 const MALLOC_ALIGN: usize = 16;
-
-fn set_errno(value: c_int) {
-    // SAFETY: the location is this thread's and always valid.
-    unsafe { *libc::__errno_location() = value };
-}
 
 /// `malloc(3)`.
 #[unsafe(no_mangle)]
@@ -77,7 +73,7 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
     let Some(total) = count.checked_mul(size) else {
-        set_errno(libc::ENOMEM);
+        Errno(libc::ENOMEM).put();
         return null_mut();
     };
     // SAFETY: the caller's promise.
@@ -102,7 +98,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_vo
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     if !align.is_power_of_two() {
-        set_errno(libc::EINVAL);
+        Errno(libc::EINVAL).put();
         return null_mut();
     }
     // SAFETY: no preconditions.
@@ -137,7 +133,7 @@ pub(crate) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
 pub(crate) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     let page = largesse_pages::base_page();
     let Some(size) = size.checked_next_multiple_of(page) else {
-        set_errno(libc::ENOMEM);
+        Errno(libc::ENOMEM).put();
         return null_mut();
     };
     // SAFETY: no preconditions.

@@ -2,16 +2,16 @@
 
 use crate::ground::Far;
 use crate::statics::{self, Piece};
-use crate::{io, serve, start};
-use largesse_agent::{AgentStore, Name};
+use crate::wish::{Engine, Store, Wish};
+use crate::{guard, io, serve, start};
+use largesse_agent::AgentStore;
 use largesse_pager::{
-    Broker, Count, Counters, FarMemory, FileStore, LEAST_LOCAL, Linux, Local, MOST_SET, PageStore, Pager,
-    Place, SegmentWords, Segments, SetSize,
+    Broker, Count, Counters, FarMemory, FileStore, Linux, PageStore, Pager, Place, SegmentWords, Segments,
+    SetSize, Trouble,
 };
 use largesse_pages::fault::{FaultError, Userfault, WAYS, Way, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_report::{Cause, FarStore, Region};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// Exit status when far memory is lost: the input/output error of `sysexits.h`.
@@ -20,65 +20,13 @@ pub(crate) const LOST: i32 = 74;
 /// For whoever looks from outside.
 static STORE: OnceLock<FarStore> = OnceLock::new();
 
-/// What was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
-    /// How much may be here.
-    pub(crate) local: Local,
-    /// Where the rest is.
-    pub(crate) store: Store,
-    /// Bytes that move together; `None`: tuned.
-    pub(crate) page_size: Option<usize>,
-    /// The program's own static arrays too.
-    pub(crate) static_data: bool,
-    /// Fetch ahead of foreseen faults.
-    pub(crate) prefetch: bool,
-    /// Who serves faults.
-    pub(crate) engine: Engine,
-}
-
-/// Who serves faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Engine {
-    /// A thread of ours, in the best way that the user is allowed.
-    Auto,
-    /// A thread of ours, also for system calls on far memory.
-    Events,
-    /// A thread of ours; system calls on far memory are filtered. Every user may.
-    UserMode,
-    /// The thread that meets a far page; system calls are filtered.
-    Thread,
-}
-
-/// A kind of store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Store {
-    /// A file of this name, which is taken away at once.
-    File(PathBuf),
-    /// Whatever the agent of this name keeps pages in.
-    Agent(Name),
-}
-
-impl Store {
-    /// What [`Store::parse`] takes, for people.
-    pub(crate) const ACCEPTED: &str = "file:PATH, agent:NAME";
-
-    /// `file:PATH` or `agent:NAME`, as the launcher says it.
-    pub(crate) fn parse(text: &str) -> Option<Store> {
-        match text.split_once(':')? {
-            ("file", path) if !path.is_empty() => Some(Store::File(path.into())),
-            ("agent", name) => Name::parse(name).map(Store::Agent),
-            _ => None,
-        }
-    }
-}
-
 /// Why there is no far memory; worded for the user.
 type Refusal = String;
 
 /// Makes far memory over two ranges: for the heap, and for mappings.
 pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Far, Refusal> {
-    let broker = Broker::start().map_err(no_thread)?;
+    // Starting a thread asks the C library for memory, which may ask us.
+    let broker = guard::outside(Broker::start).map_err(no_thread)?;
     let ways = match wish.engine {
         Engine::Auto | Engine::Thread => &WAYS[..],
         Engine::Events => &[Way::Device, Way::Call],
@@ -103,11 +51,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
         .map(|piece| (segments.add(piece.at.start, piece.at.len() / page, SPAN / page), piece))
         .collect();
     // Last: what is used of it is low, and a store in a file stays as short as it can be.
-    let mut place = |range: Reserved| {
-        let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
-        Place { range, first }
-    };
-    let (heap, mappings) = (place(heap), place(mappings));
+    let (heap, mappings) = (Place::new(heap, &mut segments), Place::new(mappings, &mut segments));
     let mapped = mappings.first;
     let store = store(&wish.store, segments.pages() * page, &broker)?;
     let bounds = segments.clone();
@@ -121,18 +65,12 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
         })?;
         serve::note(Cause::DirectInputRefused);
     }
-    let size = wish
-        .page_size
-        .map_or(SetSize::Auto, |bytes| SetSize::Fixed((bytes / base_page()).clamp(1, MOST_SET)));
-    let local = match wish.local {
-        Local::Bytes(bytes) => bytes / base_page(),
-        Local::Percent(_) => LEAST_LOCAL, // until something is mapped
-    };
+    let (local, size) = (wish.local.first_pages(), SetSize::of(wish.page_size));
     let pager = Pager::new(kernel, store, bounds, local, size, wish.prefetch)
         .ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);
     start_threads(&pager).map_err(no_thread)?;
-    let far = FarMemory::new(heap, mappings, pager, wish.local);
+    let far = FarMemory::new(heap, mappings, pager, wish.local, lost);
     far.pager().set_label(mapped, Region::Mapping as u64);
     for (number, piece) in &statics {
         take_over(&far, *number, piece)?;
@@ -172,7 +110,7 @@ fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
 
 /// The words of far memory, if there is any.
 pub(crate) fn counters() -> Option<&'static Counters> {
-    Some(&serve::ground()?.far()?.pager().counters)
+    Some(&serve::far()?.pager().counters)
 }
 
 /// Where its pages are.
@@ -182,7 +120,7 @@ pub(crate) fn about_store() -> Option<&'static FarStore> {
 
 /// The words of each of its segments.
 pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
-    let pager = serve::ground()?.far()?.pager();
+    let pager = serve::far()?.pager();
     let used = pager.counters.get(Count::Segments) as usize;
     pager.segments().get(..used)
 }
@@ -190,8 +128,8 @@ pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
 fn store(wish: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {
     match wish {
         Store::File(path) => {
-            let own = numbered(path);
-            let store = FileStore::create(&own, broker).map_err(|refused| format!("file:{refused}"))?;
+            let (store, own) =
+                FileStore::create_own(path, broker).map_err(|refused| format!("file:{refused}"))?;
             let _ = STORE.set(FarStore::new(0, &format!("file:{}", own.display())));
             Ok(Box::new(store))
         }
@@ -201,13 +139,6 @@ fn store(wish: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageS
             Ok(Box::new(store))
         }
     }
-}
-
-/// Processes that start with the same settings do not take each other's file.
-fn numbered(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    name.into()
 }
 
 fn no_thread(error: std::io::Error) -> Refusal {
@@ -238,22 +169,11 @@ pub(crate) fn give_up(trouble: &str) -> ! {
     unsafe { libc::_exit(LOST) }
 }
 
-/// The threads of `pager`, in a process that has none of them yet.
-pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> std::io::Result<()> {
-    largesse_pager::start(pager, |trouble| give_up(&trouble.to_string()))
+fn lost(trouble: &Trouble) -> ! {
+    give_up(&trouble.to_string())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stores_have_a_kind_and_a_place() {
-        assert_eq!(Store::parse("file:/scratch/a"), Some(Store::File("/scratch/a".into())));
-        let name = Name::new().unwrap();
-        assert_eq!(Store::parse(&format!("agent:{name}")), Some(Store::Agent(name)));
-        for wrong in ["", "file:", "file", "agent", "agent:5", "memory:", "ftp:/a", "/scratch/a"] {
-            assert_eq!(Store::parse(wrong), None, "{wrong}");
-        }
-    }
+/// The threads of `pager`, in a process that has none of them yet.
+pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> std::io::Result<()> {
+    guard::outside(|| largesse_pager::start(pager, lost))
 }

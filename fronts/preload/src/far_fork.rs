@@ -5,7 +5,6 @@
 //! the first after it. The C library runs handlers in an order that follows their registration, so
 //! the name by which every library registers them is ours: whoever comes first, we were before.
 
-use crate::ground::Ground;
 use crate::signals::Blocked;
 use crate::{far, io, serve, start};
 use core::cell::UnsafeCell;
@@ -74,7 +73,7 @@ fn slot() -> &'static mut Option<Forking> {
 
 /// Before `fork`, with the heap kept: nobody asks for far memory.
 pub(crate) fn before() {
-    let Some(far) = serve::ground().and_then(Ground::far) else { return };
+    let Some(far) = serve::far() else { return };
     let signals = Blocked::all();
     let here = (&raw const signals).addr();
     if [here, largesse_pages::thread_handle()].iter().any(|&at| far.pager().kernel().page_at(at).is_some()) {
@@ -95,8 +94,7 @@ pub(crate) fn in_parent() {
 
 /// In the child.
 pub(crate) fn in_child() {
-    let far = serve::ground().and_then(Ground::far);
-    let Some(far) = far else { return };
+    let Some(far) = serve::far() else { return };
     let Some(Forking { held, mappings, signals }) = slot().take() else { return not_held() };
     // SAFETY: the child has one thread, and its program does not run yet.
     if let Err(trouble) = unsafe { held.in_child() } {
@@ -111,7 +109,7 @@ pub(crate) fn in_child() {
 
 /// In a child whose fork found no heap: if one was made meanwhile, its pages are out of reach.
 pub(crate) fn not_held() {
-    if serve::ground().and_then(Ground::far).is_some() {
+    if serve::far().is_some() {
         give_up("it was made at the same moment");
     }
 }

@@ -11,6 +11,7 @@
 //! ```
 
 use crate::ground::Ground;
+use crate::slots::looking;
 use crate::{far_fork, helper, private, serve};
 use core::ffi::c_int;
 use core::ptr::{NonNull, null_mut};
@@ -34,17 +35,24 @@ pub(crate) fn watch() {
     }
 }
 
-/// How often to look whether the heap that another thread makes is there: a second in all.
+/// How often to look whether other threads are done, with the heap or the dynamic linker: a second or two in all.
 const PATIENCE: u32 = 10_000;
 
-unsafe extern "C" fn before() {
+/// For good would be too long: they may wait for something that this thread holds.
+fn wait_until(done: impl Fn() -> bool) {
     for _ in 0..PATIENCE {
-        if serve::heap().is_some() || serve::no_heap_while_forking() {
+        if done() {
             break;
         }
         // SAFETY: sleeping has no preconditions.
         unsafe { libc::usleep(100) };
     }
+}
+
+unsafe extern "C" fn before() {
+    wait_until(|| serve::heap().is_some() || serve::no_heap_while_forking());
+    looking::look_no_more();
+    wait_until(looking::nobody_looks);
     if let Some(heap) = serve::heap() {
         heap.before_fork();
         KEEPER.store(largesse_pages::thread_handle(), Ordering::Relaxed); // Relaxed: under the heap's lock
@@ -58,6 +66,7 @@ unsafe extern "C" fn before() {
 
 unsafe extern "C" fn in_parent() {
     private::after_fork();
+    looking::look_again();
     serve::fork_is_over();
     let Some(heap) = kept_heap() else { return };
     close(CHILD);
@@ -72,6 +81,7 @@ unsafe extern "C" fn in_parent() {
 
 unsafe extern "C" fn in_child() {
     private::after_fork();
+    looking::look_afresh();
     serve::fork_is_over();
     helper::forget();
     let Some(heap) = kept_heap() else {

@@ -11,6 +11,7 @@
 //! has no helper.
 
 use crate::serve;
+use crate::signals::Blocked;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -76,12 +77,9 @@ pub(crate) fn forget() {
 
 /// A detached thread that receives no signal: they are the program's.
 pub(crate) fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
+    let _blocked = Blocked::all();
     // SAFETY: plain C calls on local structures that are initialised first; `work` gets no argument.
     unsafe {
-        let mut all: libc::sigset_t = core::mem::zeroed();
-        let mut before: libc::sigset_t = core::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
         let mut thread: libc::pthread_t = 0;
         libc::pthread_attr_init(&raw mut attributes);
@@ -89,7 +87,6 @@ pub(crate) fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
         libc::pthread_attr_setstacksize(&raw mut attributes, 128 << 10);
         let rc = libc::pthread_create(&raw mut thread, &raw const attributes, work, null_mut());
         libc::pthread_attr_destroy(&raw mut attributes);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
         rc == 0
     }
 }

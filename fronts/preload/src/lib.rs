@@ -6,6 +6,7 @@
 //!      │                   └─────large──► serve ─► Heap<Ground>
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
 //!      ├──munmap, …───► ranges (far memory)
+//!      ├──largesse_ddot, …► kernels, with threads that wait for long vectors
 //!      └──largesse_*──► control          start: options, fork handlers    helper: first touch ahead
 //!   R session ──ISM(TRUE)──► slots (patches libR.so's calls to the exports)
 //! ```
@@ -24,6 +25,8 @@
 )]
 
 mod control;
+mod cycles;
+mod errno;
 mod exports;
 mod far;
 mod far_fork;
@@ -33,11 +36,14 @@ mod guard;
 mod helper;
 #[cfg_attr(not(target_arch = "x86_64"), path = "io/elsewhere.rs")]
 mod io;
+mod kernels;
 mod mapping;
 mod next;
 mod options;
+mod placement;
 mod private;
 mod ranges;
+mod refusal;
 mod report;
 mod serve;
 mod session;
@@ -46,4 +52,6 @@ mod slots;
 mod start;
 mod statics;
 mod timeline;
+mod topology;
 mod tune;
+mod wish;

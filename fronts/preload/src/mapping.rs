@@ -4,7 +4,7 @@
 //! touched: private, anonymous, readable and writable, at an address of the kernel's choice.
 
 use crate::ranges::{self, calls::told};
-use crate::serve::{self, ROUTING};
+use crate::serve;
 use crate::start::options;
 use core::ffi::{c_int, c_void};
 use largesse_pages::{PageKind, SPAN};
@@ -12,22 +12,24 @@ use largesse_report::{Cause, MAX_ADVISED, Pages};
 
 /// Mappings below are left alone: no large page fits.
 const SMALLEST: usize = SPAN;
-const NEVER: c_int = libc::MAP_FIXED
+/// Flags of mappings that are something else than plain memory, or that nobody may use.
+pub(crate) const NEVER: c_int = libc::MAP_FIXED
     | libc::MAP_FIXED_NOREPLACE
     | libc::MAP_GROWSDOWN
     | libc::MAP_STACK
     | libc::MAP_HUGETLB
     | libc::MAP_NORESERVE;
+pub(crate) const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+pub(crate) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+/// Whether a mapping is plain memory: none of these flags.
+pub(crate) fn is_plain(address: *mut c_void, protection: c_int, flags: c_int, never: c_int) -> bool {
+    address.is_null() && protection == READ_WRITE && flags & (ANONYMOUS | never) == ANONYMOUS
+}
 
 /// Whether a mapping is plain memory that large pages suit.
 fn wants_large_pages(address: *mut c_void, len: usize, protection: c_int, flags: c_int) -> bool {
-    let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    let read_write = libc::PROT_READ | libc::PROT_WRITE;
-    address.is_null()
-        && len >= SMALLEST
-        && protection == read_write
-        && flags & private == private
-        && flags & NEVER == 0
+    len >= SMALLEST && is_plain(address, protection, flags, NEVER)
 }
 
 /// `mmap(2)`.
@@ -71,7 +73,7 @@ pub(crate) unsafe extern "C" fn mmap64(
 }
 
 fn advising() -> bool {
-    ROUTING.limits().2 && options().pages != Pages::Small
+    serve::is_enabled() && options().pages != Pages::Small
 }
 
 fn advise(at: *mut c_void, len: usize) {
@@ -96,8 +98,7 @@ mod tests {
 
     #[test]
     fn only_plain_large_memory_is_advised() {
-        let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        let rw = libc::PROT_READ | libc::PROT_WRITE;
+        let (private, rw) = (ANONYMOUS, READ_WRITE);
         let somewhere = core::ptr::without_provenance_mut(0x10000);
         for (address, len, protection, flags, want) in [
             (null_mut(), 32 << 20, rw, private, true),

@@ -1,6 +1,7 @@
 //! Settings, parsed once by a pure function. `docs/settings.md` has a line for each.
 
-use crate::far::{Engine, Store, Wish};
+use crate::wish::{Engine, Store, Wish};
+use largesse_kernels::Isa;
 use largesse_malloc::{DataAlign, SMALLEST_MIN};
 use largesse_pager::Local;
 use largesse_pages::Placement;
@@ -35,6 +36,10 @@ pub(crate) struct Options {
     pub(crate) ahead: bool,
     /// Far memory instead of this machine's own.
     pub(crate) far: Option<Wish>,
+    /// What the kernels are made of; `None`: the fastest.
+    pub(crate) isa: Option<Isa>,
+    /// Threads of the kernels, from `OMP_NUM_THREADS`; `None`: as many as there are processors.
+    pub(crate) threads: Option<usize>,
 }
 
 /// A value that means nothing.
@@ -67,6 +72,8 @@ impl Default for Options {
             pid: None,
             ahead: true,
             far: None,
+            isa: None,
+            threads: None,
         }
     }
 }
@@ -122,6 +129,20 @@ impl Options {
             pid: one(get, "LARGESSE_PID", "a process number", None, |text| text.parse().ok().map(Some))?,
             ahead: one(get, "LARGESSE_AHEAD", "on, off", true, switch("off", "on"))?,
             far,
+            isa: one(
+                get,
+                "LARGESSE_ISA",
+                "auto, or what this processor has of avx512, avx2, sse2, neon, portable",
+                None,
+                |text| match text {
+                    "auto" => Some(None),
+                    name => name.parse().ok().filter(|isa: &Isa| isa.is_here()).map(Some),
+                },
+            )?,
+            // Not ours to refuse; levels of nesting come after commas.
+            threads: get("OMP_NUM_THREADS")
+                .and_then(|list| list.split(',').next()?.trim().parse().ok())
+                .filter(|threads| *threads > 0),
         })
     }
 }

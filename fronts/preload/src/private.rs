@@ -26,10 +26,7 @@ pub(crate) struct Private {
 unsafe impl Sync for Private {}
 
 #[global_allocator]
-static PRIVATE: Private = Private {
-    taken: AtomicBool::new(false),
-    cells: core::cell::UnsafeCell::new(Cells { free: [null_mut(); CLASSES], next: 0, end: 0 }),
-};
+static PRIVATE: Private = Private::new();
 
 /// Before `fork`: nobody is inside; [`after_fork`] in parent and child lets them in again.
 pub(crate) fn before_fork() {
@@ -48,6 +45,13 @@ fn class(layout: Layout) -> Option<usize> {
 }
 
 impl Private {
+    const fn new() -> Private {
+        Private {
+            taken: AtomicBool::new(false),
+            cells: core::cell::UnsafeCell::new(Cells { free: [null_mut(); CLASSES], next: 0, end: 0 }),
+        }
+    }
+
     fn lock(&self) {
         // Acquire and Release: each owner sees what the last one wrote.
         while self.taken.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -118,19 +122,21 @@ mod tests {
 
     #[test]
     fn cells_are_aligned_distinct_and_used_again() {
+        // Our own cells: those of `PRIVATE` are taken and given by every other test of this process.
+        let private = Private::new();
         for (size, align) in [(1, 1), (24, 8), (100, 64), (5000, 4096), (1 << 20, 16)] {
             let layout = Layout::from_size_align(size, align).unwrap();
             // SAFETY: the layouts are not empty; cells are given back with the layout they were taken with.
             unsafe {
-                let a = PRIVATE.alloc(layout);
-                let b = PRIVATE.alloc(layout);
+                let a = private.alloc(layout);
+                let b = private.alloc(layout);
                 assert!(a.addr().is_multiple_of(align) && b.addr().is_multiple_of(align));
                 assert!(a.addr().abs_diff(b.addr()) >= size);
-                PRIVATE.dealloc(a, layout);
-                let again = PRIVATE.alloc(layout);
+                private.dealloc(a, layout);
+                let again = private.alloc(layout);
                 assert_eq!(again, a);
-                PRIVATE.dealloc(again, layout);
-                PRIVATE.dealloc(b, layout);
+                private.dealloc(again, layout);
+                private.dealloc(b, layout);
             }
         }
     }

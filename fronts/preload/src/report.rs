@@ -12,8 +12,10 @@ use serde_json::{Map, Value, json};
 /// Write the report, if one was asked for.
 pub(crate) fn write(state: &str) {
     let Some(path) = &options().report else { return };
+    // First: pages go on leaving, and no interval shall have more than the whole.
+    let timeline = timeline::finish();
     let mut text = format!("{:#}", describe(state));
-    if let Some((intervals, moments)) = timeline::finish() {
+    if let Some((intervals, moments)) = timeline {
         // One line an interval: hundreds of them, for machines.
         let rows: Vec<String> = intervals.iter().map(|row| format!("    {row}")).collect();
         text.truncate(text.len() - "\n}".len());

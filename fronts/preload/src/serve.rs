@@ -1,8 +1,9 @@
 //! The one heap of the process: made at the first large request, reached by everything else.
 
-use crate::far::Wish;
-use crate::ground::Ground;
+use crate::errno::Errno;
+use crate::ground::{Far, Ground};
 use crate::guard::Inside;
+use crate::wish::Wish;
 use crate::{helper, next, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
@@ -89,6 +90,11 @@ pub(crate) fn ground() -> Option<&'static Ground> {
     unsafe { GROUND.load(Ordering::Acquire).as_ref() }
 }
 
+/// Far memory, if there is any.
+pub(crate) fn far() -> Option<&'static Far> {
+    ground().and_then(Ground::far)
+}
+
 /// What near memory counts, and what it is called in the report.
 const REFUSALS: [(Refusal, Cause); 6] = [
     (Refusal::PoolEmpty, Cause::HugetlbPoolEmpty),
@@ -108,12 +114,12 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
     match heap.allocate(size, align, fill) {
         Ok(block) => {
             helper::block_taken(block.cold_bytes);
-            errno.restore();
+            errno.put();
             Some(block.start.as_ptr().cast())
         }
         // A full store: what the next allocator has is not far, and would go beyond the limit.
-        Err(_) if ground().is_some_and(|ground| ground.far().is_some()) => {
-            Errno(libc::ENOMEM).restore();
+        Err(_) if far().is_some() => {
+            Errno(libc::ENOMEM).put();
             Some(null_mut())
         }
         Err(_) => None,
@@ -129,7 +135,7 @@ pub(crate) fn free(block: *mut c_void) {
     {
         start::die(&["free(): not a block of this heap, or freed twice"]);
     }
-    errno.restore();
+    errno.put();
 }
 
 pub(crate) fn usable(block: *mut c_void) -> usize {
@@ -279,20 +285,5 @@ pub(crate) fn keep<T>(value: T) -> Option<&'static T> {
     unsafe {
         at.write(value);
         Some(at.as_ref())
-    }
-}
-
-/// `free` and friends leave `errno` alone, whatever the kernel answered meanwhile.
-struct Errno(i32);
-
-impl Errno {
-    fn save() -> Errno {
-        // SAFETY: the location is this thread's and always valid.
-        Errno(unsafe { *libc::__errno_location() })
-    }
-
-    fn restore(self) {
-        // SAFETY: as above.
-        unsafe { *libc::__errno_location() = self.0 };
     }
 }

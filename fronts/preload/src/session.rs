@@ -1,10 +1,10 @@
 //! Far memory for a session that is running: chosen before its first large block, refused with words
 //! afterwards. A session has data in it: it is never ended for a setting.
 
-use crate::far::{Engine, Store, Wish};
 use crate::guard::Inside;
 use crate::options::FAR_MIN_KB;
 use crate::serve::{self, ROUTING};
+use crate::wish::{Engine, Store, Wish};
 use crate::{slots, start, timeline};
 use core::ffi::{CStr, c_char};
 use core::ptr::null;

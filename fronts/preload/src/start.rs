@@ -1,10 +1,10 @@
 //! The start of the library in a process: settings, what the system offers, the heap's range.
 
-use crate::far::Wish;
 use crate::ground::Ground;
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
+use crate::wish::Wish;
 use crate::{far, fork, helper, report, slots, timeline};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -97,7 +97,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
             ROUTING.enable(ours && slots::why_not().is_none());
         }
     }
-    if options.far.is_some() && ROUTING.limits().2 {
+    if options.far.is_some() && serve::is_enabled() {
         // What is wrong with a store is said before the program starts, not in the middle of it.
         serve::heap_or_make();
     }
@@ -226,7 +226,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
         report.node = match options.placement {
             Placement::FirstTouch => -1,
             Placement::Interleave => -2,
-            Placement::Node(node) => i32::try_from(node).unwrap_or(i32::MAX),
+            Placement::Node(node) | Placement::Preferred(node) => i32::try_from(node).unwrap_or(i32::MAX),
         };
         report.min_bytes = min as u64;
         report.max_bytes = max as u64;

@@ -4,7 +4,7 @@
 //! using: the parts that are made read-only, the tables of addresses, and the objects that the
 //! program shares with its libraries by copy relocation.
 
-use crate::slots::object::{Object, each_object};
+use crate::slots::object::{Object, main_program};
 use core::ops::Range;
 use largesse_pages::base_page;
 
@@ -22,27 +22,14 @@ pub(crate) struct Piece {
 
 /// Every piece of the main program.
 pub(crate) fn pieces() -> Vec<Piece> {
-    let mut found = Vec::new();
-    let mut first = true;
-    each_object(|object| {
-        if core::mem::take(&mut first) {
-            found = of(object);
-        }
-    });
-    found
+    main_program(of).unwrap_or_default()
 }
 
 /// The writable parts of the main program that hold `pieces`: what is used there may begin before a piece.
 pub(crate) fn around<'a>(pieces: impl Iterator<Item = &'a Piece> + Clone) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let mut first = true;
-    each_object(|object| {
-        if core::mem::take(&mut first) {
-            let holds = |part: &Range<usize>| pieces.clone().any(|piece| part.contains(&piece.at.start));
-            found = object.writable().map(|part| part.memory).filter(holds).collect();
-        }
-    });
-    found
+    let holds = |part: &Range<usize>| pieces.clone().any(|piece| part.contains(&piece.at.start));
+    let parts = main_program(|object| object.writable().map(|part| part.memory).filter(holds).collect());
+    parts.unwrap_or_default()
 }
 
 fn of(program: &Object<'_>) -> Vec<Piece> {
@@ -97,9 +84,7 @@ mod tests {
 
     #[test]
     fn this_program_has_no_piece_with_its_tables_in_it() {
-        let mut first = None;
-        each_object(|object| _ = first.get_or_insert_with(|| (object.kept_in_place(), of(object))));
-        let (kept, pieces) = first.unwrap();
+        let (kept, pieces) = main_program(|object| (object.kept_in_place(), of(object))).unwrap();
         assert!(!kept.is_empty());
         for piece in pieces {
             assert!(kept.iter().all(|it| it.end <= piece.at.start || piece.at.end <= it.start));

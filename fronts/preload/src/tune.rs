@@ -54,7 +54,7 @@ unsafe fn with(id: *const c_char, f: fn(&[u8]) -> c_int) -> c_int {
 }
 
 fn begin(name: &[u8]) -> c_int {
-    let Some(far) = serve::ground().and_then(|ground| ground.far()) else { return control::NOT_SUPPORTED };
+    let Some(far) = serve::far() else { return control::NOT_SUPPORTED };
     let mut all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
     let at = all.iter().position(|marked| marked.name == name).unwrap_or(all.len());
     if at == all.len() {
@@ -67,7 +67,7 @@ fn begin(name: &[u8]) -> c_int {
 }
 
 fn end(name: &[u8]) -> c_int {
-    let Some(far) = serve::ground().and_then(|ground| ground.far()) else { return control::NOT_SUPPORTED };
+    let Some(far) = serve::far() else { return control::NOT_SUPPORTED };
     let mut all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(marked) = all.iter_mut().find(|marked| marked.name == name) else {
         return control::BAD_ARGUMENT;

@@ -34,6 +34,19 @@ static struct {
     int (*tune_begin)(const char *);
     int (*tune_end)(const char *);
     const char *(*far_memory)(const char *, const char *, const char *);
+    double (*of_one[4])(size_t, const double *, ptrdiff_t); /* in the order of `of_one` in R/kernels.R */
+    double (*dot)(size_t, const double *, ptrdiff_t, const double *, ptrdiff_t);
+    largesse_double_complex (*complex_dot[2])(size_t, const largesse_double_complex *, ptrdiff_t,
+                                              const largesse_double_complex *, ptrdiff_t);
+    void (*axpy)(size_t, double, const double *, ptrdiff_t, double *, ptrdiff_t);
+    int (*pin)(const char *, int);
+    const char *(*refusal)(void);
+    uint64_t (*cycles_now)(void);
+    double (*cycles_to_ns)(uint64_t);
+    double (*cycles_per_second)(const char **);
+    size_t (*cpus)(largesse_cpu_t *, size_t);
+    size_t (*nodes)(largesse_node_t *, size_t);
+    int (*distance)(int, int);
 } library;
 
 #ifdef __linux__
@@ -56,21 +69,28 @@ static SEXP find_library(void)
                  "install both from one release", version >> 16, version & 0xffff, FACE);
         return mkString(words);
     }
-    *(void **)&library.stats = symbol("largesse_stats");
-    *(void **)&library.blocks = symbol("largesse_blocks");
-    *(void **)&library.enable = symbol("largesse_enable");
-    *(void **)&library.set_limits = symbol("largesse_set_limits");
-    *(void **)&library.trim = symbol("largesse_trim");
-    *(void **)&library.why_not = symbol("largesse_why_not");
-    *(void **)&library.cause_name = symbol("largesse_cause_name");
-    *(void **)&library.cause_advice = symbol("largesse_cause_advice");
-    *(void **)&library.tune_begin = symbol("largesse_tune_begin");
-    *(void **)&library.tune_end = symbol("largesse_tune_end");
-    *(void **)&library.far_memory = symbol("largesse_far_memory");
-    if (!library.stats || !library.blocks || !library.enable || !library.set_limits || !library.trim ||
-        !library.why_not || !library.cause_name || !library.cause_advice || !library.tune_begin ||
-        !library.tune_end || !library.far_memory)
-        return mkString("liblargesse.so lacks a control call: install it and this package from one release");
+    static const struct { const char *name; void **at; } needed[] = {
+        {"largesse_stats", (void **)&library.stats}, {"largesse_blocks", (void **)&library.blocks},
+        {"largesse_enable", (void **)&library.enable}, {"largesse_set_limits", (void **)&library.set_limits},
+        {"largesse_trim", (void **)&library.trim}, {"largesse_why_not", (void **)&library.why_not},
+        {"largesse_cause_name", (void **)&library.cause_name},
+        {"largesse_cause_advice", (void **)&library.cause_advice},
+        {"largesse_tune_begin", (void **)&library.tune_begin}, {"largesse_tune_end", (void **)&library.tune_end},
+        {"largesse_far_memory", (void **)&library.far_memory}, {"largesse_pin", (void **)&library.pin},
+        {"largesse_refusal", (void **)&library.refusal}, {"largesse_cycles_now", (void **)&library.cycles_now},
+        {"largesse_cycles_to_ns", (void **)&library.cycles_to_ns},
+        {"largesse_cycles_per_second", (void **)&library.cycles_per_second}, {"largesse_cpus", (void **)&library.cpus},
+        {"largesse_nodes", (void **)&library.nodes}, {"largesse_distance", (void **)&library.distance},
+        {"largesse_dsum", (void **)&library.of_one[0]}, {"largesse_dsumsq", (void **)&library.of_one[1]},
+        {"largesse_dnrm2", (void **)&library.of_one[2]}, {"largesse_dasum", (void **)&library.of_one[3]},
+        {"largesse_ddot", (void **)&library.dot}, {"largesse_zdotu", (void **)&library.complex_dot[0]},
+        {"largesse_zdotc", (void **)&library.complex_dot[1]}, {"largesse_daxpy", (void **)&library.axpy},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        *needed[i].at = symbol(needed[i].name);
+        if (!*needed[i].at)
+            return mkString("liblargesse.so lacks a control call: install it and this package from one release");
+    }
     library.found = 1;
     return R_NilValue;
 #endif
@@ -135,6 +155,40 @@ static SEXP far_memory(SEXP local, SEXP store, SEXP page_size)
 {
     const char *why = library.far_memory(text(local), text(store), text(page_size));
     return why ? mkString(why) : R_NilValue;
+}
+
+/* NULL once the process (or this thread) stays on these processors, else why not. */
+static SEXP pin(SEXP cpus, SEXP process)
+{
+    if (library.pin(translateChar(STRING_ELT(cpus, 0)), asLogical(process)) == LARGESSE_OK) return R_NilValue;
+    const char *why = library.refusal();
+    return mkString(why ? why : "liblargesse.so refused");
+}
+
+/* Evaluates `expr` in `frame`: ticks and nanoseconds of each time, and the last value. */
+static SEXP cycles(SEXP expr, SEXP frame, SEXP times)
+{
+    static const char *const names[] = {"ticks", "ns", "value"};
+    R_xlen_t n = (R_xlen_t)asReal(times);
+    SEXP ticks = PROTECT(allocVector(REALSXP, n)), ns = PROTECT(allocVector(REALSXP, n));
+    SEXP value = R_NilValue;
+    PROTECT_INDEX at;
+    PROTECT_WITH_INDEX(value, &at);
+    library.cycles_now(); /* the first call of a process calibrates */
+    for (R_xlen_t i = 0; i < n; i++) {
+        uint64_t began = library.cycles_now();
+        value = eval(expr, frame);
+        uint64_t spent = library.cycles_now() - began;
+        REPROTECT(value, at);
+        REAL(ticks)[i] = (double)spent;
+        REAL(ns)[i] = library.cycles_to_ns(spent);
+    }
+    SEXP list = PROTECT(allocVector(VECSXP, 3)), labels = PROTECT(allocVector(STRSXP, 3));
+    for (int i = 0; i < 3; i++) SET_STRING_ELT(labels, i, mkChar(names[i]));
+    setAttrib(list, R_NamesSymbol, labels);
+    SET_VECTOR_ELT(list, 0, ticks), SET_VECTOR_ELT(list, 1, ns), SET_VECTOR_ELT(list, 2, value);
+    UNPROTECT(5);
+    return list;
 }
 
 static SEXP named(const char *const *names, int n)
@@ -230,11 +284,83 @@ static SEXP blocks(void)
     return list;
 }
 
+/* Kernel number `which` of a double vector. */
+static SEXP of_one(SEXP which, SEXP x)
+{
+    return ScalarReal(library.of_one[asInteger(which)]((size_t)XLENGTH(x), REAL(x), 1));
+}
+
+/* Two double or two complex vectors of one length. */
+static SEXP dot(SEXP x, SEXP y, SEXP conjugate)
+{
+    size_t n = (size_t)XLENGTH(x);
+    if (TYPEOF(x) != CPLXSXP) return ScalarReal(library.dot(n, REAL(x), 1, REAL(y), 1));
+    largesse_double_complex sum = library.complex_dot[asLogical(conjugate) != 0](
+        n, (const largesse_double_complex *)COMPLEX(x), 1, (const largesse_double_complex *)COMPLEX(y), 1);
+    Rcomplex result;
+    memcpy(&result, &sum, sizeof result);
+    return ScalarComplex(result);
+}
+
+/* A new vector, like `y`. */
+static SEXP axpy(SEXP a, SEXP x, SEXP y)
+{
+    SEXP result = PROTECT(duplicate(y));
+    library.axpy((size_t)XLENGTH(x), asReal(a), REAL(x), 1, REAL(result), 1);
+    UNPROTECT(1);
+    return result;
+}
+
+/* The columns of two data frames, the distances of all pairs of nodes, and the counter. */
+static SEXP machine(void)
+{
+    static const char *const parts[] = {"cpu", "core", "package", "node", "permitted", "nodes", "cpus", "bytes",
+                                        "free_bytes", "distances", "counter", "hertz"};
+    size_t cpus = library.cpus(NULL, 0), nodes = library.nodes(NULL, 0);
+    largesse_cpu_t *cpu = (largesse_cpu_t *)R_alloc(cpus + 1, sizeof *cpu);
+    largesse_node_t *node = (largesse_node_t *)R_alloc(nodes + 1, sizeof *node);
+    cpu[0].struct_size = sizeof *cpu, node[0].struct_size = sizeof *node;
+    size_t now = library.cpus(cpu, cpus); /* processors go offline */
+    R_xlen_t m = (R_xlen_t)(now < cpus ? now : cpus);
+    now = library.nodes(node, nodes);
+    R_xlen_t n = (R_xlen_t)(now < nodes ? now : nodes);
+
+    SEXP list = PROTECT(named(parts, 12)), column[10];
+    for (int i = 0; i < 10; i++) {
+        column[i] = allocVector(i == 4 ? LGLSXP : i == 7 || i == 8 ? REALSXP : INTSXP, i < 5 ? m : i < 9 ? n : n * n);
+        SET_VECTOR_ELT(list, i, column[i]);
+    }
+    for (R_xlen_t i = 0; i < m; i++) {
+        INTEGER(column[0])[i] = (int)cpu[i].cpu;
+        INTEGER(column[1])[i] = (int)cpu[i].core;
+        INTEGER(column[2])[i] = (int)cpu[i].package;
+        INTEGER(column[3])[i] = cpu[i].node < 0 ? NA_INTEGER : cpu[i].node;
+        LOGICAL(column[4])[i] = cpu[i].permitted != 0;
+    }
+    for (R_xlen_t i = 0; i < n; i++) {
+        INTEGER(column[5])[i] = (int)node[i].node;
+        INTEGER(column[6])[i] = (int)node[i].cpus;
+        REAL(column[7])[i] = (double)node[i].bytes;
+        REAL(column[8])[i] = (double)node[i].free_bytes;
+        for (R_xlen_t j = 0; j < n; j++) {
+            int distance = library.distance((int)node[i].node, (int)node[j].node);
+            INTEGER(column[9])[i + j * n] = distance < 0 ? NA_INTEGER : distance;
+        }
+    }
+    const char *counter = "";
+    double hertz = library.cycles_per_second(&counter);
+    SET_VECTOR_ELT(list, 10, mkString(counter));
+    SET_VECTOR_ELT(list, 11, ScalarReal(hertz));
+    UNPROTECT(1);
+    return list;
+}
+
 #define CALL(name, arguments) {#name, (DL_FUNC)&name, arguments}
 static const R_CallMethodDef calls[] = {
     CALL(find_library, 0), CALL(load_library, 1), CALL(library_path, 0), CALL(why_not, 0),
     CALL(enable, 1), CALL(set_limits, 2), CALL(trim, 1), CALL(tune, 2), CALL(far_memory, 3), CALL(stats, 0),
-    CALL(blocks, 0), {NULL, NULL, 0}
+    CALL(blocks, 0), CALL(of_one, 2), CALL(dot, 3), CALL(axpy, 3),
+    CALL(pin, 2), CALL(cycles, 3), CALL(machine, 0), {NULL, NULL, 0}
 };
 
 void R_init_largesse(DllInfo *dll)

@@ -79,3 +79,17 @@ session(
   "ISM(FALSE); z <- numeric(n); stopifnot(!is_large(z), is_large(x[[1]]), sum(x[[1]]) == right[2])"
 )
 stopifnot(length(list.files(pattern = "far pages")) == 0)
+
+# The same in the memory of a process beside the session, which the command starts.
+if (!nzchar(Sys.which("largesse"))) {
+  session("fails(far_memory('16M', store = 'memory:'), 'command largesse', 'PATH')")
+} else {
+  session(
+    "far_memory('16M', store = 'memory:')",
+    "n <- 2^20",
+    "x <- lapply(1:6, function(i) as.double(i) + seq_len(n))",
+    "right <- vapply(1:6, function(i) n * i + n * (n + 1) / 2, 0)",
+    "stopifnot(identical(vapply(x, sum, 0), right), ISM.status()$far[['stored_bytes']] > 16 * 2^20)",
+    "stopifnot(identical(unlist(mclapply(x, sum, mc.cores = 2)), right))"
+  )
+}

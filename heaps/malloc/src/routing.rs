@@ -53,8 +53,8 @@ impl Routing {
         }
         self.min.store(min, Ordering::Relaxed);
         self.max.store(max, Ordering::Relaxed);
-        let (.., enabled) = self.limits();
-        self.enable(enabled);
+        let while_on = |from| (from != usize::MAX).then_some(min);
+        let _ = self.from.fetch_update(Ordering::Relaxed, Ordering::Relaxed, while_on);
         Ok(())
     }
 

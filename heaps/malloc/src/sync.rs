@@ -66,7 +66,7 @@ impl<T> Lock<T> {
         result
     }
 
-    /// Keep the lock beyond the end of a scope: until `unlock` in the parent, `reset` in the child.
+    /// Keep the lock beyond the end of a scope: until `release_after_fork` in the parent, `reset` in the child.
     pub(crate) fn keep_across_fork(&self) {
         self.lock();
         // Relaxed: only the thread that stored its own number here acts on it.

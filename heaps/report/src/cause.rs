@@ -130,7 +130,7 @@ impl Cause {
             Cause::DirectInputRefused => c"this kernel cannot keep far pages that a device writes to (Linux 6.8 can): O_DIRECT and io_uring were refused",
             Cause::MappingNear => c"large mappings that were only reserved, at a fixed address, stacks or on special pages stay in memory, beyond --local",
             Cause::FarNotLocked => c"far memory cannot be locked in memory: mlock was answered with ENOMEM (programs that need it cannot use --local)",
-            Cause::FarAdvice => c"a request of madvise or mremap that far memory cannot follow was answered with EINVAL",
+            Cause::FarAdvice => c"a request of madvise or mremap that far memory cannot follow was refused",
         }
     }
 }

@@ -12,5 +12,10 @@ pub fn own_table() -> Result<(), i32> {
 /// A duplicate of what the first thread of this process has as `number`, in the table of the caller;
 /// closed on `exec`. Linux 5.6 and later.
 pub fn of_first_thread(number: c_int) -> Result<c_int, i32> {
-    sys::descriptors::of_first_thread(number)
+    sys::descriptors::of_first_thread(number).map(sys::Descriptor::into_number)
+}
+
+/// The same of any thread of this process. Linux 6.9 and later.
+pub fn of_thread(thread: u32, number: c_int) -> Result<c_int, i32> {
+    sys::descriptors::of_thread(thread, number).map(sys::Descriptor::into_number)
 }

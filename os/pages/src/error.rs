@@ -19,6 +19,8 @@ pub enum MapOp {
     Lock,
     /// Placing on a NUMA node.
     Place,
+    /// Moving pages to another NUMA node.
+    Migrate,
     /// Making or mapping a named memory file.
     Publish,
     /// Asking what is resident.

@@ -1,20 +1,20 @@
 //! Memory that somebody else mapped and left to us to look after.
 
-use crate::{MapError, MapOp, base_page, sys};
+use crate::{Area, MapError, MapOp, base_page, sys};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 /// A mapped range that is not ours to unmap.
 #[derive(Debug)]
-pub struct Lent {
-    start: NonNull<u8>,
-    len: usize,
-}
+pub struct Lent(Area);
 
-// SAFETY: as for `Reserved`: plain memory, tied to no thread.
-unsafe impl Send for Lent {}
-// SAFETY: shared methods make system calls on the range, or touch it atomically.
-unsafe impl Sync for Lent {}
+impl core::ops::Deref for Lent {
+    type Target = Area;
+
+    fn deref(&self) -> &Area {
+        &self.0
+    }
+}
 
 impl Lent {
     /// The `len` bytes from `start` on.
@@ -23,25 +23,7 @@ impl Lent {
     /// `start` is at a page, and the range is mapped, readable and writable while the value lives.
     #[must_use]
     pub const unsafe fn new(start: NonNull<u8>, len: usize) -> Lent {
-        Lent { start, len }
-    }
-
-    /// First address.
-    #[must_use]
-    pub const fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-
-    /// Length in bytes.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Nothing was lent.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        Lent(Area::new(start, len))
     }
 
     /// Have memory behind a part, without changing what it holds.
@@ -70,12 +52,6 @@ impl Lent {
     /// Nobody uses what it holds.
     pub unsafe fn remove(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::remove(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
-    }
-
-    fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
-        assert!(offset <= self.len && len <= self.len - offset, "outside of what was lent");
-        // SAFETY: inside the range, as was just checked.
-        unsafe { self.start.add(offset) }
     }
 }
 

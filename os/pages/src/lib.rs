@@ -12,11 +12,15 @@
 //! threads, stores or the environment.
 //! # Invariants
 //! 1. This crate never allocates from the Rust heap (`no_std`, no `alloc`).
-//! 2. Every length that reaches a system call is a whole number of pages.
-//! 3. Nothing is advised that this crate did not map, except what its owner hands in by name
-//!    ([`advise_mapping`], [`Lent`]).
+//! 2. Every length that reaches a system call is a whole number of pages, but for `raw_*`, which answer as
+//!    the kernel does.
+//! 3. Nothing is advised, placed or dropped that this crate did not map, except what its owner hands in
+//!    (`mapping.rs`, [`placement`], [`Lent`]).
 #![no_std]
 
+mod area;
+#[cfg(all(test, not(miri)))]
+mod child;
 #[cfg(not(miri))]
 pub mod descriptors;
 mod error;
@@ -24,6 +28,7 @@ mod error;
 pub mod fault;
 mod lent;
 mod mapping;
+pub mod placement;
 mod range;
 #[cfg(not(miri))]
 pub mod shared;
@@ -34,14 +39,17 @@ mod table;
 pub mod truth;
 mod wait;
 
+pub use area::Area;
 pub use error::{MapError, MapOp};
 pub use lent::Lent;
 pub use mapping::{
-    advise_mapping, each_resident, forget, inherited, make_anonymous, map_aligned, mapping_at, raw_madvise,
-    raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, writable,
+    advise_mapping, each_resident, forget, forget_all, inherited, make_anonymous, map_aligned, mapping_at,
+    raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, writable,
 };
 pub use range::{Reserved, SPAN};
 pub use signpost::publish;
+#[cfg(not(miri))]
+pub use sys::raw_call;
 pub use system::{
     Offer, Thp, base_page, large_page, large_pages, medium_pages, physical_memory, thp_disabled_for_process,
     thp_mode,
@@ -71,6 +79,8 @@ pub enum Placement {
     FirstTouch,
     /// Page by page over every node.
     Interleave,
-    /// On one node.
+    /// On one node, and nowhere else.
     Node(u32),
+    /// On one node while it has room, then on others.
+    Preferred(u32),
 }

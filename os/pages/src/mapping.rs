@@ -107,6 +107,20 @@ pub unsafe fn forget(address: *mut c_void, len: usize) -> Result<(), MapError> {
     sys::purge(start, len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
 }
 
+/// [`forget`] for several ranges, of address and length: other processors are told once, not once a range, where the kernel
+/// can (Linux 6.16).
+///
+/// # Safety
+/// As for [`forget`].
+pub unsafe fn forget_all(ranges: &[(usize, usize)]) -> Result<(), MapError> {
+    if ranges.len() > 1 && sys::purge_all(ranges) {
+        return Ok(());
+    }
+    let mut ranges = ranges.iter().map(|&(at, len)| (core::ptr::with_exposed_provenance_mut(at), len));
+    // SAFETY: the caller's promise; what is forgotten twice is forgotten.
+    ranges.try_for_each(|(at, len)| unsafe { forget(at, len) })
+}
+
 /// Whether a forked child gets the mappings of this range, or nothing at its addresses.
 pub fn inherited(address: *mut c_void, len: usize, yes: bool) -> Result<(), MapError> {
     let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
@@ -131,4 +145,31 @@ pub unsafe fn writable(address: usize, len: usize, writable: bool) -> Result<(),
         len,
         errno,
     })
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::base_page;
+    use std::vec::Vec;
+
+    #[test]
+    fn what_is_forgotten_together_reads_as_zero_and_its_neighbours_stay() {
+        let (page, pages) = (base_page(), 300);
+        let start = mapping_at(pages * page).unwrap().as_ptr();
+        // SAFETY: pages of ours, inside the mapping; the next calls only read and forget them.
+        let bytes = unsafe { core::slice::from_raw_parts_mut(start, pages * page) };
+        bytes.fill(7);
+        let at = bytes.as_ptr().addr();
+        let even: Vec<_> = (0..pages).step_by(2).map(|number| (at + number * page, page)).collect();
+        start.expose_provenance();
+        // SAFETY: nobody uses the pages while they go.
+        unsafe { forget_all(&even) }.unwrap();
+        for number in 0..pages {
+            // SAFETY: inside the mapping.
+            let byte = unsafe { start.add(number * page).read_volatile() };
+            assert_eq!(byte, if number % 2 == 0 { 0 } else { 7 }, "page {number}");
+        }
+    }
 }

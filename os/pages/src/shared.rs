@@ -1,16 +1,16 @@
 //! Memory of several processes: a file without a name, mapped by each of them.
 
-use crate::sys::{self, shared};
-use crate::{MapError, MapOp, SPAN, base_page};
+use crate::sys::{self, Descriptor, shared};
+use crate::wait::Among;
+use crate::{Area, MapError, MapOp, SPAN, base_page};
 use core::ffi::{CStr, c_int};
-use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
 /// A file in memory. Its length is fixed and its name is for readers of `/proc` only: it goes when the last
 /// process that has it or maps it has gone.
 #[derive(Debug)]
 pub struct MemoryFile {
-    fd: c_int,
+    file: Descriptor,
     len: usize,
 }
 
@@ -18,13 +18,13 @@ impl MemoryFile {
     /// A new file of `len` bytes, none of which takes memory yet.
     pub fn new(name: &CStr, len: usize) -> Result<MemoryFile, MapError> {
         let len = len.next_multiple_of(base_page());
-        let fd = shared::memory_file(name, len).map_err(|errno| publish(len, errno))?;
-        Ok(MemoryFile { fd, len })
+        let file = shared::memory_file(name, len).map_err(|errno| publish(len, errno))?;
+        Ok(MemoryFile { file, len })
     }
 
     /// The file behind a descriptor that another process sent; owned from now on.
     pub fn received(fd: c_int) -> Result<MemoryFile, MapError> {
-        let mut file = MemoryFile { fd, len: 0 };
+        let mut file = MemoryFile { file: Descriptor(fd), len: 0 };
         // SAFETY: a plain structure that the call fills.
         let mut about: libc::stat = unsafe { core::mem::zeroed() };
         // SAFETY: a structure to fill.
@@ -50,77 +50,46 @@ impl MemoryFile {
     /// Its number, to be sent.
     #[must_use]
     pub const fn descriptor(&self) -> c_int {
-        self.fd
+        self.file.0
     }
 
     /// Whoever maps it from now on can only read it.
     pub fn seal_for_readers(&self) -> Result<(), MapError> {
-        shared::seal_for_readers(self.fd).map_err(|errno| publish(self.len, errno))
+        shared::seal_for_readers(self.file.0).map_err(|errno| publish(self.len, errno))
     }
 
     /// All of it, at a multiple of 2 MiB if it is as long as that.
     pub fn map(&self, writable: bool) -> Result<SharedMapping, MapError> {
         let align = if self.len < SPAN { base_page() } else { SPAN };
-        let start = shared::map_shared(self.fd, self.len, align, writable)
+        let start = shared::map_shared(self.file.0, self.len, align, writable)
             .map_err(|errno| publish(self.len, errno))?;
-        Ok(SharedMapping { start, len: self.len })
+        Ok(SharedMapping(Area::new(start, self.len)))
     }
 
     /// Memory for these bytes, the caller's to account for; the error is the kernel's `errno`.
     pub fn allocate(&self, at: usize, len: usize) -> Result<(), i32> {
-        shared::allocate(self.fd, at, len)
+        shared::allocate(self.file.0, at, len)
     }
 
     /// The bytes' memory goes back, in every process. They read as zero.
     pub fn punch(&self, at: usize, len: usize) -> Result<(), i32> {
-        shared::punch(self.fd, at, len)
-    }
-}
-
-impl Drop for MemoryFile {
-    fn drop(&mut self) {
-        // SAFETY: our own descriptor, closed once.
-        unsafe { libc::close(self.fd) };
+        shared::punch(self.file.0, at, len)
     }
 }
 
 /// A mapping of a [`MemoryFile`]. It stays when the file is closed.
 #[derive(Debug)]
-pub struct SharedMapping {
-    start: NonNull<u8>,
-    len: usize,
+pub struct SharedMapping(Area);
+
+impl core::ops::Deref for SharedMapping {
+    type Target = Area;
+
+    fn deref(&self) -> &Area {
+        &self.0
+    }
 }
 
-// SAFETY: the mapping is plain memory; nothing of it is tied to a thread.
-unsafe impl Send for SharedMapping {}
-// SAFETY: shared methods only make system calls on the range, which the kernel serialises.
-unsafe impl Sync for SharedMapping {}
-
 impl SharedMapping {
-    /// First address.
-    #[must_use]
-    pub const fn start(&self) -> NonNull<u8> {
-        self.start
-    }
-
-    /// Length in bytes.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Nothing is mapped.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    fn at(&self, at: usize, len: usize) -> NonNull<u8> {
-        assert!(at <= self.len && len <= self.len - at, "outside of the mapping");
-        // SAFETY: inside the mapping, as was just checked.
-        unsafe { self.start.add(at) }
-    }
-
     /// Whole spans that have memory move to large pages, where the kernel can; holes in them are filled.
     /// The error is the kernel's `errno`.
     pub fn collapse(&self, at: usize, len: usize) -> Result<(), i32> {
@@ -139,13 +108,13 @@ impl SharedMapping {
 
     /// Whether a forked child has the mapping, or nothing at its addresses.
     pub fn inherited(&self, yes: bool) -> Result<(), MapError> {
-        sys::inherited(self.start, self.len, yes).map_err(|errno| publish(self.len, errno))
+        sys::inherited(self.start(), self.len(), yes).map_err(|errno| publish(self.len(), errno))
     }
 }
 
 impl Drop for SharedMapping {
     fn drop(&mut self) {
-        sys::release(self.start, self.len);
+        sys::release(self.start(), self.len());
     }
 }
 
@@ -156,17 +125,17 @@ const fn publish(len: usize, errno: i32) -> MapError {
 /// Sleep while `word`, which other processes may map too, holds `value`; at most so many milliseconds (may
 /// return early).
 pub fn wait_across(word: &AtomicU32, value: u32, milliseconds: Option<u32>) {
-    shared::futex_wait(word, value, milliseconds);
+    sys::futex_wait(word, value, milliseconds.map(u64::from), Among::Processes);
 }
 
 /// Wake whoever sleeps there, in whatever process.
 pub fn wake_across(word: &AtomicU32) {
-    shared::futex_wake(word);
+    sys::futex_wake(word, c_int::MAX, Among::Processes);
 }
 
 /// A descriptor that becomes readable when the process ends; the error is the kernel's `errno`.
 pub fn open_process(pid: i32) -> Result<c_int, i32> {
-    shared::process(pid)
+    shared::process(pid).map(Descriptor::into_number)
 }
 
 #[cfg(test)]

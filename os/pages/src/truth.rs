@@ -51,7 +51,11 @@ impl Inspector {
         let Ok((resident, large, first)) = sys::scan(&self.file, from, to) else {
             return Answer::NotPerAddress;
         };
-        let node = first.and_then(|address| sys::node_of(self.pid, address));
+        let node = first.and_then(|address| {
+            let mut node = [-1];
+            sys::nodes_of(self.pid, &[address], &mut node).ok()?;
+            u32::try_from(node[0]).ok()
+        });
         Answer::Exact(Residency { resident: resident.min(len), large: large.min(len), node })
     }
 }

@@ -3,19 +3,29 @@
 use crate::sys;
 use core::sync::atomic::AtomicU32;
 
+/// Who may wait at an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Among {
+    /// Threads of this process.
+    Threads,
+    /// Whoever maps it.
+    #[cfg_attr(miri, expect(dead_code, reason = "one process"))]
+    Processes,
+}
+
 /// Sleep while `word` holds `value` (may return early).
 pub fn wait_while(word: &AtomicU32, value: u32) {
-    sys::futex_wait(word, value, None);
+    sys::futex_wait(word, value, None, Among::Threads);
 }
 
 /// Sleep while `word` holds `value`, at most so many seconds (may return early).
 pub fn wait_while_for(word: &AtomicU32, value: u32, seconds: u32) {
-    sys::futex_wait(word, value, Some(seconds));
+    sys::futex_wait(word, value, Some(u64::from(seconds) * 1000), Among::Threads);
 }
 
 /// Wake one sleeper.
 pub fn wake_one(word: &AtomicU32) {
-    sys::futex_wake_one(word);
+    sys::futex_wake(word, 1, Among::Threads);
 }
 
 /// Seconds of a coarse, monotonic clock (a few nanoseconds to read).

@@ -37,6 +37,7 @@ mod sync;
 
 pub use agent::{Agent, Place};
 pub use connection::AgentRefused;
+pub use room::available;
 pub use socket::Name;
 pub use store::{About, AgentStore};
 

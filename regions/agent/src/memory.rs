@@ -5,7 +5,6 @@ use crate::room;
 use largesse_pager::{PageStore, Ranges, StoreError};
 use largesse_pages::shared::{MemoryFile, SharedMapping};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Taken at once; what is left is looked at in between.
@@ -13,13 +12,9 @@ const STEP: usize = 64 << 20;
 /// Who may not lock as much cannot be meant to lock at all.
 const LEAST_LOCK: usize = 64 << 20;
 
-fn read(path: &Path) -> Option<String> {
-    std::fs::read_to_string(path).ok()
-}
-
 /// Refused where the memory could be paged out itself: the machine could stop over it.
 pub(crate) fn open() -> Result<(), String> {
-    allowed(room::has_swap(&read), may_lock())
+    allowed(room::has_swap(), may_lock())
 }
 
 fn allowed(swap: bool, lock: bool) -> Result<(), String> {
@@ -79,7 +74,7 @@ impl Window {
         }
         self.file.allocate(at, len).map_err(full)?;
         match self.mapping.lock(at, len) {
-            Err(errno) if room::has_swap(&read) => Err(full(errno)),
+            Err(errno) if room::has_swap() => Err(full(errno)),
             // What is not locked stays in memory all the same where there is no swap.
             _ => Ok(()),
         }
@@ -98,7 +93,7 @@ impl PageStore for Window {
         self.place(at, length).ok_or_else(|| full.clone())?;
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = taken.missing(&(at..at + len));
-        if missing.bytes() > room::bytes(&read) {
+        if missing.bytes() > room::available() {
             return Err(full);
         }
         let steps = missing.iter().flat_map(|part| {
@@ -106,7 +101,7 @@ impl PageStore for Window {
             part.step_by(STEP).map(move |from| from..end.min(from + STEP as u64))
         });
         for step in steps {
-            let enough = room::bytes(&read) >= step.end - step.start;
+            let enough = room::available() >= step.end - step.start;
             let (from, part) = (in_memory(step.start), in_memory(step.end - step.start));
             taken.add(step);
             if !enough || self.take(from, part).is_err() {

@@ -6,8 +6,23 @@ use std::path::{Path, PathBuf};
 /// Left to the rest of the machine, or of the control group.
 const SPARE: u64 = 32 << 20;
 
-/// Bytes that can be had, by the machine and by each control group around this process.
-pub(crate) fn bytes(read: &dyn Fn(&Path) -> Option<String>) -> u64 {
+/// Bytes that this process may still take, by the machine and by each control group around it; `u64::MAX` where neither
+/// says.
+#[must_use]
+pub fn available() -> u64 {
+    bytes(&text)
+}
+
+/// Whether pages that are not locked may leave memory.
+pub(crate) fn has_swap() -> bool {
+    is_swap(text(Path::new("/proc/swaps")))
+}
+
+fn text(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+fn bytes(read: &dyn Fn(&Path) -> Option<String>) -> u64 {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| word(&text, "MemAvailable:"));
     let machine = machine.map_or(u64::MAX, |kib| kib.saturating_mul(1024));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
@@ -18,9 +33,8 @@ pub(crate) fn bytes(read: &dyn Fn(&Path) -> Option<String>) -> u64 {
     groups.fold(machine, u64::min).saturating_sub(SPARE)
 }
 
-/// Whether pages that are not locked may leave memory.
-pub(crate) fn has_swap(read: &dyn Fn(&Path) -> Option<String>) -> bool {
-    read(Path::new("/proc/swaps")).is_some_and(|text| text.lines().count() > 1)
+fn is_swap(text: Option<String>) -> bool {
+    text.is_some_and(|text| text.lines().count() > 1)
 }
 
 #[derive(Clone, Copy)]
@@ -113,8 +127,8 @@ mod tests {
 
     #[test]
     fn swap_is_more_than_a_heading() {
-        let with = |text: &'static str| move |_: &Path| Some(text.to_owned());
-        assert!(!has_swap(&with("Filename Type Size Used Priority\n")));
-        assert!(has_swap(&with("Filename Type Size Used Priority\n/dev/sda2 partition 9 0 -2\n")));
+        let with = |text: &str| is_swap(Some(text.to_owned()));
+        assert!(!with("Filename Type Size Used Priority\n"));
+        assert!(with("Filename Type Size Used Priority\n/dev/sda2 partition 9 0 -2\n"));
     }
 }

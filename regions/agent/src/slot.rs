@@ -58,8 +58,8 @@ impl Slot {
         let answer = serve(request);
         // SAFETY: as above.
         self.answer.with_mut(|at| unsafe { *at = answer });
-        self.pass(PROGRAM);
-        Some(())
+        // Closed meanwhile, it stays so: nobody else looks at it any more.
+        (self.pass(PROGRAM) != CLOSED).then_some(())
     }
 
     /// In the agent, when the program has gone: whoever serves ends.
@@ -67,11 +67,14 @@ impl Slot {
         self.pass(CLOSED);
     }
 
-    fn pass(&self, to: u32) {
+    /// Returns whose turn it was.
+    fn pass(&self, to: u32) -> u32 {
         // Release: pairs with the Acquire in `await_turn`, so that the other side sees what was written.
-        if self.turn.swap(to, Ordering::Release) & SLEEPS != 0 {
+        let before = self.turn.swap(to, Ordering::Release);
+        if before & SLEEPS != 0 {
             self.turn.wake();
         }
+        before & !SLEEPS
     }
 
     /// Waits while the turn is `other`'s; returns whose it is then.
@@ -125,6 +128,21 @@ mod tests {
                 let answer = slot.ask(Request { at, ..Request::default() }, || true).unwrap();
                 assert_eq!(answer.result(), Err(StoreError::Full { wanted: at * 2 }));
             }
+            slot.close();
+            agent.join().unwrap();
+        });
+    }
+
+    // Seen to fail (deadlock) when `serve` does not look whether the slot was closed meanwhile.
+    #[test]
+    fn who_serves_a_program_that_is_killed_ends() {
+        loom::model(|| {
+            let slot = Arc::new(Slot::default());
+            slot.pass(AGENT); // a request, and nobody who waits for its answer
+            let agent = {
+                let slot = slot.clone();
+                loom::thread::spawn(move || while slot.serve(|_| Answer::default()).is_some() {})
+            };
             slot.close();
             agent.join().unwrap();
         });

@@ -2,10 +2,11 @@
 
 use crate::ledger::Slot;
 use core::ops::Range;
+use largesse_pages::SPAN;
 use std::collections::HashMap;
 
 /// What is dealt to one server in one piece: the largest set of pages, so that no set has two homes.
-pub(crate) const STRIPE: u64 = 2 << 20;
+pub(crate) const STRIPE: u64 = SPAN as u64;
 /// The smallest page of any machine: what may be wanted and given up by itself.
 const PAGE: u64 = 4096;
 const WORDS: usize = (STRIPE / PAGE) as usize / 64;

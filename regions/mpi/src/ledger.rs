@@ -11,11 +11,21 @@ pub(crate) struct Slot {
     pub(crate) index: u32,
 }
 
+/// The longest row: a server is done with it long before anybody's patience ends.
+const LONGEST: u32 = 128;
+
 /// Neighbouring slots of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) first: Slot,
     pub(crate) count: u32,
+}
+
+impl Row {
+    /// What would make it longer.
+    const fn next(self) -> Slot {
+        Slot { index: self.first.index + self.count, ..self.first }
+    }
 }
 
 /// The slots of all servers. Stripes that follow each other are dealt to one server after the other.
@@ -86,12 +96,10 @@ impl Server {
 pub(crate) fn rows(mut slots: Vec<Slot>) -> Vec<Row> {
     slots.sort_unstable();
     let mut rows: Vec<Row> = Vec::new();
-    for slot in slots {
+    for slot in &slots {
         match rows.last_mut() {
-            Some(row) if row.first.server == slot.server && row.first.index + row.count == slot.index => {
-                row.count += 1;
-            }
-            _ => rows.push(Row { first: slot, count: 1 }),
+            Some(row) if row.count < LONGEST && row.next() == *slot => row.count += 1,
+            _ => rows.push(Row { first: *slot, count: 1 }),
         }
     }
     rows
@@ -116,6 +124,8 @@ mod tests {
         let row = |server, index, count| Row { first: Slot { server, index }, count };
         let got = rows(slots(&[(1, 0), (0, 4), (0, 3), (0, 6), (1, 1)]));
         assert_eq!(got, [row(0, 3, 2), row(0, 6, 1), row(1, 0, 2)]);
+        let long: Vec<_> = (0..LONGEST + 2).map(|index| (0, index)).collect();
+        assert_eq!(rows(slots(&long)), [row(0, 0, LONGEST), row(0, LONGEST, 2)]);
     }
 
     proptest! {

@@ -21,6 +21,7 @@
 //! 3. A transfer that failed is [`StoreError::Lost`](largesse_pager::StoreError::Lost): nobody goes on
 //!    with bytes that may not have come.
 
+mod bell;
 mod homes;
 mod launcher;
 mod ledger;
@@ -37,6 +38,7 @@ mod wire;
 
 pub use launcher::{Family, Launched, NotLaunched, VARIABLES};
 pub use message::Message;
+pub use pace::Vain;
 pub use plugin::{Mpi, NotLoaded, World};
 pub use ranks::{PATIENCE, Ranks};
 pub use room::{Free, Room};

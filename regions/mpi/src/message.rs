@@ -17,13 +17,13 @@ pub struct Message {
 pub(crate) enum Verb {
     /// From a server, once: stripe 0 is at byte `first` of its memory, which has `count` stripes.
     Hello = 1,
-    /// From a server that was asked: done if `first` is 1, refused if it is 0.
+    /// From a server that was asked (`Commit`, `Stop`): done if `first` is 1, refused if it is 0.
     Done,
     /// Have memory behind `count` stripes from `first` on.
     Commit,
     /// Give that memory back. No answer.
     Release,
-    /// It is over. No answer.
+    /// It is over.
     Stop,
 }
 

@@ -10,7 +10,6 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 /// The ranks that the launcher started together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +41,7 @@ struct Table {
 const TABLE: &CStr = c"largesse_mpi_1";
 
 const PARTING: &str = "parting";
+pub(crate) const PARTED: &str = "the ranks have parted";
 
 /// A plug-in that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,9 +57,8 @@ pub struct Mpi {
     table: &'static Table,
     /// Held while MPI is called. Whether it can be: nobody may call it after parting.
     calls: Mutex<bool>,
-    loaded: Instant,
-    /// When the call that is being made began, in milliseconds after `loaded`; 0: none is.
-    since: AtomicU64,
+    /// Beginnings and ends of calls: odd while one is being made.
+    steps: AtomicU64,
 }
 
 impl fmt::Debug for Mpi {
@@ -83,7 +82,7 @@ impl Mpi {
         let table = unsafe { libc::dlsym(handle, TABLE.as_ptr()) }.cast::<Table>();
         // SAFETY: the name says the version of the struct, which is constant and stays loaded.
         let table = unsafe { table.as_ref() }.ok_or_else(|| refused(linker_says()))?;
-        Ok(Mpi { table, calls: Mutex::new(true), loaded: Instant::now(), since: AtomicU64::new(0) })
+        Ok(Mpi { table, calls: Mutex::new(true), steps: AtomicU64::new(0) })
     }
 
     /// Meets the other ranks. To be called once, by all of them.
@@ -95,8 +94,11 @@ impl Mpi {
     }
 
     /// Parts from the other ranks. The last call, by all of them.
-    pub fn leave(&self) -> Result<(), WireError> {
-        // SAFETY: what ranks lent each other is not used any more.
+    ///
+    /// # Safety
+    /// What [`lend`](Mpi::lend) and [`near`](Mpi::near) returned is not used any more.
+    pub unsafe fn leave(&self) -> Result<(), WireError> {
+        // SAFETY: the caller's promise.
         self.call(PARTING, None, |table| unsafe { (table.leave)() })
     }
 
@@ -122,12 +124,9 @@ impl Mpi {
         Ok(NonNull::new(memory.cast()))
     }
 
-    /// For how long the call has lasted that is being made.
-    pub fn waiting(&self) -> Duration {
-        match self.since.load(Ordering::Relaxed) {
-            0 => Duration::ZERO,
-            since => self.loaded.elapsed().saturating_sub(Duration::from_millis(since)),
-        }
+    /// The number of the call that is being made.
+    pub fn call_now(&self) -> Option<u64> {
+        Some(self.steps.load(Ordering::Relaxed)).filter(|step| step % 2 == 1)
     }
 
     fn call(
@@ -138,13 +137,12 @@ impl Mpi {
     ) -> Result<(), WireError> {
         let mut open = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if !*open {
-            return Err(WireError { call, rank, words: "the ranks have parted".into() });
+            return Err(WireError { call, rank, words: PARTED.into() });
         }
         *open = call != PARTING;
-        let now = u64::try_from(self.loaded.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.since.store(now.max(1), Ordering::Relaxed); // Relaxed: read by a watch only
+        self.steps.fetch_add(1, Ordering::Relaxed); // Relaxed: read by a watch only
         let error = f(self.table);
-        self.since.store(0, Ordering::Relaxed);
+        self.steps.fetch_add(1, Ordering::Relaxed);
         if error == 0 {
             return Ok(());
         }

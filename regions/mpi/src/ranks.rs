@@ -1,16 +1,17 @@
 //! The servers, as rank 0 sees them.
 
+use crate::bell::Bell;
 use crate::homes::STRIPE;
 use crate::ledger::{Ledger, Row, Slot, rows};
 use crate::message::{Message, Verb};
-use crate::pace::{AWAKE, Pace};
+use crate::pace::{Pace, Vain};
+use crate::plugin::PARTED;
 use crate::store::RankStore;
 use crate::wire::{Wire, WireError};
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_pager::{PageStore, Spaces, StoreError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 /// A server that does not answer for so long is lost.
@@ -34,6 +35,8 @@ pub(crate) struct Servers<W> {
     ledger: Mutex<Ledger>,
     /// Held from a question to its answers.
     asking: Mutex<()>,
+    /// Until it is over. Read by whoever uses memory of others that is in this process.
+    together: RwLock<bool>,
     start: Instant,
 }
 
@@ -44,12 +47,11 @@ struct Server {
     /// Where its first stripe begins.
     lead: u64,
     stripes: u32,
-    /// When its bell was last rung, in microseconds after the start.
-    rung: AtomicU64,
+    bell: Bell,
 }
 
-// SAFETY: `near` is plain memory, mapped until the ranks part; who reads and writes which slot is the
-// ledger's to say.
+// SAFETY: `near` is plain memory, used while the ranks are `together`; who reads and writes which slot is the ledger's
+// to say.
 unsafe impl Send for Server {}
 // SAFETY: as above.
 unsafe impl Sync for Server {}
@@ -63,28 +65,26 @@ impl fmt::Debug for Server {
 impl<W: Wire + 'static> Ranks<W> {
     /// Waits until ranks 1 to `last` have said how much they have. `near` tells where their memory is,
     /// if it is in this process.
-    pub fn meet(
+    ///
+    /// # Safety
+    /// What `near` hands in is all that the rank lends, readable and writable until [`stop`](Ranks::stop) has returned.
+    pub unsafe fn meet(
         wire: Arc<W>,
         last: u32,
         near: impl Fn(u32) -> Result<Option<NonNull<u8>>, WireError>,
     ) -> Result<Ranks<W>, WireError> {
         let mut servers = Vec::new();
-        let mut pace = Pace::new();
-        let start = Instant::now();
         while servers.len() < last as usize {
-            let Some(hello) = wire.receive()? else {
-                give_up_after(start)?;
-                pace.rest();
-                continue;
-            };
-            let (rank, lead, rung) = (hello.rank, hello.first, AtomicU64::new(0));
+            let hello = next_message(&*wire)?;
+            let (rank, lead, bell) = (hello.rank, hello.first, Bell::default());
             let stripes = u32::try_from(hello.count).ok().filter(|_| hello.verb() == Some(Verb::Hello));
             let stripes = stripes.ok_or_else(|| WireError::misunderstood(rank))?;
-            servers.push(Server { rank, near: near(rank)?, lead, stripes, rung });
+            servers.push(Server { rank, near: near(rank)?, lead, stripes, bell });
         }
         servers.sort_unstable_by_key(|server| server.rank);
         let ledger = Mutex::new(Ledger::new(servers.iter().map(|server| server.stripes)));
-        Ok(Ranks(Arc::new(Servers { wire, servers, ledger, asking: Mutex::new(()), start })))
+        let (asking, together) = (Mutex::new(()), RwLock::new(true));
+        Ok(Ranks(Arc::new(Servers { wire, servers, ledger, asking, together, start: Instant::now() })))
     }
 
     /// Bytes that all servers have together.
@@ -99,10 +99,13 @@ impl<W: Wire + 'static> Ranks<W> {
         self.0.servers.iter().filter(|server| server.near.is_none()).count()
     }
 
-    /// It is over: the servers stop. Stores must not be used any more.
+    /// It is over: the servers stop, and what is asked of a store from now on is lost. Returns when they have done
+    /// all that they were told before.
     pub fn stop(&self) -> Result<(), WireError> {
-        let message = Message::new(Verb::Stop, 0, 0);
-        self.0.servers.iter().try_for_each(|server| self.0.wire.send(server.rank, message))
+        *self.0.together.write().unwrap_or_else(PoisonError::into_inner) = false;
+        let stop = Message::new(Verb::Stop, 0, 0);
+        self.0.ask(self.0.servers.iter().map(|server| (server.rank, stop)))?;
+        Ok(())
     }
 }
 
@@ -117,7 +120,8 @@ impl<W: Wire> Servers<W> {
     pub(crate) fn take(&self, count: usize) -> Result<Option<Vec<Slot>>, StoreError> {
         let taken = self.ledger.lock().unwrap_or_else(PoisonError::into_inner).take(count);
         let Some(slots) = taken else { return Ok(None) };
-        if self.commit(&rows(slots.clone())).map_err(lost)? {
+        let rows = rows(slots.clone());
+        if self.ask(rows.into_iter().map(|row| self.about(row, Verb::Commit))).map_err(lost)? {
             return Ok(Some(slots));
         }
         self.give_back(slots)?;
@@ -127,43 +131,42 @@ impl<W: Wire> Servers<W> {
     /// Nobody wants the slots any more.
     pub(crate) fn give_back(&self, slots: Vec<Slot>) -> Result<(), StoreError> {
         for row in rows(slots.clone()) {
-            self.tell(row, Verb::Release).map_err(lost)?;
+            let (rank, message) = self.about(row, Verb::Release);
+            self.wire.send(rank, message).map_err(lost)?;
         }
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).give_back(&slots);
         Ok(())
     }
 
-    /// All are asked before the first answer: they work at the same time.
-    fn commit(&self, rows: &[Row]) -> Result<bool, WireError> {
+    /// Whether all did what they were asked. All are asked before the first answer: they work at the same time.
+    fn ask(&self, questions: impl Iterator<Item = (u32, Message)>) -> Result<bool, WireError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-        rows.iter().try_for_each(|&row| self.tell(row, Verb::Commit))?;
-        let (mut well, mut answers, mut pace) = (true, 0, Pace::new());
-        let mut last = Instant::now();
-        while answers < rows.len() {
-            let Some(answer) = self.wire.receive()? else {
-                give_up_after(last)?;
-                pace.rest();
-                continue;
-            };
+        let (mut well, mut open) = (true, 0);
+        for (rank, question) in questions {
+            self.wire.send(rank, question)?;
+            open += 1;
+        }
+        for _ in 0..open {
+            let answer = next_message(&*self.wire)?;
             if answer.verb() != Some(Verb::Done) {
                 return Err(WireError::misunderstood(answer.rank));
             }
             well &= answer.first == 1;
-            answers += 1;
-            last = Instant::now();
         }
         Ok(well)
     }
 
-    fn tell(&self, row: Row, verb: Verb) -> Result<(), WireError> {
-        let (first, count) = (u64::from(row.first.index), u64::from(row.count));
-        self.wire.send(self.server(row.first).rank, Message::new(verb, first, count))
+    /// A message about slots, and the rank it is for.
+    fn about(&self, row: Row, verb: Verb) -> (u32, Message) {
+        let message = Message::new(verb, u64::from(row.first.index), u64::from(row.count));
+        (self.server(row.first).rank, message)
     }
 
     pub(crate) fn read(&self, slot: Slot, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let (server, at) = self.place(slot, at);
         if let Some(near) = server.near {
-            // SAFETY: the slot is below the server's stripes and there is memory behind it; it belongs
+            let _together = self.stay()?;
+            // SAFETY: the slot is below the server's stripes, so that it is mapped (`Ranks::meet`); it belongs
             // to the store that asks, which moves no bytes twice at once.
             unsafe { into.as_mut_ptr().copy_from_nonoverlapping(near.as_ptr().add(offset(at)), into.len()) };
             return Ok(());
@@ -174,6 +177,7 @@ impl<W: Wire> Servers<W> {
     pub(crate) fn write(&self, slot: Slot, at: u64, from: &[u8]) -> Result<(), StoreError> {
         let (server, at) = self.place(slot, at);
         if let Some(near) = server.near {
+            let _together = self.stay()?;
             // SAFETY: as for reading.
             unsafe { near.as_ptr().add(offset(at)).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
             return Ok(());
@@ -181,16 +185,19 @@ impl<W: Wire> Servers<W> {
         self.wake(server).and_then(|()| self.wire.put(server.rank, at, from)).map_err(lost)
     }
 
+    /// As long as it is held the ranks do not part.
+    fn stay(&self) -> Result<RwLockReadGuard<'_, bool>, StoreError> {
+        let together = self.together.read().unwrap_or_else(PoisonError::into_inner);
+        if *together { Ok(together) } else { Err(StoreError::Lost(PARTED.to_owned())) }
+    }
+
     /// Without help from its owner's processor many networks do not reach the memory: a server that
     /// sleeps would answer late.
     fn wake(&self, server: &Server) -> Result<(), WireError> {
-        let now = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let rung = server.rung.load(Ordering::Relaxed); // Relaxed: a second ring does no harm
-        if rung != 0 && u128::from(now - rung.min(now)) < AWAKE.as_micros() / 2 {
-            return Ok(());
+        match server.bell.ring(self.start.elapsed()) {
+            Some(byte) => self.wire.put(server.rank, 0, &[byte]),
+            None => Ok(()),
         }
-        server.rung.store(now.max(1), Ordering::Relaxed);
-        self.wire.put(server.rank, 0, &now.to_le_bytes()[1..2])
     }
 
     fn place(&self, slot: Slot, at: u64) -> (&Server, u64) {
@@ -207,12 +214,19 @@ fn offset(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
 
-fn give_up_after(since: Instant) -> Result<(), WireError> {
-    if since.elapsed() < PATIENCE {
-        return Ok(());
+/// Waits for it.
+fn next_message(wire: &impl Wire) -> Result<Message, WireError> {
+    let (mut pace, mut vain) = (Pace::new(), Vain::default());
+    loop {
+        if let Some(message) = wire.receive()? {
+            return Ok(message);
+        }
+        if vain.again() >= PATIENCE {
+            let words = format!("a rank has not answered for {} seconds", PATIENCE.as_secs());
+            return Err(WireError { call: "waiting", rank: None, words });
+        }
+        pace.rest();
     }
-    let words = format!("a rank has not answered for {} seconds", PATIENCE.as_secs());
-    Err(WireError { call: "waiting", rank: None, words })
 }
 
 pub(crate) fn lost(error: WireError) -> StoreError {

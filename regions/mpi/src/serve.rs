@@ -1,6 +1,5 @@
 //! What a rank does that holds pages.
 
-use crate::homes::STRIPE;
 use crate::message::{Message, Verb};
 use crate::pace::Pace;
 use crate::plugin::Mpi;
@@ -99,7 +98,7 @@ pub enum NotLent {
 
 /// Serves rank 0 until it says that it is over.
 pub fn serve(wire: &impl Wire, memory: &Memory) -> Result<(), WireError> {
-    let room = memory.stripes.len() as u64 / STRIPE;
+    let room = (memory.stripes.len() / SPAN) as u64;
     wire.send(FIRST, Message::new(Verb::Hello, lead(memory.bell) as u64, room))?;
     let (mut pace, mut rung) = (Pace::new(), memory.rung());
     loop {
@@ -113,14 +112,14 @@ pub fn serve(wire: &impl Wire, memory: &Memory) -> Result<(), WireError> {
             pace.rest();
             continue;
         };
-        let stripes = message.first..message.first.saturating_add(message.count);
+        let mut stripes = message.first..message.first.saturating_add(message.count);
         match message.verb() {
             Some(Verb::Commit) => {
-                let well = stripes.into_iter().all(|stripe| memory.commit(stripe));
+                let well = stripes.all(|stripe| memory.commit(stripe));
                 wire.send(FIRST, Message::done(well))?;
             }
             Some(Verb::Release) => stripes.for_each(|stripe| memory.release(stripe)),
-            Some(Verb::Stop) => return Ok(()),
+            Some(Verb::Stop) => return wire.send(FIRST, Message::done(true)),
             Some(Verb::Hello | Verb::Done) | None => return Err(WireError::misunderstood(message.rank)),
         }
     }

@@ -102,7 +102,8 @@ impl World {
         let servers = servers.collect();
         let last = u32::try_from(stripes.len()).unwrap();
         let near = |rank: u32| Ok::<_, WireError>(near.then(|| net.memory[rank as usize].start()));
-        let ranks = Ranks::meet(Arc::new(end(0)), last, near).unwrap();
+        // SAFETY: the ranges live as long as the net, of which the wire has a share.
+        let ranks = unsafe { Ranks::meet(Arc::new(end(0)), last, near) }.unwrap();
         World { ranks, net, servers }
     }
 
@@ -177,6 +178,31 @@ fn a_wire_that_breaks_is_a_loss() {
     let mut page = vec![0; 4096];
     for outcome in [store.read(0, &mut page), store.write(0, &page)] {
         assert!(matches!(&outcome, Err(StoreError::Lost(why)) if why.contains("rank 1")), "{outcome:?}");
+    }
+}
+
+#[test]
+fn who_stops_the_servers_waits_until_they_have_done_what_they_were_told() {
+    for _ in 0..20 {
+        let world = World::new(&[64, 64], false);
+        let store = world.ranks.create().unwrap();
+        store.reserve(0, 128 * STRIPE).unwrap();
+        drop(store);
+        world.ranks.stop().unwrap();
+        let unread = world.net.letters.iter().map(|letters| letters.lock().unwrap().len());
+        assert_eq!(unread.sum::<usize>(), 0);
+    }
+}
+
+#[test]
+fn what_is_asked_for_after_the_ranks_parted_is_lost() {
+    let world = World::new(&[2], true);
+    let store = world.ranks.create().unwrap();
+    store.reserve(0, STRIPE).unwrap();
+    world.ranks.stop().unwrap();
+    let mut page = vec![0; 4096];
+    for outcome in [store.read(0, &mut page), store.write(0, &page)] {
+        assert!(matches!(&outcome, Err(StoreError::Lost(_))), "{outcome:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::inner::{Coming, Inner, LARGE_SET, Sets, WRITE_AHEAD};
 use crate::page::{State, checksum, runs};
-use crate::pager::{Buffer, Pager, Touch, nanoseconds, number};
+use crate::pager::{Buffer, Pager, Touch, first_set, nanoseconds, number};
 use crate::replace::Run;
 use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
@@ -11,23 +11,30 @@ use std::time::Instant;
 
 /// Stopping and waking the thread that faults, which no clock here sees: nanoseconds.
 const WAKE_NS: u64 = 8_000;
+/// A signal to the thread itself, and the way back.
+const SIGNAL_NS: u64 = 3_000;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Serves one fault. When it returns, the thread that waited runs again, or will when a page in
     /// flight lands.
     ///
-    /// Small sets that the thread is foreseen to touch next come before it runs: it would stop again at
-    /// once, and each waking costs as much as several pages. Large ones are left to [`Pager::idle`],
-    /// which fetches them while the thread runs.
+    /// Small sets that the thread is foreseen to touch next come before it runs, those that follow each other in one
+    /// transfer: it would stop again at once, and each waking costs as much as several pages. Large ones are left to
+    /// [`Pager::idle`], which fetches them while the thread runs, unless it serves itself.
     pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<(), Trouble> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
         let mut inner = self.lock();
+        let mut upto = 0;
         if !inner.pages[touch.page].state.is_resident() {
             buffer.ahead.clear();
             let hits = inner.look_ahead(touch, &self.bounds.around(touch.page), &mut buffer.ahead);
             self.count(touch.page, Count::PrefetchHits, hits as u64);
-            if inner.sets.now() < LARGE_SET {
+            let small = inner.set_at(touch.page) < LARGE_SET;
+            if small || buffer.own {
+                upto = inner.stretch(touch.page, &mut buffer.ahead);
+            }
+            if small {
                 drop(inner);
                 while let Some(page) = buffer.ahead.pop_front() {
                     self.foresee(page, true, buffer)?;
@@ -35,7 +42,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 inner = self.lock();
             }
         }
-        self.bring(inner, touch, WAKE_NS, buffer)?;
+        let waking = if buffer.own { SIGNAL_NS } else { WAKE_NS };
+        self.bring(inner, touch, upto, waking, buffer)?;
         self.count(touch.page, Count::WaitNs, nanoseconds(began));
         Ok(())
     }
@@ -54,12 +62,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if inner.pages[page].state != State::Away {
             return Ok(()); // it came, or there is nothing to fetch
         }
-        let set = inner.set_around(page, &self.bounds.around(page));
+        let set = inner.set_around(page, 0, &self.bounds.around(page));
         if !at_any_price && inner.resident + set.len() > inner.local {
             return Ok(());
         }
         let before = self.counters.get(Count::Fills);
-        self.bring(inner, Touch { page, write: false }, 0, buffer)?;
+        self.bring(inner, Touch { page, write: false }, 0, 0, buffer)?;
         self.count(page, Count::Prefetched, self.counters.get(Count::Fills) - before);
         for page in &mut self.lock().pages[set] {
             page.foreseen = page.state.is_resident();
@@ -67,11 +75,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Brings the set of a page, which costs `waking` beside what is seen here.
+    /// Brings the set of a page, and what follows it `upto` there, which costs `waking` beside what is seen here.
     fn bring<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
         touch: Touch,
+        mut upto: PageNumber,
         waking: u64,
         buffer: &mut Buffer,
     ) -> Result<(), Trouble> {
@@ -90,7 +99,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 State::Clean => return self.touch_clean(inner, touch),
                 State::Zero | State::Away => {}
             }
-            let range = inner.set_around(touch.page, &self.bounds.around(touch.page));
+            let range = inner.set_around(touch.page, upto, &self.bounds.around(touch.page));
             if inner.resident + range.len() <= inner.local {
                 break (range, inner.pages[touch.page].state);
             }
@@ -98,7 +107,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             let roomy;
             (inner, roomy) = self.make_room(inner, range.len())?;
             self.count(touch.page, Count::RoomNs, nanoseconds(waited));
-            if !roomy {
+            if !roomy && upto > 0 {
+                upto = 0; // there may be room for the set alone
+            } else if !roomy {
                 // Everything is in flight or pinned: one page over the limit, and counted.
                 self.count(touch.page, Count::OverLimit, 1);
                 let from = inner.pages[touch.page].state;
@@ -108,23 +119,31 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
         };
         let bytes = (range.len() * self.kernel.page()) as u64;
-        let back = inner.back(touch.page);
+        let sets = inner.sets_in(&range);
+        let backs: Vec<_> =
+            sets.iter().map(|set| inner.back(touch.page.clamp(set.start, set.end - 1))).collect();
         let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch)).collect();
         if from == State::Away {
             inner.leaving.back += range.len() as f64;
-            inner.swapped_in(touch.page);
+            sets.iter().for_each(|set| inner.swapped_in(set.start));
             self.uncount(range.start, Count::StoredBytes, bytes);
         }
-        for page in range.clone() {
-            inner.pages[page].state = State::Filling;
-            inner.pages[page].foreseen = false;
+        for set in &sets {
+            let foreseen = from == State::Away && !set.contains(&touch.page);
+            for page in &mut inner.pages[set.clone()] {
+                (page.state, page.foreseen) = (State::Filling, foreseen);
+            }
+            if foreseen {
+                self.count(set.start, Count::Prefetched, set.len() as u64);
+            }
         }
         inner.resident += range.len();
+        inner.came(range.len());
         self.count(range.start, Count::ResidentBytes, bytes);
         let behind = inner.resident + inner.evictor_starts() > inner.local;
         drop(inner);
         if behind {
-            self.crowded.notify_one();
+            self.crowded.tell_all();
         }
         let served = Instant::now();
 
@@ -141,19 +160,26 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             page.state = if dirty { State::Dirty } else { State::Clean };
             waited |= core::mem::take(&mut page.waited);
         }
-        let local = inner.local;
-        inner.queue.arrive(Run { first: number(range.start), pages: number(range.len()) }, local, back);
-        inner.tidy();
-        let costs = inner.leaving.costs();
-        if let Sets::Auto(trial) = &mut inner.sets {
-            trial.filled(touch.page, range.len(), nanoseconds(served) + waking, costs);
+        let (local, costs) = (inner.local, inner.leaving.costs());
+        let took = nanoseconds(served) + waking;
+        for (set, back) in sets.iter().zip(backs) {
+            inner.queue.arrive(Run { first: number(set.start), pages: number(set.len()) }, local, back);
+            // New pages come once, and say nothing of what comes back.
+            if let (Sets::Auto(trial), State::Away) = (&mut inner.sets, from) {
+                if !trial.has_begun() {
+                    let mapped = usize::try_from(self.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
+                    trial.begin(first_set(local, mapped / self.kernel.page()));
+                }
+                trial.filled(set.start, set.len(), took * set.len() as u64 / range.len() as u64, costs);
+            }
         }
+        inner.tidy();
         self.tell(&inner);
         if let Some(words) = self.words_of(touch.page) {
             words.counts.set(Count::SetBytes, (inner.sets.now() * self.kernel.page()) as u64);
         }
         drop(inner);
-        self.landed.notify_all();
+        self.landed.tell_all();
         if waited {
             self.kernel.wake(range);
         }

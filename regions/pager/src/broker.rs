@@ -139,14 +139,22 @@ fn own_table_one_by_one() -> io::Result<()> {
 
 /// For a last message: the standard error of the program becomes that of this table.
 pub fn borrow_stderr() {
-    let through_proc = || {
-        // The first thread may have ended; any other one of the program will do. Ours have no file there.
+    // The first thread may have ended; any other one of the program will do. Ours have no file there.
+    let of_another = || {
         let threads = std::fs::read_dir("/proc/self/task").ok()?.flatten();
         threads
-            .filter_map(|thread| open(&thread.path().join("fd/2"), libc::O_WRONLY | libc::O_APPEND).ok())
+            .filter_map(|thread| {
+                let path = thread.path().join("fd/2");
+                let file = std::fs::read_link(&path).ok()?;
+                let number = thread.file_name().to_str()?.parse().ok()?;
+                let is_file = !file.to_string_lossy().starts_with("anon_inode:");
+                // What another user opened for the program cannot be opened again.
+                let again = |_| open(&path, libc::O_WRONLY | libc::O_APPEND).ok();
+                is_file.then(|| descriptors::of_thread(number, 2).map_or_else(again, Some))?
+            })
             .next()
     };
-    if let Some(fd) = descriptors::of_first_thread(2).ok().or_else(through_proc) {
+    if let Some(fd) = descriptors::of_first_thread(2).ok().or_else(of_another) {
         // SAFETY: our own table; whoever calls this has nothing else to say there.
         unsafe { libc::dup2(fd, 2) };
     }

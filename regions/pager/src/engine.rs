@@ -1,6 +1,7 @@
 //! The threads that serve faults.
 //!
-//! One thread reads faults from the descriptor and serves them, one lets pages leave ahead of need.
+//! One thread serves faults, as the descriptor tells them or as the `Desk` hands them on (`in_thread.rs`); one lets
+//! pages leave ahead of need.
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
 //! again and again for a while before it sleeps.
 

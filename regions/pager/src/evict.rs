@@ -1,14 +1,15 @@
 //! The way out: pages leave when others need their place.
 
-use crate::inner::{Inner, LARGE_SET};
+use crate::inner::Inner;
 use crate::page::{State, checksum, runs};
 use crate::pager::{Pager, nanoseconds};
-use crate::replace::Part;
 use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
-use std::sync::{Condvar, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::MutexGuard;
+use std::time::Instant;
 
+/// Pages of small sets that leave at once when it is done ahead of need.
+const MANY: usize = 64;
 /// Runs that are tried, one after the other, when none of their pages can leave.
 const TRIES: usize = 32;
 
@@ -23,7 +24,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut patience = if inner.pins.pages() * 2 > inner.local { 1 } else { 200 };
         while inner.resident + wanted > inner.local {
             let leaving;
-            (inner, leaving) = self.evict_one(inner)?;
+            let missing = inner.resident + wanted - inner.local;
+            let together = inner.leave_together(missing);
+            (inner, leaving) = self.evict(inner, together)?;
             if leaving {
                 continue;
             }
@@ -32,43 +35,22 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 return Ok((inner, false));
             }
             patience -= 1;
-            inner = wait(&self.landed, inner, 1);
+            inner = self.landed.wait_at_most(inner, 1);
         }
         Ok((inner, true))
     }
 
-    /// Lets one run of pages leave. `false`: there is none that could.
-    fn evict_one<'a>(
+    /// Lets runs of at least `wanted` pages leave, together. `false`: there are none that could.
+    fn evict<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
+        wanted: usize,
     ) -> Result<(MutexGuard<'a, Inner>, bool), Trouble> {
         let mut tries = TRIES;
         loop {
-            let local = inner.local;
-            let Some((run, part)) = inner.queue.leave(local) else { return Ok((inner, false)) };
-            let range = run.first as usize..(run.first + run.pages) as usize;
-            let some_stay = inner.keep_pinned(&range);
-            let going = runs(range, |number| {
-                let page = inner.pages[number];
-                let may = !some_stay || !inner.pins.hold(number);
-                (may && matches!(page.state, State::Clean | State::Dirty)).then_some(page.state)
-            });
+            let going = inner.send_off(wanted, &mut tries);
             if going.is_empty() {
-                // They left another way, or are pinned; when all that is here is, nothing can leave.
-                tries -= usize::from(some_stay);
-                if tries == 0 {
-                    return Ok((inner, false));
-                }
-                continue;
-            }
-            for (range, state) in &going {
-                for page in range.clone() {
-                    let page = &mut inner.pages[page];
-                    if *state == State::Clean {
-                        page.changed = page.changed.saturating_sub(1);
-                    }
-                    page.state = State::Leaving;
-                }
+                return Ok((inner, false));
             }
             drop(inner);
             let began = Instant::now();
@@ -83,7 +65,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 for page in &mut inner.pages[range.clone()] {
                     page.state = if page.stored && !page.idle { State::Away } else { State::Zero };
                     page.left = clock;
-                    page.from_kept = part == Part::Kept;
                     stored += u64::from(page.state == State::Away);
                 }
                 let gone = range.len() as u64;
@@ -107,30 +88,24 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 }
             }
             self.tell(&inner);
-            self.landed.notify_all();
+            self.landed.tell_all();
             for page in waited {
                 self.kernel.wake(page..page + 1);
             }
             if !gone.is_empty() {
                 return Ok((inner, true));
             }
-            tries -= 1;
-            if tries == 0 {
-                return Ok((inner, false));
-            }
+            tries = tries.saturating_sub(1);
         }
     }
 
     /// Writes what must be written of pages that are leaving. Returns those that left: what a device may be
     /// writing to stays.
     fn carry_out(&self, going: &[(Range<PageNumber>, State)]) -> Result<Vec<Range<PageNumber>>, Trouble> {
-        let mut gone = Vec::with_capacity(going.len());
-        for (range, state) in going {
-            if *state == State::Clean {
-                self.kernel.forget(range.clone())?;
-                gone.push(range.clone());
-                continue;
-            }
+        let clean = going.iter().filter(|(_, state)| *state == State::Clean);
+        let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
+        self.kernel.forget(&gone)?;
+        for (range, _) in going.iter().filter(|(_, state)| *state != State::Clean) {
             self.kernel.take(range.clone(), &mut |first, bytes| {
                 let part = first..first + bytes.len() / self.kernel.page();
                 self.write_back(&part, bytes)?;
@@ -176,13 +151,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Lets one run of pages leave if there is little room. `false`: there was nothing to do.
+    /// Lets pages leave if there is little room. `false`: there was nothing to do.
     pub(crate) fn relieve(&self) -> Result<bool, Trouble> {
         let inner = self.lock();
-        if inner.sets.now() >= LARGE_SET || inner.resident + inner.ahead() <= inner.local {
+        if inner.moves_much() || inner.resident + inner.ahead() <= inner.local {
             return Ok(false);
         }
-        Ok(self.evict_one(inner)?.1)
+        // One run: the next fault should not wait for more.
+        Ok(self.evict(inner, 1)?.1)
     }
 
     /// Keeps a little room ahead of need, until `stop` says so. For a thread of its own.
@@ -190,23 +166,18 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         while !stop() {
             if inner.resident + inner.evictor_starts() <= inner.local {
-                inner = wait(&self.crowded, inner, 500);
+                inner = self.crowded.wait_at_most(inner, 500);
                 continue;
             }
             let left;
-            (inner, left) = self.evict_one(inner)?;
+            let together = inner.leave_together(MANY);
+            (inner, left) = self.evict(inner, together)?;
             if !left {
-                inner = wait(&self.landed, inner, 1);
+                inner = self.landed.wait_at_most(inner, 1);
             }
         }
         Ok(())
     }
-}
-
-/// Sleeps until `news`, or for so many milliseconds.
-fn wait<'a>(news: &Condvar, inner: MutexGuard<'a, Inner>, milliseconds: u64) -> MutexGuard<'a, Inner> {
-    let woken = news.wait_timeout(inner, Duration::from_millis(milliseconds));
-    woken.unwrap_or_else(PoisonError::into_inner).0
 }
 
 fn is_zero(bytes: &[u8]) -> bool {

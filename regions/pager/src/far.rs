@@ -2,8 +2,8 @@
 
 use crate::kernel::Linux;
 use crate::mappings::Mappings;
-use crate::pager::Pager;
-use crate::{Count, PageNumber, PageStore};
+use crate::pager::{LEAST_LOCAL, Pager};
+use crate::{Count, Fatal, PageNumber, PageStore, Segments, StoreError};
 use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_arena::{Backing, Purged, SpanKind};
@@ -27,6 +27,15 @@ impl Local {
         let digits = percent.bytes().all(|byte| byte.is_ascii_digit());
         let percent = percent.parse().ok().filter(|it| digits && (1..=100).contains(it));
         percent.map(Local::Percent)
+    }
+
+    /// How many pages that is before anything is far.
+    #[must_use]
+    pub fn first_pages(self) -> usize {
+        match self {
+            Local::Bytes(bytes) => bytes / base_page(),
+            Local::Percent(_) => LEAST_LOCAL,
+        }
     }
 }
 
@@ -57,6 +66,14 @@ pub struct Place {
 }
 
 impl Place {
+    /// The next of the segments, which will be this range.
+    #[must_use]
+    pub fn new(range: Reserved, segments: &mut Segments) -> Place {
+        let page = base_page();
+        let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
+        Place { range, first }
+    }
+
     /// The pages that lie wholly in these bytes.
     pub(crate) fn pages(&self, offset: usize, len: usize) -> Range<PageNumber> {
         let page = base_page();
@@ -71,22 +88,34 @@ pub struct FarMemory<S> {
     pub(crate) mappings: Mutex<Mappings>,
     pager: Arc<Pager<Linux, S>>,
     local: Local,
+    lost: Fatal,
 }
 
 impl<S: PageStore> FarMemory<S> {
-    /// The pages of two ranges, which `pager` knows.
+    /// The pages of two ranges, which `pager` knows; `lost` is called when the store turns out to be.
     #[must_use]
     pub const fn new(
         heap: Place,
         mappings: Place,
         pager: Arc<Pager<Linux, S>>,
         local: Local,
+        lost: Fatal,
     ) -> FarMemory<S> {
-        FarMemory { heap, mappings: Mutex::new(Mappings::new(mappings)), pager, local }
+        FarMemory { heap, mappings: Mutex::new(Mappings::new(mappings)), pager, local, lost }
+    }
+
+    /// As [`Pager::enter`]. A store that has no room refuses; one that is lost has taken with it what the program
+    /// has already, and refusing more would only hide that.
+    pub(crate) fn enter(&self, pages: Range<PageNumber>) -> Result<(), StoreError> {
+        let entered = self.pager.enter(pages);
+        if let Err(error @ StoreError::Lost(_)) = &entered {
+            (self.lost)(&error.clone().into());
+        }
+        entered
     }
 
     /// The segment that starts with page `first` may hold so many bytes more.
-    pub fn mapped_more(&self, first: usize, bytes: usize) {
+    pub fn mapped_more(&self, first: PageNumber, bytes: usize) {
         self.pager.count(first, Count::MappedBytes, bytes as u64);
         self.share();
     }
@@ -97,7 +126,7 @@ impl<S: PageStore> FarMemory<S> {
         &self.pager
     }
 
-    pub(crate) fn mapped_less(&self, first: usize, bytes: usize) {
+    pub(crate) fn mapped_less(&self, first: PageNumber, bytes: usize) {
         self.pager.uncount(first, Count::MappedBytes, bytes as u64);
         self.share();
     }
@@ -124,7 +153,7 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
 
     fn commit(&self, first: usize, spans: usize) -> Result<SpanKind, MapError> {
         let (offset, len) = (first * SPAN, spans * SPAN);
-        self.pager.enter(self.heap.pages(offset, len)).map_err(|_| MapError {
+        self.enter(self.heap.pages(offset, len)).map_err(|_| MapError {
             op: MapOp::Commit,
             len,
             errno: libc::ENOMEM,

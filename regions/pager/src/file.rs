@@ -85,6 +85,15 @@ impl FileStore {
         Ok(FileStore { path, layers, forking: Mutex::default(), broker: Arc::clone(broker) })
     }
 
+    /// Makes a file of this process alone, for programs that start with the same settings: its name ends in the
+    /// process's number. Gives the name, too.
+    pub fn create_own(path: &Path, broker: &Arc<Broker>) -> Result<(FileStore, PathBuf), FileRefused> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{}", std::process::id()));
+        let path = PathBuf::from(name);
+        Ok((FileStore::create(&path, broker)?, path))
+    }
+
     fn forking(&self) -> MutexGuard<'_, Forking> {
         self.forking.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -46,7 +46,7 @@ impl<S: PageStore> Pager<Linux, S> {
         let closed = self.kernel.gate.close(|| {
             // Under the lock: the evictor has either seen that the gate closes, or sleeps.
             let _inner = self.lock();
-            self.crowded.notify_all();
+            self.crowded.tell_all();
         });
         let inner = self.lock();
         let bytes = (self.bounds.pages() * self.kernel.page()) as u64;

@@ -68,7 +68,7 @@ impl Desk {
 
     fn buffer(&self) -> Option<Buffer> {
         let free = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.or_else(|| Buffer::new(MOST_SET))
+        free.or_else(|| Some(Buffer { own: true, ..Buffer::new(MOST_SET)? }))
     }
 
     fn give_back(&self, buffer: Buffer) {
@@ -94,7 +94,7 @@ impl<S: PageStore> Pager<Linux, S> {
         }
         let mut inner = self.lock();
         while inner.pages[touch.page].state.in_flight() {
-            inner = self.landed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            inner = self.landed.wait(inner);
         }
         Ok(())
     }

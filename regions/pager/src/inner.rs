@@ -1,12 +1,12 @@
 //! What the pager knows under its lock.
 
-use crate::PageNumber;
-use crate::page::{Page, State, run_around};
+use crate::page::{Page, State, run_around, runs};
 use crate::pager::{Touch, number};
 use crate::pin::Pins;
 use crate::replace::{Part, Queue, Run};
 use crate::streams::Streams;
 use crate::tune::{Costs, Trial};
+use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
 use largesse_pages::Table;
 use std::collections::VecDeque;
@@ -15,8 +15,12 @@ use std::collections::VecDeque;
 pub(crate) const WRITE_AHEAD: usize = 16;
 /// Pages that are fetched ahead of need at once.
 pub(crate) const MOST_AHEAD: usize = 256;
+/// Pages of small sets that leave at once.
+const TOGETHER: usize = 16;
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 pub(crate) const LARGE_SET: usize = 8;
+/// Of what is known of pages that come together, the last ones count for so much.
+const LATELY: f64 = 1.0 / 32.0;
 
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -30,6 +34,8 @@ pub(crate) struct Inner {
     pub(crate) sets: Sets,
     /// Sequences of faults, unless nothing is to be fetched ahead.
     pub(crate) streams: Option<Streams>,
+    /// Pages that come together, lately.
+    pub(crate) together: f64,
     /// What leaving costs, for the trial.
     pub(crate) leaving: Leaving,
     /// The number of the compute core that runs, and the sets it swapped in.
@@ -94,18 +100,74 @@ impl Leaving {
 }
 
 impl Inner {
-    /// Base pages that move together at `page`: never more than an eighth of what may be here.
-    fn set_at(&self, page: PageNumber) -> usize {
-        self.sets.at(page).min(1 << (self.local / 8).max(1).ilog2())
+    /// Base pages that move together at `page`: never more than an eighth of what may be here. With new pages nothing is
+    /// tried.
+    pub(crate) fn set_at(&self, page: PageNumber) -> usize {
+        let new = self.pages[page].state == State::Zero;
+        let set = if new { self.sets.now() } else { self.sets.at(page) };
+        set.min(1 << (self.local / 8).max(1).ilog2())
     }
 
-    /// The pages that come with `page`: those of its set that are in the same place.
-    pub(crate) fn set_around(&self, page: PageNumber, bounds: &Range<PageNumber>) -> Range<PageNumber> {
+    /// The set of a page.
+    fn set_of(&self, page: PageNumber) -> Range<PageNumber> {
         let set = self.set_at(page);
         let first = page / set * set;
-        let within = first.max(bounds.start)..(first + set).min(bounds.end);
+        first..first + set
+    }
+
+    /// What comes of new pages at once: the set, and more of them as long as there is much room. They are fetched from
+    /// nowhere, and what the program does not use of them leaves unwritten.
+    fn step_of_new(&self, page: PageNumber) -> Range<PageNumber> {
+        let room = self.local.saturating_sub(self.resident);
+        let step = match self.sets {
+            Sets::Auto(_) if room > self.local / 8 => {
+                self.set_at(page).max(1 << (room / 8).max(1).ilog2()).min(MOST_SET)
+            }
+            _ => self.set_at(page),
+        };
+        let first = page / step * step;
+        first..first + step
+    }
+
+    /// The pages that come with `page`: those of its set, and of what follows it `upto` there, that are in the same
+    /// place.
+    pub(crate) fn set_around(
+        &self,
+        page: PageNumber,
+        upto: PageNumber,
+        bounds: &Range<PageNumber>,
+    ) -> Range<PageNumber> {
         let state = self.pages[page].state;
+        let set = if state == State::Zero { self.step_of_new(page) } else { self.set_of(page) };
+        let end = set.end.max(upto).min(set.start + MOST_SET);
+        let within = set.start.max(bounds.start)..end.min(bounds.end);
         run_around(page, within, |other| self.pages[other].state == state)
+    }
+
+    /// Takes from `ahead` the sets that follow the one of `page`; returns where they end. A gap is none that a set in
+    /// force would fill: a trial has smaller sets here and there, and larger ones.
+    pub(crate) fn stretch(&self, page: PageNumber, ahead: &mut VecDeque<PageNumber>) -> PageNumber {
+        let mut end = self.set_of(page).end;
+        while let Some(next) = ahead.front().map(|&next| self.set_of(next))
+            && (page..end + self.sets.now()).contains(&next.start)
+            && next.end - page <= MOST_AHEAD
+        {
+            end = end.max(next.end);
+            ahead.pop_front();
+        }
+        end
+    }
+
+    /// Cuts pages that come together into sets.
+    pub(crate) fn sets_in(&self, pages: &Range<PageNumber>) -> Vec<Range<PageNumber>> {
+        let mut sets = Vec::with_capacity(1);
+        let mut first = pages.start;
+        while first < pages.end {
+            let end = self.set_of(first).end.min(pages.end);
+            sets.push(first..end);
+            first = end;
+        }
+        sets
     }
 
     /// What a fault says about the next ones. Returns how many pages that were
@@ -116,7 +178,8 @@ impl Inner {
         bounds: &Range<PageNumber>,
         ahead: &mut VecDeque<PageNumber>,
     ) -> usize {
-        let set = self.set_at(touch.page);
+        // The size in force, also where another one is tried: a stream goes on through both.
+        let set = self.sets.now().min(1 << (self.local / 8).max(1).ilog2());
         let most = (self.local / 16).min(MOST_AHEAD);
         let (Some(streams), pages) = (&mut self.streams, &mut self.pages) else { return 0 };
         let mut hits = 0;
@@ -152,6 +215,51 @@ impl Inner {
         self.queue.arrive(run, self.local, None);
     }
 
+    /// How many pages leave at once where `missing` more are to fit: small sets leave together, since each step of the
+    /// kernel's costs as much as several pages.
+    pub(crate) fn leave_together(&self, missing: usize) -> usize {
+        if self.sets.now() < LARGE_SET { missing.max(TOGETHER.min(self.local / 64)) } else { 1 }
+    }
+
+    /// Takes runs of at least `wanted` pages from those that are here: from now on they are `Leaving`. Gives up after
+    /// so many `tries` at runs of which all pages stay.
+    pub(crate) fn send_off(&mut self, wanted: usize, tries: &mut usize) -> Vec<(Range<PageNumber>, State)> {
+        let (mut going, mut pages) = (Vec::new(), 0);
+        while pages < wanted && *tries > 0 {
+            let Some((run, part)) = self.queue.leave(self.local) else { break };
+            let range = run.first as usize..(run.first + run.pages) as usize;
+            let some_stay = self.keep_pinned(&range);
+            let parts = runs(range, |number| {
+                let page = self.pages[number];
+                let may = !some_stay || !self.pins.hold(number);
+                (may && matches!(page.state, State::Clean | State::Dirty)).then_some(page.state)
+            });
+            // Without any they left another way, or are pinned; when all that is here is, nothing can leave.
+            *tries -= usize::from(some_stay && parts.is_empty());
+            for (range, state) in parts {
+                for page in &mut self.pages[range.clone()] {
+                    if state == State::Clean {
+                        page.changed = page.changed.saturating_sub(1);
+                    }
+                    page.state = State::Leaving;
+                    page.from_kept = part == Part::Kept;
+                }
+                pages += range.len();
+                going.push((range, state));
+            }
+        }
+        going.sort_unstable_by_key(|(range, _)| range.start);
+        going.dedup_by(|next, before| {
+            let one = before.0.len() + next.0.len() <= MOST_SET;
+            let follows = one && before.0.end == next.0.start && before.1 == next.1;
+            if follows {
+                before.0.end = next.0.end;
+            }
+            follows
+        });
+        going
+    }
+
     /// How a page left, if it did.
     pub(crate) fn back(&self, page: PageNumber) -> Option<(Part, u32)> {
         let page = self.pages[page];
@@ -159,17 +267,28 @@ impl Inner {
         (page.left != 0).then_some((part, page.left))
     }
 
-    /// Pages that are kept free, so that a fault need not wait for room: two sets, and little
-    /// enough that the budget is used.
-    pub(crate) fn ahead(&self) -> usize {
-        (self.sets.now() * 2).clamp(16, 512).min(self.local / 16)
+    /// So many pages came together.
+    pub(crate) fn came(&mut self, pages: usize) {
+        self.together += (pages as f64 - self.together) * LATELY;
     }
 
-    /// Free pages below which the evictor works. Waking another thread costs as much as a few pages:
-    /// with small sets, who serves faults lets pages leave between them, and the evictor only
-    /// helps when that is not enough.
+    /// Many pages come together, so that somebody else should let others leave for them.
+    pub(crate) fn moves_much(&self) -> bool {
+        self.together >= LARGE_SET as f64
+    }
+
+    /// Pages that are kept free, so that a fault need not wait for room: twice what comes, and little
+    /// enough that the budget is used.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pages, at least 0")]
+    pub(crate) fn ahead(&self) -> usize {
+        ((self.together * 2.0) as usize).clamp(16, 512).min(self.local / 16)
+    }
+
+    /// Free pages below which the evictor works. Where few come at once, who serves faults lets pages leave, before and
+    /// between them: each time that pages are unmapped interrupts every processor on which a thread of the program or
+    /// of ours runs, so that two who serve at once hold each other up. Then the evictor sees to the limit alone.
     pub(crate) fn evictor_starts(&self) -> usize {
-        if self.sets.now() >= LARGE_SET { self.ahead() } else { self.ahead() / 4 }
+        if self.moves_much() { self.ahead() } else { 0 }
     }
 
     /// The set of a page belongs to the working set of the compute core that runs.

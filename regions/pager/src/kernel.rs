@@ -3,6 +3,7 @@
 use crate::gate::Gate;
 use crate::in_thread::Desk;
 use crate::pager::Touch;
+use crate::ranges::{bytes, offsets};
 use crate::staging::Staging;
 use crate::{Broker, PageNumber, Ranges, Segments, Trouble};
 use core::ops::Range;
@@ -30,17 +31,17 @@ pub trait Kernel: Send + Sync {
     /// they held is shown, in parts. What is not shown stays: a device may be writing to it.
     fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Trouble>;
 
-    /// Forget resident pages; the next touch is a fault.
-    fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError>;
+    /// Forget resident pages, together; the next touch is a fault.
+    fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError>;
 
     /// Who waits for the pages tries again.
     fn wake(&self, pages: Range<PageNumber>);
 }
 
-/// The kernel of this machine: faults come through a descriptor, pages go by `madvise`.
+/// The kernel of this machine: faults come through a descriptor or by signal, pages go by `madvise`.
 #[derive(Debug)]
 pub struct Linux {
-    /// Its descriptor is the broker's.
+    /// The descriptor of `faults` is in its table; by signal in that of the program's first thread, too.
     broker: Arc<Broker>,
     /// From a box; another one in a forked child.
     faults: AtomicPtr<Userfault>,
@@ -56,8 +57,8 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// Faults of `segments`, told by `faults`, which `broker` opened. The segments must be mapped, and
-    /// are registered here.
+    /// Faults of `segments`, told by `faults`, which `broker` opened; by signal, the first thread of the program
+    /// did. The segments must be mapped, and are registered here.
     pub fn new(broker: Arc<Broker>, faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
@@ -102,7 +103,7 @@ impl Linux {
     fn register_all(&self) -> Result<(), FaultError> {
         self.broker.call(|| self.faults().outlive_threads())?;
         self.broker.call(|| self.staging.register(self.faults()))?;
-        self.each_part(|at, len| self.register(at, len))
+        self.parts(&(0..usize::MAX)).iter().try_for_each(|part| self.register(part.start, part.len()))
     }
 
     /// From now on faults of a mapped range are told. A child that is made without our knowledge finds
@@ -119,29 +120,25 @@ impl Linux {
 
     /// Whether a child that is forked now gets the pages that are here.
     pub(crate) fn let_inherit(&self, yes: bool) -> Result<(), FaultError> {
-        self.each_part(|at, len| inherited(at, len, yes))
+        self.parts(&(0..usize::MAX)).iter().try_for_each(|part| inherited(part.start, part.len(), yes))
     }
 
-    /// Every far range, without what is outside.
-    fn each_part(&self, mut f: impl FnMut(usize, usize) -> Result<(), FaultError>) -> Result<(), FaultError> {
+    /// The far parts of a range of addresses: those of each segment, without what is outside.
+    fn parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
         let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
-        self.segments.all().iter().try_for_each(|it| {
-            let all = it.start as u64..(it.start + it.pages * self.page) as u64;
-            outside.missing(&all).iter().try_for_each(|part| {
-                let len = usize::try_from(part.end - part.start).unwrap_or(usize::MAX);
-                f(usize::try_from(part.start).unwrap_or(usize::MAX), len)
-            })
-        })
+        let far =
+            |segment| outside.missing(&bytes(&segment)).iter().map(|it| offsets(&it)).collect::<Vec<_>>();
+        self.segments.within(at, self.page).flat_map(far).collect()
     }
 
     /// From now on the addresses of these pages are none of ours.
     pub(crate) fn leave_out(&self, pages: &Range<PageNumber>) {
-        let at = self.address(pages.start) as u64;
+        let at = self.address(pages.start);
         let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
-        outside.add(at..at + (pages.len() * self.page) as u64);
+        outside.add(bytes(&(at..at + pages.len() * self.page)));
     }
 
-    /// Who has the descriptor.
+    /// Who may use the descriptor.
     #[must_use]
     pub const fn broker(&self) -> &Arc<Broker> {
         &self.broker
@@ -201,13 +198,7 @@ impl Linux {
     #[must_use]
     pub fn far_in(&self, at: &Range<usize>) -> Ranges {
         let mut far = Ranges::new();
-        let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
-        for segment in self.segments.within(at, self.page) {
-            outside
-                .missing(&(segment.start as u64..segment.end as u64))
-                .iter()
-                .for_each(|part| far.add(part));
-        }
+        self.parts(at).iter().for_each(|part| far.add(bytes(part)));
         far
     }
 
@@ -247,12 +238,12 @@ impl Kernel for Linux {
         self.staging.take(self.faults(), self.address(pages.start), pages.len() * self.page, shown)
     }
 
-    fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError> {
-        let at = core::ptr::with_exposed_provenance_mut(self.address(pages.start));
+    fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError> {
+        let bytes = |it: &Range<PageNumber>| (self.address(it.start), it.len() * self.page);
+        let parts: Vec<_> = pages.iter().map(bytes).collect();
         // SAFETY: the pages are far memory, which nobody reads while it leaves (the pager's states
         // say so): a touch is a fault that waits.
-        unsafe { largesse_pages::forget(at, pages.len() * self.page) }
-            .map_err(|error| FaultError(error.errno))
+        unsafe { largesse_pages::forget_all(&parts) }.map_err(|error| FaultError(error.errno))
     }
 
     fn wake(&self, pages: Range<PageNumber>) {

@@ -35,6 +35,7 @@ mod inner;
 mod kernel;
 mod layers;
 mod mappings;
+mod news;
 mod page;
 mod pager;
 mod pin;

@@ -4,6 +4,7 @@
 //! else, and has no room in the store. Some calls reach all of far memory, a heap's blocks and static arrays too.
 
 use crate::far::Place;
+use crate::ranges::{bytes, offsets};
 use crate::{FarMemory, PageNumber, PageStore, Ranges, Trouble};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
@@ -31,15 +32,6 @@ pub struct Mappings {
     place: Place,
     /// By offset.
     taken: Ranges,
-}
-
-fn bytes(part: &Range<usize>) -> Range<u64> {
-    part.start as u64..part.end as u64
-}
-
-fn offsets(part: &Range<u64>) -> Range<usize> {
-    let number = |it| usize::try_from(it).unwrap_or(usize::MAX);
-    number(part.start)..number(part.end)
 }
 
 impl Mappings {
@@ -118,7 +110,7 @@ impl<S: PageStore> FarMemory<S> {
 
     fn take(&self, mappings: &mut Mappings, part: &Range<usize>) -> Result<(), NoMapping> {
         let pages = mappings.place.pages(part.start, part.len());
-        self.pager().enter(pages.clone())?;
+        self.enter(pages.clone())?;
         if let Err(error) = mappings.place.range.commit(part.start, part.len(), PageKind::Small) {
             self.pager().drop_contents(pages)?;
             return Err(FaultError(error.errno).into());
@@ -157,7 +149,7 @@ impl<S: PageStore> FarMemory<S> {
         let taken = taken.iter().map(|part| mappings.place.pages(part.start, part.len()));
         for pages in elsewhere.chain(taken) {
             self.pager().drop_contents(pages.clone())?;
-            self.pager().enter(pages)?;
+            self.enter(pages)?;
         }
         Ok(())
     }

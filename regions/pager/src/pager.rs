@@ -18,23 +18,28 @@
 //! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
 use crate::inner::{Inner, Leaving, MOST_AHEAD, Sets};
+use crate::news::News;
 use crate::page::{Page, State, runs};
 use crate::pin::Pins;
 use crate::replace::{Queue, Run};
 use crate::streams::Streams;
 use crate::tune::{Core, Iteration, Trial};
 use crate::{
-    Count, Counters, Kernel, MOST_SEGMENTS, PageNumber, PageStore, SegmentWords, StoreError, Trouble,
+    Count, Counters, Kernel, MOST_SEGMENTS, MOST_SET, PageNumber, PageStore, SegmentWords, StoreError,
+    Trouble,
 };
 use core::ops::Range;
 use core::sync::atomic::Ordering;
-use largesse_pages::Table;
+use largesse_pages::{Table, base_page};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The set a trial starts with.
-const FIRST_SET: usize = 16;
+/// The set a trial starts with where much must leave.
+const FIRST_SET: usize = 4;
+/// And where most of what there is may be here: then a large set pushes out little that is needed, and from a small one
+/// the way there is long, since each step gains little.
+const FIRST_SET_OF_FEW: usize = 64;
 /// Local memory is never less than this number of pages.
 pub const LEAST_LOCAL: usize = 64;
 
@@ -45,6 +50,14 @@ pub enum SetSize {
     Fixed(usize),
     /// As many as turn out well.
     Auto,
+}
+
+impl SetSize {
+    /// Of so many bytes, as near as there is; of as many as turn out well when nobody says.
+    #[must_use]
+    pub fn of(bytes: Option<usize>) -> SetSize {
+        bytes.map_or(SetSize::Auto, |bytes| SetSize::Fixed((bytes / base_page()).clamp(1, MOST_SET)))
+    }
 }
 
 /// What a thread waits for.
@@ -63,6 +76,8 @@ pub struct Buffer {
     pub(crate) zeros: largesse_pages::Table<u8>,
     /// Pages that are foreseen, to be fetched when there is time.
     pub(crate) ahead: VecDeque<PageNumber>,
+    /// Of a thread that serves its own faults: nobody fetches while it runs.
+    pub(crate) own: bool,
 }
 
 impl Buffer {
@@ -74,7 +89,7 @@ impl Buffer {
         // The way of a fault must not fault into memory that is not there yet.
         bytes.fill(1);
         zeros.fill(0);
-        Some(Buffer { bytes, zeros, ahead: VecDeque::with_capacity(MOST_AHEAD) })
+        Some(Buffer { bytes, zeros, ahead: VecDeque::with_capacity(MOST_AHEAD), own: false })
     }
 }
 
@@ -85,9 +100,9 @@ pub struct Pager<K, S> {
     pub(crate) store: S,
     pub(crate) inner: Mutex<Inner>,
     /// Something in flight has landed, or a page has left.
-    pub(crate) landed: Condvar,
+    pub(crate) landed: News,
     /// The evictor has something to do.
-    pub(crate) crowded: Condvar,
+    pub(crate) crowded: News,
     pub(crate) bounds: crate::Segments,
     /// Counts.
     pub counters: Counters,
@@ -117,6 +132,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 SetSize::Auto => Sets::Auto(Trial::new(FIRST_SET)),
             },
             streams: prefetch.then(Streams::new),
+            together: 0.0,
             leaving: Leaving::default(),
             core: (0, 0),
         };
@@ -130,8 +146,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             kernel,
             store,
             inner: Mutex::new(inner),
-            landed: Condvar::new(),
-            crowded: Condvar::new(),
+            landed: News::default(),
+            crowded: News::default(),
             bounds,
             counters,
             segments,
@@ -163,7 +179,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// From now on so many base pages move together (a power of two). Pages that came in other
-    /// sets stay as they are.
+    /// sets stay as they are. For tests, which change the size more often than any tuner.
     pub fn set_set(&self, pages: usize) {
         debug_assert!(pages.is_power_of_two());
         self.lock().sets = Sets::Fixed(pages);
@@ -188,7 +204,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// From now on at most so many pages are here.
     pub fn set_local(&self, pages: usize) {
         self.lock().local = pages.max(LEAST_LOCAL);
-        self.crowded.notify_one();
+        self.crowded.tell_all();
     }
 
     /// The pages are to be used: from now on their contents matter, and the store has room for them.
@@ -215,7 +231,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         self.tell(&inner);
         drop(inner);
-        self.crowded.notify_one();
+        self.crowded.tell_all();
     }
 
     /// Nobody wants what the pages hold any more, or somebody does from now on. Unwanted pages leave
@@ -252,12 +268,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             if !range.clone().any(|page| inner.pages[page].state.in_flight()) {
                 break;
             }
-            inner = self.landed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            inner = self.landed.wait(inner);
         }
         let here = runs(range.clone(), |page| inner.pages[page].state.is_resident().then_some(()));
         for (run, ()) in &here {
             // Under the lock: nobody fills them again in between.
-            self.kernel.forget(run.clone())?;
+            self.kernel.forget(core::slice::from_ref(run))?;
             inner.resident -= run.len();
             self.uncount(run.start, Count::ResidentBytes, (run.len() * size) as u64);
             self.count(run.start, Count::Dropped, run.len() as u64);
@@ -272,7 +288,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.tell(&inner);
         drop(inner);
         self.store.discard((range.start * size) as u64, (range.len() * size) as u64);
-        self.landed.notify_all();
+        self.landed.tell_all();
         Ok(())
     }
 
@@ -308,10 +324,30 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 }
 
+/// The set a trial starts with when the first page comes back, of so many `mapped` (0: nobody knows) of which `local` may
+/// be here.
+pub(crate) fn first_set(local: usize, mapped: usize) -> usize {
+    if (1..=local + local / 2).contains(&mapped) { FIRST_SET_OF_FEW } else { FIRST_SET }
+}
+
 pub(crate) fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn number(page: usize) -> u32 {
     u32::try_from(page).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_starts_with_large_sets_where_most_fits() {
+        for (local, mapped, set) in
+            [(750, 1000, 64), (1000, 1000, 64), (500, 1000, 4), (50, 1000, 4), (750, 0, 4)]
+        {
+            assert_eq!(first_set(local, mapped), set, "{local} of {mapped}");
+        }
+    }
 }

@@ -13,7 +13,6 @@ use crate::pager::{Pager, number};
 use crate::replace::Run;
 use crate::{Kernel, Linux, PageNumber, PageStore};
 use core::ops::Range;
-use std::sync::PoisonError;
 
 /// Every pin gets so many pages if it asks for them: more than the longest datagram has.
 pub const LEAST_PIN: usize = 18;
@@ -22,18 +21,26 @@ pub const LEAST_PIN: usize = 18;
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
     held: Vec<Range<PageNumber>>,
+    /// For good.
+    kept: Vec<Range<PageNumber>>,
 }
 
 impl Pins {
     pub(crate) fn hold(&self, page: PageNumber) -> bool {
-        self.held.iter().any(|pin| pin.contains(&page))
+        self.held.iter().chain(&self.kept).any(|pin| pin.contains(&page))
     }
 
     pub(crate) fn pages(&self) -> usize {
-        self.held.iter().map(Range::len).sum()
+        self.held.iter().chain(&self.kept).map(Range::len).sum()
     }
 
-    /// Nobody holds any: in a forked child, whose only thread does not.
+    fn give_back(&mut self, pinned: &Range<PageNumber>) {
+        if let Some(at) = self.held.iter().position(|pin| pin == pinned) {
+            self.held.swap_remove(at);
+        }
+    }
+
+    /// Nobody holds any but those for good: in a forked child, whose only thread does not.
     pub(crate) fn forget(&mut self) {
         self.held.clear();
     }
@@ -49,16 +56,22 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         inner.pins.held.push(pinned.clone());
         // A page that is leaving can still be read, and would be gone in the midst of the call.
         while pinned.clone().any(|page| inner.pages[page].state == State::Leaving) {
-            inner = self.landed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            inner = self.landed.wait(inner);
         }
         pinned
     }
 
     /// Gives back what [`pin`](Pager::pin) returned.
     pub fn unpin(&self, pinned: &Range<PageNumber>) {
-        let held = &mut self.lock().pins.held;
-        if let Some(at) = held.iter().position(|pin| pin == pinned) {
-            held.swap_remove(at);
+        self.lock().pins.give_back(pinned);
+    }
+
+    /// What [`pin`](Pager::pin) returned stays for good, in forked children too.
+    pub fn keep(&self, pinned: &Range<PageNumber>) {
+        let pins = &mut self.lock().pins;
+        pins.give_back(pinned);
+        if !pins.kept.contains(pinned) {
+            pins.kept.push(pinned.clone());
         }
     }
 }

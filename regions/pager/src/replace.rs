@@ -6,10 +6,10 @@
 //! the memory holds a part that is *kept*, and the rest lets pages *pass*:
 //!
 //! ```text
-//!   fill ──► passing (1/6) ──► leaves                     a loop over N > local: the kept part hits
+//!   fill ──► passing (1/4) ──► leaves                     a loop over N > local: the kept part hits
 //!               │  ▲
 //!   promotion   ▼  │ a probe now and then
-//!            kept (5/6) ──► leaves
+//!            kept (3/4) ──► leaves
 //! ```
 //!
 //! Is the kept part still worth keeping? That is measured: of the pages that left from either part,
@@ -44,11 +44,11 @@ pub enum Part {
 /// One eviction in so many is from the kept part.
 const PROBE: u32 = 64;
 /// The share of memory for pages that pass.
-const PASSING_SHARE: usize = 6;
+const PASSING_SHARE: usize = 4;
 /// Counts are halved when they reach this: the past fades.
 const FADE: u32 = 4096;
 /// The kept part goes first when so many times fewer of its pages come back, in 1/16.
-const MARGIN: u64 = 12;
+const MARGIN: u64 = 8;
 /// A page that stayed away for less than this share of a kept page's absence is kept instead.
 const SOONER: f64 = 0.8;
 

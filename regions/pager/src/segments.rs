@@ -67,12 +67,8 @@ impl Segments {
 
     /// The pages that hold far bytes of a range of addresses: those of the first such segment.
     pub(crate) fn overlap(&self, at: Range<usize>, page: usize) -> Option<Range<PageNumber>> {
-        let part = |it: &Segment| {
-            let (start, end) = (at.start.max(it.start), at.end.min(it.start + it.pages * page));
-            let number = |address: usize| it.first + (address - it.start) / page;
-            (start < end).then(|| number(start)..number(end - 1) + 1)
-        };
-        self.all.iter().filter_map(part).min_by_key(|pages| self.address(pages.start, page))
+        let part = self.within(&at, page).next()?;
+        Some(self.page_at(part.start, page)?..self.page_at(part.end - 1, page)? + 1)
     }
 
     /// The parts of a range of addresses that lie in segments, in order.

@@ -12,6 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Threads that may carry pages out at the same time; more wait.
 const LANES: usize = 4;
+/// Pages that were shown go together, when there are more than so many: each time that pages are unmapped
+/// interrupts other processors.
+const SHOWN: usize = 64;
+/// Pages of a lane.
+const LANE: usize = SHOWN + MOST_SET;
 
 /// What is done with pages that left, from an offset on.
 pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Trouble>;
@@ -21,20 +26,29 @@ pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Trouble
 pub(crate) struct Staging {
     /// For pages that are moved: one part a lane.
     range: Reserved,
-    /// A lane is its holder's; the table is for pages that are copied.
-    lanes: [Mutex<Table<u8>>; LANES],
+    /// A lane is its holder's.
+    lanes: [Mutex<Lane>; LANES],
     moves: bool,
+}
+
+#[derive(Debug)]
+struct Lane {
+    /// For pages that are copied.
+    copies: Table<u8>,
+    /// Bytes from the lane's start on in which pages were shown that are still there.
+    shown: usize,
 }
 
 impl Staging {
     pub(crate) fn new() -> Result<Staging, FaultError> {
-        let len = (LANES * MOST_SET * base_page()).next_multiple_of(SPAN);
+        let len = (LANES * LANE * base_page()).next_multiple_of(SPAN);
         let refused = |error: largesse_pages::MapError| FaultError(error.errno);
         let range = Reserved::new(len, SPAN).map_err(refused)?;
         range.commit(0, len, PageKind::Small).map_err(refused)?;
         let mut lanes = Vec::with_capacity(LANES);
         for _ in 0..LANES {
-            lanes.push(Mutex::new(Table::new(MOST_SET * base_page()).ok_or(FaultError(libc::ENOMEM))?));
+            let copies = Table::new(MOST_SET * base_page()).ok_or(FaultError(libc::ENOMEM))?;
+            lanes.push(Mutex::new(Lane { copies, shown: 0 }));
         }
         let lanes = lanes.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
         Ok(Staging { range, lanes, moves: false })
@@ -60,8 +74,8 @@ impl Staging {
     }
 
     /// A lane with its place in the range.
-    fn lane(&self) -> (MutexGuard<'_, Table<u8>>, usize) {
-        let at = |number: usize| self.range.start().as_ptr().addr() + number * MOST_SET * base_page();
+    fn lane(&self) -> (MutexGuard<'_, Lane>, usize) {
+        let at = |number: usize| self.range.start().as_ptr().addr() + number * LANE * base_page();
         for (number, lane) in self.lanes.iter().enumerate() {
             match lane.try_lock() {
                 Ok(free) => return (free, at(number)),
@@ -80,8 +94,8 @@ impl Staging {
         len: usize,
         show: Show<'_>,
     ) -> Result<(), Trouble> {
-        let (mut lane, to) = self.lane();
-        let page = base_page();
+        let (mut lane, start) = self.lane();
+        let (page, to) = (base_page(), start + lane.shown);
         let (mut done, mut most) = (0, len);
         while done < len {
             let part = most.min(len - done);
@@ -91,12 +105,11 @@ impl Staging {
                 (0, Some(Stays::Guarded))
             };
             if moved > 0 {
-                let at = core::ptr::with_exposed_provenance_mut::<u8>(to + done);
+                lane.shown = to + done + moved - start;
+                let at = core::ptr::with_exposed_provenance::<u8>(to + done);
                 // SAFETY: pages of this lane, which is ours, and they were moved there just now.
                 show(done, unsafe { core::slice::from_raw_parts(at, moved) })?;
                 done += moved;
-                // SAFETY: the pages are the lane's, and were shown.
-                unsafe { largesse_pages::forget(at.cast(), moved) }.map_err(|it| FaultError(it.errno))?;
             }
             match why {
                 None => {}
@@ -104,19 +117,25 @@ impl Staging {
                 // The rest may lie in several mappings.
                 Some(Stays::Guarded) if self.moves && part > page => most = page,
                 Some(Stays::Guarded) => {
-                    if copy(faults, from + done, &mut lane[..part])? {
-                        show(done, &lane[..part])?;
+                    if copy(faults, from + done, &mut lane.copies[..part])? {
+                        show(done, &lane.copies[..part])?;
                     }
                     done += part;
                 }
                 // The program gave the page back by a system call of its own.
                 Some(Stays::Missing) => {
-                    lane[..page].fill(0);
-                    show(done, &lane[..page])?;
+                    lane.copies[..page].fill(0);
+                    show(done, &lane.copies[..page])?;
                     done += page;
                 }
                 Some(Stays::Refused(error)) => return Err(error.into()),
             }
+        }
+        if lane.shown > SHOWN * page {
+            let at = core::ptr::with_exposed_provenance_mut(start);
+            // SAFETY: the pages are the lane's, and were shown.
+            unsafe { largesse_pages::forget(at, lane.shown) }.map_err(|it| FaultError(it.errno))?;
+            lane.shown = 0;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fault, PAGE, Simulated, TestPager, TestStore, pager, run};
+use common::{Fault, PAGE, Simulated, TestPager, TestStore, pager, run, run_to_trouble};
 use largesse_pager::{Count, Pager, Segments, SetSize, Trouble};
 use std::sync::Arc;
 
@@ -234,6 +234,22 @@ fn what_is_fetched_ahead_in_time_is_a_hit_and_nothing_else_is() {
 }
 
 #[test]
+fn small_sets_that_follow_each_other_come_in_one_transfer() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(2048, 512, 2, &store);
+    run(&pager, || {
+        (0..2048).for_each(|page| _ = pager.kernel().word(page, 0, Some(page as u64 + 1)));
+        for page in 0..2048 {
+            assert_eq!(pager.kernel().word(page, 0, None), page as u64 + 1);
+        }
+    })
+    .unwrap();
+    let [transfers, pages] =
+        [&store.transfers, &store.reads].map(|it| it.load(std::sync::atomic::Ordering::Relaxed));
+    assert!(transfers * 8 < pages, "{pages} pages in {transfers} transfers");
+}
+
+#[test]
 fn dropped_pages_read_as_zero_and_leave_the_store() {
     let store = Arc::new(TestStore::new(Fault::Slow));
     let pager = pager(512, 128, 4, &store);
@@ -258,24 +274,17 @@ fn a_page_that_came_back_wrong_is_never_handed_out() {
     for fault in [Fault::Flip(30), Fault::Stale(200)] {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
-        let (sender, receiver) = std::sync::mpsc::channel();
         let program = Arc::clone(&pager);
-        let outcome = run(&pager, move || {
-            // The program waits for its page for good: it runs beside, and is left there.
-            std::thread::spawn(move || {
-                for lap in 1..20_u64 {
-                    for page in 0..256 {
-                        let was = program.kernel().word(page, 0, None);
-                        assert_eq!(was, if lap == 1 { 0 } else { lap - 1 });
-                        program.kernel().word(page, 0, Some(lap));
-                    }
+        let trouble = run_to_trouble(&pager, move || {
+            for lap in 1..20_u64 {
+                for page in 0..256 {
+                    let was = program.kernel().word(page, 0, None);
+                    assert_eq!(was, if lap == 1 { 0 } else { lap - 1 });
+                    program.kernel().word(page, 0, Some(lap));
                 }
-                let _ = sender.send(());
-            });
-            let done = receiver.recv_timeout(std::time::Duration::from_millis(1500));
-            assert!(done.is_err(), "the program ended: it was given a wrong page");
+            }
         });
-        assert!(matches!(outcome, Err(Trouble::Damaged { .. })), "{fault:?}: {outcome:?}");
+        assert!(matches!(trouble, Trouble::Damaged { .. }), "{fault:?}: {trouble:?}");
     }
 }
 
@@ -285,15 +294,12 @@ fn a_store_that_fails_is_told() {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
         let program = Arc::clone(&pager);
-        let outcome = run(&pager, || {
-            std::thread::spawn(move || {
-                for page in (0..256).chain(0..256) {
-                    program.kernel().word(page, 0, Some(page as u64 + 1));
-                }
-            });
-            std::thread::sleep(std::time::Duration::from_millis(500));
+        let trouble = run_to_trouble(&pager, move || {
+            for page in (0..256).chain(0..256) {
+                program.kernel().word(page, 0, Some(page as u64 + 1));
+            }
         });
-        assert!(matches!(outcome, Err(Trouble::Store(_))), "{fault:?}: {outcome:?}");
+        assert!(matches!(trouble, Trouble::Store(_)), "{fault:?}: {trouble:?}");
     }
 }
 
@@ -303,4 +309,35 @@ fn a_full_store_is_told_when_memory_is_asked_for() {
     store.room.store(0, std::sync::atomic::Ordering::Relaxed);
     let pager = pager(256, 64, 1, &store);
     assert!(pager.enter(0..16).is_err());
+}
+
+#[test]
+fn new_pages_in_order_come_together_whatever_the_set() {
+    for set in [1, 2, 4] {
+        let pager = pager(4096, 4096, set, &Arc::new(TestStore::new(Fault::None)));
+        run(&pager, || (1001..4000).for_each(|page| _ = pager.kernel().word(page, 0, Some(7)))).unwrap();
+        let faults = pager.counters.get(Count::Faults);
+        assert!(faults < 150, "sets of {set}: {faults} faults");
+    }
+}
+
+#[test]
+fn new_pages_come_in_large_steps_while_there_is_much_room() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let mut bounds = Segments::new();
+    bounds.add(0, 4096, 512);
+    for (local, most) in [(4096, 200), (1024, 1024)] {
+        let kernel = Simulated::new(4096);
+        let pager = Pager::new(kernel, Arc::clone(&store), bounds.clone(), local, SetSize::Auto, false);
+        let pager = Arc::new(pager.unwrap());
+        run(&pager, || {
+            for page in (0..4096).rev() {
+                pager.kernel().word(page, 0, Some(7));
+                assert!(pager.kernel().present() <= local);
+            }
+        })
+        .unwrap();
+        let faults = pager.counters.get(Count::Faults);
+        assert!(faults < most, "{faults} with room for {local}");
+    }
 }

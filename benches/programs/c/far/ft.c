@@ -109,7 +109,7 @@ static double energy(const complex_t *x) {
     return sum;
 }
 
-static int near(double a, double b) { return fabs(a - b) <= 1e-11 * fabs(b); }
+static int near(double a, double b) { return fabs(a - b) <= 1e-10 * fabs(b); }
 
 /* A few places, spread over the box. */
 static double checksum(const complex_t *x) {

@@ -2,13 +2,15 @@
 
 use super::far::Spec;
 use super::trouble::Trouble;
+use super::{gc, kernels};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The file beside the definitions that is not one.
+/// The files beside the definitions that are none.
 pub(super) const SETTINGS: &str = "settings.toml";
+pub(super) const GC: &str = "gc.toml";
 
 /// One program, its tests and what they must answer.
 #[derive(Clone, Debug, Deserialize)]
@@ -117,7 +119,9 @@ pub(super) fn read_all(root: &Path) -> Result<Vec<Bench>, Trouble> {
     };
     let entries = std::fs::read_dir(&folder).map_err(|error| unreadable(&folder, &error))?;
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|is| is == "toml") && !path.ends_with(SETTINGS));
+    let others = [SETTINGS, GC];
+    paths.retain(|path| path.extension().is_some_and(|is| is == "toml"));
+    paths.retain(|path| !others.iter().any(|other| path.ends_with(other)));
     paths.sort();
     let mut benches = Vec::new();
     for path in paths {
@@ -133,6 +137,7 @@ pub(super) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> 
         benches.into_iter().partition(|bench| bench.comparison == comparison);
     if ours.is_empty() {
         let mut there: Vec<_> = others.into_iter().map(|bench| bench.comparison).collect();
+        there.extend([gc::NAME, kernels::NAME].map(str::to_owned));
         there.sort();
         there.dedup();
         return Err(Trouble::Comparison { asked: comparison.to_owned(), there });
@@ -218,6 +223,6 @@ pub(super) mod tests {
         let message = choose(benches.clone(), "r", &["nothing".into()]).unwrap_err().to_string();
         assert!(message.contains("nothing") && message.contains("fifteen/sort"), "{message}");
         let message = choose(benches, "near", &[]).unwrap_err().to_string();
-        assert!(message.contains("near") && message.contains("there is: far, r"), "{message}");
+        assert!(message.contains("near") && message.contains("there is: far, gc, kernels, r"), "{message}");
     }
 }

@@ -10,6 +10,11 @@ pub(super) fn machine(machine: &Machine, scale: f64) -> Value {
     json!({ "kind": "machine", "machine": machine, "scale": scale })
 }
 
+/// What went wrong in a bench.
+pub(super) fn troubles(bench: &str, texts: &[String]) -> impl Iterator<Item = Value> {
+    texts.iter().map(move |text| json!({ "kind": "trouble", "bench": bench, "text": text }))
+}
+
 /// A raw sample: everything the program said.
 pub(super) fn run(bench: &str, contestant: &Contestant<'_>, round: usize, run: &Run) -> Value {
     json!({ "kind": "run", "bench": bench, "setting": contestant.name(), "round": round, "tests": run.tests, "peak": run.peak })
@@ -45,9 +50,7 @@ pub(super) fn outcome(outcome: &Outcome<'_>) -> Vec<Value> {
             values.push(value);
         }
     }
-    let troubles = outcome.troubles.iter();
-    values
-        .extend(troubles.map(|text| json!({ "kind": "trouble", "bench": outcome.bench.name, "text": text })));
+    values.extend(troubles(&outcome.bench.name, &outcome.troubles));
     values
 }
 

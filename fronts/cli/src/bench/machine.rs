@@ -30,7 +30,7 @@ impl Machine {
         Machine {
             processor: field(&processors, "model name").unwrap_or(std::env::consts::ARCH).to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_mib: memory_mib("MemTotal"),
+            memory_mib: memory_mib(),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             thp: thp.split(['[', ']']).nth(1).unwrap_or("none").to_owned(),
             version: env!("CARGO_PKG_VERSION"),
@@ -57,12 +57,12 @@ impl Machine {
 
 /// What could be used now without pushing anything out.
 pub(super) fn available_mib() -> u64 {
-    memory_mib("MemAvailable")
+    largesse_agent::available() >> 20
 }
 
-fn memory_mib(name: &str) -> u64 {
+fn memory_mib() -> u64 {
     let text = read("/proc/meminfo");
-    let kib = field(&text, name).and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
+    let kib = field(&text, "MemTotal").and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
     kib.unwrap_or(0) / 1024
 }
 

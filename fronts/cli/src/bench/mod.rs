@@ -5,7 +5,8 @@
 //!   definitions ─► benches ─┐                       ┌─► verdict: right, to the bit?
 //!   settings ─► contestants ┴─► rounds: warm, run ──┴─► stats ─► outcome ─► table | json
 //! ```
-//! `far` compares amounts of local memory and page sizes in the same way; see there.
+//! `far` compares amounts of local memory and page sizes in the same way, `gc` numbers of threads, and `kernels` calls
+//! functions instead of starting programs; see there.
 //! # Knows / does not know
 //! Knows how to start programs and how to compare what they say. Does not know what a program does:
 //! that, and what it must answer, is data in `benches/`.
@@ -16,12 +17,14 @@
 
 mod definition;
 mod far;
+mod gc;
 mod json;
+mod kernels;
 mod machine;
 mod options;
 mod outcome;
 mod place;
-mod progress;
+pub(crate) mod progress;
 mod rounds;
 mod runner;
 mod settings;
@@ -32,6 +35,7 @@ mod verdict;
 mod warm;
 
 use crate::agent;
+use crate::say::say;
 use definition::Bench;
 use machine::Machine;
 use outcome::Outcome;
@@ -47,11 +51,13 @@ use trouble::Trouble;
 ///
 /// Every program is run in turns under each setting; ratios are of medians, to the C library's
 /// malloc. `r`: R under Largesse and other allocators. `far`: programs with less local memory than
-/// they use, by its share and the page size. Exit status: 0 when everything ran and every answer agrees, 1 when not, 2 for a wrong
-/// option.
+/// they use, by its share and the page size. `kernels`: sums and products at every length, beside OpenBLAS and
+/// plain loops, as per cent of what each cache level allows. `gc`: programs on garbage-collected heaps by threads, under each
+/// `largesse lisp --sync`, beside EusLisp and other languages that are installed. Exit status: 0 when everything ran and
+/// every answer agrees, 1 when not, 2 for a wrong option.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which comparison: r, far; or `touch`: touch and free --touch MiB, and nothing else
+    /// Which comparison: r, far, gc, kernels; or `touch`: touch and free --touch MiB, and nothing else
     name: String,
     /// Print one JSON object a line, every raw sample among them
     #[arg(long)]
@@ -59,17 +65,17 @@ pub(crate) struct Args {
     /// Compare with other allocators too, those that are installed
     #[arg(long)]
     peers: bool,
-    /// Runs of each program under each setting [default: 5; far: 3]
+    /// Runs of each program under each setting [default: 5; far: 3; kernels: 15]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
     /// Repetitions of each test within a run; its time is their mean [default: 1]. far: iterations,
     /// whose time is their sum [default: the program's own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     times: Option<u32>,
-    /// Share of the data: answers are known for 1, 0.25 and 0.01
+    /// Share of the data: answers are known for 1, 0.25 and 0.01. gc: of the repetitions
     #[arg(long, value_name = "F", default_value = "1", value_parser = share)]
     scale: f64,
-    /// Only this bench, group or single test (BENCH/TEST); may be repeated
+    /// Only this bench, group or single test (BENCH/TEST); gc: program or system; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
     /// Print the benches and their tests, and run nothing
@@ -83,11 +89,26 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
     /// Kill a run after so many seconds: the table then says what it is above [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "far")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "far, gc")]
     cap: Option<u32>,
     /// Where far pages are: memory:, file:PATH or redis://HOST:PORT [default: memory:]
     #[arg(long, value_name = "STORE", value_parser = store, help_heading = "far")]
     store: Option<String>,
+    /// Columns of the table: per cent of what the program touches that are local [default: the bench's own]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "far")]
+    local: Option<Vec<u8>>,
+    /// Rows of the table: what `largesse run --page-size` takes [default: the bench's own]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = far::page_size, help_heading = "far")]
+    page_sizes: Option<Vec<String>>,
+    /// Who serves far pages, as `largesse run --fault-engine` takes it [default: auto]
+    #[arg(long, value_name = "ENGINE", help_heading = "far")]
+    fault_engine: Option<String>,
+    /// Draw what was measured
+    #[arg(long, value_name = "FILE", help_heading = "gc, kernels")]
+    svg: Option<PathBuf>,
+    /// Numbers of threads, 1 always among them [default: 1,2,4,8,16, as far as twice the processors]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = gc::threads, help_heading = "gc")]
+    threads: Option<Vec<u32>>,
 }
 
 pub(crate) fn main(args: &Args) -> ExitCode {
@@ -106,6 +127,15 @@ fn compare(args: &Args) -> Result<bool, Trouble> {
     if args.name == warm::NAME {
         return warm::touch_mib(args.touch.unwrap_or(0)).map(|()| true).map_err(Trouble::Touch);
     }
+    if let Some(trouble) = misplaced(args) {
+        return Err(trouble);
+    }
+    if args.name == kernels::NAME {
+        return kernels::compare(args);
+    }
+    if args.name == gc::NAME {
+        return gc::compare(args);
+    }
     let root = place::find(args.programs.as_deref())?;
     let benches = definition::choose(definition::read_all(&root)?, &args.name, &args.only)?;
     let settings = Settings::read(&root)?;
@@ -116,18 +146,14 @@ fn compare(args: &Args) -> Result<bool, Trouble> {
     if args.name == far::NAME {
         return far::compare(args, &root, &benches, &settings);
     }
-    let theirs = [("--cap", args.cap.is_some()), ("--store", args.store.is_some())];
-    if let Some((option, _)) = theirs.into_iter().find(|(_, given)| *given) {
-        return Err(Trouble::Option { option, of: far::NAME });
-    }
     let plans =
         benches.iter().map(|bench| Plan::of(bench, &settings, args)).collect::<Result<Vec<_>, _>>()?;
 
     let machine = Machine::here(&root);
     if args.json {
-        println!("{}", json::machine(&machine, args.scale));
+        say!("{}", json::machine(&machine, args.scale));
     } else {
-        println!("{}\n", machine.line());
+        say!("{}\n", machine.line());
     }
     let progress = Progress::over(plans.iter().map(Plan::steps).sum());
     let (mut good, mut compared) = (true, 0);
@@ -148,45 +174,66 @@ fn compare(args: &Args) -> Result<bool, Trouble> {
     Ok(good && compared > 0)
 }
 
+/// An option that another comparison takes.
+fn misplaced(args: &Args) -> Option<Trouble> {
+    const R: &str = "r";
+    let options: [(_, _, &[_]); 10] = [
+        ("--cap", args.cap.is_some(), &[far::NAME, gc::NAME]),
+        ("--fault-engine", args.fault_engine.is_some(), &[far::NAME]),
+        ("--local", args.local.is_some(), &[far::NAME]),
+        ("--page-sizes", args.page_sizes.is_some(), &[far::NAME]),
+        ("--peers", args.peers, &[R]),
+        ("--store", args.store.is_some(), &[far::NAME]),
+        ("--svg", args.svg.is_some(), &[gc::NAME, kernels::NAME]),
+        ("--threads", args.threads.is_some(), &[gc::NAME]),
+        ("--times", args.times.is_some(), &[R, far::NAME]),
+        ("--touch", args.touch.is_some(), &[R, far::NAME, gc::NAME]),
+    ];
+    let known = [R, far::NAME, gc::NAME, kernels::NAME].contains(&&*args.name);
+    let mut wrong =
+        options.into_iter().filter(|(_, given, of)| known && *given && !of.contains(&&*args.name));
+    wrong.next().map(|(option, _, of)| Trouble::Option { option, of })
+}
+
 /// What happens while a bench runs.
 fn tell(args: &Args, progress: &Progress, bench: &str, told: &Told<'_>) {
     progress.aside(|| match told {
         Told::Run { contestant, round, run } if args.json => {
-            println!("{}", json::run(bench, contestant, *round, run));
+            say!("{}", json::run(bench, contestant, *round, run));
         }
         Told::Run { .. } => {}
-        Told::Absent { setting, why } if args.json => println!("{}", json::absent(bench, *setting, why)),
-        Told::Absent { setting: Some(setting), why } => println!("{bench}: {setting}: {why}"),
-        Told::Absent { setting: None, why } => println!("{bench}: skipped: {why}\n"),
+        Told::Absent { setting, why } if args.json => say!("{}", json::absent(bench, *setting, why)),
+        Told::Absent { setting: Some(setting), why } => say!("{bench}: {setting}: {why}"),
+        Told::Absent { setting: None, why } => say!("{bench}: skipped: {why}\n"),
     });
 }
 
 fn show(args: &Args, outcome: &Outcome<'_>) {
     if args.json {
-        json::outcome(outcome).iter().for_each(|line| println!("{line}"));
+        json::outcome(outcome).iter().for_each(|line| say!("{line}"));
     } else {
-        println!("{}", table::show(outcome, args.scale, progress::terminal_columns()));
+        say!("{}", table::show(outcome, args.scale, progress::terminal_columns()));
     }
 }
 
 /// Everything in a bench, by the names that `--only` takes.
 fn list(bench: &Bench) {
     let when = if bench.only_by_name { "; runs only when named" } else { "" };
-    println!("{}: {} (group {}{when})", bench.name, bench.title, bench.group);
+    say!("{}: {} (group {}{when})", bench.name, bench.title, bench.group);
     for test in &bench.tests {
-        println!("  {:24} {}", format!("{}/{}", bench.name, test.name), test.title);
+        say!("  {:24} {}", format!("{}/{}", bench.name, test.name), test.title);
     }
 }
 
 fn legend(args: &Args, peers: &BTreeMap<&str, &str>) {
-    println!(
+    say!(
         "Medians of {} run(s) in turns; (largest less smallest, over the median). Columns after `noise` are ratios to\n\
          stock: below 1 is better. Noise: stock against itself, run in the same rounds; a difference within it is none.",
         args.runs.unwrap_or(RUNS)
     );
-    peers.iter().for_each(|(name, title)| println!("{name}: {title}."));
+    peers.iter().for_each(|(name, title)| say!("{name}: {title}."));
     if args.runs.unwrap_or(RUNS) < RUNS {
-        println!("Fewer than 5 runs: good for a look, not for a claim.");
+        say!("Fewer than 5 runs: good for a look, not for a claim.");
     }
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 /// The bar on stderr.
 #[derive(Debug)]
-pub(super) struct Progress(ProgressBar);
+pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    pub(super) fn over(steps: u64) -> Progress {
+    pub(crate) fn over(steps: u64) -> Progress {
         let shown = std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(steps), target);
@@ -23,25 +23,25 @@ impl Progress {
         Progress(bar)
     }
 
-    pub(super) fn at(&self, what: String) {
+    pub(crate) fn at(&self, what: String) {
         self.0.set_message(what);
     }
 
-    pub(super) fn step(&self) {
+    pub(crate) fn step(&self) {
         self.0.inc(1);
     }
 
     /// Prints without the bar in between.
-    pub(super) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }
 
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }
 }
 
 /// The width to print tables for; none where nobody looks at it.
-pub(super) fn terminal_columns() -> Option<u16> {
+pub(crate) fn terminal_columns() -> Option<u16> {
     comfy_table::Table::new().width()
 }

@@ -40,6 +40,15 @@ pub(super) struct Measured {
     pub(super) answer: Vec<f64>,
     /// A checksum of the bytes of the result.
     pub(super) bits: String,
+    /// What collections took of the time, where there is a collector that says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) gc_seconds: Option<f64>,
+    /// Pauses for collections: microseconds, and how many took no longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) pauses: Vec<(f64, u64)>,
+    /// Objects that collections marked, and the seconds that took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) marked: Option<(f64, f64)>,
 }
 
 /// The last line of a run.
@@ -155,7 +164,9 @@ pub(super) mod tests {
 
     /// A run of one test.
     pub(in super::super) fn run_of(test: &str, seconds: f64, answer: f64, bits: &str) -> Run {
-        let measured = Measured { test: test.into(), seconds, answer: vec![answer], bits: bits.into() };
+        let (test, bits, answer) = (test.into(), bits.into(), vec![answer]);
+        let measured =
+            Measured { test, seconds, answer, bits, gc_seconds: None, pauses: Vec::new(), marked: None };
         let peak = Peak { peak_kb: 1000.0 * seconds, hugetlb_kb: 0.0, about: String::new() };
         Run { tests: vec![measured], peak }
     }

@@ -12,7 +12,7 @@ pub(super) enum Trouble {
     Only { asked: String, there: Vec<String> },
     Setting { bench: String, asked: String, there: Vec<String> },
     Incomplete { bench: String, why: String },
-    Option { option: &'static str, of: &'static str },
+    Option { option: &'static str, of: &'static [&'static str] },
     Touch(String),
 }
 
@@ -22,7 +22,11 @@ impl fmt::Display for Trouble {
             Trouble::Touch(why) => f.write_str(why),
             Trouble::Incomplete { bench, why } => write!(f, "bench {bench} {why}"),
             Trouble::Option { option, of } => {
-                write!(f, "{option} is an option of `largesse bench {of}` only")
+                write!(
+                    f,
+                    "{option} is an option of `largesse bench {}` only",
+                    of.join("` and `largesse bench ")
+                )
             }
             Trouble::NoBenches { looked } => {
                 write!(

@@ -23,6 +23,7 @@ mod probe;
 mod show;
 mod tree;
 
+use crate::say::say;
 use finding::Status;
 use live::Live;
 use machine::Machine;
@@ -98,11 +99,11 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
     if args.json {
         let report = Report { machine: &machine, findings: &findings };
-        println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+        say!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
     } else {
         let columns = probe::terminal_columns();
         let colour = std::io::stdout().is_terminal() && !options::no_colour();
-        print!("{}", show::table(&machine, &findings, columns.unwrap_or(100), colour));
+        say!("{}", show::table(&machine, &findings, columns.unwrap_or(100), colour).trim_end());
     }
     let worst = findings.iter().map(|finding| finding.status).max();
     if worst == Some(Status::Problem) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -120,7 +121,7 @@ fn change(args: &Args, tree: &Tree, live: &Live, machine: &Machine) -> ExitCode 
         }
     };
     if plan.steps.is_empty() {
-        println!("{}", nothing(args.undo, plan.notes.is_empty()));
+        say!("{}", nothing(args.undo, plan.notes.is_empty()));
     }
     let how = match () {
         () if args.dry_run => fix::How::Say,

@@ -3,21 +3,22 @@
 use super::signals;
 use super::trouble::Trouble;
 use largesse_agent::{Agent, Name, Place};
-use largesse_mpi::{Mpi, PATIENCE, Ranks, World};
+use largesse_mpi::{Mpi, PATIENCE, Ranks, Vain, World};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// As of `largesse run`: the program was not started.
 const NO_STORE: i32 = 125;
 /// As of the library: far memory is lost.
 const LOST: i32 = 74;
-/// Parting takes no time, but MPICH over UCX and TCP waits now and then for ranks that have gone.
-const PARTING: Duration = Duration::from_secs(1);
+/// Parting takes little time even on a busy machine, but MPICH over UCX and TCP waits now and then for ranks that have
+/// gone.
+const PARTING: Duration = Duration::from_secs(5);
 
 /// See [`Ranks::host`](super::Ranks::host).
 pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), Trouble>) -> Result<OsString, Trouble> {
@@ -67,14 +68,17 @@ fn look_after(
     let place = Place::Elsewhere(Box::new(ranks.clone()));
     let agent = Agent::new(&name, place, "mpi:", Some(program)).map_err(Trouble::Process)?;
     signals::hand_to(program);
-    watch(Arc::clone(&mpi), program);
+    let ended = Arc::new(OnceLock::new());
+    watch(Arc::clone(&mpi), program, Arc::clone(&ended));
     write!(into, "agent:{name}").map_err(Trouble::Process)?;
     drop(into);
     agent.run().map_err(Trouble::Process)?;
     let code = status(program).map_err(Trouble::Process)?;
+    let _ = ended.set(code);
     // When this fails MPI is lost, and what it was needed for is over.
     let _ = ranks.stop();
-    leave(&mpi, code);
+    // SAFETY: stopped just now.
+    unsafe { leave(&mpi, code) };
     Ok(code)
 }
 
@@ -86,7 +90,8 @@ fn meet(
     // SAFETY: no bytes.
     unsafe { mpi.lend(0, true, std::ptr::null_mut()) }.map_err(Trouble::Wire)?;
     let near = |rank| mpi.near(rank);
-    let ranks = Ranks::meet(Arc::clone(&mpi), world.ranks - 1, near).map_err(Trouble::Wire)?;
+    // SAFETY: what the others lend is mapped until `leave`, which comes after `stop`.
+    let ranks = unsafe { Ranks::meet(Arc::clone(&mpi), world.ranks - 1, near) }.map_err(Trouble::Wire)?;
     Ok((mpi, world, ranks))
 }
 
@@ -94,21 +99,31 @@ fn meet(
 pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), Trouble>) -> Result<(), Trouble> {
     let (mpi, _, ranks) = meet(join)?;
     ranks.stop().map_err(Trouble::Wire)?;
-    leave(&mpi, NO_STORE);
+    // SAFETY: stopped just now.
+    unsafe { leave(&mpi, NO_STORE) };
     Ok(())
 }
 
-/// A rank that does not answer would hold the program for good.
-fn watch(mpi: Arc<Mpi>, program: libc::pid_t) {
+/// A rank that does not answer would hold the program for good, or us when it has `ended` with a status.
+fn watch(mpi: Arc<Mpi>, program: libc::pid_t, ended: Arc<OnceLock<i32>>) {
     std::thread::spawn(move || {
-        while mpi.waiting() < PATIENCE {
+        let (mut call, mut vain) = (None, Vain::default());
+        while vain.again() < PATIENCE {
             std::thread::sleep(Duration::from_secs(1));
+            let now = mpi.call_now();
+            if now.is_none() || now != call {
+                (call, vain) = (now, Vain::default());
+            }
+        }
+        if let Some(&code) = ended.get() {
+            // SAFETY: a number. What MPI would do at an ordinary exit could wait as well.
+            unsafe { libc::_exit(code) }
         }
         eprintln!(
             "largesse: far memory is lost, and the program with it: a rank has not answered for {} seconds",
             PATIENCE.as_secs()
         );
-        // SAFETY: numbers. What MPI would do at an ordinary exit could wait as well.
+        // SAFETY: numbers.
         unsafe {
             libc::kill(program, libc::SIGKILL);
             libc::_exit(LOST);
@@ -117,14 +132,17 @@ fn watch(mpi: Arc<Mpi>, program: libc::pid_t) {
 }
 
 /// Parts from the other ranks; ends the process if that takes too long.
-pub(super) fn leave(mpi: &Mpi, code: i32) {
+///
+/// # Safety
+/// What ranks lend is not used any more.
+pub(super) unsafe fn leave(mpi: &Mpi, code: i32) {
     std::thread::spawn(move || {
         std::thread::sleep(PARTING);
         // SAFETY: a number.
         unsafe { libc::_exit(code) };
     });
-    // Nothing of the program's depends on it any more.
-    let _ = mpi.leave();
+    // SAFETY: the caller's promise. Nothing of the program's depends on whether it succeeds.
+    let _ = unsafe { mpi.leave() };
 }
 
 fn status(program: libc::pid_t) -> io::Result<i32> {

@@ -48,10 +48,12 @@ impl Ranks {
         // SAFETY: a number. A launcher that is killed must not leave servers behind.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         let (mpi, world) = self.join()?;
-        let room = Room::of(self.asked, Free::now(), world).ok_or(Trouble::NoRoom)?;
+        let free = Free { memory: largesse_agent::available(), shared: can_be_shared() };
+        let room = Room::of(self.asked, free, world).ok_or(Trouble::NoRoom)?;
         let memory = Memory::lend(&mpi, room.stripes, room.share).map_err(Trouble::NotLent)?;
         serve(&mpi, &memory).map_err(Trouble::Wire)?;
-        host::leave(&mpi, 0);
+        // SAFETY: nobody serves from it any more.
+        unsafe { host::leave(&mpi, 0) };
         Ok(())
     }
 
@@ -67,7 +69,7 @@ impl Ranks {
     /// Ends the other ranks: there is nothing for them to do. If this one just ended, some launchers
     /// would let them wait for it.
     pub(crate) fn dismiss(&self) {
-        // What is to be said has been said; the launcher does the rest.
+        // The refusal was said; the launcher does the rest.
         let _ = host::dismiss(|| self.join());
     }
 
@@ -76,6 +78,18 @@ impl Ranks {
         let world = mpi.join().map_err(Trouble::Wire)?;
         if world.ranks < 2 { Err(Trouble::NotLaunched(NotLaunched::Single)) } else { Ok((mpi, world)) }
     }
+}
+
+/// Bytes of memory that ranks of this machine may have in common.
+fn can_be_shared() -> u64 {
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path ends with a zero, and `found` is there to be written to.
+    if unsafe { libc::statvfs(c"/dev/shm".as_ptr(), found.as_mut_ptr()) } != 0 {
+        return 0;
+    }
+    // SAFETY: written by the call, which succeeded.
+    let found = unsafe { found.assume_init() };
+    found.f_bavail.saturating_mul(found.f_frsize)
 }
 
 /// The plug-in for the launcher's library; if the launcher serves several, the one that is there.

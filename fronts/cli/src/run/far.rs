@@ -1,8 +1,10 @@
 //! The far-memory options, worked out before the program starts: the library gets plain numbers.
 
-use super::settings::Setting;
+use super::settings::{Given, Setting};
 use super::trouble::Trouble;
+use super::{environment, library};
 use crate::agent;
+use crate::mpi::{self, Ranks};
 use largesse_agent::Name;
 use largesse_pager::{Local, parse_size};
 use std::ffi::OsString;
@@ -17,6 +19,76 @@ const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
 const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
 /// Less than this is no memory to work with.
 const LEAST: usize = 1 << 20;
+
+/// Far memory for a command of ours.
+#[derive(Debug)]
+pub(crate) struct Far {
+    /// How much may be here.
+    pub(crate) local: Local,
+    /// Where the rest is: `file:PATH` or `agent:NAME`.
+    pub(crate) store: String,
+    /// Bytes that move together; `None`: tuned.
+    pub(crate) page_size: Option<usize>,
+}
+
+impl Far {
+    /// As the options ask for it; variables are for programs that are started. The store is within reach then.
+    /// Of a launcher's ranks only the first returns, in a process of its own. The caller has one thread.
+    pub(crate) fn of(
+        local: Option<&OsString>,
+        store: Option<&OsString>,
+        page_size: Option<&OsString>,
+    ) -> Result<Option<Far>, Trouble> {
+        let given: Vec<Given> = [
+            ("--local", "LARGESSE_LOCAL", local),
+            ("--far", "LARGESSE_FAR", store),
+            ("--page-size", "LARGESSE_PAGE_SIZE", page_size),
+        ]
+        .into_iter()
+        .filter_map(|(option, variable, value)| Some(Given { option, variable, value: value?.clone() }))
+        .collect();
+        let mut variables = variables(|name| Setting::of(name, &given, |_: &str| None), environment::get)?;
+        warn_of_passwords(&given);
+        match ranks(&variables)? {
+            None => start_agent(&mut variables)?,
+            Some(server) if !server.is_first() => {
+                server.serve().map_err(Trouble::Ranks)?;
+                std::process::exit(0);
+            }
+            Some(first) => {
+                set_store(&mut variables, first.host().map_err(Trouble::Ranks)?);
+                environment::remove_all(&mpi::VARIABLES);
+            }
+        }
+        environment::remove(agent::PASSWORD);
+        let word = |name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.to_string_lossy().into_owned())
+        };
+        let (local, store) = (word("LARGESSE_LOCAL"), word("LARGESSE_FAR"));
+        let Some((local, store)) = local.and_then(|text| Local::parse(&text)).zip(store) else {
+            return Ok(None);
+        };
+        let page_size = word("LARGESSE_PAGE_SIZE").and_then(|bytes| bytes.parse().ok());
+        Ok(Some(Far { local, store, page_size }))
+    }
+}
+
+/// The launcher's ranks, if they are to hold the pages.
+pub(super) fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ranks>, Trouble> {
+    let library = || library::find(environment::get("LARGESSE_LIBRARY")).ok();
+    let Some(store) = store(variables) else { return Ok(None) };
+    Ranks::of(store, environment::get, library).map_err(Trouble::Ranks)
+}
+
+/// Says so when a password is where everybody can read it.
+pub(super) fn warn_of_passwords(given: &[Given]) {
+    if given.iter().any(|one| agent::has_password(&one.value.to_string_lossy())) {
+        eprintln!(
+            "largesse: everybody on this machine can read the password on the command line: use LARGESSE_REDIS_PASSWORD_FILE"
+        );
+    }
+}
 
 /// What to put into the environment; nothing without far memory.
 pub(super) fn variables(
@@ -81,7 +153,7 @@ fn named(store: &Setting) -> Result<OsString, Trouble> {
 }
 
 /// The store, if there is to be far memory.
-pub(super) fn store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> {
+fn store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> {
     variables.iter().find(|(name, _)| *name == "LARGESSE_FAR").map(|(_, store)| store)
 }
 

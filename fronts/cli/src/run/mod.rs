@@ -16,7 +16,7 @@
 
 mod elf;
 pub(crate) mod environment;
-mod far;
+pub(crate) mod far;
 mod forecast;
 mod library;
 mod machine;
@@ -24,7 +24,7 @@ mod preload;
 mod program;
 mod rest;
 mod settings;
-mod signals;
+pub(crate) mod signals;
 mod trouble;
 
 use crate::agent;
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// of what it has; the rest is in a store
     #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]
     local: Option<OsString>,
-    /// The store: file:PATH (removed at exit), memory:, redis://HOST:PORT, or agent:NAME [default: a file in $TMPDIR or /var/tmp]
+    /// The store: file:PATH (removed at exit), memory:, redis://HOST:PORT, mpi: (under mpirun), or agent:NAME [default: a file in $TMPDIR or /var/tmp]
     #[arg(long, value_name = "STORE", allow_hyphen_values = true, help_heading = "Far memory")]
     far: Option<OsString>,
     /// Bytes that move together: auto, or 4K, 8K … 2M [default: auto]
@@ -103,35 +103,36 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> ExitCode {
-    match start(args) {
+    let mut idle = None;
+    match start(args, &mut idle) {
         Ok(never) => match never {},
         Err(trouble) => {
+            // Said before the launcher hears of it: some launchers end everything at once.
             eprintln!("largesse: {trouble}");
+            idle.iter().for_each(Ranks::dismiss);
             trouble.exit_code()
         }
     }
 }
 
-/// Checks everything, then becomes the program; returns only when that was not possible.
-fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
+/// Checks everything, then becomes the program; returns only when that was not possible. `idle`: the ranks that
+/// wait for work then.
+fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallible, Trouble> {
     let given = args.given();
     let mut settings = Settings::parse(&given, environment::get)?;
-    let library = || library::find(environment::get("LARGESSE_LIBRARY"));
-    let ranks = match far::store(&settings.variables) {
-        Some(store) => Ranks::of(store, environment::get, || library().ok()).map_err(Trouble::Ranks)?,
-        None => None,
-    };
+    let ranks = far::ranks(&settings.variables)?;
     if let Some(server) = ranks.as_ref().filter(|ranks| !ranks.is_first()) {
         server.serve().map_err(Trouble::Ranks)?;
         std::process::exit(0);
     }
-    let Ready { program, plan } = Ready::check(args, &settings, ranks.is_some())
-        .inspect_err(|_| ranks.iter().for_each(Ranks::dismiss))?;
-    if given.iter().any(|one| agent::has_password(&one.value.to_string_lossy())) {
-        eprintln!(
-            "largesse: everybody on this machine can read the password on the command line: use LARGESSE_REDIS_PASSWORD_FILE"
-        );
-    }
+    let Ready { program, plan } = match Ready::check(args, &settings, ranks.is_some()) {
+        Ok(ready) => ready,
+        Err(trouble) => {
+            *idle = ranks;
+            return Err(trouble);
+        }
+    };
+    far::warn_of_passwords(&given);
     match ranks {
         None => far::start_agent(&mut settings.variables)?,
         Some(ranks) => {

@@ -119,7 +119,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    fn of(
+    pub(super) fn of(
         variable: &'static str,
         given: &[Given],
         get: impl Fn(&str) -> Option<OsString>,

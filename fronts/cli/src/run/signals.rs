@@ -26,7 +26,7 @@ extern "C" fn record() {
 }
 
 /// Makes `command.exec()` hand on the signal mask and SIGPIPE as this process got them.
-pub(super) fn restore_inherited(command: &mut Command) {
+pub(crate) fn restore_inherited(command: &mut Command) {
     let mut mask = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: no new mask is given, and `mask` has room for the old one.
     let rc = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr()) };

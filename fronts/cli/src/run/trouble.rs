@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 /// Why `largesse run` did not start the program.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     /// No program on the command line.
     NoProgram,
     /// A value that is not accepted, of an option or a variable.
@@ -38,7 +38,7 @@ pub(super) enum Trouble {
 
 /// Why the library cannot serve a program.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unserved {
+pub(crate) enum Unserved {
     /// No dynamic loader is named.
     Static,
     /// A loader, but no shared library.
@@ -65,7 +65,7 @@ impl Trouble {
         Trouble::Exec { path: path.to_owned(), error }
     }
 
-    pub(super) fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Trouble::NoProgram | Trouble::BadValue { .. } | Trouble::Limits { .. } => 2,
             Trouble::Report { .. }

@@ -22,10 +22,11 @@ mod seen;
 mod table;
 mod trouble;
 
+use crate::say::say;
 use portrait::Portrait;
 use process::Process;
-use std::io::Write as _;
 use std::process::ExitCode;
+pub(crate) use table::{far::totals as far_totals, size};
 use trouble::Trouble;
 
 /// Show every block of a process and the pages it really has.
@@ -48,9 +49,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     };
     match text {
         Ok(text) => {
-            // A reader that has seen enough (`| head`) is no error.
             let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-            let _ = writeln!(std::io::stdout(), "{}", lines.join("\n").trim_end());
+            say!("{}", lines.join("\n").trim_end());
             ExitCode::SUCCESS
         }
         Err(trouble) => {

@@ -60,7 +60,7 @@ pub(super) struct Agent {
     pub(super) locked_bytes: u64,
 }
 
-pub(super) type Words = BTreeMap<&'static str, u64>;
+pub(crate) type Words = BTreeMap<&'static str, u64>;
 
 /// A segment of far memory.
 #[derive(Debug, Serialize)]

@@ -1,6 +1,6 @@
 //! Tables for people.
 
-mod far;
+pub(super) mod far;
 
 use super::list::Found;
 use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};
@@ -75,7 +75,7 @@ pub(super) fn of_all(found: &Found) -> String {
 }
 
 /// `1.5 GiB`: four characters and the unit.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut unit = 1_u64 << 10;
     for (place, name) in UNITS.iter().enumerate() {
@@ -222,7 +222,7 @@ fn not_granted(causes: &[NotGranted]) -> Table {
 fn notes(portrait: &Portrait) -> String {
     let mut text = String::new();
     if !portrait.exact {
-        text += "\n~ this kernel (before 6.7) counts large pages per mapping: a block is shown its share.\n";
+        text += "\n~ this kernel (before 6.7) counts large pages per mapping: a block is shown its share, and no node.\n";
     }
     if portrait.blocks.iter().any(|block| block.kind == "64k") {
         text += "\nThe kernel does not say which pages are 64 KiB ones; \"on large pages\" counts 2 MiB and above.\n";

@@ -1,8 +1,8 @@
 //! The in-thread engine: who meets a far page fetches it, in the handler of the signal that says so.
 
 use super::signals;
+use crate::errno::Errno;
 use crate::far::{self, give_up};
-use crate::ground::Ground;
 use crate::serve;
 use core::ffi::{c_int, c_void};
 use largesse_pager::Touch;
@@ -21,11 +21,10 @@ pub(super) fn install() -> Result<(), c_int> {
 /// The handler of `SIGBUS`. All signals are blocked meanwhile, and what is called here never touches
 /// far memory. Of the program it changes nothing, not even `errno`.
 unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the location is this thread's and always valid.
-    let errno = unsafe { *libc::__errno_location() };
+    let errno = Errno::save();
     // SAFETY: the kernel hands both to every handler that asks for them.
     let (info_of, context_of) = unsafe { (&*info, &*context.cast::<ucontext_t>()) };
-    let far = serve::ground().and_then(Ground::far).filter(|_| info_of.si_code > 0);
+    let far = serve::far().filter(|_| info_of.si_code > 0);
     // SAFETY: a signal of the kernel's for an address.
     let address = unsafe { info_of.si_addr() }.addr();
     let page = far.and_then(|far| Some((far, far.pager().kernel().page_at(address)?)));
@@ -41,6 +40,5 @@ unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_
     if let Err(trouble) = far.pager().resolve(Touch { page, write }, far::stores_everywhere()) {
         give_up(&trouble.to_string());
     }
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
+    errno.put();
 }

@@ -25,6 +25,7 @@ mod serve;
 mod signals;
 mod stay;
 
+use crate::errno::Errno;
 use crate::slots::object::each_object;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
@@ -68,8 +69,9 @@ fn code() -> Vec<Range<usize>> {
     found
 }
 
-/// The handler of `SIGSYS`.
+/// The handler of `SIGSYS`. The program sees the answer alone: not even `errno` changes.
 unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let errno = Errno::save();
     // SAFETY: the kernel's own.
     let Some(mut call) = (unsafe { Trapped::new(info, context.cast()) }) else {
         // SAFETY: as above, and last.
@@ -82,10 +84,11 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
         libc::SYS_rt_sigaction => signals::set_action(arguments),
         libc::SYS_sigaltstack => serve::signal_stack(arguments, blocked),
         _ => match calls::find(number) {
-            Some(row) => serve::serve(row, arguments, blocked),
+            Some(row) => serve::serve(row, arguments, blocked, &call.signal_stack()),
             // SAFETY: as above, and last: it is a filter of the program's own.
             None => return unsafe { signals::pass_on(signal, info, context) },
         },
     };
     call.answer(answer);
+    errno.put();
 }

@@ -2,31 +2,12 @@
 
 use core::arch::asm;
 use core::ffi::c_int;
+use core::ops::Range;
+pub(super) use largesse_pages::raw_call as call;
 use libc::{c_long, siginfo_t, ucontext_t};
 
 /// `SYS_SECCOMP`: the filter sent the signal.
 const BY_FILTER: c_int = 1;
-
-/// Makes a system call; the answer is the kernel's.
-///
-/// # Safety
-/// As for that call.
-pub(super) unsafe fn call(number: c_long, arguments: [usize; 6]) -> isize {
-    let [a, b, c, d, e, f] = arguments;
-    let answer: isize;
-    // SAFETY: the kernel's convention: these registers go in, `rcx` and `r11` are lost; the rest is
-    // the caller's promise.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => answer,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    answer
-}
 
 /// Brings a page as a touch of the program would, and leaves it as it is. Other threads may use the
 /// byte meanwhile, and compilers know that nothing is added: hence the instruction.
@@ -78,6 +59,12 @@ impl<'a> Trapped<'a> {
     pub(super) fn arguments(&self) -> [usize; 6] {
         [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9]
             .map(|which| self.register(which))
+    }
+
+    /// The stack for signals that the program gave the thread, which stays here (`serve::signal_stack`).
+    pub(super) fn signal_stack(&self) -> Range<usize> {
+        let start = self.context.uc_stack.ss_sp.addr();
+        start..start + self.context.uc_stack.ss_size
     }
 
     /// What the call returns.

@@ -2,6 +2,7 @@
 
 use super::calls::{Call, Extent, Pointer};
 use super::stay::{Stay, make, word};
+use core::ops::Range;
 use libc::{c_int, c_long, iovec, mmsghdr, msghdr};
 
 /// The longest path.
@@ -9,8 +10,13 @@ const PATH: usize = 4096;
 /// Entries of an `iovec` array that one call gets; it then says that it did less.
 const MOST_PARTS: usize = 64;
 
-/// Makes the call and returns the kernel's answer. `blocked`: signals of the program.
-pub(super) fn serve(call: &Call, arguments: [usize; 6], blocked: u64) -> isize {
+/// The longest datagram over a network. Cut, it would be two: buffers of up to this length are used as a whole.
+const DATAGRAM: usize = 1 << 16;
+
+/// Makes the call and returns the kernel's answer. `blocked`: signals of the program; `here`: addresses that stay
+/// anyway. A handler of ours that runs there, on a stack for signals, makes calls itself (where the clock is one),
+/// perhaps with the pager's lock held: nobody may ask the pager then.
+pub(super) fn serve(call: &Call, arguments: [usize; 6], blocked: u64, here: &Range<usize>) -> isize {
     let mut stays = Vec::new();
     let mut cut = None;
     for pointer in call.pointers {
@@ -18,14 +24,19 @@ pub(super) fn serve(call: &Call, arguments: [usize; 6], blocked: u64) -> isize {
         if at == 0 {
             continue;
         }
-        let mut all = |len| Stay::all(at, len, pointer.written, &mut stays);
+        let mut all = |len| {
+            if !(here.contains(&at) && len <= here.end - at) {
+                Stay::all(at, len, pointer.written, &mut stays);
+            }
+        };
         match pointer.extent {
             Extent::Bytes(len) => all(len),
             Extent::Text => all(text(at)),
             Extent::Request(request) => all(request_size(arguments[request])),
             Extent::Command(command) => all(if takes_structure(arguments[command]) { 32 } else { 0 }),
             Extent::Deadline(operation) => all(if waits(arguments[operation]) { 16 } else { 0 }),
-            Extent::Times(count, 1) if can_be_cut(call.number) => cut = Some((pointer, count)),
+            Extent::Buffer(count) if arguments[count] <= DATAGRAM => all(arguments[count]),
+            Extent::Buffer(count) => cut = Some((pointer, count)),
             Extent::Times(count, unit) => all(arguments[count].saturating_mul(unit)),
             Extent::Vector(count) => {
                 all(arguments[count].saturating_mul(size_of::<iovec>()));
@@ -82,21 +93,6 @@ fn waits(operation: usize) -> bool {
     matches!(
         operation,
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_LOCK_PI | libc::FUTEX_LOCK_PI2
-    )
-}
-
-/// Calls that may do less than they were asked for, and say so.
-fn can_be_cut(number: c_long) -> bool {
-    matches!(
-        number,
-        libc::SYS_read
-            | libc::SYS_write
-            | libc::SYS_pread64
-            | libc::SYS_pwrite64
-            | libc::SYS_sendto
-            | libc::SYS_recvfrom
-            | libc::SYS_getrandom
-            | libc::SYS_getdents64
     )
 }
 

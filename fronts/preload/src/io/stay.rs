@@ -1,7 +1,6 @@
 //! Memory that stays while the kernel uses it.
 
 use super::raw;
-use crate::ground::{Far, Ground};
 use crate::serve;
 use core::ops::Range;
 use largesse_pages::base_page;
@@ -14,14 +13,10 @@ pub(super) struct Stay {
     pub(super) bytes: usize,
 }
 
-fn far() -> Option<&'static Far> {
-    serve::ground().and_then(Ground::far)
-}
-
 impl Stay {
     /// Has the first bytes of a range here, to be written if asked; perhaps not all of them.
     pub(super) fn some(at: usize, len: usize, written: bool) -> Stay {
-        let pinned = if at == 0 { None } else { far().and_then(|far| far.pager().pin_at(at, len)) };
+        let pinned = if at == 0 { None } else { serve::far().and_then(|far| far.pager().pin_at(at, len)) };
         let Some((here, pages)) = pinned else { return Stay { pages: None, bytes: len } };
         for page in here.clone().step_by(base_page()) {
             // SAFETY: the program says that the kernel may use it in that way.
@@ -42,15 +37,17 @@ impl Stay {
         }
     }
 
-    /// Never leaves again.
-    pub(super) fn forever(self) {
-        core::mem::forget(self);
+    /// Never leaves again, in a forked child neither.
+    pub(super) fn forever(mut self) {
+        if let (Some(pages), Some(far)) = (self.pages.take(), serve::far()) {
+            far.pager().keep(&pages);
+        }
     }
 }
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        if let (Some(pages), Some(far)) = (&self.pages, far()) {
+        if let (Some(pages), Some(far)) = (&self.pages, serve::far()) {
             far.pager().unpin(pages);
         }
     }

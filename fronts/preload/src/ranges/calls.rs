@@ -1,15 +1,15 @@
 //! The C names.
 
-use super::{Answer, advice, far_range, moves, refused};
+use super::{Answer, advice, far_range, is_error, moves, refused};
+use crate::errno::Errno;
 use crate::serve;
 use core::ffi::{c_int, c_uint, c_void};
 use largesse_report::Cause;
 
 /// An answer of the kernel, as the C library gives it.
 pub(crate) fn told(answer: Answer) -> Answer {
-    if (-4095..0).contains(&answer) {
-        // SAFETY: the location is this thread's and always valid.
-        unsafe { *libc::__errno_location() = -answer as c_int };
+    if is_error(answer) {
+        Errno(-answer as c_int).put();
         return -1;
     }
     answer
@@ -64,7 +64,7 @@ pub(crate) unsafe extern "C" fn mlock2(at: *const c_void, len: usize, flags: c_u
 /// `mlockall(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
-    if super::far().is_some() {
+    if serve::far().is_some() {
         return not_locked();
     }
     told(largesse_pages::raw_mlock(None, flags)) as c_int

@@ -8,8 +8,10 @@
 mod advice;
 pub(crate) mod calls;
 mod moves;
+mod protection;
 
-use crate::ground::{Far, Ground};
+use crate::ground::Far;
+use crate::mapping::{self, ANONYMOUS, READ_WRITE, is_plain};
 use crate::serve;
 use crate::signals::Blocked;
 use core::ffi::{c_int, c_void};
@@ -19,28 +21,14 @@ use largesse_report::Cause;
 
 /// Smaller mappings stay near.
 pub(crate) const SMALLEST: usize = 1 << 20;
-/// Mappings that are something else than plain memory, or that nobody may use.
-const NEVER: c_int = libc::MAP_FIXED
-    | libc::MAP_FIXED_NOREPLACE
-    | libc::MAP_GROWSDOWN
-    | libc::MAP_STACK
-    | libc::MAP_HUGETLB
-    | libc::MAP_LOCKED
-    | libc::MAP_32BIT
-    | libc::MAP_NORESERVE;
-const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
+/// Large pages may be locked, and lie anywhere; far memory not.
+const NEVER: c_int = mapping::NEVER | libc::MAP_LOCKED | libc::MAP_32BIT;
 
 /// What a call answers: a number, or `-errno`, as the kernel has it.
 type Answer = isize;
 
 const fn refused(errno: c_int) -> Answer {
     -(errno as Answer)
-}
-
-/// Far memory, if there is any.
-fn far() -> Option<&'static Far> {
-    serve::ground().and_then(Ground::far)
 }
 
 /// Addresses in whole pages; `None` when they are no range, which the kernel shall say.
@@ -50,9 +38,14 @@ fn range(at: *const c_void, len: usize) -> Option<Range<usize>> {
     (at.addr().is_multiple_of(page) && len > 0).then_some(at.addr()..end)
 }
 
+/// Whether the kernel refused.
+fn is_error(answer: Answer) -> bool {
+    (-4095..0).contains(&answer)
+}
+
 /// Far memory and the pages of a range, if any of it is far.
 fn far_range(at: *const c_void, len: usize) -> Option<(&'static Far, Range<usize>)> {
-    let far = far()?;
+    let far = serve::far()?;
     let range = range(at, len)?;
     let is_far = far.pager().kernel().touches(&range) && quietly(|| far.is_far(&range));
     is_far.then_some((far, range))
@@ -77,7 +70,7 @@ pub(crate) unsafe fn map(
     fd: c_int,
     offset: i64,
 ) -> Option<Answer> {
-    let far = far()?;
+    let far = serve::far()?;
     if flags & libc::MAP_FIXED != 0 {
         let (_, range) = far_range(at, len)?;
         // SAFETY: the caller's promise.
@@ -86,8 +79,7 @@ pub(crate) unsafe fn map(
     if len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !serve::is_enabled() {
         return None;
     }
-    let plain = at.is_null() && protection == READ_WRITE && flags & (ANONYMOUS | NEVER) == ANONYMOUS;
-    if !plain {
+    if !is_plain(at, protection, flags, NEVER) {
         serve::note(Cause::MappingNear);
         return None;
     }
@@ -140,7 +132,7 @@ unsafe fn map_over(
     // SAFETY: a new mapping at an address of the kernel's choice.
     let got =
         unsafe { largesse_pages::raw_mmap(core::ptr::null_mut(), at.len(), protection, flags, fd, offset) };
-    if (-4095..0).contains(&got) {
+    if is_error(got) {
         return got;
     }
     serve::note(Cause::MappingNear);

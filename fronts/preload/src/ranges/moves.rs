@@ -1,6 +1,6 @@
 //! `munmap` and `mremap` of far memory. Each page has its place in the store: what moves is copied.
 
-use super::{Answer, far_range, quietly, refused};
+use super::{Answer, READ_WRITE, far_range, is_error, protection, quietly, refused};
 use crate::ground::Far;
 use crate::serve;
 use core::ffi::{c_int, c_void};
@@ -8,8 +8,6 @@ use core::ops::Range;
 use core::ptr::with_exposed_provenance_mut;
 use largesse_pager::NoMapping;
 use largesse_report::Cause;
-
-const MADV_POPULATE_WRITE: c_int = 23;
 
 /// Unmaps a range of which some is far.
 pub(super) fn unmap(far: &Far, at: &Range<usize>) -> Answer {
@@ -67,38 +65,35 @@ pub(super) unsafe fn remap(
             Err(NoMapping::NoAddresses) => {}
         }
     }
-    if !is_writable(&from) {
+    let Some(allowed) = quietly(|| protection::of(&from)) else {
         serve::note(Cause::FarAdvice);
-        return refused(libc::EINVAL);
-    }
+        return refused(libc::EFAULT); // as older kernels refuse a range of several protections
+    };
     let to = if fixed {
         // SAFETY: the caller's promise: what is there is given up.
         unsafe { super::map_at(new, to_len) }
     } else {
         quietly(|| far.map(to_len)).map_or_else(|_| out_of_memory(), usize::cast_signed)
     };
-    if (-4095..0).contains(&to) {
+    if is_error(to) {
         return to;
     }
     let target = with_exposed_provenance_mut::<u8>(to.cast_unsigned());
+    if allowed & libc::PROT_READ == 0 {
+        // SAFETY: the program gives this range up: that it could be read for a moment harms nobody.
+        unsafe { largesse_pages::raw_mprotect(old, from.len(), libc::PROT_READ) };
+    }
     // SAFETY: both are the program's, readable and writable; `to` is new, so that they do not overlap.
     unsafe { target.copy_from_nonoverlapping(old.cast(), from.len().min(to_len)) };
     unmap(far, &from);
+    if allowed != READ_WRITE {
+        // SAFETY: what the program may do with its memory moves with it.
+        unsafe { largesse_pages::raw_mprotect(target.cast(), to_len, allowed) };
+    }
     to
 }
 
 fn out_of_memory() -> Answer {
     serve::note(Cause::OutOfMemory);
     refused(libc::ENOMEM)
-}
-
-/// The program may write at both ends; the kernel moves no range with two protections.
-fn is_writable(at: &Range<usize>) -> bool {
-    let page = largesse_pages::base_page();
-    [at.start, at.end - page].into_iter().all(|at| {
-        let at = with_exposed_provenance_mut(at);
-        // SAFETY: a page is touched, not changed.
-        let answer = unsafe { largesse_pages::raw_madvise(at, page, MADV_POPULATE_WRITE) };
-        answer == 0 || answer == refused(libc::EINVAL) // before Linux 5.14 nobody can tell
-    })
 }

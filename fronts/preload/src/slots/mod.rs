@@ -8,6 +8,7 @@
 //!
 //! The library is never unloaded: slots point into it for good.
 
+pub(crate) mod looking;
 pub(crate) mod object;
 mod patch;
 

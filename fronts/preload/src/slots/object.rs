@@ -1,5 +1,6 @@
 //! Loaded objects and their relocations, as the dynamic linker has them in memory.
 
+use super::looking::Looking;
 use crate::start::text;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
@@ -61,11 +62,20 @@ pub(crate) fn is_own(address: *const c_void) -> bool {
     base_of(address) == base_of((&raw const INSIDE).cast())
 }
 
+/// What `f` says of the main program, which is the first object.
+pub(crate) fn main_program<R>(f: impl FnOnce(&Object<'_>) -> R) -> Option<R> {
+    let (mut f, mut said) = (Some(f), None);
+    each_object(|object| {
+        if let Some(f) = f.take() {
+            said = Some(f(object));
+        }
+    });
+    said
+}
+
 /// Whether an address lies in the main program (and may be its stub for a function elsewhere).
 pub(crate) fn is_main_program(address: *const c_void) -> bool {
-    let mut first = None;
-    each_object(|object| _ = first.get_or_insert(object.holds(address.addr())));
-    first == Some(true)
+    main_program(|object| object.holds(address.addr())) == Some(true)
 }
 
 /// Whether this library stands before the C library in the order of loading: then its names win.
@@ -106,6 +116,7 @@ pub(crate) fn each_object(mut f: impl FnMut(&Object<'_>)) {
         // SAFETY: the callback gets `f` back while it is borrowed here.
         unsafe { libc::dl_iterate_phdr(Some(one::<F>), (&raw mut *f).cast()) };
     }
+    let _looking = Looking::begin();
     visit(&mut f);
 }
 

@@ -3,7 +3,9 @@
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
 
-use super::linux::errno;
+use super::files::Descriptor;
+use super::linux::checked;
+use super::shared::process;
 use core::ffi::{c_int, c_uint};
 
 const CLOSE_RANGE_UNSHARE: c_uint = 1 << 1;
@@ -11,19 +13,22 @@ const CLOSE_RANGE_UNSHARE: c_uint = 1 << 1;
 pub(crate) fn own_table() -> Result<(), i32> {
     // SAFETY: numbers only. What is closed is closed in a table that nobody else has.
     let rc = unsafe { libc::syscall(libc::SYS_close_range, 0, c_uint::MAX, CLOSE_RANGE_UNSHARE) };
-    if rc == 0 { Ok(()) } else { Err(errno()) }
+    checked(rc as c_int)
 }
 
-pub(crate) fn of_first_thread(number: c_int) -> Result<c_int, i32> {
-    // SAFETY: numbers only; the process is this one.
-    let process = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) } as c_int;
-    if process < 0 {
-        return Err(errno());
-    }
+pub(crate) fn of_thread(thread: u32, number: c_int) -> Result<Descriptor, i32> {
+    /// `linux/pidfd.h`: a thread, which need not be the first of its process.
+    const PIDFD_THREAD: c_int = libc::O_EXCL;
     // SAFETY: numbers only.
-    let got = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process, number, 0) } as c_int;
-    let error = errno();
-    // SAFETY: our own descriptor, closed once.
-    unsafe { libc::close(process) };
-    if got < 0 { Err(error) } else { Ok(got) }
+    let thread =
+        Descriptor::made(unsafe { libc::syscall(libc::SYS_pidfd_open, thread, PIDFD_THREAD) } as c_int)?;
+    // SAFETY: as above.
+    Descriptor::made(unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.0, number, 0) } as c_int)
+}
+
+pub(crate) fn of_first_thread(number: c_int) -> Result<Descriptor, i32> {
+    // SAFETY: no preconditions.
+    let this = process(unsafe { libc::getpid() })?;
+    // SAFETY: numbers only.
+    Descriptor::made(unsafe { libc::syscall(libc::SYS_pidfd_getfd, this.0, number, 0) } as c_int)
 }

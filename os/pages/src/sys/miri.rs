@@ -1,7 +1,8 @@
 //! A stand-in for the kernel under Miri: ordinary memory, always usable, no residency.
-#![expect(clippy::disallowed_methods, reason = "this file takes the place of linux.rs")]
+#![expect(clippy::disallowed_methods, reason = "this file takes the place of the others")]
 extern crate std;
 
+use crate::wait::Among;
 use crate::{PageKind, Placement};
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::NonNull;
@@ -41,6 +42,9 @@ pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: callers own the range.
     unsafe { at.write_bytes(0, len) };
     Ok(())
+}
+pub(crate) fn purge_all(_ranges: &[(usize, usize)]) -> bool {
+    false
 }
 pub(crate) fn inherited(_at: NonNull<u8>, _len: usize, _yes: bool) -> Result<(), i32> {
     Ok(())
@@ -118,17 +122,23 @@ pub(crate) fn read_file<'a>(_path: &CStr, _into: &'a mut [u8]) -> Option<&'a [u8
 pub(crate) fn scan(_file: &Descriptor, _start: u64, _end: u64) -> Result<(u64, u64, Option<u64>), i32> {
     Err(libc::ENOSYS)
 }
-pub(crate) fn node_of(_pid: i32, _address: u64) -> Option<u32> {
-    None
+pub(crate) fn migrate(_: NonNull<u8>, _: usize, _: u32) -> Result<(), i32> {
+    Err(libc::ENOSYS)
+}
+pub(crate) fn place_thread(_: Placement) -> Result<(), i32> {
+    Err(libc::ENOSYS)
+}
+pub(crate) fn nodes_of(_: i32, _: &[u64], _: &mut [i32]) -> Result<(), i32> {
+    Err(libc::ENOSYS)
 }
 pub(crate) fn each_resident(_at: NonNull<u8>, _len: usize, _f: &mut dyn FnMut(usize)) {}
 pub(crate) unsafe fn make_anonymous(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
     Err(libc::ENOSYS)
 }
-pub(crate) fn futex_wait(_word: &AtomicU32, _value: u32, _seconds: Option<u32>) {
+pub(crate) fn futex_wait(_: &AtomicU32, _: u32, _: Option<u64>, _: Among) {
     std::thread::yield_now();
 }
-pub(crate) fn futex_wake_one(_word: &AtomicU32) {}
+pub(crate) fn futex_wake(_: &AtomicU32, _: c_int, _: Among) {}
 pub(crate) fn now_seconds() -> u32 {
     0
 }

@@ -1,19 +1,35 @@
-//! The one door to the kernel. Another system is another file with the same functions.
+//! The one door to the kernel. Another system is another set of files with the same functions, as `miri.rs` is one.
 
 #[cfg(not(miri))]
+mod call;
+#[cfg(not(miri))]
 pub(crate) mod descriptors;
+#[cfg(not(miri))]
+mod files;
 #[cfg(not(miri))]
 mod linux;
 #[cfg(miri)]
 mod miri;
 #[cfg(not(miri))]
+mod moved;
+#[cfg(not(miri))]
+mod nodes;
+#[cfg(not(miri))]
+mod raw;
+#[cfg(not(miri))]
 pub(crate) mod seccomp;
+#[cfg(not(miri))]
+mod seen;
 #[cfg(not(miri))]
 pub(crate) mod shared;
 #[cfg(not(miri))]
 pub(crate) mod userfault;
+#[cfg(not(miri))]
+mod wait;
 
 #[cfg(not(miri))]
-pub(crate) use linux::*;
+pub use call::raw_call;
 #[cfg(miri)]
 pub(crate) use miri::*;
+#[cfg(not(miri))]
+pub(crate) use {files::*, linux::*, moved::*, nodes::*, raw::*, seen::*, wait::*};

@@ -103,21 +103,7 @@ pub(crate) fn refuse_direct_input() -> Result<(), i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// In a child: the filter stays for good.
-    fn in_child(test: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child makes system calls only, and ends.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let status = c_int::from(!test());
-            // SAFETY: no preconditions.
-            unsafe { libc::_exit(status) };
-        }
-        let mut status = -1;
-        // SAFETY: our own child and a place for its status.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        status == 0
-    }
+    use crate::child::in_child;
 
     fn call(number: c_long, words: [c_long; 3]) -> Result<c_long, i32> {
         // SAFETY: callers hand in numbers, and a C string where a path is due.
@@ -125,6 +111,7 @@ mod tests {
         if rc == -1 { Err(errno()) } else { Ok(rc) }
     }
 
+    /// In a child: the filter stays for good.
     #[test]
     fn direct_input_is_refused_and_nothing_else() {
         let path = c"/proc/self/exe".as_ptr().expose_provenance() as c_long;

@@ -1,31 +1,25 @@
-//! Memory that several processes map, waiting across processes, and processes as descriptors.
+//! Memory that several processes map, and processes as descriptors.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
 
+use super::files::Descriptor;
 use super::linux::{checked, errno, release, reserve, system_madvise, system_mmap};
 use core::ffi::{CStr, c_int, c_long};
 use core::ptr::NonNull;
-use core::sync::atomic::AtomicU32;
 
 const F_SEAL_FUTURE_WRITE: c_int = 0x10;
 const MADV_COLLAPSE: c_int = 25;
 
 /// A file in memory of a length that nobody can change.
-pub(crate) fn memory_file(name: &CStr, len: usize) -> Result<c_int, i32> {
+pub(crate) fn memory_file(name: &CStr, len: usize) -> Result<Descriptor, i32> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a C string.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
-    if fd < 0 {
-        return Err(errno());
-    }
+    let file = Descriptor::made(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
     // SAFETY: the descriptor is open.
-    let sized = checked(unsafe { libc::ftruncate(fd, len as i64) });
-    let sealed = sized.and_then(|()| seal(fd, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW));
-    if sealed.is_err() {
-        // SAFETY: our own descriptor, closed once.
-        unsafe { libc::close(fd) };
-    }
-    sealed.map(|()| fd)
+    checked(unsafe { libc::ftruncate(file.0, len as i64) })?;
+    seal(file.0, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
+    Ok(file)
 }
 
 fn seal(fd: c_int, seals: c_int) -> Result<(), i32> {
@@ -81,24 +75,7 @@ pub(crate) fn unlock(at: NonNull<u8>, len: usize) {
     unsafe { libc::munlock(at.as_ptr().cast(), len) };
 }
 
-/// Sleep while the word, which other processes map too, holds `value`.
-pub(crate) fn futex_wait(word: &AtomicU32, value: u32, milliseconds: Option<u32>) {
-    let timeout = milliseconds.map(|milliseconds| libc::timespec {
-        tv_sec: (milliseconds / 1000).into(),
-        tv_nsec: c_long::from(milliseconds % 1000) * 1_000_000,
-    });
-    let timeout = timeout.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-    // SAFETY: the word and the timeout outlive the call; a spurious return is allowed.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, timeout) };
-}
-
-pub(crate) fn futex_wake(word: &AtomicU32) {
-    // SAFETY: waking reads nothing but the address.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, c_int::MAX) };
-}
-
-pub(crate) fn process(pid: i32) -> Result<c_int, i32> {
+pub(crate) fn process(pid: i32) -> Result<Descriptor, i32> {
     // SAFETY: numbers only.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd < 0 { Err(errno()) } else { Ok(fd as c_int) }
+    Descriptor::made(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as c_int)
 }

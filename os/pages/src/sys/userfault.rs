@@ -1,8 +1,14 @@
 //! userfaultfd: the system calls and structures of `linux/userfaultfd.h`.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
-#![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of the kernel's interface"
+)]
 
+use super::call::raw_call;
+use super::files::Descriptor;
 use super::linux::errno;
 use crate::fault::Way;
 use core::ffi::{c_int, c_long, c_ulong};
@@ -27,55 +33,37 @@ const FLAG_WP: u64 = 2;
 /// Bytes of `struct uffd_msg`.
 pub(crate) const MESSAGE: usize = 32;
 
-pub(crate) fn open(way: Way) -> Result<c_int, i32> {
+pub(crate) fn open(way: Way) -> Result<Descriptor, i32> {
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
     let fd = match way {
         Way::Device => {
+            let how = libc::O_RDWR | libc::O_CLOEXEC;
             // SAFETY: the path is a C string.
-            let device = unsafe { libc::open(c"/dev/userfaultfd".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
-            if device < 0 {
-                return Err(errno());
-            }
+            let device = Descriptor::made(unsafe { libc::open(c"/dev/userfaultfd".as_ptr(), how) })?;
             // SAFETY: our own descriptor; the request takes flags by value.
-            let fd = unsafe { libc::ioctl(device, IOC_NEW, c_long::from(flags)) };
-            let error = errno();
-            // SAFETY: our own descriptor, closed once.
-            unsafe { libc::close(device) };
-            if fd < 0 {
-                return Err(error);
-            }
-            fd
+            return Descriptor::made(unsafe { libc::ioctl(device.0, IOC_NEW, c_long::from(flags)) });
         }
         // SAFETY: the call takes flags by value.
-        Way::Call => unsafe { libc::syscall(libc::SYS_userfaultfd, flags) as c_int },
+        Way::Call => unsafe { libc::syscall(libc::SYS_userfaultfd, flags) },
         // SAFETY: as above.
-        Way::UserModeOnly => unsafe { libc::syscall(libc::SYS_userfaultfd, flags | USER_MODE_ONLY) as c_int },
+        Way::UserModeOnly => unsafe { libc::syscall(libc::SYS_userfaultfd, flags | USER_MODE_ONLY) },
     };
-    if fd < 0 { Err(errno()) } else { Ok(fd) }
-}
-
-pub(crate) fn close(fd: c_int) {
-    // SAFETY: callers own the descriptor.
-    unsafe { libc::close(fd) };
+    Descriptor::made(fd as c_int)
 }
 
 /// A duplicate with at least that number, if there may be one.
-pub(crate) fn duplicate_above(fd: c_int, least: c_int) -> Option<c_int> {
+pub(crate) fn duplicate_above(fd: c_int, least: c_int) -> Option<Descriptor> {
     // SAFETY: numbers only.
-    let got = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) };
-    (got >= 0).then_some(got)
+    Descriptor::made(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) }).ok()
 }
 
-/// Gives a descriptor another number, whose own is closed.
-pub(crate) fn renumber(fd: c_int, number: c_int) -> Result<(), i32> {
-    if fd == number {
-        return Ok(());
+/// Gives a descriptor another number; what that was is closed. When it is refused, this one is closed.
+pub(crate) fn renumber(fd: Descriptor, number: c_int) -> Result<Descriptor, i32> {
+    if fd.0 == number {
+        return Ok(fd);
     }
     // SAFETY: numbers only.
-    let rc = unsafe { libc::dup3(fd, number, libc::O_CLOEXEC) };
-    let error = errno();
-    close(fd);
-    if rc < 0 { Err(error) } else { Ok(()) }
+    Descriptor::made(unsafe { libc::dup3(fd.0, number, libc::O_CLOEXEC) })
 }
 
 /// Say hello; write-protection of anonymous memory (5.7) is asked for.
@@ -165,9 +153,13 @@ fn done(answer: i64, error: i32) -> (usize, i32) {
 /// # Safety
 /// `words` is what the request expects.
 unsafe fn request(fd: c_int, which: c_ulong, words: &mut [u64]) -> Result<(), i32> {
+    let arguments = [fd as usize, which as usize, words.as_mut_ptr().expose_provenance(), 0, 0, 0];
+    // The array is on the stack of a handler, perhaps, and that may be far memory.
     // SAFETY: the caller's promise; the array is writable.
-    let rc = unsafe { libc::ioctl(fd, which, words.as_mut_ptr()) };
-    if rc == 0 { Ok(()) } else { Err(errno()) }
+    match unsafe { raw_call(libc::SYS_ioctl, arguments) } {
+        0 => Ok(()),
+        answer => Err(-answer as i32),
+    }
 }
 
 /// Waits at most `timeout_ms` for messages.

@@ -2,7 +2,7 @@
 
 use super::{FileRefused, errno};
 use crate::{PageStore, Ranges, Sheet, StoreError};
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,6 +15,11 @@ const AMPLE: u64 = 4;
 
 /// How another thread finds an open file: its number in a table, and whether its file is cached.
 pub(super) type Handle = (c_int, bool);
+
+/// `pread(2)`, or a test's.
+pub(super) type Pread = unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize;
+/// `pwrite(2)`, or a test's.
+pub(super) type Pwrite = unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize;
 
 /// A sparse file that has no name any more: nothing is left behind, however the process ends. The
 /// page cache is bypassed where the file system can.
@@ -85,6 +90,29 @@ impl File {
         Ok(())
     }
 
+    pub(super) fn read_by(&self, pread: Pread, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        let len = into.len();
+        let start = into.as_mut_ptr();
+        // SAFETY: `done < len`, the length of the buffer.
+        self.transfer("pread", len, |done| unsafe {
+            let offset = at.cast_signed() + done as i64;
+            pread(self.fd, start.add(done).cast(), len - done, offset)
+        })?;
+        self.uncache(at, len);
+        Ok(())
+    }
+
+    pub(super) fn write_by(&self, pwrite: Pwrite, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        let len = from.len();
+        // SAFETY: `done < len`, the length of the buffer.
+        self.transfer("pwrite", len, |done| unsafe {
+            let offset = at.cast_signed() + done as i64;
+            pwrite(self.fd, from.as_ptr().add(done).cast(), len - done, offset)
+        })?;
+        self.uncache(at, len);
+        Ok(())
+    }
+
     fn uncache(&self, at: u64, len: usize) {
         if self.cached {
             // SAFETY: advice on our own descriptor.
@@ -143,26 +171,11 @@ impl PageStore for File {
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let len = into.len();
-        let start = into.as_mut_ptr();
-        // SAFETY: `done < len`, the length of the buffer.
-        self.transfer("pread", len, |done| unsafe {
-            let offset = at.cast_signed() + done as i64;
-            libc::pread(self.fd, start.add(done).cast(), len - done, offset)
-        })?;
-        self.uncache(at, len);
-        Ok(())
+        self.read_by(libc::pread, at, into)
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        let len = from.len();
-        // SAFETY: `done < len`, the length of the buffer.
-        self.transfer("pwrite", len, |done| unsafe {
-            let offset = at.cast_signed() + done as i64;
-            libc::pwrite(self.fd, from.as_ptr().add(done).cast(), len - done, offset)
-        })?;
-        self.uncache(at, len);
-        Ok(())
+        self.write_by(libc::pwrite, at, from)
     }
 
     fn discard(&self, at: u64, len: u64) {

@@ -1,5 +1,7 @@
 use super::*;
 use crate::layers::MOST_SHEETS;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::Table;
 
 fn folder() -> PathBuf {
@@ -106,6 +108,61 @@ fn a_side_that_wrote_nothing_keeps_its_sheet_and_the_number_of_them_is_bounded()
     };
     assert_eq!(refused, StoreError::Forks { most: MOST_SHEETS });
     assert_eq!((usize::from(forks) + 2, read(&parent, 0, 3)), (MOST_SHEETS, vec![1, forks, 1]));
+}
+
+/// Every other call is interrupted; the others move one page, however many were asked for.
+fn part_of(len: usize) -> Option<usize> {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    if CALLS.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+        // SAFETY: a word of this thread.
+        unsafe { *libc::__errno_location() = libc::EINTR };
+        return None;
+    }
+    Some(len.min(BYTES))
+}
+
+unsafe extern "C" fn short_pread(fd: c_int, into: *mut c_void, len: usize, at: i64) -> isize {
+    // SAFETY: the caller's promise, for a part.
+    part_of(len).map_or(-1, |len| unsafe { libc::pread(fd, into, len, at) })
+}
+
+unsafe extern "C" fn short_pwrite(fd: c_int, from: *const c_void, len: usize, at: i64) -> isize {
+    // SAFETY: the caller's promise, for a part.
+    part_of(len).map_or(-1, |len| unsafe { libc::pwrite(fd, from, len, at) })
+}
+
+unsafe extern "C" fn no_pread(_: c_int, _: *mut c_void, _: usize, _: i64) -> isize {
+    0
+}
+
+unsafe extern "C" fn no_pwrite(_: c_int, _: *const c_void, _: usize, _: i64) -> isize {
+    0
+}
+
+#[test]
+fn a_transfer_that_is_short_or_interrupted_is_carried_to_its_end() {
+    const PAGES: usize = 16;
+    let file = File::create(&folder().join(format!("short-{}", std::process::id()))).unwrap();
+    let mut pages = Table::<u8>::new(PAGES * BYTES).unwrap();
+    let mut back = Table::<u8>::new(PAGES * BYTES).unwrap();
+    for (page, byte) in pages.chunks_exact_mut(BYTES).zip(1..) {
+        page.fill(byte);
+    }
+    file.write_by(short_pwrite, 8 * PAGE, &pages[..]).unwrap();
+    file.read(8 * PAGE, &mut back[..]).unwrap();
+    assert!(pages[..] == back[..], "written in parts");
+    back.fill(0);
+    file.read_by(short_pread, 8 * PAGE, &mut back[..]).unwrap();
+    assert!(pages[..] == back[..], "read in parts");
+}
+
+#[test]
+fn a_transfer_that_does_not_go_on_is_an_error() {
+    let file = File::create(&folder().join(format!("stuck-{}", std::process::id()))).unwrap();
+    let mut page = Table::<u8>::new(BYTES).unwrap();
+    let short = |call| Err(StoreError::Short { call, wanted: BYTES, done: 0 });
+    assert_eq!(file.write_by(no_pwrite, 0, &page[..]), short("pwrite"));
+    assert_eq!(file.read_by(no_pread, 0, &mut page[..]), short("pread"));
 }
 
 #[test]

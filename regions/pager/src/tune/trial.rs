@@ -32,10 +32,11 @@ const SHARE: usize = 12;
 const SETS: usize = 8;
 /// Pages in a block, at least.
 const LEAST_BLOCK: usize = 16;
-/// Fills in the class of half the size before anything is decided.
-const ENOUGH: u64 = 48;
-/// Fills after which a window ends, decided or not.
-const LONGEST: u64 = 8192;
+/// Fills in the class of half the size before anything is decided: at first, and at most. Each time that the size turns
+/// back, four times as many: a program whose phases want different sizes gets the one that is good for all of them.
+const ENOUGH: [u64; 2] = [128, 128 << 6];
+/// Fills after which a window ends, decided or not, for one in the class of half the size.
+const LONGEST: u64 = 64;
 /// A change must gain so much.
 const GAIN: f64 = 1.0 / 32.0;
 /// And so many standard errors: blocks are not all alike.
@@ -99,13 +100,38 @@ pub struct Trial {
     /// Windows to rest, and how many next time.
     rest: (u32, u32),
     fills: u64,
+    enough: u64,
+    /// The first fill was seen, or is to come.
+    begun: bool,
+    /// The last change was to a larger size.
+    grew: Option<bool>,
 }
 
 impl Trial {
     /// Starts with sets of `set` pages.
     #[must_use]
     pub fn new(set: usize) -> Trial {
-        Trial { set, blocks: Default::default(), salt: 1, rest: (0, 1), fills: 0 }
+        Trial {
+            set,
+            blocks: Default::default(),
+            salt: 1,
+            rest: (0, 1),
+            fills: 0,
+            enough: ENOUGH[0],
+            begun: false,
+            grew: None,
+        }
+    }
+
+    /// The first fill was seen, or is to come.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// The first fill is to come, in a set of `set` pages.
+    pub fn begin(&mut self, set: usize) {
+        (self.set, self.begun) = (set, true);
     }
 
     /// The set for a fault at `page`.
@@ -147,15 +173,19 @@ impl Trial {
         blocks[at].pages += pages as u64;
         blocks[at].ns += ns as f64;
         // Looking costs time: not at every fill.
-        if !self.fills.is_multiple_of(ENOUGH) {
+        if !self.fills.is_multiple_of(ENOUGH[0]) {
             return None;
         }
         let halved: u64 = self.blocks[Class::Half as usize].iter().map(|block| block.fills).sum();
-        let better = if halved >= ENOUGH { self.better(costs) } else { None };
-        if better.is_some() || self.fills >= LONGEST {
+        let better = if halved >= self.enough { self.better(costs) } else { None };
+        if better.is_some() || self.fills >= self.enough * LONGEST {
             self.next_window(better.is_none());
         }
         if let Some(set) = better {
+            let grows = set > self.set;
+            if self.grew.replace(grows) == Some(!grows) {
+                self.enough = (self.enough * 4).min(ENOUGH[1]);
+            }
             self.set = set;
         }
         better
@@ -244,6 +274,29 @@ mod tests {
         assert!(settles_at(512, 1) <= 4, "{}", settles_at(512, 1));
         let middle = settles_at(1, 32);
         assert!((8..=64).contains(&middle), "{middle}");
+    }
+
+    #[test]
+    fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
+        // Phases of 4000 pages that want large sets and small ones in turns.
+        let mut trial = Trial::new(4);
+        let costs = Costs { evict_ns: 300.0, come_back: 0.9 };
+        let (mut changes, mut at) = (Vec::new(), 0);
+        for phase in 0..400 {
+            let useful = if phase % 2 == 0 { MOST_SET } else { 1 };
+            let mut changed = 0;
+            for _ in 0..4000 {
+                let set = trial.set_at(at);
+                let fill = trial.filled(at, set, 11_000 + 300 * set as u64, costs);
+                changed += u32::from(fill.is_some());
+                let next = at / set * set + set;
+                let skipped = (next / MOST_SET + 1) * MOST_SET;
+                at = if next % MOST_SET < useful { next } else { skipped } % (200 * MOST_SET);
+            }
+            changes.push(changed);
+        }
+        let [early, late] = [&changes[..40], &changes[360..]].map(|part| part.iter().sum::<u32>());
+        assert!(early >= 4 && late * 4 < early, "{early} changes, then {late}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 /// Bytes of a simulated page: many pages in little memory.
 pub(crate) const PAGE: usize = 64;
@@ -187,8 +188,9 @@ impl Kernel for Simulated {
         Ok(())
     }
 
-    fn forget(&self, pages: Range<PageNumber>) -> Result<(), FaultError> {
-        self.clear(&mut self.state.lock().unwrap(), pages);
+    fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError> {
+        let mut state = self.state.lock().unwrap();
+        pages.iter().for_each(|range| self.clear(&mut state, range.clone()));
         Ok(())
     }
 
@@ -221,6 +223,8 @@ pub(crate) struct TestStore {
     fault: Fault,
     calls: AtomicU32,
     pub(crate) room: AtomicU64,
+    /// Transfers, and the pages in them.
+    pub(crate) transfers: AtomicU32,
     pub(crate) reads: AtomicU32,
     pub(crate) writes: AtomicU32,
 }
@@ -232,6 +236,7 @@ impl TestStore {
             fault,
             calls: AtomicU32::new(0),
             room: AtomicU64::new(u64::MAX),
+            transfers: AtomicU32::new(0),
             reads: AtomicU32::new(0),
             writes: AtomicU32::new(0),
         }
@@ -254,6 +259,7 @@ impl PageStore for TestStore {
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        self.transfers.fetch_add(1, Ordering::Relaxed);
         if self.fault == Fault::Slow {
             std::thread::sleep(std::time::Duration::from_micros(at % 97));
         }
@@ -317,6 +323,25 @@ pub(crate) fn pager(pages: usize, local: usize, set: usize, store: &Arc<TestStor
 /// Runs `program` while two threads serve its faults and one lets pages leave. The program may end
 /// early: a trouble ends everything, and is returned.
 pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Result<(), Trouble> {
+    run_while(pager, |_| program())
+}
+
+/// Runs a `program` that must come into trouble. Its thread waits for its page for good, and is left there.
+pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Send + 'static) -> Trouble {
+    run_while(pager, |stop| {
+        let beside = std::thread::spawn(program);
+        let since = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            assert!(!beside.is_finished(), "the program ended without trouble");
+            assert!(since.elapsed() < Duration::from_secs(30), "no trouble in sight");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    })
+    .unwrap_err()
+}
+
+/// `program` is told when there is trouble.
+fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -> Result<(), Trouble> {
     let stop = AtomicBool::new(false);
     let trouble = Mutex::new(None);
     let fail = |found: Trouble| {
@@ -341,7 +366,7 @@ pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Resu
         }
         scope.spawn(|| pager.evict_ahead(|| stop.load(Ordering::Relaxed)).err().map(fail));
         // Threads end even when the program fails its own checks.
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(program));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| program(&stop)));
         stop.store(true, Ordering::Relaxed);
         pager.kernel().poke();
         pager.set_local(usize::MAX / 8192);

@@ -3,11 +3,13 @@
 
 use largesse_pager::{PageStore, Spaces, StoreError};
 use largesse_redis::{RedisRefused, RedisSpaces, Target};
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) const PAGE: usize = 4096;
@@ -100,6 +102,62 @@ impl Drop for Server {
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// A line to a server, which can be cut. Its threads end with the process.
+pub(crate) struct Line {
+    port: u16,
+    left: Arc<AtomicU64>,
+}
+
+impl Line {
+    pub(crate) fn to(server: u16) -> Line {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let line = Line { port: listener.local_addr().unwrap().port(), left: Arc::new(u64::MAX.into()) };
+        let left = Arc::clone(&line.left);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
+                let ends = [(&client, &server), (&server, &client)];
+                for (from, to) in ends.map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()))
+                {
+                    let left = Arc::clone(&left);
+                    std::thread::spawn(move || carry(&from, &to, &left));
+                }
+            }
+        });
+        line
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// When so many bytes more have passed, in both directions.
+    pub(crate) fn cut_after(&self, bytes: u64) {
+        self.left.store(bytes, Ordering::SeqCst);
+    }
+
+    pub(crate) fn was_cut(&self) -> bool {
+        self.left.load(Ordering::SeqCst) > u64::MAX / 2
+    }
+}
+
+/// From one end to the other; the one that carries the last byte cuts, and there is no limit any more.
+fn carry(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64) {
+    let mut bytes = [0; 65536];
+    while let Ok(len @ 1..) = from.read(&mut bytes) {
+        let before = left.fetch_sub(len as u64, Ordering::SeqCst);
+        let cut = before <= len as u64;
+        let part = if cut { usize::try_from(before).unwrap() } else { len };
+        if cut {
+            left.store(u64::MAX, Ordering::SeqCst);
+        }
+        if to.write_all(&bytes[..part]).is_err() || cut {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
 pub(crate) fn free_port() -> u16 {

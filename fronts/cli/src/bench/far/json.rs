@@ -2,6 +2,7 @@
 //! `run` as it ends (or that it was `stopped`), a `cell` for each place of the table, a `best` for
 //! each share, and whatever is `absent` or `trouble`.
 
+use super::super::json::troubles;
 use super::outcome::{Outcome, Slowdown};
 use super::rounds::{Told, Who};
 use serde_json::{Value, json};
@@ -81,8 +82,7 @@ pub(super) fn outcome(outcome: &Outcome<'_>) -> Vec<Value> {
         }
         values.push(value);
     }
-    let troubles = outcome.troubles.iter();
-    values.extend(troubles.map(|text| json!({ "kind": "trouble", "bench": bench, "text": text })));
+    values.extend(troubles(bench, &outcome.troubles));
     values
 }
 

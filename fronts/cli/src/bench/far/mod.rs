@@ -23,7 +23,9 @@ mod rounds;
 mod spec;
 mod table;
 
+use crate::say::say;
 pub(super) use spec::Spec;
+use spec::{AUTO, MARKED};
 
 use super::definition::Bench;
 use super::machine::Machine;
@@ -50,15 +52,13 @@ pub(super) fn compare(
     benches: &[Bench],
     settings: &Settings,
 ) -> Result<bool, Trouble> {
-    if args.peers {
-        return Err(Trouble::Option { option: "--peers", of: "r" });
-    }
+    let benches: Vec<_> = benches.iter().map(|bench| varied(bench, args)).collect();
     let plans = benches.iter().map(|bench| Plan::of(bench, settings, args)).collect::<Result<Vec<_>, _>>()?;
     let machine = Machine::here(root);
     if args.json {
-        println!("{}", common::machine(&machine, args.scale));
+        say!("{}", common::machine(&machine, args.scale));
     } else {
-        println!("{}\n", machine.line());
+        say!("{}\n", machine.line());
     }
     let progress = Progress::over(plans.iter().map(Plan::steps).sum());
     let (mut good, mut compared) = (true, 0);
@@ -77,35 +77,55 @@ pub(super) fn compare(
     Ok(good && compared > 0)
 }
 
+/// The bench with the columns and rows that were asked for.
+fn varied(bench: &Bench, args: &Args) -> Bench {
+    let mut bench = bench.clone();
+    if let Some(spec) = &mut bench.far {
+        let asked = |size: &String| size != MARKED || !spec.marked.is_empty();
+        if let Some(sizes) = &args.page_sizes {
+            spec.page_sizes = sizes.iter().filter(|&size| asked(size)).cloned().collect();
+        }
+        spec.local_percent = args.local.clone().unwrap_or_else(|| spec.local_percent.clone());
+    }
+    bench
+}
+
+/// A row of the table: a size, `auto` or `marked`.
+pub(super) fn page_size(text: &str) -> Result<String, String> {
+    let known = text == AUTO || text == MARKED || largesse_pager::parse_size(text).is_some();
+    known.then(|| text.to_owned()).ok_or_else(|| format!("a size such as 64K, {AUTO} or {MARKED}"))
+}
+
 /// What happens while a bench runs.
 fn tell(args: &Args, progress: &Progress, plan: &Plan<'_>, told: &Told<'_>) {
     let name = &plan.bench.name;
     progress.aside(|| match told {
-        Told::Skipped(why) if args.json => println!("{}", common::absent(name, None, why)),
-        Told::Skipped(why) => println!("{name}: skipped: {why}\n"),
-        other if args.json => println!("{}", json::told(name, other)),
+        Told::Skipped(why) if args.json => say!("{}", common::absent(name, None, why)),
+        Told::Skipped(why) => say!("{name}: skipped: {why}\n"),
+        other if args.json => say!("{}", json::told(name, other)),
         _ => {}
     });
 }
 
 fn show(args: &Args, plan: &Plan<'_>, outcome: &Outcome<'_>) {
     if args.json {
-        json::outcome(outcome).iter().for_each(|line| println!("{line}"));
+        json::outcome(outcome).iter().for_each(|line| say!("{line}"));
     } else {
-        println!("{}", table::show(plan, outcome, progress::terminal_columns()));
+        say!("{}", table::show(plan, outcome, progress::terminal_columns()));
     }
 }
 
 fn legend(args: &Args) {
     let (runs, cap) = (args.runs.unwrap_or(RUNS), args.cap.unwrap_or(CAP));
-    println!(
+    say!(
         "Columns: local memory as a share of what the program touches. Rows: bytes that move together. Cells: the\n\
          median of {runs} run(s) in turns, over stock's (largest less smallest, over the median); 1x is as fast as stock.\n\
          `> Nx`: stopped after {cap} s, N times as long as a whole run of stock takes, its preparations included.\n\
+         `worst to auto`: how much longer the worst size takes, or took until it was stopped.\n\
          `marked`: auto, of a program that marks its compute core; below, what was decided at the end of each iteration.\n\
          `-`: less local memory than largesse can work with (1 MiB)."
     );
     if runs < RUNS {
-        println!("Fewer than {RUNS} runs: good for a look, not for a claim.");
+        say!("Fewer than {RUNS} runs: good for a look, not for a claim.");
     }
 }

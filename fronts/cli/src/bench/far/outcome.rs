@@ -139,6 +139,20 @@ impl<'a> Outcome<'a> {
         ratios.min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
+    /// The worst fixed size in `column` over `auto`: at least so much, when it was stopped.
+    pub(super) fn worst_to_auto(&self, column: usize) -> Option<f64> {
+        let ratio = |row: &Vec<Slowdown>| match *row.get(column)? {
+            Slowdown::Measured { ratio, .. } => Some((ratio, true)),
+            Slowdown::Above(bound) => Some((bound, false)),
+            _ => None,
+        };
+        let of_auto = self.rows.iter().find(|(size, _)| *size == AUTO).and_then(|(_, row)| ratio(row));
+        let (auto, true) = of_auto? else { return None };
+        let fixed = self.rows.iter().filter(|(size, _)| ![AUTO, MARKED].contains(size));
+        let worst = fixed.filter_map(|(_, row)| ratio(row)).map(|(ratio, _)| ratio).max_by(f64::total_cmp)?;
+        Some(worst / auto)
+    }
+
     /// `auto` in `column` over the best fixed size: measured, or a bound.
     pub(super) fn auto_to_best(&self, column: usize) -> Option<Slowdown> {
         let (_, best) = self.best_fixed(column)?;
@@ -199,6 +213,7 @@ pub(super) mod tests {
             assert!(
                 matches!(outcome.auto_to_best(0), Some(Slowdown::Measured { ratio, .. }) if ratio == 1.25)
             );
+            assert_eq!(outcome.worst_to_auto(0), Some(1.6));
         });
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Plan<'a> {
     pub(super) scale: f64,
     pub(super) cap: Duration,
     pub(super) store: String,
+    /// `None`: the library's choice.
+    fault_engine: Option<&'a str>,
     touch_mib: Option<u64>,
 }
 
@@ -39,7 +41,7 @@ pub(super) struct Cell<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn of(bench: &'a Bench, settings: &'a Settings, args: &Args) -> Result<Plan<'a>, Trouble> {
+    pub(super) fn of(bench: &'a Bench, settings: &'a Settings, args: &'a Args) -> Result<Plan<'a>, Trouble> {
         let chosen = settings.of(bench, false)?;
         let the = |role| chosen.iter().copied().find(|setting| setting.role == role);
         let incomplete = |why: &str| Trouble::Incomplete { bench: bench.name.clone(), why: why.to_owned() };
@@ -53,6 +55,7 @@ impl<'a> Plan<'a> {
             scale: args.scale,
             cap: Duration::from_secs(args.cap.unwrap_or(CAP).into()),
             store: args.store.clone().unwrap_or_else(|| "memory:".to_owned()),
+            fault_engine: args.fault_engine.as_deref(),
             touch_mib: args.touch,
         })
     }
@@ -81,7 +84,8 @@ impl<'a> Plan<'a> {
         let page_size = if page_size == MARKED { AUTO } else { page_size };
         let words =
             ["--local", &local.to_string(), "--far", &self.store, "--page-size", page_size, "--report"];
-        words.into_iter().map(OsString::from).chain([report.into()]).collect()
+        let engine = self.fault_engine.into_iter().flat_map(|engine| ["--fault-engine", engine]);
+        engine.chain(words).map(OsString::from).chain([report.into()]).collect()
     }
 
     /// MiB that must be free: a store in memory holds everything once more.
@@ -113,6 +117,7 @@ pub(super) mod tests {
         let bench = read_all(&shipped()).unwrap().into_iter().find(|bench| bench.name == name).unwrap();
         let settings = Settings::read(&shipped()).unwrap();
         let line = Line::try_parse_from(["bench", "far"].iter().chain(words)).unwrap();
+        let bench = super::super::varied(&bench, &line.args);
         look(&Plan::of(&bench, &settings, &line.args).unwrap())
     }
 
@@ -125,6 +130,19 @@ pub(super) mod tests {
             assert_eq!(cells[29], Some(Cell { page_size: "auto", percent: 5, local: 5 << 20 }));
             assert_eq!(plan.steps(), 1 + 3 * (2 + 35));
         });
+    }
+
+    #[test]
+    fn columns_rows_and_who_serves_are_as_asked() {
+        let words = ["--local", "50,5", "--page-sizes", "16K,auto,marked", "--fault-engine", "thread"];
+        with_plan("bt", &words, |plan| {
+            assert_eq!(plan.cells(100 << 20).len(), 2 * 3);
+            let options = plan.options(50 << 20, MARKED, Path::new("/r"));
+            let of = |name: &str| options[options.iter().position(|it| it == name).unwrap() + 1].clone();
+            assert_eq!([of("--fault-engine"), of("--page-size")], ["thread", "auto"]);
+        });
+        // It marks nothing.
+        with_plan("cg", &words, |plan| assert_eq!(plan.cells(100 << 20).len(), 2 * 2));
     }
 
     #[test]

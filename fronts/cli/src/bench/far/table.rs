@@ -25,7 +25,7 @@ pub(super) fn show(plan: &Plan<'_>, outcome: &Outcome<'_>, columns: Option<u16>)
     }
     let mib = outcome.footprint as f64 / f64::from(1 << 20);
     let _ = writeln!(text, "; touches {mib:.1} MiB; store {}", plan.store);
-    let ours = lines(&ours(outcome, columns), 2);
+    let ours = lines(&ours(outcome, columns), 3);
     let theirs = plan.spec.published.as_ref().map(|published| {
         let mut theirs = lines(&theirs(published, columns), 0);
         theirs.insert(0, published.title.clone());
@@ -51,12 +51,14 @@ fn ours(outcome: &Outcome<'_>, columns: Option<u16>) -> Table {
         outcome.best_fixed(column).map_or("-".to_owned(), |(size, ratio)| format!("{size} {}", times(ratio)))
     });
     table.add_row(std::iter::once("best fixed".to_owned()).chain(best));
-    let auto = each.map(|column| match outcome.auto_to_best(column) {
+    let auto = each.clone().map(|column| match outcome.auto_to_best(column) {
         Some(Slowdown::Measured { ratio, .. }) => format!("{ratio:.2}"),
         Some(Slowdown::Above(bound)) => format!("> {}", rounded_down(bound)),
         _ => "-".to_owned(),
     });
     table.add_row(std::iter::once("auto to it".to_owned()).chain(auto));
+    let worst = each.map(|column| outcome.worst_to_auto(column).map_or("-".to_owned(), times));
+    table.add_row(std::iter::once("worst to auto".to_owned()).chain(worst));
     right(table, outcome.percents.len())
 }
 

@@ -6,6 +6,7 @@ use crate::doctor::checks::far::{self, DEVICE};
 use crate::doctor::checks::limits::GROUP;
 use crate::doctor::finding::size;
 use crate::doctor::tree::Tree;
+use crate::say::say;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -24,15 +25,15 @@ pub(crate) enum How {
 /// Whether every step was taken. A failing step ends it.
 pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
     if how == How::Commands && !plan.steps.is_empty() {
-        println!("# Not root: nothing was changed. These commands would do it.");
+        say!("# Not root: nothing was changed. These commands would do it.");
     }
     for step in &plan.steps {
         let (past, conditional, what) = step.words();
         match how {
-            How::Say => println!("{conditional:<13} {what}"),
-            How::Commands => println!("{}", step.command()),
+            How::Say => say!("{conditional:<13} {what}"),
+            How::Commands => say!("{}", step.command()),
             How::Act if tree.is_saved() && is_command(step) => {
-                println!("not run       {what}   (a saved machine)")
+                say!("not run       {what}   (a saved machine)")
             }
             How::Act => {
                 if let Err(error) = take(tree, step) {
@@ -40,19 +41,19 @@ pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
                     eprintln!("largesse doctor: stopped here; what is above was done");
                     return false;
                 }
-                println!("{past:<13} {what}");
+                say!("{past:<13} {what}");
                 short_pool(tree, step);
             }
         }
         if let (Step::Write { text, .. }, How::Act | How::Say) = (step, how) {
-            text.lines().for_each(|line| println!("              | {line}"));
+            text.lines().for_each(|line| say!("              | {line}"));
         }
     }
     for note in &plan.notes {
-        println!("{}{note}", if how == How::Commands { "# " } else { "note          " });
+        say!("{}{note}", if how == How::Commands { "# " } else { "note          " });
     }
     if how == How::Say && !plan.steps.is_empty() {
-        println!("Nothing was changed (--dry-run).");
+        say!("Nothing was changed (--dry-run).");
     }
     true
 }
@@ -96,7 +97,7 @@ fn short_pool(tree: &Tree, step: &Step) {
     let Step::Set { path, to, .. } = step else { return };
     let (Some(got), Ok(asked)) = (tree.number(path), to.parse::<u64>()) else { return };
     if got < asked {
-        println!(
+        say!(
             "note          the kernel found {got} of {asked} pages; memory is fragmented, a reboot finds more"
         );
     }

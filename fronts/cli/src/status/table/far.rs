@@ -1,13 +1,13 @@
 //! Far memory, in all and by region.
 
-use super::{number, pairs, right, size, table};
+use super::{pairs, right, size, table};
 use crate::status::portrait::{Far, FarRegion, Words};
 use comfy_table::{Cell, ContentArrangement, Table};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-/// Regions that a table shows: those that were waited for most.
-const MOST_SHOWN: usize = 20;
+/// Regions that a table shows, those that were waited for most: more do not fit beside each other.
+const MOST_SHOWN: usize = 5;
 
 pub(super) fn all(far: &Far) -> String {
     let mut text = format!("\nFar memory in {}\n{}\n", far.store, totals(&far.words));
@@ -36,7 +36,8 @@ fn seconds(words: &Words, name: &str) -> String {
     format!("{:.2} s", word(words, name) as f64 * 1e-9)
 }
 
-fn totals(words: &Words) -> Table {
+/// What happened in all of far memory.
+pub(crate) fn totals(words: &Words) -> Table {
     let count = |name| word(words, name).to_string();
     let bytes = |name| size(word(words, name));
     pairs(&[
@@ -53,35 +54,33 @@ fn totals(words: &Words) -> Table {
     ])
 }
 
-/// One region a row: pages unless the unit says otherwise.
+/// One region a column: pages unless the unit says otherwise.
 fn by_region(regions: &[&FarRegion]) -> Table {
-    let columns = [
-        "region", "address", "in all", "here", "in store", "set", "faults", "fills", "ahead", "in time",
-        "left", "written", "moved", "waited",
-    ];
-    let numbers: Vec<usize> = (2..columns.len()).collect();
-    let mut table = table(&columns, &numbers);
+    let names = std::iter::once("").chain(regions.iter().map(|region| region.region));
+    let numbers: Vec<usize> = (1..=regions.len()).collect();
+    let mut table = table(&names.collect::<Vec<_>>(), &numbers);
     table.set_content_arrangement(ContentArrangement::Disabled);
-    for region in regions {
+    let mut row = |title: &str, of: &dyn Fn(&FarRegion) -> String| {
+        table
+            .add_row(std::iter::once(Cell::new(title)).chain(regions.iter().map(|region| right(of(region)))));
+    };
+    let bytes = |name: &'static str| move |region: &FarRegion| size(word(&region.words, name));
+    let count = |name: &'static str| move |region: &FarRegion| word(&region.words, name).to_string();
+    row("address", &|region| region.address.clone());
+    row("in all", &bytes("mapped_bytes"));
+    row("here", &bytes("resident_bytes"));
+    row("in the store", &bytes("stored_bytes"));
+    row("moves together", &bytes("set_bytes"));
+    row("faults served", &count("faults"));
+    row("pages from the store", &count("fills"));
+    row("fetched ahead of need", &count("prefetched"));
+    row("of these in time", &count("prefetch_hits"));
+    row("pages that left", &count("evictions"));
+    row("written to the store", &count("write_backs"));
+    row("moved", &|region| {
         let words = &region.words;
-        let count = |name| number(word(words, name));
-        let bytes = |name| right(size(word(words, name)));
-        table.add_row([
-            Cell::new(region.region),
-            Cell::new(&region.address),
-            bytes("mapped_bytes"),
-            bytes("resident_bytes"),
-            bytes("stored_bytes"),
-            bytes("set_bytes"),
-            count("faults"),
-            count("fills"),
-            count("prefetched"),
-            count("prefetch_hits"),
-            count("evictions"),
-            count("write_backs"),
-            right(size(word(words, "bytes_in").saturating_add(word(words, "bytes_out")))),
-            right(seconds(words, "wait_ns")),
-        ]);
-    }
+        size(word(words, "bytes_in").saturating_add(word(words, "bytes_out")))
+    });
+    row("threads waited", &|region| seconds(&region.words, "wait_ns"));
     table
 }

@@ -1,5 +1,10 @@
 //! Taking extents and giving them back.
 
+mod commit;
+mod find;
+mod free;
+mod relocate;
+
 use crate::bins::Bins;
 use crate::extent::{Extents, State};
 use crate::retain::Retention;
@@ -8,9 +13,6 @@ use crate::{Backing, GRANULE, PER_SPAN, Purged, SpanKind};
 use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_pages::{MapError, SPAN};
-
-/// Candidates looked at before the best so far is taken.
-const CANDIDATES: usize = 48;
 
 /// A number of granules, or the number of one.
 pub type Granules = u32;
@@ -176,41 +178,6 @@ impl<B: Backing> Arena<B> {
         self.give_back(at + granules, false, now);
     }
 
-    /// Move the contents of whole spans from one used extent to another of equal phase. Returns
-    /// the granules, counted from the start of the extents, that are at the target now; the rest
-    /// is for the caller to copy.
-    ///
-    /// # Safety
-    /// The caller owns both extents and nobody else uses them.
-    pub unsafe fn relocate(
-        &mut self,
-        from: Granules,
-        to: Granules,
-        granules: Granules,
-    ) -> Option<Range<Granules>> {
-        let per_span = PER_SPAN as u32;
-        if from % per_span != to % per_span {
-            return None;
-        }
-        let source = whole_spans(&(from..from + granules));
-        let target = whole_spans(&(to..to + granules));
-        let movable = |span| !self.spans.get(span).kind.from_pool();
-        if source.is_empty() || !source.clone().chain(target.clone()).all(movable) {
-            return None;
-        }
-        // SAFETY: both are whole spans of extents that the caller owns.
-        if !unsafe { self.backing.relocate(source.start, target.start, source.len()) } {
-            return None;
-        }
-        self.spans.set_dirty(target.start * PER_SPAN..target.end * PER_SPAN);
-        let moved = source.start as u32 * per_span - from..source.end as u32 * per_span - from;
-        for span in source {
-            self.spans.set_cold(span);
-        }
-        self.totals.warm = self.spans.warm() * SPAN;
-        Some(moved)
-    }
-
     /// The address of a granule.
     #[must_use]
     pub fn address(&self, at: Granules) -> NonNull<u8> {
@@ -279,112 +246,6 @@ impl<B: Backing> Arena<B> {
     pub fn rekind(&mut self, first: usize, spans: usize, kind: SpanKind) {
         self.spans.set_kind(first..first + spans, kind);
     }
-
-    /// The best place for a request: where it starts, and the free extent it lies in.
-    fn find(&self, request: Request) -> Option<(Granules, Granules)> {
-        let mut best: Option<((usize, u32, u32), Granules, Granules)> = None;
-        let mut looked = 0;
-        for free in self.bins.from(&self.extents, request.granules) {
-            let len = self.extents.get(free).len;
-            let Some(places) = places(free, len, request) else { continue };
-            for at in places {
-                let cold = self.spans.cold_in(spans_of(&(at..at + request.granules)));
-                let cost = match request.prefer {
-                    Prefer::Warm => cold,
-                    Prefer::Cold => usize::MAX - cold,
-                };
-                let key = (cost, len, at);
-                if best.is_none_or(|(known, ..)| key < known) {
-                    best = Some((key, at, free));
-                }
-            }
-            looked += 1;
-            // Bins are visited by size: once a place costs nothing, much longer ones only fit worse.
-            let settled = best.is_some_and(|((cost, known, _), ..)| cost == 0 && len > known * 2);
-            if settled || looked >= CANDIDATES {
-                break;
-            }
-        }
-        best.map(|(_, at, free)| (at, free))
-    }
-
-    /// Account for a window that was just cut out of free memory and make it usable; returns how
-    /// many bytes of it are cold. It is no longer free, so that keeping the bound cannot purge it.
-    fn make_usable(&mut self, window: &Range<Granules>) -> Result<usize, MapError> {
-        let bytes = window.len() * GRANULE;
-        let cold = self.spans.cold_in(spans_of(window));
-        self.commit(spans_of(window))?;
-        self.totals.live += bytes;
-        self.totals.peak = self.totals.peak.max(self.totals.live);
-        self.make_room(cold);
-        self.spans.set_warm(spans_of(window));
-        self.totals.warm = self.spans.warm() * SPAN;
-        Ok((cold * SPAN).min(bytes))
-    }
-
-    /// Make the spans usable that are not.
-    fn commit(&mut self, window: Range<usize>) -> Result<(), MapError> {
-        let reserved = |spans: &Spans, span: usize| spans.get(span).kind == SpanKind::Reserved;
-        let unit = self.backing.unit();
-        let mut at = window.start;
-        while at < window.end {
-            if !reserved(&self.spans, at) {
-                at += 1;
-                continue;
-            }
-            let whole = at / unit * unit..(at / unit + 1) * unit;
-            let run = if whole.end <= self.backing.spans() && whole.clone().all(|s| reserved(&self.spans, s))
-            {
-                // Whole units as far as the window reaches.
-                let end = (whole.end..window.end.next_multiple_of(unit).min(self.backing.spans()))
-                    .find(|&s| !reserved(&self.spans, s))
-                    .unwrap_or(window.end.next_multiple_of(unit).min(self.backing.spans()));
-                whole.start..(end / unit * unit).max(whole.end)
-            } else {
-                at..(at..window.end).find(|&s| !reserved(&self.spans, s)).unwrap_or(window.end)
-            };
-            let kind = self.backing.commit(run.start, run.len())?;
-            self.spans.set_kind(run.clone(), kind);
-            if kind.from_pool() {
-                self.spans.set_warm(run.clone());
-            }
-            at = run.end;
-        }
-        Ok(())
-    }
-
-    /// Take `window` out of the free extent at `free`; what is left on either side stays free.
-    fn cut(&mut self, free: Granules, window: &Range<Granules>) {
-        let entry = *self.extents.get(free);
-        self.bins.unlink(&mut self.extents, free);
-        if free < window.start {
-            self.extents.define(free, window.start - free, State::Free, entry.stamp);
-            self.bins.link(&mut self.extents, free);
-        }
-        let end = free + entry.len;
-        if window.end < end {
-            self.extents.define(window.end, end - window.end, State::Free, entry.stamp);
-            self.bins.link(&mut self.extents, window.end);
-        }
-    }
-
-    /// Make an extent free, joined with its free neighbours.
-    fn link_free(&mut self, at: Granules, len: Granules, now: u32) {
-        let (mut at, mut len) = (at, len);
-        if let Some(next) = self.extents.free_after(at) {
-            self.bins.unlink(&mut self.extents, next);
-            len += self.extents.get(next).len;
-            self.extents.forget(next);
-        }
-        if let Some(before) = self.extents.free_before(at) {
-            self.bins.unlink(&mut self.extents, before);
-            len += self.extents.get(before).len;
-            self.extents.forget(at);
-            at = before;
-        }
-        self.extents.define(at, len, State::Free, now);
-        self.bins.link(&mut self.extents, at);
-    }
 }
 
 /// The spans that a window of granules touches.
@@ -396,15 +257,4 @@ pub(crate) fn spans_of(window: &Range<Granules>) -> Range<usize> {
 pub(crate) fn whole_spans(window: &Range<Granules>) -> Range<usize> {
     let first = (window.start as usize).div_ceil(PER_SPAN);
     first..(window.end as usize / PER_SPAN).max(first)
-}
-
-/// The lowest and the highest start in a free extent that satisfy a request.
-fn places(free: Granules, len: Granules, request: Request) -> Option<[Granules; 2]> {
-    let end = free + len;
-    let mask = request.align - 1;
-    let low = free + (request.phase.wrapping_sub(free) & mask);
-    let last = end.checked_sub(request.granules)?;
-    let back = last.wrapping_sub(request.phase) & mask;
-    let high = last.checked_sub(back)?;
-    (low <= high && low >= free && high >= free).then_some([low, high])
 }

@@ -1,0 +1,50 @@
+/* One thread through 1 GiB, page by page: what a touch costs where the memory is.
+ *
+ * Under `largesse run --local 256M` each touch beyond the first quarter brings a page and sends one away; without it
+ * the first line is an ordinary first touch. A line a way: microseconds a 4 KiB page, and GB/s. --only sequential
+ * leaves out random reads. */
+#include "far.h"
+
+enum { PAGE = 4096, WORDS = PAGE / 8 };
+
+static uint64_t (*pages)[WORDS];
+static size_t count;
+static uint64_t wrong;
+
+static void line(const char *way, double seconds, size_t touched) {
+    printf("%-14s %9.3f us a page %8.3f GB/s\n", way, seconds / touched * 1e6, touched * (double)PAGE / seconds * 1e-9);
+    fflush(stdout);
+}
+
+static uint64_t value(size_t page, size_t word) { return scramble(page * WORDS + word); }
+
+/* A word at each end tells whether a page came back as it was; filling all of it would time the filling. */
+static void write_page(size_t page, uint64_t turn) {
+    pages[page][0] = value(page, 0) + turn;
+    pages[page][WORDS - 1] = value(page, 1) + turn;
+}
+
+static void check_page(size_t page, uint64_t turn) {
+    wrong += (pages[page][0] != value(page, 0) + turn) + (pages[page][WORDS - 1] != value(page, 1) + turn);
+}
+
+int main(int argc, char **argv) {
+    count = (size_t)(option(argc, argv, "--scale", 1) * (1 << 30)) / PAGE;
+    pages = room(count, PAGE);
+    double begin = now();
+    for (size_t page = 0; page < count; page++) write_page(page, 0);
+    line("first write", now() - begin, count);
+    begin = now();
+    for (size_t page = 0; page < count; page++) check_page(page, 0), write_page(page, 1);
+    line("read and write", now() - begin, count);
+    begin = now();
+    for (size_t page = 0; page < count; page++) check_page(page, 1);
+    line("read", now() - begin, count);
+    if (strstr(word(argc, argv, "--only", "sequential,random"), "random")) {
+        begin = now();
+        for (size_t i = 0; i < count / 4; i++) check_page(scramble(i) % count, 1);
+        line("random read", now() - begin, count / 4);
+    }
+    require(wrong == 0, "a page came back with other words");
+    return 0;
+}

@@ -1,0 +1,31 @@
+#!/bin/bash
+# What far pages cost by where they are: pages.c under each store in turns, medians, and the ratio of speeds to memory:.
+# stores.sh [ROUNDS [PAGE-SIZE]]; run it from the checkout, after `make all`.
+set -euo pipefail
+here=$(dirname "$0")
+rounds=${1:-5}
+size=${2:-1M}
+launcher=(mpirun.openmpi --oversubscribe -n 2)
+[ "$(id -u)" != 0 ] || launcher+=(--allow-run-as-root)
+wire=(--mca btl tcp,self --mca pml ob1 --mca osc pt2pt)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+run() { # NAME STORE LAUNCHER...
+    "${@:3}" target/release/largesse run --local 256M --far "$2" --page-size "$size" -- sh "$here/run.sh" pages --only sequential |
+        awk -v name="$1" '/GB\/s/ { gb = $(NF - 1); sub(/ +[0-9.]+ us a page.*/, ""); print name "|" $0 "|" gb }' >> "$folder/rows" ||
+        { code=$?; echo "$1: ended with status $code; why is said above" >&2; exit "$code"; }
+}
+
+for _ in $(seq "$rounds"); do
+    run memory: memory:
+    run "mpi: (shared memory)" mpi: "${launcher[@]}"
+    run "mpi: (TCP)" mpi: "${launcher[@]}" "${wire[@]}"
+    run memory:-again memory:
+done
+echo "page size $size, $rounds rounds: GB/s, median (least to most), and to memory:"
+sort -t '|' -k2,2 -k1,1 -k3,3g "$folder/rows" | awk -F '|' '
+    function show() { printf "%-15s %-22s %6.2f (%.2f to %.2f)\n", way, name, v[int((n + 1) / 2)], v[1], v[n]; med[way, name] = v[int((n + 1) / 2)] }
+    $1 != name || $2 != way { if (n) show(); n = 0; name = $1; way = $2 }
+    { v[++n] = $3 }
+    END { show(); for (k in med) { split(k, p, SUBSEP); if (p[2] != "memory:") printf "%-15s %-22s %.2f of memory:\n", p[1], p[2], med[k] / med[p[1], "memory:"] } }'

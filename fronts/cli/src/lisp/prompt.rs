@@ -1,0 +1,121 @@
+//! The prompt: history, completion, forms over many lines.
+
+use super::interrupt;
+use crate::say::say;
+use largesse_lisp::{Ended, Interpreter};
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Context, Editor, Helper};
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+/// Asks the Lisp whether a form is complete, and which symbols there are.
+struct Symbols<'a>(&'a RefCell<&'a mut Interpreter>);
+
+impl Helper for Symbols<'_> {}
+impl Highlighter for Symbols<'_> {}
+
+impl Hinter for Symbols<'_> {
+    type Hint = String;
+}
+
+impl Validator for Symbols<'_> {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let incomplete = self.0.borrow_mut().is_incomplete(context.input());
+        Ok(if incomplete { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+impl Completer for Symbols<'_> {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        let head = &line[..position];
+        let start =
+            head.rfind(|it: char| it.is_whitespace() || "()'`,\"#".contains(it)).map_or(0, |at| at + 1);
+        Ok((start, self.0.borrow().completions(&head[start..])))
+    }
+}
+
+/// Reads, evaluates and prints until the end; gives the exit status.
+pub(super) fn run(lisp: &mut Interpreter) -> i32 {
+    let lisp = RefCell::new(lisp);
+    let mut editor = match Editor::<Symbols<'_>, FileHistory>::new() {
+        Ok(editor) => editor,
+        Err(cause) => return super::failed(&format!("no prompt: {cause}")),
+    };
+    editor.set_helper(Some(Symbols(&lisp)));
+    let history = history();
+    if let Some(path) = &history {
+        // None at the first start.
+        let _ = editor.load_history(path);
+    }
+    let status = talk(&mut editor, &lisp);
+    if let Some(path) = &history
+        && let Err(cause) = editor.save_history(path)
+    {
+        eprintln!("largesse lisp: the history was not saved to {}: {cause}", path.display());
+    }
+    status
+}
+
+fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Interpreter>) -> i32 {
+    let mut rest = String::new();
+    loop {
+        let package = lisp.borrow().package().to_lowercase();
+        let prompt = if package == "user" { "> ".to_owned() } else { format!("{package}> ") };
+        match editor.readline(&prompt) {
+            Ok(line) => {
+                rest.push_str(&line);
+                rest.push('\n');
+            }
+            Err(ReadlineError::Interrupted) => {
+                rest.clear();
+                continue;
+            }
+            Err(ReadlineError::Eof) => return 0,
+            Err(cause) => return super::failed(&format!("no input: {cause}")),
+        }
+        let _ = editor.add_history_entry(rest.trim_end());
+        let mut lisp = lisp.borrow_mut();
+        if lisp.was_interrupted() {
+            // It came when there was nothing to stop here, but perhaps in other threads.
+            lisp.resume();
+        }
+        let answer = lisp.evaluate(&rest);
+        if answer != Err(Ended::Incomplete) {
+            rest.clear();
+        }
+        match answer {
+            Ok(Some(value)) => say!("{value}"),
+            Ok(None) | Err(Ended::Incomplete) => {}
+            Err(Ended::Error(report)) => eprintln!("{report}"),
+            Err(Ended::Interrupted) => match lisp.resume() {
+                0 => eprintln!("interrupted"),
+                busy => eprintln!("interrupted; {busy} threads have not stopped yet"),
+            },
+            Err(Ended::Quit(status)) => return status,
+        }
+        interrupt::taken();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "where a person keeps such files is not a setting of ours")]
+/// Where the history is kept: `$XDG_STATE_HOME/largesse/lisp-history`, or below `~/.local/state`.
+fn history() -> Option<PathBuf> {
+    let state = std::env::var_os("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state")))?;
+    let directory = state.join("largesse");
+    std::fs::create_dir_all(&directory).ok()?;
+    Some(directory.join("lisp-history"))
+}

@@ -1,0 +1,98 @@
+//! How long two processors take to hand a cache line to each other and back.
+
+use super::{Figure, Limits, REPEATS, team};
+use largesse_machine::Topology;
+use largesse_machine::cycles::Counter;
+use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ROUNDS: u64 = 2000;
+/// More processors than this are looked at core by core, then not all of them.
+const MOST: usize = 48;
+
+/// Two processors.
+#[derive(Debug, Serialize)]
+pub(in crate::machine) struct Pair {
+    pub(in crate::machine) first: u32,
+    pub(in crate::machine) second: u32,
+    /// Nanoseconds there and back.
+    pub(in crate::machine) round_trip: Option<Figure>,
+}
+
+/// Every pair of these, as far as time allows.
+pub(in crate::machine) fn pairs(
+    counter: &Counter,
+    cpus: &[u32],
+    limits: &Limits,
+    step: &mut dyn FnMut(String),
+) -> Vec<Pair> {
+    let mut all = Vec::new();
+    for (place, &first) in cpus.iter().enumerate() {
+        for &second in &cpus[place + 1..] {
+            step(format!("processors {first} and {second}"));
+            let round_trip = if limits.time_is_up() { None } else { round_trip(counter, first, second) };
+            all.push(Pair { first, second, round_trip });
+        }
+    }
+    all
+}
+
+/// The processors to look at: all, or one of each core, or as many of these as can be shown.
+pub(in crate::machine) fn chosen(topology: &Topology, permitted: &[u32]) -> Vec<u32> {
+    if permitted.len() <= MOST {
+        return permitted.to_vec();
+    }
+    let first = |core: &largesse_machine::Bitmap| core.iter().find(|cpu| permitted.contains(cpu));
+    let mut cores: Vec<u32> = topology.cores.iter().filter_map(first).collect();
+    let apart = cores.len().div_ceil(MOST);
+    cores = cores.into_iter().step_by(apart).collect();
+    cores
+}
+
+/// Nanoseconds; `None` when a thread could not stay on its processor.
+pub(in crate::machine) fn round_trip(counter: &Counter, first: u32, second: u32) -> Option<Figure> {
+    /// Lines are fetched in pairs.
+    #[repr(align(128))]
+    struct Alone(AtomicU64);
+    let ball = Alone(AtomicU64::new(0));
+    // One has the even turns. Turns go on from repetition to repetition.
+    let parts = vec![(first, (0_u64, 0_u64)), (second, (1, 0))];
+    let seconds = team::run(counter, parts, REPEATS, |(side, played)| {
+        for _ in 0..ROUNDS {
+            let mine = *played * 2 + *side;
+            let mut looks = 0_u32;
+            while ball.0.load(Ordering::Acquire) != mine {
+                looks += 1;
+                // The other one may not be running at all.
+                if looks.is_multiple_of(1 << 14) {
+                    std::thread::yield_now();
+                }
+                std::hint::spin_loop();
+            }
+            ball.0.store(mine + 1, Ordering::Release);
+            *played += 1;
+        }
+    })?;
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand rounds")]
+    let times: Vec<f64> = seconds.iter().map(|seconds| seconds * 1e9 / ROUNDS as f64).collect();
+    // Light goes a foot in a nanosecond; no cache answers within one.
+    Figure::lowest(&times, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use largesse_machine::pin;
+
+    #[test]
+    fn the_ball_comes_back() {
+        let cpus: Vec<u32> = pin::permitted().iter().collect();
+        let (first, last) = (cpus[0], *cpus.last().unwrap());
+        if first == last {
+            return;
+        }
+        let figure = round_trip(&Counter::calibrate(), first, last).unwrap();
+        assert!(!figure.impossible && figure.best < 1e7, "{figure:?}");
+        assert_eq!(round_trip(&Counter::clock(None), first, 8000), None);
+    }
+}

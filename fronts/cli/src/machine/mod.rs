@@ -1,0 +1,129 @@
+//! `largesse machine`: Show what this machine is made of, and how fast its memory is.
+//!
+//! # Picture
+//! ```text
+//!   /sys below a root ─► seen ────┬─► text, tables
+//!   the processor     ─►          ├─► one JSON object
+//!   measure: bandwidth, ladder, ──┴─► picture
+//!            cores
+//! ```
+//! # Knows / does not know
+//! Knows how to ask, how to measure within bounds, and how to show. Does not know what a heap does with the answers.
+//! # Invariants
+//! 1. No setting of the system is changed; what is not offered is said.
+//! 2. A figure that cannot be is marked as one.
+
+mod measure;
+mod options;
+mod picture;
+mod seen;
+mod tables;
+mod text;
+
+use crate::bench::progress::Progress;
+use crate::say::say;
+use measure::Limits;
+use measure::bandwidth::{self, Bandwidth};
+use measure::cores::{self, Pair};
+use measure::ground::Rung;
+use measure::ladder::{self, Climb, SIZES};
+use seen::{Live, Seen};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show what this machine is made of: packages, caches, NUMA nodes, page sizes, clocks, instruction sets.
+///
+/// With --bandwidth and --latency, memory is measured; that takes a minute on a small machine, and says something only
+/// while nothing else runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Measure write, read, copy and triad: each node's processors against each node, then more and more threads
+    #[arg(long)]
+    bandwidth: bool,
+    /// Measure what an access takes on each kind of page, and a cache line between processors
+    #[arg(long)]
+    latency: bool,
+    /// Draw it, with what was measured, to FILE.svg
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    /// Memory to measure with, as 512M or 4G [default: 4G, or half of what is available]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// Begin no measurement later than this
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    seconds: u64,
+    /// Read a saved machine below this directory instead of the one we run on
+    #[arg(long, value_name = "DIR", default_value = "/", conflicts_with_all = ["bandwidth", "latency"])]
+    root: PathBuf,
+}
+
+/// What was measured, as far as it was asked for.
+#[derive(Debug, Default)]
+struct Measured {
+    bandwidth: Option<Bandwidth>,
+    ladder: Option<Vec<Climb>>,
+    cores: Option<Vec<Pair>>,
+}
+
+pub(crate) fn main(args: &Args) -> ExitCode {
+    match show(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("largesse machine: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn show(args: &Args) -> Result<(), String> {
+    let limits = options::limits(args.memory.as_deref(), args.seconds)?;
+    let seen = Seen::read(&args.root).map_err(|error| error.to_string())?;
+    let measured = seen.live.as_ref().map(|live| measure(args, &seen, live, &limits)).unwrap_or_default();
+    if let Some(path) = &args.svg {
+        let drawn = picture::svg(&seen, &measured)?;
+        std::fs::write(path, drawn).map_err(|error| format!("--svg {}: {error}", path.display()))?;
+    }
+    if args.json {
+        let mut json = seen.json();
+        json["bandwidth"] = serde_json::to_value(&measured.bandwidth).unwrap_or_default();
+        json["latency"] = serde_json::to_value(&measured.ladder).unwrap_or_default();
+        json["cores_ns"] = serde_json::to_value(&measured.cores).unwrap_or_default();
+        say!("{}", serde_json::to_string_pretty(&json).unwrap_or_default());
+        return Ok(());
+    }
+    let tables = [
+        measured.bandwidth.as_ref().map(tables::bandwidth),
+        measured.ladder.as_deref().map(tables::ladder),
+        measured.cores.as_deref().map(tables::cores),
+    ];
+    say!("{}", (text::full(&seen) + &tables.into_iter().flatten().collect::<String>()).trim_end());
+    Ok(())
+}
+
+/// What was asked for; nothing else is begun.
+fn measure(args: &Args, seen: &Seen, live: &Live, limits: &Limits) -> Measured {
+    let plan = if args.bandwidth { bandwidth::plan(&seen.topology, live) } else { Vec::new() };
+    let cpus = cores::chosen(&seen.topology, &live.cpus.iter().collect::<Vec<_>>());
+    let pairs = cpus.len() * cpus.len().saturating_sub(1) / 2;
+    let steps = plan.len() + if args.latency { SIZES.len() * Rung::ALL.len() + pairs } else { 0 };
+    let progress = Progress::over(steps as u64);
+    let mut step = |what: String| {
+        progress.step();
+        progress.at(what);
+    };
+    let mut measured = Measured::default();
+    if args.bandwidth {
+        measured.bandwidth = Some(bandwidth::measure(seen, live, &plan, limits, &mut step));
+    }
+    if args.latency {
+        let free = |size| seen.pages.pools.iter().find(|pool| pool.size == size).map_or(0, |pool| pool.free);
+        // Cores first: they take the least time, and say where a virtual machine's processors are.
+        measured.cores = Some(cores::pairs(&live.counter, &cpus, limits, &mut step));
+        measured.ladder = Some(ladder::climb(&live.counter, &free, limits, &mut step));
+    }
+    progress.finish();
+    measured
+}

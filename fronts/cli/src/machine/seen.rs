@@ -1,0 +1,220 @@
+//! What this machine is: read from files below a root, and asked from the processor we run on.
+
+use largesse_machine::clock::CoreClock;
+use largesse_machine::cycles::{Counter, Source};
+use largesse_machine::topology::{Cache, Holds, Node, Unreadable};
+use largesse_machine::{Bitmap, Topology, instructions, pin};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::path::Path;
+
+const THP: &str = "sys/kernel/mm/transparent_hugepage";
+
+/// Everything that is known without measuring memory.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) processor: String,
+    pub(super) kernel: String,
+    pub(super) topology: Topology,
+    pub(super) pages: Pages,
+    /// What only the machine itself can say.
+    pub(super) live: Option<Live>,
+}
+
+/// Page sizes, and what each is good for at the moment.
+#[derive(Debug, Serialize)]
+pub(super) struct Pages {
+    /// Bytes.
+    pub(super) base: u64,
+    /// Transparent ones.
+    pub(super) thp: Vec<Thp>,
+    pub(super) pools: Vec<Pool>,
+}
+
+/// One size of transparent huge pages.
+#[derive(Debug, Serialize)]
+pub(super) struct Thp {
+    pub(super) size: u64,
+    /// The chosen word: always, inherit, madvise, never.
+    pub(super) mode: String,
+}
+
+/// The pool of one size of hugetlb pages.
+#[derive(Debug, Serialize)]
+pub(super) struct Pool {
+    pub(super) size: u64,
+    pub(super) pages: u64,
+    pub(super) free: u64,
+}
+
+/// Of the process that asks.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) cpus: Bitmap,
+    pub(super) nodes: Option<Bitmap>,
+    pub(super) counter: Counter,
+    pub(super) clock: Option<CoreClock>,
+    pub(super) instructions: Vec<&'static str>,
+}
+
+impl Seen {
+    /// A machine below `root`; asks the processor only if that is this one.
+    pub(super) fn read(root: &Path) -> Result<Seen, Unreadable> {
+        let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        let live = (root == Path::new("/")).then(|| {
+            let counter = Counter::calibrate();
+            Live {
+                cpus: pin::permitted(),
+                nodes: pin::permitted_nodes(root),
+                clock: CoreClock::measure(&counter),
+                counter,
+                instructions: instructions::here(),
+            }
+        });
+        Ok(Seen {
+            processor: processor(&text("proc/cpuinfo")),
+            kernel: text("proc/sys/kernel/osrelease").trim().to_owned(),
+            topology: Topology::read(root)?,
+            pages: Pages::read(root),
+            live,
+        })
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let topology = &self.topology;
+        let sets = |sets: &[Bitmap]| sets.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let live = self.live.as_ref().map(|live| {
+            let precision = live.counter.precision();
+            json!({
+                "permitted_cpus": live.cpus.to_string(),
+                "permitted_nodes": live.nodes.as_ref().map(ToString::to_string),
+                "counter": {
+                    "source": source(&live.counter),
+                    "hertz": live.counter.hertz(),
+                    "uncertainty": precision.uncertainty,
+                    "overhead_ticks": precision.overhead.count(),
+                    "step_ticks": precision.step.count(),
+                    "fallback": live.counter.fallback().map(|why| why.to_string()),
+                },
+                "core_clock": live.clock.map(|clock| json!({
+                    "hertz": clock.hertz, "spread": clock.spread, "cycles_per_tick": clock.per_tick(&live.counter),
+                })),
+                "instructions": live.instructions,
+            })
+        });
+        json!({
+            "processor": self.processor,
+            "kernel": self.kernel,
+            "online": topology.online.to_string(),
+            "packages": sets(&topology.packages),
+            "dies": sets(&topology.dies),
+            "cores": sets(&topology.cores),
+            "caches": topology.caches.iter().map(cache).collect::<Vec<_>>(),
+            "nodes": topology.nodes.iter().map(node).collect::<Vec<_>>(),
+            "pages": self.pages,
+            "here": live,
+        })
+    }
+}
+
+fn cache(cache: &Cache) -> Value {
+    json!({
+        "level": cache.level, "holds": holds(cache.kind), "cpus": cache.cpus.to_string(),
+        "bytes": cache.size, "line": cache.line, "ways": cache.ways,
+    })
+}
+
+fn node(node: &Node) -> Value {
+    let distances = node.distances.iter().map(|(to, distance)| json!({ "to": to, "distance": distance }));
+    json!({
+        "number": node.number, "cpus": node.cpus.to_string(), "bytes": node.memory, "free_bytes": node.free,
+        "distances": distances.collect::<Vec<_>>(),
+    })
+}
+
+fn holds(kind: Holds) -> &'static str {
+    match kind {
+        Holds::Data => "data",
+        Holds::Instructions => "instructions",
+        Holds::Both => "both",
+    }
+}
+
+/// The name of what counts.
+pub(super) fn source(counter: &Counter) -> &'static str {
+    match counter.source() {
+        Source::Tsc => "TSC",
+        Source::VirtualCounter => "CNTVCT",
+        Source::Clock => "clock_gettime",
+    }
+}
+
+impl Pages {
+    fn read(root: &Path) -> Pages {
+        let number = |path: &Path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+        let mut pools: Vec<Pool> = sizes(&root.join("sys/kernel/mm/hugepages"))
+            .into_iter()
+            .map(|(size, path)| Pool {
+                size,
+                pages: number(&path.join("nr_hugepages")).unwrap_or(0),
+                free: number(&path.join("free_hugepages")).unwrap_or(0),
+            })
+            .collect();
+        pools.sort_by_key(|pool| pool.size);
+        let mode = |path: &Path| {
+            let text = std::fs::read_to_string(path).ok()?;
+            Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())
+        };
+        let sized = sizes(&root.join(THP)).into_iter();
+        let mut thp: Vec<Thp> =
+            sized.filter_map(|(size, path)| Some(Thp { size, mode: mode(&path.join("enabled"))? })).collect();
+        let system_wide = mode(&root.join(THP).join("enabled"));
+        let large = number(&root.join(THP).join("hpage_pmd_size"));
+        if let (Some(mode), Some(size)) = (system_wide, large) {
+            match thp.iter_mut().find(|it| it.size == size) {
+                Some(it) if it.mode == "inherit" => it.mode = mode,
+                Some(_) => {}
+                // Before Linux 6.8 there is one size, and one mode.
+                None => thp.push(Thp { size, mode }),
+            }
+        }
+        thp.sort_by_key(|it| it.size);
+        Pages { base: largesse_pages::base_page() as u64, thp, pools }
+    }
+}
+
+/// Folders named `hugepages-2048kB`, with the bytes of that name.
+fn sizes(folder: &Path) -> Vec<(u64, std::path::PathBuf)> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let sized = entries.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let name = path.file_name()?.to_str()?;
+        let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        Some((kib << 10, path))
+    });
+    sized.collect()
+}
+
+/// The name of the processor, as far as the kernel knows one.
+fn processor(cpuinfo: &str) -> String {
+    let field = |name: &str| {
+        cpuinfo.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            (key.trim() == name).then(|| value.trim().to_owned())
+        })
+    };
+    let arm = || Some(format!("implementer {} part {}", field("CPU implementer")?, field("CPU part")?));
+    field("model name").or_else(arm).unwrap_or_else(|| "a processor without a name".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_is_named_as_far_as_the_kernel_does() {
+        assert_eq!(processor("processor\t: 0\nmodel name\t: AMD EPYC: 1\n"), "AMD EPYC: 1");
+        assert_eq!(processor("CPU implementer\t: 0x48\nCPU part\t: 0xd01\n"), "implementer 0x48 part 0xd01");
+        assert_eq!(processor(""), "a processor without a name");
+    }
+}

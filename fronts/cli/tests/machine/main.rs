@@ -1,0 +1,163 @@
+//! `largesse machine` as a user meets it.
+#![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn machine(options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_largesse")).arg("machine").args(options).output().unwrap()
+}
+
+fn json(options: &[&str]) -> Value {
+    let output = machine(options);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(options: &[&str]) -> String {
+    let output = machine(options);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn file(name: &str) -> String {
+    std::fs::read_to_string(name).unwrap().trim().to_owned()
+}
+
+#[test]
+fn what_the_kernel_says_is_what_is_shown() {
+    let seen = json(&["--json"]);
+    assert_eq!(seen["online"], file("/sys/devices/system/cpu/online"));
+    assert_eq!(seen["kernel"], file("/proc/sys/kernel/osrelease"));
+    assert_eq!(seen["pages"]["base"], 4096);
+    assert!(seen["nodes"][0]["bytes"].as_u64().unwrap() > 1 << 20, "{seen:#}");
+    let here = &seen["here"];
+    assert!(here["counter"]["hertz"].as_f64().unwrap() > 1e6, "{here:#}");
+    assert!(here["core_clock"]["hertz"].as_f64().unwrap() > 1e8, "{here:#}");
+    assert_eq!(seen["bandwidth"], Value::Null, "nothing is measured that was not asked for");
+    let text = text(&[]);
+    for words in ["package 0: processors ", "Caches\n", "base\n", "core clock ", "instructions "] {
+        assert!(text.contains(words), "{words} in\n{text}");
+    }
+}
+
+#[test]
+fn measurements_are_within_their_bounds_and_possible() {
+    let seen = json(&["--json", "--bandwidth", "--latency", "--memory", "4M", "--seconds", "60"]);
+    // Less than the caches hold is no memory: it is said, not measured.
+    let row = &seen["bandwidth"]["rows"][0];
+    assert_eq!(row["why_not"], "less memory may be used than two times the caches", "{row:#}");
+    let small = &seen["latency"][0];
+    assert_eq!((small["pages"].as_str(), small["steps"].as_array().map(Vec::len)), (Some("4k"), Some(2)));
+    for step in small["steps"].as_array().unwrap() {
+        for way in ["chase", "gather"] {
+            let ns = step[way]["best"].as_f64().unwrap();
+            assert!(ns > 0.1 && ns < 1e6 && step[way]["impossible"] == false, "{step:#}");
+        }
+    }
+    for pair in seen["cores_ns"].as_array().unwrap() {
+        assert!(pair["round_trip"]["best"].as_f64().unwrap() > 1.0, "{pair:#}");
+    }
+}
+
+#[test]
+fn bandwidth_is_measured_where_memory_is_larger_than_caches() {
+    let available: u64 = file("/proc/meminfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse().ok())
+        .unwrap();
+    if available < 1 << 20 {
+        return println!("skipped: less than 1 GiB of memory is available");
+    }
+    let seen = json(&["--json", "--bandwidth", "--memory", "192M", "--seconds", "30"]);
+    let row = &seen["bandwidth"]["rows"][0];
+    if row["why_not"] == "less memory may be used than two times the caches" {
+        return println!("skipped: the caches of this machine are large");
+    }
+    assert_eq!(row["why_not"], Value::Null, "{row:#}");
+    for figure in row["kernels"].as_array().unwrap() {
+        assert!((0.01..1000.0).contains(&figure["best"].as_f64().unwrap()), "{row:#}");
+    }
+    assert!(row["first_touch"]["best"].as_f64().unwrap() > 0.0);
+    let threads = seen["bandwidth"]["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["cpus"].as_array().unwrap().len() > 1);
+    assert!(threads.clone().all(|row| row["round_trip"]["best"].as_f64().unwrap() > 1.0), "{seen:#}");
+}
+
+#[test]
+fn when_time_is_up_it_is_said() {
+    let text = text(&["--latency", "--bandwidth", "--seconds", "0"]);
+    assert!(text.contains("4k: no time was left.") && text.contains("node 0: no time was left."), "{text}");
+}
+
+#[test]
+fn the_picture_is_written_where_it_was_asked_for() {
+    let path = std::env::temp_dir().join(format!("largesse-machine-{}.svg", std::process::id()));
+    let _ = text(&["--svg", path.to_str().unwrap(), "--latency", "--memory", "1M"]);
+    let svg = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    for words in ["package 0", "NUMA node 0: ", "CPU 0", "Latency of one access"] {
+        assert!(svg.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    for (options, words) in [
+        (&["--memory", "lots"][..], "--memory lots is not understood; it accepts a size such as 512M or 4G"),
+        (&["--memory", "1000T"], "of memory is available now"),
+        (&["--root", "/nowhere"], "/nowhere/sys/devices/system/cpu/online: "),
+        (&["--svg", "/nowhere/x.svg"], "--svg /nowhere/x.svg: "),
+        (&["--root", "/", "--bandwidth"], "cannot be used with"),
+    ] {
+        let output = machine(options);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(words), "{options:?}: {said}");
+    }
+}
+
+/// A machine that was saved elsewhere: nothing is asked of the one we are on.
+#[test]
+fn a_saved_machine_is_shown() {
+    let saved = Saved::of("four-nodes-two-hops");
+    let root = saved.0.to_str().unwrap();
+    let text = text(&["--root", root]);
+    assert!(text.contains("4 packages, 16 cores, 16 processors, 4 NUMA nodes"), "{text}");
+    assert!(text.contains("from \\ to   0   1   2   3\n          0  10  16  22  16\n"), "{text}");
+    assert!(!text.contains("This process"), "{text}");
+    assert_eq!(json(&["--json", "--root", root])["here"], Value::Null);
+}
+
+/// A saved machine of `os/machine` as files; removed when dropped.
+struct Saved(PathBuf);
+
+impl Saved {
+    fn of(name: &str) -> Saved {
+        let saved = Saved(std::env::temp_dir().join(format!("largesse-saved-{}-{name}", std::process::id())));
+        let tree = format!("{}/../../os/machine/tests/machines/{name}.tree", env!("CARGO_MANIFEST_DIR"));
+        for line in file(&tree).lines() {
+            let (path, holds) = line.split_once('\t').unwrap();
+            let (before, rest) = path.split_once('{').unwrap_or((path, ""));
+            let (numbers, after) = rest.split_once('}').unwrap_or(("", ""));
+            let numbers: largesse_machine::Bitmap = numbers.parse().unwrap();
+            let unfolded: Vec<String> =
+                numbers.iter().map(|number| format!("{before}{number}{after}")).collect();
+            for path in if unfolded.is_empty() { vec![path.to_owned()] } else { unfolded } {
+                let path = saved.0.join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, holds.replace('|', "\n")).unwrap();
+            }
+        }
+        saved
+    }
+}
+
+impl Drop for Saved {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,44 @@
+//! Where the output goes to, and that it may end there.
+
+use std::fs::OpenOptions;
+use std::process::{Command, Output, Stdio};
+
+const SAYING: &[&[&str]] =
+    &[&["doctor"], &["doctor", "--json"], &["machine"], &["status", "--json"], &["bench", "r", "--list"]];
+
+fn into(words: &[&str], output: Stdio) -> Output {
+    let child = Command::new(env!("CARGO_BIN_EXE_largesse"))
+        .args(words)
+        .stdout(output)
+        .stderr(Stdio::piped())
+        .spawn();
+    child.unwrap().wait_with_output().unwrap()
+}
+
+fn status_and_words(ended: &Output) -> (Option<i32>, String) {
+    (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_trouble() {
+    for words in SAYING {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        // Not always 0: `doctor` has a status for what it finds.
+        assert_eq!(
+            status_and_words(&into(words, writer.into())),
+            status_and_words(&into(words, Stdio::null())),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_once_and_ends_the_command_badly() {
+    for words in SAYING {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let (status, said) = status_and_words(&into(words, full.into()));
+        assert_eq!(said, "largesse: standard output: No space left on device (os error 28)\n", "{words:?}");
+        assert!(status.is_some_and(|status| status != 0), "{words:?}: {status:?}");
+    }
+}

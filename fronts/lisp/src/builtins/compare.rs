@@ -1,0 +1,103 @@
+//! Sameness: `eq`, `eql`, `equal`, `equalp`.
+
+use crate::builtin::{Args, Builtin, builtin};
+use crate::context::{Answer, Context};
+use crate::error::Exit;
+use crate::value::{Circle, Kind, Value};
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    builtin("EQ", 2, 2, |cx, args| Ok(cx.truth(eql(args[0], args[1])))),
+    builtin("EQL", 2, 2, |cx, args| Ok(cx.truth(eql(args[0], args[1])))),
+    builtin("NEQ", 2, 2, |cx, args| Ok(cx.truth(!eql(args[0], args[1])))),
+    builtin("EQUAL", 2, 2, equal_builtin),
+    builtin("EQUALP", 2, 2, equalp_builtin),
+    builtin("SUPEREQUAL", 2, 2, equal_builtin),
+    builtin("NOT", 1, 1, |cx, args| Ok(cx.truth(args[0].is_nil()))),
+    builtin("NULL", 1, 1, |cx, args| Ok(cx.truth(args[0].is_nil()))),
+];
+
+/// The same object, or numbers of one type and value: EusLisp's floats are in the word, so its `eq`
+/// is this too.
+#[inline]
+pub(crate) fn eql(a: Value, b: Value) -> bool {
+    a == b || (a.is_object() && b.is_object() && same_number(a, b))
+}
+
+fn same_number(a: Value, b: Value) -> bool {
+    let (ha, hb) = (a.header(), b.header());
+    if ha.kind() != hb.kind() {
+        return false;
+    }
+    match ha.kind() {
+        Kind::Float => a.get(1) == b.get(1),
+        Kind::Bignum => ha.flags() == hb.flags() && a.integers() == b.integers(),
+        Kind::Ratio => eql(a.slot(0), b.slot(0)) && eql(a.slot(1), b.slot(1)),
+        _ => false,
+    }
+}
+
+fn equal_builtin(cx: &mut Context, args: Args<'_>) -> Answer {
+    let same = equal(cx, args[0], args[1], false)?;
+    Ok(cx.truth(same))
+}
+
+fn equalp_builtin(cx: &mut Context, args: Args<'_>) -> Answer {
+    let same = equal(cx, args[0], args[1], true)?;
+    Ok(cx.truth(same))
+}
+
+/// The same structure; `loose` also takes numbers of one value and letters of either case for the same.
+pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result<bool, Exit> {
+    let (mut a, mut b) = (a, b);
+    cx.check_stack()?;
+    let mut circle = Circle::new();
+    while a.is_cons() && b.is_cons() {
+        if a == b || circle.closes_at((a, b)) {
+            return Ok(true);
+        }
+        if !equal(cx, a.get(0), b.get(0), loose)? {
+            return Ok(false);
+        }
+        (a, b) = (a.get(1), b.get(1));
+    }
+    if eql(a, b) {
+        return Ok(true);
+    }
+    if loose && cx.is_number(a) && cx.is_number(b) {
+        return super::number::compare(cx, a, b).map(std::cmp::Ordering::is_eq);
+    }
+    if !a.is_object() || !b.is_object() || a.header().kind() != b.header().kind() {
+        return Ok(false);
+    }
+    Ok(match a.header().kind() {
+        Kind::String if loose => a.bytes().eq_ignore_ascii_case(b.bytes()),
+        Kind::String => a.bytes() == b.bytes(),
+        Kind::FloatVector => a.floats() == b.floats(),
+        Kind::IntegerVector => a.integers() == b.integers(),
+        Kind::BitVector => {
+            a.length() == b.length()
+                && (0..a.length()).all(|index| super::vector::bit(a, index) == super::vector::bit(b, index))
+        }
+        Kind::Vector => {
+            if a.length() != b.length() {
+                return Ok(false);
+            }
+            for index in 0..a.length() {
+                if !equal(cx, a.slot(index), b.slot(index), loose)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        Kind::Array => {
+            // The plist is no part of it.
+            for index in 1..a.length() {
+                if !equal(cx, a.slot(index), b.slot(index), loose)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        _ => false,
+    })
+}

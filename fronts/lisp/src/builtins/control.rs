@@ -1,0 +1,139 @@
+//! Calling functions, evaluating forms, mapping.
+
+use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::context::{Answer, Context, Fixed};
+use crate::error::Exit;
+use crate::value::{Kind, Value, symbol};
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    builtin("FUNCALL", 1, MANY, |cx, args| {
+        let first = cx.mark();
+        for value in &args[1..] {
+            cx.push(*value)?;
+        }
+        cx.call(args[0], first, args.len() - 1)
+    }),
+    builtin("APPLY", 2, MANY, apply),
+    builtin("EVAL", 1, 1, |cx, args| {
+        let saved = cx.save();
+        cx.environment = Value::NIL;
+        cx.local_functions = false;
+        let value = cx.eval(args[0])?;
+        cx.restore(&saved);
+        Ok(value)
+    }),
+    builtin("IDENTITY", 1, 1, |_, args| Ok(args[0])),
+    builtin("MAPCAR", 2, MANY, |cx, args| map(cx, args, true, Give::List)),
+    builtin("MAPC", 2, MANY, |cx, args| map(cx, args, true, Give::First)),
+    builtin("MAPCAN", 2, MANY, |cx, args| map(cx, args, true, Give::Joined)),
+    builtin("MAPLIST", 2, MANY, |cx, args| map(cx, args, false, Give::List)),
+    builtin("MAPL", 2, MANY, |cx, args| map(cx, args, false, Give::First)),
+    builtin("MAPCON", 2, MANY, |cx, args| map(cx, args, false, Give::Joined)),
+    builtin("FUNCTIONP", 1, 1, |cx, args| {
+        let value = if args[0].is_symbol_object() { args[0].get(symbol::FUNCTION) } else { args[0] };
+        let is = value.is_object()
+            && matches!(value.header().kind(), Kind::Closure | Kind::Builtin | Kind::Compiled)
+            || value.car() == cx.world.names.lambda;
+        Ok(cx.truth(is))
+    }),
+    builtin("COMPILED-FUNCTION-P", 1, 1, |cx, args| {
+        Ok(cx.truth(args[0].is_object() && matches!(args[0].header().kind(), Kind::Builtin | Kind::Compiled)))
+    }),
+    builtin("SPECIAL-FORM-P", 1, 1, |cx, args| {
+        Ok(cx.truth(args[0].is_symbol_object() && args[0].get(symbol::FUNCTION).as_special_form().is_some()))
+    }),
+    builtin("MACRO-FUNCTION", 1, 1, |cx, args| {
+        let function = if args[0].is_symbol_object() { args[0].get(symbol::FUNCTION) } else { Value::NIL };
+        Ok(if function.car() == cx.world.names.macro_ { function } else { Value::NIL })
+    }),
+    builtin("MACROEXPAND-1", 1, 2, |cx, args| expand(cx, args[0], false)),
+    builtin("MACROEXPAND", 1, 2, |cx, args| expand(cx, args[0], true)),
+    builtin("EXIT", 0, 1, |cx, args| {
+        cx.set_fixed(Fixed::Exit, args.or_nil(0));
+        Err(Exit::Quit)
+    }),
+];
+
+fn apply(cx: &mut Context, args: Args<'_>) -> Answer {
+    let (last, values) = (args[args.len() - 1], &args[1..args.len() - 1]);
+    if !last.is_list() {
+        return cx.type_error("list", last);
+    }
+    super::list::proper_length(cx, last)?;
+    let first = cx.mark();
+    for value in values.iter().copied().chain(last.iter()) {
+        cx.push(value)?;
+    }
+    let count = cx.above(first);
+    cx.call(args[0], first, count)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Give {
+    /// A list of the answers.
+    List,
+    /// The first list.
+    First,
+    /// The answers, which are lists, as one.
+    Joined,
+}
+
+/// Calls with the heads (or the tails) of the lists until one ends.
+fn map(cx: &mut Context, args: Args<'_>, heads: bool, give: Give) -> Answer {
+    let lists = cx.mark();
+    for list in &args[1..] {
+        if !list.is_list() {
+            return cx.type_error("list", *list);
+        }
+        cx.push(*list)?;
+    }
+    let count = args.len() - 1;
+    // Head of the answers, and their last cons.
+    let answers = cx.mark();
+    cx.push(Value::NIL)?;
+    cx.push(Value::NIL)?;
+    while (0..count).all(|index| cx.root(lists, index).is_cons()) {
+        let mark = cx.mark();
+        for index in 0..count {
+            let list = cx.root(lists, index);
+            cx.push(if heads { list.get(0) } else { list })?;
+            cx.set_root(lists, index, list.get(1));
+        }
+        let answer = cx.call(args[0], mark, count)?;
+        cx.release(mark);
+        let link = match give {
+            Give::First => continue,
+            Give::List => cx.cons(answer, Value::NIL)?,
+            Give::Joined if !answer.is_cons() => continue,
+            Give::Joined => answer,
+        };
+        let end = cx.root(answers, 1);
+        if end.is_nil() {
+            cx.set_root(answers, 0, link);
+        } else {
+            end.set(1, link);
+        }
+        if give == Give::Joined {
+            super::list::proper_length(cx, link)?;
+        }
+        cx.set_root(answers, 1, link.tails().last().unwrap_or(link));
+    }
+    Ok(if give == Give::First { args[1] } else { cx.root(answers, 0) })
+}
+
+fn expand(cx: &mut Context, form: Value, fully: bool) -> Answer {
+    let mut form = form;
+    loop {
+        let head = form.car();
+        if !head.is_symbol_object() || head.get(symbol::FUNCTION).car() != cx.world.names.macro_ {
+            return Ok(form);
+        }
+        let function = head.get(symbol::FUNCTION);
+        cx.push(function)?;
+        form = cx.expand_pushed(form, function)?;
+        cx.push(form)?;
+        if !fully {
+            return Ok(form);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Hash tables: open addressing in two vectors of the heap.
+//!
+//! Slots: keys, values, size (`:size` asked for), count, filled (count and removed), test. Objects never
+//! move, so an address is a good hash for as long as the key lives.
+
+use super::compare::{eql, equal};
+use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::context::{Answer, Context};
+use crate::error::Exit;
+use crate::value::{Kind, Value};
+use crate::world::class;
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    builtin("MAKE-HASH-TABLE", 0, MANY, make),
+    builtin("HASH-TABLE-P", 1, 1, |cx, args| Ok(cx.truth(is_table(cx, args[0])))),
+    builtin("GETHASH", 2, 3, |cx, args| {
+        let places = places(cx, args[1])?;
+        let place = find(cx, args[1], places, args[0])?;
+        Ok(place.map_or(args.or_nil(2), |place| places.values.slot(place)))
+    }),
+    builtin("SETHASH", 3, 3, |cx, args| {
+        // (sethash key table value)
+        put(cx, args[1], args[0], args[2])?;
+        Ok(args[2])
+    }),
+    builtin("LARGESSE:SET-GETHASH", 3, 4, |cx, args| {
+        let value = args[args.len() - 1];
+        put(cx, args[1], args[0], value)?;
+        Ok(value)
+    }),
+    builtin("REMHASH", 2, 2, |cx, args| {
+        let places = places(cx, args[1])?;
+        let Some(place) = find(cx, args[1], places, args[0])? else { return Ok(Value::NIL) };
+        places.keys.set_slot(place, Value::REMOVED);
+        places.values.set_slot(place, Value::NIL);
+        let count = args[1].slot(COUNT).as_fixnum().unwrap_or(1);
+        args[1].set_slot(COUNT, Value::fixnum(count - 1));
+        Ok(cx.truth(true))
+    }),
+    builtin("CLRHASH", 1, 1, |cx, args| {
+        places(cx, args[0])?;
+        clear(cx, args[0], SMALLEST)?;
+        Ok(args[0])
+    }),
+    builtin("HASH-TABLE-COUNT", 1, 1, |cx, args| {
+        places(cx, args[0])?;
+        Ok(args[0].slot(COUNT))
+    }),
+    builtin("MAPHASH", 2, 2, |cx, args| {
+        for (key, value) in pairs(cx, args[1])? {
+            cx.apply(args[0], &[key, value])?;
+        }
+        Ok(Value::NIL)
+    }),
+    builtin("HASH-LIST", 1, 1, |cx, args| {
+        // ((key . value) ...)
+        let all = pairs(cx, args[0])?;
+        let mark = cx.mark();
+        for (key, value) in all {
+            let pair = cx.cons(key, value)?;
+            cx.push(pair)?;
+        }
+        cx.stacked(mark)
+    }),
+    builtin("SXHASH", 1, 2, |_, args| Ok(Value::fixnum((hash_equal(args[0], 0) >> 3).cast_signed()))),
+];
+
+const KEYS: usize = 1;
+const VALUES: usize = 2;
+const SIZE: usize = 3;
+const COUNT: usize = 4;
+const FILLED: usize = 5;
+const TEST: usize = 6;
+const SMALLEST: usize = 16;
+
+fn is_table(cx: &Context, value: Value) -> bool {
+    value.is(Kind::Instance) && cx.derives(cx.world.class_of(value), class::HASH_TABLE)
+}
+
+/// The two vectors of a table. Another thread, or the table's own test, may give it new ones at any time:
+/// who has these goes on with them.
+#[derive(Clone, Copy)]
+struct Places {
+    keys: Value,
+    values: Value,
+}
+
+fn places(cx: &mut Context, table: Value) -> Result<Places, Exit> {
+    if is_table(cx, table) {
+        let (keys, values) = (table.slot(KEYS), table.slot(VALUES));
+        let whole = keys.is(Kind::Vector)
+            && values.is(Kind::Vector)
+            && keys.length() == values.length()
+            && keys.length().is_power_of_two();
+        if whole {
+            return Ok(Places { keys, values });
+        }
+    }
+    cx.type_error("hash-table", table)
+}
+
+fn make(cx: &mut Context, args: Args<'_>) -> Answer {
+    let names = cx.world.names;
+    let [test, size, _hash, _rehash, _fold] = cx
+        .keywords(args, [names.test, names.size, names.hash, names.rehash_size, names.not_found])?
+        .map(Value::given_or_nil);
+    let wanted = if size.is_nil() { 10 } else { cx.size(size)? };
+    let class = cx.world.class_object(class::HASH_TABLE);
+    let table = cx.new_instance(class)?;
+    cx.push(table)?;
+    table.set_slot(SIZE, Value::fixnum(wanted as i64));
+    table.set_slot(TEST, test_code(cx, test));
+    clear(cx, table, (wanted * 2).next_power_of_two().max(SMALLEST))?;
+    Ok(table)
+}
+
+/// Tests of a table that are numbers: `eql`; `equal` and `string=`, hashed by structure.
+const BY_IDENTITY: Value = Value::fixnum(0);
+const BY_STRUCTURE: Value = Value::fixnum(1);
+
+/// Such a number, or the function itself, which is called with each key.
+fn test_code(cx: &mut Context, test: Value) -> Value {
+    let function = if test.is_symbol_object() { test.get(crate::value::symbol::FUNCTION) } else { test };
+    let is = |cx: &mut Context, name: &str| cx.installed_function(name) == Ok(function);
+    if test.is_nil() || is(cx, "EQ") || is(cx, "EQL") {
+        BY_IDENTITY
+    } else if is(cx, "EQUAL") || is(cx, "STRING=") {
+        BY_STRUCTURE
+    } else {
+        function
+    }
+}
+
+/// Gives a table new vectors without anything in them.
+fn clear(cx: &mut Context, table: Value, size: usize) -> Result<Places, Exit> {
+    let keys = cx.new_vector(size)?;
+    cx.push(keys)?;
+    let values = cx.new_vector(size)?;
+    for index in 0..size {
+        keys.set_slot(index, Value::UNBOUND);
+    }
+    table.set_slot(KEYS, keys);
+    table.set_slot(VALUES, values);
+    table.set_slot(COUNT, Value::fixnum(0));
+    table.set_slot(FILLED, Value::fixnum(0));
+    Ok(Places { keys, values })
+}
+
+fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ bits >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits ^ bits >> 29
+}
+
+fn hash_eql(key: Value) -> u64 {
+    if key.is_object() {
+        match key.header().kind() {
+            Kind::Float => return mix(key.get(1).0),
+            Kind::Bignum | Kind::Ratio => return hash_equal(key, 0),
+            _ => {}
+        }
+    }
+    mix(key.0)
+}
+
+/// Equal structures hash alike: a few levels and elements are looked at.
+fn hash_equal(key: Value, depth: u32) -> u64 {
+    if depth > 8 {
+        return 1;
+    }
+    if key.is_cons() {
+        let mut hash = 7;
+        for item in key.iter().take(16) {
+            hash = mix(hash ^ hash_equal(item, depth + 1));
+        }
+        return hash;
+    }
+    match key.kind() {
+        Some(Kind::String) => key.bytes().iter().fold(5, |hash, byte| mix(hash ^ u64::from(*byte))),
+        Some(Kind::FloatVector) => {
+            key.floats().iter().take(16).fold(11, |hash, x| mix(hash ^ (x + 0.0).to_bits()))
+        }
+        Some(Kind::IntegerVector | Kind::Bignum) => {
+            key.integers().iter().take(16).fold(13, |hash, x| mix(hash ^ x.cast_unsigned()))
+        }
+        Some(Kind::BitVector | Kind::Array) => 17,
+        Some(Kind::Vector | Kind::Ratio) => (0..key.length().min(16))
+            .fold(19, |hash, index| mix(hash ^ hash_equal(key.slot(index), depth + 1))),
+        _ => hash_eql(key),
+    }
+}
+
+/// Where a key is.
+fn find(cx: &mut Context, table: Value, places: Places, key: Value) -> Result<Option<usize>, Exit> {
+    let keys = places.keys;
+    let test = table.slot(TEST);
+    let own_test = !test.is_fixnum();
+    if own_test {
+        cx.push(keys)?;
+        cx.push(places.values)?;
+    }
+    let mask = keys.length() - 1;
+    let mut place = start(test, key) & mask;
+    for _ in 0..=mask {
+        let own = keys.slot(place);
+        if own == Value::UNBOUND && !own_test {
+            return Ok(None);
+        }
+        let same = if own == Value::REMOVED || own == Value::UNBOUND {
+            false
+        } else if own_test {
+            !cx.apply(test, &[key, own])?.is_nil()
+        } else if test != BY_IDENTITY {
+            equal(cx, own, key, false)?
+        } else {
+            eql(own, key)
+        };
+        if same {
+            return Ok(Some(place));
+        }
+        place = (place + 1) & mask;
+    }
+    Ok(None)
+}
+
+/// Where to look for a key first, among as many places as there may be.
+fn start(test: Value, key: Value) -> usize {
+    let hash = if !test.is_fixnum() {
+        0
+    } else if test == BY_IDENTITY {
+        hash_eql(key)
+    } else {
+        hash_equal(key, 0)
+    };
+    hash as usize
+}
+
+fn put(cx: &mut Context, table: Value, key: Value, value: Value) -> Result<(), Exit> {
+    let here = places(cx, table)?;
+    if let Some(place) = find(cx, table, here, key)? {
+        here.values.set_slot(place, value);
+        return Ok(());
+    }
+    // Again: the table's own test may have changed it.
+    let mut here = places(cx, table)?;
+    let filled = table.slot(FILLED).as_fixnum().and_then(|filled| usize::try_from(filled).ok());
+    if (filled.unwrap_or(0) + 1) * 4 > here.keys.length() * 3 {
+        here = grow(cx, table, here)?;
+    }
+    while !enter(table, here, key, value) {
+        here = grow(cx, table, here)?;
+    }
+    Ok(())
+}
+
+/// Puts a key that is not there into a free place, if there is one: what threads counted at the same time
+/// may be too few.
+fn enter(table: Value, places: Places, key: Value, value: Value) -> bool {
+    let mask = places.keys.length() - 1;
+    let first = start(table.slot(TEST), key);
+    for step in 0..=mask {
+        let place = first.wrapping_add(step) & mask;
+        let own = places.keys.slot(place);
+        if own != Value::UNBOUND && own != Value::REMOVED {
+            continue;
+        }
+        places.values.set_slot(place, value);
+        places.keys.set_slot(place, key);
+        let add = |slot: usize, by: i64| {
+            table.set_slot(slot, Value::fixnum(table.slot(slot).as_fixnum().unwrap_or(0) + by))
+        };
+        add(COUNT, 1);
+        add(FILLED, i64::from(own == Value::UNBOUND));
+        return true;
+    }
+    false
+}
+
+/// Larger vectors for a table, or as large ones without what was removed.
+fn grow(cx: &mut Context, table: Value, old: Places) -> Result<Places, Exit> {
+    let mark = cx.mark();
+    cx.push(old.keys)?;
+    cx.push(old.values)?;
+    let live = |place: &usize| !matches!(old.keys.slot(*place), Value::UNBOUND | Value::REMOVED);
+    let all = 0..old.keys.length();
+    let wanted = ((all.clone().filter(live).count() + 1) * 2).next_power_of_two().max(SMALLEST);
+    let new = clear(cx, table, wanted)?;
+    for place in all.filter(live) {
+        enter(table, new, old.keys.slot(place), old.values.slot(place));
+    }
+    cx.release(mark);
+    Ok(new)
+}
+
+/// What is in a table now, kept alive by the stack.
+fn pairs(cx: &mut Context, table: Value) -> Result<Vec<(Value, Value)>, Exit> {
+    let Places { keys, values } = places(cx, table)?;
+    let mut all = Vec::new();
+    for place in 0..keys.length() {
+        let key = keys.slot(place);
+        if key != Value::UNBOUND && key != Value::REMOVED {
+            cx.push(key)?;
+            cx.push(values.slot(place))?;
+            all.push((key, values.slot(place)));
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,86 @@
+//! Files of source text: where they are, and evaluating them.
+
+use super::stream::path_of;
+use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit};
+use crate::reader::{Reader, Source};
+use crate::stored::{is_stored, newer};
+use crate::value::{Kind, Value};
+use std::io::Read as _;
+use std::path::Path;
+
+pub(super) const BUILTINS: &[Builtin] = &[builtin("LOAD", 1, MANY, load)];
+
+impl Context {
+    /// The file a name means: as it is, compiled (`.lc`) unless the source is newer, or the source, in the
+    /// directories of `*load-path*`.
+    fn found_file(&mut self, name: &str) -> Result<Option<String>, Exit> {
+        let mut directories = vec![String::new()];
+        for directory in self.global_value(self.world.names.load_path).iter() {
+            if directory.is(Kind::String) {
+                let text = directory.text();
+                directories.push(if text.ends_with('/') || text.is_empty() {
+                    text.into_owned()
+                } else {
+                    format!("{text}/")
+                });
+            }
+        }
+        Ok(self.blocked(|| {
+            directories.iter().find_map(|directory| {
+                let named = |ending: &str| format!("{directory}{name}{ending}");
+                let is_file = |path: &String| Path::new(path).is_file();
+                Some(named(""))
+                    .filter(is_file)
+                    .or_else(|| newer(&named(".lc"), &named(".l")).map(str::to_owned))
+                    .or_else(|| Some(named(".lsp")).filter(is_file))
+            })
+        }))
+    }
+
+    /// Evaluates a file, form by form, in a package that it may change for itself.
+    pub(crate) fn load_file(&mut self, name: &str) -> Answer {
+        let Some(path) = self.found_file(name)? else {
+            return self.fail(Class::Io, format!("{name}: no such file, also not as {name}.l"));
+        };
+        let read = self.blocked(|| {
+            let mut text = Vec::new();
+            std::fs::File::open(&path)?.read_to_end(&mut text).map(|_| text)
+        });
+        let text = self.io(read, &path)?;
+        let shown = self.string(&path)?;
+        let saved = self.save();
+        self.environment = Value::NIL;
+        self.local_functions = false;
+        self.push(shown)?;
+        self.bind_special(self.world.names.loading, shown)?;
+        let package = self.current_package().object;
+        self.bind_special(self.world.names.package, package)?;
+        if is_stored(&text) {
+            self.load_stored(&path, &text)?;
+        } else {
+            self.load_text(&text)?;
+        }
+        self.restore(&saved);
+        Ok(self.truth(true))
+    }
+
+    /// Evaluates every form of a text.
+    pub(crate) fn load_text(&mut self, text: &[u8]) -> Result<(), Exit> {
+        let mut reader = Reader::new(Source::text(text));
+        while let Some(form) = reader.read(self)? {
+            let mark = self.mark();
+            self.push(form)?;
+            self.eval(form)?;
+            self.release(mark);
+            self.poll()?;
+        }
+        Ok(())
+    }
+}
+
+fn load(cx: &mut Context, args: Args<'_>) -> Answer {
+    let path = path_of(cx, args[0])?;
+    cx.load_file(&path)
+}

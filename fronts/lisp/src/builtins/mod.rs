@@ -1,0 +1,61 @@
+//! Builtins, file by file as the manual's chapters.
+
+pub(crate) mod compare;
+mod control;
+mod describe;
+mod error;
+mod float;
+mod format;
+mod hash;
+mod list;
+mod load;
+pub(crate) mod number;
+mod object;
+mod package;
+mod search;
+mod sequence;
+mod sort;
+pub(crate) mod stream;
+mod string;
+mod symbol;
+mod system;
+pub(crate) mod vector;
+
+use crate::context::Context;
+use crate::error::Exit;
+
+/// Gives every builtin its symbol's function slot.
+pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
+    for table in [
+        compare::BUILTINS,
+        control::BUILTINS,
+        describe::BUILTINS,
+        error::BUILTINS,
+        float::BUILTINS,
+        format::BUILTINS,
+        hash::BUILTINS,
+        list::BUILTINS,
+        number::BUILTINS,
+        object::BUILTINS,
+        package::BUILTINS,
+        search::BUILTINS,
+        sequence::BUILTINS,
+        sort::BUILTINS,
+        load::BUILTINS,
+        stream::BUILTINS,
+        string::BUILTINS,
+        symbol::BUILTINS,
+        system::BUILTINS,
+        vector::BUILTINS,
+        crate::compile::BUILTINS,
+        crate::threads::BUILTINS,
+        crate::numeric::BUILTINS,
+        crate::geometry::BUILTINS,
+        crate::stored::BUILTINS,
+    ] {
+        cx.install(table)?;
+    }
+    system::variables(cx)?;
+    stream::variables(cx)?;
+    number::variables(cx)
+}

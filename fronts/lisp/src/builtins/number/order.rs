@@ -1,0 +1,76 @@
+//! Comparisons of numbers.
+
+use super::{as_float, fraction, integer};
+use crate::builtin::Args;
+use crate::context::{Answer, Context};
+use crate::error::Exit;
+use crate::value::Value;
+use num_integer::Integer as _;
+use std::cmp::Ordering;
+
+/// How two numbers compare; a NaN is above everything.
+pub(crate) fn compare(cx: &mut Context, a: Value, b: Value) -> Result<Ordering, Exit> {
+    if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
+        return Ok(x.cmp(&y));
+    }
+    if as_float(a).is_none()
+        && as_float(b).is_none()
+        && let (Some((at, ab)), Some((bt, bb))) = (fraction(a), fraction(b))
+    {
+        return Ok((at * bb).cmp(&(bt * ab)));
+    }
+    let (x, y) = (cx.number(a)?, cx.number(b)?);
+    Ok(x.partial_cmp(&y).unwrap_or(Ordering::Greater))
+}
+
+#[inline]
+pub(super) fn chain(cx: &mut Context, args: Args<'_>, holds: fn(Ordering) -> bool) -> Answer {
+    if args.len() == 1 {
+        cx.number(args[0])?;
+    }
+    for pair in args.windows(2) {
+        if !holds(compare(cx, pair[0], pair[1])?) {
+            return Ok(Value::NIL);
+        }
+    }
+    Ok(cx.truth(true))
+}
+
+pub(super) fn all_different(cx: &mut Context, args: Args<'_>) -> Answer {
+    for (index, a) in args.iter().enumerate() {
+        for b in &args[index + 1..] {
+            if compare(cx, *a, *b)?.is_eq() {
+                return Ok(Value::NIL);
+            }
+        }
+    }
+    Ok(cx.truth(true))
+}
+
+/// A float among them makes the result a float.
+pub(super) fn extreme(cx: &mut Context, args: Args<'_>, better: fn(Ordering) -> bool) -> Answer {
+    let mut best = args[0];
+    cx.number(best)?;
+    for value in &args[1..] {
+        if better(compare(cx, *value, best)?) {
+            best = *value;
+        }
+    }
+    if args.iter().any(|value| as_float(*value).is_some()) {
+        let number = cx.number(best)?;
+        return cx.float(number);
+    }
+    Ok(best)
+}
+
+pub(super) fn sign_is(cx: &mut Context, value: Value, holds: fn(Ordering) -> bool) -> Answer {
+    let sign = compare(cx, value, Value::fixnum(0))?;
+    Ok(cx.truth(holds(sign)))
+}
+
+pub(super) fn is_even(cx: &mut Context, value: Value) -> Result<bool, Exit> {
+    if let Some(number) = value.as_fixnum() {
+        return Ok(number % 2 == 0);
+    }
+    integer(cx, value).map(|number| number.is_even())
+}

@@ -1,0 +1,291 @@
+//! Finding, counting, removing: what takes `:test`, `:test-not`, `:key`, `:start`, `:end`, `:count`,
+//! `:from-end`.
+
+use super::sequence::{build_like, items};
+use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::context::{Answer, Context};
+use crate::error::Exit;
+use crate::value::Value;
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    builtin("FIND", 2, MANY, |cx, args| find(cx, args, Sort::Item, Give::Item)),
+    builtin("FIND-IF", 2, MANY, |cx, args| find(cx, args, Sort::If, Give::Item)),
+    builtin("FIND-IF-NOT", 2, MANY, |cx, args| find(cx, args, Sort::IfNot, Give::Item)),
+    builtin("POSITION", 2, MANY, |cx, args| find(cx, args, Sort::Item, Give::Index)),
+    builtin("POSITION-IF", 2, MANY, |cx, args| find(cx, args, Sort::If, Give::Index)),
+    builtin("POSITION-IF-NOT", 2, MANY, |cx, args| find(cx, args, Sort::IfNot, Give::Index)),
+    builtin("COUNT", 2, MANY, |cx, args| find(cx, args, Sort::Item, Give::Count)),
+    builtin("COUNT-IF", 2, MANY, |cx, args| find(cx, args, Sort::If, Give::Count)),
+    builtin("COUNT-IF-NOT", 2, MANY, |cx, args| find(cx, args, Sort::IfNot, Give::Count)),
+    builtin("REMOVE", 2, MANY, |cx, args| remove(cx, args, Sort::Item)),
+    builtin("REMOVE-IF", 2, MANY, |cx, args| remove(cx, args, Sort::If)),
+    builtin("REMOVE-IF-NOT", 2, MANY, |cx, args| remove(cx, args, Sort::IfNot)),
+    builtin("DELETE", 2, MANY, |cx, args| remove(cx, args, Sort::Item)),
+    builtin("DELETE-IF", 2, MANY, |cx, args| remove(cx, args, Sort::If)),
+    builtin("DELETE-IF-NOT", 2, MANY, |cx, args| remove(cx, args, Sort::IfNot)),
+    builtin("SUBSTITUTE", 3, MANY, |cx, args| substitute(cx, args, Sort::Item)),
+    builtin("SUBSTITUTE-IF", 3, MANY, |cx, args| substitute(cx, args, Sort::If)),
+    builtin("SUBSTITUTE-IF-NOT", 3, MANY, |cx, args| substitute(cx, args, Sort::IfNot)),
+    builtin("NSUBSTITUTE", 3, MANY, |cx, args| substitute(cx, args, Sort::Item)),
+    builtin("REMOVE-DUPLICATES", 1, MANY, remove_duplicates),
+    builtin("DELETE-DUPLICATES", 1, MANY, remove_duplicates),
+    builtin("MISMATCH", 2, MANY, mismatch),
+    builtin("SEARCH", 2, MANY, search),
+];
+
+/// How items are compared, and which of a sequence are looked at.
+pub(super) struct Matcher {
+    test: Value,
+    negated: bool,
+    key: Value,
+    start: usize,
+    end: Option<usize>,
+    count: Option<usize>,
+    from_end: bool,
+}
+
+impl Matcher {
+    pub(super) fn of(cx: &mut Context, options: Args<'_>) -> Result<Matcher, Exit> {
+        let names = cx.world.names;
+        let known =
+            [names.test, names.test_not, names.key_key, names.start, names.end, names.count, names.from_end];
+        let [test, test_not, key, start, end, count, from_end] =
+            cx.keywords(options, known)?.map(Value::given_or_nil);
+        let mut sizes = [None; 3];
+        for (size, value) in sizes.iter_mut().zip([start, end, count]) {
+            if !value.is_nil() {
+                *size = Some(cx.size(value)?);
+            }
+        }
+        Ok(Matcher {
+            test: if test_not.is_nil() { test } else { test_not },
+            negated: !test_not.is_nil(),
+            key,
+            start: sizes[0].unwrap_or(0),
+            end: sizes[1],
+            count: sizes[2],
+            from_end: !from_end.is_nil(),
+        })
+    }
+
+    pub(super) fn key(&self, cx: &mut Context, item: Value) -> Answer {
+        if self.key.is_nil() { Ok(item) } else { cx.apply(self.key, &[item]) }
+    }
+
+    /// Whether an item of a sequence is the wanted one.
+    pub(super) fn matches(&self, cx: &mut Context, wanted: Value, item: Value) -> Result<bool, Exit> {
+        let key = self.key(cx, item)?;
+        let same = if self.test.is_nil() {
+            super::compare::eql(wanted, key)
+        } else {
+            !cx.apply(self.test, &[wanted, key])?.is_nil()
+        };
+        Ok(same != self.negated)
+    }
+
+    pub(super) fn satisfies(&self, cx: &mut Context, predicate: Value, item: Value) -> Result<bool, Exit> {
+        let key = self.key(cx, item)?;
+        Ok(!cx.apply(predicate, &[key])?.is_nil())
+    }
+
+    fn range(&self, cx: &mut Context, length: usize) -> Result<std::ops::Range<usize>, Exit> {
+        let end = self.end.unwrap_or(length);
+        if end > length || self.start > end {
+            let index = if end > length { end } else { self.start };
+            return cx.range_error(Value::fixnum(index as i64), length);
+        }
+        Ok(self.start..end)
+    }
+}
+
+/// What the first argument is: an item to match, or a predicate.
+#[derive(Clone, Copy)]
+enum Sort {
+    Item,
+    If,
+    IfNot,
+}
+
+impl Sort {
+    fn holds(self, cx: &mut Context, matcher: &Matcher, wanted: Value, item: Value) -> Result<bool, Exit> {
+        match self {
+            Sort::Item => matcher.matches(cx, wanted, item),
+            Sort::If => matcher.satisfies(cx, wanted, item),
+            Sort::IfNot => matcher.satisfies(cx, wanted, item).map(|yes| !yes),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Give {
+    Item,
+    Index,
+    Count,
+}
+
+fn find(cx: &mut Context, args: Args<'_>, sort: Sort, give: Give) -> Answer {
+    let matcher = Matcher::of(cx, args.from(2))?;
+    let first = cx.mark();
+    let all = items(cx, args[1])?;
+    let range = matcher.range(cx, all)?;
+    let mut count = 0;
+    let turned = matcher.from_end;
+    for step in 0..range.len() {
+        let index = if turned { range.end - 1 - step } else { range.start + step };
+        let item = cx.root(first, index);
+        if sort.holds(cx, &matcher, args[0], item)? {
+            match give {
+                Give::Item => return Ok(item),
+                Give::Index => return Ok(Value::fixnum(index as i64)),
+                Give::Count => count += 1,
+            }
+        }
+    }
+    Ok(if matches!(give, Give::Count) { Value::fixnum(count) } else { Value::NIL })
+}
+
+/// Which items hold, at most `:count` of them, from the end if asked.
+fn marked(
+    cx: &mut Context,
+    matcher: &Matcher,
+    sort: Sort,
+    wanted: Value,
+    first: crate::context::Mark,
+    length: usize,
+) -> Result<Vec<bool>, Exit> {
+    let range = matcher.range(cx, length)?;
+    let mut holds = vec![false; length];
+    let mut left = matcher.count.unwrap_or(usize::MAX);
+    for step in 0..range.len() {
+        if left == 0 {
+            break;
+        }
+        let index = if matcher.from_end { range.end - 1 - step } else { range.start + step };
+        if sort.holds(cx, matcher, wanted, cx.root(first, index))? {
+            holds[index] = true;
+            left -= 1;
+        }
+    }
+    Ok(holds)
+}
+
+fn remove(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
+    let matcher = Matcher::of(cx, args.from(2))?;
+    let first = cx.mark();
+    let length = items(cx, args[1])?;
+    let gone = marked(cx, &matcher, sort, args[0], first, length)?;
+    let kept = cx.mark();
+    for (index, gone) in gone.into_iter().enumerate() {
+        if !gone {
+            cx.push(cx.root(first, index))?;
+        }
+    }
+    let count = cx.above(kept);
+    build_like(cx, args[1], kept, count)
+}
+
+fn substitute(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
+    let matcher = Matcher::of(cx, args.from(3))?;
+    let first = cx.mark();
+    let length = items(cx, args[2])?;
+    let changed = marked(cx, &matcher, sort, args[1], first, length)?;
+    for (index, changed) in changed.into_iter().enumerate() {
+        if changed {
+            cx.set_root(first, index, args[0]);
+        }
+    }
+    build_like(cx, args[2], first, length)
+}
+
+/// The last of equal items stays, as in EusLisp.
+fn remove_duplicates(cx: &mut Context, args: Args<'_>) -> Answer {
+    let matcher = Matcher::of(cx, args.from(1))?;
+    let first = cx.mark();
+    let length = items(cx, args[0])?;
+    let kept = cx.mark();
+    'items: for index in 0..length {
+        let item = cx.root(first, index);
+        let key = matcher.key(cx, item)?;
+        for later in index + 1..length {
+            if matcher.matches(cx, key, cx.root(first, later))? {
+                continue 'items;
+            }
+        }
+        cx.push(item)?;
+    }
+    let count = cx.above(kept);
+    build_like(cx, args[0], kept, count)
+}
+
+/// Bounds of two sequences, and how their items compare.
+fn pair(cx: &mut Context, options: Args<'_>) -> Result<(Matcher, [Option<usize>; 4]), Exit> {
+    let names = cx.world.names;
+    let known =
+        [names.test, names.key_key, names.start1, names.end1, names.start2, names.end2, names.from_end];
+    let [test, key, bounds @ .., from_end] = cx.keywords(options, known)?.map(Value::given_or_nil);
+    let mut sizes = [None; 4];
+    for (size, value) in sizes.iter_mut().zip(bounds) {
+        if !value.is_nil() {
+            *size = Some(cx.size(value)?);
+        }
+    }
+    let from_end = !from_end.is_nil();
+    Ok((Matcher { test, negated: false, key, start: 0, end: None, count: None, from_end }, sizes))
+}
+
+fn same_at(cx: &mut Context, matcher: &Matcher, a: Value, b: Value) -> Result<bool, Exit> {
+    let key = matcher.key(cx, a)?;
+    cx.push(key)?;
+    matcher.matches(cx, key, b)
+}
+
+fn mismatch(cx: &mut Context, args: Args<'_>) -> Answer {
+    let (matcher, [start1, end1, start2, end2]) = pair(cx, args.from(2))?;
+    let one = cx.mark();
+    let length1 = items(cx, args[0])?;
+    let two = cx.mark();
+    let length2 = items(cx, args[1])?;
+    let (end1, end2) = (end1.unwrap_or(length1).min(length1), end2.unwrap_or(length2).min(length2));
+    let (mut i, mut j) = (start1.unwrap_or(0), start2.unwrap_or(0));
+    while i < end1 && j < end2 {
+        if !same_at(cx, &matcher, cx.root(one, i), cx.root(two, j))? {
+            return Ok(Value::fixnum(i as i64));
+        }
+        i += 1;
+        j += 1;
+    }
+    Ok(if i < end1 || j < end2 { Value::fixnum(i as i64) } else { Value::NIL })
+}
+
+fn search(cx: &mut Context, args: Args<'_>) -> Answer {
+    let (matcher, [start1, end1, start2, end2]) = pair(cx, args.from(2))?;
+    let one = cx.mark();
+    let length1 = items(cx, args[0])?;
+    let two = cx.mark();
+    let length2 = items(cx, args[1])?;
+    let (start1, start2) = (start1.unwrap_or(0), start2.unwrap_or(0));
+    let (end1, end2) = (end1.unwrap_or(length1).min(length1), end2.unwrap_or(length2).min(length2));
+    let wanted = end1.saturating_sub(start1);
+    let mut found = None;
+    for at in start2..=end2.saturating_sub(wanted) {
+        if at + wanted > end2 {
+            break;
+        }
+        let mut all = true;
+        for step in 0..wanted {
+            let mark = cx.mark();
+            all = same_at(cx, &matcher, cx.root(one, start1 + step), cx.root(two, at + step))?;
+            cx.release(mark);
+            if !all {
+                break;
+            }
+        }
+        if all {
+            found = Some(at);
+            if !matcher.from_end {
+                break;
+            }
+        }
+    }
+    Ok(found.map_or(Value::NIL, |at| Value::fixnum(at as i64)))
+}

@@ -1,0 +1,225 @@
+//! New sequences: copies, parts, other types.
+
+use super::{items, length};
+use crate::builtin::Args;
+use crate::builtins::list::{copy, proper_length};
+use crate::builtins::vector::{Shape, element, set_element};
+use crate::context::{Answer, Context, Mark};
+use crate::error::Exit;
+use crate::value::{Header, Kind, Value};
+use crate::world::class;
+
+/// A sequence of the type of `like` from `count` roots.
+pub(in crate::builtins) fn build_like(cx: &mut Context, like: Value, first: Mark, count: usize) -> Answer {
+    if like.is_list() {
+        return cx.list_of_roots(first, 0..count, Value::NIL);
+    }
+    let (kind, number) = match Shape::of(like) {
+        Some(shape) => (shape.entity.header().kind(), shape.entity.header().class()),
+        None => (like.header().kind(), like.header().class()),
+    };
+    build(cx, kind, number, first, count)
+}
+
+fn build(cx: &mut Context, kind: Kind, number: u16, first: Mark, count: usize) -> Answer {
+    let vector = cx.new_vector_of_kind(kind, count)?;
+    cx.push(vector)?;
+    vector.set(0, Header::new(kind, number, count).word());
+    for index in 0..count {
+        set_element(cx, vector, index, cx.root(first, index))?;
+    }
+    Ok(vector)
+}
+
+impl Context {
+    pub(crate) fn new_vector_of_kind(&mut self, kind: Kind, length: usize) -> Answer {
+        match kind {
+            Kind::FloatVector => self.new_floats(length),
+            Kind::IntegerVector => self.new_integers(length),
+            Kind::BitVector => self.new_bits(length),
+            Kind::String => self.new_string(length),
+            _ => self.new_vector(length),
+        }
+    }
+}
+
+/// Copies words of a vector, for one of the same class, without looking at them.
+pub(in crate::builtins) fn copy_vector(cx: &mut Context, vector: Value, start: usize, end: usize) -> Answer {
+    let header = vector.header();
+    // An array may be given another vector meanwhile.
+    cx.push(vector)?;
+    let copied = cx.new_vector_of_kind(header.kind(), end - start)?;
+    copied.set(0, Header::new(header.kind(), header.class(), end - start).word());
+    match header.kind() {
+        Kind::String => copied.bytes_mut().copy_from_slice(&vector.bytes()[start..end]),
+        Kind::FloatVector => copied.floats_mut().copy_from_slice(&vector.floats()[start..end]),
+        Kind::IntegerVector => copied.integers_mut().copy_from_slice(&vector.integers()[start..end]),
+        Kind::BitVector => {
+            for index in start..end {
+                crate::builtins::vector::set_bit(
+                    copied,
+                    index - start,
+                    crate::builtins::vector::bit(vector, index),
+                );
+            }
+        }
+        _ => {
+            for index in start..end {
+                copied.set_slot(index - start, vector.slot(index));
+            }
+        }
+    }
+    Ok(copied)
+}
+
+pub(super) fn copy_seq(cx: &mut Context, sequence: Value) -> Answer {
+    if sequence.is_list() {
+        return copy(cx, sequence);
+    }
+    let count = length(cx, sequence)?;
+    match Shape::of(sequence) {
+        Some(shape) => copy_vector(cx, shape.entity, shape.offset, shape.offset + count),
+        None => copy_vector(cx, sequence, 0, count),
+    }
+}
+
+pub(super) fn subseq(cx: &mut Context, args: Args<'_>) -> Answer {
+    let count = length(cx, args[0])?;
+    let start = args.size(cx, 1)?;
+    let end = if args.or_nil(2).is_nil() { count } else { args.size(cx, 2)? };
+    if start > count {
+        return cx.range_error(args[1], count);
+    }
+    if end > count || end < start {
+        return cx.range_error(args.or_nil(2), count);
+    }
+    if args[0].is_list() {
+        let mark = cx.mark();
+        for item in args[0].iter().skip(start).take(end - start) {
+            cx.push(item)?;
+        }
+        return cx.stacked(mark);
+    }
+    match Shape::of(args[0]) {
+        Some(shape) => copy_vector(cx, shape.entity, shape.offset + start, shape.offset + end),
+        None => copy_vector(cx, args[0], start, end),
+    }
+}
+
+pub(super) fn reverse(cx: &mut Context, args: Args<'_>) -> Answer {
+    if args[0].is_list() {
+        return crate::builtins::list::reverse_onto(cx, args[0], Value::NIL);
+    }
+    let first = cx.mark();
+    let count = items(cx, args[0])?;
+    for index in 0..count / 2 {
+        let (a, b) = (cx.root(first, index), cx.root(first, count - 1 - index));
+        cx.set_root(first, index, b);
+        cx.set_root(first, count - 1 - index, a);
+    }
+    build_like(cx, args[0], first, count)
+}
+
+pub(super) fn nreverse(cx: &mut Context, args: Args<'_>) -> Answer {
+    if !args[0].is_list() {
+        let count = length(cx, args[0])?;
+        let shape = Shape::of(args[0]);
+        let (vector, offset) = shape.map_or((args[0], 0), |shape| (shape.entity, shape.offset));
+        for index in 0..count / 2 {
+            let (low, high) = (offset + index, offset + count - 1 - index);
+            let a = element(cx, vector, low)?;
+            cx.push(a)?;
+            let b = element(cx, vector, high)?;
+            set_element(cx, vector, low, b)?;
+            set_element(cx, vector, high, a)?;
+        }
+        return Ok(args[0]);
+    }
+    proper_length(cx, args[0])?;
+    let mut reversed = Value::NIL;
+    let mut rest = args[0];
+    while rest.is_cons() {
+        let next = rest.get(1);
+        rest.set(1, reversed);
+        reversed = rest;
+        rest = next;
+    }
+    Ok(reversed)
+}
+
+/// The kind and class a result type names: a class, or its name.
+pub(super) fn result_type(cx: &mut Context, wanted: Value) -> Result<Option<(Kind, u16)>, Exit> {
+    let mut wanted = wanted;
+    if wanted.is_cons() {
+        wanted = wanted.get(0);
+    }
+    if wanted.is_symbol_object() {
+        let value = cx.global_value(wanted);
+        wanted = match cx.show_name(wanted).as_str() {
+            "list" | "cons" => cx.world.class_object(class::CONS),
+            "simple-vector" => cx.world.class_object(class::VECTOR),
+            "simple-string" => cx.world.class_object(class::STRING),
+            _ if value != Value::UNBOUND => value,
+            _ => wanted,
+        };
+    }
+    if !cx.is_class(wanted) {
+        return cx.type_error("sequence type", wanted);
+    }
+    if cx.derives(wanted, class::CONS) {
+        return Ok(None);
+    }
+    if !cx.is_vector_class(wanted) {
+        return cx.type_error("sequence type", wanted);
+    }
+    let sample = cx.instantiate(wanted, Some(0))?;
+    Ok(Some((sample.header().kind(), sample.header().class())))
+}
+
+pub(super) fn build_type(cx: &mut Context, wanted: Option<(Kind, u16)>, first: Mark, count: usize) -> Answer {
+    match wanted {
+        Some((kind, number)) => build(cx, kind, number, first, count),
+        None => build_like(cx, Value::NIL, first, count),
+    }
+}
+
+pub(super) fn concatenate(cx: &mut Context, args: Args<'_>) -> Answer {
+    let wanted = result_type(cx, args[0])?;
+    let first = cx.mark();
+    for sequence in &args[1..] {
+        items(cx, *sequence)?;
+    }
+    let count = cx.above(first);
+    build_type(cx, wanted, first, count)
+}
+
+pub(super) fn coerce(cx: &mut Context, args: Args<'_>) -> Answer {
+    if args[1].is_symbol_object() {
+        match cx.show_name(args[1]).as_str() {
+            "float" | "short-float" | "single-float" | "double-float" => {
+                let number = args.float(cx, 0)?;
+                return cx.float(number);
+            }
+            "integer" | "fixnum" => {
+                let truncate = cx.installed_function("TRUNCATE")?;
+                return cx.apply(truncate, &[args[0]]);
+            }
+            "character" => return Ok(args[0]),
+            _ => {}
+        }
+    }
+    if args[0].is_symbol() && !args[0].is_nil() && args[1] == cx.world.class_object(class::STRING) {
+        return Ok(cx.world.symbol_object(args[0]).get(crate::value::symbol::NAME));
+    }
+    let wanted = result_type(cx, args[1])?;
+    let same = match wanted {
+        None => args[0].is_list(),
+        Some((_, number)) => args[0].is_object() && args[0].header().class() == number,
+    };
+    if same {
+        return Ok(args[0]);
+    }
+    let first = cx.mark();
+    let count = items(cx, args[0])?;
+    build_type(cx, wanted, first, count)
+}

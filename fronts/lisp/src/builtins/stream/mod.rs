@@ -1,0 +1,246 @@
+//! Streams: files, strings, the terminal.
+//!
+//! A string stream's slots: direction, buffer, count (position), tail (end). A file stream's `fd` is the
+//! number of an open file, or one of the three standard streams; its count is the last byte written.
+
+mod bytes;
+mod file;
+
+use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit};
+use crate::reader::{Reader, Source};
+use crate::value::{Kind, Value};
+use crate::world::class;
+use bytes::unread;
+pub(crate) use file::path_of;
+use file::{close, file_stream, flush, open};
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    builtin("STREAMP", 1, 1, |cx, args| {
+        let of = cx.world.class_of(args[0]);
+        Ok(cx.truth(cx.derives(of, class::STREAM) || cx.derives(of, class::IO_STREAM)))
+    }),
+    builtin("OPEN", 1, MANY, open),
+    builtin("CLOSE", 1, 2, |cx, args| {
+        close(cx, args[0])?;
+        Ok(cx.truth(true))
+    }),
+    builtin("MAKE-STRING-OUTPUT-STREAM", 0, 1, |cx, _| cx.string_output()),
+    builtin("MAKE-STRING-INPUT-STREAM", 1, 3, |cx, args| {
+        let text = super::string::bytes(cx, args[0])?;
+        cx.string_input(&text)
+    }),
+    builtin("MAKE-STRING-STREAM", 0, 1, |cx, _| cx.string_output()),
+    builtin("GET-OUTPUT-STREAM-STRING", 1, 1, |cx, args| {
+        string_stream(cx, args[0])?;
+        let text = cx.string_output_bytes(args[0]);
+        args[0].set_slot(COUNT, Value::fixnum(0));
+        cx.string_from(&text)
+    }),
+    builtin("MAKE-TWO-WAY-STREAM", 2, 2, |cx, args| {
+        let class = cx.world.class_object(class::IO_STREAM);
+        let stream = cx.new_instance(class)?;
+        stream.set_slot(INPUT, args[0]);
+        stream.set_slot(OUTPUT, args[1]);
+        Ok(stream)
+    }),
+    builtin("PRINT", 1, 2, |cx, args| {
+        let mut out = Vec::new();
+        cx.print(args[0], true, &mut out)?;
+        out.push(b'\n');
+        cx.write_bytes(args.or_nil(1), &out)?;
+        Ok(args[0])
+    }),
+    builtin("PRIN1", 1, 2, |cx, args| write(cx, args, true)),
+    builtin("PRINC", 1, 2, |cx, args| write(cx, args, false)),
+    builtin("PRIN1-TO-STRING", 1, 1, |cx, args| to_string(cx, args[0], true)),
+    builtin("PRINC-TO-STRING", 1, 1, |cx, args| to_string(cx, args[0], false)),
+    builtin("TERPRI", 0, 1, |cx, args| {
+        cx.write_bytes(args.or_nil(0), b"\n")?;
+        Ok(Value::NIL)
+    }),
+    builtin("FRESH-LINE", 0, 1, |cx, args| {
+        if cx.at_line_start(args.or_nil(0))? {
+            return Ok(Value::NIL);
+        }
+        cx.write_bytes(args.or_nil(0), b"\n")?;
+        Ok(cx.truth(true))
+    }),
+    builtin("SPACES", 1, 2, |cx, args| {
+        let count = args.size(cx, 0)?.min(1 << 20);
+        cx.write_bytes(args.or_nil(1), &vec![b' '; count])?;
+        Ok(Value::NIL)
+    }),
+    builtin("WRITE-BYTE", 1, 2, |cx, args| {
+        let byte = args.fixnum(cx, 0)? as u8;
+        cx.write_bytes(args.or_nil(1), &[byte])?;
+        Ok(args[0])
+    }),
+    builtin("WRITE-CHAR", 1, 2, |cx, args| {
+        let byte = args.fixnum(cx, 0)? as u8;
+        cx.write_bytes(args.or_nil(1), &[byte])?;
+        Ok(args[0])
+    }),
+    builtin("WRITE-STRING", 1, 2, |cx, args| {
+        let text = super::string::bytes(cx, args[0])?;
+        cx.write_bytes(args.or_nil(1), &text)?;
+        Ok(args[0])
+    }),
+    builtin("WRITE-LINE", 1, 2, |cx, args| {
+        let mut text = super::string::bytes(cx, args[0])?;
+        text.push(b'\n');
+        cx.write_bytes(args.or_nil(1), &text)?;
+        Ok(args[0])
+    }),
+    builtin("FINISH-OUTPUT", 0, 1, |cx, args| flush(cx, args.or_nil(0))),
+    builtin("FORCE-OUTPUT", 0, 1, |cx, args| flush(cx, args.or_nil(0))),
+    builtin("READ", 0, 4, |cx, args| {
+        let stream = cx.input(args.or_nil(0))?;
+        cx.push(stream)?;
+        match Reader::new(Source::Stream(stream)).read(cx)? {
+            Some(value) => Ok(value),
+            None => at_end(cx, args, 1),
+        }
+    }),
+    builtin("READ-CHAR", 0, 4, |cx, args| {
+        let stream = cx.input(args.or_nil(0))?;
+        match cx.read_byte(stream)? {
+            Some(byte) => Ok(Value::fixnum(i64::from(byte))),
+            None => at_end(cx, args, 1),
+        }
+    }),
+    builtin("PEEK-CHAR", 0, 4, |cx, args| {
+        let stream = cx.input(args.or_nil(0))?;
+        match cx.peek_byte(stream)? {
+            Some(byte) => Ok(Value::fixnum(i64::from(byte))),
+            None => at_end(cx, args, 1),
+        }
+    }),
+    builtin("UNREAD-CHAR", 1, 2, |cx, args| {
+        let stream = cx.input(args.or_nil(1))?;
+        let byte = args.fixnum(cx, 0)? as u8;
+        unread(cx, stream, byte)?;
+        Ok(args[0])
+    }),
+    builtin("READ-LINE", 0, 4, |cx, args| {
+        let stream = cx.input(args.or_nil(0))?;
+        let mut line = Vec::new();
+        loop {
+            match cx.read_byte(stream)? {
+                None if line.is_empty() => return at_end(cx, args, 1),
+                None | Some(b'\n') => return cx.string_from(&line),
+                Some(byte) => line.push(byte),
+            }
+        }
+    }),
+    builtin("READ-FROM-STRING", 1, 4, |cx, args| {
+        let text = super::string::bytes(cx, args[0])?;
+        match Reader::new(Source::text(&text)).read(cx)? {
+            Some(value) => Ok(value),
+            None => at_end(cx, args, 1),
+        }
+    }),
+    builtin("PROBE-FILE", 1, 1, |cx, args| {
+        let path = path_of(cx, args[0])?;
+        let there = cx.blocked(|| std::fs::metadata(&path).is_ok());
+        Ok(if there { args[0] } else { Value::NIL })
+    }),
+    builtin("DELETE-FILE", 1, 1, |cx, args| {
+        let path = path_of(cx, args[0])?;
+        let done = cx.blocked(|| std::fs::remove_file(&path));
+        cx.io(done, &path)?;
+        Ok(cx.truth(true))
+    }),
+    builtin("RENAME-FILE", 2, 2, |cx, args| {
+        let (from, to) = (path_of(cx, args[0])?, path_of(cx, args[1])?);
+        let done = cx.blocked(|| std::fs::rename(&from, &to));
+        cx.io(done, &from)?;
+        Ok(cx.truth(true))
+    }),
+    builtin("FILE-SIZE", 1, 1, |cx, args| {
+        let path = path_of(cx, args[0])?;
+        let found = cx.blocked(|| std::fs::metadata(&path));
+        let size = cx.io(found, &path)?.len();
+        Ok(Value::fixnum(size.cast_signed()))
+    }),
+];
+
+/// Slots of a two-way stream.
+const INPUT: usize = 1;
+
+const OUTPUT: usize = 2;
+
+/// Slots of the others.
+const DIRECTION: usize = 1;
+
+const BUFFER: usize = 2;
+
+const COUNT: usize = 3;
+
+const TAIL: usize = 4;
+
+const FILE: usize = 5;
+
+const NAME: usize = 6;
+
+const STDIN: i64 = -1;
+
+const STDOUT: i64 = -2;
+
+const STDERR: i64 = -3;
+
+pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
+    let names = cx.world.names;
+    for (symbol, file, direction) in [
+        (names.standard_input, STDIN, names.input),
+        (names.standard_output, STDOUT, names.output),
+        (names.error_output, STDERR, names.output),
+    ] {
+        let stream = file_stream(cx, Value::fixnum(file), direction)?;
+        cx.define_special(symbol, stream);
+    }
+    let class = cx.world.class_object(class::IO_STREAM);
+    let terminal = cx.new_instance(class)?;
+    terminal.set_slot(INPUT, names.standard_input.get(crate::value::symbol::VALUE));
+    terminal.set_slot(OUTPUT, names.standard_output.get(crate::value::symbol::VALUE));
+    cx.define_special(names.terminal_io, terminal);
+    cx.define_special(names.load_path, Value::NIL);
+    Ok(())
+}
+
+fn has_class(value: Value, number: u16) -> bool {
+    value.is(Kind::Instance) && value.header().class() == number
+}
+
+fn string_stream(cx: &mut Context, stream: Value) -> Result<(), Exit> {
+    let whole = has_class(stream, class::STRING_STREAM)
+        && stream.slot(BUFFER).is(Kind::String)
+        && stream
+            .slot(COUNT)
+            .as_fixnum()
+            .is_some_and(|count| (0..=stream.slot(BUFFER).length() as i64).contains(&count));
+    if whole { Ok(()) } else { cx.type_error("string stream", stream) }
+}
+
+/// `eof-error-p eof-value` from argument `index` on: an error unless the first is given and nil.
+fn at_end(cx: &mut Context, args: Args<'_>, index: usize) -> Answer {
+    match args.given(index) {
+        None => cx.fail(Class::Io, "end of input".to_owned()),
+        Some(wanted) if !wanted.is_nil() => cx.fail(Class::Io, "end of input".to_owned()),
+        Some(_) => Ok(args.or_nil(index + 1)),
+    }
+}
+
+fn write(cx: &mut Context, args: Args<'_>, escape: bool) -> Answer {
+    let mut out = Vec::new();
+    cx.print(args[0], escape, &mut out)?;
+    cx.write_bytes(args.or_nil(1), &out)?;
+    Ok(args[0])
+}
+
+fn to_string(cx: &mut Context, value: Value, escape: bool) -> Answer {
+    let mut out = Vec::new();
+    cx.print(value, escape, &mut out)?;
+    cx.string_from(&out)
+}

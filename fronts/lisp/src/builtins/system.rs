@@ -1,0 +1,185 @@
+//! Time, memory, the process.
+
+use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit};
+use crate::value::Value;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    builtin("SYSTEM:GC", 0, 0, gc),
+    builtin("GC", 0, 0, gc),
+    builtin("SYSTEM:GCTIME", 0, 0, gctime),
+    builtin("SYSTEM:GC-PAUSES", 0, 0, gc_pauses),
+    builtin("SYSTEM:ALLOC", 1, 1, |cx, args| {
+        args.size(cx, 0)?;
+        let words = cx.world.heap.statistics().used_bytes / 8;
+        Ok(Value::fixnum(words as i64))
+    }),
+    builtin("SYSTEM:MEMORY-REPORT", 0, 1, |cx, _| {
+        let text = cx.world.memory_report();
+        cx.write_bytes(Value::NIL, text.as_bytes())?;
+        Ok(Value::NIL)
+    }),
+    builtin("ROOM", 0, MANY, room),
+    builtin("SYSTEM:ROOM", 0, MANY, room),
+    builtin("UNIX:GETENV", 1, 1, |cx, args| {
+        let name = super::stream::path_of(cx, args[0])?;
+        match crate::options::environment(&name) {
+            Some(text) => cx.string(&text),
+            None => Ok(Value::NIL),
+        }
+    }),
+    builtin("UNIX:GETTIMEOFDAY", 0, 0, |cx, _| {
+        let now = now();
+        let (seconds, micros) = (now.as_secs().cast_signed(), i64::from(now.subsec_micros()));
+        cx.list(&[Value::fixnum(seconds), Value::fixnum(micros), Value::fixnum(0), Value::fixnum(0)])
+    }),
+    builtin("UNIX:TIME", 0, 0, |_, _| Ok(Value::fixnum(now().as_secs().cast_signed()))),
+    builtin("UNIX:RUNTIME", 0, 0, |_, _| {
+        let [user, system, ..] = crate::options::usage();
+        Ok(Value::fixnum(((user + system) * 60.0) as i64))
+    }),
+    builtin("UNIX:GETRUSAGE", 1, 1, getrusage),
+    builtin("UNIX:USLEEP", 1, 1, |cx, args| {
+        let micros = args.size(cx, 0)? as u64;
+        sleep(cx, Duration::from_micros(micros))
+    }),
+    builtin("UNIX:SLEEP", 1, 1, |cx, args| {
+        let seconds = args.size(cx, 0)? as u64;
+        sleep(cx, Duration::from_secs(seconds))
+    }),
+    builtin("SLEEP", 1, 1, |cx, args| {
+        let seconds = args.float(cx, 0)?;
+        match Duration::try_from_secs_f64(seconds) {
+            Ok(time) => sleep(cx, time),
+            Err(_) => cx.type_error("time in seconds", args[0]),
+        }
+    }),
+    builtin("UNIX:GETPID", 0, 0, |_, _| Ok(Value::fixnum(i64::from(std::process::id())))),
+    builtin("UNIX:GETWD", 0, 0, |cx, _| {
+        let found = std::env::current_dir();
+        let path = cx.io(found, "the working directory")?;
+        cx.string(&path.to_string_lossy())
+    }),
+    builtin("UNIX:CHDIR", 1, 1, |cx, args| {
+        let path = super::stream::path_of(cx, args[0])?;
+        let done = std::env::set_current_dir(&path);
+        cx.io(done, &path)?;
+        Ok(cx.truth(true))
+    }),
+    builtin("UNIX:ACCESS", 1, 2, |cx, args| {
+        let path = super::stream::path_of(cx, args[0])?;
+        Ok(cx.truth(std::fs::metadata(path).is_ok()))
+    }),
+    builtin("UNIX:UNLINK", 1, 1, |cx, args| {
+        let path = super::stream::path_of(cx, args[0])?;
+        let done = std::fs::remove_file(&path);
+        cx.io(done, &path)?;
+        Ok(Value::fixnum(0))
+    }),
+    builtin("LISP-IMPLEMENTATION-TYPE", 0, 0, |cx, _| cx.string("Largesse Lisp")),
+    builtin("LISP-IMPLEMENTATION-VERSION", 0, 0, |cx, _| {
+        cx.string(&format!("Largesse Lisp {}, a dialect of EusLisp", env!("CARGO_PKG_VERSION")))
+    }),
+    builtin("GET-INTERNAL-REAL-TIME", 0, 0, |cx, _| {
+        Ok(Value::fixnum(cx.world.started.elapsed().as_micros() as i64))
+    }),
+    builtin("SYSTEM:ADDRESS", 1, 1, |_, args| Ok(Value::fixnum(args[0].address() as i64))),
+];
+
+pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
+    let mark = cx.mark();
+    for name in
+        ["UNIX", "THREAD", "PTHREAD", "WORD-SIZE=64", "EUS", "COMMON", "IEEE-FLOATING-POINT", "LARGESSE"]
+    {
+        let keyword = cx.keyword(name)?;
+        cx.push(keyword)?;
+    }
+    let features = cx.stacked(mark)?;
+    cx.define_special(cx.world.names.features, features);
+    let argv = cx.installed_name("*ARGV*")?;
+    let arguments = cx.world.arguments.clone();
+    let mark = cx.mark();
+    for argument in &arguments {
+        let text = cx.string(argument)?;
+        cx.push(text)?;
+    }
+    let list = cx.stacked(mark)?;
+    cx.define_special(argv, list);
+    cx.release(mark);
+    let program = cx.installed_name("*PROGRAM-NAME*")?;
+    let name = cx.string("largesse lisp")?;
+    cx.define_special(program, name);
+    let ticks = cx.installed_name("INTERNAL-TIME-UNITS-PER-SECOND")?;
+    cx.define_special(ticks, Value::fixnum(1_000_000));
+    Ok(())
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn sleep(cx: &mut Context, time: Duration) -> Answer {
+    // In pieces, so that Ctrl-C need not wait.
+    let start = std::time::Instant::now();
+    loop {
+        let left = time.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Ok(cx.truth(true));
+        }
+        cx.blocked(|| std::thread::sleep(left.min(Duration::from_millis(50))));
+        cx.poll()?;
+    }
+}
+
+/// Free and all words of the heap, after a collection.
+fn gc(cx: &mut Context, _: Args<'_>) -> Answer {
+    cx.mutator.collect();
+    cx.tell_gc_hook()?;
+    let words = crate::report::words(&cx.world.heap.statistics());
+    cx.list(&words)
+}
+
+/// Collections so far, hundredths of a second spent marking and sweeping, and, beyond EusLisp's, microseconds
+/// in which threads stood still for them, objects that were marked, and microseconds of marking.
+fn gctime(cx: &mut Context, _: Args<'_>) -> Answer {
+    let collections = cx.world.heap.statistics().collections;
+    let ticks = |time: Duration| Value::fixnum((time.as_millis() / 10) as i64);
+    let count = Value::fixnum(collections.pauses.count().cast_signed());
+    let still = Value::fixnum(collections.pauses.total().as_micros() as i64);
+    let objects = Value::fixnum(collections.objects.cast_signed());
+    let marking = Value::fixnum(collections.marking.as_micros() as i64);
+    cx.list(&[count, ticks(collections.marking), ticks(collections.sweeping), still, objects, marking])
+}
+
+/// `((microseconds . pauses) ...)`: how many pauses so far were no longer, and longer than those before.
+fn gc_pauses(cx: &mut Context, _: Args<'_>) -> Answer {
+    let mark = cx.mark();
+    for (end, count) in cx.world.heap.statistics().collections.pauses.buckets() {
+        let (micros, count) = (end.as_micros() as i64, count.cast_signed());
+        let pair = cx.cons(Value::fixnum(micros), Value::fixnum(count))?;
+        cx.push(pair)?;
+    }
+    cx.stacked(mark)
+}
+
+fn room(cx: &mut Context, _: Args<'_>) -> Answer {
+    let text = crate::report::room(&cx.world.heap.statistics());
+    cx.write_bytes(Value::NIL, text.as_bytes())?;
+    Ok(Value::NIL)
+}
+
+/// `(user-seconds system-seconds maximum-resident ...)` of the process.
+fn getrusage(cx: &mut Context, args: Args<'_>) -> Answer {
+    if args[0] != Value::fixnum(0) {
+        return cx.error_about(Class::Range, "getrusage knows 0, the process".to_owned(), args[0]);
+    }
+    let usage = crate::options::usage();
+    let mark = cx.mark();
+    for (index, number) in usage.iter().enumerate() {
+        let value = if index < 2 { cx.float(*number)? } else { Value::fixnum(*number as i64) };
+        cx.push(value)?;
+    }
+    cx.stacked(mark)
+}

@@ -1,0 +1,196 @@
+//! Vectors and arrays: elements by index.
+
+mod make;
+mod shape;
+
+use crate::builtin::{Args, Builtin, MANY, builtin};
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit};
+use crate::value::{Kind, Value};
+use make::{float_vector, integer_vector, make_array};
+pub(crate) use shape::{AXES, Shape, slot};
+
+pub(super) const BUILTINS: &[Builtin] = &[
+    builtin("AREF", 1, 8, aref),
+    builtin("ASET", 2, 9, aset),
+    builtin("LARGESSE:SET-AREF", 2, 9, aset),
+    builtin("SVREF", 2, 2, aref),
+    builtin("SVSET", 3, 3, |cx, args| store(cx, args[0], &args[1..2], args[2])),
+    builtin("VREF", 2, 2, aref),
+    builtin("CHAR", 2, 2, aref),
+    builtin("SCHAR", 2, 2, aref),
+    builtin("SETCHAR", 3, 3, |cx, args| store(cx, args[0], &args[1..2], args[2])),
+    builtin("BIT", 2, 2, aref),
+    builtin("SBIT", 2, 2, aref),
+    builtin("SETBIT", 3, 3, |cx, args| store(cx, args[0], &args[1..2], args[2])),
+    builtin("VECTOR", 0, MANY, |cx, args| cx.vector_from(&args)),
+    builtin("FLOAT-VECTOR", 0, MANY, float_vector),
+    builtin("INTEGER-VECTOR", 0, MANY, integer_vector),
+    builtin("BIT-VECTOR", 0, MANY, |cx, args| {
+        let vector = cx.new_bits(args.len())?;
+        for (index, value) in args.iter().enumerate() {
+            set_element(cx, vector, index, *value)?;
+        }
+        Ok(vector)
+    }),
+    builtin("MAKE-ARRAY", 1, MANY, make_array),
+    builtin("VECTORP", 1, 1, |cx, args| Ok(cx.truth(is_vector(args[0])))),
+    builtin("SIMPLE-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::Vector)))),
+    builtin("FLOAT-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::FloatVector)))),
+    builtin("INTEGER-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::IntegerVector)))),
+    builtin("BIT-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::BitVector)))),
+    builtin("ARRAYP", 1, 1, |cx, args| Ok(cx.truth(is_vector(args[0]) || args[0].is(Kind::Array)))),
+    builtin("ARRAY-DIMENSIONS", 1, 1, |cx, args| {
+        let sizes = dimensions(cx, args[0])?;
+        let sizes: Vec<Value> = sizes.into_iter().map(|size| Value::fixnum(size as i64)).collect();
+        cx.list(&sizes)
+    }),
+    builtin("ARRAY-DIMENSION", 2, 2, |cx, args| {
+        let (sizes, axis) = (dimensions(cx, args[0])?, args.size(cx, 1)?);
+        match sizes.get(axis) {
+            Some(size) => Ok(Value::fixnum(*size as i64)),
+            None => cx.range_error(args[1], sizes.len()),
+        }
+    }),
+    builtin("ARRAY-RANK", 1, 1, |cx, args| Ok(Value::fixnum(dimensions(cx, args[0])?.len() as i64))),
+    builtin("ARRAY-TOTAL-SIZE", 1, 1, |cx, args| {
+        Ok(Value::fixnum(dimensions(cx, args[0])?.into_iter().product::<usize>() as i64))
+    }),
+    builtin("ARRAY-ENTITY", 1, 1, |_, args| Ok(Shape::of(args[0]).map_or(args[0], |shape| shape.entity))),
+    builtin("BIT-AND", 2, 3, |cx, args| bitwise(cx, args, |a, b| a & b)),
+    builtin("BIT-IOR", 2, 3, |cx, args| bitwise(cx, args, |a, b| a | b)),
+    builtin("BIT-XOR", 2, 3, |cx, args| bitwise(cx, args, |a, b| a ^ b)),
+    builtin("BIT-NOT", 1, 2, |cx, args| {
+        bitwise(cx, Args::new(&[args[0], args[0], args.or_nil(1)]), |a, _| !a)
+    }),
+];
+
+pub(crate) fn is_vector(value: Value) -> bool {
+    value.is_object()
+        && matches!(
+            value.header().kind(),
+            Kind::Vector | Kind::String | Kind::FloatVector | Kind::IntegerVector | Kind::BitVector
+        )
+}
+
+pub(crate) fn bit(vector: Value, index: usize) -> bool {
+    assert!(index < vector.length());
+    vector.get(1 + index / 64).0 >> (index % 64) & 1 == 1
+}
+
+pub(crate) fn set_bit(vector: Value, index: usize, on: bool) {
+    assert!(index < vector.length());
+    let word = vector.get(1 + index / 64).0;
+    let mask = 1_u64 << (index % 64);
+    vector.set(1 + index / 64, Value(if on { word | mask } else { word & !mask }));
+}
+
+/// An element of a vector, whose index is in range.
+pub(crate) fn element(cx: &mut Context, vector: Value, index: usize) -> Answer {
+    match vector.header().kind() {
+        Kind::FloatVector => cx.float(vector.floats()[index]),
+        Kind::IntegerVector => cx.integer_from(vector.integers()[index]),
+        Kind::String => Ok(Value::fixnum(i64::from(vector.bytes()[index]))),
+        Kind::BitVector => Ok(Value::fixnum(i64::from(bit(vector, index)))),
+        _ => Ok(vector.slot(index)),
+    }
+}
+
+/// Writes an element of a vector, whose index is in range.
+pub(crate) fn set_element(cx: &mut Context, vector: Value, index: usize, value: Value) -> Result<(), Exit> {
+    match vector.header().kind() {
+        Kind::FloatVector => vector.floats_mut()[index] = cx.number(value)?,
+        Kind::IntegerVector => match value.as_fixnum() {
+            Some(number) => vector.integers_mut()[index] = number,
+            None => return cx.type_error("integer", value),
+        },
+        Kind::String => match value.as_fixnum() {
+            Some(code) => vector.bytes_mut()[index] = code as u8,
+            None => return cx.type_error("character", value),
+        },
+        Kind::BitVector => match value.as_fixnum() {
+            Some(on @ 0..=1) => set_bit(vector, index, on == 1),
+            _ => return cx.type_error("bit", value),
+        },
+        _ => vector.set_slot(index, value),
+    }
+    Ok(())
+}
+
+/// The vector and the index in it that subscripts lead to.
+fn locate(cx: &mut Context, array: Value, subscripts: &[Value]) -> Result<(Value, usize), Exit> {
+    if is_vector(array) {
+        if subscripts.len() != 1 {
+            return cx.error(Class::Arguments, format!("{} subscripts of a vector", subscripts.len()));
+        }
+        let index = cx.size(subscripts[0])?;
+        if index >= array.length() {
+            return cx.range_error(subscripts[0], array.length());
+        }
+        return Ok((array, index));
+    }
+    let Some(shape) = Shape::of(array) else { return cx.type_error("array", array) };
+    if subscripts.len() != shape.dimensions.len() {
+        let (have, want) = (subscripts.len(), shape.dimensions.len());
+        return cx.error(Class::Arguments, format!("{have} subscripts of an array of {want} axes"));
+    }
+    let mut index = 0;
+    for (subscript, size) in subscripts.iter().zip(&shape.dimensions) {
+        let at = cx.size(*subscript)?;
+        if at >= *size {
+            return cx.range_error(*subscript, *size);
+        }
+        index = index * size + at;
+    }
+    Ok((shape.entity, shape.offset + index))
+}
+
+fn aref(cx: &mut Context, args: Args<'_>) -> Answer {
+    let (vector, index) = locate(cx, args[0], &args[1..])?;
+    element(cx, vector, index)
+}
+
+fn store(cx: &mut Context, array: Value, subscripts: &[Value], value: Value) -> Answer {
+    let (vector, index) = locate(cx, array, subscripts)?;
+    set_element(cx, vector, index, value)?;
+    Ok(value)
+}
+
+fn aset(cx: &mut Context, args: Args<'_>) -> Answer {
+    let last = args.len() - 1;
+    store(cx, args[0], &args[1..last], args[last])
+}
+
+fn dimensions(cx: &mut Context, array: Value) -> Result<Vec<usize>, Exit> {
+    if is_vector(array) {
+        return Ok(vec![array.length()]);
+    }
+    match Shape::of(array) {
+        Some(shape) => Ok(shape.dimensions),
+        None => cx.type_error("array", array),
+    }
+}
+
+fn bitwise(cx: &mut Context, args: Args<'_>, op: fn(bool, bool) -> bool) -> Answer {
+    for vector in &args[..2] {
+        if !vector.is(Kind::BitVector) || vector.length() != args[0].length() {
+            return cx.type_error("bit-vector of the same length", *vector);
+        }
+    }
+    let result = if args.or_nil(2).is_nil() { cx.new_bits(args[0].length())? } else { args[2] };
+    if !result.is(Kind::BitVector) || result.length() != args[0].length() {
+        return cx.type_error("bit-vector of the same length", result);
+    }
+    for index in 0..result.length() {
+        set_bit(result, index, op(bit(args[0], index), bit(args[1], index)));
+    }
+    Ok(result)
+}
+
+/// The text of a string or an array of characters, up to its fill pointer.
+pub(crate) fn text_of(value: Value) -> Vec<u8> {
+    match Shape::of(value) {
+        Some(shape) => shape.entity.bytes()[shape.offset..shape.offset + shape.filled].to_vec(),
+        None => value.bytes().to_vec(),
+    }
+}

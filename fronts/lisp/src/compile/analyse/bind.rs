@@ -1,0 +1,221 @@
+//! Variables and local functions.
+
+use super::{Analysis, Done, Entry, refuse};
+use crate::compile::runtime::Helper;
+use crate::compile::tree::{Node, Var};
+use crate::value::{Value as Word, flag};
+
+/// `name` or `(name form)`.
+fn name_and_form(item: Word) -> (Word, Word) {
+    if item.is_cons() { (item.get(0), item.cadr()) } else { (item, Word::NIL) }
+}
+
+impl Analysis<'_> {
+    /// Whether a binding of the name is dynamic.
+    pub(super) fn is_dynamic(&mut self, name: Word, body: Word) -> Done<bool> {
+        if !name.is_symbol_object() || name.has_flag(flag::CONSTANT | flag::LAMBDA_KEYWORD) {
+            return refuse(format!("a binding of {}", self.shown(name)));
+        }
+        Ok(name.has_flag(flag::SPECIAL) || self.cx.is_declared(body, name))
+    }
+
+    /// Whether declarations in a body say that a variable is a fixnum.
+    pub(super) fn is_fixnum(&self, body: Word, name: Word) -> bool {
+        let declare = self.cx.world.names.declare;
+        let says = |item: Word| {
+            let head = item.car();
+            let (kind, names) = if head.is_symbol() && self.cx.show_name(head) == "type" {
+                (item.cadr(), item.cddr())
+            } else {
+                (head, item.cdr())
+            };
+            kind.is_symbol() && self.cx.show_name(kind) == "fixnum" && names.iter().any(|own| own == name)
+        };
+        body.iter().filter(|form| form.car() == declare).flat_map(|form| form.cdr().iter()).any(says)
+    }
+
+    /// One variable around what `inside` makes. `declared` is the body that may declare it.
+    pub(super) fn with_variable(
+        &mut self,
+        name: Word,
+        declared: Word,
+        value: Node,
+        inside: impl FnOnce(&mut Self) -> Done<Node>,
+    ) -> Done<Node> {
+        self.with_variables(vec![(name, value)], declared, inside)
+    }
+
+    /// Variables of values that are found first, around what `inside` makes.
+    pub(super) fn with_variables(
+        &mut self,
+        values: Vec<(Word, Node)>,
+        declared: Word,
+        inside: impl FnOnce(&mut Self) -> Done<Node>,
+    ) -> Done<Node> {
+        let (mut bindings, mut entries, mut dynamic) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, value) in values {
+            let special = self.is_dynamic(name, declared)?;
+            let variable = self.new_variable(!special && self.is_fixnum(declared, name));
+            if special {
+                dynamic.push((name, variable.clone()));
+            } else {
+                entries.push(Entry::Variable(name, variable.clone()));
+            }
+            bindings.push((variable, value));
+        }
+        if dynamic.is_empty() {
+            let body = self.inside(entries, inside)?;
+            return Ok(Node::Bind(bindings, Box::new(body)));
+        }
+        entries.push(Entry::Guard);
+        let mut steps = Vec::new();
+        for (name, variable) in dynamic {
+            let (name, value) = (self.constant(name)?, self.local(&variable));
+            steps.push(Node::Runtime(Helper::BindSpecial, vec![name, value]));
+        }
+        steps.push(self.inside(entries, inside)?);
+        let scope = Node::Scope(Box::new(Node::Sequence(steps)));
+        Ok(Node::Bind(bindings, Box::new(scope)))
+    }
+
+    pub(super) fn let_form(&mut self, items: Word, body: Word) -> Done<Node> {
+        let mut values = Vec::new();
+        for item in items.iter() {
+            let (name, form) = name_and_form(item);
+            values.push((name, self.form(form)?));
+        }
+        self.with_variables(values, body, |it| it.progn(body))
+    }
+
+    pub(super) fn let_in_turn(&mut self, items: Word, body: Word) -> Done<Node> {
+        if !items.is_cons() {
+            return self.progn(body);
+        }
+        let (name, form) = name_and_form(items.get(0));
+        let value = self.form(form)?;
+        self.with_variable(name, body, value, |it| it.deeper(|it| it.let_in_turn(items.get(1), body)))
+    }
+
+    pub(super) fn multiple_value_bind(&mut self, rest: Word) -> Done<Node> {
+        let list = self.temporary();
+        let value = Node::Runtime(Helper::AsList, vec![self.form(rest.cadr())?]);
+        let mut values = Vec::new();
+        for (index, name) in rest.car().iter().enumerate() {
+            let tail = (0..index).fold(self.local(&list), |node, _| Node::Part(1, Box::new(node)));
+            values.push((name, Node::Part(0, Box::new(tail))));
+        }
+        let body = rest.cddr();
+        let inner = self.with_variables(values, body, |it| it.progn(body))?;
+        Ok(Node::Bind(vec![(list, value)], Box::new(inner)))
+    }
+
+    pub(super) fn progv(&mut self, rest: Word) -> Done<Node> {
+        let names = vec![self.form(rest.car())?, self.form(rest.cadr())?];
+        let body = self.inside(vec![Entry::Guard], |it| it.progn(rest.cddr()))?;
+        let steps = vec![Node::Runtime(Helper::Progv, names), body];
+        Ok(Node::Scope(Box::new(Node::Sequence(steps))))
+    }
+
+    pub(super) fn setq(&mut self, form: Word) -> Done<Node> {
+        let mut steps = Vec::new();
+        let mut rest = form.get(1);
+        while rest.is_cons() {
+            if !rest.get(1).is_cons() {
+                return self.malformed(form);
+            }
+            let value = self.form(rest.cadr())?;
+            steps.push(self.assign(rest.get(0), value)?);
+            rest = rest.cddr();
+        }
+        Ok(match steps.len() {
+            1 => steps.swap_remove(0),
+            _ => Node::Sequence(steps),
+        })
+    }
+
+    pub(super) fn psetq(&mut self, form: Word) -> Done<Node> {
+        let pairs: Vec<Word> = form.get(1).iter().collect();
+        if pairs.len() % 2 == 1 {
+            return self.malformed(form);
+        }
+        let mut steps = Vec::new();
+        for pair in pairs.chunks_exact(2) {
+            steps.push((pair[0], self.form(pair[1])?));
+        }
+        let assigned = self.assign_together(steps)?;
+        let nil = self.constant(Word::NIL)?;
+        Ok(Node::Sequence(vec![assigned, nil]))
+    }
+
+    /// Assigns variables values that are all found first.
+    pub(super) fn assign_together(&mut self, pairs: Vec<(Word, Node)>) -> Done<Node> {
+        let (mut bindings, mut steps): (Vec<(Var, Node)>, Vec<Node>) = (Vec::new(), Vec::new());
+        for (name, value) in pairs {
+            let variable = self.temporary();
+            let new = self.local(&variable);
+            steps.push(self.assign(name, new)?);
+            bindings.push((variable, value));
+        }
+        Ok(Node::Bind(bindings, Box::new(Node::Sequence(steps))))
+    }
+
+    /// Each function sees what is around the form.
+    pub(super) fn flet(&mut self, form: Word) -> Done<Node> {
+        let (mut functions, mut entries) = (Vec::new(), Vec::new());
+        for item in form.cadr().iter() {
+            let lambda = self.local_lambda(form, item)?;
+            let number = self.function(item.get(0), lambda, Word::NIL)?;
+            let variable = self.temporary();
+            entries.push(Entry::Function(item.get(0), variable.clone(), number, Self::takes(lambda.get(0))));
+            functions.push((variable, number));
+        }
+        let body = self.inside(entries, |it| it.progn(form.cddr()))?;
+        Ok(Node::Functions(functions, Box::new(body)))
+    }
+
+    /// Each function sees all of them.
+    pub(super) fn labels(&mut self, form: Word) -> Done<Node> {
+        let before = self.scope.len();
+        let mut items = Vec::new();
+        for item in form.cadr().iter() {
+            let lambda = self.local_lambda(form, item)?;
+            let variable = self.temporary();
+            items.push((item.get(0), lambda, variable));
+        }
+        let mut functions = Vec::new();
+        for (name, lambda, variable) in &items {
+            let number = self.done.len();
+            self.done.push(None);
+            functions.push((variable.clone(), number));
+            let takes = Self::takes(lambda.get(0));
+            self.scope.push(Entry::Function(*name, variable.clone(), number, takes));
+        }
+        for ((name, lambda, _), (_, number)) in items.iter().zip(&functions) {
+            self.function_numbered(*number, *name, *lambda, Word::NIL)?;
+        }
+        let body = self.progn(form.cddr())?;
+        self.scope.truncate(before);
+        Ok(Node::Functions(functions, Box::new(body)))
+    }
+
+    /// `(name parameters . body)` as `(parameters . body)`, the body in a block of that name.
+    fn local_lambda(&mut self, form: Word, item: Word) -> Done<Word> {
+        if !item.car().is_symbol_object() || !item.cdr().is_cons() {
+            return self.malformed(form);
+        }
+        self.with_block(item.get(0), item.get(1))
+    }
+
+    pub(super) fn macrolet(&mut self, form: Word) -> Done<Node> {
+        let mut entries = Vec::new();
+        for item in form.cadr().iter() {
+            if !item.car().is_symbol_object() {
+                return self.malformed(form);
+            }
+            let macro_ = self.cx.world.names.macro_;
+            let definition = self.cx.cons(macro_, item.get(1))?;
+            entries.push(Entry::Macro(item.get(0), self.hold(definition)?));
+        }
+        self.inside(entries, |it| it.progn(form.cddr()))
+    }
+}

@@ -1,0 +1,82 @@
+//! Calls: of functions that a form around defines, of the function itself, of those that are a few instructions.
+
+use super::{Analysis, Done, Entry};
+use crate::compile::tree::{Node, Op};
+use crate::value::{Kind, Value as Word, symbol};
+use cranelift_codegen::ir::condcodes::IntCC;
+use std::rc::Rc;
+
+impl Analysis<'_> {
+    /// A call of a function or macro that a form around defines.
+    pub(super) fn local_call(&mut self, form: Word) -> Done<Option<Node>> {
+        let head = form.get(0);
+        let found = self.scope.iter().rev().find_map(|entry| match entry {
+            Entry::Function(name, variable, number, arity) if *name == head => {
+                Some(Ok((Rc::clone(variable), *number, *arity)))
+            }
+            Entry::Macro(name, definition) if *name == head => Some(Err(*definition)),
+            _ => None,
+        });
+        match found {
+            None => Ok(None),
+            Some(Err(definition)) => {
+                let expansion = self.expand(form, definition)?;
+                self.form(expansion).map(Some)
+            }
+            Some(Ok((variable, function, arity))) => {
+                let closure = self.local(&variable);
+                let arguments = self.arguments(form)?;
+                if arity == Some(arguments.len()) {
+                    return Ok(Some(Node::Direct { function, closure: Some(variable), arguments }));
+                }
+                Ok(Some(Node::Apply { form: self.hold(form)?, function: Box::new(closure), arguments }))
+            }
+        }
+    }
+
+    /// A call by name with arguments that are analysed.
+    pub(super) fn call(&mut self, form: Word, head: Word, arguments: Vec<Node>) -> Done<Node> {
+        let (form, head) = (self.hold(form)?, self.hold(head)?);
+        if head == self.name && !head.is_nil() && self.arity == Some(arguments.len()) {
+            return Ok(Node::Direct { function: 0, closure: None, arguments });
+        }
+        let function = head.get(symbol::FUNCTION);
+        if function.is(Kind::Builtin)
+            && let Some(op) = inlined(function, arguments.len())
+        {
+            return Ok(Node::Inline { op, form, head, arguments });
+        }
+        let known = function != Word::UNBOUND && function.as_special_form().is_none();
+        Ok(Node::Call { form, head, known, arguments })
+    }
+
+    /// A call of a function of LISP.
+    pub(super) fn call_lisp(&mut self, name: &str, arguments: Vec<Node>) -> Done<Node> {
+        let head = self.cx.installed_name(name)?;
+        self.call(Word::NIL, head, arguments)
+    }
+}
+
+fn inlined(builtin: Word, count: usize) -> Option<Op> {
+    let name = builtin.get(1 + crate::builtin::slot::NAME).get(symbol::NAME);
+    Some(match (&*name.text(), count) {
+        ("CAR" | "FIRST", 1) => Op::Car,
+        ("CDR" | "REST", 1) => Op::Cdr,
+        ("RPLACA", 2) => Op::Rplaca,
+        ("RPLACD", 2) => Op::Rplacd,
+        ("CONS", 2) => Op::Cons,
+        ("+", 2) => Op::Add,
+        ("-", 2) => Op::Subtract,
+        ("1+", 1) => Op::Step(1),
+        ("1-", 1) => Op::Step(-1),
+        ("CONSP", 1) => Op::Consp,
+        ("NOT" | "NULL", 1) => Op::Not,
+        ("EQ" | "EQL", 2) => Op::Eq,
+        ("<", 2) => Op::Compare(IntCC::SignedLessThan),
+        (">", 2) => Op::Compare(IntCC::SignedGreaterThan),
+        ("<=", 2) => Op::Compare(IntCC::SignedLessThanOrEqual),
+        (">=", 2) => Op::Compare(IntCC::SignedGreaterThanOrEqual),
+        ("=", 2) => Op::Compare(IntCC::Equal),
+        _ => return None,
+    })
+}

@@ -1,0 +1,255 @@
+//! Functions: what their parameters are, and how arguments become variables.
+
+use super::{Analysis, Done, Entry, Open, refuse};
+use crate::compile::runtime::Helper;
+use crate::compile::tree::{Argument, Function, Node, Var};
+use crate::eval::special;
+use crate::value::{Value as Word, flag, symbol};
+use crate::world::class as classes;
+
+/// One thing a function does before its body.
+enum Step {
+    Bind(Var, Node),
+    Do(Node),
+}
+
+/// Steps around what comes after them.
+fn around(steps: Vec<Step>, body: Node) -> Node {
+    steps.into_iter().rev().fold(body, |body, step| match step {
+        Step::Bind(variable, value) => Node::Bind(vec![(variable, value)], Box::new(body)),
+        Step::Do(node) => Node::Sequence(vec![node, body]),
+    })
+}
+
+impl Analysis<'_> {
+    /// A body in a block of that name, as `defun` has it.
+    pub(super) fn with_block(&mut self, name: Word, lambda: Word) -> Done<Word> {
+        let lambda = special::with_block(self.cx, name, lambda)?;
+        self.hold(lambda)
+    }
+
+    /// Analyses `(parameters . body)`; gives its number.
+    pub(super) fn function(&mut self, name: Word, lambda: Word, class: Word) -> Done<usize> {
+        let number = self.done.len();
+        self.done.push(None);
+        self.function_numbered(number, name, lambda, class)?;
+        Ok(number)
+    }
+
+    /// The same, of a number that it has already.
+    pub(super) fn function_numbered(
+        &mut self,
+        number: usize,
+        name: Word,
+        lambda: Word,
+        class: Word,
+    ) -> Done<()> {
+        if !lambda.is_cons() || !lambda.get(0).is_list() {
+            return refuse(format!("{} has no list of parameters", self.shown(lambda)));
+        }
+        let template = self.cx.cons(name, lambda)?;
+        self.hold(template)?;
+        self.open.push(Open { number, captures: Vec::new() });
+        let before = self.scope.len();
+        self.scope.push(Entry::Boundary);
+        let mut function = self.parts(number, lambda, class)?;
+        self.scope.truncate(before);
+        function.captures = self.open.pop().map(|open| open.captures).unwrap_or_default();
+        function.template = template;
+        function.text = match number {
+            0 => self.shown(name),
+            _ if name.is_nil() => format!("(lambda {} ...)", self.shown(lambda.get(0))),
+            _ => format!("{} inside", self.shown(name)),
+        };
+        self.done[number] = Some(function);
+        Ok(())
+    }
+
+    /// How many arguments the parameters take, if they take so many and no other number.
+    pub(super) fn takes(parameters: Word) -> Option<usize> {
+        let plain = |name: Word| name.is_symbol_object() && !name.has_flag(flag::LAMBDA_KEYWORD);
+        let so_many = parameters.iter().all(plain) && parameters.end() == Some(Word::NIL);
+        so_many.then(|| parameters.iter().count())
+    }
+
+    fn parts(&mut self, number: usize, lambda: Word, class: Word) -> Done<Function> {
+        let (parameters, body) = (lambda.get(0), lambda.get(1));
+        let arity = Self::takes(parameters);
+        if number == 0 && class.is_nil() {
+            self.arity = arity;
+        }
+        let mut required = Vec::new();
+        let hidden = if class.is_nil() { 0 } else { 2 };
+        let mut steps = Vec::new();
+        let mut dynamic = false;
+        if !class.is_nil() {
+            let names = self.cx.world.names;
+            let slots = class.slot(classes::slot::VARIABLES);
+            // What of a class may be assigned is decided when it is.
+            let plain = !self.cx.derives(class, classes::METACLASS);
+            let slots: Vec<Word> =
+                (0..slots.length()).filter(|_| plain).map(|index| slots.slot(index)).collect();
+            let (object, of, own) = (self.temporary(), self.temporary(), self.new_variable(false));
+            self.scope.push(Entry::Slots(object.clone(), slots));
+            self.scope.push(Entry::Variable(names.class, of.clone()));
+            self.scope.push(Entry::Variable(names.self_, own.clone()));
+            steps.push(Step::Bind(own, Node::Local(object.clone())));
+            required = vec![object, of];
+        }
+        let mut range = None;
+        if arity.is_some() {
+            for name in parameters.iter() {
+                if self.is_dynamic(name, body)? {
+                    let given = self.temporary();
+                    required.push(given.clone());
+                    dynamic |= self.parameter(name, Node::Local(given), body, &mut steps)?;
+                } else {
+                    let variable = self.new_variable(self.is_fixnum(body, name));
+                    required.push(variable.clone());
+                    self.scope.push(Entry::Variable(name, variable));
+                }
+            }
+        } else {
+            let first: Vec<Var> = std::mem::take(&mut required);
+            for (index, variable) in first.into_iter().enumerate() {
+                steps.insert(index, Step::Bind(variable, Node::Argument(Argument::At(index))));
+            }
+            let (least, most, special) = self.lambda_list(hidden, parameters, body, &mut steps)?;
+            dynamic = special;
+            range = Some((least, most));
+        }
+        let inner = self.progn(body)?;
+        let whole = around(steps, inner);
+        let body = if dynamic { Node::Scope(Box::new(whole)) } else { whole };
+        let (text, template) = (String::new(), Word::NIL);
+        Ok(Function {
+            text,
+            template,
+            parameters: self.hold(parameters)?,
+            required,
+            range,
+            hidden,
+            captures: Vec::new(),
+            body,
+        })
+    }
+
+    /// Binds a parameter; says whether dynamically. What comes after must then be put back.
+    fn parameter(&mut self, name: Word, value: Node, body: Word, steps: &mut Vec<Step>) -> Done<bool> {
+        if self.is_dynamic(name, body)? {
+            if !self
+                .scope
+                .iter()
+                .rev()
+                .take_while(|e| !matches!(e, Entry::Boundary))
+                .any(|e| matches!(e, Entry::Guard))
+            {
+                self.scope.push(Entry::Guard);
+            }
+            let name = self.constant(name)?;
+            steps.push(Step::Do(Node::Runtime(Helper::BindSpecial, vec![name, value])));
+            return Ok(true);
+        }
+        let variable = self.new_variable(self.is_fixnum(body, name));
+        self.scope.push(Entry::Variable(name, variable.clone()));
+        steps.push(Step::Bind(variable, value));
+        Ok(false)
+    }
+
+    /// Parameters with `&optional` and its kin. Gives how few and how many arguments there may be, and whether a
+    /// parameter is special.
+    fn lambda_list(
+        &mut self,
+        hidden: usize,
+        parameters: Word,
+        body: Word,
+        steps: &mut Vec<Step>,
+    ) -> Done<(usize, Option<usize>, bool)> {
+        let names = self.cx.world.names;
+        let (mut least, mut index) = (hidden, hidden);
+        let (mut mode, mut many, mut keys, mut dynamic) = (Word::NIL, false, false, false);
+        let mut rest = parameters;
+        while rest.is_cons() {
+            let item = rest.get(0);
+            rest = rest.get(1);
+            if item.is_symbol_object() && item.has_flag(flag::LAMBDA_KEYWORD) {
+                if item != names.allow_other_keys {
+                    mode = if item == names.body { names.rest } else { item };
+                    keys |= mode == names.key;
+                }
+            } else if mode.is_nil() {
+                if item.is_cons() {
+                    return refuse("a parameter that is a pattern");
+                }
+                dynamic |= self.parameter(item, Node::Argument(Argument::At(index)), body, steps)?;
+                index += 1;
+                least = index;
+            } else if mode == names.optional {
+                let argument = Node::Argument(Argument::At(index));
+                dynamic |= self.with_default(item, argument, body, steps)?;
+                index += 1;
+            } else if mode == names.rest {
+                dynamic |= self.parameter(item, Node::Argument(Argument::Rest(index)), body, steps)?;
+                many = true;
+            } else if mode == names.key {
+                let variable = if item.is_cons() { item.get(0) } else { item };
+                let (name, key) = if variable.is_cons() {
+                    (variable.cadr(), variable.get(0))
+                } else {
+                    (variable, self.keyword_of(variable)?)
+                };
+                let argument = Node::Argument(Argument::Key(self.hold(key)?, index));
+                let spec = if item.is_cons() {
+                    let spec = self.cx.cons(name, item.get(1))?;
+                    self.hold(spec)?
+                } else {
+                    item
+                };
+                dynamic |= self.with_default(spec, argument, body, steps)?;
+            } else {
+                let none = self.constant(Word::MISSING)?;
+                dynamic |= self.with_default(item, none, body, steps)?;
+            }
+        }
+        if !rest.is_nil() {
+            dynamic |= self.parameter(rest, Node::Argument(Argument::Rest(index)), body, steps)?;
+            many = true;
+        }
+        if keys {
+            steps.push(Step::Do(Node::CheckKeys(index)));
+        }
+        Ok((least, (!many && !keys).then_some(index), dynamic))
+    }
+
+    /// `name`, `(name default)` or `(name default given-p)`, of a value that may be missing.
+    fn with_default(&mut self, item: Word, argument: Node, body: Word, steps: &mut Vec<Step>) -> Done<bool> {
+        let given = self.temporary();
+        steps.push(Step::Bind(given.clone(), argument));
+        let missing = |it: &mut Self| Node::Same(Box::new(it.local(&given)), Word::MISSING);
+        let (name, default) = if item.is_cons() { (item.get(0), item.cadr()) } else { (item, Word::NIL) };
+        let test = missing(self);
+        let default = self.form(default)?;
+        let value = Node::If(Box::new(test), Box::new(default), Box::new(self.local(&given)));
+        let supplied = item.cddr();
+        let mut dynamic = false;
+        if supplied.is_cons() {
+            let held = self.temporary();
+            steps.push(Step::Bind(held.clone(), value));
+            let test = missing(self);
+            let (no, yes) = (self.constant(Word::NIL)?, self.constant(self.cx.world.names.t)?);
+            let told = Node::If(Box::new(test), Box::new(no), Box::new(yes));
+            dynamic |= self.parameter(supplied.get(0), told, body, steps)?;
+            let value = self.local(&held);
+            return Ok(self.parameter(name, value, body, steps)? || dynamic);
+        }
+        Ok(self.parameter(name, value, body, steps)? || dynamic)
+    }
+
+    fn keyword_of(&mut self, name: Word) -> Done<Word> {
+        if !name.is_symbol_object() {
+            return refuse(format!("{} is no variable", self.shown(name)));
+        }
+        let text = name.get(symbol::NAME).text().into_owned();
+        Ok(self.cx.keyword(&text)?)
+    }
+}

@@ -1,0 +1,244 @@
+//! What `setf` and its kin assign to. The forms inside a place run once.
+
+use super::{Analysis, Done, Entry, refuse};
+use crate::compile::runtime::Helper;
+use crate::compile::tree::{Node, Var};
+use crate::value::{Value as Word, symbol};
+
+/// A place whose inner forms' values are in variables.
+enum Place {
+    Variable(Word),
+    /// `(object . slot)`
+    Slot(Var, Word),
+    Call {
+        head: Word,
+        update: Update,
+        arguments: Vec<Argument>,
+    },
+}
+
+enum Argument {
+    Constant(Word),
+    Variable(Var),
+}
+
+#[derive(Clone, Copy)]
+enum Update {
+    /// Called with the arguments and the new value.
+    Function(Word),
+    /// Called with forms for them; gives a form.
+    Expander(Word),
+}
+
+type Bindings = Vec<(Var, Node)>;
+
+/// Bindings, each after the one before, around what comes after them.
+fn around(bindings: Bindings, body: Node) -> Node {
+    bindings.into_iter().rev().fold(body, |body, binding| Node::Bind(vec![binding], Box::new(body)))
+}
+
+impl Analysis<'_> {
+    /// A variable of that value from here on.
+    fn named(&mut self, value: Node, bindings: &mut Bindings) -> Var {
+        let variable = self.temporary();
+        bindings.push((variable.clone(), value));
+        variable
+    }
+
+    fn open_place(&mut self, place: Word, bindings: &mut Bindings) -> Done<Place> {
+        if place.is_symbol_object() {
+            return Ok(Place::Variable(place));
+        }
+        let head = place.car();
+        if !head.is_symbol_object() {
+            return refuse(format!("{} is no place", self.shown(place)));
+        }
+        if place.get(1).is_symbol_object() {
+            let object = self.form(head)?;
+            return Ok(Place::Slot(self.named(object, bindings), self.hold(place.get(1))?));
+        }
+        let names = self.cx.world.names;
+        let function = self.cx.property(head, names.setf_update);
+        let expander = self.cx.property(head, names.setf_method);
+        let update = if !function.is_nil() {
+            Update::Function(self.hold(function)?)
+        } else if !expander.is_nil() {
+            Update::Expander(self.hold(expander)?)
+        } else {
+            let local = self.scope.iter().rev().find_map(|entry| match entry {
+                Entry::Macro(name, definition) if *name == head => Some(*definition),
+                _ => None,
+            });
+            let function = local.unwrap_or(head.get(symbol::FUNCTION));
+            if function.car() == names.macro_ {
+                let expansion = self.expand(place, function)?;
+                return self.open_place(expansion, bindings);
+            }
+            return refuse(format!("setf cannot assign to {}", self.shown(place)));
+        };
+        let mut arguments = Vec::new();
+        for form in place.get(1).iter() {
+            arguments.push(match self.form(form)? {
+                Node::Constant(value) => Argument::Constant(value),
+                node => Argument::Variable(self.named(node, bindings)),
+            });
+        }
+        Ok(Place::Call { head, update, arguments })
+    }
+
+    fn arguments_of(&mut self, arguments: &[Argument]) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for argument in arguments {
+            nodes.push(match argument {
+                Argument::Constant(value) => Node::Constant(*value),
+                Argument::Variable(variable) => self.local(variable),
+            });
+        }
+        nodes
+    }
+
+    fn fetch(&mut self, place: &Place) -> Done<Node> {
+        match place {
+            Place::Variable(name) => self.variable(*name),
+            Place::Slot(object, name) => {
+                let object = self.local(object);
+                Ok(Node::Runtime(Helper::SlotNamed, vec![object, Node::Constant(*name)]))
+            }
+            Place::Call { head, arguments, .. } => {
+                let arguments = self.arguments_of(arguments);
+                self.call(Word::NIL, *head, arguments)
+            }
+        }
+    }
+
+    /// Writes the value of a variable.
+    fn write(&mut self, place: &Place, value: &Var) -> Done<Node> {
+        let new = self.local(value);
+        match place {
+            Place::Variable(name) => self.assign(*name, new),
+            Place::Slot(object, name) => {
+                let object = self.local(object);
+                Ok(Node::Runtime(Helper::SetSlotNamed, vec![object, Node::Constant(*name), new]))
+            }
+            Place::Call { update: Update::Function(function), arguments, .. } => {
+                let mut arguments = self.arguments_of(arguments);
+                arguments.push(new);
+                if function.is_symbol_object() {
+                    return self.call(Word::NIL, *function, arguments);
+                }
+                let function = Box::new(Node::Constant(*function));
+                Ok(Node::Apply { form: Word::NIL, function, arguments })
+            }
+            Place::Call { update: Update::Expander(expander), arguments, .. } => {
+                let mut entries = Vec::new();
+                let first = self.cx.mark();
+                for argument in arguments {
+                    let form = match argument {
+                        Argument::Constant(value) => {
+                            let quote = self.cx.world.names.quote;
+                            self.cx.list(&[quote, *value])?
+                        }
+                        Argument::Variable(variable) => self.named_symbol(variable, &mut entries)?,
+                    };
+                    self.cx.push(form)?;
+                }
+                let form = self.named_symbol(value, &mut entries)?;
+                self.cx.push(form)?;
+                let count = self.cx.above(first);
+                let form = self.cx.call(*expander, first, count)?;
+                self.hold(form)?;
+                self.cx.release(first);
+                self.inside(entries, |it| it.form(form))
+            }
+        }
+    }
+
+    /// A symbol that means a variable, for a form that is made here.
+    fn named_symbol(&mut self, variable: &Var, entries: &mut Vec<Entry>) -> Done<Word> {
+        let name = self.cx.string("value")?;
+        let symbol = self.cx.new_symbol(name)?;
+        self.hold(symbol)?;
+        entries.push(Entry::Variable(symbol, variable.clone()));
+        Ok(symbol)
+    }
+
+    /// Gives the place a value, which is the form's too.
+    fn set(&mut self, place: &Place, value: Node, mut bindings: Bindings) -> Done<Node> {
+        if let Place::Variable(name) = place {
+            let assigned = self.assign(*name, value)?;
+            return Ok(around(bindings, assigned));
+        }
+        let new = self.named(value, &mut bindings);
+        let written = self.write(place, &new)?;
+        let value = self.local(&new);
+        Ok(around(bindings, Node::Sequence(vec![written, value])))
+    }
+
+    pub(super) fn setf(&mut self, form: Word) -> Done<Node> {
+        let mut steps = Vec::new();
+        let mut rest = form.get(1);
+        while rest.is_cons() {
+            if !rest.get(1).is_cons() {
+                return self.malformed(form);
+            }
+            let mut bindings = Vec::new();
+            let place = self.open_place(rest.get(0), &mut bindings)?;
+            let value = self.form(rest.cadr())?;
+            steps.push(self.set(&place, value, bindings)?);
+            rest = rest.cddr();
+        }
+        Ok(match steps.len() {
+            1 => steps.swap_remove(0),
+            _ => Node::Sequence(steps),
+        })
+    }
+
+    pub(super) fn push_form(&mut self, rest: Word) -> Done<Node> {
+        let value = self.form(rest.car())?;
+        let mut bindings = Vec::new();
+        let value = self.named(value, &mut bindings);
+        let place = self.open_place(rest.cadr(), &mut bindings)?;
+        let parts = vec![self.local(&value), self.fetch(&place)?];
+        let new = self.call_lisp("CONS", parts)?;
+        self.set(&place, new, bindings)
+    }
+
+    pub(super) fn pushnew(&mut self, rest: Word) -> Done<Node> {
+        let value = self.form(rest.car())?;
+        let mut bindings = Vec::new();
+        let value = self.named(value, &mut bindings);
+        let place = self.open_place(rest.cadr(), &mut bindings)?;
+        let mut parts = vec![self.local(&value), self.fetch(&place)?];
+        parts.extend(self.forms(rest.cddr())?);
+        let new = self.call_lisp("ADJOIN", parts)?;
+        self.set(&place, new, bindings)
+    }
+
+    pub(super) fn pop(&mut self, form: Word) -> Done<Node> {
+        let mut bindings = Vec::new();
+        let place = self.open_place(form, &mut bindings)?;
+        let old = Node::List(Box::new(self.fetch(&place)?));
+        let old = self.named(old, &mut bindings);
+        let less = Node::Part(1, Box::new(self.local(&old)));
+        let less = self.named(less, &mut bindings);
+        let written = self.write(&place, &less)?;
+        let first = Node::Part(0, Box::new(self.local(&old)));
+        Ok(around(bindings, Node::Sequence(vec![written, first])))
+    }
+
+    pub(super) fn step(&mut self, rest: Word, function: &str) -> Done<Node> {
+        let mut bindings = Vec::new();
+        let place = self.open_place(rest.car(), &mut bindings)?;
+        let by = if rest.cdr().is_cons() { self.form(rest.cadr())? } else { Node::Constant(Word::fixnum(1)) };
+        let by = match by {
+            Node::Constant(_) => by,
+            by => {
+                let by = self.named(by, &mut bindings);
+                self.local(&by)
+            }
+        };
+        let old = self.fetch(&place)?;
+        let new = self.call_lisp(function, vec![old, by])?;
+        self.set(&place, new, bindings)
+    }
+}

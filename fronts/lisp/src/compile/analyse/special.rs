@@ -1,0 +1,115 @@
+//! Special forms, by name.
+
+use super::{Analysis, Done, Entry, refuse};
+use crate::compile::runtime::Helper;
+use crate::compile::tree::Node;
+use crate::eval::special;
+use crate::value::Value as Word;
+use std::rc::Rc;
+
+impl Analysis<'_> {
+    pub(super) fn special(&mut self, name: &str, form: Word) -> Done<Node> {
+        let rest = form.get(1);
+        match name {
+            "QUOTE" => self.constant(form.cadr()),
+            "FUNCTION" => self.function_form(form),
+            "PROGN" => self.progn(rest),
+            "PROG1" => self.first_of(rest.car(), rest.cdr()),
+            "PROG2" => {
+                let (first, second) = (self.form(rest.car())?, self.first_of(rest.cadr(), rest.cddr())?);
+                Ok(Node::Sequence(vec![first, second]))
+            }
+            "SETQ" => self.setq(form),
+            "PSETQ" => self.psetq(form),
+            "IF" => self.if_form(form),
+            "COND" => self.cond(form, rest),
+            "AND" => self.and(rest),
+            "OR" => self.or(rest),
+            "WHEN" => self.choose(rest.car(), rest.cdr(), Word::NIL),
+            "UNLESS" => self.choose(rest.car(), Word::NIL, rest.cdr()),
+            "CASE" => self.case(rest),
+            "THE" => {
+                let node = self.form(form.caddr())?;
+                let plain = form.cadr().is_symbol() && self.cx.show_name(form.cadr()) == "fixnum";
+                Ok(if plain { Node::Plain(Box::new(node)) } else { node })
+            }
+            "DECLARE" => self.constant(Word::NIL),
+            "EVAL-WHEN" => self.eval_when(form),
+            "LET" => self.let_form(rest.car(), rest.cdr()),
+            "LET*" => self.let_in_turn(rest.car(), rest.cdr()),
+            "PROGV" => self.progv(rest),
+            "FLET" => self.flet(form),
+            "LABELS" => self.labels(form),
+            "MACROLET" => self.macrolet(form),
+            "MULTIPLE-VALUE-BIND" => self.multiple_value_bind(rest),
+            "BLOCK" if form.cadr().is_symbol() => self.block(rest.car(), |it| it.progn(rest.cdr())),
+            "RETURN" => self.leave(Word::NIL, rest.car()),
+            "RETURN-FROM" => self.leave(rest.car(), rest.cadr()),
+            "CATCH" => self.catch(rest),
+            "THROW" => {
+                let arguments = vec![self.form(rest.car())?, self.form(rest.cadr())?];
+                Ok(Node::Runtime(Helper::Throw, arguments))
+            }
+            "UNWIND-PROTECT" => self.unwind_protect(rest),
+            "TAGBODY" => self.tagbody(rest),
+            "GO" => self.go(rest.car()),
+            "HANDLER-CASE" => self.handler_case(form),
+            "WHILE" => self.while_form(rest, false),
+            "UNTIL" => self.while_form(rest, true),
+            "LOOP" => self.block(Word::NIL, |it| Ok(Node::Loop(Box::new(it.progn(rest)?)))),
+            "DOTIMES" => self.dotimes(rest.car(), rest.cdr()),
+            "DOLIST" => self.dolist(rest.car(), rest.cdr()),
+            "DO" => self.do_form(form, false),
+            "DO*" => self.do_form(form, true),
+            "SETF" => self.setf(form),
+            "PUSH" => self.push_form(rest),
+            "PUSHNEW" => self.pushnew(rest),
+            "POP" => self.pop(rest.car()),
+            "INCF" => self.step(rest, "+"),
+            "DECF" => self.step(rest, "-"),
+            "DEFUN" => self.defun(form),
+            "DEFMACRO" | "DEFVAR" | "DEFPARAMETER" | "DEFCONSTANT" | "DEFCLASS" | "DEFMETHOD" => {
+                self.definition(form)
+            }
+            "SEND-SUPER" => self.send_super(rest, Helper::SendSuper),
+            "SEND-SUPER*" => self.send_super(rest, Helper::SendSuperAll),
+            "INSTANCE" => self.instance(rest),
+            _ => self.malformed(form),
+        }
+    }
+
+    pub(super) fn malformed<T>(&mut self, form: Word) -> Done<T> {
+        refuse(format!("malformed {}", self.shown(form)))
+    }
+
+    pub(super) fn function_form(&mut self, form: Word) -> Done<Node> {
+        let what = form.cadr();
+        if what.car() == self.cx.world.names.lambda {
+            return Ok(Node::Closure(self.function(Word::NIL, what.cdr(), Word::NIL)?));
+        }
+        if !what.is_symbol_object() {
+            return if what.is_object() { self.constant(what) } else { self.malformed(form) };
+        }
+        let found = self.scope.iter().rev().find_map(|entry| match entry {
+            Entry::Function(name, variable, ..) if *name == what => Some(Rc::clone(variable)),
+            _ => None,
+        });
+        match found {
+            Some(variable) => Ok(self.local(&variable)),
+            None => Ok(Node::Runtime(Helper::Function, vec![self.constant(what)?])),
+        }
+    }
+
+    /// Value of the first form, after the others have run.
+    pub(super) fn first_of(&mut self, first: Word, others: Word) -> Done<Node> {
+        let (variable, first) = (self.temporary(), self.form(first)?);
+        let others = self.progn(others)?;
+        let value = self.local(&variable);
+        Ok(Node::Bind(vec![(variable, first)], Box::new(Node::Sequence(vec![others, value]))))
+    }
+
+    /// Runs when it does; nothing is done when the code is made.
+    pub(super) fn eval_when(&mut self, form: Word) -> Done<Node> {
+        if special::runs_now(form) { self.progn(form.cddr()) } else { self.constant(Word::NIL) }
+    }
+}

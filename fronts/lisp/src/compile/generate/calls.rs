@@ -1,0 +1,224 @@
+//! Calls: by name, of values, of functions compiled here, of the runtime. Closures.
+
+use super::{Generator, Type, Typed, key};
+use crate::compile::jit::Faces;
+use crate::compile::runtime::{self, Helper};
+use crate::compile::tree::{Function, Node, Op, Var};
+use crate::value::{Value as Word, symbol};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder as _, Value, types};
+
+const OBJECT: i64 = 0b1000;
+
+/// What is found without any call, and stays alive for as long as the function runs or its variable does.
+fn is_at_hand(node: &Node, of: Type) -> bool {
+    match node {
+        Node::Constant(_) => true,
+        Node::Local(variable) => of == Type::Any && !variable.assigned.get(),
+        _ => false,
+    }
+}
+
+impl Generator<'_, '_> {
+    /// The face of a function for those who have its arguments on the root stack.
+    pub(super) fn hand_over(&mut self, function: &Function, given: &[Value]) {
+        let Faces { direct: Some(direct), .. } = self.faces[self.number] else {
+            unreachable!("the function has two faces")
+        };
+        let gone = self.b.create_block();
+        self.pads.push(Some(gone));
+        let (closure, first, count) = (given[1], given[2], given[3]);
+        let wrong = self.b.ins().icmp_imm_s(IntCC::NotEqual, count, function.required.len() as i64);
+        self.wrong_count(wrong, function, count);
+        let mut words = vec![self.context];
+        if !function.captures.is_empty() {
+            words.push(closure);
+        }
+        for index in 0..function.required.len() {
+            let word = self.load(first, index * 8);
+            words.push(word);
+        }
+        let direct = self.reference(direct);
+        let answer = self.call_code(direct, &words);
+        self.b.ins().return_(&[answer]);
+        self.b.switch_to_block(gone);
+        let none = self.number(runtime::GONE);
+        self.b.ins().return_(&[none]);
+    }
+
+    /// Evaluates arguments into roots that lie side by side; gives the first one's number and the words.
+    pub(super) fn arguments(&mut self, nodes: &[Node]) -> (usize, Vec<Value>) {
+        let first = self.roots;
+        for _ in nodes {
+            self.root();
+        }
+        let mut values = Vec::new();
+        for (index, node) in nodes.iter().enumerate() {
+            let value = self.word_of(node);
+            self.keep(value, first + index);
+            values.push(value);
+        }
+        (first, values)
+    }
+
+    /// Calls a function, a value or a symbol, with arguments that lie among the roots.
+    pub(super) fn called(&mut self, form: Word, function: Value, first: usize, count: usize) -> Value {
+        let (place, form, count) = (self.place(first), self.number(form.0), self.number(count as u64));
+        self.import_checked(Helper::Call, &[form, function, place, count])
+    }
+
+    pub(super) fn call(&mut self, form: Word, head: Word, known: bool, arguments: &[Node]) -> Typed {
+        if !known {
+            self.look_at(form, head);
+        }
+        let (first, _) = self.arguments(arguments);
+        let function = self.number(head.0);
+        Typed::any(self.called(form, function, first, arguments.len()))
+    }
+
+    /// That a name has a function is an error before its arguments, not after.
+    fn look_at(&mut self, form: Word, head: Word) {
+        let symbol = self.number(head.address() as u64);
+        let function = self.load(symbol, symbol::FUNCTION * 8);
+        let tag = self.b.ins().band_imm_s(function, 15);
+        let object = self.b.ins().icmp_imm_s(IntCC::Equal, tag, OBJECT);
+        let (rare, on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(rare);
+        self.b.ins().brif(object, on, &[], rare, &[]);
+        self.b.switch_to_block(rare);
+        let (form, head) = (self.number(form.0), self.number(head.0));
+        self.import_checked(Helper::Known, &[form, head]);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
+    }
+
+    pub(super) fn apply(&mut self, form: Word, function: &Node, arguments: &[Node]) -> Typed {
+        let function = self.word_of(function);
+        let root = self.root();
+        self.keep(function, root);
+        let (first, _) = self.arguments(arguments);
+        Typed::any(self.called(form, function, first, arguments.len()))
+    }
+
+    /// Evaluates what is used before the next safepoint. Only what waits for the rest needs a root.
+    pub(super) fn operands(&mut self, nodes: &[Node]) -> Vec<Value> {
+        let mut values = Vec::new();
+        for (index, node) in nodes.iter().enumerate() {
+            let value = self.word_of(node);
+            if nodes[index + 1..].iter().any(|later| !self.is_quiet(later)) {
+                let root = self.root();
+                self.keep(value, root);
+            }
+            values.push(value);
+        }
+        values
+    }
+
+    /// Whether a node's word comes without a safepoint, and without changing anything.
+    fn is_quiet(&self, node: &Node) -> bool {
+        match node {
+            Node::Constant(_) => true,
+            Node::Local(_) => self.width(node).is_none(),
+            Node::At(_, node) | Node::Part(_, node) | Node::Same(node, _) => self.is_quiet(node),
+            Node::Inline { op: Op::Car | Op::Cdr | Op::Consp | Op::Not, arguments, .. } => {
+                arguments.iter().all(|argument| self.is_quiet(argument))
+            }
+            _ => false,
+        }
+    }
+
+    /// Calls a builtin with words that are in registers.
+    pub(super) fn call_builtin(&mut self, form: Word, head: Word, values: &[Value]) -> Value {
+        let first = self.roots;
+        for value in values {
+            let root = self.root();
+            self.keep(*value, root);
+        }
+        let function = self.number(head.0);
+        self.called(form, function, first, values.len())
+    }
+
+    /// The callee keeps its arguments alive itself.
+    pub(super) fn direct(&mut self, function: usize, closure: Option<&Var>, arguments: &[Node]) -> Typed {
+        let mut words = vec![self.context];
+        if let Some(closure) = closure.filter(|_| !self.unit.functions[function].captures.is_empty()) {
+            let closure = self.read(closure);
+            words.push(closure.value);
+        }
+        words.extend(self.operands(arguments));
+        let Faces { direct: Some(code), .. } = self.faces[function] else {
+            unreachable!("a function of so many arguments has two faces")
+        };
+        let code = self.reference(code);
+        let word = self.call_code(code, &words);
+        self.check(word);
+        Typed::any(word)
+    }
+
+    pub(super) fn runtime(&mut self, helper: Helper, arguments: &[Node]) -> Typed {
+        let mut words = Vec::new();
+        for node in arguments {
+            let value = self.word_of(node);
+            if !is_at_hand(node, self.type_of(node)) {
+                let root = self.root();
+                self.keep(value, root);
+            }
+            words.push(value);
+        }
+        Typed::any(self.import_checked(helper, &words))
+    }
+
+    pub(super) fn spread(&mut self, helper: Helper, arguments: &[Node]) -> Typed {
+        let (first, values) = self.arguments(arguments);
+        let (place, count) = (self.place(first), self.number(values.len() as u64));
+        Typed::any(self.import_checked(helper, &[place, count]))
+    }
+
+    /// A new closure. Of the variables in `later` it has none yet.
+    pub(super) fn closure_of(&mut self, number: usize, later: &[Var]) -> Typed {
+        let unit = self.unit;
+        let function = &unit.functions[number];
+        let first = self.roots;
+        for _ in &function.captures {
+            self.root();
+        }
+        for (index, variable) in function.captures.iter().enumerate() {
+            let value = if later.iter().any(|own| key(own) == key(variable)) {
+                self.number(0)
+            } else {
+                self.shared(variable)
+            };
+            self.keep(value, first + index);
+        }
+        let code = self.reference(self.faces[number].entry);
+        let code = self.b.ins().func_addr(types::I64, code);
+        let (template, constants) = (self.number(function.template.0), self.number(unit.constants.0));
+        let (place, count) = (self.place(first), self.number(function.captures.len() as u64));
+        Typed::any(self.import_checked(Helper::Close, &[code, template, constants, place, count]))
+    }
+
+    /// Local functions: those that see each other are told of each other when all are there.
+    pub(super) fn functions(&mut self, functions: &[(Var, usize)], body: &Node) -> Typed {
+        let unit = self.unit;
+        let variables: Vec<Var> = functions.iter().map(|(variable, _)| variable.clone()).collect();
+        for (index, (variable, number)) in functions.iter().enumerate() {
+            let root = self.root();
+            let before = self.roots;
+            let closure = self.closure_of(*number, &variables[index..]);
+            self.roots = before;
+            self.keep(closure.value, root);
+            self.bind_word(variable, closure.value, root);
+        }
+        for (index, (variable, number)) in functions.iter().enumerate() {
+            let captures = &unit.functions[*number].captures;
+            for (place, captured) in captures.iter().enumerate() {
+                if variables[index..].iter().any(|own| key(own) == key(captured)) {
+                    let closure = self.read(variable);
+                    let value = self.shared(captured);
+                    self.store(value, closure.value, (runtime::slot::CAPTURED + place) * 8);
+                }
+            }
+        }
+        self.node(body)
+    }
+}

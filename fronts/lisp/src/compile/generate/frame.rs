@@ -1,0 +1,106 @@
+//! A function's way in and out, and its places on both stacks.
+
+use super::Generator;
+use crate::compile::runtime::{self, Helper};
+use crate::compile::tree::Function;
+use crate::context::Context;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder as _, StackSlotData, StackSlotKind, Value, types};
+use std::mem::offset_of;
+
+impl Generator<'_, '_> {
+    /// A function whose parameters are in registers, or which takes the arguments as they come.
+    pub(super) fn whole(&mut self, function: &Function, given: &[Value]) {
+        self.gc = self.load(self.context, Context::GC_OFFSET);
+        self.frame = self.load(self.gc, largesse_gc::Context::ROOTS_TOP);
+        let (enter, body, gone) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
+        self.b.ins().jump(enter, &[]);
+        self.b.switch_to_block(body);
+        self.pads.push(Some(gone));
+        let mut kept = Vec::new();
+        let mut arguments = given[1..].iter();
+        if function.range.is_some() {
+            self.closure = Some(given[1]);
+            self.given = Some((given[2], given[3]));
+        } else {
+            if !function.captures.is_empty() {
+                self.closure = arguments.next().copied();
+            }
+            // The caller need not keep what it hands over.
+            for value in arguments {
+                let root = self.root();
+                kept.push((*value, root));
+                self.keep(*value, root);
+            }
+        }
+        self.poll();
+        if let Some((least, most)) = function.range {
+            self.check_count(function, least, most);
+        }
+        for (variable, (value, root)) in function.required.iter().zip(kept) {
+            self.bind_kept(variable, value, root);
+        }
+        let answer = self.node(&function.body);
+        let word = self.word(answer);
+        self.leave(word);
+        self.fill_pads();
+        self.b.switch_to_block(gone);
+        let none = self.number(runtime::GONE);
+        self.leave(none);
+        self.b.switch_to_block(enter);
+        self.enter(body);
+    }
+
+    /// Room on both stacks, and the function's roots, all nil.
+    pub(super) fn enter(&mut self, body: Block) {
+        let stack = self.b.ins().get_stack_pointer(types::I64);
+        let limit = self.load(self.context, offset_of!(Context, stack_limit));
+        let low = self.b.ins().icmp(IntCC::UnsignedLessThan, stack, limit);
+        let limit = self.load(self.gc, largesse_gc::Context::ROOTS_LIMIT);
+        let top = self.b.ins().iadd_imm_s(self.frame, self.most_roots as i64 * 8);
+        let reserved = self.b.ins().iadd_imm_s(top, Context::RESERVE as i64 * 8);
+        let high = self.b.ins().icmp(IntCC::UnsignedGreaterThan, reserved, limit);
+        let (full, on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(full);
+        let either = self.b.ins().bor(low, high);
+        self.b.ins().brif(either, full, &[], on, &[]);
+        self.b.switch_to_block(full);
+        let none = self.import(Helper::Overflow, &[]);
+        self.b.ins().return_(&[none]);
+        self.b.switch_to_block(on);
+        let nil = self.number(0);
+        for root in 0..self.most_roots {
+            self.store(nil, self.frame, root * 8);
+        }
+        self.store(top, self.gc, largesse_gc::Context::ROOTS_TOP);
+        self.b.ins().jump(body, &[]);
+    }
+
+    pub(super) fn leave(&mut self, word: Value) {
+        self.store(self.frame, self.gc, largesse_gc::Context::ROOTS_TOP);
+        self.b.ins().return_(&[word]);
+    }
+
+    /// A new place among the roots.
+    pub(super) fn root(&mut self) -> usize {
+        self.roots += 1;
+        self.most_roots = self.most_roots.max(self.roots);
+        self.roots - 1
+    }
+
+    pub(super) fn keep(&mut self, value: Value, root: usize) {
+        self.store(value, self.frame, root * 8);
+    }
+
+    /// The address of a root.
+    pub(super) fn place(&mut self, root: usize) -> Value {
+        self.b.ins().iadd_imm_s(self.frame, root as i64 * 8)
+    }
+
+    /// A place in this function's frame where a helper puts the state of things.
+    pub(super) fn frame_place(&mut self) -> Value {
+        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, runtime::FRAME_BYTES as u32, 4);
+        let slot = self.b.create_sized_stack_slot(data);
+        self.b.ins().stack_addr(types::I64, slot, 0)
+    }
+}

@@ -1,0 +1,236 @@
+//! From a tree to Cranelift's code.
+//!
+//! Variables are in registers; those that may hold references have a place on the root stack too, which is written
+//! when they are: objects never move, so the register's word stays good. Numbers known to be fixnums are plain.
+//!
+//! # Ways out
+//! What answers no word jumps to the innermost *pad*: that of a form notes the form for the list of calls, that
+//! of a `catch` or its kin looks whether the exit has arrived; each ends at the pad around it, and the last one
+//! leaves the function.
+
+mod calls;
+mod control;
+mod frame;
+mod inline;
+mod pads;
+mod variables;
+mod words;
+
+use super::jit::{Compiler, Faces};
+use super::tree::{Exit, Function, Node, Unit, Var, Variable};
+use crate::value::Value as Word;
+use cranelift_codegen::ir::{Block, FuncRef, MemFlagsData, Value};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable as Register};
+use cranelift_module::{FuncId, Module as _};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// How a value lies in its register.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Type {
+    /// A word of Lisp.
+    Any,
+    /// A plain number.
+    Fixnum,
+}
+
+#[derive(Clone, Copy)]
+struct Typed {
+    value: Value,
+    of: Type,
+}
+
+impl Typed {
+    fn any(value: Value) -> Typed {
+        Typed { value, of: Type::Any }
+    }
+}
+
+/// Where a variable of this function is.
+#[derive(Clone, Copy)]
+struct Local {
+    register: Register,
+    /// Its place among the function's roots; none of plain numbers.
+    root: Option<usize>,
+}
+
+/// Where a block or tagbody goes on.
+struct Target {
+    after: Block,
+    tags: Vec<Block>,
+}
+
+struct Generator<'a, 'b> {
+    b: FunctionBuilder<'b>,
+    compiler: &'a mut Compiler,
+    unit: &'a Unit,
+    faces: &'a [Faces],
+    number: usize,
+    referred: HashMap<FuncId, FuncRef>,
+    context: Value,
+    gc: Value,
+    /// The root stack's top when the function was entered.
+    frame: Value,
+    /// The closure, where there are captured variables.
+    closure: Option<Value>,
+    /// Address and number of the arguments, where the body takes them as they come.
+    given: Option<(Value, Value)>,
+    roots: usize,
+    most_roots: usize,
+    locals: HashMap<*const Variable, Local>,
+    exits: HashMap<*const Exit, Target>,
+    pads: Vec<Option<Block>>,
+    /// Pads of forms that are still to be filled: pad, form, the pad around.
+    pending: Vec<(Block, Word, Block)>,
+}
+
+/// Makes a function's code; gives its text.
+pub(super) fn function(
+    compiler: &mut Compiler,
+    unit: &Unit,
+    faces: &[Faces],
+    number: usize,
+) -> Result<String, String> {
+    let function = &unit.functions[number];
+    let mut text = format!("; {}\n", function.text);
+    let Faces { entry, direct } = faces[number];
+    if let Some(direct) = direct {
+        text += &define(compiler, unit, faces, number, direct, |it, own, given| it.whole(own, given))?;
+        text += "; from the root stack\n";
+        text += &define(compiler, unit, faces, number, entry, |it, own, given| it.hand_over(own, given))?;
+    } else {
+        text += &define(compiler, unit, faces, number, entry, |it, own, given| it.whole(own, given))?;
+    }
+    Ok(text)
+}
+
+fn define(
+    compiler: &mut Compiler,
+    unit: &Unit,
+    faces: &[Faces],
+    number: usize,
+    id: FuncId,
+    fill: impl FnOnce(&mut Generator<'_, '_>, &Function, &[Value]),
+) -> Result<String, String> {
+    let mut context = compiler.module.make_context();
+    context.func.signature = compiler.module.declarations().get_function_decl(id).signature.clone();
+    let mut shared = FunctionBuilderContext::new();
+    let mut b = FunctionBuilder::new(&mut context.func, &mut shared);
+    let entry = b.create_block();
+    b.append_block_params_for_function_params(entry);
+    b.switch_to_block(entry);
+    let given: Vec<Value> = b.block_params(entry).to_vec();
+    let mut it = Generator {
+        b,
+        compiler,
+        unit,
+        faces,
+        number,
+        referred: HashMap::new(),
+        context: given[0],
+        gc: given[0],
+        frame: given[0],
+        closure: None,
+        given: None,
+        roots: 0,
+        most_roots: 0,
+        locals: HashMap::new(),
+        exits: HashMap::new(),
+        pads: Vec::new(),
+        pending: Vec::new(),
+    };
+    fill(&mut it, &unit.functions[number], &given);
+    let Generator { mut b, compiler, .. } = it;
+    b.seal_all_blocks();
+    b.finalize(compiler.module.target_config());
+    context.set_disasm(true);
+    compiler.module.define_function(id, &mut context).map_err(|cause| format!("{cause:?}"))?;
+    Ok(context.compiled_code().and_then(|code| code.vcode.clone()).unwrap_or_default())
+}
+
+impl Generator<'_, '_> {
+    const TRUSTED: MemFlagsData = MemFlagsData::trusted();
+
+    /// The value of a node. The roots it took are free again.
+    fn node(&mut self, node: &Node) -> Typed {
+        let before = self.roots;
+        let typed = self.node_on(node);
+        self.roots = before;
+        typed
+    }
+
+    fn word_of(&mut self, node: &Node) -> Value {
+        if let Node::Constant(value) = node {
+            return self.number(value.0);
+        }
+        let typed = self.node(node);
+        self.word(typed)
+    }
+
+    fn node_on(&mut self, node: &Node) -> Typed {
+        match node {
+            Node::Constant(value) => self.constant(*value),
+            Node::Local(variable) => self.read(variable),
+            Node::Assign(variable, value) => self.assign(variable, value),
+            Node::Slot(object, index) => {
+                let object = self.word_of(object);
+                Typed::any(self.load(object, 8 * index))
+            }
+            Node::AssignSlot(object, index, value) => {
+                let value = self.word_of(value);
+                let object = self.word_of(object);
+                self.store(value, object, 8 * index);
+                Typed::any(value)
+            }
+            Node::Part(index, list) => self.part_or_nil(list, *index),
+            Node::Plain(node) => {
+                let typed = self.node(node);
+                Typed { value: self.plain(typed), of: Type::Fixnum }
+            }
+            Node::Count(node) => self.count(node),
+            Node::List(node) => self.list(node),
+            Node::Sequence(nodes) => {
+                let mut last = None;
+                for node in nodes {
+                    last = Some(self.node(node));
+                }
+                last.unwrap_or_else(|| self.nil())
+            }
+            Node::If(test, yes, no) => self.choose(test, yes, no, self.type_of(node)),
+            Node::Or(first, others) => self.or(first, others),
+            Node::Bind(bindings, body) => self.bind(bindings, body),
+            Node::Scope(body) => self.scope(body),
+            Node::Block(exit, body) => self.block(exit, body),
+            Node::Leave(exit, value) => self.leave_block(exit, value),
+            Node::Loop(body) => self.repeat(body),
+            Node::Tags(exit, parts) => self.tags(exit, parts),
+            Node::Go(exit, index) => self.go(exit, *index),
+            Node::Catch(tag, body) => self.catch(tag, body),
+            Node::Protect(form, cleanup) => self.protect(form, cleanup),
+            Node::Handle(form, clauses) => self.handle(form, clauses),
+            Node::Closure(number) => self.closure_of(*number, &[]),
+            Node::Functions(functions, body) => self.functions(functions, body),
+            Node::Argument(argument) => self.argument(*argument),
+            Node::CheckKeys(from) => self.check_keys(*from),
+            Node::Inline { op, form, head, arguments } => self.inline(*op, *form, *head, arguments),
+            Node::Call { form, head, known, arguments } => self.call(*form, *head, *known, arguments),
+            Node::Apply { form, function, arguments } => self.apply(*form, function, arguments),
+            Node::Direct { function, closure, arguments } => {
+                self.direct(*function, closure.as_ref(), arguments)
+            }
+            Node::Runtime(helper, arguments) => self.runtime(*helper, arguments),
+            Node::Spread(helper, arguments) => self.spread(*helper, arguments),
+            Node::At(form, node) => self.on_behalf(*form, |it| it.node(node)),
+            Node::Same(..) => self.truth_of(node),
+        }
+    }
+
+    fn function(&self) -> &Function {
+        &self.unit.functions[self.number]
+    }
+}
+
+/// The variable as a key.
+fn key(variable: &Var) -> *const Variable {
+    Rc::as_ptr(variable)
+}

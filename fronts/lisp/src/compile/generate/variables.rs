@@ -1,0 +1,205 @@
+//! Variables: where they are, what is known of them.
+
+use super::{Generator, Local, Type, Typed, key};
+use crate::compile::runtime::Helper;
+use crate::compile::tree::{Argument, Node, Op, Var};
+use crate::compile::{runtime, tree};
+use crate::value::Value as Word;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder as _, Value, types};
+
+/// Bits of a fixnum.
+const FIXNUM: u32 = 62;
+
+impl Generator<'_, '_> {
+    /// Bits of the plain number that a node's value surely is.
+    pub(super) fn width(&self, node: &Node) -> Option<u32> {
+        match node {
+            Node::Constant(value) => {
+                value.as_fixnum().map(|number| 65 - (number ^ (number >> 63)).leading_zeros())
+            }
+            Node::Local(variable) if variable.owner == self.number => variable.width.get(),
+            Node::Assign(variable, _) if variable.owner == self.number => variable.width.get(),
+            Node::Plain(_) | Node::Count(_) => Some(FIXNUM),
+            Node::Inline { op: Op::Add | Op::Subtract | Op::Step(_), arguments, .. } => {
+                let mut most = 1;
+                for argument in arguments {
+                    most = most.max(self.width(argument)?);
+                }
+                (most < 63).then_some(most + 1)
+            }
+            Node::Sequence(nodes) => self.width(nodes.last()?),
+            Node::If(_, yes, no) => Some(self.width(yes)?.max(self.width(no)?)),
+            Node::At(_, node) => self.width(node),
+            _ => None,
+        }
+    }
+
+    pub(super) fn type_of(&self, node: &Node) -> Type {
+        if self.width(node).is_some() { Type::Fixnum } else { Type::Any }
+    }
+
+    /// What a closure keeps of a variable, and a function finds in its own.
+    pub(super) fn shared(&mut self, variable: &Var) -> Value {
+        if variable.owner == self.number {
+            if !variable.is_cell() {
+                let typed = self.read(variable);
+                return self.word(typed);
+            }
+            let register = self.locals[&key(variable)].register;
+            return self.b.use_var(register);
+        }
+        let place = self.function().captures.iter().position(|own| key(own) == key(variable));
+        let (Some(place), Some(closure)) = (place, self.closure) else {
+            unreachable!("a variable of a function around is captured")
+        };
+        // The object's tag is the length of its header.
+        self.load(closure, (runtime::slot::CAPTURED + place) * 8)
+    }
+
+    pub(super) fn read(&mut self, variable: &Var) -> Typed {
+        if variable.is_cell() {
+            let cell = self.shared(variable);
+            return Typed::any(self.part(cell, 0));
+        }
+        if variable.owner != self.number {
+            return Typed::any(self.shared(variable));
+        }
+        let Local { register, .. } = self.locals[&key(variable)];
+        let of = if variable.width.get().is_some() { Type::Fixnum } else { Type::Any };
+        Typed { value: self.b.use_var(register), of }
+    }
+
+    pub(super) fn assign(&mut self, variable: &Var, value: &Node) -> Typed {
+        let typed = self.node(value);
+        if variable.is_cell() {
+            let value = self.word(typed);
+            let cell = self.shared(variable);
+            self.set_part(cell, 0, value);
+            return Typed::any(value);
+        }
+        let Local { register, root } = self.locals[&key(variable)];
+        let of = if root.is_some() { Type::Any } else { Type::Fixnum };
+        let value = if root.is_some() { self.word(typed) } else { self.plain(typed) };
+        self.b.def_var(register, value);
+        if let Some(root) = root {
+            self.keep(value, root);
+        }
+        Typed { value, of }
+    }
+
+    /// Variables of values that are found first, and what is around them.
+    pub(super) fn bind(&mut self, bindings: &[(Var, Node)], body: &Node) -> Typed {
+        let mut found = Vec::new();
+        for (variable, node) in bindings {
+            let width = self.width(node);
+            let typed = self.node(node);
+            if variable.is_cell() || (variable.assigned.get() || width.is_none()) && !variable.fixnum {
+                let (value, root) = (self.word(typed), self.root());
+                self.keep(value, root);
+                found.push((value, Some(root), None));
+            } else {
+                let width = if variable.fixnum { FIXNUM } else { width.unwrap_or(FIXNUM) };
+                found.push((self.plain(typed), None, Some(width)));
+            }
+        }
+        for ((variable, _), (value, root, width)) in bindings.iter().zip(found) {
+            match root {
+                Some(root) => self.bind_word(variable, value, root),
+                None => {
+                    variable.width.set(width);
+                    self.define(variable, value, None);
+                }
+            }
+        }
+        self.node(body)
+    }
+
+    /// A parameter, whose word is among the roots.
+    pub(super) fn bind_kept(&mut self, variable: &Var, value: Value, root: usize) {
+        if variable.fixnum && !variable.is_cell() {
+            variable.width.set(Some(FIXNUM));
+            let value = self.plain(Typed::any(value));
+            self.define(variable, value, None);
+        } else {
+            self.bind_word(variable, value, root);
+        }
+    }
+
+    /// A variable of a word that is among the roots.
+    pub(super) fn bind_word(&mut self, variable: &Var, value: Value, root: usize) {
+        let mut value = value;
+        if variable.is_cell() {
+            let nil = self.number(0);
+            value = self.new_cons(value, nil);
+            self.keep(value, root);
+        }
+        self.define(variable, value, Some(root));
+    }
+
+    fn define(&mut self, variable: &Var, value: Value, root: Option<usize>) {
+        let register = self.b.declare_var(types::I64);
+        self.b.def_var(register, value);
+        self.locals.insert(key(variable), Local { register, root });
+    }
+
+    /// One of the arguments that the function takes as they come.
+    pub(super) fn argument(&mut self, argument: Argument) -> Typed {
+        let Some((first, count)) = self.given else { unreachable!("the function takes its arguments") };
+        let least = self.function().range.map_or(0, |(least, _)| least);
+        Typed::any(match argument {
+            Argument::At(index) if index < least => self.load(first, index * 8),
+            Argument::At(index) => {
+                let there = self.b.ins().icmp_imm_s(IntCC::UnsignedGreaterThan, count, index as i64);
+                let typed = self.either(
+                    there,
+                    |it| Typed::any(it.load(first, index * 8)),
+                    |it| Typed::any(it.number(Word::MISSING.0)),
+                );
+                typed.value
+            }
+            Argument::Rest(from) => {
+                let from = self.number(from as u64);
+                self.import_checked(Helper::Rest, &[first, from, count])
+            }
+            Argument::Key(name, from) => {
+                let (from, name) = (self.number(from as u64), self.number(name.0));
+                self.import_checked(Helper::Key, &[first, from, count, name])
+            }
+        })
+    }
+
+    pub(super) fn check_keys(&mut self, from: usize) -> Typed {
+        let Some((first, count)) = self.given else { unreachable!("the function takes its arguments") };
+        let parameters = self.function().parameters.0;
+        let (from, parameters) = (self.number(from as u64), self.number(parameters));
+        self.import_checked(Helper::CheckKeys, &[first, from, count, parameters]);
+        self.nil()
+    }
+
+    pub(super) fn check_count(&mut self, function: &tree::Function, least: usize, most: Option<usize>) {
+        let Some((_, count)) = self.given else { unreachable!("the function takes its arguments") };
+        let few = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, count, least as i64);
+        let wrong = match most {
+            Some(most) => {
+                let many = self.b.ins().icmp_imm_s(IntCC::UnsignedGreaterThan, count, most as i64);
+                self.b.ins().bor(few, many)
+            }
+            None => few,
+        };
+        self.wrong_count(wrong, function, count);
+    }
+
+    /// An error when so many arguments are wrong.
+    pub(super) fn wrong_count(&mut self, wrong: Value, function: &tree::Function, count: Value) {
+        let (rare, on) = (self.b.create_block(), self.b.create_block());
+        self.b.set_cold_block(rare);
+        self.b.ins().brif(wrong, rare, &[], on, &[]);
+        self.b.switch_to_block(rare);
+        let parameters = self.number(function.parameters.0);
+        let count = self.b.ins().iadd_imm_s(count, -(function.hidden as i64));
+        self.import_checked(Helper::Arity, &[parameters, count]);
+        self.b.ins().jump(on, &[]);
+        self.b.switch_to_block(on);
+    }
+}

@@ -1,0 +1,99 @@
+//! The code made so far, and making more.
+
+use super::generate;
+use super::runtime::Helper;
+use super::tree::Unit;
+use cranelift_codegen::ir::{AbiParam, Signature, types};
+use cranelift_codegen::settings::{self, Configurable as _};
+use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module as _};
+
+/// Address space for machine code, touched as it is used. Calls between functions reach 2 GiB, and what the system gives
+/// piece by piece may lie further apart, with a heap in between.
+const ROOM: usize = 1 << 30;
+
+/// Machine code, which is never freed.
+pub(crate) struct Compiler {
+    pub(super) module: JITModule,
+    pub(super) helpers: Vec<FuncId>,
+    functions: usize,
+}
+
+/// The two faces of a function.
+#[derive(Clone, Copy)]
+pub(super) struct Faces {
+    /// Called with context, function, address and number of arguments on the root stack.
+    pub(super) entry: FuncId,
+    /// Called with context, the closure if there are captured variables, and the arguments; the entry calls it.
+    /// None where the body takes the arguments as they come.
+    pub(super) direct: Option<FuncId>,
+}
+
+pub(super) fn words(module: &JITModule, count: usize) -> Signature {
+    let mut signature = module.make_signature();
+    signature.params = vec![AbiParam::new(types::I64); count];
+    signature.returns = vec![AbiParam::new(types::I64)];
+    signature
+}
+
+impl Compiler {
+    pub(super) fn new() -> Result<Compiler, String> {
+        let mut flags = settings::builder();
+        for (name, value) in
+            [("opt_level", "speed"), ("is_pic", "false"), ("use_colocated_libcalls", "false")]
+        {
+            flags.set(name, value).map_err(|cause| cause.to_string())?;
+        }
+        let isa = cranelift_native::builder()
+            .map_err(str::to_owned)?
+            .finish(settings::Flags::new(flags))
+            .map_err(|cause| cause.to_string())?;
+        let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
+        let memory = ArenaMemoryProvider::new_with_size(ROOM)
+            .map_err(|cause| format!("no address space for machine code: {cause}"))?;
+        builder.memory_provider(Box::new(memory));
+        for (name, address, _) in Helper::ALL {
+            builder.symbol(*name, address());
+        }
+        let mut module = JITModule::new(builder);
+        let mut helpers = Vec::new();
+        for (name, _, count) in Helper::ALL {
+            let signature = words(&module, count + 1);
+            let id = module
+                .declare_function(name, Linkage::Import, &signature)
+                .map_err(|cause| cause.to_string())?;
+            helpers.push(id);
+        }
+        Ok(Compiler { module, helpers, functions: 0 })
+    }
+
+    /// Machine code of a function and those inside of it: the address of its entry, and the code's text.
+    pub(super) fn make(&mut self, unit: &Unit) -> Result<(usize, String), String> {
+        let mut faces = Vec::new();
+        for function in &unit.functions {
+            let direct = match function.range {
+                Some(_) => None,
+                None => {
+                    let closure = usize::from(!function.captures.is_empty());
+                    Some(self.declare(1 + closure + function.required.len())?)
+                }
+            };
+            faces.push(Faces { entry: self.declare(4)?, direct });
+        }
+        let mut text = String::new();
+        for number in 0..unit.functions.len() {
+            text += &generate::function(self, unit, &faces, number)?;
+        }
+        self.module.finalize_definitions().map_err(|cause| cause.to_string())?;
+        let code = self.module.get_finalized_function(faces[0].entry);
+        Ok((code.expose_provenance(), text))
+    }
+
+    fn declare(&mut self, count: usize) -> Result<FuncId, String> {
+        self.functions += 1;
+        let signature = words(&self.module, count);
+        self.module
+            .declare_function(&format!("lisp{}", self.functions), Linkage::Local, &signature)
+            .map_err(|cause| cause.to_string())
+    }
+}

@@ -1,0 +1,231 @@
+//! `compile`: machine code for functions and methods, from the same source list that the evaluator walks.
+//!
+//! # Picture
+//! ```text
+//!   (lambda parameters . body) ──analyse──► tree ──generate──► Cranelift's code ──jit──► entry(context, function, arguments, count) -> word
+//!                                 macros     few                                           │
+//!                                 names      nodes                                         └──calls──► runtime
+//! ```
+//! The tree has few nodes: a form that is not worth instructions of its own is a call of the runtime, where
+//! the evaluator's own functions do the work. Errors, their classes and the list of calls they came through are
+//! the evaluator's. What a name means is decided when the code is made: macros, which variables are special, which
+//! functions of LISP are a few instructions. A function calls itself directly: redefining it does not change calls
+//! under way.
+//!
+//! # Invariants
+//! 1. A value that machine code needs after a safepoint is on the root stack; objects never move.
+//! 2. A function's constants are in a list that the function keeps alive, and a caller keeps the function.
+//! 3. While code is made nothing of Lisp runs: the thread counts as stopped.
+
+mod analyse;
+mod generate;
+mod jit;
+mod runtime;
+mod tree;
+
+pub(crate) use jit::Compiler;
+
+use crate::builtin::{Args, Builtin, builtin};
+use crate::context::{Answer, Context, Mark};
+use crate::error::{Class, Exit};
+use crate::eval::closure;
+use crate::value::{Kind, Value, symbol};
+use crate::world::class;
+use analyse::Source;
+use runtime::slot;
+use std::sync::Arc;
+
+pub(crate) const BUILTINS: &[Builtin] =
+    &[builtin("COMPILE", 1, 2, compile), builtin("DISASSEMBLE", 1, 2, disassemble)];
+
+/// Why a function is not compiled.
+pub(crate) enum Refused {
+    /// A form that is not translated, or the reason in words.
+    Form(String),
+    /// An error while a macro was expanded.
+    Exit(Exit),
+}
+
+impl From<Exit> for Refused {
+    fn from(exit: Exit) -> Refused {
+        Refused::Exit(exit)
+    }
+}
+
+/// `(parameters . body)` of a compiled function.
+pub(crate) fn source(function: Value) -> Value {
+    function.slot(slot::SOURCE)
+}
+
+/// Code for a function: its address, its text, and the list of its constants, which is on the root stack.
+struct Made {
+    code: usize,
+    text: String,
+    constants: Value,
+}
+
+fn make(cx: &mut Context, source: Source) -> Result<Made, Refused> {
+    let unit = analyse::analyse(cx, source)?;
+    let world = Arc::clone(&cx.world);
+    let made = cx.blocked(|| {
+        let mut compiler = crate::threads::lock(&world.compiler);
+        let compiler = match &mut *compiler {
+            Some(compiler) => compiler,
+            none => none.insert(Compiler::new()?),
+        };
+        compiler.make(&unit)
+    });
+    let (code, text) = made.map_err(Refused::Form)?;
+    Ok(Made { code, text, constants: unit.constants })
+}
+
+/// The source of a function that is interpreted, or compiled already.
+fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<Source, Exit> {
+    let lambda = if function.car() == cx.world.names.lambda {
+        function.cdr()
+    } else if function.is(Kind::Compiled) {
+        source(function)
+    } else if function.is(Kind::Closure) && function.slot(closure::ENVIRONMENT).is_nil() {
+        cx.cons(function.slot(closure::PARAMETERS), function.slot(closure::BODY))?
+    } else {
+        return cx.type_error("function that is interpreted, outside of any environment", function);
+    };
+    cx.push(lambda)?;
+    Ok(Source { name, lambda, class: Value::NIL })
+}
+
+/// The source of a method that a class defines.
+fn method_source(cx: &mut Context, class: Value, selector: Value) -> Result<Source, Exit> {
+    let methods = class.slot(class::slot::METHODS);
+    let found = methods.iter().find(|method| method.car() == selector);
+    let Some(method) = found else {
+        let shown = cx.show_short(selector);
+        return cx.error_about(Class::Undefined, format!("the class defines no method {shown}"), selector);
+    };
+    let definition = method.cdr();
+    let lambda = if definition.is(Kind::Compiled) { source(definition) } else { definition };
+    cx.push(lambda)?;
+    Ok(Source { name: selector, lambda, class })
+}
+
+fn say(cx: &mut Context, name: Value, why: &str) -> Result<(), Exit> {
+    let stream = cx.global_value(cx.world.names.error_output);
+    let text = format!("; {} stays interpreted: {why}\n", cx.show_short(name));
+    cx.write_bytes(stream, text.as_bytes())
+}
+
+/// A compiled function; none, and says why, when it stays interpreted.
+fn compiled(cx: &mut Context, source: Source) -> Result<Option<Value>, Exit> {
+    match make(cx, source) {
+        Ok(Made { code, constants, .. }) => {
+            let template = cx.cons(source.name, source.lambda)?;
+            cx.push(template)?;
+            let function = runtime::new_function(cx, code, template, constants, 0)?;
+            cx.push(function)?;
+            Ok(Some(function))
+        }
+        Err(Refused::Exit(exit)) => Err(exit),
+        Err(Refused::Form(why)) => {
+            say(cx, source.name, &why)?;
+            Ok(None)
+        }
+    }
+}
+
+/// `(compile name)`, `(compile name lambda)`: gives the name (the function, when the name is nil).
+/// `(compile class)`, `(compile class selector)`: gives the list of methods that are compiled. What stays
+/// interpreted is nil, or not in the list.
+fn compile(cx: &mut Context, args: Args<'_>) -> Answer {
+    let name = args[0];
+    if cx.is_class(name) {
+        return compile_methods(cx, name, args.given(1));
+    }
+    let function = match args.given(1) {
+        Some(function) => function,
+        None if name.is_symbol_object() => return compile_named(cx, name),
+        None => name,
+    };
+    let source = function_source(cx, if name.is_symbol() { name } else { Value::NIL }, function)?;
+    let Some(function) = compiled(cx, source)? else { return Ok(Value::NIL) };
+    if name.is_symbol_object() {
+        name.set(symbol::FUNCTION, function);
+        return Ok(name);
+    }
+    Ok(function)
+}
+
+/// Compiles a symbol's function; gives the name, or nil when the function stays interpreted.
+fn compile_named(cx: &mut Context, name: Value) -> Answer {
+    let function = cx.function_named(name)?;
+    if matches!(function.kind(), Some(Kind::Compiled | Kind::Builtin)) {
+        return Ok(name);
+    }
+    let source = function_source(cx, name, function)?;
+    let Some(function) = compiled(cx, source)? else { return Ok(Value::NIL) };
+    name.set(symbol::FUNCTION, function);
+    Ok(name)
+}
+
+/// Compiles a method that a class defines; says whether it is.
+fn compile_method(cx: &mut Context, class: Value, selector: Value) -> Result<bool, Exit> {
+    let source = method_source(cx, class, selector)?;
+    let Some(function) = compiled(cx, source)? else { return Ok(false) };
+    cx.add_method(class, selector, function)?;
+    Ok(true)
+}
+
+fn compile_methods(cx: &mut Context, class: Value, selector: Option<Value>) -> Answer {
+    let selectors = match selector {
+        Some(selector) => vec![selector],
+        None => class.slot(class::slot::METHODS).iter().map(Value::car).collect(),
+    };
+    let mut done = Value::NIL;
+    for selector in selectors.into_iter().rev() {
+        let mark = cx.mark();
+        cx.push(done)?;
+        if compile_method(cx, class, selector)? {
+            done = cx.cons(selector, done)?;
+        }
+        cx.release(mark);
+    }
+    Ok(done)
+}
+
+/// Prints the machine code of a function, or of a method: `(disassemble name)`, `(disassemble class selector)`.
+fn disassemble(cx: &mut Context, args: Args<'_>) -> Answer {
+    let name = args[0];
+    let source = match args.given(1) {
+        Some(selector) if cx.is_class(name) => method_source(cx, name, selector)?,
+        _ => {
+            let function = if name.is_symbol_object() { cx.function_named(name)? } else { name };
+            function_source(cx, if name.is_symbol() { name } else { Value::NIL }, function)?
+        }
+    };
+    match make(cx, source) {
+        Ok(Made { text, .. }) => {
+            cx.write_bytes(Value::NIL, text.as_bytes())?;
+            Ok(Value::NIL)
+        }
+        Err(Refused::Exit(exit)) => Err(exit),
+        Err(Refused::Form(why)) => cx.error_about(Class::Control, why, name),
+    }
+}
+
+/// A compiled function's entry: context, function, address and number of its arguments.
+type Entry = extern "C" fn(*mut Context, Value, *mut Value, usize) -> u64;
+
+impl Context {
+    /// Calls machine code with arguments that lie on the stack. The function is alive.
+    pub(crate) fn call_compiled(&mut self, function: Value, first: Mark, count: usize) -> Answer {
+        let saved = (self.environment, self.local_functions);
+        self.environment = Value::NIL;
+        self.local_functions = false;
+        let code = std::ptr::with_exposed_provenance::<u8>((function.slot(slot::CODE).0 >> 4) as usize);
+        // SAFETY: only `make` gives a function such a slot, with the address of an entry; code is never freed.
+        let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code) };
+        let word = entry(self, function, Context::place(first), count);
+        let value = runtime::answer(self, word)?;
+        (self.environment, self.local_functions) = saved;
+        Ok(value)
+    }
+}

@@ -1,0 +1,359 @@
+//! What machine code calls.
+//!
+//! A function's answer is a word: a value, or [`GONE`] when there is a way out, whose kind is then in
+//! the context.
+
+use crate::context::{Answer, Context, Fixed, Mark};
+use crate::error::{Class, Exit};
+use crate::eval::Saved;
+use crate::value::{Kind, Value, symbol};
+use crate::world::class;
+
+/// No value: what an unbound slot holds, which no function answers.
+pub(super) const GONE: u64 = Value::UNBOUND.0;
+
+/// Slots of a compiled function. Captured variables follow.
+pub(super) mod slot {
+    pub(in crate::compile) const CODE: usize = 0;
+    pub(in crate::compile) const NAME: usize = 1;
+    pub(in crate::compile) const SOURCE: usize = 2;
+    pub(in crate::compile) const CONSTANTS: usize = 3;
+    pub(in crate::compile) const CAPTURED: usize = 4;
+}
+
+macro_rules! helpers {
+    ($($(#[$about:meta])* $variant:ident $name:ident($($argument:ident: $type:ty),*) $body:expr;)*) => {
+        /// A function of the runtime, called with the context and words.
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Helper {
+            $($(#[$about])* $variant,)*
+        }
+
+        impl Helper {
+            /// Of each: name, address, number of words besides the context.
+            pub(super) const ALL: &[(&str, fn() -> *const u8, usize)] = &[
+                $((stringify!($name), || $name as *const u8, <[&str]>::len(&[$(stringify!($argument)),*])),)*
+            ];
+        }
+
+        $(
+            /// # Safety
+            /// `cx` is the calling thread's context, which machine code got from its caller and nobody else uses
+            /// meanwhile. Addresses among the arguments are of the root stack, below its top, or of the caller's frame.
+            unsafe extern "C" fn $name(cx: *mut Context, $($argument: $type),*) -> u64 {
+                // SAFETY: the promise above.
+                let cx = unsafe { &mut *cx };
+                let body: fn(&mut Context, $($type),*) -> Answer = $body;
+                match body(cx, $($argument),*) {
+                    Ok(value) => value.0,
+                    Err(exit) => {
+                        cx.leaving = exit;
+                        GONE
+                    }
+                }
+            }
+        )*
+    };
+}
+
+/// What an `unwind-protect` puts aside while it cleans up.
+pub(super) struct Aside {
+    saved: Saved,
+    exit: Exit,
+    target: i64,
+    depth: usize,
+}
+
+/// Bytes of the caller's frame that [`Saved`] or [`Aside`] need.
+pub(super) const FRAME_BYTES: usize = size_of::<Aside>();
+
+const STATE: [Fixed; 3] = [Fixed::Exit, Fixed::Tag, Fixed::Error];
+
+fn read(saved: *const Saved) -> Saved {
+    // SAFETY: helpers get the address of a place in their caller's frame that `Save` has written.
+    unsafe { *saved }
+}
+
+fn put(saved: *mut Saved, cx: &Context) {
+    // SAFETY: a place of `FRAME_BYTES` bytes, aligned to 16, in the caller's frame.
+    unsafe { saved.write(cx.save()) }
+}
+
+helpers! {
+    Call call(form: Value, function: Value, arguments: *mut Value, count: usize) |cx, form, function, arguments, count| {
+        let mark = cx.mark();
+        let first = cx.mark_at(arguments);
+        cx.check_stack()?;
+        cx.set_fixed(Fixed::Form, form);
+        let code = if function.is_symbol_object() { function.get(symbol::FUNCTION) } else { function };
+        let value = if code.is_object() {
+            cx.push(code)?;
+            cx.call_object(code, first, count)?
+        } else if code.car() == cx.world.names.macro_ {
+            return still_a_function(cx, function);
+        } else {
+            cx.call(function, first, count)?
+        };
+        cx.release(mark);
+        Ok(value)
+    };
+    Known known(form: Value, name: Value) |cx, form, name| {
+        let function = name.get(symbol::FUNCTION);
+        if function == Value::UNBOUND || function.as_special_form().is_some() {
+            cx.set_fixed(Fixed::Form, form);
+            let shown = cx.show_short(name);
+            return cx.error_about(Class::Undefined, format!("undefined function {shown}"), name);
+        }
+        if function.car() == cx.world.names.macro_ { still_a_function(cx, name) } else { Ok(Value::NIL) }
+    };
+    Poll poll() |cx| cx.poll().map(|()| Value::NIL);
+    Overflow overflow() |cx| cx.stack_overflow().map(|()| Value::NIL);
+    /// Notes that an error passes this form.
+    Passed passed(form: Value) |cx, form| {
+        if cx.leaving == Exit::Error {
+            cx.passed(form);
+        }
+        Err(cx.leaving)
+    };
+    Arity arity(parameters: Value, count: usize) |cx, parameters, count| cx.wrong_arguments(parameters, count);
+    Global global(name: Value) |cx, name| cx.global_or_error(name);
+    SetGlobal set_global(name: Value, value: Value) |cx, name, value| {
+        if !name.is_symbol_object() {
+            return cx.type_error("variable", name);
+        }
+        cx.assign_global(name, value).map(|()| value)
+    };
+    /// A variable of a method that is no slot of the method's class: it may be one of the object's.
+    Own own(object: Value, name: Value) |cx, object, name| match cx.own_value(object, name) {
+        Some(value) => Ok(value),
+        None => cx.global_or_error(name),
+    };
+    SetOwn set_own(object: Value, name: Value, value: Value) |cx, object, name, value| {
+        if !cx.set_own_value(object, name, value)? {
+            cx.assign_global(name, value)?;
+        }
+        Ok(value)
+    };
+    SlotNamed slot_named(object: Value, name: Value) |cx, object, name| cx.slot_named(object, name);
+    SetSlotNamed set_slot_named(object: Value, name: Value, value: Value) |cx, object, name, value| {
+        cx.set_slot_named(object, name, value).map(|()| value)
+    };
+    Function function(name: Value) |cx, name| cx.function_named(name);
+    Cons cons(car: Value, cdr: Value) |cx, car, cdr| cx.cons(car, cdr);
+    /// An integer that may be larger than a fixnum.
+    Integer integer(number: i64) |cx, number| cx.integer_from(number);
+    NotAList not_a_list(form: Value, value: Value) |cx, form, value| {
+        if !form.is_nil() {
+            cx.set_fixed(Fixed::Form, form);
+        }
+        cx.type_error("list", value)
+    };
+    NotAnInteger not_an_integer(value: Value) |cx, value| cx.type_error("integer", value);
+    Eql eql(a: Value, b: Value) |cx, a, b| Ok(cx.truth(crate::builtins::compare::eql(a, b)));
+    /// What `multiple-value-bind` takes apart.
+    AsList as_list(value: Value) |cx, value| if value.is_list() { Ok(value) } else { cx.list(&[value]) };
+    Close close(code: usize, template: Value, constants: Value, captured: *mut Value, count: usize)
+        |cx, code, template, constants, captured, count| {
+            let first = cx.mark_at(captured);
+            let function = new_function(cx, code, template, constants, count)?;
+            for index in 0..count {
+                function.set_slot(slot::CAPTURED + index, cx.root(first, index));
+            }
+            Ok(function)
+        };
+    /// `defun` inside of a function.
+    Define define(form: Value, function: Value) |cx, form, function| cx.define_function(form, function);
+    Eval eval(form: Value) |cx, form| {
+        let saved = cx.save();
+        let value = cx.eval(form)?;
+        cx.restore(&saved);
+        Ok(value)
+    };
+    BindSpecial bind_special(name: Value, value: Value) |cx, name, value| {
+        cx.bind_special(name, value).map(|()| Value::NIL)
+    };
+    Progv progv(names: Value, values: Value) |cx, names, values| {
+        cx.progv(names, values).map(|()| Value::NIL)
+    };
+    Save save(saved: *mut Saved) |cx, saved| {
+        put(saved, cx);
+        Ok(Value::NIL)
+    };
+    Restore restore(saved: *mut Saved) |cx, saved| {
+        cx.restore(&read(saved));
+        Ok(Value::NIL)
+    };
+    /// A number for a block or tagbody.
+    Target target() |cx| Ok(Value::fixnum(cx.new_target()));
+    /// To a block or tagbody that is elsewhere.
+    Leave leave(target: Value, value: Value) |cx, target, value| exit_to(cx, Exit::Block, target, value);
+    Go go(target: Value, tag: Value) |cx, target, tag| exit_to(cx, Exit::Go, target, tag);
+    NoBlock no_block(name: Value) |cx, name| cx.no_block(name);
+    NoTag no_tag(tag: Value) |cx, tag| cx.no_tag(tag);
+    /// Whether an exit has arrived: at a block or tagbody it gives what came along.
+    Arrived arrived(saved: *mut Saved, target: Value) |cx, saved, target| {
+        let here = matches!(cx.leaving, Exit::Block | Exit::Go) && Some(cx.target) == target.as_fixnum();
+        if !here {
+            return Err(cx.leaving);
+        }
+        cx.restore(&read(saved));
+        Ok(cx.fixed(Fixed::Exit))
+    };
+    Catch catch(saved: *mut Saved, tag: Value) |cx, saved, tag| {
+        put(saved, cx);
+        cx.catches.push(tag);
+        Ok(Value::NIL)
+    };
+    EndCatch end_catch() |cx| {
+        cx.catches.pop();
+        Ok(Value::NIL)
+    };
+    Caught caught(saved: *mut Saved, tag: Value) |cx, saved, tag| {
+        cx.catches.pop();
+        if cx.leaving != Exit::Throw || cx.fixed(Fixed::Tag) != tag {
+            return Err(cx.leaving);
+        }
+        cx.restore(&read(saved));
+        Ok(cx.fixed(Fixed::Exit))
+    };
+    Throw throw(tag: Value, value: Value) |cx, tag, value| cx.throw(tag, value);
+    /// Whether the error on its way is of a class: gives it.
+    Handles handles(saved: *mut Saved, name: Value) |cx, saved, name| {
+        let error = cx.fixed(Fixed::Error);
+        let class = cx.global_value(name);
+        let ours = cx.leaving == Exit::Error
+            && class != Value::UNBOUND
+            && cx.is_subclass(cx.world.class_of(error), class);
+        if !ours {
+            return Err(cx.leaving);
+        }
+        cx.restore(&read(saved));
+        Ok(error)
+    };
+    /// Before cleaning up on the way out: the cleanup may use everything an exit needs.
+    Unwind unwind(aside: *mut Aside) |cx, aside| {
+        let saved = read(aside.cast());
+        cx.restore(&saved);
+        let state = Aside { saved, exit: cx.leaving, target: cx.target, depth: cx.depth };
+        // SAFETY: a place of `FRAME_BYTES` bytes in the caller's frame.
+        unsafe { aside.write(state) };
+        for which in STATE {
+            cx.push(cx.fixed(which))?;
+        }
+        for call in cx.backtrace() {
+            cx.push(call)?;
+        }
+        Ok(Value::NIL)
+    };
+    /// After it: on with the exit.
+    Resume resume(aside: *mut Aside) |cx, aside| {
+        // SAFETY: `Unwind` has written it.
+        let Aside { saved, exit, target, depth } = unsafe { aside.read() };
+        let first = saved.mark();
+        cx.target = target;
+        for (index, which) in STATE.into_iter().enumerate() {
+            cx.set_fixed(which, cx.root(first, index));
+        }
+        cx.depth = 0;
+        for index in 0..depth {
+            cx.passed(cx.root(first, STATE.len() + index));
+        }
+        Err(exit)
+    };
+    Rest rest(arguments: *mut Value, from: usize, count: usize) |cx, arguments, from, count| {
+        let first = cx.mark_at(arguments);
+        let mut list = Value::NIL;
+        for index in (from..count).rev() {
+            list = cx.cons(cx.root(first, index), list)?;
+        }
+        Ok(list)
+    };
+    Key key(arguments: *mut Value, from: usize, count: usize, key: Value) |cx, arguments, from, count, key| {
+        let first = cx.mark_at(arguments);
+        Ok(cx.key_argument(key, first, from, count).unwrap_or(Value::MISSING))
+    };
+    CheckKeys check_keys(arguments: *mut Value, from: usize, count: usize, parameters: Value)
+        |cx, arguments, from, count, parameters| {
+            let first = cx.mark_at(arguments);
+            cx.check_given_keys(parameters, first, from, count).map(|()| Value::NIL)
+        };
+    /// A new instance for `instance`.
+    Instance instance(class: Value) |cx, class| {
+        if cx.is_class(class) { cx.instantiate(class, None) } else { cx.type_error("class", class) }
+    };
+    /// (object selector . arguments)
+    Send send(arguments: *mut Value, count: usize) |cx, arguments, count| {
+        let first = cx.mark_at(arguments);
+        let (object, selector) = (cx.root(first, 0), cx.root(first, 1));
+        let mark = cx.mark();
+        let value = cx.send_pushed(object, selector, cx.mark_at(arguments.wrapping_add(2)), count - 2)?;
+        cx.release(mark);
+        Ok(value)
+    };
+    /// (object class selector . arguments): as the class above would.
+    SendSuper send_super(arguments: *mut Value, count: usize) |cx, arguments, count| {
+        let mark = cx.mark();
+        let value = send_above(cx, arguments, cx.mark_at(arguments.wrapping_add(3)), count - 3)?;
+        cx.release(mark);
+        Ok(value)
+    };
+    /// The same, the last argument being a list of more.
+    SendSuperAll send_super_all(arguments: *mut Value, count: usize) |cx, arguments, count| {
+        let (mark, first) = (cx.mark(), cx.mark_at(arguments));
+        for index in 3..count - 1 {
+            cx.push(cx.root(first, index))?;
+        }
+        if count > 3 {
+            for value in cx.root(first, count - 1).iter() {
+                cx.push(value)?;
+            }
+        }
+        let more = cx.above(mark);
+        let value = send_above(cx, arguments, mark, more)?;
+        cx.release(mark);
+        Ok(value)
+    };
+}
+
+fn exit_to(cx: &mut Context, exit: Exit, target: Value, value: Value) -> Answer {
+    cx.target = target.as_fixnum().unwrap_or(0);
+    cx.set_fixed(Fixed::Exit, value);
+    Err(exit)
+}
+
+fn send_above(cx: &mut Context, arguments: *mut Value, first: Mark, count: usize) -> Answer {
+    let fixed = cx.mark_at(arguments);
+    let (object, class, selector) = (cx.root(fixed, 0), cx.root(fixed, 1), cx.root(fixed, 2));
+    if !cx.is_class(class) {
+        return cx.fail(Class::Control, "send-super outside of a method".to_owned());
+    }
+    cx.send_as(class.slot(class::slot::SUPER), object, selector, first, count)
+}
+
+#[cold]
+fn still_a_function(cx: &mut Context, name: Value) -> Answer {
+    let shown = cx.show_short(name);
+    let text = format!("{shown} became a macro after its caller was compiled: compile the caller again");
+    cx.error_about(Class::Undefined, text, name)
+}
+
+/// A compiled function whose name and source are in the template.
+pub(super) fn new_function(
+    cx: &mut Context,
+    code: usize,
+    template: Value,
+    constants: Value,
+    captured: usize,
+) -> Answer {
+    let function = cx.new_slots(Kind::Compiled, class::COMPILED_CODE, slot::CAPTURED + captured)?;
+    function.set_slot(slot::CODE, Value((code as u64) << 4 | 3));
+    function.set_slot(slot::NAME, template.get(0));
+    function.set_slot(slot::SOURCE, template.get(1));
+    function.set_slot(slot::CONSTANTS, constants);
+    Ok(function)
+}
+
+/// The answer behind a word.
+pub(super) fn answer(cx: &Context, word: u64) -> Answer {
+    if word == GONE { Err(cx.leaving) } else { Ok(Value(word)) }
+}

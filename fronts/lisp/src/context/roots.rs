@@ -1,0 +1,196 @@
+//! The root stack, through the address the collector publishes.
+
+use super::Context;
+use crate::error::Exit;
+use crate::value::Value;
+
+/// Words that stay free above every frame for what builtins keep.
+pub(super) const RESERVE: usize = 1024;
+
+/// Roots at the bottom of the stack, one for each purpose.
+#[derive(Clone, Copy)]
+pub(crate) enum Fixed {
+    /// What goes out with an exit.
+    Exit,
+    /// The tag of a throw.
+    Tag,
+    /// The form whose function is being called.
+    Form,
+    /// The thread's own values of special variables.
+    Bindings,
+    /// The thread object.
+    Thread,
+    /// The error that is being signalled.
+    Error,
+    /// First of the calls an error came through.
+    Backtrace,
+}
+
+/// Calls of a backtrace.
+pub(crate) const BACKTRACE: usize = 20;
+const FIXED: usize = Fixed::Backtrace as usize + BACKTRACE;
+
+/// A height of the stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark(*mut Value);
+
+impl Context {
+    #[inline]
+    fn top_place(&self) -> *mut *mut Value {
+        // SAFETY: the offset is one of the collector's context, which lives as long as the mutator.
+        unsafe { self.gc.add(largesse_gc::Context::ROOTS_TOP).cast() }
+    }
+
+    /// The address above the top root.
+    #[inline]
+    pub(crate) fn top(&self) -> *mut Value {
+        // SAFETY: see `top_place`; a `Value` and a `Word` are the same 64 bits.
+        unsafe { *self.top_place() }
+    }
+
+    #[inline]
+    fn set_top(&mut self, top: *mut Value) {
+        // SAFETY: see `top_place`; callers give a height that was the top before, or one push more.
+        unsafe { *self.top_place() = top }
+    }
+
+    fn limit(&self) -> *mut Value {
+        // SAFETY: as in `top_place`.
+        unsafe { *self.gc.add(largesse_gc::Context::ROOTS_LIMIT).cast() }
+    }
+
+    /// Words left on the stack.
+    #[inline]
+    pub(crate) fn roots_left(&self) -> usize {
+        (self.limit().addr() - self.top().addr()) / 8
+    }
+
+    /// Pushes a root: alive until [`Context::release`], or until the builtin that runs returns.
+    #[inline]
+    pub(crate) fn push(&mut self, value: Value) -> Result<(), Exit> {
+        let top = self.top();
+        if top >= self.limit() {
+            return self.stack_overflow();
+        }
+        // SAFETY: below the limit is the stack's own memory, and above the top nobody's.
+        unsafe { top.write(value) };
+        self.set_top(top.wrapping_add(1));
+        Ok(())
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.top())
+    }
+
+    /// Takes the stack back to a height it had.
+    #[inline]
+    pub(crate) fn release(&mut self, mark: Mark) {
+        debug_assert!(mark.0 <= self.top());
+        self.set_top(mark.0);
+    }
+
+    /// Pushes the items of a list and gives them: what runs meanwhile may cut the list.
+    pub(crate) fn alive(&mut self, list: Value) -> Result<Vec<Value>, Exit> {
+        let items: Vec<Value> = list.iter().collect();
+        for item in &items {
+            self.push(*item)?;
+        }
+        Ok(items)
+    }
+
+    /// How many roots lie above a mark.
+    pub(crate) fn above(&self, mark: Mark) -> usize {
+        (self.top().addr() - mark.0.addr()) / 8
+    }
+
+    /// Root `index` above a mark.
+    pub(crate) fn root(&self, mark: Mark, index: usize) -> Value {
+        assert!(index < self.above(mark));
+        // SAFETY: between the mark and the top every word was pushed.
+        unsafe { *mark.0.add(index) }
+    }
+
+    /// Writes root `index` above a mark.
+    pub(crate) fn set_root(&mut self, mark: Mark, index: usize, value: Value) {
+        assert!(index < self.above(mark));
+        // SAFETY: as in `root`.
+        unsafe { *mark.0.add(index) = value }
+    }
+
+    /// Writes the first root above a mark, which its maker pushed.
+    #[inline]
+    pub(crate) fn put_root(&mut self, mark: Mark, value: Value) {
+        debug_assert!(self.above(mark) > 0);
+        // SAFETY: a mark lies within the stack, below its limit, as its maker pushed at least one word.
+        unsafe { *mark.0 = value }
+    }
+
+    /// The mark at an address of the stack, for machine code's arguments.
+    pub(crate) fn mark_at(&self, address: *mut Value) -> Mark {
+        debug_assert!(address >= self.roots && address <= self.top());
+        Mark(address)
+    }
+
+    /// The address of a mark, for arguments and environment entries.
+    pub(crate) fn place(mark: Mark) -> *mut Value {
+        mark.0
+    }
+
+    pub(super) fn reserve_fixed(&mut self) {
+        let bottom = self.top();
+        for index in 0..FIXED {
+            // SAFETY: the collector gives every thread far more roots than these.
+            unsafe { bottom.add(index).write(Value::NIL) };
+        }
+        self.set_top(bottom.wrapping_add(FIXED));
+    }
+
+    pub(crate) fn fixed(&self, which: Fixed) -> Value {
+        self.fixed_at(which as usize)
+    }
+
+    pub(crate) fn set_fixed(&mut self, which: Fixed, value: Value) {
+        self.set_fixed_at(which as usize, value);
+    }
+
+    fn fixed_at(&self, index: usize) -> Value {
+        debug_assert!(index < FIXED);
+        // SAFETY: `reserve_fixed` wrote these words, and nothing goes below them.
+        unsafe { *self.roots.add(index) }
+    }
+
+    fn set_fixed_at(&mut self, index: usize, value: Value) {
+        debug_assert!(index < FIXED);
+        // SAFETY: as in `fixed_at`.
+        unsafe { *self.roots.add(index) = value }
+    }
+
+    /// Notes that an error passes this call on its way out.
+    #[cold]
+    pub(crate) fn passed(&mut self, form: Value) {
+        if self.depth < BACKTRACE {
+            self.set_fixed_at(Fixed::Backtrace as usize + self.depth, form);
+            self.depth += 1;
+        }
+    }
+
+    /// The calls the last error came through, innermost first.
+    pub(crate) fn backtrace(&self) -> Vec<Value> {
+        (0..self.depth).map(|index| self.fixed_at(Fixed::Backtrace as usize + index)).collect()
+    }
+}
+
+impl Context {
+    /// Pushes an environment entry and gives its address.
+    #[inline]
+    pub(crate) fn push_entry(&mut self, name: Value, value: Value, link: Value) -> Result<usize, Exit> {
+        let top = self.top();
+        if self.roots_left() < 3 {
+            self.stack_overflow()?;
+        }
+        // SAFETY: the three words above the top are the stack's own memory, and nobody's yet.
+        unsafe { top.cast::<[Value; 3]>().write([name, value, link]) };
+        self.set_top(top.wrapping_add(3));
+        Ok(top.expose_provenance())
+    }
+}

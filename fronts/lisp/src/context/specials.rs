@@ -1,0 +1,121 @@
+//! Dynamic bindings: each thread has its own value of a bound special variable.
+//!
+//! A symbol gets a number when it is first bound. The thread's values are in a vector; what was there
+//! before is on the root stack, as an entry (number, old value, link to the one before).
+
+use super::{Context, Fixed};
+use crate::error::Exit;
+use crate::threads::lock;
+use crate::value::{Kind, Value, symbol};
+
+impl Context {
+    /// A variable's value outside of the lexical environment; `UNBOUND` when it has none.
+    #[inline]
+    pub(crate) fn global_value(&self, name: Value) -> Value {
+        let number = name.get(symbol::BINDING);
+        if number != Value::NIL {
+            let own = self.own_binding(number);
+            if own != Value::UNBOUND {
+                return own;
+            }
+        }
+        name.get(symbol::VALUE)
+    }
+
+    fn own_binding(&self, number: Value) -> Value {
+        let bindings = self.fixed(Fixed::Bindings);
+        let index = number.as_fixnum().unwrap_or(0).cast_unsigned() as usize;
+        if bindings.is(Kind::Vector) && index < bindings.length() {
+            bindings.slot(index)
+        } else {
+            Value::UNBOUND
+        }
+    }
+
+    /// Assigns the thread's own binding if there is one, the shared value otherwise.
+    pub(crate) fn set_global(&mut self, name: Value, value: Value) {
+        let number = name.get(symbol::BINDING);
+        if number != Value::NIL && self.own_binding(number) != Value::UNBOUND {
+            let index = number.as_fixnum().unwrap_or(0).cast_unsigned() as usize;
+            self.fixed(Fixed::Bindings).set_slot(index, value);
+        } else {
+            name.set(symbol::VALUE, value);
+        }
+    }
+
+    /// Binds a special variable until [`Context::unbind`] goes back to what `specials` was before.
+    pub(crate) fn bind_special(&mut self, name: Value, value: Value) -> Result<(), Exit> {
+        self.push(value)?;
+        let number = self.binding_number(name);
+        let index = number.as_fixnum().unwrap_or(0).cast_unsigned() as usize;
+        self.room_for_binding(index)?;
+        let bindings = self.fixed(Fixed::Bindings);
+        let entry = self.mark();
+        self.push(number)?;
+        self.push(bindings.slot(index))?;
+        self.push(Value(self.specials as u64 | 3))?;
+        self.specials = Context::place(entry).addr();
+        bindings.set_slot(index, value);
+        Ok(())
+    }
+
+    pub(crate) fn specials(&self) -> usize {
+        self.specials
+    }
+
+    /// Undoes the bindings made since `specials` was `before`.
+    #[inline]
+    pub(crate) fn unbind(&mut self, before: usize) {
+        while self.specials != before {
+            let entry = std::ptr::with_exposed_provenance::<[Value; 3]>(self.specials);
+            // SAFETY: `bind_special` wrote the entry, and its frame is still on the stack.
+            let [number, old, link] = unsafe { *entry };
+            let index = number.as_fixnum().unwrap_or(0).cast_unsigned() as usize;
+            self.fixed(Fixed::Bindings).set_slot(index, old);
+            self.specials = (link.0 & !3) as usize;
+        }
+    }
+
+    fn binding_number(&mut self, name: Value) -> Value {
+        let number = name.get(symbol::BINDING);
+        if number != Value::NIL {
+            return number;
+        }
+        let mut given = lock(&self.world.bindings);
+        let number = name.get(symbol::BINDING);
+        if number != Value::NIL {
+            return number;
+        }
+        let number = Value::fixnum(i64::from(*given));
+        *given += 1;
+        name.set(symbol::BINDING, number);
+        number
+    }
+
+    fn room_for_binding(&mut self, index: usize) -> Result<(), Exit> {
+        let old = self.fixed(Fixed::Bindings);
+        let have = if old.is(Kind::Vector) { old.length() } else { 0 };
+        if index < have {
+            return Ok(());
+        }
+        let new = self.new_vector(index * 2 + 16)?;
+        for slot in 0..new.length() {
+            new.set_slot(slot, if slot < have { old.slot(slot) } else { Value::UNBOUND });
+        }
+        self.set_fixed(Fixed::Bindings, new);
+        Ok(())
+    }
+
+    /// A copy of the thread's bindings, for a thread that it asks to work.
+    pub(crate) fn copy_bindings(&mut self) -> super::Answer {
+        let old = self.fixed(Fixed::Bindings);
+        if !old.is(Kind::Vector) {
+            return Ok(Value::NIL);
+        }
+        let new = self.new_vector(old.length())?;
+        for slot in 0..old.length() {
+            new.set_slot(slot, old.slot(slot));
+        }
+        Ok(new)
+    }
+}

@@ -1,0 +1,189 @@
+//! Ways out of an evaluation, and errors as Lisp objects.
+
+use crate::context::{Answer, Context, Fixed};
+use crate::value::Value;
+use crate::world::class;
+
+/// Why an evaluation ended without a value. What goes with it is in the context.
+///
+/// As wide as a value, so that an answer comes back in two registers: through memory it costs the evaluator a
+/// third of its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Exit {
+    /// An error: the object is the fixed root `Error`.
+    Error,
+    /// `throw` to the catch whose number is the context's target.
+    Throw,
+    /// `return-from` the block of that number.
+    Block,
+    /// `go` into the tagbody of that number.
+    Go,
+    /// Somebody pressed Ctrl-C.
+    Interrupt,
+    /// `exit`: its status is the fixed root `Exit`.
+    Quit,
+}
+
+/// What sort of error: each is a class of the dialect, below `error`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Class {
+    Simple,
+    Unbound,
+    Undefined,
+    Arguments,
+    Type,
+    Range,
+    Arithmetic,
+    Reader,
+    Stack,
+    Memory,
+    Io,
+    Control,
+    Thread,
+}
+
+impl Class {
+    pub(crate) const ALL: [Class; 13] = [
+        Class::Simple,
+        Class::Unbound,
+        Class::Undefined,
+        Class::Arguments,
+        Class::Type,
+        Class::Range,
+        Class::Arithmetic,
+        Class::Reader,
+        Class::Stack,
+        Class::Memory,
+        Class::Io,
+        Class::Control,
+        Class::Thread,
+    ];
+
+    /// The name of its class.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Class::Simple => "SIMPLE-ERROR",
+            Class::Unbound => "UNBOUND-VARIABLE",
+            Class::Undefined => "UNDEFINED-FUNCTION",
+            Class::Arguments => "ARGUMENT-ERROR",
+            Class::Type => "TYPE-ERROR",
+            Class::Range => "RANGE-ERROR",
+            Class::Arithmetic => "ARITHMETIC-ERROR",
+            Class::Reader => "READER-ERROR",
+            Class::Stack => "STACK-OVERFLOW",
+            Class::Memory => "OUT-OF-MEMORY",
+            Class::Io => "IO-ERROR",
+            Class::Control => "CONTROL-ERROR",
+            Class::Thread => "THREAD-ERROR",
+        }
+    }
+
+    /// EusLisp's number for it, which error handlers are given.
+    pub(crate) fn code(self) -> i64 {
+        match self {
+            Class::Stack => 1,
+            Class::Memory => 2,
+            Class::Unbound => 12,
+            Class::Undefined => 13,
+            Class::Arguments => 14,
+            Class::Type | Class::Arithmetic => 17,
+            Class::Range => 30,
+            Class::Io => 41,
+            Class::Reader => 44,
+            Class::Simple | Class::Control | Class::Thread => 60,
+        }
+    }
+}
+
+/// Slots of an error object.
+pub(crate) mod slot {
+    pub(crate) const CODE: usize = 1;
+    pub(crate) const MESSAGE: usize = 2;
+    pub(crate) const FORM: usize = 3;
+    pub(crate) const OBJECT: usize = 4;
+}
+
+impl Context {
+    /// Signals an error and gives the way out, as any result.
+    #[cold]
+    pub(crate) fn error<T>(&mut self, class: Class, message: String) -> Result<T, Exit> {
+        self.error_about(class, message, Value::NIL)
+    }
+
+    /// Signals an error.
+    #[cold]
+    pub(crate) fn fail(&mut self, class: Class, message: String) -> Answer {
+        self.error(class, message)
+    }
+
+    /// Signals an error about an object, which is alive.
+    #[cold]
+    pub(crate) fn error_about<T>(&mut self, class: Class, message: String, object: Value) -> Result<T, Exit> {
+        let mark = self.mark();
+        self.depth = 0;
+        match self.error_object(class, &message, object) {
+            Ok(error) => self.set_fixed(Fixed::Error, error),
+            // No memory or no stack for the object: that error is the one that counts.
+            Err(exit) => return Err(exit),
+        }
+        let out = self.call_handler();
+        self.release(mark);
+        match out {
+            Ok(_) => Err(Exit::Error),
+            Err(exit) => Err(exit),
+        }
+    }
+
+    fn error_object(&mut self, class: Class, message: &str, object: Value) -> Answer {
+        if class == Class::Memory {
+            let spare = self.world.names.spare_error;
+            spare.set_slot(slot::FORM, self.fixed(Fixed::Form));
+            return Ok(spare);
+        }
+        let class_object = self.world.class_object(class::ERRORS + class as u16);
+        let error = self.new_instance(class_object)?;
+        self.push(error)?;
+        let text = self.string(message)?;
+        error.set_slot(slot::CODE, Value::fixnum(class.code()));
+        error.set_slot(slot::MESSAGE, text);
+        error.set_slot(slot::FORM, self.fixed(Fixed::Form));
+        error.set_slot(slot::OBJECT, object);
+        Ok(error)
+    }
+
+    /// Runs the handler that the program installed, if any; it may throw.
+    fn call_handler(&mut self) -> Answer {
+        let handler = self.global_value(self.world.names.error_handler);
+        if handler.is_nil() || handler == Value::UNBOUND || self.handling {
+            return Ok(Value::NIL);
+        }
+        let error = self.fixed(Fixed::Error);
+        let arguments = [
+            error.slot(slot::CODE),
+            error.slot(slot::MESSAGE),
+            error.slot(slot::FORM),
+            error.slot(slot::OBJECT),
+        ];
+        self.handling = true;
+        let out = self.apply(handler, &arguments);
+        self.handling = false;
+        self.set_fixed(Fixed::Error, error);
+        self.depth = 0;
+        out
+    }
+
+    /// "wrong type": what was wanted, and what came.
+    #[cold]
+    pub(crate) fn type_error<T>(&mut self, wanted: &str, value: Value) -> Result<T, Exit> {
+        let shown = self.show_short(value);
+        self.error_about(Class::Type, format!("{wanted} expected, not {shown}"), value)
+    }
+
+    /// "index out of range".
+    #[cold]
+    pub(crate) fn range_error<T>(&mut self, index: Value, length: usize) -> Result<T, Exit> {
+        let shown = self.show_short(index);
+        self.error_about(Class::Range, format!("index {shown} is out of range of {length} elements"), index)
+    }
+}

@@ -1,0 +1,77 @@
+//! Calling a function that is a value.
+
+use super::lambda::closure;
+use crate::context::{Answer, Context, Mark};
+use crate::error::Class;
+use crate::value::{Kind, Value, symbol};
+
+impl Context {
+    /// Calls a function object with arguments that lie on the stack.
+    #[inline]
+    pub(crate) fn call_object(&mut self, function: Value, first: Mark, count: usize) -> Answer {
+        match function.header().kind() {
+            Kind::Builtin => {
+                let arguments = self.arguments(first, count);
+                self.call_builtin(function, arguments)
+            }
+            Kind::Closure => self.call_lambda(
+                function.slot(closure::PARAMETERS),
+                function.slot(closure::BODY),
+                function.slot(closure::ENVIRONMENT),
+                !function.slot(closure::LOCAL_FUNCTIONS).is_nil(),
+                first,
+                count,
+            ),
+            Kind::Compiled => self.call_compiled(function, first, count),
+            _ => self.not_a_function(function),
+        }
+    }
+
+    /// Calls `(lambda parameters . body)`.
+    pub(crate) fn call_list(&mut self, function: Value, first: Mark, count: usize) -> Answer {
+        if function.get(0) != self.world.names.lambda {
+            return self.not_a_function(function);
+        }
+        self.call_lambda(function.cadr(), function.cddr(), Value::NIL, false, first, count)
+    }
+
+    #[cold]
+    fn not_a_function(&mut self, value: Value) -> Answer {
+        let shown = self.show_short(value);
+        self.error_about(Class::Undefined, format!("{shown} is no function"), value)
+    }
+
+    /// Calls any function with arguments that lie on the stack.
+    pub(crate) fn call(&mut self, function: Value, first: Mark, count: usize) -> Answer {
+        let mut function = function;
+        if function.is_symbol_object() {
+            let name = function;
+            function = name.get(symbol::FUNCTION);
+            if function == Value::UNBOUND {
+                let shown = self.show_short(name);
+                return self.error_about(Class::Undefined, format!("undefined function {shown}"), name);
+            }
+        }
+        self.push(function)?;
+        if function.is_object() {
+            return self.call_object(function, first, count);
+        }
+        if function.is_cons() {
+            return self.call_list(function, first, count);
+        }
+        self.not_a_function(function)
+    }
+
+    /// Calls any function with arguments that are alive.
+    pub(crate) fn apply(&mut self, function: Value, arguments: &[Value]) -> Answer {
+        let mark = self.mark();
+        self.push(function)?;
+        let first = self.mark();
+        for argument in arguments {
+            self.push(*argument)?;
+        }
+        let value = self.call(function, first, arguments.len())?;
+        self.release(mark);
+        Ok(value)
+    }
+}

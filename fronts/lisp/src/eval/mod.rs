@@ -1,0 +1,275 @@
+//! The evaluator: walks the source list.
+//!
+//! # Picture
+//! ```text
+//!   (f a b)   ->  | form | function | a's value | b's value | entry ... entry |   on the root stack
+//!                                   `---- arguments ----'    `- environment -'
+//! ```
+//! # Invariants
+//! 1. A form is on the root stack while it runs, and so is the rest of an argument list or body that
+//!    is still to come: a program may cut up the list that is running.
+//! 2. Who stops an [`Exit`] puts back stack, environment and dynamic bindings ([`Saved`]).
+
+mod apply;
+pub(crate) mod arguments;
+mod environment;
+mod lambda;
+pub(crate) mod place;
+pub(crate) mod special;
+
+use environment::store;
+pub(crate) use lambda::closure;
+
+use crate::builtin::Args;
+use crate::context::{Answer, Context, Fixed, Mark};
+use crate::error::{Class, Exit};
+use crate::value::{KeySort, Kind, Value, symbol};
+
+/// Low byte of a function slot's word that names a special form.
+const SPECIAL_FORM: u64 = 0x83;
+
+impl Value {
+    pub(crate) fn special_form(number: usize) -> Value {
+        Value((number as u64) << 8 | SPECIAL_FORM)
+    }
+
+    pub(crate) fn as_special_form(self) -> Option<usize> {
+        (self.0 & 0xff == SPECIAL_FORM).then_some((self.0 >> 8) as usize)
+    }
+}
+
+/// What a catcher puts back.
+#[derive(Clone, Copy)]
+pub(crate) struct Saved {
+    mark: Mark,
+    environment: Value,
+    local_functions: bool,
+    specials: usize,
+}
+
+impl Saved {
+    /// How high the root stack was.
+    pub(crate) fn mark(&self) -> Mark {
+        self.mark
+    }
+}
+
+impl Context {
+    #[inline]
+    pub(crate) fn save(&self) -> Saved {
+        Saved {
+            mark: self.mark(),
+            environment: self.environment,
+            local_functions: self.local_functions,
+            specials: self.specials(),
+        }
+    }
+
+    pub(crate) fn restore(&mut self, saved: &Saved) {
+        self.restore_bindings(saved);
+        self.release(saved.mark);
+    }
+
+    /// All of it but the stack.
+    #[inline]
+    pub(crate) fn restore_bindings(&mut self, saved: &Saved) {
+        self.unbind(saved.specials);
+        self.environment = saved.environment;
+        self.local_functions = saved.local_functions;
+    }
+
+    /// The value of a form, which is alive.
+    #[inline]
+    pub(crate) fn eval(&mut self, form: Value) -> Answer {
+        if form.is_symbol_object() {
+            return self.variable(form);
+        }
+        if form.is_cons() {
+            return self.eval_cons(form);
+        }
+        Ok(form)
+    }
+
+    fn eval_cons(&mut self, form: Value) -> Answer {
+        let mark = self.mark();
+        self.push(form)?;
+        let answer = self.eval_pushed(form, mark);
+        if answer.is_ok() {
+            self.release(mark);
+        } else if answer == Err(Exit::Error) {
+            self.passed(form);
+        }
+        answer
+    }
+
+    fn eval_pushed(&mut self, form: Value, mark: Mark) -> Answer {
+        let head = form.get(0);
+        let function = if head.is_symbol_object() {
+            if self.local_functions
+                && let Some(found) = self.local_function(head)
+            {
+                found
+            } else {
+                head.get(symbol::FUNCTION)
+            }
+        } else {
+            return self.eval_odd_head(form, head);
+        };
+        if let Some(number) = function.as_special_form() {
+            return special::FORMS[number].1(self, form);
+        }
+        if !function.is_object() && !self.is_lambda(function) {
+            return self.eval_rare(form, head, function);
+        }
+        self.push(function)?;
+        let first = self.mark();
+        self.eval_arguments(form.get(1), mark)?;
+        let count = self.above(first);
+        self.set_fixed(Fixed::Form, form);
+        if function.is_object() {
+            self.call_object(function, first, count)
+        } else {
+            self.call_lambda(function.cadr(), function.cddr(), Value::NIL, false, first, count)
+        }
+    }
+
+    #[inline]
+    fn is_lambda(&self, function: Value) -> bool {
+        function.is_cons() && function.get(0) == self.world.names.lambda
+    }
+
+    /// A macro, `(object . slot)`, or no function at all.
+    #[inline(never)]
+    fn eval_rare(&mut self, form: Value, head: Value, function: Value) -> Answer {
+        if function.is_cons() && function.get(0) == self.world.names.macro_ {
+            self.push(function)?;
+            let expansion = self.expand_pushed(form, function)?;
+            self.push(expansion)?;
+            return self.eval(expansion);
+        }
+        self.set_fixed(Fixed::Form, form);
+        if form.get(1).is_symbol_object() {
+            return self.dotted_slot(head, form.get(1));
+        }
+        let name = self.show_short(head);
+        self.error_about(Class::Undefined, format!("undefined function {name}"), head)
+    }
+
+    /// Evaluates a list of forms onto the stack. The root at `keep` holds what is still to come.
+    #[inline]
+    fn eval_arguments(&mut self, list: Value, keep: Mark) -> Result<(), Exit> {
+        let mut rest = list;
+        while rest.is_cons() {
+            let form = rest.get(0);
+            let value = if form.is_cons() {
+                self.put_root(keep, rest);
+                self.eval_cons(form)?
+            } else {
+                self.eval(form)?
+            };
+            self.push(value)?;
+            rest = rest.get(1);
+        }
+        if !rest.is_nil() {
+            return self.error(Class::Reader, "a form ends in a dot".to_owned());
+        }
+        Ok(())
+    }
+
+    /// `((lambda ...) ...)`, or something that is no function.
+    #[inline(never)]
+    fn eval_odd_head(&mut self, form: Value, head: Value) -> Answer {
+        self.set_fixed(Fixed::Form, form);
+        if !head.is_cons() && form.get(1).is_symbol_object() {
+            return self.dotted_slot(head, form.get(1));
+        }
+        if head.is_cons() && head.get(0) == self.world.names.lambda {
+            let keep = self.mark();
+            self.push(form)?;
+            let function = self.close(Value::NIL, head.get(1))?;
+            self.push(function)?;
+            let first = self.mark();
+            self.eval_arguments(form.get(1), keep)?;
+            let count = self.above(first);
+            return self.call_object(function, first, count);
+        }
+        let shown = self.show_short(head);
+        self.error_about(Class::Undefined, format!("{shown} is no function"), head)
+    }
+
+    /// `(object . slot)`: EusLisp's short form.
+    fn dotted_slot(&mut self, variable: Value, name: Value) -> Answer {
+        let object = self.eval(variable)?;
+        self.slot_named(object, name)
+    }
+
+    pub(crate) fn slot_named(&mut self, object: Value, name: Value) -> Answer {
+        if object.is(Kind::Instance) || object.is(Kind::Array) {
+            let class = self.world.class_of(object);
+            if let Some(index) = self.slot_index(class, name) {
+                return Ok(object.slot(index));
+            }
+        }
+        let (shown, slot) = (self.show_short(object), self.show_short(name));
+        self.error_about(Class::Type, format!("{shown} has no slot {slot}"), object)
+    }
+
+    /// The forms of a body, in turn; the value of the last.
+    pub(crate) fn progn(&mut self, body: Value) -> Answer {
+        if !body.is_cons() {
+            return Ok(Value::NIL);
+        }
+        if !body.get(1).is_cons() {
+            return self.eval(body.get(0));
+        }
+        let mark = self.mark();
+        self.push(body)?;
+        let mut rest = body;
+        let mut value = Value::NIL;
+        while rest.is_cons() {
+            self.put_root(mark, rest);
+            self.poll()?;
+            value = self.eval(rest.get(0))?;
+            rest = rest.get(1);
+        }
+        self.release(mark);
+        Ok(value)
+    }
+
+    /// The expansion of a macro call; both are on the stack.
+    pub(crate) fn expand_pushed(&mut self, form: Value, function: Value) -> Answer {
+        let first = self.mark();
+        let mut rest = form.get(1);
+        while rest.is_cons() {
+            self.push(rest.get(0))?;
+            rest = rest.get(1);
+        }
+        let count = self.above(first);
+        self.set_fixed(Fixed::Form, form);
+        let (parameters, body) = (function.cadr(), function.cddr());
+        self.call_lambda(parameters, body, Value::NIL, false, first, count)
+    }
+
+    /// The arguments between `first` and the top.
+    pub(crate) fn arguments<'a>(&self, first: Mark, count: usize) -> Args<'a> {
+        debug_assert!(count <= self.above(first));
+        // SAFETY: the words from `first` to the top were pushed; they stay until the call is over,
+        // and callees only push above them.
+        Args::new(unsafe { std::slice::from_raw_parts(Context::place(first), count) })
+    }
+
+    /// The function or macro that a `flet`, `labels` or `macrolet` around gives the name.
+    #[inline(never)]
+    fn local_function(&mut self, name: Value) -> Option<Value> {
+        let (function, macro_) = (name.key(KeySort::Function), name.key(KeySort::Macro));
+        let mut found = None;
+        self.entries(|key, value| {
+            let hit = key == function || key == macro_;
+            if hit {
+                found = Some(value);
+            }
+            hit
+        });
+        found
+    }
+}

@@ -1,0 +1,242 @@
+//! Sequence, choice, assignment.
+
+use super::malformed;
+use crate::context::{Answer, Context};
+use crate::error::Class;
+use crate::value::{KeySort, Value, symbol};
+
+pub(super) fn quote(_: &mut Context, form: Value) -> Answer {
+    Ok(form.cadr())
+}
+
+/// `#'name` or `#'(lambda ...)`.
+pub(super) fn function(cx: &mut Context, form: Value) -> Answer {
+    let what = form.cadr();
+    if what.is_cons() && what.get(0) == cx.world.names.lambda {
+        return cx.close(Value::NIL, what.get(1));
+    }
+    if !what.is_symbol_object() {
+        return if what.is_object() { Ok(what) } else { malformed(cx, form) };
+    }
+    if cx.local_functions
+        && let Some(local) = cx.entry(what.key(KeySort::Function))
+    {
+        return Ok(local);
+    }
+    cx.function_named(what)
+}
+
+impl Context {
+    /// The function of a symbol.
+    pub(crate) fn function_named(&mut self, name: Value) -> Answer {
+        let function = name.get(symbol::FUNCTION);
+        if function == Value::UNBOUND || function.as_special_form().is_some() {
+            let shown = self.show_short(name);
+            return self.error_about(Class::Undefined, format!("undefined function {shown}"), name);
+        }
+        Ok(function)
+    }
+}
+
+pub(super) fn progn(cx: &mut Context, form: Value) -> Answer {
+    cx.progn(form.get(1))
+}
+
+pub(super) fn prog1(cx: &mut Context, form: Value) -> Answer {
+    let body = form.cddr();
+    cx.push(body)?;
+    let value = cx.eval(form.cadr())?;
+    cx.push(value)?;
+    cx.progn(body)?;
+    Ok(value)
+}
+
+pub(super) fn prog2(cx: &mut Context, form: Value) -> Answer {
+    let rest = form.cddr();
+    cx.push(rest)?;
+    cx.eval(form.cadr())?;
+    let body = rest.cdr();
+    cx.push(body)?;
+    let value = cx.eval(rest.car())?;
+    cx.push(value)?;
+    cx.progn(body)?;
+    Ok(value)
+}
+
+pub(super) fn setq(cx: &mut Context, form: Value) -> Answer {
+    let mut rest = form.get(1);
+    let mut value = Value::NIL;
+    let keep = cx.mark();
+    cx.push(rest)?;
+    while rest.is_cons() {
+        let more = rest.get(1);
+        if !more.is_cons() {
+            return malformed(cx, form);
+        }
+        cx.set_root(keep, 0, rest);
+        cx.poll()?;
+        value = cx.eval(more.get(0))?;
+        cx.assign(rest.get(0), value)?;
+        rest = rest.cdr().cdr();
+    }
+    Ok(value)
+}
+
+pub(super) fn psetq(cx: &mut Context, form: Value) -> Answer {
+    let pairs: Vec<Value> = form.get(1).iter().collect();
+    if pairs.len() % 2 == 1 {
+        return malformed(cx, form);
+    }
+    for item in &pairs {
+        cx.push(*item)?;
+    }
+    let values = cx.mark();
+    for pair in pairs.chunks_exact(2) {
+        let value = cx.eval(pair[1])?;
+        cx.push(value)?;
+    }
+    for (index, pair) in pairs.chunks_exact(2).enumerate() {
+        cx.assign(pair[0], cx.root(values, index))?;
+    }
+    Ok(Value::NIL)
+}
+
+pub(super) fn if_(cx: &mut Context, form: Value) -> Answer {
+    let rest = form.get(1);
+    let branches = rest.cdr();
+    if !branches.is_cons() {
+        return malformed(cx, form);
+    }
+    let test = rest.get(0);
+    let test = if test.is_cons() {
+        cx.push(branches)?;
+        cx.eval(test)?
+    } else {
+        cx.eval(test)?
+    };
+    if !test.is_nil() {
+        return cx.eval(branches.get(0));
+    }
+    let mut rest = branches.get(1);
+    if rest.cdr().is_cons() {
+        return cx.progn(rest);
+    }
+    rest = rest.car();
+    cx.eval(rest)
+}
+
+pub(super) fn cond(cx: &mut Context, form: Value) -> Answer {
+    let mut clauses = form.get(1);
+    let keep = cx.mark();
+    cx.push(clauses)?;
+    cx.push(clauses)?;
+    while clauses.is_cons() {
+        let clause = clauses.get(0);
+        if !clause.is_cons() {
+            return malformed(cx, clause);
+        }
+        cx.set_root(keep, 0, clauses);
+        cx.set_root(keep, 1, clause);
+        cx.poll()?;
+        let value = cx.eval(clause.get(0))?;
+        if !value.is_nil() {
+            let body = clause.get(1);
+            return if body.is_cons() { cx.progn(body) } else { Ok(value) };
+        }
+        clauses = clauses.get(1);
+    }
+    Ok(Value::NIL)
+}
+
+pub(super) fn and(cx: &mut Context, form: Value) -> Answer {
+    let mut value = cx.truth(true);
+    let mut rest = form.get(1);
+    let keep = cx.mark();
+    cx.push(rest)?;
+    while rest.is_cons() {
+        cx.set_root(keep, 0, rest);
+        cx.poll()?;
+        value = cx.eval(rest.get(0))?;
+        if value.is_nil() {
+            return Ok(value);
+        }
+        rest = rest.get(1);
+    }
+    Ok(value)
+}
+
+pub(super) fn or(cx: &mut Context, form: Value) -> Answer {
+    let mut rest = form.get(1);
+    let keep = cx.mark();
+    cx.push(rest)?;
+    while rest.is_cons() {
+        cx.set_root(keep, 0, rest);
+        cx.poll()?;
+        let value = cx.eval(rest.get(0))?;
+        if !value.is_nil() {
+            return Ok(value);
+        }
+        rest = rest.get(1);
+    }
+    Ok(Value::NIL)
+}
+
+pub(super) fn when(cx: &mut Context, form: Value) -> Answer {
+    let body = form.cddr();
+    cx.push(body)?;
+    if cx.eval(form.cadr())?.is_nil() {
+        return Ok(Value::NIL);
+    }
+    cx.progn(body)
+}
+
+pub(super) fn unless(cx: &mut Context, form: Value) -> Answer {
+    let body = form.cddr();
+    cx.push(body)?;
+    if cx.eval(form.cadr())?.is_nil() {
+        return cx.progn(body);
+    }
+    Ok(Value::NIL)
+}
+
+pub(super) fn case(cx: &mut Context, form: Value) -> Answer {
+    let clauses = form.cddr();
+    cx.push(clauses)?;
+    let key = cx.eval(form.cadr())?;
+    let names = cx.world.names;
+    for clause in clauses.iter() {
+        let wanted = clause.car();
+        let hit = wanted == names.t
+            || wanted == names.otherwise
+            || if wanted.is_cons() {
+                wanted.iter().any(|one| crate::builtins::compare::eql(one, key))
+            } else {
+                !wanted.is_nil() && crate::builtins::compare::eql(wanted, key)
+            };
+        if hit {
+            return cx.progn(clause.cdr());
+        }
+    }
+    Ok(Value::NIL)
+}
+
+pub(super) fn the(cx: &mut Context, form: Value) -> Answer {
+    cx.eval(form.caddr())
+}
+
+/// Types are not used by the evaluator; special variables are seen by what binds them.
+pub(super) fn declare(_: &mut Context, _: Value) -> Answer {
+    Ok(Value::NIL)
+}
+
+/// Whether an `eval-when` is for the time when it runs.
+pub(crate) fn runs_now(form: Value) -> bool {
+    form.cadr().iter().any(|when| {
+        when.is_symbol_object()
+            && matches!(when.get(symbol::NAME).bytes(), b"EVAL" | b"LOAD" | b"EXECUTE" | b"LOAD-TOPLEVEL")
+    })
+}
+
+pub(super) fn eval_when(cx: &mut Context, form: Value) -> Answer {
+    if runs_now(form) { cx.progn(form.cddr()) } else { Ok(Value::NIL) }
+}

@@ -1,0 +1,157 @@
+//! Definitions of functions, macros and variables.
+
+use super::malformed;
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit};
+use crate::value::{Kind, Value, flag, symbol};
+
+/// `(parameters . body)` with the body in a block of that name, where something in it may leave one.
+/// A documentation string and declarations stay in front.
+pub(crate) fn with_block(cx: &mut Context, name: Value, lambda: Value) -> Answer {
+    if !may_return(cx, name, lambda.cdr(), 0) {
+        return Ok(lambda);
+    }
+    let mark = cx.mark();
+    cx.push(lambda)?;
+    let mut front = Vec::new();
+    let mut rest = lambda.cdr();
+    while rest.is_cons()
+        && ((rest.get(0).is(Kind::String) && rest.get(1).is_cons())
+            || rest.get(0).car() == cx.world.names.declare)
+    {
+        front.push(rest.get(0));
+        cx.push(rest.get(0))?;
+        rest = rest.get(1);
+    }
+    let block = cx.list_star(&[cx.world.names.block, name], rest)?;
+    let body = cx.list(&[block])?;
+    let body = cx.list_star(&front, body)?;
+    let lambda = cx.cons(lambda.get(0), body)?;
+    cx.release(mark);
+    Ok(lambda)
+}
+
+/// Whether a call in the tree is `return-from`, a macro, or of a function not known yet, which may be
+/// a macro when it runs.
+fn may_return(cx: &Context, name: Value, tree: Value, depth: usize) -> bool {
+    if depth > 200 {
+        return true;
+    }
+    tree.iter().filter(|form| form.is_cons()).any(|form| {
+        let head = form.get(0);
+        if head == cx.world.names.quote {
+            return false;
+        }
+        let function = if head.is_symbol_object() { head.get(symbol::FUNCTION) } else { Value::NIL };
+        let leaves = head.is_symbol_object()
+            && head != name
+            && match function.as_special_form() {
+                Some(number) => super::FORMS[number].0 == "RETURN-FROM",
+                None => !function.is_object() && function.car() != cx.world.names.lambda,
+            };
+        leaves || may_return(cx, name, form, depth + 1)
+    })
+}
+
+fn document(cx: &mut Context, name: Value, body: Value) -> Result<(), Exit> {
+    if body.car().is(Kind::String) && body.cdr().is_cons() {
+        let key = cx.world.names.function_documentation;
+        cx.put_property(name, key, body.get(0))?;
+    }
+    Ok(())
+}
+
+/// Special forms keep their meaning.
+fn definable(cx: &mut Context, form: Value) -> Result<Value, Exit> {
+    let name = form.cadr();
+    if !name.is_symbol_object() || !form.cddr().is_cons() {
+        return malformed(cx, form);
+    }
+    if name.get(symbol::FUNCTION).as_special_form().is_some() {
+        let shown = cx.show_short(name);
+        return cx.error_about(Class::Type, format!("{shown} is a special form"), name);
+    }
+    Ok(name)
+}
+
+pub(super) fn defun(cx: &mut Context, form: Value) -> Answer {
+    let name = definable(cx, form)?;
+    let lambda = form.cddr();
+    if !lambda.get(0).is_list() {
+        return malformed(cx, form);
+    }
+    cx.push(lambda)?;
+    document(cx, name, lambda.get(1))?;
+    let lambda = with_block(cx, name, lambda)?;
+    cx.push(lambda)?;
+    let function = if cx.environment.is_nil() {
+        cx.cons(cx.world.names.lambda, lambda)?
+    } else {
+        cx.close(name, lambda)?
+    };
+    name.set(symbol::FUNCTION, function);
+    Ok(name)
+}
+
+impl Context {
+    /// Gives the name of a `defun` a function that is made already.
+    pub(crate) fn define_function(&mut self, form: Value, function: Value) -> Answer {
+        let name = definable(self, form)?;
+        document(self, name, form.cddr().get(1))?;
+        name.set(symbol::FUNCTION, function);
+        Ok(name)
+    }
+}
+
+pub(super) fn defmacro(cx: &mut Context, form: Value) -> Answer {
+    let name = definable(cx, form)?;
+    let lambda = form.cddr();
+    cx.push(lambda)?;
+    document(cx, name, lambda.get(1))?;
+    let lambda = with_block(cx, name, lambda)?;
+    let function = cx.cons(cx.world.names.macro_, lambda)?;
+    name.set(symbol::FUNCTION, function);
+    Ok(name)
+}
+
+fn variable(cx: &mut Context, form: Value) -> Result<Value, Exit> {
+    let name = form.cadr();
+    if !name.is_symbol_object() || name.has_flag(flag::CONSTANT) {
+        return malformed(cx, form);
+    }
+    let text = form.cddr().cadr();
+    if text.is(Kind::String) {
+        let key = cx.world.names.variable_documentation;
+        cx.put_property(name, key, text)?;
+    }
+    Ok(name)
+}
+
+pub(super) fn defvar(cx: &mut Context, form: Value) -> Answer {
+    let name = variable(cx, form)?;
+    if name.get(symbol::VALUE) == Value::UNBOUND && form.cddr().is_cons() {
+        let value = cx.eval(form.caddr())?;
+        name.set(symbol::VALUE, value);
+    }
+    name.add_flag(flag::SPECIAL);
+    Ok(name)
+}
+
+pub(super) fn defparameter(cx: &mut Context, form: Value) -> Answer {
+    let name = variable(cx, form)?;
+    let value = cx.eval(form.caddr())?;
+    cx.set_global(name, value);
+    name.add_flag(flag::SPECIAL);
+    Ok(name)
+}
+
+pub(super) fn defconstant(cx: &mut Context, form: Value) -> Answer {
+    let name = form.cadr();
+    if !name.is_symbol_object() {
+        return malformed(cx, form);
+    }
+    let value = cx.eval(form.caddr())?;
+    name.set(symbol::VALUE, value);
+    name.add_flag(flag::CONSTANT | flag::SPECIAL);
+    Ok(name)
+}

@@ -1,0 +1,317 @@
+//! Classes, methods, messages to the class above.
+
+use super::define::with_block;
+use super::malformed;
+use crate::context::{Answer, Context, Mark};
+use crate::error::{Class, Exit};
+use crate::value::{Kind, Value};
+use crate::world::class;
+
+/// `(defclass name :super class :slots (slot (slot :type type) ...))`
+pub(super) fn defclass(cx: &mut Context, form: Value) -> Answer {
+    let name = form.cadr();
+    if !name.is_symbol_object() {
+        return malformed(cx, form);
+    }
+    let mut above = cx.world.class_object(class::OBJECT);
+    let mut meta = Value::NIL;
+    let mut elements = Value::NIL;
+    let mut slots = Value::NIL;
+    let mut rest = form.cddr();
+    let keep = cx.mark();
+    cx.push(rest)?;
+    while rest.is_cons() {
+        cx.put_root(keep, rest);
+        let (key, value) = (rest.get(0), rest.cadr());
+        if !key.is_symbol_object() || !rest.get(1).is_cons() {
+            return malformed(cx, form);
+        }
+        match key.get(crate::value::symbol::NAME).bytes() {
+            b"SUPER" => above = class_of_form(cx, value)?,
+            b"SLOTS" => slots = value,
+            b"METACLASS" => meta = class_of_form(cx, value)?,
+            b"ELEMENT-TYPE" => elements = value,
+            b"SIZE" | b"TYPE" => {}
+            b"DOCUMENTATION" | b"DOC" => {
+                let key = cx.world.names.documentation;
+                cx.put_property(name, key, value)?;
+            }
+            _ => {
+                let shown = cx.show_short(key);
+                return cx.error_about(Class::Arguments, format!("defclass does not know {shown}"), key);
+            }
+        }
+        rest = rest.cddr();
+    }
+    let same = cx.world.class_of(above);
+    let meta = if meta.is_nil() { same } else { meta };
+    if !cx.is_subclass(meta, same) {
+        return cx.type_error("class of classes such as the one above", meta);
+    }
+    let mut names = Vec::new();
+    for item in slots.iter() {
+        let slot = if item.is_cons() { item.get(0) } else { item };
+        if !slot.is_symbol_object() {
+            return malformed(cx, form);
+        }
+        names.push(slot);
+    }
+    let class = cx.make_class(name, above, meta, &names, elements)?;
+    cx.push(class)?;
+    cx.define_accessors(name, class)?;
+    Ok(name)
+}
+
+fn class_of_form(cx: &mut Context, form: Value) -> Result<Value, Exit> {
+    if form.is_nil() {
+        return Ok(cx.world.class_object(class::OBJECT));
+    }
+    let class = cx.eval(form)?;
+    if cx.is_class(class) {
+        return Ok(class);
+    }
+    cx.type_error("class", class)
+}
+
+/// `(defmethod class (:selector parameters . body) ...)`
+pub(super) fn defmethod(cx: &mut Context, form: Value) -> Answer {
+    let class = class_of_form(cx, form.cadr())?;
+    for method in cx.alive(form.cddr())? {
+        if !method.is_cons() || !method.get(0).is_symbol_object() || !method.cadr().is_list() {
+            return malformed(cx, method);
+        }
+        let mark = cx.mark();
+        let definition = with_block(cx, method.get(0), method.get(1))?;
+        cx.push(definition)?;
+        cx.add_method(class, method.get(0), definition)?;
+        cx.release(mark);
+    }
+    Ok(form.cadr())
+}
+
+impl Context {
+    /// Defines or replaces a method. `definition` is `(parameters . body)`.
+    pub(crate) fn add_method(
+        &mut self,
+        class: Value,
+        selector: Value,
+        definition: Value,
+    ) -> Result<(), Exit> {
+        let mark = self.mark();
+        self.push(definition)?;
+        let method = self.cons(selector, definition)?;
+        self.push(method)?;
+        // Copied, so that other threads walk the old list or the new one.
+        let kept: Vec<Value> =
+            class.slot(class::slot::METHODS).iter().filter(|old| old.car() != selector).collect();
+        let list = self.list(&kept)?;
+        let list = self.cons(method, list)?;
+        class.set_slot(class::slot::METHODS, list);
+        self.methods_changed();
+        self.release(mark);
+        Ok(())
+    }
+
+    /// Runs a method with arguments that lie on the stack.
+    pub(crate) fn call_method(
+        &mut self,
+        owner: Value,
+        definition: Value,
+        object: Value,
+        first: Mark,
+        count: usize,
+    ) -> Answer {
+        let mark = self.mark();
+        self.push(definition)?;
+        let mut definition = definition;
+        if definition.is(Kind::Compiled) {
+            if self.has_slots_of(object, owner) {
+                let all = self.mark();
+                self.push(object)?;
+                self.push(owner)?;
+                for index in 0..count {
+                    self.push(self.root(first, index))?;
+                }
+                let value = self.call_compiled(definition, all, count + 2)?;
+                self.release(mark);
+                return Ok(value);
+            }
+            // Machine code knows where the slots are; this object's are elsewhere, or it has none.
+            definition = crate::compile::source(definition);
+        }
+        let outer = self.environment;
+        self.environment = Value::NIL;
+        let names = self.world.names;
+        self.bind(Value::SELF_KEY, object)?;
+        self.bind(names.class, owner)?;
+        self.bind(names.self_, object)?;
+        let environment = self.environment;
+        self.environment = outer;
+        let value = self.call_lambda(definition.car(), definition.cdr(), environment, false, first, count)?;
+        self.release(mark);
+        Ok(value)
+    }
+
+    /// Whether an object's first slots are those of a class's instances.
+    fn has_slots_of(&self, object: Value, class: Value) -> bool {
+        (object.is(Kind::Instance) || object.is(Kind::Array))
+            && self.is_subclass(self.world.class_of(object), class)
+    }
+
+    /// Sends a message whose arguments lie on the stack.
+    pub(crate) fn send_pushed(
+        &mut self,
+        object: Value,
+        selector: Value,
+        first: Mark,
+        count: usize,
+    ) -> Answer {
+        let class = self.world.class_of(object);
+        self.send_as(class, object, selector, first, count)
+    }
+
+    /// `(send-message object class selector . arguments)`: as if the object were of that class.
+    pub(crate) fn send_as(
+        &mut self,
+        class: Value,
+        object: Value,
+        selector: Value,
+        first: Mark,
+        count: usize,
+    ) -> Answer {
+        if !class.is_nil()
+            && let Some((owner, definition)) = self.find_method(class, selector)
+        {
+            return self.call_method(owner, definition, object, first, count);
+        }
+        let nomethod = self.world.names.nomethod;
+        if !class.is_nil()
+            && let Some((owner, definition)) = self.find_method(class, nomethod)
+        {
+            let all = self.mark();
+            self.push(selector)?;
+            for index in 0..count {
+                self.push(self.root(first, index))?;
+            }
+            return self.call_method(owner, definition, object, all, count + 1);
+        }
+        let (shown, to) = (self.show_short(selector), self.show_short(object));
+        self.error_about(Class::Undefined, format!("no method {shown} for {to}"), object)
+    }
+
+    /// Sends a message with arguments that are alive.
+    pub(crate) fn send(&mut self, object: Value, selector: Value, arguments: &[Value]) -> Answer {
+        let mark = self.mark();
+        self.push(object)?;
+        let first = self.mark();
+        for argument in arguments {
+            self.push(*argument)?;
+        }
+        let value = self.send_pushed(object, selector, first, arguments.len())?;
+        self.release(mark);
+        Ok(value)
+    }
+
+    fn around_method(&mut self) -> Result<(Value, Value), Exit> {
+        let names = self.world.names;
+        let (object, class) = (self.lexical_value(names.self_), self.lexical_value(names.class));
+        match (object, class) {
+            (Some(object), Some(class)) if self.is_class(class) => {
+                Ok((object, class.slot(class::slot::SUPER)))
+            }
+            _ => self.error(Class::Control, "send-super outside of a method".to_owned()),
+        }
+    }
+}
+
+pub(super) fn send_super(cx: &mut Context, form: Value) -> Answer {
+    let (object, above) = cx.around_method()?;
+    let arguments = cx.alive(form.cddr())?;
+    let selector = cx.eval(form.cadr())?;
+    cx.push(selector)?;
+    let first = cx.mark();
+    for argument in arguments {
+        let value = cx.eval(argument)?;
+        cx.push(value)?;
+    }
+    let count = cx.above(first);
+    cx.send_as(above, object, selector, first, count)
+}
+
+/// The last argument is a list of more.
+pub(super) fn send_super_star(cx: &mut Context, form: Value) -> Answer {
+    let (object, above) = cx.around_method()?;
+    let arguments = cx.alive(form.cddr())?;
+    let selector = cx.eval(form.cadr())?;
+    cx.push(selector)?;
+    let mut values = Vec::new();
+    for argument in arguments {
+        let value = cx.eval(argument)?;
+        cx.push(value)?;
+        values.push(value);
+    }
+    let last = values.pop().unwrap_or(Value::NIL);
+    let first = cx.mark();
+    for value in values.into_iter().chain(last.iter()) {
+        cx.push(value)?;
+    }
+    let count = cx.above(first);
+    cx.send_as(above, object, selector, first, count)
+}
+
+/// `(instance class . message)`: a new instance, sent the message.
+pub(super) fn instance(cx: &mut Context, form: Value) -> Answer {
+    let message = form.cddr();
+    cx.push(message)?;
+    let class = class_of_form(cx, form.cadr())?;
+    let object = cx.instantiate(class, None)?;
+    cx.push(object)?;
+    if message.is_cons() {
+        let arguments = cx.alive(message.get(1))?;
+        let selector = cx.eval(message.get(0))?;
+        cx.push(selector)?;
+        let first = cx.mark();
+        for argument in arguments {
+            let value = cx.eval(argument)?;
+            cx.push(value)?;
+        }
+        let count = cx.above(first);
+        cx.send_pushed(object, selector, first, count)?;
+    }
+    Ok(object)
+}
+
+impl Context {
+    /// A new instance; of a vector class, with that many elements.
+    pub(crate) fn instantiate(&mut self, class: Value, length: Option<usize>) -> Answer {
+        if !self.is_class(class) {
+            return self.type_error("class", class);
+        }
+        let number = class::number(class);
+        if self.is_vector_class(class) {
+            return self.new_vector_of(class, number, length.unwrap_or(0));
+        }
+        let kind = if self.derives(class, class::ARRAY) { Kind::Array } else { Kind::Instance };
+        let slots = class.slot(class::slot::VARIABLES).length();
+        if self.derives(class, class::CONS) {
+            return self.cons(Value::NIL, Value::NIL);
+        }
+        if self.derives(class, class::SYMBOL) || self.derives(class, class::METACLASS) {
+            return self.type_error("class whose instances instantiate makes", class);
+        }
+        self.new_slots(kind, number, slots)
+    }
+
+    fn new_vector_of(&mut self, class: Value, number: u16, length: usize) -> Answer {
+        let vector = match class.slot(class::slot::ELEMENTS) {
+            elements if elements == self.world.names.float_key => self.new_floats(length)?,
+            elements if elements == self.world.names.integer_key => self.new_integers(length)?,
+            elements if elements == self.world.names.bit_key => self.new_bits(length)?,
+            elements if elements == self.world.names.character_key => self.new_string(length)?,
+            _ => self.new_vector(length)?,
+        };
+        let header = vector.header();
+        vector.set(0, crate::value::Header::new(header.kind(), number, length).word());
+        Ok(vector)
+    }
+}

@@ -1,0 +1,174 @@
+//! Union, intersection and difference of solids.
+//!
+//! # How
+//! Whether a point is inside of a solid is sure everywhere but on its surface (`winding`). So in each
+//! plane that holds a face of either solid:
+//! 1. every segment is found along which something can change: edges in the plane, and where faces cross
+//!    it (`segments`);
+//! 2. a little to the left and to the right of each segment one looks just below and just above the plane
+//!    whether the result is there: where it is below and not above, the plane is its surface;
+//! 3. segments with surface on one side are the borders of the result's faces (`rings`).
+//!
+//! Faces that coincide, touch or lie in one plane are no special cases.
+
+mod rings;
+mod segments;
+mod winding;
+
+use super::ring::Plane;
+use crate::numeric::point::{Bounds, Point, add, between, cross, distance, dot, scale, sub, unit};
+use winding::Winding;
+
+/// A face: its plane, and its rings, the outer one first. Rings are open, and holes go round clockwise.
+#[derive(Clone, Debug)]
+pub(super) struct Facet {
+    pub(super) plane: Plane,
+    pub(super) rings: Vec<Vec<Point>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
+
+impl Operation {
+    fn holds(self, first: bool, second: bool) -> bool {
+        match self {
+            Operation::Union => first || second,
+            Operation::Intersection => first && second,
+            Operation::Difference => first && !second,
+        }
+    }
+}
+
+/// A face of the result, as indices of its points.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) rings: Vec<Vec<usize>>,
+    /// The face it is a part of, counted through the first solid and then the second.
+    pub(super) source: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Composed {
+    pub(super) points: Vec<Point>,
+    pub(super) faces: Vec<Made>,
+}
+
+/// Lengths that matter, as shares of the size of both solids together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths {
+    /// Points nearer than this are one.
+    near: f64,
+    /// How far beside a segment one looks, at most.
+    aside: f64,
+}
+
+/// How far above and below the plane one looks, as a share of how far aside: surfaces that meet the plane
+/// at a smaller angle are not told from it.
+const STEEPNESS: f64 = 1e-3;
+
+/// Puts two solids together.
+pub(super) fn compose(first: &[Facet], second: &[Facet], operation: Operation) -> Composed {
+    let facets: Vec<&Facet> = first.iter().chain(second).collect();
+    let lengths = lengths_of(&facets);
+    let solids = [Winding::of(first), Winding::of(second)];
+    let within = |point| operation.holds(solids[0].within(point), solids[1].within(point));
+    let mut composed = Composed::default();
+    for plane in planes(&facets, lengths) {
+        let segments = segments::in_plane(&facets, plane, lengths, &mut composed.points);
+        let mut borders = [Vec::new(), Vec::new()];
+        for (from, to) in segments {
+            let sides = [1.0, -1.0].map(|side| {
+                surface(within, plane, composed.points[from], composed.points[to], side, lengths)
+            });
+            for (border, normal) in borders.iter_mut().zip([1, -1]) {
+                match sides.map(|side| side == normal) {
+                    // Seen against the other normal, left is right.
+                    [true, false] => border.push(if normal == 1 { (from, to) } else { (to, from) }),
+                    [false, true] => border.push(if normal == 1 { (to, from) } else { (from, to) }),
+                    _ => {}
+                }
+            }
+        }
+        for (border, normal) in borders.into_iter().zip([plane.normal, opposite(plane.normal)]) {
+            for rings in rings::faces(&composed.points, border, normal) {
+                let source = source(&facets, plane, &composed.points, &rings, normal, lengths);
+                composed.faces.push(Made { rings, source });
+            }
+        }
+    }
+    rings::straighten(&mut composed, lengths.near);
+    composed
+}
+
+fn opposite(normal: Point) -> Point {
+    scale(-1.0, normal)
+}
+
+fn lengths_of(facets: &[&Facet]) -> Lengths {
+    let bounds = Bounds::around(facets.iter().flat_map(|facet| facet.rings.iter().flatten().copied()));
+    let size = distance(bounds.low, bounds.high);
+    Lengths { near: 1e-9 * size, aside: 1e-5 * size }
+}
+
+/// The planes that hold faces, each once, whichever way they look.
+fn planes(facets: &[&Facet], lengths: Lengths) -> Vec<Plane> {
+    let mut planes: Vec<Plane> = Vec::new();
+    for facet in facets {
+        if !planes.iter().any(|plane| holds(*plane, facet, lengths)) {
+            planes.push(facet.plane);
+        }
+    }
+    planes
+}
+
+/// Whether a face lies in a plane.
+fn holds(plane: Plane, facet: &Facet, lengths: Lengths) -> bool {
+    facet.rings[0].iter().all(|point| plane.height(*point).abs() <= lengths.near)
+}
+
+/// 1 where the result's surface looks along the normal beside a segment, -1 where against it, else 0.
+fn surface(
+    within: impl Fn(Point) -> bool,
+    plane: Plane,
+    from: Point,
+    to: Point,
+    side: f64,
+    lengths: Lengths,
+) -> i8 {
+    let along = sub(to, from);
+    let aside = lengths.aside.min(0.1 * distance(from, to));
+    let beside = add(between(0.5, from, to), scale(side * aside, unit(cross(plane.normal, along))));
+    let off = scale(aside * STEEPNESS, plane.normal);
+    match (within(sub(beside, off)), within(add(beside, off))) {
+        (true, false) => 1,
+        (false, true) => -1,
+        _ => 0,
+    }
+}
+
+/// The face that holds a point just inside of the rings.
+fn source(
+    facets: &[&Facet],
+    plane: Plane,
+    points: &[Point],
+    rings: &[Vec<usize>],
+    normal: Point,
+    lengths: Lengths,
+) -> usize {
+    let (from, to) = (points[rings[0][0]], points[rings[0][1]]);
+    let inwards = unit(cross(normal, sub(to, from)));
+    let aside = lengths.aside.min(0.1 * distance(from, to));
+    let at = add(between(0.5, from, to), scale(aside, inwards));
+    let holding =
+        |facet: &&Facet| holds(plane, facet, lengths) && rings::within(&facet.rings, facet.plane.normal, at);
+    // The one that looks the same way, if there are two.
+    let same_way = |facet: &&Facet| dot(facet.plane.normal, normal) > 0.0 && holding(facet);
+    facets.iter().position(same_way).or_else(|| facets.iter().position(holding)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

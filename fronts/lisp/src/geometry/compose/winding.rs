@@ -1,0 +1,32 @@
+//! How often a solid's surface goes round a point: once inside, not at all outside.
+
+use super::Facet;
+use crate::numeric::point::{Point, cross, dot, norm, sub};
+
+/// The surface as triangles, some of them negative: fans over rings that turn in cancel out.
+pub(super) struct Winding(Vec<[Point; 3]>);
+
+impl Winding {
+    pub(super) fn of(facets: &[Facet]) -> Winding {
+        let rings = facets.iter().flat_map(|facet| &facet.rings);
+        let fan = |ring: &Vec<Point>| {
+            let apex = ring[0];
+            ring.windows(2).skip(1).map(move |pair| [apex, pair[0], pair[1]]).collect::<Vec<_>>()
+        };
+        Winding(rings.flat_map(fan).collect())
+    }
+
+    pub(super) fn within(&self, point: Point) -> bool {
+        let total: f64 =
+            self.0.iter().map(|triangle| solid_angle(triangle.map(|corner| sub(corner, point)))).sum();
+        total > 2.0 * std::f64::consts::PI
+    }
+}
+
+/// The part of the sphere around the origin that a triangle covers (van Oosterom and Strackee, 1983).
+fn solid_angle([a, b, c]: [Point; 3]) -> f64 {
+    let (la, lb, lc) = (norm(a), norm(b), norm(c));
+    let volume = dot(a, cross(b, c));
+    let cosine = la * lb * lc + dot(a, b) * lc + dot(b, c) * la + dot(c, a) * lb;
+    2.0 * volume.atan2(cosine)
+}

@@ -1,0 +1,55 @@
+//! Three-dimensional geometry: frames, polygons, bodies, and what they have to do with each other.
+//!
+//! # Picture
+//! ```text
+//!   *.l   classes and messages, in Lisp   ──►   builtins here: `weave`, `interference`, `measures`, ...
+//!                                                   │ read and make objects of those classes (`parts`)
+//!                                                   ▼
+//!                                         `ring`, `hull`, `compose`: numbers only
+//! ```
+//! # Invariants
+//! 1. Programs may put anything into a slot: what is read from one is looked at before it is used.
+//! 2. Bodies are shared by threads without locks; nothing here keeps a pointer into a vector across an
+//!    allocation.
+
+mod compose;
+mod composition;
+mod hull;
+mod interference;
+mod measures;
+mod parts;
+mod ring;
+mod weave;
+
+use crate::builtin::{Builtin, builtin};
+
+/// What the Lisp files call; two colons: they alone.
+pub(crate) const BUILTINS: &[Builtin] = &[
+    builtin("GEOMETRY:TRIANGLE", 3, 4, measures::triangle),
+    builtin("GEOMETRY:VECTOR-ANGLE", 2, 4, measures::vector_angle),
+    builtin("GEOMETRY:FACE-NORMAL-VECTOR", 1, 1, measures::face_normal_vector),
+    builtin("GEOMETRY::CONVEX-RING-P", 2, 2, measures::convex_ring_p),
+    builtin("GEOMETRY::RING-CENTROID", 2, 2, measures::ring_centroid),
+    builtin("GEOMETRY::SOLID-MEASURES", 2, 2, measures::solid_measures),
+    builtin("GEOMETRY::MEASURE-EDGES", 2, 2, measures::measure_edges),
+    builtin("GEOMETRY::MOVE-POINTS", 4, 4, measures::move_points),
+    builtin("GEOMETRY::LOCATE-IN-RING", 6, 6, interference::locate_in_ring),
+    builtin("GEOMETRY::COMMON-BOX", 2, 2, interference::common_box),
+    builtin("GEOMETRY::EDGES-CROSS-P", 6, 6, interference::edges_cross_p),
+    builtin("GEOMETRY::FACES-IN-BOX", 2, 2, interference::faces_in_box),
+    builtin("GEOMETRY::FACES-MEET-P", 6, 6, interference::faces_meet_p),
+    builtin("GEOMETRY::WEAVE-RINGS", 3, 5, weave::weave_rings),
+    builtin("GEOMETRY::HULL-RINGS", 1, 1, weave::hull_rings),
+    builtin("GEOMETRY::COMPOSE-RINGS", 3, 3, composition::compose_rings),
+];
+
+/// The library in Lisp, in the order it is loaded.
+pub(crate) const SOURCES: &[&str] = &[
+    include_str!("functions.l"),
+    include_str!("coordinates.l"),
+    include_str!("lines.l"),
+    include_str!("planes.l"),
+    include_str!("bodies.l"),
+    include_str!("primitives.l"),
+    include_str!("composition.l"),
+];

@@ -1,0 +1,102 @@
+//! Objects of the geometry classes, from outside: slots by number, and checked reading.
+
+use super::ring::Plane;
+use crate::context::{Answer, Context};
+use crate::error::Exit;
+use crate::numeric::point::{Bounds, Point};
+use crate::value::{Kind, Value};
+
+/// Slots of `line` and `edge`.
+pub(super) mod edge {
+    pub(in super::super) const PVERT: usize = 1;
+    pub(in super::super) const NVERT: usize = 2;
+    pub(in super::super) const PFACE: usize = 3;
+    pub(in super::super) const NFACE: usize = 4;
+    pub(in super::super) const ANGLE: usize = 5;
+    pub(in super::super) const FLAGS: usize = 6;
+    pub(in super::super) const COUNT: usize = 7;
+}
+
+/// Slots of `plane`, `polygon` and `face`.
+pub(super) mod face {
+    pub(in super::super) const NORMAL: usize = 1;
+    pub(in super::super) const DISTANCE: usize = 2;
+    pub(in super::super) const CONVEXP: usize = 3;
+    pub(in super::super) const EDGES: usize = 4;
+    pub(in super::super) const VERTICES: usize = 5;
+    pub(in super::super) const MODEL_NORMAL: usize = 6;
+    pub(in super::super) const MODEL_DISTANCE: usize = 7;
+    pub(in super::super) const HOLES: usize = 8;
+    pub(in super::super) const PRIMITIVE_FACE: usize = 10;
+    pub(in super::super) const COUNT: usize = 12;
+}
+
+/// Slots of `hole`, where they are not those of a face.
+pub(super) mod hole {
+    pub(in super::super) const FACE: usize = 8;
+    pub(in super::super) const COUNT: usize = 9;
+}
+
+/// Slots of `bounding-box`.
+mod boxed {
+    pub(super) const LOW: usize = 0;
+    pub(super) const HIGH: usize = 1;
+}
+
+/// Slot `index` of an instance; nil when it has none.
+pub(super) fn slot(object: Value, index: usize) -> Value {
+    if object.is(Kind::Instance) && index < object.length() { object.slot(index) } else { Value::NIL }
+}
+
+/// The point in a float-vector of three elements.
+pub(super) fn point(value: Value) -> Option<Point> {
+    if value.is(Kind::FloatVector) { value.floats().try_into().ok() } else { None }
+}
+
+/// The points of a list, up to its first element that is none.
+pub(super) fn points(list: Value) -> impl Iterator<Item = Point> + Clone {
+    list.iter().map_while(point)
+}
+
+impl Context {
+    pub(super) fn point(&mut self, value: Value) -> Result<Point, Exit> {
+        match point(value) {
+            Some(point) => Ok(point),
+            None => self.type_error("float-vector of 3 elements", value),
+        }
+    }
+
+    /// The points of a list of nothing else.
+    pub(super) fn points(&mut self, list: Value) -> Result<Vec<Point>, Exit> {
+        list.iter().map(|value| self.point(value)).collect()
+    }
+
+    /// The box behind a bounding-box in space.
+    pub(super) fn bounds(&mut self, value: Value) -> Result<Bounds, Exit> {
+        match (point(slot(value, boxed::LOW)), point(slot(value, boxed::HIGH))) {
+            (Some(low), Some(high)) => Ok(Bounds { low, high }),
+            _ => self.type_error("bounding-box", value),
+        }
+    }
+
+    /// A bounding-box of that class.
+    pub(super) fn new_box(&mut self, class: Value, bounds: Bounds) -> Answer {
+        let mark = self.mark();
+        let made = self.new_instance(class)?;
+        self.push(made)?;
+        let low = self.floats_from(&bounds.low)?;
+        made.set_slot(boxed::LOW, low);
+        let high = self.floats_from(&bounds.high)?;
+        made.set_slot(boxed::HIGH, high);
+        self.release(mark);
+        Ok(made)
+    }
+
+    /// The plane of a polygon.
+    pub(super) fn plane(&mut self, polygon: Value) -> Result<Plane, Exit> {
+        let Some(normal) = point(slot(polygon, face::NORMAL)) else {
+            return self.type_error("plane in space", polygon);
+        };
+        Ok(Plane { normal, distance: self.number(slot(polygon, face::DISTANCE))? })
+    }
+}

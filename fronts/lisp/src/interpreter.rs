@@ -1,0 +1,242 @@
+//! A running Lisp, for those who start one.
+
+use crate::context::{Context, Fixed};
+use crate::error::{Exit, slot};
+use crate::heap::Lisp as Language;
+use crate::reader::{Reader, Source};
+use crate::value::{Kind, Value};
+use crate::world::{Tables, World, class};
+use largesse_arena::Backing;
+use largesse_gc::{Heap, Settings, Statistics};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long workers are waited for that were interrupted.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A Lisp and the thread that started it.
+#[derive(Debug)]
+pub struct Interpreter {
+    cx: Context,
+}
+
+/// Why a form or a file gave no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// An error: class, message, form and the calls it came through, as lines.
+    Error(String),
+    /// The text ended inside of a form: more may follow.
+    Incomplete,
+    /// Ctrl-C.
+    Interrupted,
+    /// `(exit status)`
+    Quit(i32),
+}
+
+/// Asks every thread of a Lisp to stop what it evaluates.
+#[derive(Clone, Debug)]
+pub struct Interrupt(Arc<World>);
+
+impl Interrupt {
+    /// Stops every evaluation that has begun, at its next safepoint; where none has, the next one, unless
+    /// [`Interpreter::was_interrupted`] is asked before.
+    pub fn all_threads(&self) {
+        // Release: pairs with the Acquire of whoever is called.
+        self.0.interrupts.fetch_add(1, Ordering::Release);
+        self.0.heap.call_attention();
+    }
+}
+
+impl Interpreter {
+    /// A Lisp on a heap of its own, for the calling thread, whose machine stack has `stack` bytes.
+    pub fn start(
+        settings: Settings,
+        backing: impl Backing + Send + 'static,
+        stack: usize,
+        arguments: Vec<String>,
+    ) -> Result<Interpreter, String> {
+        let tables = Arc::new(Tables::new());
+        let heap = Heap::new(Language { tables: Arc::clone(&tables) }, settings, backing)
+            .map_err(|cause| format!("no heap: {cause}"))?;
+        let mutator = heap.enrol().enter();
+        let mut world = World::new(heap.clone(), tables, arguments);
+        let mut first =
+            Context::new(Arc::new(World::new(heap, Arc::clone(&world.tables), Vec::new())), mutator, stack);
+        let names = match first.found_world() {
+            Ok(names) => names,
+            Err(_) => return Err("the heap is too small to start".to_owned()),
+        };
+        world.names = names;
+        let mut interpreter = Interpreter { cx: first.moved_to(Arc::new(world)) };
+        match interpreter.cx.furnish_world() {
+            Ok(()) => {
+                let user = interpreter.cx.package_numbered(crate::world::USER).object;
+                interpreter.cx.set_global(names.package, user);
+                Ok(interpreter)
+            }
+            Err(exit) => Err(format!("the library did not load: {:?}", interpreter.ended(exit))),
+        }
+    }
+
+    /// A handle with which another thread, or a signal's, stops evaluations.
+    #[must_use]
+    pub fn interrupt(&self) -> Interrupt {
+        Interrupt(Arc::clone(&self.cx.world))
+    }
+
+    /// Whether an interrupt came since the last evaluation ended. From now on it does not stop the next one.
+    pub fn was_interrupted(&mut self) -> bool {
+        self.cx.forget_interrupts()
+    }
+
+    /// After an interrupt: waits, a second at most, until the workers have stopped, and makes all that have free for other
+    /// work. Answers how many have not stopped yet.
+    pub fn resume(&mut self) -> usize {
+        let world = Arc::clone(&self.cx.world);
+        let began = Instant::now();
+        while world.pool.busy() > 0 && began.elapsed() < PATIENCE {
+            self.cx.blocked(|| std::thread::sleep(Duration::from_millis(1)));
+        }
+        world.pool.reclaim();
+        world.pool.busy()
+    }
+
+    /// Evaluates a file.
+    pub fn load(&mut self, path: &str) -> Result<(), Ended> {
+        let saved = self.cx.save();
+        match self.cx.load_file(path) {
+            Ok(_) => {
+                self.cx.restore(&saved);
+                Ok(())
+            }
+            Err(exit) => {
+                let ended = self.ended(exit);
+                self.cx.restore(&saved);
+                Err(ended)
+            }
+        }
+    }
+
+    /// Evaluates every form of a text; gives the last value, printed.
+    pub fn evaluate(&mut self, text: &str) -> Result<Option<String>, Ended> {
+        let saved = self.cx.save();
+        let mut reader = Reader::new(Source::text(text.as_bytes()));
+        let answer = self.evaluate_all(&mut reader);
+        let incomplete = reader.incomplete;
+        let ended = match answer {
+            Ok(shown) => Ok(shown),
+            Err(_) if incomplete => Err(Ended::Incomplete),
+            Err(exit) => Err(self.ended(exit)),
+        };
+        self.cx.restore(&saved);
+        self.cx.catches.clear();
+        ended
+    }
+
+    fn evaluate_all(&mut self, reader: &mut Reader<'_>) -> Result<Option<String>, Exit> {
+        let cx = &mut self.cx;
+        let mut shown = None;
+        while let Some(form) = reader.read(cx)? {
+            let mark = cx.mark();
+            cx.push(form)?;
+            let value = cx.eval(form)?;
+            cx.push(value)?;
+            shown = Some(cx.show(value)?);
+            cx.release(mark);
+        }
+        Ok(shown)
+    }
+
+    /// Whether a text ends inside of a form. Nothing is evaluated, `#.` apart.
+    pub fn is_incomplete(&mut self, text: &str) -> bool {
+        let saved = self.cx.save();
+        let mut reader = Reader::new(Source::text(text.as_bytes()));
+        while let Ok(Some(_)) = reader.read(&mut self.cx) {}
+        self.cx.restore(&saved);
+        reader.incomplete
+    }
+
+    /// The name of the current package.
+    #[must_use]
+    pub fn package(&self) -> String {
+        self.cx.current_package().name()
+    }
+
+    /// External and own symbols that begin with a prefix, in lower case, for completion.
+    #[must_use]
+    pub fn completions(&self, prefix: &str) -> Vec<String> {
+        let wanted = prefix.to_lowercase();
+        let package = self.cx.current_package();
+        let mut names: Vec<String> = std::iter::once(&package)
+            .chain(&package.uses())
+            .flat_map(|package| package.symbols())
+            .map(|(symbol, _)| self.cx.show_name(symbol))
+            .filter(|name| name.starts_with(&wanted))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// What the heap did so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.cx.world.heap.statistics()
+    }
+
+    /// The request mix, delegated cells and visits to the ledger, as tables.
+    #[must_use]
+    pub fn memory_report(&self) -> String {
+        self.cx.world.memory_report()
+    }
+
+    /// From now on memory reports end with what `ground` says; once.
+    pub fn report_too(&mut self, ground: impl Fn() -> String + Send + Sync + 'static) {
+        // Who asks twice has the first.
+        let _ = self.cx.world.ground.set(Box::new(ground));
+    }
+
+    fn ended(&mut self, exit: Exit) -> Ended {
+        match exit {
+            Exit::Quit => {
+                let status = self.cx.fixed(Fixed::Exit).as_fixnum().unwrap_or(0);
+                Ended::Quit(i32::try_from(status & 255).unwrap_or(0))
+            }
+            Exit::Interrupt => Ended::Interrupted,
+            Exit::Error => Ended::Error(self.cx.error_report()),
+            Exit::Throw | Exit::Block | Exit::Go => {
+                Ended::Error("control-error: the way out leads nowhere".to_owned())
+            }
+        }
+    }
+}
+
+impl Context {
+    /// The error that was signalled last: class, message, form, and the calls it came through.
+    fn error_report(&mut self) -> String {
+        let error = self.fixed(Fixed::Error);
+        let of = self.world.class_of(error);
+        if of.is_nil() {
+            return "error".to_owned();
+        }
+        let message = error.slot(slot::MESSAGE);
+        let text = if message.is(Kind::String) { message.text().into_owned() } else { String::new() };
+        let mut report = format!("{}: {text}", self.show_name(of.slot(class::slot::NAME)));
+        let form = error.slot(slot::FORM);
+        if !form.is_nil() {
+            report += &format!("\n  in {}", self.show_short(form));
+        }
+        for (number, call) in self.backtrace().into_iter().enumerate() {
+            report += &format!("\n  {number}: at {}", self.show_short(call));
+        }
+        report
+    }
+
+    /// The same thread in the finished world.
+    fn moved_to(mut self, world: Arc<World>) -> Context {
+        self.world = world;
+        self.set_fixed(Fixed::Thread, Value::NIL);
+        self
+    }
+}

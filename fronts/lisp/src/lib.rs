@@ -1,0 +1,45 @@
+//! A dialect of EusLisp on the heap that is delegated to threads.
+//!
+//! # Picture
+//! ```text
+//!   text ──reader──► values ──eval──► builtins, library, geometry ──printer──► text
+//!                      │ Context: one thread's root stack and environment
+//!                      │ World: packages, classes, pool of threads
+//!                      ▼
+//!                   heaps/gc
+//! ```
+//! A program is a list, and the evaluator walks it as it is, as EusLisp does. Threads run truly at once:
+//! there is no lock around the interpreter, and none around a program's objects; the runtime's own tables
+//! have theirs.
+//! # Knows / does not know
+//! Knows values, forms, classes and threads of Lisp. Does not know how memory is found or collected
+//! (`heaps/gc`), nor the command line (`fronts/cli`).
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_wrap,
+    reason = "words and lengths have 64 bits on both targets; numbers are checked where they come in"
+)]
+
+mod builtin;
+mod builtins;
+mod compile;
+mod context;
+mod error;
+mod eval;
+mod geometry;
+mod heap;
+mod interpreter;
+mod library;
+mod numeric;
+mod options;
+mod printer;
+mod reader;
+mod report;
+mod stored;
+mod threads;
+mod value;
+mod world;
+
+pub use interpreter::{Ended, Interpreter, Interrupt};

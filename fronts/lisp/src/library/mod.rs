@@ -1,0 +1,32 @@
+//! What is written in Lisp itself, loaded at the start.
+
+use crate::context::Context;
+use crate::error::Exit;
+use crate::world::LISP;
+
+const SOURCES: &[&str] = &[
+    include_str!("places.l"),
+    include_str!("macros.l"),
+    include_str!("structures.l"),
+    include_str!("objects.l"),
+    include_str!("threads.l"),
+    include_str!("lists.l"),
+    include_str!("tools.l"),
+    include_str!("compile-file.l"),
+];
+
+/// Loads all of it, each file in the package LISP unless it says otherwise. Everything is exported but in GEOMETRY,
+/// whose files say what is.
+pub(crate) fn load(cx: &mut Context) -> Result<(), Exit> {
+    let lisp = cx.package_numbered(LISP).object;
+    for text in SOURCES.iter().chain(crate::geometry::SOURCES) {
+        let saved = cx.save();
+        cx.bind_special(cx.world.names.package, lisp)?;
+        cx.load_text(text.as_bytes())?;
+        cx.restore(&saved);
+        for package in ["LISP", "SYSTEM", "UNIX", "LARGESSE"] {
+            cx.export_all(package);
+        }
+    }
+    Ok(())
+}

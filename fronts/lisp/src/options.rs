@@ -1,0 +1,40 @@
+//! What the process is told from outside: the environment, and its resources.
+#![expect(clippy::disallowed_methods, reason = "the front's door to the environment")]
+
+/// A variable of the environment, for `unix:getenv`.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return None;
+    }
+    std::env::var_os(name).map(|text| text.to_string_lossy().into_owned())
+}
+
+/// What the process used so far, in the order of `struct rusage`: seconds of user and system time, then
+/// the largest resident size in KiB, and counts.
+pub(crate) fn usage() -> [f64; 16] {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call writes a `rusage` to memory of that type.
+    let done = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    // SAFETY: all zeros is a value of a struct of integers, and the call wrote over it if it worked.
+    let usage = unsafe { usage.assume_init() };
+    debug_assert_eq!(done, 0);
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    [
+        seconds(usage.ru_utime),
+        seconds(usage.ru_stime),
+        usage.ru_maxrss as f64,
+        usage.ru_ixrss as f64,
+        usage.ru_idrss as f64,
+        usage.ru_isrss as f64,
+        usage.ru_minflt as f64,
+        usage.ru_majflt as f64,
+        usage.ru_nswap as f64,
+        usage.ru_inblock as f64,
+        usage.ru_oublock as f64,
+        usage.ru_msgsnd as f64,
+        usage.ru_msgrcv as f64,
+        usage.ru_nsignals as f64,
+        usage.ru_nvcsw as f64,
+        usage.ru_nivcsw as f64,
+    ]
+}

@@ -1,0 +1,230 @@
+//! The printer: values as text that reads back, or for people.
+
+mod array;
+mod float;
+mod instance;
+mod shared;
+mod symbol;
+
+pub(crate) use float::{exponent_text, float_text};
+
+use crate::context::Context;
+use crate::error::{Class, Exit};
+use crate::value::{Circle, Kind, Value, symbol as slot};
+use shared::Shared;
+
+/// How to print.
+#[derive(Clone, Copy)]
+pub(crate) struct Style {
+    /// So that it reads back: quotes around strings, bars around odd symbols, package prefixes.
+    pub(crate) escape: bool,
+    /// Lists deeper than this are `#`.
+    level: Option<i64>,
+    /// Elements beyond this are `...`.
+    length: Option<i64>,
+    /// Whether classes print their instances by `:prin1`.
+    methods: bool,
+}
+
+struct Printer<'a> {
+    style: Style,
+    shared: Option<Shared>,
+    out: &'a mut Vec<u8>,
+}
+
+type Done = Result<(), Exit>;
+
+impl Context {
+    /// Appends the text of a value, which is alive.
+    pub(crate) fn print(&mut self, value: Value, escape: bool, out: &mut Vec<u8>) -> Done {
+        let names = self.world.names;
+        let style = Style {
+            escape,
+            level: self.global_value(names.print_level).as_fixnum(),
+            length: self.global_value(names.print_length).as_fixnum(),
+            methods: true,
+        };
+        let circle = !self.global_value(names.print_circle).is_nil();
+        let shared = if circle { Some(Shared::of(value)) } else { None };
+        Printer { style, shared, out }.value(self, value, 0)
+    }
+
+    /// A text for messages: short, and never an error.
+    pub(crate) fn show_short(&mut self, value: Value) -> String {
+        let mut out = Vec::new();
+        let style = Style { escape: true, level: Some(4), length: Some(8), methods: false };
+        if (Printer { style, shared: None, out: &mut out }).value(self, value, 0).is_err() {
+            out.extend_from_slice(b"...");
+        }
+        let text = String::from_utf8_lossy(&out);
+        if text.chars().count() <= 200 {
+            return text.into_owned();
+        }
+        text.chars().take(200).chain("...".chars()).collect()
+    }
+
+    /// A symbol's name in lower case; empty of anything else.
+    pub(crate) fn show_name(&self, symbol: Value) -> String {
+        if !symbol.is_symbol() {
+            return String::new();
+        }
+        let object = self.world.symbol_object(symbol);
+        object.get(slot::NAME).text().to_lowercase()
+    }
+
+    /// A text that reads back.
+    pub(crate) fn show(&mut self, value: Value) -> Result<String, Exit> {
+        let mut out = Vec::new();
+        self.print(value, true, &mut out)?;
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+}
+
+impl Printer<'_> {
+    fn text(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    fn value(&mut self, cx: &mut Context, value: Value, level: i64) -> Done {
+        cx.check_stack()?;
+        if let Some(number) = value.as_fixnum() {
+            self.integer(cx, number);
+        } else if let Some(number) = value.word_float() {
+            self.text(&float_text(number));
+        } else if value.is_symbol() {
+            self.symbol(cx, value);
+        } else if value.is_cons() || value.is_object() {
+            self.compound(cx, value, level)?;
+        } else {
+            self.text("#<unbound>");
+        }
+        Ok(())
+    }
+
+    fn integer(&mut self, cx: &Context, number: i64) {
+        let base = cx.global_value(cx.world.names.print_base).as_fixnum().unwrap_or(10);
+        let text =
+            if base == 10 { number.to_string() } else { crate::builtins::number::in_base(number, base) };
+        self.text(&text);
+    }
+
+    fn compound(&mut self, cx: &mut Context, value: Value, level: i64) -> Done {
+        if let Some(shared) = &mut self.shared {
+            match shared.label(value) {
+                shared::Label::None => {}
+                shared::Label::First(number) => self.text(&format!("#{number}=")),
+                shared::Label::Again(number) => {
+                    self.text(&format!("#{number}#"));
+                    return Ok(());
+                }
+            }
+        }
+        if value.is_cons() {
+            return self.list(cx, value, level);
+        }
+        match value.header().kind() {
+            Kind::String => self.string(value),
+            Kind::Vector => self.vector(cx, value, level)?,
+            Kind::FloatVector => self.floats(value.floats()),
+            Kind::IntegerVector => {
+                let items: Vec<String> = value.integers().iter().map(i64::to_string).collect();
+                self.text(&format!("#i({})", items.join(" ")));
+            }
+            Kind::BitVector => {
+                self.text("#*");
+                for index in 0..value.length() {
+                    self.text(if crate::builtins::vector::bit(value, index) { "1" } else { "0" });
+                }
+            }
+            Kind::Array => return self.array(cx, value, level),
+            Kind::Float => self.text(&float_text(f64::from_bits(value.get(1).0))),
+            Kind::Bignum => self.text(&crate::builtins::number::big(value).to_string()),
+            Kind::Ratio => {
+                self.value(cx, value.slot(0), level)?;
+                self.text("/");
+                self.value(cx, value.slot(1), level)?;
+            }
+            Kind::Closure => return self.closure(cx, value, level),
+            Kind::Builtin | Kind::Compiled => self.text(&format!("#<compiled-code #X{:x}>", value.address())),
+            _ => return self.instance(cx, value, level),
+        }
+        Ok(())
+    }
+
+    fn string(&mut self, value: Value) {
+        if !self.style.escape {
+            self.out.extend_from_slice(value.bytes());
+            return;
+        }
+        self.out.push(b'"');
+        for byte in value.bytes() {
+            if matches!(byte, b'"' | b'\\') {
+                self.out.push(b'\\');
+            }
+            self.out.push(*byte);
+        }
+        self.out.push(b'"');
+    }
+
+    /// `'x`, `#'x` for their lists.
+    fn abbreviated(&mut self, cx: &mut Context, value: Value, level: i64) -> Result<bool, Exit> {
+        let names = cx.world.names;
+        let (head, rest) = (value.get(0), value.get(1));
+        if !rest.is_cons() || !rest.get(1).is_nil() {
+            return Ok(false);
+        }
+        let prefix = if head == names.quote {
+            "'"
+        } else if head == names.function {
+            "#'"
+        } else {
+            return Ok(false);
+        };
+        self.text(prefix);
+        self.value(cx, rest.get(0), level)?;
+        Ok(true)
+    }
+
+    fn list(&mut self, cx: &mut Context, value: Value, level: i64) -> Done {
+        if self.style.level.is_some_and(|most| level >= most) {
+            self.text("#");
+            return Ok(());
+        }
+        if self.abbreviated(cx, value, level)? {
+            return Ok(());
+        }
+        self.text("(");
+        let (mut rest, mut count, mut circle) = (value, 0, Circle::new());
+        // A method that prints an element may cut the list.
+        let mark = cx.mark();
+        cx.push(rest)?;
+        loop {
+            cx.put_root(mark, rest);
+            if self.style.length.is_none() && circle.closes_at(rest) {
+                return cx.error(Class::Type, "a circular list prints with *print-circle* only".to_owned());
+            }
+            if self.style.length.is_some_and(|most| count >= most) {
+                self.text("...");
+                break;
+            }
+            self.value(cx, rest.get(0), level + 1)?;
+            rest = rest.get(1);
+            count += 1;
+            if rest.is_nil() {
+                break;
+            }
+            self.text(" ");
+            if !rest.is_cons() || self.shared.as_ref().is_some_and(|shared| shared.is_labelled(rest)) {
+                self.text(". ");
+                self.value(cx, rest, level + 1)?;
+                break;
+            }
+            if count % 1024 == 0 {
+                cx.poll()?;
+            }
+        }
+        cx.release(mark);
+        self.text(")");
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! What begins with `#`.
+
+use super::{Item, Reader, token};
+use crate::builtins::vector::AXES;
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit};
+use crate::value::{Kind, Value};
+
+impl Reader<'_> {
+    pub(super) fn hash(&mut self, cx: &mut Context) -> Result<Item, Exit> {
+        let mut number: Option<i64> = None;
+        while let Some(digit) = self.peek(cx)?.filter(u8::is_ascii_digit) {
+            self.next(cx)?;
+            let digit = i64::from(digit - b'0');
+            number = Some(number.unwrap_or(0).saturating_mul(10).saturating_add(digit));
+        }
+        let Some(byte) = self.next(cx)? else { return self.early_end(cx) };
+        let value = match (byte.to_ascii_lowercase(), number) {
+            (b'\'', None) => self.wrapped(cx, cx.world.names.function)?,
+            (b'(', None) => {
+                let list = self.list(cx)?;
+                let items: Vec<Value> = list.iter().collect();
+                cx.push(list)?;
+                cx.vector_from(&items)?
+            }
+            (b'\\', None) => self.character(cx)?,
+            (b'f', None) => {
+                let list = self.value(cx)?;
+                cx.push(list)?;
+                cx.floats_from_list(list)?
+            }
+            (b'i', None) => {
+                let list = self.value(cx)?;
+                cx.push(list)?;
+                cx.integers_from_list(list)?
+            }
+            (b'*', None) => self.bits(cx)?,
+            (b'a' | b'f' | b'i', Some(rank)) => {
+                if !(1..=AXES as i64).contains(&rank) {
+                    return cx.error(Class::Reader, format!("an array of {rank} axes"));
+                }
+                let contents = self.value(cx)?;
+                cx.push(contents)?;
+                let kind = match byte.to_ascii_lowercase() {
+                    b'f' => Kind::FloatVector,
+                    b'i' => Kind::IntegerVector,
+                    _ => Kind::Vector,
+                };
+                cx.array_from_contents(kind, rank as usize, contents)?
+            }
+            (b'x', None) => self.radix(cx, 16)?,
+            (b'o', None) => self.radix(cx, 8)?,
+            (b'b', None) => self.radix(cx, 2)?,
+            (b'd', None) => self.radix(cx, 10)?,
+            (b'.', None) => {
+                let form = self.value(cx)?;
+                cx.push(form)?;
+                cx.eval(form)?
+            }
+            (b':', None) => {
+                let name = self.word(cx)?;
+                let text = cx.string(&name)?;
+                cx.new_symbol(text)?
+            }
+            (b'|', None) => return self.comment(cx),
+            (b'!', None) => {
+                while !matches!(self.next(cx)?, None | Some(b'\n')) {}
+                return Ok(Item::Nothing);
+            }
+            (b'+' | b'-', None) => return self.conditional(cx, byte == b'+'),
+            (b'=', Some(number)) => {
+                let placeholder = self.labels.announce(cx, number)?;
+                let value = self.value(cx)?;
+                self.labels.resolve(cx, number, value, placeholder)?;
+                value
+            }
+            (b'#', Some(number)) => match self.labels.get(number) {
+                Some(value) => value,
+                None => return cx.error(Class::Reader, format!("#{number}# before #{number}=")),
+            },
+            (b'<', _) => return cx.error(Class::Reader, "#<...> is unreadable".to_owned()),
+            _ => {
+                return cx.error(Class::Reader, format!("no # macro for {}", char::from(byte)));
+            }
+        };
+        Ok(Item::Value(value))
+    }
+
+    /// `#\a` is the code of a, as characters are integers.
+    fn character(&mut self, cx: &mut Context) -> Answer {
+        let Some(first) = self.next(cx)? else { return self.early_end(cx) };
+        let mut name = vec![first];
+        while let Some(byte) = self.peek(cx)? {
+            if token::delimits(byte) || !first.is_ascii_alphanumeric() {
+                break;
+            }
+            self.next(cx)?;
+            name.push(byte);
+        }
+        if name.len() == 1 {
+            return Ok(Value::fixnum(i64::from(first)));
+        }
+        let code = match name.to_ascii_uppercase().as_slice() {
+            b"NULL" | b"NUL" => 0,
+            b"BELL" | b"BEL" => 7,
+            b"BACKSPACE" | b"BS" => 8,
+            b"TAB" => 9,
+            b"NEWLINE" | b"LINEFEED" | b"LF" | b"NL" => 10,
+            b"PAGE" => 12,
+            b"RETURN" | b"CR" => 13,
+            b"ESCAPE" | b"ESC" => 27,
+            b"SPACE" => 32,
+            b"RUBOUT" | b"DELETE" | b"DEL" => 127,
+            _ => {
+                let name = String::from_utf8_lossy(&name).into_owned();
+                return cx.fail(Class::Reader, format!("no character is called {name}"));
+            }
+        };
+        Ok(Value::fixnum(code))
+    }
+
+    fn bits(&mut self, cx: &mut Context) -> Answer {
+        let text = self.word(cx)?;
+        if !text.bytes().all(|byte| matches!(byte, b'0' | b'1')) {
+            return cx.fail(Class::Reader, format!("#*{text} is no bit-vector"));
+        }
+        let vector = cx.new_bits(text.len())?;
+        for (index, byte) in text.bytes().enumerate() {
+            crate::builtins::vector::set_bit(vector, index, byte == b'1');
+        }
+        Ok(vector)
+    }
+
+    fn radix(&mut self, cx: &mut Context, base: i64) -> Answer {
+        let text = self.word(cx)?;
+        match token::number(cx, &text, base)? {
+            Some(number) if number.is_fixnum() || number.is(Kind::Bignum) => Ok(number),
+            _ => cx.fail(Class::Reader, format!("{text} is no number in base {base}")),
+        }
+    }
+
+    fn comment(&mut self, cx: &mut Context) -> Result<Item, Exit> {
+        let mut depth = 1;
+        let mut before = 0;
+        while depth > 0 {
+            let Some(byte) = self.next(cx)? else { return self.early_end(cx) };
+            match (before, byte) {
+                (b'|', b'#') => depth -= 1,
+                (b'#', b'|') => depth += 1,
+                _ => {
+                    before = byte;
+                    continue;
+                }
+            }
+            before = 0;
+        }
+        Ok(Item::Nothing)
+    }
+
+    /// `#+feature form`
+    fn conditional(&mut self, cx: &mut Context, wanted: bool) -> Result<Item, Exit> {
+        let feature = self.value(cx)?;
+        cx.push(feature)?;
+        let have = self.holds(cx, feature)?;
+        let form = self.value(cx)?;
+        Ok(if have == wanted { Item::Value(form) } else { Item::Nothing })
+    }
+
+    fn holds(&mut self, cx: &mut Context, feature: Value) -> Result<bool, Exit> {
+        let names = cx.world.names;
+        if feature.is_cons() {
+            let head = feature.get(0);
+            let operator = cx.show_name(head);
+            let mut results = Vec::new();
+            for part in feature.get(1).iter() {
+                results.push(self.holds(cx, part)?);
+            }
+            return match operator.as_str() {
+                "and" => Ok(results.iter().all(|yes| *yes)),
+                "or" => Ok(results.iter().any(|yes| *yes)),
+                "not" => Ok(!results.first().copied().unwrap_or(false)),
+                _ => {
+                    let shown = cx.show_short(head);
+                    cx.error(Class::Reader, format!("{shown} is not and, or, not of features"))
+                }
+            };
+        }
+        if !feature.is_symbol_object() {
+            return Ok(false);
+        }
+        let name = cx.show_name(feature);
+        let features = cx.global_value(names.features);
+        Ok(features.iter().any(|own| own.is_symbol() && cx.show_name(own) == name))
+    }
+}

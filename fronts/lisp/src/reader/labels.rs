@@ -1,0 +1,76 @@
+//! `#1=` and `#1#`.
+
+use crate::context::{Context, Mark};
+use crate::error::Exit;
+use crate::value::{Kind, Value};
+use std::collections::{HashMap, HashSet};
+
+/// What each number stands for: a cons of its own until the value is read.
+pub(super) struct Labels {
+    values: HashMap<i64, Value>,
+    /// The root that keeps the placeholders alive, in a list.
+    placeholders: Option<Mark>,
+}
+
+impl Labels {
+    pub(super) fn none() -> Labels {
+        Labels { values: HashMap::new(), placeholders: None }
+    }
+
+    /// Labels for one form; takes one place of the root stack.
+    pub(super) fn new(cx: &mut Context) -> Result<Labels, Exit> {
+        let placeholders = Some(cx.mark());
+        cx.push(Value::NIL)?;
+        Ok(Labels { values: HashMap::new(), placeholders })
+    }
+
+    /// Announces a label: references from inside its own value get the placeholder.
+    pub(super) fn announce(&mut self, cx: &mut Context, number: i64) -> Result<Value, Exit> {
+        let placeholder = cx.cons(Value::NIL, Value::NIL)?;
+        if let Some(root) = self.placeholders {
+            let list = cx.cons(placeholder, cx.root(root, 0))?;
+            cx.set_root(root, 0, list);
+        }
+        self.values.insert(number, placeholder);
+        Ok(placeholder)
+    }
+
+    /// Enters the value and puts it where the placeholder is.
+    pub(super) fn resolve(
+        &mut self,
+        cx: &mut Context,
+        number: i64,
+        value: Value,
+        placeholder: Value,
+    ) -> Result<(), Exit> {
+        cx.push(value)?;
+        self.values.insert(number, value);
+        let mut seen = HashSet::new();
+        let mut ahead = vec![value];
+        while let Some(at) = ahead.pop() {
+            let words = if at.is_cons() {
+                0..2
+            } else if at.is(Kind::Vector) {
+                1..at.length() + 1
+            } else {
+                continue;
+            };
+            if !seen.insert(at) {
+                continue;
+            }
+            for word in words {
+                let part = at.get(word);
+                if part == placeholder {
+                    at.set(word, value);
+                } else {
+                    ahead.push(part);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn get(&self, number: i64) -> Option<Value> {
+        self.values.get(&number).copied()
+    }
+}

@@ -1,0 +1,190 @@
+//! The reader: text to values.
+//!
+//! Everything read so far is on the root stack. Input that ends inside of a form is an error, and says
+//! so in [`Reader::incomplete`], so that a prompt can ask for more.
+
+mod backquote;
+mod hash;
+mod labels;
+mod source;
+mod token;
+
+pub(crate) use source::Source;
+pub(crate) use token::looks_like_number;
+
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit};
+use crate::value::Value;
+use labels::Labels;
+
+/// Reads values from a source, one after another.
+pub(crate) struct Reader<'a> {
+    source: Source<'a>,
+    labels: Labels,
+    /// Whether the last error was that the input ended too early.
+    pub(crate) incomplete: bool,
+}
+
+/// What stands at one place of the text.
+enum Item {
+    Value(Value),
+    /// `)`
+    Close,
+    /// `.` alone
+    Dot,
+    /// A comment, or a form that `#+` leaves out.
+    Nothing,
+    End,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(source: Source<'a>) -> Reader<'a> {
+        Reader { source, labels: Labels::none(), incomplete: false }
+    }
+
+    /// The next value; none at the end. The stack is as before.
+    pub(crate) fn read(&mut self, cx: &mut Context) -> Result<Option<Value>, Exit> {
+        let mark = cx.mark();
+        self.incomplete = false;
+        self.labels = Labels::new(cx)?;
+        loop {
+            match self.item(cx)? {
+                Item::Value(value) => {
+                    cx.release(mark);
+                    return Ok(Some(value));
+                }
+                Item::End => {
+                    cx.release(mark);
+                    return Ok(None);
+                }
+                Item::Nothing => {}
+                // EusLisp passes over these.
+                Item::Close => {}
+                Item::Dot => return cx.error(Class::Reader, "a dot outside of a list".to_owned()),
+            }
+        }
+    }
+
+    fn early_end<T>(&mut self, cx: &mut Context) -> Result<T, Exit> {
+        self.incomplete = true;
+        cx.error(Class::Reader, "the input ends inside of a form".to_owned())
+    }
+
+    fn peek(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {
+        self.source.peek(cx)
+    }
+
+    fn next(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {
+        self.source.next(cx)
+    }
+
+    fn item(&mut self, cx: &mut Context) -> Result<Item, Exit> {
+        cx.check_stack()?;
+        let Some(byte) = self.next(cx)? else { return Ok(Item::End) };
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0c => Ok(Item::Nothing),
+            b';' => {
+                while !matches!(self.next(cx)?, None | Some(b'\n')) {}
+                Ok(Item::Nothing)
+            }
+            b'(' => self.list(cx).map(Item::Value),
+            b')' => Ok(Item::Close),
+            b'\'' => self.wrapped(cx, cx.world.names.quote).map(Item::Value),
+            b'`' => {
+                let form = self.value(cx)?;
+                cx.push(form)?;
+                backquote::expand(cx, form).map(Item::Value)
+            }
+            b',' => {
+                let splice = matches!(self.peek(cx)?, Some(b'@' | b'.'));
+                if splice {
+                    self.next(cx)?;
+                }
+                let names = &cx.world.names;
+                let marker = if splice { names.splice } else { names.unquote };
+                self.wrapped(cx, marker).map(Item::Value)
+            }
+            b'"' => self.string(cx).map(Item::Value),
+            b'#' => self.hash(cx),
+            _ => self.token(cx, byte),
+        }
+    }
+
+    /// The next value, which must come.
+    fn value(&mut self, cx: &mut Context) -> Answer {
+        loop {
+            match self.item(cx)? {
+                Item::Value(value) => return Ok(value),
+                Item::Nothing => {}
+                Item::End => return self.early_end(cx),
+                Item::Close => {
+                    return cx.fail(Class::Reader, "a closing parenthesis where a form should be".to_owned());
+                }
+                Item::Dot => return cx.fail(Class::Reader, "a dot where a form should be".to_owned()),
+            }
+        }
+    }
+
+    fn wrapped(&mut self, cx: &mut Context, head: Value) -> Answer {
+        let value = self.value(cx)?;
+        cx.list(&[head, value])
+    }
+
+    /// The values up to the closing parenthesis, on the stack; the tail after a dot, which is not.
+    fn values(&mut self, cx: &mut Context) -> Answer {
+        loop {
+            let mark = cx.mark();
+            let item = self.item(cx)?;
+            cx.release(mark);
+            match item {
+                Item::Value(value) => cx.push(value)?,
+                Item::Nothing => {}
+                Item::Close => return Ok(Value::NIL),
+                Item::End => return self.early_end(cx),
+                Item::Dot => {
+                    let tail = self.value(cx)?;
+                    cx.release(mark);
+                    cx.push(tail)?;
+                    loop {
+                        match self.item(cx)? {
+                            Item::Close => {
+                                cx.release(mark);
+                                return Ok(tail);
+                            }
+                            Item::Nothing => {}
+                            Item::End => return self.early_end(cx),
+                            _ => return cx.fail(Class::Reader, "more than one form after a dot".to_owned()),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, cx: &mut Context) -> Answer {
+        let first = cx.mark();
+        let tail = self.values(cx)?;
+        let count = cx.above(first);
+        if count == 0 && !tail.is_nil() {
+            return cx.fail(Class::Reader, "a list begins with a dot".to_owned());
+        }
+        let list = cx.list_of_roots(first, 0..count, tail)?;
+        cx.release(first);
+        Ok(list)
+    }
+
+    fn string(&mut self, cx: &mut Context) -> Answer {
+        let mut bytes = Vec::new();
+        loop {
+            match self.next(cx)? {
+                None => return self.early_end(cx),
+                Some(b'"') => return cx.string_from(&bytes),
+                Some(b'\\') => match self.next(cx)? {
+                    None => return self.early_end(cx),
+                    Some(byte) => bytes.push(byte),
+                },
+                Some(byte) => bytes.push(byte),
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Where text comes from.
+
+use crate::context::Context;
+use crate::error::Exit;
+use crate::value::Value;
+
+/// Bytes at hand, or a Lisp stream.
+pub(crate) enum Source<'a> {
+    Text { bytes: &'a [u8], at: usize },
+    Stream(Value),
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn text(bytes: &'a [u8]) -> Source<'a> {
+        Source::Text { bytes, at: 0 }
+    }
+
+    pub(super) fn peek(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {
+        match self {
+            Source::Text { bytes, at } => Ok(bytes.get(*at).copied()),
+            Source::Stream(stream) => cx.peek_byte(*stream),
+        }
+    }
+
+    pub(super) fn next(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {
+        match self {
+            Source::Text { bytes, at } => {
+                let byte = bytes.get(*at).copied();
+                *at += usize::from(byte.is_some());
+                Ok(byte)
+            }
+            Source::Stream(stream) => cx.read_byte(*stream),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Symbols and numbers.
+
+use super::{Item, Reader};
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit};
+use crate::value::Value;
+use crate::world::Package;
+use std::sync::Arc;
+
+/// Ends a token.
+pub(super) fn delimits(byte: u8) -> bool {
+    byte <= b' ' || matches!(byte, b'(' | b')' | b'"' | b'\'' | b';' | b'`' | b',')
+}
+
+/// A token as written: its bytes with letters in upper case, and which were quoted.
+#[derive(Default)]
+struct Token {
+    bytes: Vec<u8>,
+    quoted: bool,
+    /// Where the first colon outside of bars is, and how many there are.
+    colon: Option<usize>,
+    colons: usize,
+}
+
+impl Reader<'_> {
+    fn scan(&mut self, cx: &mut Context, first: Option<u8>) -> Result<Token, Exit> {
+        let mut token = Token::default();
+        let mut bars = false;
+        let mut ahead = first;
+        loop {
+            let byte = match ahead.take() {
+                Some(byte) => byte,
+                None => match self.peek(cx)? {
+                    None if bars => return self.early_end(cx),
+                    None => return Ok(token),
+                    Some(byte) if !bars && delimits(byte) => return Ok(token),
+                    Some(byte) => {
+                        self.next(cx)?;
+                        byte
+                    }
+                },
+            };
+            match byte {
+                b'|' => {
+                    bars = !bars;
+                    token.quoted = true;
+                }
+                b'\\' => {
+                    token.quoted = true;
+                    match self.next(cx)? {
+                        None => return self.early_end(cx),
+                        Some(byte) => token.bytes.push(byte),
+                    }
+                }
+                b':' if !bars => {
+                    token.colon.get_or_insert(token.bytes.len());
+                    token.colons += 1;
+                    token.bytes.push(byte);
+                }
+                _ if bars => token.bytes.push(byte),
+                _ => token.bytes.push(byte.to_ascii_uppercase()),
+            }
+        }
+    }
+
+    pub(super) fn token(&mut self, cx: &mut Context, first: u8) -> Result<Item, Exit> {
+        let token = self.scan(cx, Some(first))?;
+        if !token.quoted && token.bytes == b"." {
+            return Ok(Item::Dot);
+        }
+        let text = String::from_utf8_lossy(&token.bytes).into_owned();
+        if !token.quoted {
+            let base = cx.global_value(cx.world.names.read_base).as_fixnum().unwrap_or(10);
+            if let Some(number) = number(cx, &text, base)? {
+                return Ok(Item::Value(number));
+            }
+        }
+        let Some(at) = token.colon else { return cx.intern(&text).map(Item::Value) };
+        let (package, name) = (&text[..at], &text[at + token.colons.min(text.len() - at)..]);
+        if name.contains(':') || token.colons > 2 {
+            return cx.error(Class::Reader, format!("too many colons in {text}"));
+        }
+        self.qualified(cx, package, name, token.colons == 1).map(Item::Value)
+    }
+
+    fn qualified(&mut self, cx: &mut Context, package: &str, name: &str, external: bool) -> Answer {
+        if package.is_empty() {
+            return cx.keyword(name);
+        }
+        let Some(found): Option<Arc<Package>> = cx.package_named(package) else {
+            return cx.fail(Class::Reader, format!("there is no package {package}"));
+        };
+        if external && found.number != cx.current_package().number {
+            return match found.find(name) {
+                Some((symbol, external)) if external || !found.has(name) => Ok(symbol),
+                _ => cx.fail(Class::Reader, format!("package {package} has no external symbol {name}")),
+            };
+        }
+        cx.intern_in(&found, name, false)
+    }
+
+    /// The bytes of a token, as they were written.
+    pub(super) fn word(&mut self, cx: &mut Context) -> Result<String, Exit> {
+        let token = self.scan(cx, None)?;
+        Ok(String::from_utf8_lossy(&token.bytes).into_owned())
+    }
+}
+
+/// Whether a name would read as a number.
+pub(crate) fn looks_like_number(name: &str) -> bool {
+    let digits = name.strip_prefix(['+', '-']).unwrap_or(name);
+    let integer = digits.strip_suffix('.').unwrap_or(digits);
+    (!integer.is_empty() && integer.bytes().all(|byte| byte.is_ascii_digit()))
+        || ratio(digits).is_some()
+        || is_float(digits)
+}
+
+fn ratio(digits: &str) -> Option<(&str, &str)> {
+    let (top, bottom) = digits.split_once('/')?;
+    let all = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    (all(top) && all(bottom)).then_some((top, bottom))
+}
+
+/// Digits with a point, an exponent, or both.
+fn is_float(digits: &str) -> bool {
+    let (mantissa, exponent) = match digits.split_once(['E', 'D', 'F', 'S', 'L']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (digits, None),
+    };
+    if let Some(exponent) = exponent {
+        let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return false;
+        }
+    }
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if !mantissa.contains('.') && exponent.is_none() {
+        return false;
+    }
+    let all = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    all(whole) && all(part) && !(whole.is_empty() && part.is_empty())
+}
+
+/// The number a token is, if it is one.
+pub(crate) fn number(cx: &mut Context, text: &str, base: i64) -> Result<Option<Value>, Exit> {
+    let (negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let integer = digits.strip_suffix('.').unwrap_or(digits);
+    let is_digit = |byte: u8| char::from(byte).is_digit(base.clamp(2, 36) as u32);
+    if !integer.is_empty() && integer.bytes().all(is_digit) {
+        return cx.integer_from_text(integer, negative, base as u32).map(Some);
+    }
+    if let Some((top, bottom)) = ratio(digits) {
+        let top = cx.integer_from_text(top, negative, 10)?;
+        cx.push(top)?;
+        let bottom = cx.integer_from_text(bottom, false, 10)?;
+        cx.push(bottom)?;
+        return cx.ratio(top, bottom).map(Some);
+    }
+    if is_float(digits) {
+        let plain = text.replace(['D', 'F', 'S', 'L'], "E");
+        return match plain.parse() {
+            Ok(number) => cx.float(number).map(Some),
+            Err(_) => Ok(None),
+        };
+    }
+    Ok(None)
+}

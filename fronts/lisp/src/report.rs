@@ -1,0 +1,106 @@
+//! What the heap did, in words.
+
+use crate::value::Value;
+use crate::world::World;
+use largesse_gc::{Layout, Statistics};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+fn layout(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Slots => "slots",
+        Layout::Opaque => "data",
+        Layout::Custom => "mixed",
+        Layout::Weak => "weak",
+    }
+}
+
+/// Free and all words of the heap.
+pub(crate) fn words(statistics: &Statistics) -> [Value; 2] {
+    let all = statistics.used_bytes.max(statistics.warm_bytes) / 8;
+    let free = all.saturating_sub(statistics.live_bytes / 8);
+    [free, all].map(|words| Value::fixnum(words as i64))
+}
+
+/// A few lines for `room`.
+pub(crate) fn room(statistics: &Statistics) -> String {
+    let pauses = &statistics.collections.pauses;
+    let mut text = format!(
+        "{} objects of {} bytes were alive after the last collection\n{} bytes of blocks in use, {} bytes at most\n{} collections, {:.1} % of the time; the next one after {} bytes\n",
+        statistics.live_objects,
+        statistics.live_bytes,
+        statistics.used_bytes,
+        statistics.limit_bytes,
+        pauses.count(),
+        statistics.gc_share() * 100.0,
+        statistics.budget_bytes,
+    );
+    if pauses.count() > 0 {
+        let all = pauses.total().as_secs_f64();
+        let part = |time: Duration| time.as_secs_f64() * 100.0 / all;
+        let _ = writeln!(
+            text,
+            "of their time {:.0} % stopping threads, {:.0} % marking, {:.0} % sweeping",
+            part(statistics.collections.stopping),
+            part(statistics.collections.marking),
+            part(statistics.collections.sweeping),
+        );
+        let _ = writeln!(
+            text,
+            "half of their pauses within {:.2} ms, the longest {:.2} ms; {:.1} million objects marked a second",
+            pauses.quantile(0.5).as_secs_f64() * 1e3,
+            pauses.longest().as_secs_f64() * 1e3,
+            statistics.mark_rate() / 1e6,
+        );
+    }
+    text
+}
+
+impl World {
+    /// Everything that the heap and its ground say about themselves.
+    pub(crate) fn memory_report(&self) -> String {
+        memory(&self.heap.statistics()) + &self.ground.get().map(|ground| ground()).unwrap_or_default()
+    }
+}
+
+/// Request mix, delegated cells and visits to the ledger: tables 1 and 2 of the paper, and its 1 %.
+fn memory(statistics: &Statistics) -> String {
+    let mut text = String::from("Requests by size\n   words  layout        cells  of cells  of words\n");
+    let cells = statistics.allocations().max(1) as f64;
+    let small: f64 = statistics.requests.iter().map(|it| it.cells as f64 * it.words as f64).sum();
+    let words = (small + statistics.large_words as f64).max(1.0);
+    for it in statistics.requests.iter().filter(|it| it.cells > 0) {
+        let _ = writeln!(
+            text,
+            "{:>8}  {:<6} {:>12} {:>8.2}% {:>8.2}%",
+            it.words,
+            layout(it.layout),
+            it.cells,
+            it.cells as f64 * 100.0 / cells,
+            it.cells as f64 * it.words as f64 * 100.0 / words,
+        );
+    }
+    let _ = writeln!(
+        text,
+        "   large  -      {:>12} {:>8.2}% {:>8.2}%",
+        statistics.large_requests,
+        statistics.large_requests as f64 * 100.0 / cells,
+        statistics.large_words as f64 * 100.0 / words,
+    );
+    text += "Delegated to threads\n  thread    words  layout        cells\n";
+    for thread in &statistics.delegated {
+        for it in thread.cells.iter().filter(|it| it.cells > 0) {
+            let _ = writeln!(
+                text,
+                "{:>8} {:>8}  {:<6} {:>12}",
+                thread.thread,
+                it.words,
+                layout(it.layout),
+                it.cells
+            );
+        }
+    }
+    let _ =
+        writeln!(text, "Visits to the ledger: {:.2} for 1000 allocations", statistics.visits_per_thousand());
+    text + &room(statistics)
+}

@@ -1,0 +1,201 @@
+//! Objects with a header: what kind, which class, how many elements.
+//!
+//! The header's low bits are those of no reference, so that the collector may read it as a slot.
+
+use super::Value;
+
+/// What an object is, for the runtime. Its class is another matter: programs may derive classes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Slots of a class.
+    Instance,
+    Symbol,
+    /// Elements are values.
+    Vector,
+    /// Bytes; one more word than they need, so that a zero follows.
+    String,
+    FloatVector,
+    IntegerVector,
+    BitVector,
+    /// entity, fill pointer, offset, dimensions ...
+    Array,
+    /// A float that does not fit a word.
+    Float,
+    /// Digits of 64 bits, least first; the sign is a flag.
+    Bignum,
+    Ratio,
+    /// name, environment, parameters, body
+    Closure,
+    /// code, name
+    Builtin,
+    /// code, name, constants, source
+    Compiled,
+    /// index of a value that the operating system or Rust holds: file, lock, thread
+    Native,
+}
+
+const KINDS: [Kind; 15] = [
+    Kind::Instance,
+    Kind::Symbol,
+    Kind::Vector,
+    Kind::String,
+    Kind::FloatVector,
+    Kind::IntegerVector,
+    Kind::BitVector,
+    Kind::Array,
+    Kind::Float,
+    Kind::Bignum,
+    Kind::Ratio,
+    Kind::Closure,
+    Kind::Builtin,
+    Kind::Compiled,
+    Kind::Native,
+];
+
+/// Flags of a header.
+pub(crate) mod flag {
+    /// A symbol that cannot be assigned.
+    pub(crate) const CONSTANT: u8 = 1;
+    /// A symbol whose bindings are dynamic.
+    pub(crate) const SPECIAL: u8 = 2;
+    /// `&optional` and its kin.
+    pub(crate) const LAMBDA_KEYWORD: u8 = 4;
+    /// A bignum below zero.
+    pub(crate) const NEGATIVE: u8 = 1;
+}
+
+/// `length:32 class:16 flags:8 kind:6 11`
+#[derive(Clone, Copy)]
+pub(crate) struct Header(u64);
+
+impl Header {
+    pub(crate) fn new(kind: Kind, class: u16, length: usize) -> Header {
+        debug_assert!(u32::try_from(length).is_ok());
+        Header((length as u64) << 32 | u64::from(class) << 16 | (kind as u64) << 2 | 3)
+    }
+
+    pub(crate) fn with_flags(self, flags: u8) -> Header {
+        Header(self.0 & !0xff00 | u64::from(flags) << 8)
+    }
+
+    pub(crate) fn word(self) -> Value {
+        Value(self.0)
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        KINDS[(self.0 >> 2 & 15) as usize]
+    }
+
+    pub(crate) fn flags(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    pub(crate) fn class(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    pub(crate) fn length(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+}
+
+impl Value {
+    pub(crate) fn header(self) -> Header {
+        Header(self.get(0).0)
+    }
+
+    /// The kind of an object; none of immediate values and conses.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self.0 & 15 {
+            super::OBJECT => Some(self.header().kind()),
+            super::SYMBOL => Some(Kind::Symbol),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is(self, kind: Kind) -> bool {
+        self.is_object() && self.header().kind() == kind
+    }
+
+    /// Elements of a vector, bytes of a string, slots of an instance.
+    pub(crate) fn length(self) -> usize {
+        self.header().length()
+    }
+
+    pub(crate) fn has_flag(self, flag: u8) -> bool {
+        self.header().flags() & flag != 0
+    }
+
+    pub(crate) fn add_flag(self, flag: u8) {
+        let header = self.header();
+        self.set(0, header.with_flags(header.flags() | flag).word());
+    }
+
+    /// Slot or element `index` of an instance or general vector.
+    pub(crate) fn slot(self, index: usize) -> Value {
+        assert!(index < self.length(), "slot {index} of {}", self.length());
+        self.get(index + 1)
+    }
+
+    pub(crate) fn set_slot(self, index: usize, value: Value) {
+        assert!(index < self.length(), "slot {index} of {}", self.length());
+        self.set(index + 1, value);
+    }
+
+    /// The bytes of a string.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        assert!(self.is(Kind::String));
+        let start = std::ptr::with_exposed_provenance(self.address() + 8);
+        // SAFETY: a string of `length` bytes was allocated with at least as many behind its header.
+        unsafe { std::slice::from_raw_parts(start, self.length()) }
+    }
+
+    /// The bytes of a string, to write. Threads that share the string order themselves.
+    #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
+    pub(crate) fn bytes_mut(&self) -> &mut [u8] {
+        assert!(self.is(Kind::String));
+        let start = std::ptr::with_exposed_provenance_mut(self.address() + 8);
+        // SAFETY: as in `bytes`; no two slices of one string are held at once in this crate.
+        unsafe { std::slice::from_raw_parts_mut(start, self.length()) }
+    }
+
+    /// The elements of a float-vector.
+    pub(crate) fn floats(&self) -> &[f64] {
+        assert!(self.is(Kind::FloatVector));
+        let start = std::ptr::with_exposed_provenance(self.address() + 8);
+        // SAFETY: a float-vector of `length` elements was allocated with as many words.
+        unsafe { std::slice::from_raw_parts(start, self.length()) }
+    }
+
+    /// The elements of a float-vector, to write.
+    #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
+    pub(crate) fn floats_mut(&self) -> &mut [f64] {
+        assert!(self.is(Kind::FloatVector));
+        let start = std::ptr::with_exposed_provenance_mut(self.address() + 8);
+        // SAFETY: as in `floats`.
+        unsafe { std::slice::from_raw_parts_mut(start, self.length()) }
+    }
+
+    /// The words of an integer-vector, or the digits of a bignum.
+    pub(crate) fn integers(&self) -> &[i64] {
+        assert!(self.is(Kind::IntegerVector) || self.is(Kind::Bignum));
+        let start = std::ptr::with_exposed_provenance(self.address() + 8);
+        // SAFETY: as in `floats`.
+        unsafe { std::slice::from_raw_parts(start, self.length()) }
+    }
+
+    /// The same, to write.
+    #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
+    pub(crate) fn integers_mut(&self) -> &mut [i64] {
+        assert!(self.is(Kind::IntegerVector) || self.is(Kind::Bignum));
+        let start = std::ptr::with_exposed_provenance_mut(self.address() + 8);
+        // SAFETY: as in `floats`.
+        unsafe { std::slice::from_raw_parts_mut(start, self.length()) }
+    }
+
+    /// The text of a string; bytes that are no UTF-8 show as replacement characters.
+    pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes())
+    }
+}

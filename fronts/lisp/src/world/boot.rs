@@ -1,0 +1,104 @@
+//! From an empty heap to a Lisp with its builtins and its library.
+
+use super::{Names, Tables, World, class, package};
+use crate::context::{Answer, Context};
+use crate::error::{Class, Exit, slot};
+use crate::heap::Lisp;
+use crate::value::{Value, flag, symbol};
+use largesse_gc::Heap;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex};
+
+impl World {
+    /// The shared part, before anything is in it.
+    pub(crate) fn new(heap: Heap<Lisp>, tables: Arc<Tables>, arguments: Vec<String>) -> World {
+        World {
+            heap,
+            tables,
+            names: Names::unset(),
+            interrupts: AtomicU32::new(0),
+            collections_told: AtomicU64::new(0),
+            method_epoch: AtomicU64::new(1),
+            bindings: Mutex::default(),
+            gensyms: AtomicU64::new(0),
+            pool: crate::threads::Pool::default(),
+            compiler: Mutex::default(),
+            started: std::time::Instant::now(),
+            arguments,
+            ground: std::sync::OnceLock::new(),
+        }
+    }
+}
+
+impl Context {
+    /// First half of the start: packages, classes and the symbols the runtime looks for.
+    pub(crate) fn found_world(&mut self) -> Result<Names, Exit> {
+        for (name, nicknames) in package::FIRST {
+            let names = std::iter::once(name).chain(nicknames.iter().copied()).map(str::to_owned).collect();
+            let uses = if self.packages().is_empty() || name == "KEYWORD" {
+                Vec::new()
+            } else {
+                vec![self.package_numbered(package::LISP)]
+            };
+            self.make_package(names, &uses)?;
+        }
+        let user = self.package_numbered(package::USER);
+        user.use_package(&self.package_numbered(package::GEOMETRY));
+        let lisp = self.package_numbered(package::LISP);
+        let name = self.string("NIL")?;
+        let nil = self.new_symbol(name)?;
+        self.world.tables.pin(nil);
+        nil.set(symbol::VALUE, Value::NIL);
+        nil.set(symbol::PACKAGE, lisp.object);
+        nil.add_flag(flag::CONSTANT);
+        lisp.import("NIL", Value::NIL, true);
+        self.first_classes()?;
+        let mut names = Names::find(self)?;
+        names.nil = nil;
+        names.spare_error = self.spare_error(Class::Memory, "out of memory")?;
+        names.spare_overflow = self.spare_error(Class::Stack, "stack overflow")?;
+        Ok(names)
+    }
+
+    /// An error that is there before it is needed.
+    fn spare_error(&mut self, class: Class, message: &str) -> Answer {
+        let error = self.new_instance(self.world.class_object(class::ERRORS + class as u16))?;
+        self.world.tables.pin(error);
+        let text = self.string(message)?;
+        error.set_slot(slot::CODE, Value::fixnum(class.code()));
+        error.set_slot(slot::MESSAGE, text);
+        Ok(error)
+    }
+
+    /// Second half: flags of the known symbols, variables, builtins, and the library in Lisp.
+    pub(crate) fn furnish_world(&mut self) -> Result<(), Exit> {
+        let names = self.world.names;
+        names.t.set(symbol::VALUE, names.t);
+        names.t.add_flag(flag::CONSTANT);
+        for keyword in [names.optional, names.rest, names.key, names.aux, names.body, names.allow_other_keys]
+        {
+            keyword.add_flag(flag::LAMBDA_KEYWORD);
+        }
+        let user = self.package_numbered(package::USER).object;
+        self.define_special(names.package, user);
+        for variable in [
+            names.error_handler,
+            names.gc_hook,
+            names.modules,
+            names.print_circle,
+            names.print_length,
+            names.print_level,
+            names.debug,
+            names.loading,
+        ] {
+            self.define_special(variable, Value::NIL);
+        }
+        let ten = Value::fixnum(10);
+        self.define_special(names.read_base, ten);
+        self.define_special(names.print_base, ten);
+        self.define_special(names.print_case, names.downcase);
+        crate::eval::special::install(self)?;
+        crate::builtins::install(self)?;
+        crate::library::load(self)
+    }
+}

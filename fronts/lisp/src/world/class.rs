@@ -1,0 +1,233 @@
+//! Classes that exist from the start, and making more.
+
+use crate::context::{Answer, Context};
+use crate::error::{self, Class};
+use crate::value::{Kind, Value};
+
+/// Slots of a class.
+pub(crate) mod slot {
+    pub(crate) const NAME: usize = 1;
+    pub(crate) const SUPER: usize = 2;
+    pub(crate) const NUMBER: usize = 3;
+    /// A vector of the names of its instances' slots, those above first.
+    pub(crate) const VARIABLES: usize = 4;
+    pub(crate) const TYPES: usize = 5;
+    /// A list of (selector . definition).
+    pub(crate) const METHODS: usize = 7;
+    /// What a vector class holds: `:float`, `:integer`, `:bit`, `:character`, or t.
+    pub(crate) const ELEMENTS: usize = 8;
+}
+
+pub(crate) const OBJECT: u16 = 0;
+pub(crate) const CONS: u16 = 1;
+pub(crate) const PROPERTIED: u16 = 2;
+pub(crate) const SYMBOL: u16 = 3;
+pub(crate) const PACKAGE: u16 = 4;
+pub(crate) const METACLASS: u16 = 5;
+pub(crate) const VECTORCLASS: u16 = 6;
+pub(crate) const VECTOR: u16 = 7;
+pub(crate) const STRING: u16 = 8;
+pub(crate) const FLOAT_VECTOR: u16 = 9;
+pub(crate) const INTEGER_VECTOR: u16 = 10;
+pub(crate) const BIT_VECTOR: u16 = 11;
+pub(crate) const ARRAY: u16 = 12;
+pub(crate) const STREAM: u16 = 13;
+pub(crate) const FILE_STREAM: u16 = 14;
+pub(crate) const IO_STREAM: u16 = 15;
+pub(crate) const STRING_STREAM: u16 = 16;
+pub(crate) const HASH_TABLE: u16 = 17;
+pub(crate) const COMPILED_CODE: u16 = 18;
+pub(crate) const CLOSURE: u16 = 19;
+pub(crate) const RATIO: u16 = 21;
+pub(crate) const BIGNUM: u16 = 22;
+pub(crate) const THREAD: u16 = 23;
+pub(crate) const MUTEX: u16 = 24;
+pub(crate) const CONDITION: u16 = 25;
+pub(crate) const SEMAPHORE: u16 = 26;
+pub(crate) const ERROR: u16 = 27;
+/// The first of the classes below `error`, in the order of [`Class::ALL`].
+pub(crate) const ERRORS: u16 = 28;
+
+/// Name, number of the class above, number of the metaclass, own slots.
+type First = (&'static str, u16, u16, &'static [&'static str]);
+
+pub(super) const FIRST: [First; 28] = [
+    ("OBJECT", OBJECT, METACLASS, &[]),
+    ("CONS", OBJECT, METACLASS, &["CAR", "CDR"]),
+    ("PROPERTIED-OBJECT", OBJECT, METACLASS, &["PLIST"]),
+    ("SYMBOL", PROPERTIED, METACLASS, &["VALUE", "FUNCTION", "PNAME", "HOMEPKG"]),
+    ("PACKAGE", PROPERTIED, METACLASS, &["NUMBER", "NAME"]),
+    ("METACLASS", PROPERTIED, METACLASS, &["NAME", "SUPER", "CIX", "VARS", "TYPES", "FORWARDS", "METHODS"]),
+    ("VECTORCLASS", METACLASS, METACLASS, &["ELEMENT-TYPE", "SIZE"]),
+    ("VECTOR", OBJECT, VECTORCLASS, &[]),
+    ("STRING", VECTOR, VECTORCLASS, &[]),
+    ("FLOAT-VECTOR", VECTOR, VECTORCLASS, &[]),
+    ("INTEGER-VECTOR", VECTOR, VECTORCLASS, &[]),
+    ("BIT-VECTOR", VECTOR, VECTORCLASS, &[]),
+    (
+        "ARRAY",
+        PROPERTIED,
+        METACLASS,
+        &["ENTITY", "RANK", "FILL-POINTER", "OFFSET", "DIM0", "DIM1", "DIM2", "DIM3", "DIM4", "DIM5", "DIM6"],
+    ),
+    ("STREAM", PROPERTIED, METACLASS, &["DIRECTION", "BUFFER", "COUNT", "TAIL"]),
+    ("FILE-STREAM", STREAM, METACLASS, &["FD", "FNAME"]),
+    ("IO-STREAM", PROPERTIED, METACLASS, &["INSTREAM", "OUTSTREAM"]),
+    ("STRING-STREAM", STREAM, METACLASS, &[]),
+    ("HASH-TABLE", PROPERTIED, METACLASS, &["KEY", "VALUE", "SIZE", "COUNT", "FILLED", "TEST"]),
+    ("COMPILED-CODE", OBJECT, METACLASS, &["CODE", "NAME"]),
+    ("CLOSURE", COMPILED_CODE, METACLASS, &["ENVIRONMENT", "PARAMETERS", "BODY"]),
+    ("EXTENDED-NUMBER", OBJECT, METACLASS, &[]),
+    ("RATIO", 20, METACLASS, &["NUMERATOR", "DENOMINATOR"]),
+    ("BIGNUM", 20, METACLASS, &["DIGITS"]),
+    (
+        "THREAD",
+        PROPERTIED,
+        METACLASS,
+        &["ID", "FUNCTION", "ARGUMENTS", "RESULT", "BINDINGS", "STATE", "NATIVE"],
+    ),
+    ("MUTEX", PROPERTIED, METACLASS, &["NATIVE"]),
+    ("CONDITION", PROPERTIED, METACLASS, &["NATIVE"]),
+    ("SEMAPHORE", PROPERTIED, METACLASS, &["NATIVE"]),
+    ("ERROR", PROPERTIED, METACLASS, &["CODE", "MESSAGE", "FORM", "OBJECT"]),
+];
+
+impl Context {
+    /// Makes the classes of the table. They refer to each other, so the objects come first.
+    pub(super) fn first_classes(&mut self) -> Result<(), error::Exit> {
+        let lisp = self.package_numbered(super::package::LISP);
+        let errors = Class::ALL.map(|class| (class.name(), ERROR, METACLASS, &[][..]));
+        let table: Vec<First> = FIRST.into_iter().chain(errors).collect();
+        for (number, (_, _, meta, _)) in table.iter().enumerate() {
+            let slots = if *meta == VECTORCLASS { 10 } else { 8 };
+            let class = self.new_slots(Kind::Instance, *meta, slots)?;
+            let given = self.world.tables.number_class();
+            debug_assert_eq!(given.map(usize::from), Some(number));
+            self.world.tables.set_class(number as u16, class);
+        }
+        for (number, (name, above, _, own)) in table.iter().enumerate() {
+            let class = self.world.class_object(number as u16);
+            let symbol = self.intern_in(&lisp, name, true)?;
+            let above = if number == 0 { Value::NIL } else { self.world.class_object(*above) };
+            let mut variables = Vec::new();
+            if !above.is_nil() {
+                let inherited = above.slot(slot::VARIABLES);
+                variables.extend((0..inherited.length()).map(|index| inherited.slot(index)));
+            }
+            for variable in *own {
+                variables.push(self.intern_in(&lisp, variable, false)?);
+            }
+            let variables = self.vector_from(&variables)?;
+            class.set_slot(slot::NAME, symbol);
+            class.set_slot(slot::SUPER, above);
+            class.set_slot(slot::NUMBER, Value::fixnum(number as i64));
+            class.set_slot(slot::VARIABLES, variables);
+            self.define_special(symbol, class);
+        }
+        for (number, elements) in [
+            (VECTOR, "T"),
+            (STRING, "CHARACTER"),
+            (FLOAT_VECTOR, "FLOAT"),
+            (INTEGER_VECTOR, "INTEGER"),
+            (BIT_VECTOR, "BIT"),
+        ] {
+            let keyword = self.keyword(elements)?;
+            self.world.class_object(number).set_slot(slot::ELEMENTS, keyword);
+        }
+        Ok(())
+    }
+
+    /// Makes a symbol a special variable of that value.
+    pub(crate) fn define_special(&mut self, symbol: Value, value: Value) {
+        symbol.add_flag(crate::value::flag::SPECIAL);
+        symbol.set(crate::value::symbol::VALUE, value);
+    }
+
+    /// A new class, or the old one of that name with a new shape. All arguments are alive.
+    pub(crate) fn make_class(
+        &mut self,
+        name: Value,
+        above: Value,
+        meta: Value,
+        own: &[Value],
+        elements: Value,
+    ) -> Answer {
+        let mark = self.mark();
+        let inherited = above.slot(slot::VARIABLES);
+        let mut variables: Vec<Value> = (0..inherited.length()).map(|index| inherited.slot(index)).collect();
+        variables.extend_from_slice(own);
+        let variables = self.vector_from(&variables)?;
+        self.push(variables)?;
+        let old = self.global_value(name);
+        let same_shape = old != Value::UNBOUND
+            && self.is_class(old)
+            && old.slot(slot::SUPER) == above
+            && same_elements(old.slot(slot::VARIABLES), variables);
+        let class = if same_shape { old } else { self.new_instance(meta)? };
+        self.push(class)?;
+        if !same_shape {
+            let Some(number) = self.world.tables.number_class() else {
+                return self.fail(Class::Memory, "no more class numbers: 65536 are in use".to_owned());
+            };
+            class.set_slot(slot::NAME, name);
+            class.set_slot(slot::SUPER, above);
+            class.set_slot(slot::NUMBER, Value::fixnum(i64::from(number)));
+            class.set_slot(slot::VARIABLES, variables);
+            class.set_slot(slot::TYPES, Value::NIL);
+            if self.is_vector_class(above) && class.length() > slot::ELEMENTS {
+                let inherited = above.slot(slot::ELEMENTS);
+                class.set_slot(slot::ELEMENTS, if elements.is_nil() { inherited } else { elements });
+            }
+            self.world.tables.set_class(number, class);
+        }
+        self.define_special(name, class);
+        self.methods_changed();
+        self.release(mark);
+        Ok(class)
+    }
+
+    pub(crate) fn is_class(&self, value: Value) -> bool {
+        value.is(Kind::Instance) && self.derives(self.world.class_of(value), METACLASS)
+    }
+
+    /// Whether a slot is one of those of a class that the runtime reads as it made them.
+    pub(crate) fn is_of_runtime(&self, object: Value, index: usize) -> bool {
+        index < slot::ELEMENTS && self.is_class(object)
+    }
+
+    /// Whether instances of the class are vectors.
+    pub(crate) fn is_vector_class(&self, class: Value) -> bool {
+        self.derives(class, VECTOR)
+    }
+
+    /// Whether a class is the numbered one or below it.
+    pub(crate) fn derives(&self, class: Value, from: u16) -> bool {
+        self.is_subclass(class, self.world.class_object(from))
+    }
+
+    pub(crate) fn is_subclass(&self, class: Value, from: Value) -> bool {
+        let mut at = class;
+        while !at.is_nil() {
+            if at == from {
+                return true;
+            }
+            at = at.slot(slot::SUPER);
+        }
+        false
+    }
+
+    /// The index of a slot of a class's instances.
+    pub(crate) fn slot_index(&self, class: Value, name: Value) -> Option<usize> {
+        let variables = class.slot(slot::VARIABLES);
+        (0..variables.length()).find(|&index| variables.slot(index) == name)
+    }
+}
+
+/// The number of a class, for headers.
+pub(crate) fn number(class: Value) -> u16 {
+    class.slot(slot::NUMBER).as_fixnum().unwrap_or(0).cast_unsigned() as u16
+}
+
+fn same_elements(a: Value, b: Value) -> bool {
+    a.length() == b.length() && (0..a.length()).all(|index| a.slot(index) == b.slot(index))
+}

@@ -1,0 +1,54 @@
+//! Methods: which one answers a message, remembered thread by thread.
+
+use super::class;
+use crate::context::Context;
+use crate::value::Value;
+use std::sync::atomic::Ordering;
+
+/// Places of a thread's cache.
+pub(crate) const CACHED_METHODS: usize = 1024;
+
+/// One answer found before: good while the epoch is the world's.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CachedMethod {
+    epoch: u64,
+    class: u64,
+    selector: u64,
+    /// Class that defines the method, and its definition.
+    found: (u64, u64),
+}
+
+impl Context {
+    /// The class, among `class` and those above it, that defines the method, and the definition.
+    #[inline]
+    pub(crate) fn find_method(&mut self, class: Value, selector: Value) -> Option<(Value, Value)> {
+        // Acquire: pairs with the Release of `methods_changed`.
+        let epoch = self.world.method_epoch.load(Ordering::Acquire);
+        let place = ((class.0 >> 4) ^ (selector.0 >> 6)) as usize % CACHED_METHODS;
+        let cached = &self.methods[place];
+        if cached.epoch == epoch && cached.class == class.0 && cached.selector == selector.0 {
+            return Some((Value(cached.found.0), Value(cached.found.1)));
+        }
+        let (owner, definition) = look_up(class, selector)?;
+        self.methods[place] =
+            CachedMethod { epoch, class: class.0, selector: selector.0, found: (owner.0, definition.0) };
+        Some((owner, definition))
+    }
+
+    /// Makes every thread's cache stale.
+    pub(crate) fn methods_changed(&self) {
+        self.world.method_epoch.fetch_add(1, Ordering::Release);
+    }
+}
+
+fn look_up(class: Value, selector: Value) -> Option<(Value, Value)> {
+    let mut at = class;
+    while !at.is_nil() {
+        let found = at.slot(class::slot::METHODS).iter().find(|method| method.car() == selector);
+        if let Some(method) = found {
+            return Some((at, method.cdr()));
+        }
+        at = at.slot(class::slot::SUPER);
+    }
+    None
+}

@@ -1,0 +1,145 @@
+//! Symbols that the runtime itself looks for.
+
+use super::package;
+use crate::context::Context;
+use crate::error::Exit;
+use crate::value::Value;
+
+macro_rules! names {
+    ($($field:ident $name:literal,)*) => {
+        /// Each is kept alive by its package.
+        #[derive(Clone, Copy)]
+        pub(crate) struct Names {
+            /// The object behind nil.
+            pub(crate) nil: Value,
+            /// The errors that stand for "out of memory" and "stack overflow", made while there was room.
+            pub(crate) spare_error: Value,
+            pub(crate) spare_overflow: Value,
+            $(pub(crate) $field: Value,)*
+        }
+
+        impl Names {
+            /// Before there are symbols.
+            pub(super) const fn unset() -> Names {
+                Names { nil: Value::NIL, spare_error: Value::NIL, spare_overflow: Value::NIL, $($field: Value::NIL,)* }
+            }
+
+            pub(super) fn find(cx: &mut Context) -> Result<Names, Exit> {
+                let keywords = cx.package_numbered(package::KEYWORD);
+                Ok(Names {
+                    nil: cx.world.names.nil,
+                    spare_error: cx.world.names.spare_error,
+                    spare_overflow: cx.world.names.spare_overflow,
+                    $($field: match $name.strip_prefix(':') {
+                        Some(name) => cx.intern_in(&keywords, name, true)?,
+                        None => cx.installed_name($name)?,
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+names! {
+    t "T",
+    quote "QUOTE",
+    function "FUNCTION",
+    lambda "LAMBDA",
+    macro_ "MACRO",
+    declare "DECLARE",
+    special "SPECIAL",
+    optional "&OPTIONAL",
+    rest "&REST",
+    key "&KEY",
+    aux "&AUX",
+    body "&BODY",
+    allow_other_keys "&ALLOW-OTHER-KEYS",
+    self_ "SELF",
+    class "CLASS",
+    package "*PACKAGE*",
+    standard_output "*STANDARD-OUTPUT*",
+    standard_input "*STANDARD-INPUT*",
+    error_output "*ERROR-OUTPUT*",
+    terminal_io "*TERMINAL-IO*",
+    error_handler "*ERROR-HANDLER*",
+    gc_hook "*GC-HOOK*",
+    features "*FEATURES*",
+    modules "*MODULES*",
+    load_path "*LOAD-PATH*",
+    loading "*LOADING*",
+    print_circle "*PRINT-CIRCLE*",
+    print_length "*PRINT-LENGTH*",
+    print_level "*PRINT-LEVEL*",
+    print_case "*PRINT-CASE*",
+    read_base "*READ-BASE*",
+    print_base "*PRINT-BASE*",
+    debug "*DEBUG*",
+    otherwise "OTHERWISE",
+    and "AND",
+    or "OR",
+    not "NOT",
+    member "MEMBER",
+    satisfies "SATISFIES",
+    cons "CONS",
+    append "APPEND",
+    apply "APPLY",
+    vector "VECTOR",
+    adjoin "ADJOIN",
+    plus "+",
+    minus "-",
+    block "BLOCK",
+    unquote "LARGESSE:UNQUOTE",
+    splice "LARGESSE:SPLICE",
+    nomethod ":NOMETHOD",
+    documentation ":DOCUMENTATION",
+    function_documentation ":FUNCTION-DOCUMENTATION",
+    variable_documentation ":VARIABLE-DOCUMENTATION",
+    setf_method ":SETF-METHOD",
+    setf_update ":SETF-UPDATE",
+    prin1 ":PRIN1",
+    test ":TEST",
+    test_not ":TEST-NOT",
+    key_key ":KEY",
+    start ":START",
+    end ":END",
+    start1 ":START1",
+    end1 ":END1",
+    start2 ":START2",
+    end2 ":END2",
+    count ":COUNT",
+    from_end ":FROM-END",
+    initial_element ":INITIAL-ELEMENT",
+    initial_contents ":INITIAL-CONTENTS",
+    initial_value ":INITIAL-VALUE",
+    element_type ":ELEMENT-TYPE",
+    fill_pointer ":FILL-POINTER",
+    displaced_to ":DISPLACED-TO",
+    displaced_index_offset ":DISPLACED-INDEX-OFFSET",
+    size ":SIZE",
+    use_ ":USE",
+    nicknames ":NICKNAMES",
+    direction ":DIRECTION",
+    input ":INPUT",
+    output ":OUTPUT",
+    io ":IO",
+    if_exists ":IF-EXISTS",
+    if_does_not_exist ":IF-DOES-NOT-EXIST",
+    append_key ":APPEND",
+    error_key ":ERROR",
+    allow_other_keys_key ":ALLOW-OTHER-KEYS",
+    float_key ":FLOAT",
+    integer_key ":INTEGER",
+    bit_key ":BIT",
+    character_key ":CHARACTER",
+    downcase ":DOWNCASE",
+    upcase ":UPCASE",
+    adjustable ":ADJUSTABLE",
+    quit ":QUIT",
+    interrupt ":INTERRUPT",
+    overwrite ":OVERWRITE",
+    radix ":RADIX",
+    junk_allowed ":JUNK-ALLOWED",
+    hash ":HASH",
+    rehash_size ":REHASH-SIZE",
+    not_found ":NOT-FOUND",
+}

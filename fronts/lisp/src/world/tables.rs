@@ -1,0 +1,80 @@
+//! The tables that are roots of the collector.
+
+use super::{Native, Package};
+use crate::threads::lock;
+use crate::value::Value;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Classes a program may have; a header has 16 bits for the number.
+const CLASSES: usize = 1 << 16;
+
+/// Packages, classes, values that Rust holds.
+pub(crate) struct Tables {
+    pub(crate) packages: RwLock<Vec<std::sync::Arc<Package>>>,
+    classes: Box<[AtomicU64]>,
+    class_count: AtomicUsize,
+    /// Values kept alive by number, for Rust code that outlives a call.
+    pinned: Mutex<Vec<Value>>,
+    natives: Mutex<Vec<Option<Native>>>,
+}
+
+impl Tables {
+    pub(crate) fn new() -> Tables {
+        Tables {
+            packages: RwLock::default(),
+            classes: (0..CLASSES).map(|_| AtomicU64::new(0)).collect(),
+            class_count: AtomicUsize::new(0),
+            pinned: Mutex::default(),
+            natives: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn class(&self, number: u16) -> Value {
+        Value(self.classes[usize::from(number)].load(Ordering::Acquire))
+    }
+
+    /// A number for a new class; none when they are used up.
+    pub(crate) fn number_class(&self) -> Option<u16> {
+        u16::try_from(self.class_count.fetch_add(1, Ordering::Relaxed)).ok()
+    }
+
+    pub(crate) fn set_class(&self, number: u16, class: Value) {
+        // Release: pairs with the Acquire in `class`, so that its slots are seen.
+        self.classes[usize::from(number)].store(class.0, Ordering::Release);
+    }
+
+    /// All classes, in the order of their making.
+    pub(crate) fn all_classes(&self) -> impl Iterator<Item = Value> {
+        let count = self.class_count.load(Ordering::Relaxed).min(CLASSES);
+        self.classes[..count]
+            .iter()
+            .map(|word| Value(word.load(Ordering::Acquire)))
+            .filter(|class| !class.is_nil())
+    }
+
+    /// Keeps a value alive for as long as the world.
+    pub(crate) fn pin(&self, value: Value) {
+        lock(&self.pinned).push(value);
+    }
+
+    pub(crate) fn natives(&self) -> MutexGuard<'_, Vec<Option<Native>>> {
+        lock(&self.natives)
+    }
+
+    /// Shows every root to `visit`.
+    pub(crate) fn roots(&self, mut visit: impl FnMut(Value)) {
+        for class in self.all_classes() {
+            visit(class);
+        }
+        for value in lock(&self.pinned).iter() {
+            visit(*value);
+        }
+        for package in self.packages.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            package.roots(&mut visit);
+        }
+        for native in self.natives().iter().flatten() {
+            native.roots(&mut visit);
+        }
+    }
+}

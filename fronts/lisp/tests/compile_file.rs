@@ -1,0 +1,240 @@
+//! `compile-file`: what is loaded does what its source did, without the source and its macros.
+
+use largesse_arena::NearMemory;
+use largesse_gc::Settings;
+use largesse_lisp::{Ended, Interpreter};
+use largesse_pages::{PageKind, Placement, Reserved, SPAN};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+const STACK: usize = 16 << 20;
+
+fn with_lisp<R: Send>(settings: Settings, act: impl FnOnce(&mut Interpreter) -> R + Send) -> R {
+    std::thread::scope(|scope| {
+        let run = || {
+            let range = Reserved::new(256 * SPAN, SPAN).unwrap();
+            let memory = NearMemory::new(range, PageKind::Small, Placement::FirstTouch, false);
+            let mut lisp = Interpreter::start(settings, memory, STACK - (64 << 10), Vec::new()).unwrap();
+            act(&mut lisp)
+        };
+        std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).unwrap().join().unwrap()
+    })
+}
+
+#[track_caller]
+fn value(lisp: &mut Interpreter, text: &str) -> String {
+    match lisp.evaluate(text) {
+        Ok(shown) => shown.unwrap_or_default(),
+        Err(ended) => panic!("{text}: {ended:?}"),
+    }
+}
+
+#[track_caller]
+fn error(lisp: &mut Interpreter, text: &str) -> String {
+    match lisp.evaluate(text) {
+        Err(Ended::Error(report)) => report,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// A folder of the test's own, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Compiles a source and takes it away; what the file is called without its ending.
+fn compiled(folder: &Path, name: &str, source: &str, before: &str) -> String {
+    let path = folder.join(name).display().to_string();
+    fs::write(format!("{path}.l"), source).unwrap();
+    with_lisp(Settings::default(), |lisp| {
+        value(lisp, before);
+        assert_eq!(value(lisp, &format!("(compile-file \"{path}\")")), format!("\"{path}.lc\""));
+    });
+    fs::remove_file(format!("{path}.l")).unwrap();
+    path
+}
+
+#[test]
+fn a_loaded_file_defines_what_its_source_defines_as_machine_code() {
+    let folder = folder("defines");
+    let source = r#"
+        (make-package "TOOLS")
+        (in-package "TOOLS")
+        (defmacro doubled (x) `(* 2 ,x))
+        (defvar *first* (doubled 4))
+        (defun f (x) (let ((all (list (doubled x) (user::elsewhere x)))) (dolist (it all) (incf x it)) x))
+        (defclass point :super object :slots (x y))
+        (defmethod point (:init (a) (setq x a y (doubled a)) self) (:sum () (+ x y)))
+        (eval-when (compile) (setq user::*compiling* t))
+        (progn (setq *order* (list *first*)) (push (f 1) *order*))
+    "#;
+    let path = compiled(&folder, "defines", source, "(defmacro elsewhere (x) `(+ 100 ,x))");
+    with_lisp(Settings::default(), |lisp| {
+        value(lisp, &format!("(load \"{path}\")"));
+        for (form, wanted) in [
+            ("(tools::f 3)", "112"),
+            ("tools::*order*", "(104 8)"),
+            ("(send (instance tools::point :init 5) :sum)", "15"),
+            ("(compiled-function-p #'tools::f)", "t"),
+            ("(compiled-function-p (cdr (find-method tools::point :init)))", "t"),
+            ("(compiled-function-p (cdr (find-method tools::point :sum)))", "t"),
+            ("(boundp '*compiling*)", "nil"),
+            ("(package-name *package*)", "\"USER\""),
+            ("(fboundp 'elsewhere)", "nil"),
+        ] {
+            assert_eq!(value(lisp, form), wanted, "{form}");
+        }
+    });
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn constants_are_as_they_were_to_the_bit() {
+    let folder = folder("constants");
+    let path = folder.join("constants").display().to_string();
+    let source = r#"
+        (defun constants ()
+          '(1 -5 123456789012345678901234567890 -7/3 0.1 1e300 -0.0 "a \"string\"" :key |Odd name| unix:getpid
+            #(1 (2) "three") #f(0.1 1e-300 3) #i(1 -2 3) #*10110 #2f((1 2) (3 4)) #3a(((1 2)) ((3 4))) (a . b)))
+        (defun again () '(#1=(x y) #1# #2=(z . #2#)))
+        (defmacro own () (let ((name (gensym))) `(let ((,name 5)) (list ',name (+ ,name 1) ',name))))
+        (defun fresh () (own))
+    "#;
+    fs::write(format!("{path}.l"), source).unwrap();
+    let show = "(progn (load \"/PATH/\") (list (constants) (mapcar #'(lambda (x) (if (floatp x) (format nil \"~1,17e\" x))) (constants)) (eq (car (again)) (cadr (again))) (eq (caddr (again)) (cdr (caddr (again)))) (let ((own (fresh))) (and (eq (car own) (caddr own)) (null (symbol-package (car own))) (cadr own)))))";
+    let shown = |ending: &str| {
+        let show = show.replace("/PATH/", &format!("{path}{ending}"));
+        with_lisp(Settings::default(), |lisp| value(lisp, &show))
+    };
+    let wanted = shown(".l");
+    assert!(wanted.ends_with("t t 6)"), "{wanted}");
+    with_lisp(Settings::default(), |lisp| value(lisp, &format!("(compile-file \"{path}.l\")")));
+    assert_eq!(shown(".lc"), wanted);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Every form of the suites, expanded and stored, gives what it gives as it is written.
+#[test]
+fn the_suites_have_the_same_answers() {
+    let folder = folder("suites");
+    let check = include_str!("check.l");
+    for suite in ["values", "control", "machine-code"] {
+        let source = fs::read_to_string(format!("{}/tests/{suite}.l", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let path = compiled(&folder, suite, &source, check);
+        // Collected now and then: nothing is lost while a file is read.
+        for stress in [0, 997] {
+            let settings = Settings { stress, poison: stress > 0, ..Settings::default() };
+            with_lisp(settings, |lisp| {
+                value(lisp, check.split("(defmacro").next().unwrap());
+                value(lisp, &format!("(load \"{path}\")"));
+                assert_eq!(value(lisp, "*failures*"), "nil", "{suite}");
+                assert_ne!(value(lisp, "*checks*"), "0", "{suite}");
+            });
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn load_takes_the_compiled_file_unless_its_source_is_newer() {
+    let folder = folder("newer");
+    let path = folder.join("which").display().to_string();
+    let answer = |name: &str| {
+        with_lisp(Settings::default(), |lisp| {
+            value(lisp, &format!("(load \"{name}\")"));
+            value(lisp, "which")
+        })
+    };
+    fs::write(format!("{path}.l"), "(setq which 'compiled)").unwrap();
+    with_lisp(Settings::default(), |lisp| {
+        value(lisp, &format!("(compile-file \"{path}\" :verbose nil :optimize 2)"))
+    });
+    fs::write(format!("{path}.l"), "(setq which 'source)").unwrap();
+    let changed = |ending: &str, seconds: u64| {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 + seconds);
+        File::options().write(true).open(format!("{path}{ending}")).unwrap().set_modified(time).unwrap();
+    };
+    for (source, compiled, wanted) in [(10, 20, "compiled"), (10, 10, "compiled"), (20, 10, "source")] {
+        changed(".l", source);
+        changed(".lc", compiled);
+        assert_eq!(answer(&path), wanted);
+    }
+    assert_eq!(
+        (answer(&format!("{path}.l")), answer(&format!("{path}.lc"))),
+        ("source".into(), "compiled".into())
+    );
+    with_lisp(Settings::default(), |lisp| {
+        let newer = |new: &str, old: &str| format!("(file-newer \"{path}{new}\" \"{path}{old}\")");
+        assert_eq!(value(lisp, &newer(".l", ".lc")), "t");
+        value(lisp, &format!("(compile-file-if-src-newer \"{path}\")"));
+        assert_eq!(value(lisp, &newer(".l", ".lc")), "nil");
+        let other = folder.join("other.lc").display().to_string();
+        let shown = value(lisp, &format!("(compile-file \"{path}\" :output-file \"{other}\")"));
+        assert_eq!(shown, format!("\"{other}\""));
+    });
+    assert_eq!(answer(&path), "source");
+    assert_eq!(answer(&folder.join("other").display().to_string()), "source");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = folder("refused");
+    let path = folder.join("refused").display().to_string();
+    with_lisp(Settings::default(), |lisp| {
+        assert!(
+            error(lisp, "(compile-file \"/nowhere/x\")")
+                .contains("/nowhere/x: no such file, also not as /nowhere/x.l")
+        );
+        fs::write(format!("{path}.l"), "(setq a 1) (car 5)").unwrap();
+        assert!(error(lisp, &format!("(compile-file \"{path}\")")).contains("list expected, not 5"));
+        fs::write(format!("{path}.l"), "(setq a '(1 #.(make-hash-table)))").unwrap();
+        assert!(
+            error(lisp, &format!("(compile-file \"{path}\")"))
+                .contains("cannot be written to a compiled file")
+        );
+        fs::write(format!("{path}.l"), "(setq a 1)").unwrap();
+        let nowhere = "/nowhere/refused.lc";
+        let said = error(lisp, &format!("(compile-file \"{path}\" :output-file \"{nowhere}\")"));
+        assert!(said.contains(nowhere), "{said}");
+    });
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "a file was left");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Whatever became of the file: an error, never a crash.
+#[test]
+fn a_damaged_file_is_an_error() {
+    let folder = folder("damaged");
+    let source =
+        "(defun f (x) (list x \"text\" #(1 2) #f(1 2) #*101 #2f((1)) 12345678901234567890 -1/3 '#:a))";
+    let path = compiled(&folder, "damaged", source, "t");
+    let whole = fs::read(format!("{path}.lc")).unwrap();
+    let header = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let load = format!("(load \"{path}.lc\")");
+    with_lisp(Settings::default(), |lisp| {
+        for end in header + 1..whole.len() {
+            fs::write(format!("{path}.lc"), &whole[..end]).unwrap();
+            let said = error(lisp, &load);
+            assert!(said.contains("is damaged"), "{end}: {said}");
+        }
+        // What is evaluated is left alone: it could as well be a program that never ends.
+        let constant = whole.windows(5).position(|name| name == b"QUOTE").unwrap() + 5;
+        for at in constant..whole.len() {
+            for other in [0, 3, 4, 5, 8, 11, 12, 14, 0x7f, 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] = other;
+                fs::write(format!("{path}.lc"), bytes).unwrap();
+                let answer = lisp.evaluate(&load);
+                assert!(matches!(answer, Ok(_) | Err(Ended::Error(_))), "{at} {other}: {answer:?}");
+            }
+        }
+        fs::write(format!("{path}.lc"), ";largesse-lisp 1 0.0.0\n").unwrap();
+        assert!(error(lisp, &load).contains("compiled by another version"));
+    });
+    fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,127 @@
+//! The kernels' C names, which are BLAS's with `largesse_` before them.
+
+mod team;
+
+use crate::start;
+use largesse_kernels::{Complex, Kernels, Vector, VectorMut};
+use std::sync::OnceLock;
+use team::Processors;
+
+/// The kernels of this process: the fastest, or those that `LARGESSE_ISA` names.
+fn kernels() -> Kernels {
+    static KERNELS: OnceLock<Kernels> = OnceLock::new();
+    *KERNELS.get_or_init(|| start::options().isa.and_then(Kernels::of).unwrap_or_default())
+}
+
+/// Functions of one vector. `n` elements, `incx` apart, from the lowest address on; a negative step goes
+/// from the far end to the start.
+macro_rules! of_one {
+    ($($name:ident: $t:ty => $kernel:ident,)*) => {
+        $(
+            /// # Safety
+            /// The vector's elements can be read.
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name(n: usize, x: *const $t, incx: isize) -> $t {
+                // SAFETY: the caller's promise.
+                let x = unsafe { Vector::from_raw(x, incx, n) };
+                kernels().$kernel(x, &Processors)
+            }
+        )*
+    };
+}
+
+of_one! {
+    largesse_dsum: f64 => sum,
+    largesse_ssum: f32 => sum,
+    largesse_dsumsq: f64 => sumsq,
+    largesse_ssumsq: f32 => sumsq,
+    largesse_dnrm2: f64 => nrm2,
+    largesse_snrm2: f32 => nrm2,
+    largesse_dasum: f64 => asum,
+    largesse_sasum: f32 => asum,
+}
+
+/// Functions of two vectors.
+macro_rules! of_two {
+    ($($name:ident: $t:ty => $kernel:ident,)*) => {
+        $(
+            /// # Safety
+            /// The vectors' elements can be read.
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name(
+                n: usize,
+                x: *const $t,
+                incx: isize,
+                y: *const $t,
+                incy: isize,
+            ) -> $t {
+                // SAFETY: the caller's promise.
+                let (x, y) = unsafe { (Vector::from_raw(x, incx, n), Vector::from_raw(y, incy, n)) };
+                kernels().$kernel(x, y, &Processors)
+            }
+        )*
+    };
+}
+
+of_two! {
+    largesse_ddot: f64 => dot,
+    largesse_sdot: f32 => dot,
+    largesse_zdotu: Complex<f64> => dotu,
+    largesse_cdotu: Complex<f32> => dotu,
+    largesse_zdotc: Complex<f64> => dotc,
+    largesse_cdotc: Complex<f32> => dotc,
+}
+
+macro_rules! axpy {
+    ($($name:ident: $t:ty,)*) => {
+        $(
+            /// # Safety
+            /// The vectors' elements can be read, those of `y` written; they are the same, or none is.
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name(
+                n: usize,
+                a: $t,
+                x: *const $t,
+                incx: isize,
+                y: *mut $t,
+                incy: isize,
+            ) {
+                // SAFETY: the caller's promise.
+                let (x, y) = unsafe { (Vector::from_raw(x, incx, n), VectorMut::from_raw(y, incy, n)) };
+                kernels().axpy(a, x, y, &Processors);
+            }
+        )*
+    };
+}
+
+axpy! {
+    largesse_daxpy: f64,
+    largesse_saxpy: f32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negative_step_begins_at_the_far_end_as_in_blas() {
+        let (x, y) = ([1.0, 2.0, 3.0, 4.0, 5.0], [10.0, 100.0, 1000.0]);
+        // SAFETY: three elements of each.
+        let dot = unsafe { largesse_ddot(3, x.as_ptr(), -2, y.as_ptr(), 1) };
+        assert_eq!(dot, 50.0 + 300.0 + 1000.0);
+        let mut y = y;
+        // SAFETY: as above.
+        unsafe { largesse_daxpy(3, 2.0, x.as_ptr(), 2, y.as_mut_ptr(), -1) };
+        assert_eq!(y, [20.0, 106.0, 1002.0]);
+    }
+
+    #[test]
+    fn complex_numbers_are_pairs() {
+        let (x, y) = ([Complex { re: 1.0, im: 2.0 }], [Complex { re: 3.0, im: 5.0 }]);
+        // SAFETY: one element of each.
+        let (u, c) = unsafe {
+            (largesse_zdotu(1, x.as_ptr(), 1, y.as_ptr(), 1), largesse_zdotc(1, x.as_ptr(), 1, y.as_ptr(), 1))
+        };
+        assert_eq!((u, c), (Complex { re: -7.0, im: 11.0 }, Complex { re: 13.0, im: -1.0 }));
+    }
+}

@@ -1,0 +1,30 @@
+//! Any text as Lisp source, while the heap collects often. `#.`, which evaluates, is left out.
+#![no_main]
+
+use largesse_arena::NearMemory;
+use largesse_gc::Settings;
+use largesse_lisp::Interpreter;
+use largesse_pages::{PageKind, Placement, Reserved, SPAN};
+use libfuzzer_sys::fuzz_target;
+use std::cell::RefCell;
+
+thread_local! {
+    static LISP: RefCell<Interpreter> = RefCell::new(start());
+}
+
+fn start() -> Interpreter {
+    let range = Reserved::new(256 * SPAN, SPAN).expect("address space");
+    let memory = NearMemory::new(range, PageKind::Small, Placement::FirstTouch, false);
+    let settings = Settings { limit: 256 << 20, gc_threads: 1, stress: 1000, ..Settings::default() };
+    Interpreter::start(settings, memory, 4 << 20, Vec::new()).expect("a Lisp")
+}
+
+fuzz_target!(|text: &[u8]| {
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    if text.contains("#.") {
+        return;
+    }
+    LISP.with_borrow_mut(|lisp| {
+        let _ = lisp.is_incomplete(text);
+    });
+});

@@ -1,0 +1,133 @@
+//! What the heap knows of one thread.
+
+use crate::Word;
+use crate::classes::LANES;
+use crate::context::{Bump, Context, Signal};
+use crate::delegation::Delegation;
+use crate::sync::{AtomicUsize, Ordering};
+use crate::world::Member;
+use core::cell::UnsafeCell;
+use core::ptr::NonNull;
+
+/// A thread that uses the heap. All but the signal belongs to that thread while it runs, and to the
+/// collector while it stands still.
+#[derive(Debug)]
+pub(crate) struct Record {
+    context: NonNull<Context>,
+    roots: NonNull<[Word]>,
+    delegation: UnsafeCell<Delegation>,
+    /// Where cells come from when machine code must not take them: in every mode but safepoints, and under stress.
+    hidden_bumps: UnsafeCell<[Bump; LANES]>,
+    number: u64,
+    /// What the thread is told apart by; 0 before it starts.
+    thread: AtomicUsize,
+}
+
+// SAFETY: see the type: one owner at a time, and stopping and resuming hands ownership over.
+unsafe impl Send for Record {}
+// SAFETY: as above; the signal is atomic.
+unsafe impl Sync for Record {}
+
+impl Record {
+    pub(crate) fn new(number: u64, root_words: usize) -> Record {
+        let roots = NonNull::from(Box::leak(vec![Word(0); root_words].into_boxed_slice()));
+        let bottom = roots.as_ptr().cast::<Word>();
+        let context = Context {
+            signal: Signal::new(),
+            roots_top: bottom,
+            // SAFETY: one past the end of the same allocation.
+            roots_limit: unsafe { bottom.add(root_words) },
+            lanes: [Bump::default(); LANES],
+        };
+        Record {
+            context: NonNull::from(Box::leak(Box::new(context))),
+            roots,
+            delegation: UnsafeCell::new(Delegation::new()),
+            hidden_bumps: UnsafeCell::new([Bump::default(); LANES]),
+            number,
+            thread: AtomicUsize::new(0),
+        }
+    }
+
+    /// The calling thread is the one this is about.
+    pub(crate) fn claim(&self) {
+        // Relaxed: only the same thread compares equal.
+        self.thread.store(largesse_pages::thread_handle(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_of_this_thread(&self) -> bool {
+        // Relaxed: see `claim`.
+        self.thread.load(Ordering::Relaxed) == largesse_pages::thread_handle()
+    }
+
+    /// The thread's number, by enrolment.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn context(&self) -> NonNull<Context> {
+        self.context
+    }
+
+    pub(crate) fn roots_bottom(&self) -> *mut Word {
+        self.roots.as_ptr().cast()
+    }
+
+    /// What is delegated to the thread, and the bumps it takes cells from.
+    ///
+    /// # Safety
+    /// The caller is the thread itself, or the thread stands still; and nothing borrowed earlier is in use.
+    #[expect(clippy::mut_from_ref, reason = "the caller owns the record for now")]
+    pub(crate) unsafe fn delegation(&self, hidden: bool) -> (&mut Delegation, &mut [Bump; LANES]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bumps =
+                if hidden { self.hidden_bumps.get() } else { &raw mut (*self.context.as_ptr()).lanes };
+            (&mut *self.delegation.get(), &mut *bumps)
+        }
+    }
+
+    /// The words on the root stack.
+    ///
+    /// # Safety
+    /// As for `delegation`.
+    pub(crate) unsafe fn roots(&self) -> &[Word] {
+        let bottom = self.roots_bottom();
+        // SAFETY: the top never leaves the stack, whose words are all initialised.
+        unsafe {
+            let top = (*self.context.as_ptr()).roots_top;
+            core::slice::from_raw_parts(bottom, top.offset_from_unsigned(bottom))
+        }
+    }
+
+    /// The words on the root stack, to be changed.
+    ///
+    /// # Safety
+    /// As for `delegation`.
+    #[expect(clippy::mut_from_ref, reason = "the caller owns the record for now")]
+    pub(crate) unsafe fn roots_mut(&self) -> &mut [Word] {
+        let bottom = self.roots_bottom();
+        // SAFETY: as in `roots`.
+        unsafe {
+            let top = (*self.context.as_ptr()).roots_top;
+            core::slice::from_raw_parts_mut(bottom, top.offset_from_unsigned(bottom))
+        }
+    }
+}
+
+impl Member for Record {
+    fn signal(&self) -> &Signal {
+        // SAFETY: the context lives as long as the record, and only atomics of the signal are written.
+        unsafe { &(*self.context.as_ptr()).signal }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // SAFETY: both were leaked by `new`, and nobody refers to the record any more.
+        unsafe {
+            drop(Box::from_raw(self.context.as_ptr()));
+            drop(Box::from_raw(self.roots.as_ptr()));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What a language may rely on: objects stay as they are as long as a root leads to them, and go when none does.
+
+mod common;
+
+use common::{MODES, Make, NIL, check_list, heap, number, set_slot, slot, value};
+use largesse_gc::{LARGEST_CELL, Mark, Settings};
+
+#[test]
+fn a_list_outlives_collections_while_a_root_leads_to_it() {
+    for sync in MODES {
+        let heap = heap(Settings { sync, ..Settings::default() });
+        let mut thread = heap.enrol().enter();
+        let list = thread.list(10_000);
+        thread.push(list).unwrap();
+        for _ in 0..3 {
+            thread.list(10_000);
+            thread.collect();
+            check_list(list, 10_000);
+            assert_eq!(heap.statistics().live_objects, 10_000, "{sync:?}");
+        }
+        thread.release(Mark::default());
+        thread.collect();
+        assert_eq!(heap.statistics().live_objects, 0, "{sync:?}");
+    }
+}
+
+#[test]
+fn vectors_of_every_size_keep_their_elements() {
+    let heap = heap(Settings::default());
+    let mut thread = heap.enrol().enter();
+    for len in (0..40).chain([100, 500, LARGEST_CELL - 1, LARGEST_CELL, 10_000, 100_000]) {
+        let vector = thread.vector(len).unwrap();
+        thread.push(vector).unwrap();
+        for index in 0..len.min(200) {
+            let element = thread.pair(number(index as u64), NIL);
+            set_slot(vector, index + 1, element);
+        }
+        thread.collect();
+        for index in 0..len.min(200) {
+            assert_eq!(value(slot(slot(vector, index + 1), 0)), index as u64);
+        }
+    }
+}
+
+#[test]
+fn a_weak_slot_is_cleared_when_its_object_goes() {
+    let heap = heap(Settings::default());
+    let mut thread = heap.enrol().enter();
+    let kept = thread.pair(number(1), NIL);
+    thread.push(kept).unwrap();
+    let lost = thread.pair(number(2), NIL);
+    let weak = thread.weak(kept, lost);
+    thread.push(weak).unwrap();
+    thread.collect();
+    assert_eq!((slot(weak, 0), slot(weak, 1)), (kept, NIL));
+}
+
+#[test]
+fn what_cannot_be_reached_is_finalized_once_and_with_all_it_had() {
+    let heap = heap(Settings::default());
+    let mut thread = heap.enrol().enter();
+    let list = thread.list(10);
+    let doomed = thread.pair(number(77), list);
+    let weak = thread.weak(doomed, NIL);
+    thread.push(weak).unwrap();
+    thread.finalize_later(common::object(doomed));
+    assert!(!thread.poll());
+    thread.collect();
+    assert!(thread.poll(), "nobody said that there is something to finalize");
+    assert_eq!(slot(weak, 0), NIL, "others must not meet an object that is finalized");
+    thread.collect();
+    let object = thread.next_finalizable().unwrap();
+    let object = common::word(object);
+    assert_eq!(value(slot(object, 0)), 77);
+    check_list(slot(object, 1), 10);
+    assert_eq!(thread.next_finalizable(), None);
+    thread.collect();
+    assert_eq!(thread.next_finalizable(), None);
+    assert_eq!(heap.statistics().live_objects, 1);
+}
+
+#[test]
+fn what_several_collectors_find_is_what_can_be_reached() {
+    let heap = heap(Settings { gc_threads: 4, floor: 1 << 30, ..Settings::default() });
+    let mut thread = heap.enrol().enter();
+    let lists = thread.vector(1000).unwrap();
+    thread.push(lists).unwrap();
+    for index in 1..=1000 {
+        let list = thread.list(40);
+        set_slot(lists, index, list);
+    }
+    // Enough blocks that they are swept by several, too: two of these vectors fill one.
+    let large = thread.vector(2200).unwrap();
+    thread.push(large).unwrap();
+    for index in 1..=2200 {
+        let vector = thread.vector(2000).unwrap();
+        set_slot(large, index, vector);
+        set_slot(vector, index % 2000 + 1, slot(lists, index % 1000 + 1));
+    }
+    for _ in 0..3 {
+        thread.collect();
+        assert_eq!(heap.statistics().live_objects, 1 + 1000 * 40 + 1 + 2200);
+        (1..=1000).for_each(|index| check_list(slot(lists, index), 40));
+    }
+    (1..=2200).filter(|index| index % 3 != 0).for_each(|index| set_slot(large, index, NIL));
+    thread.collect();
+    assert_eq!(heap.statistics().live_objects, 1 + 1000 * 40 + 1 + 733);
+    thread.release(Mark::default());
+    thread.collect();
+    assert_eq!(heap.statistics().used_bytes, 0);
+}
+
+/// Lists whose pairs take turns in memory, and others that lead into the middle of them: some marks are written a word
+/// at a time, and two collectors come to the same pair.
+#[test]
+fn lists_in_which_several_collectors_meet_are_whole() {
+    const LISTS: usize = 16;
+    const LENGTH: usize = if cfg!(miri) { 20 } else { 10_000 };
+    let heap = heap(Settings { gc_threads: 4, floor: 1 << 30, ..Settings::default() });
+    let mut thread = heap.enrol().enter();
+    let heads = thread.vector(LISTS + LENGTH).unwrap();
+    thread.push(heads).unwrap();
+    for index in 0..LENGTH {
+        for list in 1..=LISTS {
+            let longer = thread.pair(number(1), slot(heads, list));
+            set_slot(heads, list, longer);
+        }
+        let branch = thread.pair(number(1), slot(heads, index % LISTS + 1));
+        set_slot(heads, LISTS + index + 1, branch);
+    }
+    for _ in 0..8 {
+        thread.collect();
+        assert_eq!(heap.statistics().live_objects, (1 + LENGTH * (LISTS + 1)) as u64);
+    }
+}
+
+#[test]
+fn a_cycle_goes_when_no_root_leads_to_it() {
+    let heap = heap(Settings::default());
+    let mut thread = heap.enrol().enter();
+    let first = thread.pair(number(1), NIL);
+    thread.push(first).unwrap();
+    let second = thread.pair(first, NIL);
+    set_slot(first, 1, second);
+    thread.collect();
+    assert_eq!(heap.statistics().live_objects, 2);
+    thread.release(Mark::default());
+    thread.collect();
+    assert_eq!(heap.statistics().live_objects, 0);
+}
+
+#[test]
+fn a_full_heap_is_an_error_and_stays_usable() {
+    for sync in MODES {
+        let heap = heap(Settings { sync, limit: 4 << 20, ..Settings::default() });
+        let mut thread = heap.enrol().enter();
+        let mut list = NIL;
+        let error = loop {
+            thread.push(list).unwrap();
+            let made = thread.vector(500);
+            thread.release(Mark::default());
+            match made {
+                Ok(vector) => {
+                    set_slot(vector, 1, list);
+                    list = vector;
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((error.words, error.limit), (501, 4 << 20));
+        assert!(thread.vector(10_000_000).is_err());
+        for _ in 0..3000 {
+            thread.vector(500).unwrap();
+        }
+    }
+}

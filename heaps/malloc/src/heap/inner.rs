@@ -1,0 +1,117 @@
+//! What only one thread at a time may do: arena, records and counters together.
+
+use super::{Fill, NotABlock, Refused};
+use crate::layout::Place;
+use crate::records::Records;
+use core::ptr::NonNull;
+use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Prefer, Request, SpanKind, TakeError};
+use largesse_pages::SPAN;
+use largesse_report::{BlockRecord, Cause, Kind};
+
+/// A cleared block from here on is looked at when it is freed: much of it may never have been touched.
+const INSPECT_FROM: usize = 2 * SPAN;
+
+#[derive(Debug)]
+pub(super) struct Inner<B: 'static> {
+    pub(super) arena: Arena<&'static B>,
+    pub(super) records: Records,
+    pub(super) colours: Colours,
+    pub(super) last_decay: u32,
+}
+
+impl<B: Backing> Inner<B> {
+    pub(super) fn decay(&mut self, now: u32) {
+        if now != self.last_decay {
+            self.last_decay = now;
+            self.arena.decay(now);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, error: TakeError) -> Refused {
+        let (cause, refused) = match error {
+            TakeError::RangeFull => (Cause::RangeFull, Refused::RangeFull),
+            TakeError::NoMemory(_) => (Cause::OutOfMemory, Refused::NoMemory),
+        };
+        self.records.note(cause);
+        refused
+    }
+
+    pub(super) fn take(
+        &mut self,
+        place: Place,
+        size: usize,
+        fill: Fill,
+        now: u32,
+    ) -> Result<(NonNull<u8>, Granules, usize), Refused> {
+        // Alignment is a matter of addresses, and the range may start anywhere on a span.
+        let first = (self.arena.address(0).as_ptr().addr() / GRANULE) as Granules;
+        let phase = first.wrapping_neg() & (place.align - 1);
+        let request = Request { granules: place.granules, align: place.align, phase, prefer: Prefer::Warm };
+        let taken = self.arena.take(request, now).map_err(|error| self.refuse(error))?;
+        // SAFETY: `lead + size` bytes fit into the extent, by `place`.
+        let start = unsafe { self.arena.address(taken.at).add(place.lead) };
+        self.record(taken.at, start, size, fill, now)?;
+        let counters = self.records.counters();
+        counters.allocations += 1;
+        counters.fresh_bytes += taken.cold_bytes as u64;
+        counters.reused += u64::from(taken.cold_bytes <= size / 2);
+        Ok((start, taken.at, taken.cold_bytes))
+    }
+
+    fn record(
+        &mut self,
+        at: Granules,
+        start: NonNull<u8>,
+        size: usize,
+        fill: Fill,
+        now: u32,
+    ) -> Result<(), Refused> {
+        let kind = match self.arena.kind(at) {
+            kind if kind.from_pool() => Kind::Hugetlb,
+            SpanKind::Small => Kind::Small,
+            _ => Kind::Thp,
+        };
+        let Some(slot) = self.records.add(start.as_ptr().expose_provenance() as u64, size as u64, kind)
+        else {
+            self.arena.give_back(at, false, now);
+            return Err(self.refuse(TakeError::RangeFull));
+        };
+        self.arena.set_owner(at, slot << 1 | u32::from(fill == Fill::Zero && size >= INSPECT_FROM));
+        self.add_live(size as u64);
+        Ok(())
+    }
+
+    pub(super) fn add_live(&mut self, size: u64) {
+        let counters = self.records.counters();
+        counters.live_bytes += size;
+        counters.peak_bytes = counters.peak_bytes.max(counters.live_bytes);
+    }
+
+    /// The block at an address: its extent, its slot, its record.
+    pub(super) fn block(&self, address: usize) -> Result<(Granules, u32, BlockRecord), NotABlock> {
+        let (at, _) = self.arena.used_at(address).ok_or(NotABlock(address))?;
+        let slot = self.arena.owner(at) >> 1;
+        let record = self.records.get(slot);
+        if record.address == address as u64 { Ok((at, slot, record)) } else { Err(NotABlock(address)) }
+    }
+
+    pub(super) fn usable(&self, at: Granules, address: usize) -> usize {
+        let (_, len) = self.arena.used_at(address).unwrap_or((at, 0));
+        self.arena.address(at).as_ptr().addr() + len as usize * GRANULE - address
+    }
+
+    pub(super) fn drop_extent(&mut self, at: Granules, record: &BlockRecord, now: u32) {
+        let maybe_untouched = self.arena.owner(at) & 1 == 1;
+        self.arena.give_back(at, maybe_untouched, now);
+        let counters = self.records.counters();
+        counters.frees += 1;
+        counters.live_bytes -= record.size;
+    }
+
+    pub(super) fn update_sums(&mut self) {
+        let totals = self.arena.totals();
+        let counters = self.records.counters();
+        counters.retained_bytes = totals.warm.saturating_sub(totals.live) as u64;
+        counters.returned_bytes = totals.returned as u64;
+    }
+}

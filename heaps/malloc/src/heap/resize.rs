@@ -1,0 +1,132 @@
+//! Larger and smaller blocks: in place, by moving pages, or by copying.
+
+use super::inner::Inner;
+use super::{Block, Fill, Heap, NotABlock, Refused};
+use core::ptr::NonNull;
+use largesse_arena::{Backing, GRANULE, Granules, PER_SPAN, Prefer, Request, TakeError};
+use largesse_pages::{SPAN, now_seconds};
+use largesse_report::BlockRecord;
+
+/// Blocks from here on may be grown by moving pages instead of bytes.
+const MOVE_FROM: usize = 2 * SPAN;
+/// Why a block was not resized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResizeError {
+    /// No memory for the new size.
+    Refused(Refused),
+    /// There is no such block.
+    NotABlock(NotABlock),
+}
+
+impl From<NotABlock> for ResizeError {
+    fn from(error: NotABlock) -> ResizeError {
+        ResizeError::NotABlock(error)
+    }
+}
+
+enum Step {
+    Done(Block),
+    Copy { usable: usize },
+}
+
+impl<B: Backing> Heap<B> {
+    /// Make a block larger or smaller; returns where it is now. On refusal the block is as it was.
+    ///
+    /// # Safety
+    /// `address` is a live block of this heap that nobody else uses meanwhile.
+    pub unsafe fn resize(&self, address: usize, size: usize) -> Result<Block, ResizeError> {
+        let now = now_seconds();
+        let step = self.inner.with(|inner| inner.resize_in_place_or_move(address, size, now))?;
+        let old_usable = match step {
+            Step::Done(block) => return Ok(block),
+            Step::Copy { usable } => usable,
+        };
+        let block = self.allocate(size, 1, Fill::Any).map_err(ResizeError::Refused)?;
+        let old = core::ptr::with_exposed_provenance::<u8>(address);
+        // SAFETY: the old block has `old_usable` bytes, the new one `size`; both are live and distinct.
+        unsafe { block.start.as_ptr().copy_from_nonoverlapping(old, old_usable.min(size)) };
+        self.free(address).map_err(ResizeError::NotABlock)?;
+        Ok(block)
+    }
+}
+
+impl<B: Backing> Inner<B> {
+    fn resize_in_place_or_move(
+        &mut self,
+        address: usize,
+        size: usize,
+        now: u32,
+    ) -> Result<Step, ResizeError> {
+        let (at, slot, record) = self.block(address)?;
+        let lead = address - self.arena.address(at).as_ptr().addr();
+        let usable = self.usable(at, address);
+        let len = ((lead + usable) / GRANULE) as Granules;
+        let Some(bytes) = size.checked_add(lead) else {
+            return Err(ResizeError::Refused(self.refuse(TakeError::RangeFull)));
+        };
+        let Ok(wanted) = u32::try_from(bytes.div_ceil(GRANULE).max(1)) else {
+            return Err(ResizeError::Refused(self.refuse(TakeError::RangeFull)));
+        };
+        let fits = wanted <= len;
+        if fits && len - wanted >= (len / 8).max(4) {
+            self.arena.shrink(at, wanted, now);
+        }
+        if fits || self.arena.grow(at, wanted, now) {
+            self.records.counters().live_bytes -= record.size;
+            self.add_live(size as u64);
+            self.records.resize(slot, address as u64, size as u64);
+            self.records.counters().resized_in_place += 1;
+            let start = core::ptr::with_exposed_provenance_mut(address);
+            return Ok(Step::Done(Block {
+                start: NonNull::new(start).ok_or(NotABlock(address))?,
+                cold_bytes: 0,
+            }));
+        }
+        if usable >= MOVE_FROM
+            && let Some(start) = self.resize_by_moving(at, slot, &record, lead, wanted, size, now)
+        {
+            return Ok(Step::Done(Block { start, cold_bytes: 0 }));
+        }
+        Ok(Step::Copy { usable })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the facts its only caller has established")]
+    fn resize_by_moving(
+        &mut self,
+        at: Granules,
+        slot: u32,
+        record: &BlockRecord,
+        lead: usize,
+        wanted: Granules,
+        size: usize,
+        now: u32,
+    ) -> Option<NonNull<u8>> {
+        let per_span = PER_SPAN as Granules;
+        let request =
+            Request { granules: wanted, align: per_span, phase: at % per_span, prefer: Prefer::Cold };
+        let to = self.arena.take(request, now).ok()?.at;
+        let (_, len) = self.arena.used_at(record.address as usize)?;
+        // SAFETY: the caller of `resize` owns the block, and the target was taken just now.
+        let Some(moved) = (unsafe { self.arena.relocate(at, to, len) }) else {
+            self.arena.give_back(to, true, now);
+            return None;
+        };
+        let (source, target) = (self.arena.address(at), self.arena.address(to));
+        let held = lead + record.size as usize;
+        let end = moved.end as usize * GRANULE;
+        for part in [0..(moved.start as usize * GRANULE).min(held), end..held.max(end)] {
+            // SAFETY: the parts lie inside both extents, which are distinct.
+            unsafe { target.add(part.start).copy_from_nonoverlapping(source.add(part.start), part.len()) };
+        }
+        // SAFETY: `lead` is inside the target's first granule.
+        let start = unsafe { target.add(lead) };
+        self.arena.set_owner(to, self.arena.owner(at));
+        self.arena.give_back(at, true, now);
+        self.records.resize(slot, start.as_ptr().expose_provenance() as u64, size as u64);
+        let counters = self.records.counters();
+        counters.live_bytes -= record.size;
+        counters.moved_by_mremap += 1;
+        self.add_live(size as u64);
+        Some(start)
+    }
+}

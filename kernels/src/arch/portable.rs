@@ -1,0 +1,86 @@
+//! The kernels in plain Rust: what every processor can do, and, compiled for each instruction set, what
+//! that one does with vectors whose elements lie apart.
+
+use super::axpy;
+use crate::{Complex, Element, Vector, VectorMut};
+
+/// The sum of `term(i)` over `i < n`, in `L` lanes.
+#[inline(always)]
+fn lanes<T: Element, const L: usize>(n: usize, term: impl Fn(T, usize) -> T) -> T {
+    let mut sums = [T::ZERO; L];
+    let rows = n / L;
+    for row in 0..rows {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            *sum = term(*sum, row * L + lane);
+        }
+    }
+    for (lane, sum) in sums.iter_mut().enumerate().take(n % L) {
+        *sum = term(*sum, rows * L + lane);
+    }
+    let mut width = L / 2;
+    while width > 0 {
+        for k in 0..width {
+            sums[k] = sums[k] + sums[k + width];
+        }
+        width /= 2;
+    }
+    sums[0]
+}
+
+// SAFETY (of every `at` below): `lanes` asks for elements below the length it was given.
+
+#[inline(always)]
+pub(super) fn sum<T: Element, const L: usize>(x: Vector<'_, T>) -> T {
+    // SAFETY: as above.
+    lanes::<T, L>(x.len(), |sum, i| sum + unsafe { x.at(i) })
+}
+
+#[inline(always)]
+pub(super) fn asum<T: Element, const L: usize>(x: Vector<'_, T>) -> T {
+    // SAFETY: as above.
+    lanes::<T, L>(x.len(), |sum, i| sum + unsafe { x.at(i) }.abs())
+}
+
+#[inline(always)]
+pub(super) fn sumsq<T: Element, const L: usize>(x: Vector<'_, T>) -> T {
+    // SAFETY: as above.
+    let at = |i: usize| unsafe { x.at(i) };
+    lanes::<T, L>(x.len(), |sum, i| at(i).mul_add(at(i), sum))
+}
+
+#[inline(always)]
+pub(super) fn sumsq_scaled<T: Element, const L: usize>(x: Vector<'_, T>, scale: T) -> T {
+    // SAFETY: as above.
+    let at = |i: usize| unsafe { x.at(i) } * scale;
+    lanes::<T, L>(x.len(), |sum, i| at(i).mul_add(at(i), sum))
+}
+
+#[inline(always)]
+pub(super) fn dot<T: Element, const L: usize>(x: Vector<'_, T>, y: Vector<'_, T>) -> T {
+    // SAFETY: as above; the caller gives two vectors of one length.
+    lanes::<T, L>(x.len(), |sum, i| unsafe { x.at(i).mul_add(y.at(i), sum) })
+}
+
+#[inline(always)]
+pub(super) fn products<T: Element, const L: usize>(
+    x: Vector<'_, Complex<T>>,
+    y: Vector<'_, Complex<T>>,
+) -> [T; 4] {
+    let n = x.len();
+    // SAFETY: as above.
+    let at = |i: usize| unsafe { (x.at(i), y.at(i)) };
+    [
+        lanes::<T, L>(n, |sum, i| at(i).0.re.mul_add(at(i).1.re, sum)),
+        lanes::<T, L>(n, |sum, i| at(i).0.im.mul_add(at(i).1.im, sum)),
+        lanes::<T, L>(n, |sum, i| at(i).0.re.mul_add(at(i).1.im, sum)),
+        lanes::<T, L>(n, |sum, i| at(i).0.im.mul_add(at(i).1.re, sum)),
+    ]
+}
+
+#[inline(always)]
+pub(super) fn axpy<T: Element>(a: T, x: Vector<'_, T>, y: &VectorMut<'_, T>) {
+    for i in 0..x.len() {
+        // SAFETY: the vectors have `len` elements, and `y`'s are the caller's alone.
+        unsafe { axpy::step(a, x.address(i), y.address(i)) };
+    }
+}

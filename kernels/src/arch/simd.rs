@@ -1,0 +1,133 @@
+//! What a kernel needs of a vector register.
+
+use crate::Element;
+
+/// A register of numbers.
+///
+/// # Safety of every method
+/// The processor has the instruction set of the type. Methods are inlined into functions that enable it:
+/// only there do they become single instructions.
+pub(crate) trait Simd: Copy {
+    type Element: Element;
+    /// Some of the lanes, one range of them.
+    type Mask: Copy;
+    /// Lanes.
+    const COUNT: usize;
+
+    unsafe fn zero() -> Self;
+    unsafe fn splat(value: Self::Element) -> Self;
+    /// # Safety
+    /// `COUNT` elements can be read; any alignment will do.
+    unsafe fn load(from: *const Self::Element) -> Self;
+    /// # Safety
+    /// `COUNT` elements can be written; any alignment will do.
+    unsafe fn store(self, to: *mut Self::Element);
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn abs(self) -> Self;
+    /// Lanes 0 and 1 exchanged, 2 and 3, and so on.
+    unsafe fn swap_pairs(self) -> Self;
+    /// Lanes `from..to`.
+    unsafe fn mask(from: usize, to: usize) -> Self::Mask;
+    /// Zeros in the other lanes.
+    /// # Safety
+    /// The elements of the mask's lanes can be read; no other is.
+    unsafe fn load_masked(from: *const Self::Element, mask: Self::Mask) -> Self;
+
+    /// The lanes' sum, in halves; down to lanes 0 and 1.
+    #[inline(always)]
+    unsafe fn tree_pair(self) -> [Self::Element; 2] {
+        let mut lanes = [Self::Element::ZERO; 16];
+        // SAFETY: no register has more than 16 lanes.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        let mut width = Self::COUNT / 2;
+        while width > 1 {
+            for k in 0..width {
+                lanes[k] = lanes[k] + lanes[k + width];
+            }
+            width /= 2;
+        }
+        [lanes[0], lanes[1]]
+    }
+
+    /// The lanes' sum, in halves.
+    #[inline(always)]
+    unsafe fn tree(self) -> Self::Element {
+        // SAFETY: the caller's promise.
+        let [a, b] = unsafe { self.tree_pair() };
+        a + b
+    }
+}
+
+/// A register of an instruction set that can multiply and add with one rounding.
+pub(crate) trait Fused: Simd {
+    /// `self * b + c`.
+    unsafe fn mul_add(self, b: Self, c: Self) -> Self;
+}
+
+/// A register in which NaNs can be found.
+pub(crate) trait Nans: Fused {
+    /// All bits of the lanes in which one of them is not a number, no others.
+    unsafe fn nans(a: Self, b: Self) -> Self;
+    unsafe fn or(self, other: Self) -> Self;
+    /// Some sign bit is set.
+    unsafe fn any(self) -> bool;
+}
+
+/// The elements of lanes `from..to`, zeros elsewhere: for registers without masks.
+///
+/// # Safety
+/// The instruction set; these elements can be read.
+#[inline(always)]
+pub(crate) unsafe fn load_some<V: Simd>(from: *const V::Element, (start, end): (usize, usize)) -> V {
+    let mut lanes = [V::Element::ZERO; 4];
+    const { assert!(V::COUNT <= 4) };
+    for k in start..end {
+        // SAFETY: the caller's promise.
+        lanes[k] = unsafe { from.wrapping_add(k).read() };
+    }
+    // SAFETY: the instruction set; a register has at most four lanes.
+    unsafe { V::load(lanes.as_ptr()) }
+}
+
+/// How to read a vector whose registers lie across cache lines.
+///
+/// # Safety of every method
+/// The processor has the instruction set.
+pub(crate) trait Shifts<V: Simd> {
+    /// Putting a register together from two costs less than a load that crosses two lines.
+    const PAYS: bool;
+    /// A distance, ready for use.
+    type By: Copy;
+    unsafe fn by(elements: usize) -> Self::By;
+    /// Lanes `by..` of `low`, then the first of `high`.
+    unsafe fn shifted(low: V, high: V, by: Self::By) -> V;
+}
+
+/// As they lie.
+pub(crate) struct Crossing;
+
+impl<V: Simd> Shifts<V> for Crossing {
+    const PAYS: bool = false;
+    type By = ();
+
+    unsafe fn by(_: usize) {}
+
+    unsafe fn shifted(low: V, _: V, (): ()) -> V {
+        low
+    }
+}
+
+/// Methods that are unsafe for one reason only: the instruction set.
+macro_rules! methods {
+    ($(fn $name:ident($($argument:tt $(: $type:ty)?),*) -> $result:ty { $($body:tt)* })*) => {
+        $(
+            #[inline(always)]
+            #[allow(unused_unsafe, reason = "what every processor has is safe to call")]
+            unsafe fn $name($($argument $(: $type)?),*) -> $result {
+                // SAFETY: the caller's promise, as the trait words it.
+                unsafe { $($body)* }
+            }
+        )*
+    };
+}
+pub(crate) use methods;

@@ -1,0 +1,232 @@
+//! What is added at each position.
+
+use super::simd::{Fused, Shifts, Simd};
+use super::sums::{Pair, Single, Sums};
+use core::marker::PhantomData;
+
+/// Elements in memory, at positions that count from an address.
+///
+/// # Safety of every method
+/// The processor has the instruction set, and the elements at these positions can be read.
+pub(super) trait Terms: Copy {
+    type Sums: Sums;
+    /// What is at the positions of one register.
+    type Read: Copy;
+    /// What is there from `at` on.
+    unsafe fn read(self, at: usize) -> Self::Read;
+    /// The sums of this alone. (Added to a zero it would be the same, but for the sign of a zero, and the reference makes
+    /// that positive in the end.)
+    unsafe fn begin(first: Self::Read) -> Self::Sums;
+    unsafe fn add(sums: Self::Sums, next: Self::Read) -> Self::Sums;
+}
+
+/// Terms that can be read at the edges of a vector, too.
+pub(super) trait Edges: Terms {
+    /// What is at the positions of the mask, counted from `at`, and zeros elsewhere; no other is read.
+    unsafe fn read_masked(self, at: usize, mask: Mask<Self>) -> Self::Read;
+}
+
+/// The mask of the registers that hold these terms.
+pub(super) type Mask<E> = <<<E as Terms>::Sums as Sums>::Simd as Simd>::Mask;
+
+/// What becomes of one number before it is added.
+pub(super) trait Map<V: Simd> {
+    unsafe fn begin(x: V) -> V;
+    unsafe fn add(sums: V, x: V) -> V;
+}
+
+/// The number itself.
+pub(super) struct Itself;
+/// Without its sign.
+pub(super) struct Absolute;
+/// Its square.
+pub(super) struct Square;
+
+impl<V: Simd> Map<V> for Itself {
+    #[inline(always)]
+    unsafe fn begin(x: V) -> V {
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn add(sums: V, x: V) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { sums.add(x) }
+    }
+}
+
+impl<V: Simd> Map<V> for Absolute {
+    #[inline(always)]
+    unsafe fn begin(x: V) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { x.abs() }
+    }
+
+    #[inline(always)]
+    unsafe fn add(sums: V, x: V) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { sums.add(x.abs()) }
+    }
+}
+
+impl<V: Fused> Map<V> for Square {
+    #[inline(always)]
+    unsafe fn begin(x: V) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { x.mul_add(x, V::zero()) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(sums: V, x: V) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { x.mul_add(x, sums) }
+    }
+}
+
+/// One vector.
+pub(super) struct One<V: Simd, M>(pub(super) *const V::Element, pub(super) PhantomData<M>);
+/// The products of two.
+pub(super) struct Two<V: Simd>(pub(super) *const V::Element, pub(super) *const V::Element);
+/// As [`Two`], of complex numbers, which are two positions each.
+pub(super) struct TwoComplex<V: Simd>(pub(super) *const V::Element, pub(super) *const V::Element);
+/// As [`Two`], the second read by aligned loads: it lies `by` elements behind the aligned address given.
+/// Reads up to the end of the register that holds the last element asked for.
+pub(super) struct Apart<V: Simd, S: Shifts<V>>(pub(super) Two<V>, pub(super) S::By);
+
+impl<V: Simd, M: Map<V>> Terms for One<V, M> {
+    type Sums = Single<V>;
+    type Read = V;
+
+    #[inline(always)]
+    unsafe fn read(self, at: usize) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { V::load(self.0.wrapping_add(at)) }
+    }
+
+    #[inline(always)]
+    unsafe fn begin(x: V) -> Single<V> {
+        // SAFETY: the caller's promise.
+        Single(unsafe { M::begin(x) })
+    }
+
+    #[inline(always)]
+    unsafe fn add(sums: Single<V>, x: V) -> Single<V> {
+        // SAFETY: the caller's promise.
+        Single(unsafe { M::add(sums.0, x) })
+    }
+}
+
+impl<V: Simd, M: Map<V>> Edges for One<V, M> {
+    #[inline(always)]
+    unsafe fn read_masked(self, at: usize, mask: V::Mask) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { V::load_masked(self.0.wrapping_add(at), mask) }
+    }
+}
+
+impl<V: Fused> Terms for Two<V> {
+    type Sums = Single<V>;
+    type Read = (V, V);
+
+    #[inline(always)]
+    unsafe fn read(self, at: usize) -> (V, V) {
+        // SAFETY: the caller's promise.
+        unsafe { (V::load(self.0.wrapping_add(at)), V::load(self.1.wrapping_add(at))) }
+    }
+
+    #[inline(always)]
+    unsafe fn begin((x, y): (V, V)) -> Single<V> {
+        // SAFETY: the caller's promise.
+        Single(unsafe { x.mul_add(y, V::zero()) })
+    }
+
+    #[inline(always)]
+    unsafe fn add(sums: Single<V>, (x, y): (V, V)) -> Single<V> {
+        // SAFETY: the caller's promise.
+        Single(unsafe { x.mul_add(y, sums.0) })
+    }
+}
+
+impl<V: Fused> Edges for Two<V> {
+    #[inline(always)]
+    unsafe fn read_masked(self, at: usize, mask: V::Mask) -> (V, V) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (V::load_masked(self.0.wrapping_add(at), mask), V::load_masked(self.1.wrapping_add(at), mask))
+        }
+    }
+}
+
+impl<V: Fused, S: Shifts<V>> Terms for Apart<V, S> {
+    type Sums = Single<V>;
+    type Read = (V, V);
+
+    #[inline(always)]
+    unsafe fn read(self, at: usize) -> (V, V) {
+        let Apart(Two(x, y), by) = self;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (low, high) = (V::load(y.wrapping_add(at)), V::load(y.wrapping_add(at + V::COUNT)));
+            (V::load(x.wrapping_add(at)), S::shifted(low, high, by))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn begin(first: (V, V)) -> Single<V> {
+        // SAFETY: the caller's promise.
+        unsafe { Two::begin(first) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(sums: Single<V>, next: (V, V)) -> Single<V> {
+        // SAFETY: the caller's promise.
+        unsafe { Two::add(sums, next) }
+    }
+}
+
+impl<V: Fused> Terms for TwoComplex<V> {
+    type Sums = Pair<V>;
+    type Read = (V, V);
+
+    #[inline(always)]
+    unsafe fn read(self, at: usize) -> (V, V) {
+        // SAFETY: the caller's promise.
+        unsafe { Two(self.0, self.1).read(at) }
+    }
+
+    #[inline(always)]
+    unsafe fn begin(first: (V, V)) -> Pair<V> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::add(Pair::zero(), first) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(sums: Pair<V>, (x, y): (V, V)) -> Pair<V> {
+        // SAFETY: the caller's promise.
+        unsafe { Pair(x.mul_add(y, sums.0), x.mul_add(y.swap_pairs(), sums.1)) }
+    }
+}
+
+impl<V: Fused> Edges for TwoComplex<V> {
+    #[inline(always)]
+    unsafe fn read_masked(self, at: usize, mask: V::Mask) -> (V, V) {
+        // SAFETY: the caller's promise.
+        unsafe { Two(self.0, self.1).read_masked(at, mask) }
+    }
+}
+
+// `derive` would ask that `V` and `M` be `Copy` instead of the pointers.
+macro_rules! copy {
+    ($($type:ident<$($parameter:ident $(: $bound:path)?),*>),*) => {
+        $(
+            impl<V: Simd, $($parameter $(: $bound)?),*> Clone for $type<V, $($parameter),*> {
+                #[inline(always)]
+                fn clone(&self) -> Self {
+                    *self
+                }
+            }
+            impl<V: Simd, $($parameter $(: $bound)?),*> Copy for $type<V, $($parameter),*> {}
+        )*
+    };
+}
+copy!(One<M>, Two<>, TwoComplex<>, Apart<S: Shifts<V>>);

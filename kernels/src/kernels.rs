@@ -1,0 +1,337 @@
+//! The kernels as callers see them: NaNs settled, parts given to threads.
+
+use crate::parts::in_parts;
+use crate::reference::{PART, settle};
+use crate::table::{Table, of_products};
+use crate::vector::Place;
+use crate::{Complex, Element, Isa, Team, Vector, VectorMut, arch};
+
+/// Bytes from which a vector lies beyond the second-level cache: the largest are 2 MiB.
+const FAR_FROM: usize = 4 << 20;
+
+/// The kernels of one instruction set.
+#[derive(Clone, Copy)]
+pub struct Kernels {
+    pub(crate) isa: Isa,
+    pub(crate) f64: &'static Table<f64>,
+    pub(crate) f32: &'static Table<f32>,
+}
+
+impl core::fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Kernels").field(&self.isa).finish()
+    }
+}
+
+impl Default for Kernels {
+    fn default() -> Kernels {
+        Kernels::best()
+    }
+}
+
+impl Kernels {
+    /// The fastest that this processor has. Keep the value: asking takes longer than a short sum.
+    #[must_use]
+    pub fn best() -> Kernels {
+        let mut fastest_first = Isa::ALL.into_iter();
+        fastest_first.find_map(Kernels::of).expect("the portable kernels are everywhere")
+    }
+
+    /// Those of an instruction set, for tests and measurements; `None` where the processor does not have it.
+    #[must_use]
+    pub fn of(isa: Isa) -> Option<Kernels> {
+        if isa.is_here() { arch::kernels(isa) } else { None }
+    }
+
+    /// Which.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// The sum of `x`.
+    #[inline]
+    pub fn sum<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
+        let (x, table) = (x.into(), T::table(self));
+        // SAFETY: the elements of a vector can be read, and the processor has the instruction set: `Kernels`
+        // are made by `of` alone.
+        at_once(x.is_contiguous(), x.len(), || unsafe { (table.sum)(x.first(), x.len()) })
+            .unwrap_or_else(|| self.of_one(table.sum, table.strided.sum, x.place(), x.len(), team))
+    }
+
+    /// The sum of the absolute values.
+    #[inline]
+    pub fn asum<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
+        let (x, table) = (x.into(), T::table(self));
+        // SAFETY: as in `sum`.
+        at_once(x.is_contiguous(), x.len(), || unsafe { (table.asum)(x.first(), x.len()) })
+            .unwrap_or_else(|| self.of_one(table.asum, table.strided.asum, x.place(), x.len(), team))
+    }
+
+    /// The sum of the squares.
+    #[inline]
+    pub fn sumsq<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
+        let (x, table) = (x.into(), T::table(self));
+        // SAFETY: as in `sum`.
+        at_once(x.is_contiguous(), x.len(), || unsafe { (table.sumsq)(x.first(), x.len()) }).unwrap_or_else(
+            || {
+                let is_far = x.len() >= FAR_FROM / size_of::<T>();
+                let contiguous = if is_far { table.sumsq_far } else { table.sumsq };
+                self.of_one(contiguous, table.strided.sumsq, x.place(), x.len(), team)
+            },
+        )
+    }
+
+    /// The root of the sum of the squares. It overflows only when the result is too large, and tiny
+    /// numbers count.
+    #[inline]
+    pub fn nrm2<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
+        let x = x.into();
+        let plain = self.sumsq(x, team);
+        if plain >= T::SQUARES.least && plain < T::INFINITY {
+            plain.sqrt()
+        } else {
+            self.nrm2_scaled(plain, x.place(), x.len(), team)
+        }
+    }
+
+    /// The sum of `x[i] * y[i]`.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[inline]
+    pub fn dot<'a, T: Element>(
+        &self,
+        x: impl Into<Vector<'a, T>>,
+        y: impl Into<Vector<'a, T>>,
+        team: &dyn Team,
+    ) -> T {
+        let (x, y, table) = (x.into(), y.into(), T::table(self));
+        same_length(x.len(), y.len());
+        // SAFETY: as in `sum`.
+        at_once(x.is_contiguous() && y.is_contiguous(), x.len(), || unsafe {
+            (table.dot)(x.first(), y.first(), x.len())
+        })
+        .unwrap_or_else(|| self.dot_of_any(x.place(), y.place(), x.len(), team))
+    }
+
+    /// `y[i] = a * x[i] + y[i]`, rounded once; nothing at all when `a` is zero, as in BLAS.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[inline]
+    pub fn axpy<'a, T: Element>(
+        &self,
+        a: T,
+        x: impl Into<Vector<'a, T>>,
+        y: impl Into<VectorMut<'a, T>>,
+        team: &dyn Team,
+    ) {
+        let (x, y, table) = (x.into(), y.into(), T::table(self));
+        same_length(x.len(), y.len());
+        if a == T::ZERO {
+            return;
+        }
+        if x.is_contiguous() && y.is_contiguous() && x.len() <= PART {
+            // SAFETY: as in `sum`; those of a `VectorMut` can be written.
+            unsafe { (table.axpy)(a, x.first(), y.first(), x.len()) };
+        } else {
+            self.axpy_of_any(a, x.place(), y.place(), x.len(), team);
+        }
+    }
+
+    /// The sum of `x[i] * y[i]` of complex numbers.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[inline]
+    pub fn dotu<'a, T: Element>(
+        &self,
+        x: impl Into<Vector<'a, Complex<T>>>,
+        y: impl Into<Vector<'a, Complex<T>>>,
+        team: &dyn Team,
+    ) -> Complex<T> {
+        self.dot_complex(x.into(), y.into(), false, team)
+    }
+
+    /// The sum of `x[i]`, conjugated, times `y[i]`.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[inline]
+    pub fn dotc<'a, T: Element>(
+        &self,
+        x: impl Into<Vector<'a, Complex<T>>>,
+        y: impl Into<Vector<'a, Complex<T>>>,
+        team: &dyn Team,
+    ) -> Complex<T> {
+        self.dot_complex(x.into(), y.into(), true, team)
+    }
+
+    /// A sum over any vector, by its kernels for elements side by side and for others.
+    #[inline(never)]
+    fn of_one<T: Element>(
+        &self,
+        contiguous: unsafe fn(*const T, usize) -> T,
+        strided: unsafe fn(Vector<'_, T>) -> T,
+        x: Place<T>,
+        n: usize,
+        team: &dyn Team,
+    ) -> T {
+        // SAFETY: a vector of the caller's.
+        let x = unsafe { Vector::at_place(x, n) };
+        let [sum] = in_parts(x.len(), size_of::<T>(), team, &|start, len| {
+            let x = x.part(start, len);
+            // SAFETY: as in `sum`.
+            [unsafe { if x.is_contiguous() { contiguous(x.first(), len) } else { strided(x) } }]
+        });
+        settle(sum, x.iter())
+    }
+
+    #[inline(never)]
+    fn dot_of_any<T: Element>(&self, x: Place<T>, y: Place<T>, n: usize, team: &dyn Team) -> T {
+        // SAFETY: vectors of the caller's.
+        let (x, y) = unsafe { (Vector::at_place(x, n), Vector::at_place(y, n)) };
+        let table = T::table(self);
+        let contiguous = x.is_contiguous() && y.is_contiguous();
+        let [dot] = in_parts(x.len(), 2 * size_of::<T>(), team, &|start, len| {
+            let (x, y) = (x.part(start, len), y.part(start, len));
+            // SAFETY: as in `sum`.
+            [unsafe {
+                if contiguous { (table.dot)(x.first(), y.first(), len) } else { (table.strided.dot)(x, y) }
+            }]
+        });
+        settle(dot, x.iter().zip(y.iter()).flat_map(|(x, y)| [x, y]))
+    }
+
+    #[inline(never)]
+    fn axpy_of_any<T: Element>(&self, a: T, x: Place<T>, y: Place<T>, n: usize, team: &dyn Team) {
+        // SAFETY: vectors of the caller's, `y` one to change.
+        let (x, y) = unsafe { (Vector::at_place(x, n), VectorMut::at_place(y, n)) };
+        let table = T::table(self);
+        let contiguous = x.is_contiguous() && y.is_contiguous();
+        // The same element again and again: in order.
+        let team = if y.is_one() { &crate::Alone } else { team };
+        in_parts(x.len(), 3 * size_of::<T>(), team, &|start, len| {
+            // SAFETY: parts do not overlap unless `y` is one element, and then come one after the other;
+            // else as in `sum`.
+            unsafe {
+                let (x, y) = (x.part(start, len), y.part(start, len));
+                if contiguous {
+                    (table.axpy)(a, x.first(), y.first(), len);
+                } else {
+                    (table.strided.axpy)(a, x, &y);
+                }
+            }
+            [T::ZERO; 0]
+        });
+    }
+
+    /// The norm when the sum of squares is not to be trusted.
+    #[cold]
+    fn nrm2_scaled<T: Element>(&self, plain: T, x: Place<T>, n: usize, team: &dyn Team) -> T {
+        if plain.is_nan() {
+            return plain;
+        }
+        // SAFETY: a vector of the caller's.
+        let x = unsafe { Vector::at_place(x, n) };
+        let (scale, undone) = match T::SQUARES {
+            limits if plain < limits.least => (limits.up, limits.up_undone),
+            limits => (limits.down, limits.down_undone),
+        };
+        let table = T::table(self);
+        let [sum] = in_parts(x.len(), size_of::<T>(), team, &|start, len| {
+            // SAFETY: as in `sum`.
+            [unsafe { (table.strided.sumsq_scaled)(x.part(start, len), scale) }]
+        });
+        sum.sqrt() * undone
+    }
+
+    #[inline]
+    fn dot_complex<T: Element>(
+        &self,
+        x: Vector<'_, Complex<T>>,
+        y: Vector<'_, Complex<T>>,
+        conjugate: bool,
+        team: &dyn Team,
+    ) -> Complex<T> {
+        same_length(x.len(), y.len());
+        let (re, im) = if x.is_contiguous() && y.is_contiguous() && x.len() <= PART {
+            // SAFETY: as in `sum`; a complex number is two elements.
+            unsafe { (T::table(self).dot_complex)(x.first().cast(), y.first().cast(), x.len(), conjugate) }
+        } else {
+            of_products(self.products_of_any(x.place(), y.place(), x.len(), team), conjugate)
+        };
+        settled_complex(re, im, x, y)
+    }
+
+    /// The four sums of products.
+    #[inline(never)]
+    fn products_of_any<T: Element>(
+        &self,
+        x: Place<Complex<T>>,
+        y: Place<Complex<T>>,
+        n: usize,
+        team: &dyn Team,
+    ) -> [T; 4] {
+        // SAFETY: vectors of the caller's.
+        let (x, y) = unsafe { (Vector::at_place(x, n), Vector::at_place(y, n)) };
+        let table = T::table(self);
+        let contiguous = x.is_contiguous() && y.is_contiguous();
+        in_parts(x.len(), 4 * size_of::<T>(), team, &|start, len| {
+            let (x, y) = (x.part(start, len), y.part(start, len));
+            // SAFETY: as in `dot_complex`.
+            unsafe {
+                if contiguous {
+                    (table.products)(x.first().cast(), y.first().cast(), len)
+                } else {
+                    (table.strided.products)(x, y)
+                }
+            }
+        })
+    }
+}
+
+/// The usual case: one part, side by side, and the sum is a number.
+#[inline(always)]
+fn at_once<T: Element>(contiguous: bool, n: usize, sum: impl FnOnce() -> T) -> Option<T> {
+    if !contiguous || n > PART {
+        return None;
+    }
+    let sum = sum() + T::ZERO;
+    (!sum.is_nan()).then_some(sum)
+}
+
+#[inline]
+#[track_caller]
+fn same_length(x: usize, y: usize) {
+    assert!(x == y, "vectors of {x} and {y} elements");
+}
+
+/// The two parts of a product, NaNs settled.
+#[inline]
+fn settled_complex<T: Element>(
+    re: T,
+    im: T,
+    x: Vector<'_, Complex<T>>,
+    y: Vector<'_, Complex<T>>,
+) -> Complex<T> {
+    if re.is_nan() || im.is_nan() {
+        return settled_complex_slow(re, im, x.place(), y.place(), x.len());
+    }
+    Complex { re, im }
+}
+
+#[cold]
+fn settled_complex_slow<T: Element>(
+    re: T,
+    im: T,
+    x: Place<Complex<T>>,
+    y: Place<Complex<T>>,
+    n: usize,
+) -> Complex<T> {
+    // SAFETY: vectors of the caller's.
+    let (x, y) = unsafe { (Vector::at_place(x, n), Vector::at_place(y, n)) };
+    let inputs = || x.iter().zip(y.iter()).flat_map(|(x, y)| [x.re, x.im, y.re, y.im]);
+    Complex { re: settle(re, inputs()), im: settle(im, inputs()) }
+}

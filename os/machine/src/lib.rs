@@ -1,0 +1,25 @@
+//! Processors: topology, pinning, and a cycle counter that cannot be misread.
+//!
+//! # Picture
+//! ```text
+//!   /sys below a root ──► Topology: packages, dies, cores, caches, NUMA nodes, distances
+//!   the kernel        ──► pin: what this process may run on, and where it does
+//!   TSC, CNTVCT       ──► Counter ──start──► Stopwatch ──stop──► Ticks ──► nanoseconds
+//! ```
+//! # Knows / does not know
+//! Knows what `/sys` says about processors and nodes, and how to stay on some of them. Does not know memory (placing
+//! it is `largesse_pages`), who asks, or the environment.
+//! # Invariants
+//! 1. Topology is read below a root path: a saved `/sys` reads like the live one.
+//! 2. A refused pin changes nothing, and says what was refused.
+//! 3. Ticks of a counter are time, not cycles of a core: the two clocks differ, and are never mixed.
+
+mod bitmap;
+pub mod clock;
+pub mod cycles;
+pub mod instructions;
+pub mod pin;
+pub mod topology;
+
+pub use bitmap::{Bitmap, NotAList};
+pub use topology::Topology;

@@ -1,0 +1,226 @@
+//! Staying on some processors: the calling thread, or every thread of the process.
+//!
+//! The kernel grants what a cpuset allows of a request and says nothing about the rest. Here that is an error, after
+//! which everything is as before.
+#![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
+
+use crate::Bitmap;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// Words of a mask: 2^13 processors, the most that Linux for x86-64 is built for.
+const WORDS: usize = 128;
+/// The calling thread.
+const ME: i32 = 0;
+
+/// Why a thread does not stay where it was told to. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PinError {
+    /// No processor was named.
+    Empty,
+    /// These do not exist, or are offline.
+    NoSuchCpu {
+        /// Those that were asked for in vain.
+        cpus: Bitmap,
+        /// Those that are online.
+        online: Bitmap,
+    },
+    /// These exist, but this process may not run there: a cpuset of its control group.
+    NotPermitted {
+        /// Those that were asked for in vain.
+        cpus: Bitmap,
+        /// Where it may run.
+        permitted: Bitmap,
+    },
+    /// The kernel refused for another reason.
+    Kernel {
+        /// What it answered.
+        errno: i32,
+    },
+}
+
+impl fmt::Display for PinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let noun = |cpus: &Bitmap| if cpus.len() == 1 { "processor" } else { "processors" };
+        match self {
+            PinError::Empty => write!(f, "no processor was named"),
+            PinError::NoSuchCpu { cpus, online } => {
+                write!(f, "there is no {} {cpus}; online: {online}", noun(cpus))
+            }
+            PinError::NotPermitted { cpus, permitted } => write!(
+                f,
+                "this process may not run on {} {cpus}: its control group (cpuset) permits {permitted}",
+                noun(cpus)
+            ),
+            PinError::Kernel { errno } => {
+                write!(f, "the kernel refused: {}", std::io::Error::from_raw_os_error(*errno))
+            }
+        }
+    }
+}
+
+impl std::error::Error for PinError {}
+
+/// Where the calling thread may run at the moment.
+pub fn current() -> Result<Bitmap, PinError> {
+    affinity(ME)
+}
+
+/// Keeps the calling thread on these processors; threads and programs it starts later inherit that.
+pub fn thread(cpus: &Bitmap) -> Result<(), PinError> {
+    keep(ME, cpus)
+}
+
+/// Keeps every thread of the process on these processors.
+pub fn process(cpus: &Bitmap) -> Result<(), PinError> {
+    let mut before = BTreeMap::new();
+    // A thread that was not yet seen may have been started by one that was not yet kept.
+    loop {
+        let new: Vec<i32> = threads().into_iter().filter(|thread| !before.contains_key(thread)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        for thread in new {
+            let now = affinity(thread).and_then(|now| keep(thread, cpus).map(|()| now));
+            match now {
+                Ok(now) => _ = before.insert(thread, now),
+                // It has ended.
+                Err(PinError::Kernel { errno: libc::ESRCH }) => {}
+                Err(error) => {
+                    before.iter().for_each(|(thread, former)| _ = set(*thread, former));
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// Where this process could run if it asked to: what its control group permits, of what is online.
+#[must_use]
+pub fn permitted() -> Bitmap {
+    // In a thread of its own: even the same mask, once asked for, is a wish that outlives a change of the cpuset.
+    let ask = || {
+        let everywhere = Bitmap::from_words(&[u64::MAX; WORDS]);
+        set(ME, &everywhere).and_then(|()| affinity(ME)).ok()
+    };
+    std::thread::spawn(ask).join().ok().flatten().or_else(|| current().ok()).unwrap_or_default()
+}
+
+/// The nodes this process may have memory on, as `proc/self/status` below `root` says; `None` where it does not.
+#[must_use]
+pub fn permitted_nodes(root: &Path) -> Option<Bitmap> {
+    let text = std::fs::read_to_string(root.join("proc/self/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Mems_allowed_list:"))?.parse().ok()
+}
+
+fn keep(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
+    if cpus.is_empty() {
+        return Err(PinError::Empty);
+    }
+    let before = affinity(thread)?;
+    // EINVAL: none of them was left.
+    let got = match set(thread, cpus) {
+        Ok(()) => affinity(thread)?,
+        Err(PinError::Kernel { errno: libc::EINVAL }) => Bitmap::new(),
+        Err(error) => return Err(error),
+    };
+    if got == *cpus {
+        return Ok(());
+    }
+    let _ = set(thread, &before);
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
+    let online = online.and_then(|text| text.parse::<Bitmap>().ok()).unwrap_or_else(permitted);
+    let missing = cpus.without(&online);
+    Err(if missing.is_empty() {
+        let permitted = permitted();
+        PinError::NotPermitted { cpus: cpus.without(&permitted), permitted }
+    } else {
+        PinError::NoSuchCpu { cpus: missing, online }
+    })
+}
+
+fn affinity(thread: i32) -> Result<Bitmap, PinError> {
+    let mut words = [0_u64; WORDS];
+    // SAFETY: the mask has as many bytes as the kernel is told.
+    let rc = unsafe { libc::sched_getaffinity(thread, size_of_val(&words), words.as_mut_ptr().cast()) };
+    checked(rc).map(|()| Bitmap::from_words(&words))
+}
+
+fn set(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
+    let mut words = [0_u64; WORDS];
+    for (word, wanted) in words.iter_mut().zip(cpus.words()) {
+        *word = *wanted;
+    }
+    // SAFETY: the mask has as many bytes as the kernel is told.
+    checked(unsafe { libc::sched_setaffinity(thread, size_of_val(&words), words.as_ptr().cast()) })
+}
+
+fn checked(rc: i32) -> Result<(), PinError> {
+    let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    if rc == 0 { Ok(()) } else { Err(PinError::Kernel { errno: errno() }) }
+}
+
+fn threads() -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return vec![ME] };
+    tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(cpu: u32) -> Bitmap {
+        [cpu].into_iter().collect()
+    }
+
+    /// Each test in a thread of its own, which takes its mask with it.
+    fn apart(test: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(test).join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_stays_where_it_was_told() {
+        apart(|| {
+            for cpu in permitted().iter() {
+                thread(&one(cpu)).unwrap();
+                // SAFETY: no preconditions.
+                let here = unsafe { libc::sched_getcpu() };
+                assert_eq!((current().unwrap(), u32::try_from(here).unwrap()), (one(cpu), cpu));
+            }
+        });
+    }
+
+    #[test]
+    fn a_processor_that_does_not_exist_is_named_and_nothing_changes() {
+        apart(|| {
+            let (before, first) = (current().unwrap(), permitted().first().unwrap());
+            let asked: Bitmap = [first, 8000].into_iter().collect();
+            let error = thread(&asked).unwrap_err();
+            assert!(matches!(&error, PinError::NoSuchCpu { cpus, .. } if *cpus == one(8000)), "{error}");
+            assert!(error.to_string().starts_with("there is no processor 8000; online: 0"), "{error}");
+            assert_eq!(current().unwrap(), before);
+            assert_eq!(thread(&Bitmap::new()), Err(PinError::Empty));
+        });
+    }
+
+    #[test]
+    fn a_narrow_mask_is_a_wish_and_no_limit() {
+        apart(|| {
+            let all = permitted();
+            thread(&one(all.first().unwrap())).unwrap();
+            assert_eq!(permitted(), all);
+            assert_eq!(current().unwrap(), one(all.first().unwrap()));
+        });
+    }
+
+    #[test]
+    fn nodes_of_a_saved_status() {
+        let root = std::env::temp_dir().join(format!("largesse-status-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("proc/self")).unwrap();
+        std::fs::write(root.join("proc/self/status"), "Name:\tx\nMems_allowed_list:\t0,2-3\n").unwrap();
+        assert_eq!(permitted_nodes(&root).unwrap().to_string(), "0,2-3");
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(permitted_nodes(&root), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! Which NUMA node memory lies on: chosen before it is touched, changed afterwards, and looked up.
+//!
+//! Any memory of this process can be placed; what it holds does not change. Addresses and lengths are whole pages:
+//! [`whole_pages`] gives those inside a block, so that its neighbours stay where they are.
+
+use crate::{MapError, MapOp, Placement, sys};
+use core::ffi::c_void;
+use core::ptr::NonNull;
+
+/// Pages asked about in one system call.
+const AT_ONCE: usize = 512;
+
+/// The pages that lie wholly in `[address, address + len)`; `None` when there is none.
+#[must_use]
+pub fn whole_pages(address: *mut c_void, len: usize) -> Option<(*mut c_void, usize)> {
+    let page = sys::base_page();
+    let skip = address.addr().next_multiple_of(page) - address.addr();
+    let inside = len.checked_sub(skip)? & !(page - 1);
+    (inside > 0).then(|| (address.wrapping_byte_add(skip), inside))
+}
+
+/// Place what is touched from now on in a mapping.
+///
+/// `EINVAL`: a node that does not exist or that the control group does not permit, or an address inside a page.
+pub fn place(address: *mut c_void, len: usize, placement: Placement) -> Result<(), MapError> {
+    let refused = |errno| MapError { op: MapOp::Place, len, errno };
+    let start = NonNull::new(address.cast::<u8>()).ok_or(refused(libc::EFAULT))?;
+    sys::place(start, len, placement).map_err(refused)
+}
+
+/// Put what is in memory of a mapping on `node`, and what will be touched.
+///
+/// `EIO`: some pages could not be moved (shared, or in use by a device); the others were.
+pub fn migrate(address: *mut c_void, len: usize, node: u32) -> Result<(), MapError> {
+    let refused = |errno| MapError { op: MapOp::Migrate, len, errno };
+    let start = NonNull::new(address.cast::<u8>()).ok_or(refused(libc::EFAULT))?;
+    sys::migrate(start, len, node).map_err(refused)
+}
+
+/// Place what the calling thread touches first from now on, and threads and programs it starts.
+pub fn place_thread(placement: Placement) -> Result<(), MapError> {
+    sys::place_thread(placement).map_err(|errno| MapError { op: MapOp::Place, len: 0, errno })
+}
+
+/// Calls `f` with the number of each page of `[address, address + len)` and its node; `None` for a page that is not in
+/// memory.
+pub fn each_node(
+    address: *mut c_void,
+    len: usize,
+    f: &mut dyn FnMut(usize, Option<u32>),
+) -> Result<(), MapError> {
+    let page = sys::base_page();
+    let first = address.addr() & !(page - 1);
+    let pages = (address.addr() + len).div_ceil(page) - first / page;
+    let (mut at, mut nodes) = ([0_u64; AT_ONCE], [0_i32; AT_ONCE]);
+    for from in (0..pages).step_by(AT_ONCE) {
+        let count = AT_ONCE.min(pages - from);
+        for (number, at) in (from..).zip(&mut at[..count]) {
+            *at = (first + number * page) as u64;
+        }
+        sys::nodes_of(0, &at[..count], &mut nodes[..count]).map_err(|errno| MapError {
+            op: MapOp::Inspect,
+            len,
+            errno,
+        })?;
+        for (number, node) in (from..).zip(&nodes[..count]) {
+            f(number, u32::try_from(*node).ok());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::{PageKind, Reserved, SPAN, base_page};
+
+    #[test]
+    fn only_pages_inside_a_block_are_its_own() {
+        let page = base_page();
+        let at = |address: usize| core::ptr::without_provenance_mut::<c_void>(address);
+        let whole = |address, len| whole_pages(at(address), len).map(|(at, len)| (at.addr(), len));
+        assert_eq!(whole(page, 2 * page), Some((page, 2 * page)));
+        assert_eq!(whole(page + 1, 2 * page), Some((2 * page, page)));
+        assert_eq!(whole(page + 1, page), None);
+        assert_eq!(whole(page, page - 1), None);
+        assert_eq!(whole(page - 1, 0), None);
+    }
+
+    #[test]
+    fn touched_pages_have_a_node_and_the_others_none() {
+        let range = Reserved::new(2 * SPAN, SPAN).unwrap();
+        range.commit(0, 2 * SPAN, PageKind::Small).unwrap();
+        let (page, start) = (base_page(), range.start());
+        let last = 2 * SPAN / page - 1;
+        // SAFETY: committed above.
+        unsafe { start.add(last * page).write(1) };
+        let (mut seen, mut touched) = (0, None);
+        let asked = each_node(start.as_ptr().cast(), 2 * SPAN, &mut |number, node| {
+            assert_eq!(number, seen);
+            seen += 1;
+            touched = node.map(|_| number).or(touched);
+        });
+        assert_eq!((asked, seen, touched), (Ok(()), 2 * SPAN / page, Some(last)));
+    }
+
+    #[test]
+    fn a_node_that_does_not_exist_is_refused() {
+        let range = Reserved::new(SPAN, SPAN).unwrap();
+        let start = range.start().as_ptr().cast();
+        for node in [1023, 1024, u32::MAX] {
+            assert_eq!(place(start, SPAN, Placement::Node(node)).unwrap_err().errno, libc::EINVAL, "{node}");
+            assert_eq!(
+                place(start, SPAN, Placement::Preferred(node)).unwrap_err().errno,
+                libc::EINVAL,
+                "{node}"
+            );
+            assert_eq!(migrate(start, SPAN, node).unwrap_err().errno, libc::EINVAL, "{node}");
+        }
+        assert_eq!(
+            place(core::ptr::null_mut(), SPAN, Placement::Interleave).unwrap_err().errno,
+            libc::EFAULT
+        );
+    }
+}

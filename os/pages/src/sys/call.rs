@@ -1,0 +1,38 @@
+//! A system call by an instruction of our own. Filters may look at what the C library calls, and send a signal: nobody who
+//! serves far memory could wait for its answer (`fronts/preload/src/io`).
+
+#![expect(clippy::cast_possible_truncation, reason = "a register is as long as a number of the kernel's")]
+
+use core::arch::asm;
+use core::ffi::c_long;
+
+/// Makes a system call; the answer is the kernel's: a number, or the negative of an error.
+///
+/// # Safety
+/// As for that call.
+pub unsafe fn raw_call(number: c_long, arguments: [usize; 6]) -> isize {
+    let [a, b, c, d, e, f] = arguments;
+    let answer: isize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the kernel's convention: these registers go in, `rcx` and `r11` are lost; the rest is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above; no other register is lost.
+    unsafe {
+        asm!(
+            "svc 0",
+            inlateout("x0") a => answer,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f, in("x8") number,
+            options(nostack),
+        );
+    }
+    answer
+}

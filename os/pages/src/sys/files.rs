@@ -1,0 +1,63 @@
+//! Files of the kernel, and the file in memory that a heap is found by.
+#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
+
+use super::linux::{base_page, checked, errno, system_mmap};
+use core::ffi::{CStr, c_int};
+use core::ptr::{NonNull, null_mut};
+
+/// A file descriptor that is closed when dropped.
+#[derive(Debug)]
+pub(crate) struct Descriptor(pub(crate) c_int);
+
+impl Descriptor {
+    /// What a call returned that makes one.
+    pub(super) fn made(fd: c_int) -> Result<Descriptor, i32> {
+        if fd < 0 { Err(errno()) } else { Ok(Descriptor(fd)) }
+    }
+
+    /// Its number, which is the caller's to close.
+    pub(crate) fn into_number(self) -> c_int {
+        let number = self.0;
+        core::mem::forget(self);
+        number
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is ours and open.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+pub(super) fn open(path: &CStr) -> Result<Descriptor, i32> {
+    // SAFETY: the path is a C string.
+    Descriptor::made(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
+}
+
+/// The start of a small file; `None` when it cannot be read.
+pub(crate) fn read_file<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
+    let file = open(path).ok()?;
+    // SAFETY: the buffer has the length given.
+    let got = unsafe { libc::read(file.0, into.as_mut_ptr().cast(), into.len()) };
+    into.get(..usize::try_from(got).ok()?)
+}
+
+pub(super) fn memory_file(name: &CStr) -> Result<Descriptor, i32> {
+    // SAFETY: the name is a C string.
+    Descriptor::made(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })
+}
+
+pub(crate) fn publish(name: &CStr, bytes: &[u8]) -> Result<NonNull<u8>, i32> {
+    let file = memory_file(name)?;
+    let len = base_page();
+    // SAFETY: `bytes` is readable for its length.
+    if unsafe { libc::write(file.0, bytes.as_ptr().cast(), bytes.len()) } != bytes.len() as isize {
+        return Err(errno());
+    }
+    // SAFETY: the descriptor is open.
+    checked(unsafe { libc::ftruncate(file.0, len as i64) })?;
+    // SAFETY: a new mapping of our own file.
+    let at = unsafe { system_mmap(null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.0, 0) };
+    if at == libc::MAP_FAILED { Err(errno()) } else { NonNull::new(at.cast()).ok_or(libc::ENOMEM) }
+}

@@ -1,0 +1,77 @@
+//! The calls that a front makes in a program's place, with the kernel's own answers: a value, or the negative of an error.
+#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
+#![expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_truncation,
+    reason = "numbers of the kernel's interface"
+)]
+
+use super::linux::{errno, system_madvise, system_mmap, system_mremap, system_munmap};
+use core::ffi::{c_int, c_void};
+
+/// # Safety
+/// As `mmap(2)`.
+pub(crate) unsafe fn raw_mmap(
+    at: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> isize {
+    // SAFETY: the caller's promise.
+    address_or_error(unsafe { system_mmap(at, len, protection, flags, fd, offset) })
+}
+
+fn address_or_error(got: *mut c_void) -> isize {
+    if got == libc::MAP_FAILED { -(errno() as isize) } else { got.expose_provenance().cast_signed() }
+}
+
+fn answer(rc: c_int) -> isize {
+    if rc == -1 { -(errno() as isize) } else { rc as isize }
+}
+
+/// # Safety
+/// As `munmap(2)`.
+pub(crate) unsafe fn raw_munmap(at: *mut c_void, len: usize) -> isize {
+    // SAFETY: the caller's promise.
+    answer(unsafe { system_munmap(at, len) })
+}
+
+/// # Safety
+/// As `madvise(2)`.
+pub(crate) unsafe fn raw_madvise(at: *mut c_void, len: usize, advice: c_int) -> isize {
+    // SAFETY: the caller's promise.
+    answer(unsafe { system_madvise(at, len, advice) })
+}
+
+/// # Safety
+/// As `mprotect(2)`.
+pub(crate) unsafe fn raw_mprotect(at: *mut c_void, len: usize, protection: c_int) -> isize {
+    // SAFETY: the caller's promise.
+    answer(unsafe { libc::mprotect(at, len, protection) })
+}
+
+/// # Safety
+/// As `mremap(2)`.
+pub(crate) unsafe fn raw_mremap(
+    at: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> isize {
+    // SAFETY: the caller's promise.
+    address_or_error(unsafe { system_mremap(at, old_len, new_len, flags, to) })
+}
+
+/// `flags` of `mlock2`; `None` is `mlockall`, of all memory with these flags.
+pub(crate) fn raw_mlock(range: Option<(*const c_void, usize)>, flags: c_int) -> isize {
+    let (call, [first, second, third]) = match range {
+        Some((at, len)) if flags == 0 => (libc::SYS_mlock, [at.addr(), len, 0]),
+        Some((at, len)) => (libc::SYS_mlock2, [at.addr(), len, flags as usize]),
+        None => (libc::SYS_mlockall, [flags as usize, 0, 0]),
+    };
+    // SAFETY: locking changes no contents.
+    answer(unsafe { libc::syscall(call, first, second, third) } as c_int)
+}

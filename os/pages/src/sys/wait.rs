@@ -1,0 +1,54 @@
+//! Waiting on an address, the clock, and numbers of threads.
+#![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
+#![expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_truncation,
+    reason = "numbers of the kernel's interface"
+)]
+
+use crate::wait::Among;
+use core::ffi::{c_int, c_long};
+use core::sync::atomic::AtomicU32;
+
+const fn flag(among: Among) -> c_int {
+    match among {
+        Among::Threads => libc::FUTEX_PRIVATE_FLAG,
+        Among::Processes => 0,
+    }
+}
+
+/// Sleep while the word holds `value`.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32, milliseconds: Option<u64>, among: Among) {
+    let timeout = milliseconds.map(|milliseconds| libc::timespec {
+        tv_sec: (milliseconds / 1000) as c_long,
+        tv_nsec: (milliseconds % 1000) as c_long * 1_000_000,
+    });
+    let timeout = timeout.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+    let wait = libc::FUTEX_WAIT | flag(among);
+    // SAFETY: the word and the timeout outlive the call; a spurious return is allowed.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, value, timeout) };
+}
+
+/// Wake so many sleepers.
+pub(crate) fn futex_wake(word: &AtomicU32, most: c_int, among: Among) {
+    let wake = libc::FUTEX_WAKE | flag(among);
+    // SAFETY: waking reads nothing but the address.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wake, most) };
+}
+
+pub(crate) fn now_seconds() -> u32 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
+    now.tv_sec as u32
+}
+
+pub(crate) fn thread_handle() -> usize {
+    // SAFETY: no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}

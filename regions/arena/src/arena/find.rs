@@ -1,0 +1,48 @@
+//! Where a request goes: warm memory first, then the best fit, then the lowest address.
+
+use super::{Arena, Granules, Prefer, Request, spans_of};
+use crate::Backing;
+
+/// Candidates looked at before the best so far is taken.
+const CANDIDATES: usize = 48;
+
+impl<B: Backing> Arena<B> {
+    /// The best place for a request: where it starts, and the free extent it lies in.
+    pub(super) fn find(&self, request: Request) -> Option<(Granules, Granules)> {
+        let mut best: Option<((usize, u32, u32), Granules, Granules)> = None;
+        let mut looked = 0;
+        for free in self.bins.from(&self.extents, request.granules) {
+            let len = self.extents.get(free).len;
+            let Some(places) = places(free, len, request) else { continue };
+            for at in places {
+                let cold = self.spans.cold_in(spans_of(&(at..at + request.granules)));
+                let cost = match request.prefer {
+                    Prefer::Warm => cold,
+                    Prefer::Cold => usize::MAX - cold,
+                };
+                let key = (cost, len, at);
+                if best.is_none_or(|(known, ..)| key < known) {
+                    best = Some((key, at, free));
+                }
+            }
+            looked += 1;
+            // Bins are visited by size: once a place costs nothing, much longer ones only fit worse.
+            let settled = best.is_some_and(|((cost, known, _), ..)| cost == 0 && len > known * 2);
+            if settled || looked >= CANDIDATES {
+                break;
+            }
+        }
+        best.map(|(_, at, free)| (at, free))
+    }
+}
+
+/// The lowest and the highest start in a free extent that satisfy a request.
+fn places(free: Granules, len: Granules, request: Request) -> Option<[Granules; 2]> {
+    let end = free + len;
+    let mask = request.align - 1;
+    let low = free + (request.phase.wrapping_sub(free) & mask);
+    let last = end.checked_sub(request.granules)?;
+    let back = last.wrapping_sub(request.phase) & mask;
+    let high = last.checked_sub(back)?;
+    (low <= high && low >= free && high >= free).then_some([low, high])
+}

@@ -1,0 +1,73 @@
+//! Telling threads that wait, for nothing when there are none: waking nobody is a system call, too.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Something that threads wait for, together with one lock.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    told: Condvar,
+    /// Changed under the lock: who told of a change that it made under the lock sees everybody who had not seen it.
+    waiting: AtomicUsize,
+}
+
+impl News {
+    /// Sleeps until there are some.
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: the lock orders it
+        let guard = self.told.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
+        guard
+    }
+
+    /// Sleeps until there are some, or for so many milliseconds.
+    pub(crate) fn wait_at_most<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        milliseconds: u64,
+    ) -> MutexGuard<'a, T> {
+        self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: the lock orders it
+        let woken = self.told.wait_timeout(guard, Duration::from_millis(milliseconds));
+        self.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
+        woken.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// By who changed something under the lock.
+    pub(crate) fn tell_all(&self) {
+        // Relaxed: the lock orders it
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.told.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn everybody_who_waits_is_told() {
+        let (news, turn) = (News::default(), Mutex::new(0));
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (news, turn) = (&news, &turn);
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let mut now = turn.lock().unwrap();
+                        while *now % 4 != thread {
+                            now =
+                                if round % 2 == 0 { news.wait(now) } else { news.wait_at_most(now, 60_000) };
+                        }
+                        *now += 1;
+                        drop(now);
+                        news.tell_all();
+                    }
+                });
+            }
+        });
+        assert_eq!(turn.into_inner().unwrap(), 4 * 500);
+        assert_eq!(news.waiting.into_inner(), 0);
+    }
+}

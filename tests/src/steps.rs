@@ -1,0 +1,106 @@
+//! `far_trouble.c`, which does a step when it is told to.
+
+use crate::{Run, Stage, User};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout};
+
+/// A program that is stopped between steps.
+#[derive(Debug)]
+pub struct Steps {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Steps {
+    /// Whatever `run` starts, if it takes steps.
+    #[must_use]
+    pub fn start(run: &Run<'_>) -> Steps {
+        let mut child = run.start();
+        let said = BufReader::new(child.stdout.take().expect("piped"));
+        Steps { child, said }
+    }
+
+    /// Under these options, with 24 MiB that were written.
+    #[must_use]
+    pub fn under(options: &[&str], user: User, stage: &Stage) -> Option<Steps> {
+        let program = stage.compiled("far_trouble.c", &["-lpthread", "-O2"])?;
+        let run = Run::new(stage, &[program]).arg("steps").arg("24").as_user(user);
+        let mut steps = Steps::start(&run.under(options));
+        assert_eq!(steps.does("write 1"), "written");
+        Some(steps)
+    }
+
+    /// Over a file, in which they lie now, but for 8 MiB.
+    #[must_use]
+    pub fn written(user: User, stage: &Stage) -> Option<Steps> {
+        Steps::under(&["--local=8M", "--far", &stage.store()], user, stage)
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// One step, and the answer to it; nothing when the program has ended.
+    pub fn does(&mut self, step: &str) -> String {
+        self.is_told(step);
+        self.says()
+    }
+
+    /// One step, whose answer may take a while.
+    pub fn is_told(&mut self, step: &str) {
+        let _ = writeln!(self.child.stdin.as_mut().expect("piped"), "{step}");
+    }
+
+    /// What it says next.
+    pub fn says(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).expect("text");
+        line.trim_end().to_owned()
+    }
+
+    /// The store: a file without a name that only threads of ours have open.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).expect("a process of ours");
+        let files = threads.flatten().filter_map(|thread| std::fs::read_dir(thread.path().join("fd")).ok());
+        let mut files = files.flat_map(|files| files.flatten().map(|file| file.path()));
+        let is_store = |file: &PathBuf| {
+            std::fs::read_link(file).is_ok_and(|name| name.to_string_lossy().contains("pages."))
+        };
+        files.find(is_store).expect("a store")
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("a child of ours");
+    }
+
+    /// To the end: how, and its messages.
+    #[must_use]
+    pub fn end(mut self) -> (Option<i32>, String) {
+        drop(self.child.stdin.take());
+        let mut messages = String::new();
+        let mut pipe = self.child.stderr.take().expect("piped");
+        pipe.read_to_string(&mut messages).expect("text");
+        (self.child.wait().expect("a child of ours").code(), messages)
+    }
+
+    /// It ended for want of its pages, and said so.
+    #[track_caller]
+    pub fn ends_lost(self, why: &str) {
+        let (status, messages) = self.end();
+        assert_eq!(status, Some(74), "{messages}");
+        assert!(messages.contains("far memory is lost") && messages.contains(why), "{messages}");
+    }
+}
+
+impl Drop for Steps {
+    /// Whatever a test that failed left of it.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,128 @@
+//! `largesse bench gc`: answers before times, gains, shares, a picture; what is not installed and what is mistyped.
+
+use largesse_tests::{Exit, Ran, Run, Stage, has_program, skipped, workspace};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// The smallest that tells times apart.
+const QUICK: [&str; 7] = ["--json", "--runs", "1", "--scale", "0.02", "--touch", "0"];
+
+fn bench(stage: &Stage, programs: &Path, words: &[&str]) -> Ran {
+    let command = [stage.command().into_os_string(), "bench".into()];
+    let words = words.iter().map(|word| (*word).into());
+    Run::new(stage, &command.into_iter().chain(words).collect::<Vec<_>>())
+        .arg("--programs")
+        .arg(programs)
+        .finish()
+}
+
+fn quick(stage: &Stage, words: &[&str]) -> Ran {
+    bench(stage, &workspace().join("benches"), &[&["gc"], &QUICK[..], words].concat())
+}
+
+/// The objects of one kind.
+fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
+    let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    lines.filter(|value| value["kind"] == kind).collect()
+}
+
+#[test]
+fn every_program_has_gains_shares_and_curves() {
+    let stage = Stage::new();
+    let picture = stage.scratch().join("gc.svg").display().to_string();
+    let ran = quick(&stage, &["--only", "safepoint", "--threads", "2", "--svg", &picture]).succeeded();
+    let cells = of_kind(&ran, "cell");
+    assert_eq!(cells.len(), 9 * 2, "{ran:#?}");
+    for cell in &cells {
+        let of = |name: &str| cell[name].as_f64().unwrap_or(f64::NAN);
+        let threads = of("threads");
+        assert_eq!((&cell["answer"], &cell["setting"]), (&"right".into(), &"safepoint".into()));
+        assert!(of("median") > 0.0 && of("runs") == 1.0 && (0.0..=1.0).contains(&of("gc_share")), "{cell}");
+        // Threads that do equal work take no less time together than alone, but on a machine that is busy meanwhile.
+        assert!(if threads == 1.0 { of("gain") == 1.0 } else { of("gain") > 0.05 }, "{cell}");
+    }
+    let answers: Vec<_> =
+        of_kind(&ran, "run").iter().map(|run| run["tests"][0]["answer"].as_array().unwrap().len()).collect();
+    assert_eq!(answers, [1, 2].repeat(9), "one answer a thread");
+    assert!(of_kind(&ran, "run").iter().all(|run| run["tests"][0]["marked"].is_array()), "{ran:#?}");
+
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    for cell in &cells {
+        assert!(drawn.lines().any(|line| line == cell["bench"].as_str().unwrap()), "{cell}\n{drawn}");
+    }
+    // A curve is a line with a circle at each of its points, in two panels.
+    assert_eq!(drawn.matches("<circle").count(), 2 * 9 * 2);
+    let parse = "import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])";
+    if has_program("python3", &["-c", "pass"]) {
+        assert!(has_program("python3", &["-c", parse, &picture]), "{drawn}");
+    }
+}
+
+#[test]
+fn every_language_that_is_here_gives_the_same_answer() {
+    let stage = Stage::new();
+    let mut words = vec!["--only", "copy-seq", "--threads", "2"];
+    for system in ["mutex", "rwlock", "safepoint", "euslisp", "boehm", "sbcl"] {
+        words.extend(["--only", system]);
+    }
+    let ran = quick(&stage, &words).succeeded();
+    let absent = of_kind(&ran, "absent");
+    for system in &absent {
+        assert!(system["why"].as_str().unwrap().contains("apt-get install"), "{system}");
+        skipped(&format!("{}: {}", system["setting"], system["why"]));
+    }
+    let cells = of_kind(&ran, "cell");
+    assert_eq!(cells.len(), (6 - absent.len()) * 2, "{ran:#?}");
+    assert!(cells.iter().all(|cell| cell["answer"] == "right" && cell["about"] != ""), "{ran:#?}");
+}
+
+#[test]
+fn a_wrong_answer_has_no_time_and_is_a_failure() {
+    let stage = Stage::new();
+    let benches = stage.path("benches");
+    let copied = Command::new("cp").arg("-r").arg(workspace().join("benches")).arg(&benches).status();
+    assert!(copied.unwrap().success());
+    let definition = benches.join("definitions/gc.toml");
+    let text = std::fs::read_to_string(&definition).unwrap();
+    assert!(text.contains("answer = 75025\n"));
+    std::fs::write(&definition, text.replace("answer = 75025\n", "answer = 75026\n")).unwrap();
+    let words = ["--only", "compfib", "--only", "intfib", "--only", "mutex", "--threads", "1"];
+    let ran = bench(&stage, &benches, &[&["gc"], &QUICK[..], &words].concat());
+    assert_eq!(ran.exit, Exit::Code(1), "{ran:#?}");
+    let of = |kind| of_kind(&ran, kind);
+    let found: Vec<_> = of("cell").iter().map(|it| format!("{} {}", it["bench"], it["answer"])).collect();
+    assert_eq!(found, [r#""compfib" "wrong""#, r#""intfib" "right""#]);
+    assert_eq!(of("run").iter().filter(|run| run["bench"] == "compfib").count(), 0);
+    let trouble = of("trouble")[0]["text"].as_str().unwrap().to_owned();
+    assert!(trouble.contains("[75025.0], expected [75026.0]"), "{trouble}");
+}
+
+#[test]
+fn what_is_not_installed_says_what_to_type() {
+    let stage = Stage::new();
+    let words = ["bench", "gc", "--only", "go", "--programs"].map(Into::into);
+    let ran = Run::new(&stage, &[&[stage.command().into_os_string()], &words[..]].concat())
+        .arg(workspace().join("benches"))
+        .variable("PATH", "/nowhere")
+        .finish();
+    assert_eq!(ran.exit, Exit::Code(1), "{ran:#?}");
+    assert!(ran.stdout.contains("go: not installed: apt-get install golang"), "{ran:#?}");
+}
+
+#[test]
+fn a_mistyped_option_says_what_there_is() {
+    let stage = Stage::new();
+    let check = |words: &[&str], part: &str| {
+        let ran = bench(&stage, &workspace().join("benches"), words);
+        assert_eq!(ran.exit, Exit::Code(2), "{words:?} {ran:#?}");
+        assert!(ran.stderr.contains(part), "{words:?}: {ran:#?}");
+    };
+    check(&["gc", "--threads", "1,x"], "1,2,4");
+    check(&["gc", "--threads", "65"], "from 1 to 64");
+    check(&["gc", "--only", "jvm"], "make-cube, mutex, rwlock, safepoint, euslisp, boehm, sbcl, go");
+    check(&["gc", "--times", "3"], "`largesse bench r` and `largesse bench far` only");
+    check(&["far", "--threads", "2"], "--threads is an option of `largesse bench gc` only");
+    check(&["kernels", "--cap", "2"], "`largesse bench far` and `largesse bench gc` only");
+    check(&["r", "--svg", "x"], "`largesse bench gc` and `largesse bench kernels` only");
+}

@@ -1,0 +1,107 @@
+//! Lisp programs whose live data do not fit into the local memory that their heap is given.
+
+use largesse_tests::{Exit, Ran, Run, Stage, User, users};
+use std::path::Path;
+
+/// `largesse lisp` with these options, then the program.
+fn lisp<'a>(stage: &'a Stage, user: User, options: &[&str], program: &Path) -> Run<'a> {
+    let mut words = vec![stage.command().into_os_string(), "lisp".into(), "--stats".into()];
+    words.extend(options.iter().map(Into::into));
+    words.push(program.into());
+    Run::new(stage, &words).as_user(user)
+}
+
+/// What `--stats` says behind these words: a number, in KiB if it is a size.
+#[track_caller]
+fn told(ran: &Ran, words: &str) -> f64 {
+    let rest = ran.stderr.split_once(words).unwrap_or_else(|| panic!("no {words}: {ran:#?}")).1;
+    let mut rest = rest.split_whitespace();
+    let number: f64 = rest.next().and_then(|it| it.parse().ok()).unwrap();
+    number * if rest.next() == Some("MiB") { 1024.0 } else { 1.0 }
+}
+
+#[test]
+fn answers_are_the_same_and_most_of_the_heap_is_elsewhere() {
+    let stage = Stage::new();
+    let program = stage.program("rows.l");
+    let near = lisp(&stage, User::Current, &[], &program).finish().succeeded();
+    assert_eq!(near.stdout.lines().count(), 3, "{near:#?}");
+    assert!(!near.stderr.contains("Far memory"), "{near:#?}");
+    let store = stage.store();
+    for user in users() {
+        for options in [&["--far", &store, "--page-size=64K"][..], &["--far=memory:"], &[]] {
+            // About 19 MiB are alive.
+            let options = [&["--local=4M"], options].concat();
+            let far = lisp(&stage, user, &options, &program).finish().succeeded();
+            assert_eq!(far.stdout, near.stdout, "{user:?} {options:?}");
+            assert!(told(&far, "here ") <= 4.0 * 1024.0, "{far:#?}");
+            assert!(told(&far, "in the store ") >= 3.0 * 4.0 * 1024.0, "{far:#?}");
+            assert!(told(&far, "pages from the store ") > 2000.0, "{far:#?}");
+            assert!(told(&far, "over the limit ") < 1.0, "{far:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_share_of_the_heap_stays_here() {
+    let stage = Stage::new();
+    let program = stage.program("rows.l");
+    let far = lisp(&stage, User::Current, &["--local=25%", "--far=memory:"], &program).finish().succeeded();
+    let (all, here, may) = (told(&far, "in all "), told(&far, "here "), told(&far, "may be here "));
+    assert!(here <= may && (may / all - 0.25).abs() < 0.01, "{far:#?}");
+    assert!(told(&far, "pages from the store ") > 2000.0, "{far:#?}");
+}
+
+/// The way to the agent, and what it holds, end with the program.
+#[test]
+fn a_lost_agent_ends_the_program() {
+    let stage = Stage::new();
+    let program = stage.program("rows.l");
+    let text = "(while t (work 0) (work 1))";
+    let run = lisp(&stage, User::Current, &["--local=6M", "--far=memory:", "-e", text], &program);
+    let child = run.start();
+    let owner = format!("agent\0--store\0-\0--owner\0{}\0", child.id());
+    let agent = || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        pids.find(|pid| {
+            let says = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            says.ends_with(owner.as_bytes())
+        })
+    };
+    let since = std::time::Instant::now();
+    let agent = loop {
+        if let Some(agent) = agent().filter(|_| since.elapsed().as_millis() > 700) {
+            break agent;
+        }
+        assert!(since.elapsed().as_secs() < 10, "there is no agent");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    // SAFETY: numbers; it is the agent of our child.
+    unsafe { libc::kill(agent, libc::SIGKILL) };
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(74), "{message}");
+    assert!(message.contains("far memory is lost, and the program with it"), "{message}");
+}
+
+#[test]
+fn what_is_not_granted_is_said() {
+    let stage = Stage::new();
+    let program = stage.program("rows.l");
+    for (options, status, words) in [
+        (&["--far=memory:"][..], 2, "nothing without --local"),
+        (&["--page-size=64K"], 2, "nothing without --local"),
+        (&["--local=much"], 2, "512M or 4G"),
+        (&["--local=1000"], 2, "1M is the least"),
+        (&["--local=64M", "--far=disk"], 2, "file:PATH"),
+        (&["--local=64M", "--pages=4k"], 2, "cannot be used with"),
+        (&["--local=64M", "--far=file:/dev/shm/pages"], 1, "file:/dev/shm/pages"),
+        (&["--local=64M", "--far=redis://127.0.0.1:1"], 125, "127.0.0.1:1"),
+    ] {
+        let ran = lisp(&stage, User::Current, options, &program).finish();
+        assert_eq!(ran.exit, Exit::Code(status), "{options:?} {ran:#?}");
+        assert!(format!("{}{}", ran.hints, ran.stderr).contains(words), "{options:?} {ran:#?}");
+        assert_eq!(ran.stdout, "", "{ran:#?}");
+    }
+}

@@ -1,0 +1,148 @@
+//! Processors, nodes and time through the C face, and `largesse pin`, on the machine at hand. Several nodes: `guest.rs`.
+
+use largesse_tests::{Exit, Run, Stage, User, has_program, skipped, users};
+use std::path::Path;
+
+const STATUS: &[&str] = &["/bin/cat", "/proc/self/status"];
+
+/// `largesse pin` with these options, before these words.
+fn pinned<'a>(stage: &'a Stage, options: &[&str], words: &[&str]) -> Run<'a> {
+    let command = stage.command();
+    let pin = [command.to_str().unwrap(), "pin"];
+    let all: Vec<&str> = pin.iter().chain(options).chain(&["--"]).chain(words).copied().collect();
+    Run::new(stage, &all)
+}
+
+#[test]
+fn the_c_face_places_memory_and_refuses_in_words() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("placement.c", &["-Wall", "-ldl"]) else { return };
+    if Path::new("/sys/devices/system/node/node1").exists() {
+        return skipped("this machine has several nodes: the checks are for one");
+    }
+    let checks: &[&[&str]] = &[
+        &["bind", "0"],
+        &["move", "0", "0"],
+        &["touch", "1"],
+        &["absent", "900", "8000", "0"],
+        &["cycles"],
+        &["topology", "1"],
+    ];
+    for user in users() {
+        for check in checks {
+            let run = check.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(*word));
+            let ran = run.as_user(user).under(&[]).finish().succeeded();
+            assert_eq!(ran.stdout, format!("placement {}: as asked\n", check[0]), "{user:?}");
+        }
+    }
+}
+
+#[test]
+fn a_pinned_program_runs_there_and_needs_no_library() {
+    let stage = Stage::new();
+    for user in users() {
+        let ran = pinned(&stage, &["--cpus", "0"], STATUS).as_user(user).finish().succeeded();
+        assert!(ran.stdout.contains("\nCpus_allowed_list:\t0\n"), "{user:?} {}", ran.stdout);
+    }
+    // A static program, which `largesse run` cannot serve.
+    if Path::new("/bin/busybox").exists() && has_program("/bin/busybox", &["true"]) {
+        let ran =
+            pinned(&stage, &["--cpus=0"], &["/bin/busybox", "cat", "/proc/self/status"]).finish().succeeded();
+        assert!(ran.stdout.contains("\nCpus_allowed_list:\t0\n"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_programs_memory_has_the_policy() {
+    let stage = Stage::new();
+    for (options, policy) in [
+        (&["--node", "0"][..], " bind:0 "),
+        (&["--preferred", "0"], " prefer:0 "),
+        (&["--interleave"], " interleave:0 "),
+    ] {
+        for user in users() {
+            let ran = pinned(&stage, options, &["/bin/cat", "/proc/self/numa_maps"]).as_user(user).finish();
+            let stack = ran.stdout.lines().find(|line| line.contains(" stack ")).unwrap_or_default();
+            assert!(stack.contains(policy), "{options:?} {user:?}: {stack} {ran:#?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_is_named_and_nothing_is_started() {
+    let stage = Stage::new();
+    let cases: &[(&[&str], &str)] = &[
+        (&["--cpus", "0,8000"], "--cpus: there is no processor 8000; online: 0"),
+        (&["--cpus", "0-"], "--cpus: '0-' is neither a number nor a range such as 0-3"),
+        (&["--cpus", ""], "--cpus: no processor was named"),
+        (&["--node", "900"], "there is no NUMA node 900 with memory; there is 0"),
+        (&["--preferred", "900"], "there is no NUMA node 900 with memory; there is 0"),
+        (&[], "nothing to do: give --cpus LIST, --node N, --interleave or --preferred N"),
+    ];
+    for (options, words) in cases {
+        let ran = pinned(&stage, options, &["/bin/echo", "started"]).finish();
+        assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(2), ""), "{options:?}");
+        assert!(ran.hints.starts_with(&format!("largesse: {words}")), "{options:?}: {}", ran.hints);
+    }
+    let ran = pinned(&stage, &["--cpus=0"], &["no-such-program"]).as_user(User::Current).finish();
+    assert_eq!((ran.exit, ran.hints.as_str()), (Exit::Code(127), "largesse: no-such-program: not found\n"));
+    let ran = pinned(&stage, &["--cpus=0"], &["/etc/passwd"]).finish();
+    assert_eq!(ran.exit, Exit::Code(126), "{ran:#?}");
+}
+
+/// A cpuset takes what it does not permit out of a request; the kernel says nothing about it.
+#[test]
+fn a_cpuset_is_respected_and_said() {
+    let stage = Stage::new();
+    let Some(group) = Cpuset::new("0") else { return };
+    let script = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
+    let command = stage.command();
+    let words = [
+        "/bin/sh",
+        "-c",
+        &script,
+        "sh",
+        command.to_str().unwrap(),
+        "pin",
+        "--cpus",
+        "0-1",
+        "--",
+        "/bin/true",
+    ];
+    let ran = Run::new(&stage, &words).finish();
+    let said =
+        "largesse: --cpus: this process may not run on processor 1: its control group (cpuset) permits 0\n";
+    assert_eq!((ran.exit, ran.hints.as_str()), (Exit::Code(2), said));
+}
+
+/// A control group with processors of its own; removed when dropped.
+struct Cpuset(std::path::PathBuf);
+
+impl Cpuset {
+    fn new(cpus: &str) -> Option<Cpuset> {
+        let skip = |why: &str| {
+            skipped(why);
+            None
+        };
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        if !online.starts_with("0-") {
+            return skip("one processor only");
+        }
+        for root in ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"] {
+            let group = Cpuset(Path::new(root).join(format!("largesse-test-{}", std::process::id())));
+            if std::fs::create_dir(&group.0).is_ok() {
+                let mems = std::fs::write(group.0.join("cpuset.mems"), "0");
+                if std::fs::write(group.0.join("cpuset.cpus"), cpus).is_ok() && mems.is_ok() {
+                    return Some(group);
+                }
+            }
+        }
+        skip("no cpuset of control groups may be made here")
+    }
+}
+
+impl Drop for Cpuset {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
