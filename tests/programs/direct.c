@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { READERS = 3, CHUNK = 256 << 10, DEPTH = 8 };
+enum { READERS = 3, CHUNK = 256 << 10, DEPTH = 8, TOUCHES = 1 << 15 };
 static const char *file;
 static size_t bytes;
 static uint64_t *target, *noise;
 static atomic_int done;
-static atomic_size_t next_chunk;
+static atomic_size_t next_chunk, touched;
 
 static uint64_t word(size_t at) { return at * 0x9e3779b97f4a7c15ull + 1; }
 
@@ -41,7 +41,10 @@ static uint64_t random_number(uint64_t *state) {
 /* Other threads want the room. */
 static void *crowd(void *argument) {
     uint64_t state = 88172645463325252ull + (uintptr_t)argument;
-    while (!done) noise[random_number(&state) % (bytes / 8)] += 1;
+    while (!done) {
+        noise[random_number(&state) % (bytes / 8)] += 1;
+        touched++;
+    }
     return NULL;
 }
 
@@ -82,7 +85,8 @@ static struct ring make_ring(void) {
 
 #define AT(base, offset) ((_Atomic unsigned *)((base) + (offset)))
 
-/* DEPTH reads at a time; with `fixed` into a part of the buffer that stays registered meanwhile. */
+/* DEPTH reads at a time; with `fixed` into a part of the buffer that stays registered meanwhile, and the first
+   ones until the crowd has wanted the room of everything often. */
 static void *ring_chunks(void *fixed) {
     struct ring ring = make_ring();
     int fd = open_file();
@@ -109,6 +113,7 @@ static void *ring_chunks(void *fixed) {
             *AT(ring.complete, ring.is.cq_off.head) = head + 1;
             count--;
         }
+        for (size_t since = touched; fixed && first < READERS * DEPTH * CHUNK && touched - since < TOUCHES;) usleep(1000);
         if (fixed) syscall(SYS_io_uring_register, ring.fd, IORING_UNREGISTER_BUFFERS, NULL, 0);
     }
     close(fd);

@@ -123,7 +123,7 @@ impl Server {
     }
 
     fn address(&self, login: &str) -> String {
-        self.address_with(login, 2)
+        self.address_with(login, 5)
     }
 
     fn address_with(&self, login: &str, timeout: u32) -> String {

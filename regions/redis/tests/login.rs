@@ -88,7 +88,7 @@ fn tls_needs_an_authority_that_signed_and_the_server_may_want_a_certificate() {
         ["--tls-port", &written, "--tls-ca-cert-file", &ca, "--tls-cert-file", &cert, "--tls-key-file", &key];
     let _server = Server::start_at(port, &options);
     until("it listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-    let at = |parameters: &str| format!("rediss://127.0.0.1:{port}?timeout=2{parameters}");
+    let at = |parameters: &str| format!("rediss://127.0.0.1:{port}?timeout=10{parameters}");
 
     let (_spaces, store) = space(&at(&format!("&ca={ca}&cert={cert}&key={key}")));
     store.write(0, &pages(0, 1 << 20, 1)).unwrap();
@@ -96,8 +96,8 @@ fn tls_needs_an_authority_that_signed_and_the_server_may_want_a_certificate() {
     for (address, words) in [
         (at(&format!("&cert={cert}&key={key}")), "ca=FILE"),
         (at(&format!("&ca={ca}")), "cert=FILE"),
-        (format!("redis://127.0.0.1:{port}?timeout=2"), "does it want redis:// or rediss://?"),
-        (format!("rediss://localhost:{port}?timeout=2&ca={ca}&cert={cert}&key={key}"), "not valid for name"),
+        (format!("redis://127.0.0.1:{port}?timeout=10"), "does it want redis:// or rediss://?"),
+        (format!("rediss://localhost:{port}?timeout=10&ca={ca}&cert={cert}&key={key}"), "not valid for name"),
     ] {
         let why = open(&address).unwrap_err().to_string();
         assert!(why.contains(words), "{address}: {why}");

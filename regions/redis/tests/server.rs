@@ -229,7 +229,7 @@ fn a_restarted_server_without_its_data_is_lost() {
 #[test]
 fn a_server_that_stops_is_waited_for_and_one_that_does_not_answer_is_lost() {
     let server = Server::start(&[]);
-    let (_spaces, store) = space(&format!("{}?timeout=2", server.address()));
+    let (_patient, store) = space(&format!("{}?timeout=60", server.address()));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
     server.signal("-STOP");
     std::thread::scope(|scope| {
@@ -242,18 +242,19 @@ fn a_server_that_stops_is_waited_for_and_one_that_does_not_answer_is_lost() {
     store.write(0, &pages(0, PAGE, 3)).unwrap();
     reads_back(&*store, 0, PAGE, 3);
     reads_back(&*store, 0, PAGE, 3);
+    let (_spaces, store) = space(&format!("{}?timeout=4", server.address()));
     server.signal("-STOP");
     let began = Instant::now();
     let why = lost(store.read(0, &mut [0; PAGE]));
     server.signal("-CONT");
-    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
-    assert!(why.contains("no answer (for 2 s)"), "{why}");
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    assert!(why.contains("no answer (for 4 s)"), "{why}");
 }
 
 #[test]
 fn a_server_that_is_killed_is_lost_and_says_which() {
     let mut server = Server::start(&[]);
-    let (_spaces, store) = space(&format!("{}?timeout=1", server.address()));
+    let (_spaces, store) = space(&format!("{}?timeout=4", server.address()));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
     server.kill();
     let why = lost(store.write(0, &pages(0, PAGE, 2)));
@@ -276,7 +277,7 @@ fn a_replica_has_every_page_and_a_primary_without_one_goes_on() {
     let why = open(&replica.address()).unwrap_err().to_string();
     assert!(why.contains("name its primary"), "{why}");
 
-    let (_spaces, store) = space(&format!("{}?timeout=1", primary.address()));
+    let (_spaces, store) = space(&format!("{}?timeout=4", primary.address()));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
     assert_eq!(replica.number(&["HLEN", &replica.keys()[0]]), 1, "at once, not some time");
     replica.signal("-STOP");
@@ -288,6 +289,6 @@ fn a_replica_has_every_page_and_a_primary_without_one_goes_on() {
     store.write(0, &pages(0, PAGE, 3)).unwrap();
     reads_back(&*store, 0, PAGE, 3);
 
-    let why = open(&format!("{}?timeout=1&replicas=1", primary.address())).unwrap_err().to_string();
+    let why = open(&format!("{}?timeout=4&replicas=1", primary.address())).unwrap_err().to_string();
     assert!(why.contains("no replica has what was written"), "{why}");
 }
