@@ -33,8 +33,14 @@ impl Background {
             return Ok(Background::Before(await_word(&from)));
         }
         drop(from);
-        // SAFETY: no preconditions; a forked child leads no group, so that it is not refused.
-        unsafe { libc::setsid() };
+        // What a terminal sends to the program's processes is not for this one, and it may outlast the terminal. But it
+        // stays in the session: the kernel shares out processors by session (autogroups), and has kept another one
+        // waiting for minutes on a processor that was busy with faults.
+        // SAFETY: numbers; a forked child of this session may always lead a group.
+        unsafe {
+            libc::setpgid(0, 0);
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
+        }
         std::env::set_current_dir("/")?;
         Ok(Background::Behind(Ready(into)))
     }

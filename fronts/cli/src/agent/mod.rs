@@ -2,7 +2,7 @@
 //!
 //! # Picture
 //! ```text
-//!   largesse run ── store, on standard input ─► largesse agent ──fork──► agent, in a session of its own
+//!   largesse run ── store, on standard input ─► largesse agent ──fork──► agent, in a group of its own
 //!        ▲                                           │ waits                  │ opens the store
 //!        └────────── agent:NAME, on standard output ─┴────────────────────────┘ serves, until nobody is left
 //! ```
