@@ -8,18 +8,9 @@ use crate::world::{ATTENTION, Member};
 use crate::{Language, Tracer, Word};
 use std::time::Instant;
 
-/// Why there is a collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// As much was handed out as there should be between two.
-    Due,
-    /// Somebody asked, or there is no room.
-    Asked,
-}
-
 impl<L: Language> Shared<L> {
     /// Stop the world, mark, sweep, go on; or wait for whoever does.
-    pub(crate) fn collect(&self, me: Option<&Record>, cause: Cause) {
+    pub(crate) fn collect(&self, me: Option<&Record>) {
         let asked = Instant::now();
         let Some(stopped) = self.world.stop(me.map(Record::signal)) else { return };
         let began = Instant::now();
@@ -45,9 +36,8 @@ impl<L: Language> Shared<L> {
         }
         let live = self.sweep(&mut ledger);
         let ran = asked.saturating_duration_since(ledger.resumed);
-        if cause == Cause::Due {
-            ledger.pace.observe(ran, asked.elapsed());
-        }
+        let bytes = ledger.pace.budget().saturating_sub(ledger.budget);
+        ledger.pace.observe(ran, bytes, asked.elapsed());
         ledger.budget = ledger.pace.set_budget(live.bytes);
         let used = ledger.used_blocks * BLOCK;
         let needed = used + ledger.budget;

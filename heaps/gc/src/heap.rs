@@ -2,7 +2,6 @@
 
 use crate::blocks::{BLOCK, Blocks};
 use crate::classes::LANES;
-use crate::collect::Cause;
 use crate::crew::Crew;
 use crate::ground::Ground;
 use crate::ledger::Ledger;
@@ -120,7 +119,7 @@ impl<L: Language> Heap<L> {
     /// Collect now (or wait for the collection that is under way). Objects that only this thread knows and that
     /// are no roots are gone afterwards.
     pub fn collect(&self) {
-        self.0.collect(self.0.me().as_deref(), Cause::Asked);
+        self.0.collect(self.0.me().as_deref());
     }
 
     /// Ask every thread to look up at its next poll, which then answers `true`.

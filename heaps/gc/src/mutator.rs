@@ -1,7 +1,6 @@
 //! A thread's hold on a heap.
 
 use crate::blocks::object_at;
-use crate::collect::Cause;
 use crate::context::Context;
 use crate::heap::{Heap, Shared};
 use crate::ledger::Short;
@@ -114,8 +113,7 @@ impl<L: Language> Mutator<L> {
                 Err(Short::Full) if emergency => return Err(self.heap.0.out_of_memory(words)),
                 Err(short) => {
                     emergency = short == Short::Full;
-                    let cause = if emergency { Cause::Asked } else { Cause::Due };
-                    self.heap.0.collect(Some(&self.record), cause);
+                    self.heap.0.collect(Some(&self.record));
                 }
             }
         }
@@ -200,7 +198,7 @@ impl<L: Language> Mutator<L> {
 
     /// Collect now, or wait for the collection that is under way.
     pub fn collect(&mut self) {
-        self.heap.0.collect(Some(&self.record), Cause::Asked);
+        self.heap.0.collect(Some(&self.record));
     }
 
     /// Keep what `word` refers to alive until it is released.

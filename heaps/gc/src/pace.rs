@@ -11,9 +11,12 @@ const MOST_FLOORS: usize = 8;
 /// so many times what is alive, if that is more.
 const MOST_LIVE: usize = 4;
 
-/// What the last collection tells counts so much, those before it the rest: a pause in which the system ran somebody
-/// else says little.
+/// A time that is longer than those before counts so much, those before it the rest: when the system ran somebody
+/// else meanwhile it says little. A shorter one counts at once: nothing makes a time too short.
 const NEWS: f64 = 0.25;
+
+/// Seconds in which threads use up a byte, until it was seen.
+const FIRST_GUESS: f64 = 1e-9;
 
 /// Of memory that is not needed any more, so much is given back after a collection: what comes and goes need not be
 /// touched first again and again.
@@ -27,28 +30,33 @@ pub(crate) struct Pace {
     share: f64,
     /// Bytes to be handed out until the next collection.
     budget: usize,
-    /// Seconds in which threads use up a byte, and of a pause, smoothed; `None` before the first.
-    observed: Option<[f64; 2]>,
+    /// Seconds in which threads use up a byte, smoothed.
+    byte: Option<f64>,
+    /// Seconds of a pause, smoothed.
+    pause: Option<f64>,
     kept: f64,
 }
 
 impl Pace {
     pub(crate) const fn new(floor: usize, share: f64) -> Pace {
-        Pace { floor, share, budget: floor, observed: None, kept: 0.0 }
+        Pace { floor, share, budget: floor, byte: None, pause: None, kept: 0.0 }
     }
 
-    /// A collection was due after threads ran for so long, and took so long.
-    pub(crate) fn observe(&mut self, ran: Duration, pause: Duration) {
-        let news = [ran.as_secs_f64() / self.budget.max(1) as f64, pause.as_secs_f64()];
-        let [a, b] = self.observed.unwrap_or(news);
-        self.observed = Some([a + (news[0] - a) * NEWS, b + (news[1] - b) * NEWS]);
+    /// A collection took so long, after threads ran for `ran` and got so many bytes.
+    pub(crate) fn observe(&mut self, ran: Duration, bytes: usize, pause: Duration) {
+        self.pause = Some(smoothed(self.pause, pause.as_secs_f64()));
+        // Somebody may ask for a collection when there was next to nothing to see.
+        if bytes >= self.floor / 4 {
+            self.byte = Some(smoothed(self.byte, ran.as_secs_f64() / bytes as f64));
+        }
     }
 
     /// Bytes to be handed out until the next collection, after one that found `live` bytes.
     pub(crate) fn set_budget(&mut self, live: usize) -> usize {
         let least = self.floor.max(live);
         let most = (self.floor * MOST_FLOORS).max(live.saturating_mul(MOST_LIVE));
-        let wanted = self.observed.map_or(0.0, |[byte, pause]| pause * (1.0 / self.share - 1.0) / byte);
+        let (pause, byte) = (self.pause.unwrap_or(0.0), self.byte.unwrap_or(FIRST_GUESS));
+        let wanted = pause * (1.0 / self.share - 1.0) / byte;
         self.budget = (wanted as usize).clamp(least, most);
         self.budget
     }
@@ -71,6 +79,10 @@ impl Pace {
     }
 }
 
+fn smoothed(before: Option<f64>, news: f64) -> f64 {
+    before.map_or(news, |before| news.min(before + (news - before) * NEWS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,8 +92,9 @@ mod tests {
     /// The budget after `times` collections that found `live` MiB: milliseconds before each, for a MiB, and in it.
     fn after(pace: &mut Pace, times: usize, live: usize, ran: f64, pause: f64) -> usize {
         for _ in 0..times {
-            let ran = ran * (pace.budget() / MIB) as f64;
-            pace.observe(Duration::from_secs_f64(ran / 1e3), Duration::from_secs_f64(pause / 1e3));
+            let bytes = pace.budget();
+            let ran = ran * (bytes / MIB) as f64;
+            pace.observe(Duration::from_secs_f64(ran / 1e3), bytes, Duration::from_secs_f64(pause / 1e3));
             pace.set_budget(live * MIB);
         }
         pace.budget() / MIB
@@ -119,6 +132,20 @@ mod tests {
         assert_eq!(after(&mut pace, 5, 1, 3.0, 1.0), 32);
         assert_eq!(after(&mut pace, 1, 1, 3.0, 20.0), 32);
         assert_eq!(after(&mut pace, 5, 1, 3.0, 1.0), 32);
+    }
+
+    #[test]
+    fn a_pause_that_somebody_asked_for_tells_the_first_budget() {
+        let mut pace = Pace::new(32 * MIB, 0.1);
+        pace.observe(Duration::from_micros(1), 0, Duration::from_millis(8));
+        assert!((60..80).contains(&(pace.set_budget(MIB) / MIB)), "{}", pace.budget());
+    }
+
+    #[test]
+    fn threads_that_begin_to_use_up_more_are_followed_at_once() {
+        let mut pace = Pace::new(32 * MIB, 0.1);
+        after(&mut pace, 20, 1, 3.0, 2.0);
+        assert!(after(&mut pace, 1, 1, 0.25, 2.0) >= 70, "{}", pace.budget());
     }
 
     #[test]
