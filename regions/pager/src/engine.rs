@@ -8,6 +8,7 @@
 use crate::Trouble;
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager};
+use crate::turns::Turns;
 use crate::{MOST_SET, PageStore};
 use core::convert::Infallible;
 use core::ffi::{CStr, c_void};
@@ -87,6 +88,7 @@ where
 
 fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Trouble> {
     let mut last = Instant::now();
+    let mut turns = Turns::new();
     loop {
         // Whatever puts pages in flight happens inside: a fork waits for it.
         let inside = pager.kernel().gate.enter();
@@ -104,6 +106,8 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
             continue;
         };
         pager.serve(touch, buffer)?;
+        drop(inside);
         last = Instant::now();
+        turns.rest_if_short(last);
     }
 }

@@ -47,6 +47,7 @@ mod store;
 pub mod streams;
 mod trouble;
 pub mod tune;
+mod turns;
 
 pub use broker::{Broker, borrow_stderr};
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
