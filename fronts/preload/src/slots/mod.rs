@@ -14,12 +14,12 @@ mod patch;
 
 use crate::start::{Hooked, set_hooked};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use object::each_object;
+use object::{RAllocator, each_object};
 
 /// Whether libR.so (or an R program without it) is in this process.
 pub(crate) fn r_is_loaded() -> bool {
-    let mut found = false;
-    each_object(|object| found |= object.is_r());
+    let (mut found, allocator) = (false, RAllocator::find());
+    each_object(|object| found |= object.is_r(allocator));
     found
 }
 
@@ -33,11 +33,10 @@ pub(crate) fn why_not() -> Option<&'static CStr> {
             return Some(c"the program is built with a sanitizer, which must see every allocation itself");
         }
     }
-    let mut valgrind = false;
-    let mut r = false;
+    let (mut valgrind, mut r, allocator) = (false, false, RAllocator::find());
     each_object(|object| {
         valgrind |= object.name_contains(b"vgpreload");
-        r |= object.is_r();
+        r |= object.is_r(allocator);
     });
     if valgrind {
         return Some(c"the program runs under valgrind, which must see every allocation itself");

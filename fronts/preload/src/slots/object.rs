@@ -4,6 +4,7 @@ use super::looking::Looking;
 use crate::start::text;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{Elf64_Phdr, Elf64_Rela, Elf64_Sym, dl_phdr_info};
 
 /// One entry of a dynamic section.
@@ -120,6 +121,26 @@ pub(crate) fn each_object(mut f: impl FnMut(&Object<'_>)) {
     visit(&mut f);
 }
 
+/// Where R's own allocator is, 0 when there is none.
+#[derive(Clone, Copy)]
+pub(super) struct RAllocator(usize);
+
+impl RAllocator {
+    /// Asked for once, and before looking: the linker's answer that there is none takes memory, perhaps from an allocator
+    /// that a thread which forks has locked, and that thread waits until nobody looks. The main program, the only
+    /// object that this is asked for, stays what it is.
+    pub(super) fn find() -> RAllocator {
+        static FOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
+        // Relaxed, here and below: a number that is the same whoever found it.
+        let mut at = FOUND.load(Ordering::Relaxed);
+        if at == usize::MAX {
+            at = crate::next::symbol(c"Rf_allocVector3").addr();
+            FOUND.store(at, Ordering::Relaxed);
+        }
+        RAllocator(at)
+    }
+}
+
 impl Object<'_> {
     fn base(&self) -> usize {
         self.info.dlpi_addr as usize
@@ -138,13 +159,9 @@ impl Object<'_> {
     }
 
     /// libR.so, or the main program of an R that was built without it.
-    pub(super) fn is_r(&self) -> bool {
-        self.file_name_starts_with(b"libR.so") || (self.name().is_empty() && self.defines_r())
-    }
-
-    fn defines_r(&self) -> bool {
-        let allocate = crate::next::symbol(c"Rf_allocVector3").addr();
-        allocate != 0 && self.holds(allocate)
+    pub(super) fn is_r(&self, allocator: RAllocator) -> bool {
+        let RAllocator(at) = allocator;
+        self.file_name_starts_with(b"libR.so") || (self.name().is_empty() && at != 0 && self.holds(at))
     }
 
     fn holds(&self, address: usize) -> bool {

@@ -1,6 +1,6 @@
 //! Overwriting slots.
 
-use super::object::{Object, Slot, each_object};
+use super::object::{Object, RAllocator, Slot, each_object};
 use crate::ranges::calls;
 use crate::{exports, mapping};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -38,12 +38,12 @@ fn for_all(name: &[u8]) -> Option<usize> {
 /// Patch every loaded object; patching twice changes nothing. Returns how many slots of R's own
 /// allocation calls point to us.
 pub(super) fn patch_all() -> usize {
-    let mut of_r = 0;
+    let (mut of_r, allocator) = (0, RAllocator::find());
     each_object(|object| {
         if !object.may_be_patched() {
             return;
         }
-        let is_r = object.is_r();
+        let is_r = object.is_r(allocator);
         object.each_slot(|slot| {
             let wanted = for_all(slot.name).or_else(|| if is_r { for_r(slot.name) } else { None });
             let Some(target) = wanted else { return };
