@@ -11,6 +11,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper};
 use std::cell::RefCell;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 /// Asks the Lisp whether a form is complete, and which symbols there are.
@@ -25,7 +26,8 @@ impl Hinter for Symbols<'_> {
 
 impl Validator for Symbols<'_> {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let incomplete = self.0.borrow_mut().is_incomplete(context.input());
+        // From a pipe the lines come one by one, and `talk` puts them together: the editor would drop a form that is cut.
+        let incomplete = std::io::stdin().is_terminal() && self.0.borrow_mut().is_incomplete(context.input());
         Ok(if incomplete { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
     }
 }
@@ -82,7 +84,8 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
                 rest.clear();
                 continue;
             }
-            Err(ReadlineError::Eof) => return 0,
+            Err(ReadlineError::Eof) if rest.trim().is_empty() => return 0,
+            Err(ReadlineError::Eof) => return super::status(Ended::Incomplete),
             Err(cause) => return super::failed(&format!("no input: {cause}")),
         }
         let _ = editor.add_history_entry(rest.trim_end());
