@@ -115,6 +115,7 @@ fn find() {
             // While we search, our own requests go to the early buffer.
             MALLOC.store(early_malloc as *mut c_void, Ordering::Relaxed);
             CALLOC.store(early_calloc as *mut c_void, Ordering::Relaxed);
+            FREE.store(early_free as *mut c_void, Ordering::Relaxed);
             find_all();
             SEARCHER.store(DONE, Ordering::Release);
         }
@@ -155,6 +156,9 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 fn in_early_buffer(address: *mut c_void) -> bool {
     address.addr().wrapping_sub(BUFFER.0.get().addr()) < EARLY
 }
+
+/// The linker's error text from before the search: it stays.
+unsafe extern "C" fn early_free(_: *mut c_void) {}
 
 unsafe extern "C" fn early_malloc(size: usize) -> *mut c_void {
     let total = size.saturating_add(31) & !15;
