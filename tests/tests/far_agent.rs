@@ -337,18 +337,3 @@ fn a_control_group_that_is_full_is_a_malloc_that_says_so() {
     let blocks: u64 = said.split(' ').next().unwrap().parse().unwrap();
     assert!((16..32).contains(&blocks) && said.ends_with(", 0 wrong\n"), "{said}");
 }
-
-/// On one processor, while a program does nothing but fault: what its child asks for is done all the same.
-#[test]
-fn the_agent_has_its_share_of_a_single_processor() {
-    let stage = Stage::new();
-    let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let permitted = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    let first = permitted.trim().split(['-', ',']).next().unwrap();
-    for user in users() {
-        let run = Run::new(&stage, &[&program]).arg("threads").arg("32").arg("6").as_user(user);
-        let ran = run.started_by(&["taskset", "-c", first]).under(&OVER_MEMORY).finish().succeeded();
-        assert_eq!(ran.stdout, "threads: 0 wrong\n", "{user:?}");
-    }
-}

@@ -50,6 +50,21 @@ fn a_thread_forks_while_others_fault() {
     });
 }
 
+/// The threads that fault leave the processor to the agent, which does what the child asks for.
+#[test]
+fn a_single_processor_is_enough() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let permitted = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let first = permitted.trim().split(['-', ',']).next().unwrap();
+    for user in users() {
+        let run = Run::new(&stage, &[&program]).arg("threads").arg("32").arg("6").as_user(user);
+        let run = run.started_by(&["taskset", "-c", first]).under(&["--local=16M", "--far=memory:"]);
+        assert_eq!(run.finish().succeeded().stdout, "threads: 0 wrong\n", "{user:?}");
+    }
+}
+
 #[test]
 fn children_that_become_another_program_say_nothing() {
     over_both(&["execs", "32", "10"], "16M", |ran| {

@@ -43,21 +43,21 @@ pub(super) fn progn(cx: &mut Context, form: Value) -> Answer {
 }
 
 pub(super) fn prog1(cx: &mut Context, form: Value) -> Answer {
-    let body = form.cddr();
-    cx.push(body)?;
-    let value = cx.eval(form.cadr())?;
-    cx.push(value)?;
-    cx.progn(body)?;
-    Ok(value)
+    first_of(cx, form.get(1))
 }
 
 pub(super) fn prog2(cx: &mut Context, form: Value) -> Answer {
     let rest = form.cddr();
     cx.push(rest)?;
     cx.eval(form.cadr())?;
-    let body = rest.cdr();
+    first_of(cx, rest)
+}
+
+/// Evaluates all; the value of the first.
+fn first_of(cx: &mut Context, forms: Value) -> Answer {
+    let body = forms.cdr();
     cx.push(body)?;
-    let value = cx.eval(rest.car())?;
+    let value = cx.eval(forms.car())?;
     cx.push(value)?;
     cx.progn(body)?;
     Ok(value)
