@@ -154,7 +154,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Lets pages leave if there is little room. `false`: there was nothing to do.
     pub(crate) fn relieve(&self) -> Result<bool, Trouble> {
         let inner = self.lock();
-        if inner.moves_much() || inner.resident + inner.ahead() <= inner.local {
+        if !inner.timing.ahead() || inner.moves_much() || inner.resident + inner.ahead() <= inner.local {
             return Ok(false);
         }
         // One run: the next fault should not wait for more.

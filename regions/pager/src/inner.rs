@@ -5,11 +5,12 @@ use crate::pager::{Touch, number};
 use crate::pin::Pins;
 use crate::replace::{Part, Queue, Run};
 use crate::streams::Streams;
-use crate::tune::{Costs, Trial};
+use crate::tune::{Costs, Timing, Trial};
 use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
 use largesse_pages::Table;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// Pages made writable at once, from the one that is written on: a loop writes the next ones too.
 pub(crate) const WRITE_AHEAD: usize = 16;
@@ -36,6 +37,8 @@ pub(crate) struct Inner {
     pub(crate) streams: Option<Streams>,
     /// Pages that come together, lately.
     pub(crate) together: f64,
+    /// When pages leave.
+    pub(crate) timing: Timing,
     /// What leaving costs, for the trial.
     pub(crate) leaving: Leaving,
     /// The number of the compute core that runs, and the sets it swapped in.
@@ -270,6 +273,10 @@ impl Inner {
     /// So many pages came together.
     pub(crate) fn came(&mut self, pages: usize) {
         self.together += (pages as f64 - self.together) * LATELY;
+        // As long as there is room nothing leaves, in either way.
+        if self.resident + self.ahead() > self.local {
+            self.timing.came(pages, Instant::now());
+        }
     }
 
     /// Many pages come together, so that somebody else should let others leave for them.
@@ -288,7 +295,7 @@ impl Inner {
     /// between them: each time that pages are unmapped interrupts every processor on which a thread of the program or
     /// of ours runs, so that two who serve at once hold each other up. Then the evictor sees to the limit alone.
     pub(crate) fn evictor_starts(&self) -> usize {
-        if self.moves_much() { self.ahead() } else { 0 }
+        if self.moves_much() && self.timing.ahead() { self.ahead() } else { 0 }
     }
 
     /// The set of a page belongs to the working set of the compute core that runs.

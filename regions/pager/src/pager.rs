@@ -23,7 +23,7 @@ use crate::page::{Page, State, runs};
 use crate::pin::Pins;
 use crate::replace::{Queue, Run};
 use crate::streams::Streams;
-use crate::tune::{Core, Iteration, Trial};
+use crate::tune::{Core, Iteration, Timing, Trial};
 use crate::{
     Count, Counters, Kernel, MOST_SEGMENTS, MOST_SET, PageNumber, PageStore, SegmentWords, StoreError,
     Trouble,
@@ -133,6 +133,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             },
             streams: prefetch.then(Streams::new),
             together: 0.0,
+            timing: Timing::new(),
             leaving: Leaving::default(),
             core: (0, 0),
         };

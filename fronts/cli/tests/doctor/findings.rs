@@ -106,6 +106,7 @@ fn what_is_now_is_told_with_its_numbers() {
         "512 pages (1 GiB), 500 free, 4 reserved; free on node 0: 378, node 1: 122",
     );
     check_now("pool", "hugetlb-mount", "info", "/dev/hugepages (2M)");
+    check_now("virtual-machine", "idle", "info", "idle processors halt at once");
     check_now("pool", "hugetlb-shm-group", "info", "group 50");
     check_now("pool", "shm", "info", "32 MiB");
     check_now("strict", "overcommit", "advice", "strict (2): 11.7 GiB of 11.8 GiB left");

@@ -1,4 +1,4 @@
-//! How many pages move together.
+//! How many pages move together, and when they leave ([`Timing`]).
 //!
 //! Larger sets cost fewer faults; smaller ones move less that nobody needs, and leave more room for
 //! what somebody does. Which of the two counts depends on the program and on how much is here, and
@@ -8,7 +8,9 @@
 //! * [`Trial`]: nobody says anything; sizes are tried beside each other in different places.
 
 mod annotated;
+mod timing;
 mod trial;
 
 pub use annotated::{Core, Iteration};
+pub(crate) use timing::Timing;
 pub use trial::{Costs, Trial};
