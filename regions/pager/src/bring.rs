@@ -13,6 +13,8 @@ use std::time::Instant;
 const WAKE_NS: u64 = 8_000;
 /// A signal to the thread itself, and the way back.
 const SIGNAL_NS: u64 = 3_000;
+/// Pages that come in the time that a thread needs to wake up.
+const FEW: usize = 32;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Serves one fault. When it returns, the thread that waited runs again, or will when a page in
@@ -148,8 +150,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let served = Instant::now();
 
         match from {
-            State::Zero => self.fill_zero(&range, touch.write, buffer)?,
-            _ => self.fill(&range, &coming, buffer)?,
+            State::Zero => self.fill_zero(&range, touch, buffer)?,
+            _ => self.fill(&range, &coming, touch.page, buffer)?,
         }
 
         let mut inner = self.lock();
@@ -213,17 +215,25 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so that all of
-    /// them may be written, without a second fault for each.
-    fn fill_zero(&self, range: &Range<PageNumber>, dirty: bool, buffer: &Buffer) -> Result<(), Trouble> {
-        let len = range.len() * self.kernel.page();
-        self.kernel.fill(range.start, &buffer.zeros[..len], !dirty)?;
+    /// Makes new pages. Who writes to one new page writes to its neighbours, so that all of them may be written,
+    /// without a second fault for each.
+    fn fill_zero(&self, range: &Range<PageNumber>, touch: Touch, buffer: &Buffer) -> Result<(), Trouble> {
+        for part in early_first(range, touch.page, buffer.own).into_iter().filter(|part| !part.is_empty()) {
+            let len = part.len() * self.kernel.page();
+            self.kernel.fill(part.start, &buffer.zeros[..len], !touch.write)?;
+        }
         self.count(range.start, Count::ZeroFills, range.len() as u64);
         Ok(())
     }
 
     /// Brings pages from the store, those of `coming` that are dirty at once writable.
-    fn fill(&self, range: &Range<PageNumber>, coming: &[Coming], buffer: &mut Buffer) -> Result<(), Trouble> {
+    fn fill(
+        &self,
+        range: &Range<PageNumber>,
+        coming: &[Coming],
+        touched: PageNumber,
+        buffer: &mut Buffer,
+    ) -> Result<(), Trouble> {
         let page = self.kernel.page();
         let len = range.len() * page;
         let bytes = &mut buffer.bytes[..len];
@@ -236,10 +246,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 return Err(Trouble::Damaged { page: number, sent: coming.sum, came });
             }
         }
-        for (part, dirty) in runs(range.clone(), |number| Some(coming[number - range.start].dirty)) {
-            let at = (part.start - range.start) * page;
-            self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
+        for part in early_first(range, touched, buffer.own) {
+            for (part, dirty) in runs(part, |number| Some(coming[number - range.start].dirty)) {
+                let at = (part.start - range.start) * page;
+                self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
+            }
         }
         Ok(())
     }
+}
+
+/// A range in parts. Who waits in another thread for a page of a few wakes up while the others come, which takes as
+/// long; of many, the thread would overtake those who come, and wait again.
+fn early_first(range: &Range<PageNumber>, touched: PageNumber, own: bool) -> [Range<PageNumber>; 3] {
+    let early = !own && range.len() <= FEW;
+    let first = if early { touched..touched + 1 } else { range.start..range.start };
+    [first.clone(), range.start..first.start, first.end..range.end]
 }
