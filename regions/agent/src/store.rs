@@ -5,7 +5,7 @@ use crate::message::{DISCARD, Hello, LEAVE, RESERVE, VERSION};
 use crate::socket::Name;
 use core::hash::{Hash as _, Hasher as _};
 use core::ops::Range;
-use largesse_pager::{Fork, Layers, PageStore, Ranges, Sheet, StoreError};
+use largesse_pager::{Fork, Layers, PageStore, Ranges, Sheet, StoreError, copy_past_caches};
 use largesse_pages::shared::SharedMapping;
 use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -228,52 +228,5 @@ impl Sheet for Space {
         let end = self.window.as_ref().map_or(end, |window| end.min(window.len() as u64));
         self.reserve(start, end - start)?;
         Ok(false)
-    }
-}
-
-/// Copies what nobody needs soon: the processor does not read the old bytes first, nor drops others from its caches.
-///
-/// # Safety
-/// As for [`copy_from_nonoverlapping`](pointer::copy_from_nonoverlapping).
-#[cfg(target_arch = "x86_64")]
-unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
-    use core::arch::x86_64::{_mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    const STEP: usize = 16;
-    let bytes = if to.addr().is_multiple_of(STEP) { from.len() / STEP * STEP } else { 0 };
-    for at in (0..bytes).step_by(STEP) {
-        // SAFETY: inside both; `to` is aligned. The other processors see the bytes from the fence on.
-        unsafe { _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.as_ptr().add(at).cast())) };
-    }
-    // SAFETY: every processor of this kind has the instruction; the rest is inside both as well.
-    unsafe {
-        _mm_sfence();
-        to.add(bytes).copy_from_nonoverlapping(from.as_ptr().add(bytes), from.len() - bytes);
-    }
-}
-
-/// Copies.
-///
-/// # Safety
-/// As for [`copy_from_nonoverlapping`](pointer::copy_from_nonoverlapping).
-#[cfg(not(target_arch = "x86_64"))]
-unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
-    // SAFETY: the caller's promise.
-    unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_copied_past_the_caches_is_all_there_whatever_its_place_and_length() {
-        let from: Vec<u8> = (0..=255).cycle().take(5000).collect();
-        for (start, len) in [(0, 4096), (0, 5000), (1, 4096), (16, 17), (8, 15), (3, 0)] {
-            let mut to = vec![0; 6000];
-            // SAFETY: `to` has room for it.
-            unsafe { copy_past_caches(&from[..len], to[start..].as_mut_ptr()) };
-            assert!(to[start..start + len] == from[..len], "{len} at {start}");
-            assert!(to[..start].iter().chain(&to[start + len..]).all(|&byte| byte == 0));
-        }
     }
 }

@@ -10,7 +10,8 @@ use crate::store::RankStore;
 use crate::wire::{Wire, WireError};
 use core::fmt;
 use core::ptr::NonNull;
-use largesse_pager::{PageStore, Spaces, StoreError};
+use largesse_pager::{PageStore, Spaces, StoreError, copy_past_caches};
+use largesse_pages::{Lent, SPAN};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -42,19 +43,13 @@ pub(crate) struct Servers<W> {
 
 struct Server {
     rank: u32,
-    /// Its memory, if it is in this process.
-    near: Option<NonNull<u8>>,
+    /// Its stripes, if they are in this process.
+    near: Option<Lent>,
     /// Where its first stripe begins.
     lead: u64,
     stripes: u32,
     bell: Bell,
 }
-
-// SAFETY: `near` is plain memory, used while the ranks are `together`; who reads and writes which slot is the ledger's
-// to say.
-unsafe impl Send for Server {}
-// SAFETY: as above.
-unsafe impl Sync for Server {}
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,7 +74,11 @@ impl<W: Wire + 'static> Ranks<W> {
             let (rank, lead, bell) = (hello.rank, hello.first, Bell::default());
             let stripes = u32::try_from(hello.count).ok().filter(|_| hello.verb() == Some(Verb::Hello));
             let stripes = stripes.ok_or_else(|| WireError::misunderstood(rank))?;
-            servers.push(Server { rank, near: near(rank)?, lead, stripes, bell });
+            let near = near(rank)?.map(|start| {
+                // SAFETY: the caller's promise. Stripes begin at a page wherever they are mapped.
+                unsafe { Lent::new(start.add(offset(lead)), stripes as usize * SPAN) }
+            });
+            servers.push(Server { rank, near, lead, stripes, bell });
         }
         servers.sort_unstable_by_key(|server| server.rank);
         let ledger = Mutex::new(Ledger::new(servers.iter().map(|server| server.stripes)));
@@ -121,11 +120,22 @@ impl<W: Wire> Servers<W> {
         let taken = self.ledger.lock().unwrap_or_else(PoisonError::into_inner).take(count);
         let Some(slots) = taken else { return Ok(None) };
         let rows = rows(slots.clone());
-        if self.ask(rows.into_iter().map(|row| self.about(row, Verb::Commit))).map_err(lost)? {
+        if self.ask(rows.iter().map(|&row| self.about(row, Verb::Commit))).map_err(lost)? {
+            rows.into_iter().try_for_each(|row| self.map(row))?;
             return Ok(Some(slots));
         }
         self.give_back(slots)?;
         Ok(None)
+    }
+
+    /// Maps what a server has in this process, at once: piece by piece costs a fault each.
+    fn map(&self, Row { first, count }: Row) -> Result<(), StoreError> {
+        if let Some(near) = &self.server(first).near {
+            let _together = self.stay()?;
+            // What is refused is mapped when it is used.
+            let _ = near.populate(first.index as usize * SPAN, count as usize * SPAN);
+        }
+        Ok(())
     }
 
     /// Nobody wants the slots any more.
@@ -164,24 +174,28 @@ impl<W: Wire> Servers<W> {
 
     pub(crate) fn read(&self, slot: Slot, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let (server, at) = self.place(slot, at);
-        if let Some(near) = server.near {
+        if let Some(near) = &server.near {
             let _together = self.stay()?;
+            let from = near.start().as_ptr().wrapping_add(offset(at));
             // SAFETY: the slot is below the server's stripes, so that it is mapped (`Ranks::meet`); it belongs
             // to the store that asks, which moves no bytes twice at once.
-            unsafe { into.as_mut_ptr().copy_from_nonoverlapping(near.as_ptr().add(offset(at)), into.len()) };
+            unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) };
             return Ok(());
         }
+        let at = server.lead + at;
         self.wake(server).and_then(|()| self.wire.get(server.rank, at, into)).map_err(lost)
     }
 
     pub(crate) fn write(&self, slot: Slot, at: u64, from: &[u8]) -> Result<(), StoreError> {
         let (server, at) = self.place(slot, at);
-        if let Some(near) = server.near {
+        if let Some(near) = &server.near {
             let _together = self.stay()?;
+            let to = near.start().as_ptr().wrapping_add(offset(at));
             // SAFETY: as for reading.
-            unsafe { near.as_ptr().add(offset(at)).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+            unsafe { copy_past_caches(from, to) };
             return Ok(());
         }
+        let at = server.lead + at;
         self.wake(server).and_then(|()| self.wire.put(server.rank, at, from)).map_err(lost)
     }
 
@@ -200,9 +214,9 @@ impl<W: Wire> Servers<W> {
         }
     }
 
+    /// A server, and where among its stripes.
     fn place(&self, slot: Slot, at: u64) -> (&Server, u64) {
-        let server = self.server(slot);
-        (server, server.lead + u64::from(slot.index) * STRIPE + at)
+        (self.server(slot), u64::from(slot.index) * STRIPE + at)
     }
 
     fn server(&self, slot: Slot) -> &Server {

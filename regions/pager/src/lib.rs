@@ -23,6 +23,7 @@
 
 mod bring;
 mod broker;
+mod copy;
 mod counters;
 mod engine;
 mod evict;
@@ -50,6 +51,7 @@ pub mod tune;
 mod turns;
 
 pub use broker::{Broker, borrow_stderr};
+pub use copy::copy_past_caches;
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
 pub use engine::{Fatal, start};
 pub use far::{FarMemory, Local, Place, parse_size};
