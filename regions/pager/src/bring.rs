@@ -86,6 +86,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         waking: u64,
         buffer: &mut Buffer,
     ) -> Result<(), Trouble> {
+        let mapped = usize::try_from(self.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
+        inner.mapped = mapped / self.kernel.page();
         let (range, from) = loop {
             let page = &mut inner.pages[touch.page];
             match page.state {
@@ -148,10 +150,15 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.crowded.tell_all();
         }
         let served = Instant::now();
+        // Who waits in another thread for a page of a few wakes up while the others come, which takes as long; of many,
+        // the thread would overtake those who come, and wait again.
+        let early = waking > 0 && !buffer.own && range.len() <= FEW;
+        let first = if early { touch.page..touch.page + 1 } else { range.start..range.start };
+        let parts = [first.clone(), range.start..first.start, first.end..range.end];
 
         match from {
-            State::Zero => self.fill_zero(&range, touch, buffer)?,
-            _ => self.fill(&range, &coming, touch.page, buffer)?,
+            State::Zero => self.fill_zero(&range, &parts, touch.write, buffer)?,
+            _ => self.fill(&range, &parts, &coming, buffer)?,
         }
 
         let mut inner = self.lock();
@@ -162,15 +169,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             page.state = if dirty { State::Dirty } else { State::Clean };
             waited |= core::mem::take(&mut page.waited);
         }
-        let (local, costs) = (inner.local, inner.leaving.costs());
+        let (local, mapped, costs) = (inner.local, inner.mapped, inner.leaving.costs());
         let took = nanoseconds(served) + waking;
         for (set, back) in sets.iter().zip(backs) {
             inner.queue.arrive(Run { first: number(set.start), pages: number(set.len()) }, local, back);
             // New pages come once, and say nothing of what comes back.
             if let (Sets::Auto(trial), State::Away) = (&mut inner.sets, from) {
                 if !trial.has_begun() {
-                    let mapped = usize::try_from(self.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
-                    trial.begin(first_set(local, mapped / self.kernel.page()));
+                    trial.begin(first_set(local, mapped));
                 }
                 trial.filled(set.start, set.len(), took * set.len() as u64 / range.len() as u64, costs);
             }
@@ -215,23 +221,29 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Makes new pages. Who writes to one new page writes to its neighbours, so that all of them may be written,
-    /// without a second fault for each.
-    fn fill_zero(&self, range: &Range<PageNumber>, touch: Touch, buffer: &Buffer) -> Result<(), Trouble> {
-        for part in early_first(range, touch.page, buffer.own).into_iter().filter(|part| !part.is_empty()) {
+    /// Makes new pages, one part of them after the other. `dirty`: who writes to one new page writes to its neighbours, so
+    /// that all of them may be written, without a second fault for each.
+    fn fill_zero(
+        &self,
+        range: &Range<PageNumber>,
+        parts: &[Range<PageNumber>],
+        dirty: bool,
+        buffer: &Buffer,
+    ) -> Result<(), Trouble> {
+        for part in parts.iter().filter(|part| !part.is_empty()) {
             let len = part.len() * self.kernel.page();
-            self.kernel.fill(part.start, &buffer.zeros[..len], !touch.write)?;
+            self.kernel.fill(part.start, &buffer.zeros[..len], !dirty)?;
         }
         self.count(range.start, Count::ZeroFills, range.len() as u64);
         Ok(())
     }
 
-    /// Brings pages from the store, those of `coming` that are dirty at once writable.
+    /// Brings pages from the store, one part of them after the other; those of `coming` that are dirty at once writable.
     fn fill(
         &self,
         range: &Range<PageNumber>,
+        parts: &[Range<PageNumber>],
         coming: &[Coming],
-        touched: PageNumber,
         buffer: &mut Buffer,
     ) -> Result<(), Trouble> {
         let page = self.kernel.page();
@@ -246,20 +258,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 return Err(Trouble::Damaged { page: number, sent: coming.sum, came });
             }
         }
-        for part in early_first(range, touched, buffer.own) {
-            for (part, dirty) in runs(part, |number| Some(coming[number - range.start].dirty)) {
+        for part in parts {
+            for (part, dirty) in runs(part.clone(), |number| Some(coming[number - range.start].dirty)) {
                 let at = (part.start - range.start) * page;
                 self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
             }
         }
         Ok(())
     }
-}
-
-/// A range in parts. Who waits in another thread for a page of a few wakes up while the others come, which takes as
-/// long; of many, the thread would overtake those who come, and wait again.
-fn early_first(range: &Range<PageNumber>, touched: PageNumber, own: bool) -> [Range<PageNumber>; 3] {
-    let early = !own && range.len() <= FEW;
-    let first = if early { touched..touched + 1 } else { range.start..range.start };
-    [first.clone(), range.start..first.start, first.end..range.end]
 }

@@ -116,7 +116,7 @@ impl<S: PageStore> FarMemory<S> {
 
     /// The segment that starts with page `first` may hold so many bytes more.
     pub fn mapped_more(&self, first: PageNumber, bytes: usize) {
-        self.pager.count(first, Count::MappedBytes, bytes as u64);
+        self.pager.mapped_more(first, bytes);
         self.share();
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Inner {
     pub(crate) resident: usize,
     /// Pages that may.
     pub(crate) local: usize,
+    /// All that the program has, as far as anybody knows; 0: nobody does.
+    pub(crate) mapped: usize,
     pub(crate) sets: Sets,
     /// Sequences of faults, unless nothing is to be fetched ahead.
     pub(crate) streams: Option<Streams>,
@@ -118,13 +120,15 @@ impl Inner {
         first..first + set
     }
 
-    /// What comes of new pages at once: the set, and more of them as long as there is much room. They are fetched from
-    /// nowhere, and what the program does not use of them leaves unwritten.
+    /// What comes of new pages at once: the set, and more of them as long as there is much room, or room for all. They are
+    /// fetched from nowhere, and what the program does not use of them leaves unwritten.
     fn step_of_new(&self, page: PageNumber) -> Range<PageNumber> {
         let room = self.local.saturating_sub(self.resident);
+        let all_fit = (1..=self.local + self.local / 64).contains(&self.mapped);
+        let at_once = if all_fit { room } else { room / 8 };
         let step = match self.sets {
-            Sets::Auto(_) if room > self.local / 8 => {
-                self.set_at(page).max(1 << (room / 8).max(1).ilog2()).min(MOST_SET)
+            Sets::Auto(_) if all_fit || room > self.local / 8 => {
+                self.set_at(page).max(1 << at_once.max(1).ilog2()).min(MOST_SET)
             }
             _ => self.set_at(page),
         };

@@ -127,6 +127,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             pins: Pins::default(),
             resident: 0,
             local: local.max(LEAST_LOCAL),
+            mapped: 0,
             sets: match size {
                 SetSize::Fixed(set) => Sets::Fixed(set),
                 SetSize::Auto => Sets::Auto(Trial::new(FIRST_SET)),
@@ -155,6 +156,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         };
         pager.tell(&pager.lock());
         Some(pager)
+    }
+
+    /// The segment of `page` may hold so many bytes more.
+    pub fn mapped_more(&self, page: PageNumber, bytes: usize) {
+        self.count(page, Count::MappedBytes, bytes as u64);
     }
 
     /// What the segment of `page` is called, for readers of its words.
