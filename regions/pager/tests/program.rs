@@ -330,7 +330,7 @@ fn new_pages_come_in_large_steps_while_there_is_much_room() {
         let kernel = Simulated::new(4096);
         let pager = Pager::new(kernel, Arc::clone(&store), bounds.clone(), local, SetSize::Auto, false);
         let pager = Arc::new(pager.unwrap());
-        pager.mapped_more(0, mapped * largesse_pages::base_page());
+        pager.mapped_more(0, mapped * largesse_pager::Kernel::page(pager.kernel()));
         run(&pager, || {
             for page in (0..4096).rev() {
                 pager.kernel().word(page, 0, Some(7));
