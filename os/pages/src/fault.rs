@@ -48,6 +48,8 @@ pub enum Stays {
     Guarded,
     /// There is no page.
     Missing,
+    /// There is one already where it was to go.
+    Occupied,
     /// The kernel's answer.
     Refused(FaultError),
 }
@@ -228,6 +230,7 @@ impl From<i32> for Stays {
             libc::EBUSY => Stays::Pinned,
             libc::EINVAL => Stays::Guarded,
             libc::ENOENT => Stays::Missing,
+            libc::EEXIST => Stays::Occupied,
             errno => Stays::Refused(FaultError(errno)),
         }
     }
