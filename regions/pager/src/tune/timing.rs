@@ -170,10 +170,12 @@ mod tests {
     #[test]
     fn a_pause_of_the_program_says_nothing() {
         let (mut timing, mut clock) = (Timing::new(), Instant::now());
-        for _ in 0..50 {
-            pass(&mut timing, &mut clock, 7, [10, 20]);
+        // Now and then one falls into a comparison.
+        let mut ahead = 0;
+        for pause in 0..400 {
+            ahead += pass(&mut timing, &mut clock, 5 + pause % 7, [10, 20]);
             clock += Duration::from_secs(5);
         }
-        assert!(pass(&mut timing, &mut clock, 100, [10, 20]) > 80);
+        assert!(ahead > 2900, "{ahead} turns of 3196");
     }
 }
