@@ -169,14 +169,16 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             page.state = if dirty { State::Dirty } else { State::Clean };
             waited |= core::mem::take(&mut page.waited);
         }
-        let (local, mapped, costs) = (inner.local, inner.mapped, inner.leaving.costs());
+        let stored = usize::try_from(self.counters.get(Count::StoredBytes)).unwrap_or(0) / self.kernel.page();
+        let costs = inner.leaving.costs(stored + inner.resident);
+        let (local, mapped) = (inner.local, inner.mapped);
         let took = nanoseconds(served) + waking;
         for (set, back) in sets.iter().zip(backs) {
             inner.queue.arrive(Run { first: number(set.start), pages: number(set.len()) }, local, back);
             // New pages come once, and say nothing of what comes back.
             if let (Sets::Auto(trial), State::Away) = (&mut inner.sets, from) {
                 if !trial.has_begun() {
-                    trial.begin(first_set(local, mapped));
+                    trial.begin(first_set(local, mapped), costs);
                 }
                 trial.filled(set.start, set.len(), took * set.len() as u64 / range.len() as u64, costs);
             }

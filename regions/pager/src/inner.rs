@@ -98,9 +98,9 @@ impl Leaving {
         self.ns += ns as f64;
     }
 
-    pub(crate) fn costs(self) -> Costs {
+    pub(crate) fn costs(self, lap: usize) -> Costs {
         let pages = self.pages.max(1.0);
-        Costs { evict_ns: self.ns / pages, come_back: (self.back / pages).min(1.0) }
+        Costs { evict_ns: self.ns / pages, come_back: (self.back / pages).min(1.0), lap }
     }
 }
 

@@ -26,25 +26,30 @@ enum Class {
     Double = 2,
 }
 
-/// One block in so many is of each other class.
+/// One block in so many is of each other class, at least where memory is small,
 const SHARE: usize = 12;
+/// and three times as many of those with the size in force are looked at.
+const SAME: usize = 3;
+/// Blocks of the other classes in a window, about, at most.
+const MOST_BLOCKS: usize = 4096;
 /// Sets in a block: few, so that a small array has blocks of each class.
 const SETS: usize = 8;
 /// Pages in a block, at least.
 const LEAST_BLOCK: usize = 16;
-/// Fills in the class of half the size before anything is decided: at first, and at most. Each time that the size turns
-/// back, four times as many: a program whose phases want different sizes gets the one that is good for all of them.
-const ENOUGH: [u64; 2] = [128, 128 << 6];
-/// Fills after which a window ends, decided or not, for one in the class of half the size.
-const LONGEST: u64 = 64;
-/// A change must gain so much.
-const GAIN: f64 = 1.0 / 32.0;
-/// And so many standard errors: blocks are not all alike.
+/// Fills in the class of half the size before anything is decided.
+const ENOUGH: u64 = 128;
+/// A change must gain so much in a window of one lap: in half a lap twice that, in two laps half. What is seen in a
+/// shorter time may be a phase, and the next one may want the opposite.
+const GAIN: f64 = 0.2;
+/// Laps after which a window ends, decided or not.
+const LONGEST: f64 = 6.0;
+/// Each time that the size turns back, gains must be twice as large, and windows are twice as long: a program whose
+/// phases want different sizes gets the one that is good for all of them. At most so many times.
+const MOST_DOUBT: f64 = 8.0;
+/// And it must gain so many standard errors: blocks are not all alike.
 const SURE: f64 = 2.0;
-/// Windows to rest after nothing was to be gained, at most.
-const MOST_REST: u32 = 8;
-/// Fills of a window in which nothing is tried.
-const REST_FILLS: u64 = 512;
+/// Laps to rest after nothing was to be gained, at first and at most.
+const REST: [f64; 2] = [1.0, 8.0];
 
 /// What a page costs that others push out.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +58,8 @@ pub struct Costs {
     pub evict_ns: f64,
     /// The share of pages that come back after they left.
     pub come_back: f64,
+    /// Pages that hold something, here or away. When so many came, that is a lap.
+    pub lap: usize,
 }
 
 /// What one block cost in this window.
@@ -83,9 +90,11 @@ impl Mean {
         Some(Mean { cost, error: (variance / count).sqrt() })
     }
 
-    fn clearly_below(self, other: Mean) -> bool {
+    /// How much less it costs than another, if that is sure.
+    fn below(self, other: Mean) -> f64 {
+        let less = other.cost - self.cost;
         let unsure = SURE * (self.error.powi(2) + other.error.powi(2)).sqrt();
-        other.cost - self.cost > unsure.max(other.cost * GAIN)
+        if less > unsure { less } else { 0.0 }
     }
 }
 
@@ -95,12 +104,17 @@ pub struct Trial {
     set: usize,
     /// Blocks of each class that saw a fill in this window, by number.
     blocks: [Vec<Block>; 3],
+    /// One block in so many is of each other class in this window.
+    share: usize,
     /// Chooses other blocks in each window.
     salt: usize,
-    /// Windows to rest, and how many next time.
-    rest: (u32, u32),
+    /// Laps to rest, and how many next time.
+    rest: (f64, f64),
+    /// Of this window, or of this rest.
     fills: u64,
-    enough: u64,
+    laps: f64,
+    /// How much evidence it takes.
+    doubt: f64,
     /// The first fill was seen, or is to come.
     begun: bool,
     /// The last change was to a larger size.
@@ -114,10 +128,12 @@ impl Trial {
         Trial {
             set,
             blocks: Default::default(),
+            share: SHARE,
             salt: 1,
-            rest: (0, 1),
+            rest: (0.0, REST[0]),
             fills: 0,
-            enough: ENOUGH[0],
+            laps: 0.0,
+            doubt: 1.0,
             begun: false,
             grew: None,
         }
@@ -130,17 +146,18 @@ impl Trial {
     }
 
     /// The first fill is to come, in a set of `set` pages.
-    pub fn begin(&mut self, set: usize) {
+    pub fn begin(&mut self, set: usize, costs: Costs) {
         (self.set, self.begun) = (set, true);
+        self.next_window(0.0, costs);
     }
 
     /// The set for a fault at `page`.
     #[must_use]
     pub fn set_at(&self, page: usize) -> usize {
         match self.class(page / self.block()) {
-            Class::Half => (self.set / 2).max(1),
-            Class::Same => self.set,
-            Class::Double => (self.set * 2).min(MOST_SET),
+            Some(Class::Half) => (self.set / 2).max(1),
+            Some(Class::Double) => (self.set * 2).min(MOST_SET),
+            Some(Class::Same) | None => self.set,
         }
     }
 
@@ -153,40 +170,45 @@ impl Trial {
     /// A fill of `pages` pages at `page` that took `ns`. Returns the new size when it changes.
     pub fn filled(&mut self, page: usize, pages: usize, ns: u64, costs: Costs) -> Option<usize> {
         self.fills += 1;
-        if self.rest.0 > 0 {
-            if self.fills >= REST_FILLS {
-                self.rest.0 -= 1;
-                self.fills = 0;
+        self.laps += pages as f64 / costs.lap.max(1) as f64;
+        if self.rest.0 > 0.0 {
+            if self.laps >= self.rest.0 {
+                self.next_window(0.0, costs);
             }
             return None;
         }
         let number = page / self.block();
-        let blocks = &mut self.blocks[self.class(number) as usize];
-        let at = match blocks.binary_search_by_key(&number, |block| block.number) {
-            Ok(at) => at,
-            Err(at) => {
-                blocks.insert(at, Block { number, fills: 0, pages: 0, ns: 0.0 });
-                at
-            }
-        };
-        blocks[at].fills += 1;
-        blocks[at].pages += pages as u64;
-        blocks[at].ns += ns as f64;
+        if let Some(class) = self.class(number) {
+            let blocks = &mut self.blocks[class as usize];
+            let at = match blocks.binary_search_by_key(&number, |block| block.number) {
+                Ok(at) => at,
+                Err(at) => {
+                    blocks.insert(at, Block { number, fills: 0, pages: 0, ns: 0.0 });
+                    at
+                }
+            };
+            blocks[at].fills += 1;
+            blocks[at].pages += pages as u64;
+            blocks[at].ns += ns as f64;
+        }
         // Looking costs time: not at every fill.
-        if !self.fills.is_multiple_of(ENOUGH[0]) {
+        if !self.fills.is_multiple_of(ENOUGH) {
             return None;
         }
         let halved: u64 = self.blocks[Class::Half as usize].iter().map(|block| block.fills).sum();
-        let better = if halved >= self.enough { self.better(costs) } else { None };
-        if better.is_some() || self.fills >= self.enough * LONGEST {
-            self.next_window(better.is_none());
-        }
+        let better = if halved >= ENOUGH { self.better(costs) } else { None };
         if let Some(set) = better {
             let grows = set > self.set;
             if self.grew.replace(grows) == Some(!grows) {
-                self.enough = (self.enough * 4).min(ENOUGH[1]);
+                self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
             }
             self.set = set;
+            self.rest.1 = REST[0];
+            self.next_window(0.0, costs);
+        } else if halved >= ENOUGH && self.laps >= LONGEST * self.doubt {
+            let rest = self.rest.1;
+            self.rest.1 = (rest * 2.0).min(REST[1]);
+            self.next_window(rest, costs);
         }
         better
     }
@@ -205,23 +227,21 @@ impl Trial {
             Mean::of(&costs.collect::<Vec<_>>())
         };
         let same = mean(Class::Same)?;
-        let gains = |class| mean(class).filter(|it| it.clearly_below(same)).map(|it| it.cost);
-        let (halve, double) = ((self.set / 2).max(1), (self.set * 2).min(MOST_SET));
-        match (gains(Class::Half), gains(Class::Double)) {
-            (Some(half), Some(twice)) if half < twice => Some(halve),
-            (_, Some(_)) => Some(double),
-            (Some(_), None) => Some(halve),
-            (None, None) => None,
-        }
-        .filter(|&set| set != self.set)
+        // What is gained is a share of what the program waits, not of prices for what may come.
+        let waits = (ns + pages as f64 * costs.evict_ns) / all.len() as f64;
+        let least = waits * GAIN * self.doubt / self.laps;
+        let gain = |class| mean(class).map_or(0.0, |it| it.below(same));
+        let [half, twice] = [gain(Class::Half), gain(Class::Double)];
+        let set = if twice >= half { (self.set * 2).min(MOST_SET) } else { (self.set / 2).max(1) };
+        (half.max(twice) > least && set != self.set).then_some(set)
     }
 
-    fn next_window(&mut self, nothing_gained: bool) {
+    /// Begins a window, or a rest of so many laps.
+    fn next_window(&mut self, rest: f64, costs: Costs) {
         self.blocks = Default::default();
-        self.fills = 0;
+        (self.fills, self.laps, self.rest.0) = (0, 0.0, rest);
         self.salt = self.salt.wrapping_add(1);
-        let next = if nothing_gained { (self.rest.1 * 2).min(MOST_REST) } else { 1 };
-        self.rest = (if nothing_gained { self.rest.1 } else { 0 }, next);
+        self.share = SHARE.max(costs.lap / self.block() / MOST_BLOCKS);
     }
 
     /// Pages in a block; sets of twice the size fit.
@@ -229,16 +249,18 @@ impl Trial {
         (self.set * SETS).clamp(LEAST_BLOCK, MOST_SET)
     }
 
-    fn class(&self, block: usize) -> Class {
-        if self.rest.0 > 0 {
-            return Class::Same;
+    /// What a block does, if it is looked at.
+    fn class(&self, block: usize) -> Option<Class> {
+        if self.rest.0 > 0.0 {
+            return None;
         }
         // Knuth's multiplicative hash: neighbours fall into different classes.
         let hash = (block.wrapping_add(self.salt << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 40;
-        match hash % SHARE {
-            0 => Class::Half,
-            1 => Class::Double,
-            _ => Class::Same,
+        match hash % self.share {
+            0 => Some(Class::Half),
+            1 => Some(Class::Double),
+            it if it < 2 + SAME => Some(Class::Same),
+            _ => None,
         }
     }
 }
@@ -252,7 +274,7 @@ mod tests {
     /// fault costs 10 µs and each page 300 ns. The size the trial ends at.
     fn settles_at(start: usize, useful: usize) -> usize {
         let mut trial = Trial::new(start);
-        let costs = Costs { evict_ns: 300.0, come_back: 0.9 };
+        let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 200 * useful };
         for _lap in 0..200 {
             for block in 0..200 {
                 let mut page = block * MOST_SET;
@@ -280,7 +302,7 @@ mod tests {
     fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
         // Phases of 4000 pages that want large sets and small ones in turns.
         let mut trial = Trial::new(4);
-        let costs = Costs { evict_ns: 300.0, come_back: 0.9 };
+        let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 4000 };
         let (mut changes, mut at) = (Vec::new(), 0);
         for phase in 0..400 {
             let useful = if phase % 2 == 0 { MOST_SET } else { 1 };
@@ -303,7 +325,7 @@ mod tests {
     fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
         // Pages at random of 16384, half of which fit; the oldest set leaves.
         let mut trial = Trial::new(16);
-        let costs = Costs { evict_ns: 300.0, come_back: 0.9 };
+        let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 16_384 };
         let (mut here, mut order, mut count) = (vec![false; 16_384], VecDeque::new(), 0);
         let mut random = 12345_usize;
         for _ in 0..600_000 {
