@@ -100,7 +100,7 @@ impl Leaving {
 
     pub(crate) fn costs(self, lap: usize) -> Costs {
         let pages = self.pages.max(1.0);
-        Costs { evict_ns: self.ns / pages, come_back: (self.back / pages).min(1.0), lap }
+        Costs { evict_ns: self.ns / pages, come_back: ((self.back + 65536.0) / (self.pages + 65536.0)).min(1.0), lap }
     }
 }
 

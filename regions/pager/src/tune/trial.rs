@@ -3,7 +3,7 @@
 //! A program without annotation gives no measure of progress, so that times at one size and at
 //! another later cannot be compared. But a program treats most of its blocks alike. So a few blocks
 //! of some sets each, chosen by their number, use sets of half the size, a few others of twice the size,
-//! and at the end of a window the cost of each class, by block, is compared:
+//! and the costs of the classes, by block, are compared:
 //!
 //! ```text
 //!   blocks  | = | = | ½ | = | = | = | 2 | = | = | ½ | …     cost ½ < cost = ?  then halve
@@ -38,16 +38,18 @@ const SETS: usize = 8;
 const LEAST_BLOCK: usize = 16;
 /// Fills in the class of half the size before anything is decided.
 const ENOUGH: u64 = 128;
-/// A change must gain so much in a window of one lap: in half a lap twice that, in two laps half. What is seen in a
-/// shorter time may be a phase, and the next one may want the opposite.
-const GAIN: f64 = 0.2;
+/// A change must gain so much at the end of a window,
+const GAIN: f64 = 0.05;
+/// and so much, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may want
+/// the opposite.
+const GAIN_EARLY: f64 = 0.4;
 /// Laps after which a window ends, decided or not.
-const LONGEST: f64 = 6.0;
-/// Each time that the size turns back, gains must be twice as large, and windows are twice as long: a program whose
-/// phases want different sizes gets the one that is good for all of them. At most so many times.
+const LONGEST: f64 = 8.0;
+/// Each time that the size turns back the next decision takes twice as long: a program whose phases want different
+/// sizes gets the one that is good for all of them. At most so many times as long as the first.
 const MOST_DOUBT: f64 = 8.0;
-/// And it must gain so many standard errors: blocks are not all alike.
-const SURE: f64 = 2.0;
+/// And a change must gain so many standard errors: blocks are not all alike, and one looks often.
+const SURE: f64 = 3.0;
 /// Laps to rest after nothing was to be gained, at first and at most.
 const REST: [f64; 2] = [1.0, 8.0];
 
@@ -89,12 +91,41 @@ impl Mean {
         let variance = costs.iter().map(|it| (it - cost).powi(2)).sum::<f64>() / (count - 1.0);
         Some(Mean { cost, error: (variance / count).sqrt() })
     }
+}
 
-    /// How much less it costs than another, if that is sure.
-    fn below(self, other: Mean) -> f64 {
-        let less = other.cost - self.cost;
-        let unsure = SURE * (self.error.powi(2) + other.error.powi(2)).sqrt();
-        if less > unsure { less } else { 0.0 }
+/// What the other classes would gain, by page that came.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gains {
+    laps: f64,
+    /// Nanoseconds that the program waits.
+    waits: f64,
+    /// Nanoseconds less with sets of half the size, and of twice the size, with the squares of their errors.
+    less: [(f64, f64); 2],
+}
+
+impl Gains {
+    /// This and what followed, which is worth as many laps as it took.
+    fn and(self, next: Gains) -> Gains {
+        let (one, two) = (self.laps, next.laps);
+        let sum = |a: f64, b: f64| (a * one + b * two) / (one + two);
+        let square = |a: f64, b: f64| (a * one * one + b * two * two) / (one + two).powi(2);
+        let less = [0, 1].map(|at| {
+            let (mine, others) = (self.less[at], next.less[at]);
+            (sum(mine.0, others.0), square(mine.1, others.1))
+        });
+        Gains { laps: one + two, waits: sum(self.waits, next.waits), less }
+    }
+
+    /// The class that gains at least this share of the wait, for sure.
+    fn best(self, least: f64) -> Option<Class> {
+        let sure = |(less, square): (f64, f64)| less > SURE * square.sqrt() && less > self.waits * least;
+        let [half, twice] = self.less;
+        match (sure(half), sure(twice)) {
+            (true, true) if half.0 > twice.0 => Some(Class::Half),
+            (_, true) => Some(Class::Double),
+            (true, false) => Some(Class::Half),
+            (false, false) => None,
+        }
     }
 }
 
@@ -102,17 +133,19 @@ impl Mean {
 #[derive(Debug)]
 pub struct Trial {
     set: usize,
-    /// Blocks of each class that saw a fill in this window, by number.
+    /// Blocks of each class that saw a fill in this lap, by number.
     blocks: [Vec<Block>; 3],
-    /// One block in so many is of each other class in this window.
+    /// One block in so many is of each other class.
     share: usize,
-    /// Chooses other blocks in each window.
+    /// Chooses other blocks in each lap.
     salt: usize,
     /// Laps to rest, and how many next time.
     rest: (f64, f64),
-    /// Of this window, or of this rest.
+    /// Since other blocks were chosen, or of this rest.
     fills: u64,
     laps: f64,
+    /// What this window has seen before.
+    gains: Gains,
     /// How much evidence it takes.
     doubt: f64,
     /// The first fill was seen, or is to come.
@@ -133,6 +166,7 @@ impl Trial {
             rest: (0.0, REST[0]),
             fills: 0,
             laps: 0.0,
+            gains: Gains::default(),
             doubt: 1.0,
             begun: false,
             grew: None,
@@ -148,7 +182,7 @@ impl Trial {
     /// The first fill is to come, in a set of `set` pages.
     pub fn begin(&mut self, set: usize, costs: Costs) {
         (self.set, self.begun) = (set, true);
-        self.next_window(0.0, costs);
+        self.next_lap(Gains::default(), 0.0, costs);
     }
 
     /// The set for a fault at `page`.
@@ -173,7 +207,7 @@ impl Trial {
         self.laps += pages as f64 / costs.lap.max(1) as f64;
         if self.rest.0 > 0.0 {
             if self.laps >= self.rest.0 {
-                self.next_window(0.0, costs);
+                self.next_lap(Gains::default(), 0.0, costs);
             }
             return None;
         }
@@ -196,50 +230,68 @@ impl Trial {
             return None;
         }
         let halved: u64 = self.blocks[Class::Half as usize].iter().map(|block| block.fills).sum();
-        let better = if halved >= ENOUGH { self.better(costs) } else { None };
-        if let Some(set) = better {
+        let Some(lap) = self.seen(costs).filter(|_| halved >= ENOUGH) else {
+            if self.laps >= LONGEST {
+                self.next_lap(self.gains, 0.0, costs); // too few blocks of a class: perhaps there are more among others
+            }
+            return None;
+        };
+        let all = if self.gains.laps > 0.0 { self.gains.and(lap) } else { lap };
+        // A lap by itself, and all of the window together where a lap ends.
+        let early = |laps: f64| GAIN_EARLY * (self.doubt / laps).sqrt();
+        let (lap_ends, ends) = (self.laps >= 1.0, all.laps >= LONGEST * self.doubt);
+        let least = if ends { GAIN } else { early(all.laps) };
+        let better = lap.best(early(lap.laps)).or_else(|| all.best(least).filter(|_| lap_ends));
+        let set = match better {
+            Some(Class::Half) => (self.set / 2).max(1),
+            Some(Class::Double) => (self.set * 2).min(MOST_SET),
+            Some(Class::Same) | None => self.set,
+        };
+        if set != self.set {
             let grows = set > self.set;
             if self.grew.replace(grows) == Some(!grows) {
                 self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
             }
             self.set = set;
             self.rest.1 = REST[0];
-            self.next_window(0.0, costs);
-        } else if halved >= ENOUGH && self.laps >= LONGEST * self.doubt {
+            self.next_lap(Gains::default(), 0.0, costs);
+            return Some(set);
+        }
+        if ends {
             let rest = self.rest.1;
             self.rest.1 = (rest * 2.0).min(REST[1]);
-            self.next_window(rest, costs);
+            self.next_lap(Gains::default(), rest, costs);
+        } else if lap_ends {
+            self.next_lap(all, 0.0, costs);
         }
-        better
+        None
     }
 
-    /// The size that costs clearly less by block.
-    fn better(&self, costs: Costs) -> Option<usize> {
+    /// What this lap says, once there are blocks of each class.
+    fn seen(&self, costs: Costs) -> Option<Gains> {
         // What is pushed out belongs to all, and comes back at one price: with prices of their own, large
         // sets would seem cheap because they take the room of the others.
         let all = &self.blocks[Class::Same as usize];
         let (pages, ns) = all.iter().fold((0, 0.0), |(pages, ns), it| (pages + it.pages, ns + it.ns));
-        let page_ns = ns / pages.max(1) as f64;
+        let pages = pages.max(1) as f64;
+        let (page_ns, pages) = (ns / pages, pages / all.len().max(1) as f64);
         let pushed_out = costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns);
         let mean = |class: Class| {
             let blocks = &self.blocks[class as usize];
-            let costs = blocks.iter().map(|it| it.ns + it.pages as f64 * pushed_out);
+            let costs = blocks.iter().map(|it| (it.ns + it.pages as f64 * pushed_out) / pages);
             Mean::of(&costs.collect::<Vec<_>>())
         };
         let same = mean(Class::Same)?;
+        let less = |it: Mean| (same.cost - it.cost, same.error.powi(2) + it.error.powi(2));
         // What is gained is a share of what the program waits, not of prices for what may come.
-        let waits = (ns + pages as f64 * costs.evict_ns) / all.len() as f64;
-        let least = waits * GAIN * self.doubt / self.laps;
-        let gain = |class| mean(class).map_or(0.0, |it| it.below(same));
-        let [half, twice] = [gain(Class::Half), gain(Class::Double)];
-        let set = if twice >= half { (self.set * 2).min(MOST_SET) } else { (self.set / 2).max(1) };
-        (half.max(twice) > least && set != self.set).then_some(set)
+        let waits = page_ns + costs.evict_ns;
+        Some(Gains { laps: self.laps, waits, less: [less(mean(Class::Half)?), less(mean(Class::Double)?)] })
     }
 
-    /// Begins a window, or a rest of so many laps.
-    fn next_window(&mut self, rest: f64, costs: Costs) {
+    /// Chooses other blocks, after what the window has seen; or rests for so many laps.
+    fn next_lap(&mut self, gains: Gains, rest: f64, costs: Costs) {
         self.blocks = Default::default();
-        (self.fills, self.laps, self.rest.0) = (0, 0.0, rest);
+        (self.fills, self.laps, self.gains, self.rest.0) = (0, 0.0, gains, rest);
         self.salt = self.salt.wrapping_add(1);
         self.share = SHARE.max(costs.lap / self.block() / MOST_BLOCKS);
     }
