@@ -42,7 +42,7 @@ const ENOUGH: u64 = 128;
 const GAIN: f64 = 0.05;
 /// and so much, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may want
 /// the opposite.
-const GAIN_EARLY: f64 = 0.4;
+const GAIN_EARLY: f64 = 0.5;
 /// Laps after which a window ends, decided or not.
 const LONGEST: f64 = 8.0;
 /// Each time that the size turns back the next decision takes twice as long: a program whose phases want different
@@ -241,7 +241,7 @@ impl Trial {
         let early = |laps: f64| GAIN_EARLY * (self.doubt / laps).sqrt();
         let (lap_ends, ends) = (self.laps >= 1.0, all.laps >= LONGEST * self.doubt);
         let least = if ends { GAIN } else { early(all.laps) };
-        let better = lap.best(early(lap.laps)).or_else(|| all.best(least).filter(|_| lap_ends));
+        let better = lap.best(early(lap.laps)).or_else(|| all.best(least).filter(|_| lap_ends || ends));
         let set = match better {
             Some(Class::Half) => (self.set / 2).max(1),
             Some(Class::Double) => (self.set * 2).min(MOST_SET),
