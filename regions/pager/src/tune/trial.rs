@@ -26,6 +26,9 @@ enum Class {
     Double = 2,
 }
 
+/// The two ways from the size in force.
+const HALF: usize = 0;
+const DOUBLE: usize = 1;
 /// One block in so many is of each other class, at least where memory is small,
 const SHARE: usize = 12;
 /// and three times as many of those with the size in force are looked at.
@@ -43,6 +46,8 @@ const GAIN: f64 = 0.05;
 /// and so much, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may want
 /// the opposite.
 const GAIN_EARLY: f64 = 0.5;
+/// Of that, this share for one more step the same way.
+const ON: f64 = 0.5;
 /// Laps after which a window ends, decided or not.
 const LONGEST: f64 = 8.0;
 /// Each time that the size turns back the next decision takes twice as long: a program whose phases want different
@@ -116,15 +121,21 @@ impl Gains {
         Gains { laps: one + two, waits: sum(self.waits, next.waits), less }
     }
 
-    /// The class that gains at least this share of the wait, for sure.
-    fn best(self, least: f64) -> Option<Class> {
-        let sure = |(less, square): (f64, f64)| less > SURE * square.sqrt() && less > self.waits * least;
-        let [half, twice] = self.less;
-        match (sure(half), sure(twice)) {
-            (true, true) if half.0 > twice.0 => Some(Class::Half),
-            (_, true) => Some(Class::Double),
-            (true, false) => Some(Class::Half),
-            (false, false) => None,
+    /// A way that is surely better by at least these shares of the wait, or worse (-1).
+    fn sure(self, least: [f64; 2], sign: f64) -> [bool; 2] {
+        [HALF, DOUBLE].map(|way| {
+            let (less, square) = self.less[way];
+            less * sign > SURE * square.sqrt() && less * sign > self.waits * least[way]
+        })
+    }
+
+    /// The better way that is sure.
+    fn best(self, least: [f64; 2]) -> Option<usize> {
+        match self.sure(least, 1.0) {
+            [true, true] if self.less[HALF].0 > self.less[DOUBLE].0 => Some(HALF),
+            [_, true] => Some(DOUBLE),
+            [true, false] => Some(HALF),
+            [false, false] => None,
         }
     }
 }
@@ -150,8 +161,8 @@ pub struct Trial {
     doubt: f64,
     /// The first fill was seen, or is to come.
     begun: bool,
-    /// The last change was to a larger size.
-    grew: Option<bool>,
+    /// The way of the last change.
+    went: Option<usize>,
 }
 
 impl Trial {
@@ -169,7 +180,7 @@ impl Trial {
             gains: Gains::default(),
             doubt: 1.0,
             begun: false,
-            grew: None,
+            went: None,
         }
     }
 
@@ -237,26 +248,30 @@ impl Trial {
             return None;
         };
         let all = if self.gains.laps > 0.0 { self.gains.and(lap) } else { lap };
-        // A lap by itself, and all of the window together where a lap ends.
-        let early = |laps: f64| GAIN_EARLY * (self.doubt / laps).sqrt();
-        let (lap_ends, ends) = (self.laps >= 1.0, all.laps >= LONGEST * self.doubt);
-        let least = if ends { GAIN } else { early(all.laps) };
-        let better = lap.best(early(lap.laps)).or_else(|| all.best(least).filter(|_| lap_ends || ends));
-        let set = match better {
-            Some(Class::Half) => (self.set / 2).max(1),
-            Some(Class::Double) => (self.set * 2).min(MOST_SET),
-            Some(Class::Same) | None => self.set,
+        let early = |laps: f64| {
+            let least = GAIN_EARLY * (self.doubt / laps).sqrt();
+            [HALF, DOUBLE].map(|way| if self.went == Some(way) { least * ON } else { least })
         };
-        if set != self.set {
-            let grows = set > self.set;
-            if self.grew.replace(grows) == Some(!grows) {
+        let sizes = [(self.set / 2).max(1), (self.set * 2).min(MOST_SET)];
+        // A lap by itself, and all of the window together where a lap ends.
+        let lap_ends = self.laps >= 1.0;
+        let longest = all.laps >= LONGEST * self.doubt;
+        let least = if longest { [GAIN; 2] } else { early(all.laps) };
+        let better = lap.best(early(lap.laps)).or_else(|| all.best(least).filter(|_| lap_ends || longest));
+        if let Some(way) = better
+            && sizes[way] != self.set
+        {
+            if self.went.replace(way).is_some_and(|before| before != way) {
                 self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
             }
-            self.set = set;
+            self.set = sizes[way];
             self.rest.1 = REST[0];
             self.next_lap(Gains::default(), 0.0, costs);
-            return Some(set);
+            return Some(self.set);
         }
+        // Neither way is open, or each is worse by as much as it would have to be better.
+        let worse = all.sure(early(all.laps), -1.0);
+        let ends = longest || lap_ends && [HALF, DOUBLE].iter().all(|&way| worse[way] || sizes[way] == self.set);
         if ends {
             let rest = self.rest.1;
             self.rest.1 = (rest * 2.0).min(REST[1]);
