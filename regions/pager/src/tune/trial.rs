@@ -242,7 +242,7 @@ impl Trial {
         }
         let halved: u64 = self.blocks[Class::Half as usize].iter().map(|block| block.fills).sum();
         let Some(lap) = self.seen(costs).filter(|_| halved >= ENOUGH) else {
-            if self.laps >= LONGEST {
+            if self.laps >= LONGEST && self.fills >= ENOUGH * 64 {
                 self.next_lap(self.gains, 0.0, costs); // too few blocks of a class: perhaps there are more among others
             }
             return None;
