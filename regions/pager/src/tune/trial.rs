@@ -56,7 +56,7 @@ const MOST_DOUBT: f64 = 8.0;
 /// And a change must gain so many standard errors: blocks are not all alike, and one looks often.
 const SURE: f64 = 3.0;
 /// Laps to rest after nothing was to be gained, at first and at most.
-const REST: [f64; 2] = [1.0, 8.0];
+const REST: [f64; 2] = [8.0, 32.0];
 
 /// What a page costs that others push out.
 #[derive(Clone, Copy, Debug)]
