@@ -8,6 +8,7 @@
 //! * [`Trial`]: nobody says anything; sizes are tried beside each other in different places.
 
 mod annotated;
+mod gains;
 mod timing;
 mod trial;
 

@@ -1,0 +1,119 @@
+use super::*;
+use std::collections::VecDeque;
+
+/// A program that uses `useful` pages in a row of each 512, over and over, in a memory where each
+/// fault costs 10 µs and each page 300 ns. The size the trial ends at.
+fn settles_at(start: usize, useful: usize) -> usize {
+    let mut trial = Trial::new(start);
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 200 * MOST_SET };
+    for _lap in 0..200 {
+        for block in 0..200 {
+            let mut page = block * MOST_SET;
+            let end = page + useful;
+            while page < end {
+                let set = trial.set_at(page);
+                let first = page / set * set;
+                trial.filled(page, set, 11_000 + 300 * set as u64, costs);
+                page = first + set;
+            }
+        }
+    }
+    trial.set()
+}
+
+#[test]
+fn dense_use_ends_in_large_sets_and_sparse_use_in_small_ones() {
+    assert!(settles_at(16, 512) >= 128, "{}", settles_at(16, 512));
+    assert!(settles_at(512, 1) <= 4, "{}", settles_at(512, 1));
+    let middle = settles_at(1, 32);
+    assert!((8..=64).contains(&middle), "{middle}");
+}
+
+#[test]
+fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
+    // Phases of 4000 pages that want large sets and small ones in turns.
+    let mut trial = Trial::new(4);
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 4000 };
+    let (mut changes, mut at) = (Vec::new(), 0);
+    for phase in 0..400 {
+        let useful = if phase % 2 == 0 { MOST_SET } else { 1 };
+        let mut changed = 0;
+        for _ in 0..4000 {
+            let set = trial.set_at(at);
+            let fill = trial.filled(at, set, 11_000 + 300 * set as u64, costs);
+            changed += u32::from(fill.is_some());
+            let next = at / set * set + set;
+            let skipped = (next / MOST_SET + 1) * MOST_SET;
+            at = if next % MOST_SET < useful { next } else { skipped } % (200 * MOST_SET);
+        }
+        changes.push(changed);
+    }
+    let [early, late] = [&changes[..40], &changes[360..]].map(|part| part.iter().sum::<u32>());
+    assert!(early >= 4 && late * 4 < early, "{early} changes, then {late}");
+}
+
+#[test]
+fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
+    // Pages at random of 16384, half of which fit; the oldest set leaves.
+    let mut trial = Trial::new(16);
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 16_384 };
+    let (mut here, mut order, mut count) = (vec![false; 16_384], VecDeque::new(), 0);
+    let mut random = 12345_usize;
+    for _ in 0..600_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let page = (random >> 40) % here.len();
+        if here[page] {
+            continue;
+        }
+        let set = trial.set_at(page);
+        let first = page / set * set;
+        let come: Vec<_> = (first..first + set).filter(|&page| !here[page]).collect();
+        for &page in &come {
+            here[page] = true;
+            order.push_back(page);
+        }
+        count += come.len();
+        while count > here.len() / 2 {
+            here[order.pop_front().unwrap()] = false;
+            count -= 1;
+        }
+        trial.filled(page, come.len(), 11_000 + 300 * come.len() as u64, costs);
+    }
+    assert!(trial.set() <= 2, "{}", trial.set());
+}
+
+#[test]
+fn a_program_that_does_something_else_is_noticed_in_a_rest_too() {
+    let mut trial = Trial::new(512);
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 200 * MOST_SET };
+    let fill = |trial: &mut Trial, block: usize| {
+        let page = block % 200 * MOST_SET;
+        trial.filled(page, trial.set_at(page), 11_000 + 300 * trial.set_at(page) as u64, costs);
+    };
+    // All of each 2 MiB, until there is nothing to be gained for long.
+    for block in 0..200 * 200 {
+        let (page, mut at) = (block % 200 * MOST_SET, 0);
+        while at < MOST_SET {
+            let set = trial.set_at(page + at);
+            trial.filled(page + at, set, 11_000 + 300 * set as u64, costs);
+            at += set;
+        }
+    }
+    assert_eq!((trial.set(), trial.rest.0 > 2), (512, true), "{}", trial.rest.0);
+    // From here on one page of each.
+    let blocks = (0..200 * 40).position(|block| {
+        fill(&mut trial, block);
+        trial.set() < 512
+    });
+    assert!(blocks.is_some_and(|blocks| blocks < 200 * 15), "{blocks:?} blocks");
+}
+
+#[test]
+fn sizes_stay_powers_of_two_within_bounds() {
+    for start in [1, 16, 512] {
+        for useful in [1, 7, 100, 512] {
+            let set = settles_at(start, useful);
+            assert!(set.is_power_of_two() && set <= MOST_SET);
+        }
+    }
+}
