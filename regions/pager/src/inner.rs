@@ -20,6 +20,8 @@ pub(crate) const MOST_AHEAD: usize = 256;
 const TOGETHER: usize = 16;
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 pub(crate) const LARGE_SET: usize = 8;
+/// Pages that are believed to come back before anything is known: while a program makes its pages nothing comes back yet.
+const BELIEVED: f64 = 65536.0;
 /// Of what is known of pages that come together, the last ones count for so much.
 const LATELY: f64 = 1.0 / 32.0;
 
@@ -99,8 +101,8 @@ impl Leaving {
     }
 
     pub(crate) fn costs(self, lap: usize) -> Costs {
-        let pages = self.pages.max(1.0);
-        Costs { evict_ns: self.ns / pages, come_back: ((self.back + 65536.0) / (self.pages + 65536.0)).min(1.0), lap }
+        let come_back = (self.back + BELIEVED) / (self.pages + BELIEVED);
+        Costs { evict_ns: self.ns / self.pages.max(1.0), come_back: come_back.min(1.0), lap }
     }
 }
 
