@@ -186,7 +186,8 @@ impl Trial {
         let (resting, lap_ends) = (self.rest.0 > 0, laps >= 1.0);
         let window_ends = !resting && all.laps >= WINDOW * self.doubt;
         let open = [HALF, DOUBLE].map(|way| self.size(way) != self.set);
-        let of_all = all.best(if window_ends { [GAIN; 2] } else { early }).filter(|_| lap_ends || window_ends);
+        let of_all =
+            all.best(if window_ends { [GAIN; 2] } else { early }).filter(|_| lap_ends || window_ends);
         let better = lap.best(self.early(laps)).or(of_all).filter(|&way| open[way]);
         if better.is_some() {
             return better;

@@ -83,6 +83,22 @@ fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
 }
 
 #[test]
+fn a_short_phase_does_not_move_the_size() {
+    // A quarter of each lap is sparse, and sets of half the size would save half of the wait; then it is dense, and they lose.
+    let mut trial = Trial::new(4);
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 65_536 };
+    let (mut came, mut at, mut changes) = (0, 0, 0);
+    while came < 40 * costs.lap {
+        let (set, dense) = (trial.set_at(at), came % costs.lap >= costs.lap / 4);
+        let ns = if dense { 3000 * set as u64 + 4000 / set as u64 } else { 12_000 };
+        changes += u32::from(trial.filled(at, set, ns, costs).is_some());
+        came += set;
+        at = (if dense { at / set * set + set } else { (at / 32 + 1) * 32 }) % (4 * costs.lap);
+    }
+    assert!(changes <= 1, "{changes} changes");
+}
+
+#[test]
 fn a_program_that_does_something_else_is_noticed_in_a_rest_too() {
     let mut trial = Trial::new(512);
     let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 200 * MOST_SET };
