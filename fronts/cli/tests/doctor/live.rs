@@ -10,7 +10,9 @@ fn as_nobody(arguments: &[&str]) -> Option<Output> {
     // Build folders may be closed to others; a copy in a folder of its own is not.
     let place = Machine::new("virtual-machine");
     let program = place.root.join("largesse");
-    fs::copy(env!("CARGO_BIN_EXE_largesse"), &program).unwrap();
+    // By cp: a child that another test forks while we write would hold the file open, and it could not be started.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_largesse")).arg(&program).status().ok()?;
+    assert!(copied.success());
     fs::set_permissions(&place.root, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::new("setpriv");
     command

@@ -194,7 +194,9 @@ fn another_users_process_may_not_be_looked_at() {
     let Some(target) = Target::start("good") else { return };
     // The command may lie in a folder that only root can enter; a copy in /tmp does not.
     let copy = std::env::temp_dir().join(format!("largesse-status-{}", std::process::id()));
-    std::fs::copy(env!("CARGO_BIN_EXE_largesse"), &copy).unwrap();
+    // By cp: a child that another test forks while we write would hold the file open, and it could not be started.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_largesse")).arg(&copy).status().unwrap();
+    assert!(copied.success());
     let output = Command::new(&copy).args(["status", &target.pid()]).uid(65534).gid(65534).output().unwrap();
     std::fs::remove_file(&copy).unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
