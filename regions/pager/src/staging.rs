@@ -128,8 +128,9 @@ impl Staging {
                     show(done, &lane.copies[..page])?;
                     done += page;
                 }
-                // Seen once in hours, on Linux 6.18 while eight threads let pages leave; why is not known. If the page is not
-                // where it was, what is here is that page, moved and not told. If it is, what is here is nobody's.
+                // Linux 6.18 keeps its "try again" over the try that succeeds (`move_pages` sets `err` and never clears it): it
+                // does not count what that moved, and finds the place taken. So if the page is not where it was, what is here is
+                // that page. If it is, what is here is nobody's; that was never seen.
                 Some(Stays::Occupied) if !is_here(from + done, page) => {
                     lane.shown = to + done + page - start;
                     let at = core::ptr::with_exposed_provenance::<u8>(to + done);
