@@ -16,8 +16,8 @@ use std::time::Instant;
 pub(crate) const WRITE_AHEAD: usize = 16;
 /// Pages that are fetched ahead of need at once.
 pub(crate) const MOST_AHEAD: usize = 256;
-/// Pages of small sets that leave at once.
-const TOGETHER: usize = 16;
+/// Pages of small sets that leave at once, and of large ones.
+const TOGETHER: [usize; 2] = [16, 128];
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 pub(crate) const LARGE_SET: usize = 8;
 /// Pages that are believed to come back before anything is known: while a program makes its pages nothing comes back yet.
@@ -224,10 +224,11 @@ impl Inner {
         self.queue.arrive(run, self.local, None);
     }
 
-    /// How many pages leave at once where `missing` more are to fit: small sets leave together, since each step of the
+    /// How many pages leave at once where `missing` more are to fit: some sets leave together, since each step of the
     /// kernel's costs as much as several pages.
     pub(crate) fn leave_together(&self, missing: usize) -> usize {
-        if self.sets.now() < LARGE_SET { missing.max(TOGETHER.min(self.local / 64)) } else { 1 }
+        let together = TOGETHER[usize::from(self.sets.now() >= LARGE_SET)];
+        missing.max(together.min(self.local / 64))
     }
 
     /// Takes runs of at least `wanted` pages from those that are here: from now on they are `Leaving`. Gives up after
