@@ -8,11 +8,11 @@ const SURE: f64 = 3.0;
 
 /// What one block cost.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block {
-    pub(super) number: usize,
-    pub(super) fills: u64,
-    pub(super) pages: u64,
-    pub(super) ns: f64,
+struct Block {
+    number: usize,
+    fills: u64,
+    pages: u64,
+    ns: f64,
 }
 
 /// Blocks of one class that saw a fill, by number.
