@@ -1,7 +1,7 @@
 //! The way out: pages leave when others need their place.
 
 use crate::inner::Inner;
-use crate::page::{State, checksum, runs};
+use crate::page::{State, checksum, is_zero, runs};
 use crate::pager::{Pager, nanoseconds};
 use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
@@ -58,28 +58,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             let gone = self.carry_out(&going)?;
             inner = self.lock();
             inner.leaving.left(gone.iter().map(Range::len).sum(), nanoseconds(began));
-            let clock = inner.queue.clock();
-            let size = self.kernel.page() as u64;
-            for range in &gone {
-                let mut stored = 0;
-                for page in &mut inner.pages[range.clone()] {
-                    page.state = if page.stored && !page.idle { State::Away } else { State::Zero };
-                    page.left = clock;
-                    stored += u64::from(page.state == State::Away);
-                }
-                let gone = range.len() as u64;
-                inner.resident -= range.len();
-                self.uncount(range.start, Count::ResidentBytes, gone * size);
-                self.count(range.start, Count::StoredBytes, stored * size);
-                self.count(range.start, Count::Evictions, gone);
-            }
-            let mut waited = Vec::new();
+            self.have_left(&mut inner, &gone);
             for (range, _) in &going {
-                for number in range.clone() {
-                    if core::mem::take(&mut inner.pages[number].waited) {
-                        waited.push(number);
-                    }
-                }
                 let stay =
                     runs(range.clone(), |page| (inner.pages[page].state == State::Leaving).then_some(()));
                 for (run, ()) in stay {
@@ -89,9 +69,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
             self.tell(&inner);
             self.landed.tell_all();
-            for page in waited {
-                self.kernel.wake(page..page + 1);
-            }
+            going.iter().for_each(|(range, _)| self.wake_waiting(&mut inner, range.clone()));
             if !gone.is_empty() {
                 return Ok((inner, true));
             }
@@ -99,9 +77,40 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
+    /// The flight of these pages is over: who met them in it tries again.
+    pub(crate) fn wake_waiting(&self, inner: &mut Inner, pages: Range<PageNumber>) {
+        for number in pages {
+            if core::mem::take(&mut inner.pages[number].waited) {
+                self.kernel.wake(number..number + 1);
+            }
+        }
+    }
+
+    /// Notes that pages are not here any more.
+    pub(crate) fn have_left(&self, inner: &mut Inner, gone: &[Range<PageNumber>]) {
+        let clock = inner.queue.clock();
+        let size = self.kernel.page() as u64;
+        for range in gone {
+            let mut stored = 0;
+            for page in &mut inner.pages[range.clone()] {
+                page.state = if page.stored && !page.idle { State::Away } else { State::Zero };
+                page.left = clock;
+                stored += u64::from(page.state == State::Away);
+            }
+            let gone = range.len() as u64;
+            inner.resident -= range.len();
+            self.uncount(range.start, Count::ResidentBytes, gone * size);
+            self.count(range.start, Count::StoredBytes, stored * size);
+            self.count(range.start, Count::Evictions, gone);
+        }
+    }
+
     /// Writes what must be written of pages that are leaving. Returns those that left: what a device may be
     /// writing to stays.
-    fn carry_out(&self, going: &[(Range<PageNumber>, State)]) -> Result<Vec<Range<PageNumber>>, Trouble> {
+    pub(crate) fn carry_out(
+        &self,
+        going: &[(Range<PageNumber>, State)],
+    ) -> Result<Vec<Range<PageNumber>>, Trouble> {
         let clean = going.iter().filter(|(_, state)| *state == State::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         self.kernel.forget(&gone)?;
@@ -165,6 +174,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     pub fn evict_ahead(&self, stop: impl Fn() -> bool) -> Result<(), Trouble> {
         let mut inner = self.lock();
         while !stop() {
+            if inner.looks_for_untouched() {
+                inner = self.let_untouched_go(inner)?;
+                continue;
+            }
             if inner.resident + inner.evictor_starts() <= inner.local {
                 inner = self.crowded.wait_at_most(inner, 500);
                 continue;
@@ -178,10 +191,4 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         Ok(())
     }
-}
-
-fn is_zero(bytes: &[u8]) -> bool {
-    // SAFETY: any eight bytes are a number; the middle part is aligned.
-    let (head, words, tail) = unsafe { bytes.align_to::<u64>() };
-    head.iter().chain(tail).all(|&byte| byte == 0) && words.iter().all(|&word| word == 0)
 }

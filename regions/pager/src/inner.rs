@@ -6,6 +6,7 @@ use crate::pin::Pins;
 use crate::replace::{Part, Queue, Run};
 use crate::streams::Streams;
 use crate::tune::{Costs, Timing, Trial};
+use crate::untouched::Steps;
 use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
 use largesse_pages::Table;
@@ -41,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) streams: Option<Streams>,
     /// Pages that come together, lately.
     pub(crate) together: f64,
+    /// New pages that may be here for nothing.
+    pub(crate) steps: Steps,
     /// When pages leave.
     pub(crate) timing: Timing,
     /// What leaving costs, for the trial.

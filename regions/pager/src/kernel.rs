@@ -2,6 +2,7 @@
 
 use crate::gate::Gate;
 use crate::in_thread::Desk;
+use crate::page::is_zero;
 use crate::pager::Touch;
 use crate::ranges::{bytes, offsets};
 use crate::staging::Staging;
@@ -11,6 +12,9 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use largesse_pages::fault::{Fault, FaultError, Userfault};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Bytes that are looked at together, on the stack.
+const LOOK: usize = 64 << 10;
 
 /// What is done with pages that left, from a page on.
 pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), Trouble>;
@@ -33,6 +37,9 @@ pub trait Kernel: Send + Sync {
 
     /// Forget resident pages, together; the next touch is a fault.
     fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError>;
+
+    /// Which of some resident pages, in flight, are all zero now. A hint: the program may write to them meanwhile.
+    fn zeros(&self, pages: Range<PageNumber>) -> Vec<bool>;
 
     /// Who waits for the pages tries again.
     fn wake(&self, pages: Range<PageNumber>);
@@ -244,6 +251,28 @@ impl Kernel for Linux {
         // SAFETY: the pages are far memory, which nobody reads while it leaves (the pager's states
         // say so): a touch is a fault that waits.
         unsafe { largesse_pages::forget_all(&parts) }.map_err(|error| FaultError(error.errno))
+    }
+
+    fn zeros(&self, pages: Range<PageNumber>) -> Vec<bool> {
+        let mut bytes = [0; LOOK];
+        let mut zero = vec![false; pages.len()];
+        let at_once = (LOOK / self.page).max(1);
+        for (some, zero) in pages.step_by(at_once).zip(zero.chunks_mut(at_once)) {
+            let (at, bytes) = (self.address(some), &mut bytes[..zero.len() * self.page]);
+            let mut here = 0;
+            largesse_pages::each_resident(
+                core::ptr::with_exposed_provenance_mut(at),
+                bytes.len(),
+                &mut |_| here += 1,
+            );
+            // What the program gave back by a system call of its own would be a fault, of which we know nothing good.
+            if here == zero.len() && largesse_pages::fault::read_beside(at, bytes) {
+                zero.iter_mut()
+                    .zip(bytes.chunks_exact(self.page))
+                    .for_each(|(zero, bytes)| *zero = is_zero(bytes));
+            }
+        }
+        zero
     }
 
     fn wake(&self, pages: Range<PageNumber>) {

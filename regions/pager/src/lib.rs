@@ -49,6 +49,7 @@ pub mod streams;
 mod trouble;
 pub mod tune;
 mod turns;
+mod untouched;
 
 pub use broker::{Broker, borrow_stderr};
 pub use copy::copy_past_caches;

@@ -74,6 +74,13 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(bytes)
 }
 
+/// Whether a page's contents need not be kept.
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    // SAFETY: any eight bytes are a number; the middle part is aligned.
+    let (head, words, tail) = unsafe { bytes.align_to::<u64>() };
+    head.iter().chain(tail).all(|&byte| byte == 0) && words.iter().all(|&word| word == 0)
+}
+
 /// The longest run of pages around `at`, inside `within`, that satisfies `same`.
 pub(crate) fn run_around(
     at: PageNumber,

@@ -24,6 +24,7 @@ use crate::pin::Pins;
 use crate::replace::{Queue, Run};
 use crate::streams::Streams;
 use crate::tune::{Core, Iteration, Timing, Trial};
+use crate::untouched::Steps;
 use crate::{
     Count, Counters, Kernel, MOST_SEGMENTS, MOST_SET, PageNumber, PageStore, SegmentWords, StoreError,
     Trouble,
@@ -134,6 +135,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             },
             streams: prefetch.then(Streams::new),
             together: 0.0,
+            steps: Steps::default(),
             timing: Timing::new(),
             leaving: Leaving::default(),
             core: (0, 0),

@@ -212,6 +212,11 @@ impl Queue {
         Some((run, Part::Passing))
     }
 
+    /// So many pages left that were never written to, whatever part they were in.
+    pub fn left_untouched(&mut self, pages: usize) {
+        self.fates[Part::Passing as usize].leave(u32::try_from(pages).unwrap_or(u32::MAX));
+    }
+
     /// Drops the runs for which `alive` is false: their pages are gone.
     pub fn retain(&mut self, mut alive: impl FnMut(Run) -> bool) {
         self.kept.retain(|run| alive(*run));

@@ -194,6 +194,16 @@ impl Kernel for Simulated {
         Ok(())
     }
 
+    fn zeros(&self, pages: Range<PageNumber>) -> Vec<bool> {
+        let state = self.state.lock().unwrap();
+        let zero = |page: PageNumber| {
+            assert!(state.entries[page].present, "page {page} is looked at and not there");
+            // SAFETY: under the lock.
+            (0..PAGE).all(|at| unsafe { *self.bytes[page * PAGE + at].get() } == 0)
+        };
+        pages.map(zero).collect()
+    }
+
     fn wake(&self, pages: Range<PageNumber>) {
         let mut state = self.state.lock().unwrap();
         self.woken(&mut state, pages);

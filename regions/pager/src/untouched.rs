@@ -1,0 +1,120 @@
+//! New pages that came along with others, and that nobody wrote to: they leave before any that are in use.
+//!
+//! New pages come in large steps while there is much room, since they are fetched from nowhere. What the program does not use
+//! of them (the edge of a grid, the end of a buffer) takes local memory all the same, until it happens to leave; where all
+//! that is used just fits, used pages leave for it in each loop. Nothing tells which pages were written, but those that
+//! never were are still zero. So when memory has become short, the thread that lets pages leave looks at what came in large
+//! steps, the oldest first, once. It is no more than a hint: what turns out to be written when it leaves is sent like
+//! any other page.
+
+use crate::inner::Inner;
+use crate::page::{State, runs};
+use crate::pager::Pager;
+use crate::{Kernel, PageNumber, PageStore, Trouble};
+use core::ops::Range;
+use std::collections::VecDeque;
+use std::sync::MutexGuard;
+
+/// Of what came together, steps of so many pages and more are worth a look.
+const STEP: usize = 64;
+/// Pages that are looked at together.
+const LOOK: usize = 64;
+/// A step is looked at after this share of local memory has left since: the program should have come to its pages.
+const SETTLE: usize = 16;
+
+/// Steps that were not looked at, the oldest first, each with the pages that had left when it came.
+#[derive(Debug, Default)]
+pub(crate) struct Steps(VecDeque<(Range<PageNumber>, u32)>);
+
+impl Steps {
+    pub(crate) fn came(&mut self, pages: Range<PageNumber>, clock: u32) {
+        if pages.len() >= STEP {
+            self.0.push_back((pages, clock));
+        }
+    }
+
+    /// Whether there is one to be looked at.
+    pub(crate) fn due(&self, clock: u32, local: usize) -> bool {
+        self.0.front().is_some_and(|(_, came)| clock.wrapping_sub(*came) as usize > local / SETTLE)
+    }
+
+    /// Some pages of the oldest.
+    fn next(&mut self) -> Option<Range<PageNumber>> {
+        let (pages, _) = self.0.front_mut()?;
+        let next = pages.start..pages.end.min(pages.start + LOOK);
+        pages.start = next.end;
+        if pages.start == pages.end {
+            self.0.pop_front();
+        }
+        Some(next)
+    }
+}
+
+impl Inner {
+    /// Memory is short, and there are pages that may be here for nothing.
+    pub(crate) fn looks_for_untouched(&self) -> bool {
+        self.resident + self.local / SETTLE > self.local && self.steps.due(self.queue.clock(), self.local)
+    }
+}
+
+impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Looks at some pages, and lets those go that are still as they came.
+    pub(crate) fn let_untouched_go<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+    ) -> Result<MutexGuard<'a, Inner>, Trouble> {
+        let Some(pages) = inner.steps.next() else { return Ok(inner) };
+        let looked_at = runs(pages.clone(), |number| {
+            let page = &inner.pages[number];
+            let may = !page.stored && !inner.pins.hold(number);
+            (may && matches!(page.state, State::Clean | State::Dirty)).then_some(page.state)
+        });
+        // In flight: nobody else lets them leave, or drops them, while they are looked at.
+        for (range, _) in &looked_at {
+            for page in &mut inner.pages[range.clone()] {
+                (page.state, page.from_kept) = (State::Leaving, false);
+            }
+        }
+        drop(inner);
+        let mut going = Vec::new();
+        for (range, state) in &looked_at {
+            let zero = self.kernel.zeros(range.clone());
+            let parts = runs(range.clone(), |page| zero[page - range.start].then_some(*state));
+            going.extend(parts);
+        }
+        let gone = self.carry_out(&going)?;
+        let mut inner = self.lock();
+        self.have_left(&mut inner, &gone);
+        inner.queue.left_untouched(gone.iter().map(Range::len).sum());
+        for (range, state) in &looked_at {
+            for page in &mut inner.pages[range.clone()] {
+                if page.state == State::Leaving {
+                    page.state = *state;
+                }
+            }
+        }
+        self.tell(&inner);
+        self.landed.tell_all();
+        self.wake_waiting(&mut inner, pages);
+        Ok(inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_looked_at_once_and_in_parts_when_much_has_left_since() {
+        let mut steps = Steps::default();
+        steps.came(0..STEP - 1, 0); // small: never
+        steps.came(1000..1000 + LOOK + 10, 5);
+        steps.came(2000..2000 + LOOK, 90);
+        assert!(!steps.due(105, 1600) && steps.due(106, 1600));
+        assert_eq!(steps.next(), Some(1000..1000 + LOOK));
+        assert_eq!(steps.next(), Some(1000 + LOOK..1000 + LOOK + 10));
+        assert!(!steps.due(190, 1600) && steps.due(191, 1600));
+        assert_eq!(steps.next(), Some(2000..2000 + LOOK));
+        assert_eq!((steps.next(), steps.due(u32::MAX, 1600)), (None, false));
+    }
+}
