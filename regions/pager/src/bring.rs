@@ -173,8 +173,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let costs = inner.leaving.costs(stored + inner.resident);
         let (local, mapped) = (inner.local, inner.mapped);
         let took = nanoseconds(served) + waking;
-        for (set, back) in sets.iter().zip(&backs) {
-            inner.queue.arrive(Run { first: number(set.start), pages: number(set.len()) }, local, *back);
+        let unseen = from == State::Zero && backs.iter().all(Option::is_none);
+        let later = unseen && inner.looked_at_later(range.clone());
+        for (set, back) in sets.iter().zip(backs).filter(|_| !later) {
+            inner.queue.arrive(Run { first: number(set.start), pages: number(set.len()) }, local, back);
             // New pages come once, and say nothing of what comes back.
             if let (Sets::Auto(trial), State::Away) = (&mut inner.sets, from) {
                 if !trial.has_begun() {
@@ -182,10 +184,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 }
                 trial.filled(set.start, set.len(), took * set.len() as u64 / range.len() as u64, costs);
             }
-        }
-        if from == State::Zero && backs.first() == Some(&None) {
-            let clock = inner.queue.clock();
-            inner.steps.came(range.clone(), clock);
         }
         inner.tidy();
         self.tell(&inner);

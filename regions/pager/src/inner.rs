@@ -239,7 +239,7 @@ impl Inner {
     pub(crate) fn send_off(&mut self, wanted: usize, tries: &mut usize) -> Vec<(Range<PageNumber>, State)> {
         let (mut going, mut pages) = (Vec::new(), 0);
         while pages < wanted && *tries > 0 {
-            let Some((run, part)) = self.queue.leave(self.local) else { break };
+            let Some((run, part)) = self.next_to_leave() else { break };
             let range = run.first as usize..(run.first + run.pages) as usize;
             let some_stay = self.keep_pinned(&range);
             let parts = runs(range, |number| {

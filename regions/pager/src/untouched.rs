@@ -9,7 +9,8 @@
 
 use crate::inner::Inner;
 use crate::page::{State, runs};
-use crate::pager::Pager;
+use crate::pager::{Pager, number};
+use crate::replace::{Part, Run};
 use crate::{Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -27,14 +28,16 @@ const SETTLE: usize = 16;
 pub(crate) struct Steps(VecDeque<(Range<PageNumber>, u32)>);
 
 impl Steps {
-    pub(crate) fn came(&mut self, pages: Range<PageNumber>, clock: u32) {
-        if pages.len() >= STEP {
+    fn came(&mut self, pages: Range<PageNumber>, clock: u32) -> bool {
+        let many = pages.len() >= STEP;
+        if many {
             self.0.push_back((pages, clock));
         }
+        many
     }
 
     /// Whether there is one to be looked at.
-    pub(crate) fn due(&self, clock: u32, local: usize) -> bool {
+    fn due(&self, clock: u32, local: usize) -> bool {
         self.0.front().is_some_and(|(_, came)| clock.wrapping_sub(*came) as usize > local / SETTLE)
     }
 
@@ -51,6 +54,36 @@ impl Steps {
 }
 
 impl Inner {
+    /// New pages came, of which many were asked for by nobody: they have a place in the order of leaving when they were
+    /// looked at. `false`: they are few.
+    pub(crate) fn looked_at_later(&mut self, pages: Range<PageNumber>) -> bool {
+        self.steps.came(pages, self.queue.clock())
+    }
+
+    /// Those of a step that are here get their place, a set at a time.
+    fn sort_in(&mut self, pages: &Range<PageNumber>) {
+        for set in self.sets_in(pages) {
+            let here = runs(set, |page| self.pages[page].state.is_resident().then_some(()));
+            for (run, ()) in here {
+                self.queue.arrive(
+                    Run { first: number(run.start), pages: number(run.len()) },
+                    self.local,
+                    None,
+                );
+            }
+        }
+    }
+
+    /// The run that leaves next, with the part it was in. Without any, that was not looked at must do.
+    pub(crate) fn next_to_leave(&mut self) -> Option<(Run, Part)> {
+        if self.queue.runs() == 0
+            && let Some(pages) = self.steps.next()
+        {
+            self.sort_in(&pages);
+        }
+        self.queue.leave(self.local)
+    }
+
     /// Memory is short, and there are pages that may be here for nothing.
     pub(crate) fn looks_for_untouched(&self) -> bool {
         self.resident + self.local / SETTLE > self.local && self.steps.due(self.queue.clock(), self.local)
@@ -93,6 +126,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 }
             }
         }
+        inner.sort_in(&pages);
         self.tell(&inner);
         self.landed.tell_all();
         self.wake_waiting(&mut inner, pages);
@@ -107,9 +141,8 @@ mod tests {
     #[test]
     fn a_step_is_looked_at_once_and_in_parts_when_much_has_left_since() {
         let mut steps = Steps::default();
-        steps.came(0..STEP - 1, 0); // small: never
-        steps.came(1000..1000 + LOOK + 10, 5);
-        steps.came(2000..2000 + LOOK, 90);
+        let came = [(0..STEP - 1, 0), (1000..1000 + LOOK + 10, 5), (2000..2000 + LOOK, 90)];
+        assert_eq!(came.map(|(pages, clock)| steps.came(pages, clock)), [false, true, true]);
         assert!(!steps.due(105, 1600) && steps.due(106, 1600));
         assert_eq!(steps.next(), Some(1000..1000 + LOOK));
         assert_eq!(steps.next(), Some(1000 + LOOK..1000 + LOOK + 10));
