@@ -20,8 +20,11 @@ use std::sync::MutexGuard;
 const STEP: usize = 64;
 /// Pages that are looked at together.
 const LOOK: usize = 64;
-/// A step is looked at after this share of local memory has left since: the program should have come to its pages.
-const SETTLE: usize = 16;
+/// A step is looked at when the program should have come to its pages: as many pages have left since as there is no room
+/// for, which a loop takes at least, or this share of local memory.
+const SETTLE: usize = 3;
+/// Memory is short when less than this share of it is free.
+const SHORT: usize = 16;
 
 /// Steps that were not looked at, the oldest first, each with the pages that had left when it came.
 #[derive(Debug, Default)]
@@ -37,8 +40,8 @@ impl Steps {
     }
 
     /// Whether there is one to be looked at.
-    fn due(&self, clock: u32, local: usize) -> bool {
-        self.0.front().is_some_and(|(_, came)| clock.wrapping_sub(*came) as usize > local / SETTLE)
+    fn due(&self, clock: u32, after: usize) -> bool {
+        self.0.front().is_some_and(|(_, came)| clock.wrapping_sub(*came) as usize > after)
     }
 
     /// Some pages of the oldest.
@@ -86,7 +89,9 @@ impl Inner {
 
     /// Memory is short, and there are pages that may be here for nothing.
     pub(crate) fn looks_for_untouched(&self) -> bool {
-        self.resident + self.local / SETTLE > self.local && self.steps.due(self.queue.clock(), self.local)
+        let (share, no_room_for) = (self.local / SETTLE, self.mapped.wrapping_sub(self.local));
+        let short = self.resident + self.local / SHORT > self.local;
+        short && self.steps.due(self.queue.clock(), share.min(no_room_for))
     }
 }
 
@@ -143,11 +148,11 @@ mod tests {
         let mut steps = Steps::default();
         let came = [(0..STEP - 1, 0), (1000..1000 + LOOK + 10, 5), (2000..2000 + LOOK, 90)];
         assert_eq!(came.map(|(pages, clock)| steps.came(pages, clock)), [false, true, true]);
-        assert!(!steps.due(105, 1600) && steps.due(106, 1600));
+        assert!(!steps.due(105, 100) && steps.due(106, 100));
         assert_eq!(steps.next(), Some(1000..1000 + LOOK));
         assert_eq!(steps.next(), Some(1000 + LOOK..1000 + LOOK + 10));
-        assert!(!steps.due(190, 1600) && steps.due(191, 1600));
+        assert!(!steps.due(190, 100) && steps.due(191, 100));
         assert_eq!(steps.next(), Some(2000..2000 + LOOK));
-        assert_eq!((steps.next(), steps.due(u32::MAX, 1600)), (None, false));
+        assert_eq!((steps.next(), steps.due(u32::MAX, 100)), (None, false));
     }
 }
