@@ -23,8 +23,6 @@ const LOOK: usize = 64;
 /// A step is looked at when the program should have come to its pages: as many pages have left since as there is no room
 /// for, which a loop takes at least, or this share of local memory.
 const SETTLE: usize = 3;
-/// Memory is short when less than this share of it is free.
-const SHORT: usize = 16;
 
 /// Steps that were not looked at, the oldest first, each with the pages that had left when it came.
 #[derive(Debug, Default)]
@@ -87,11 +85,10 @@ impl Inner {
         self.queue.leave(self.local)
     }
 
-    /// Memory is short, and there are pages that may be here for nothing.
+    /// Others have left for pages that may be here for nothing.
     pub(crate) fn looks_for_untouched(&self) -> bool {
         let (share, no_room_for) = (self.local / SETTLE, self.mapped.wrapping_sub(self.local));
-        let short = self.resident + self.local / SHORT > self.local;
-        short && self.steps.due(self.queue.clock(), share.min(no_room_for))
+        self.steps.due(self.queue.clock(), share.min(no_room_for))
     }
 }
 
