@@ -349,7 +349,7 @@ fn what_came_along_and_was_never_written_makes_room_for_what_is_used() {
     // Of every fourth set one page is used, of the others all: 3088 pages of 4096, for which there is room.
     let pager = pager(4096, 3500, 64, &Arc::new(TestStore::new(Fault::None)));
     pager.mapped_more(0, 4096 * PAGE);
-    let used = |page: &usize| page / 64 % 4 != 0 || page % 64 == 5;
+    let used = |page: &usize| !(page / 64).is_multiple_of(4) || page % 64 == 5;
     run(&pager, || {
         let word = |page: usize, new| pager.kernel().word(page, 3, new);
         (0..4096).filter(used).for_each(|page| _ = word(page, Some(page as u64)));
