@@ -161,8 +161,8 @@ impl Inner {
     pub(crate) fn stretch(&self, page: PageNumber, ahead: &mut VecDeque<PageNumber>) -> PageNumber {
         let mut end = self.set_of(page).end;
         while let Some(next) = ahead.front().map(|&next| self.set_of(next))
-            && (page..end + self.sets.now()).contains(&next.start)
-            && next.end - page <= MOST_AHEAD
+            && next.start < end + self.sets.now()
+            && (page + 1..=page + MOST_AHEAD).contains(&next.end)
         {
             end = end.max(next.end);
             ahead.pop_front();
@@ -193,7 +193,7 @@ impl Inner {
         // The size in force, also where another one is tried: a stream goes on through both.
         let set = self.sets.now().min(1 << (self.local / 8).max(1).ilog2());
         let most = (self.local / 16).min(MOST_AHEAD);
-        let (Some(streams), pages) = (&mut self.streams, &mut self.pages) else { return 0 };
+        let (Some(streams), pages, sets) = (&mut self.streams, &mut self.pages, &self.sets) else { return 0 };
         let mut hits = 0;
         let passed = |page: PageNumber| {
             let first = (page / set * set).max(bounds.start);
@@ -201,9 +201,14 @@ impl Inner {
                 hits += usize::from(core::mem::take(&mut pages[page].foreseen));
             }
         };
-        streams.fault(touch.page, set, most, passed, |page| {
-            if bounds.contains(&page) {
-                ahead.push_back(page);
+        streams.fault(touch.page, set, most, passed, |pages| {
+            // A block of a trial takes several of its sets for one in force.
+            let mut page = pages.start;
+            while page < pages.end.min(bounds.end) {
+                if page >= bounds.start {
+                    ahead.push_back(page);
+                }
+                page = (page / sets.at(page) + 1) * sets.at(page);
             }
         });
         hits

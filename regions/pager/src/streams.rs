@@ -4,6 +4,8 @@
 //! where a known stream would go next lets the stream fetch some sets ahead; three faults at equal
 //! distance, among the last ones, start a stream.
 
+use core::ops::Range;
+
 /// Faults that are remembered.
 const RECENT: usize = 16;
 /// Streams that are followed at once.
@@ -41,6 +43,12 @@ impl Stream {
     /// Where the stream is when it meets `page`: one from set to set is at their starts, wherever it touches them.
     fn place(&self, page: usize, set: usize) -> usize {
         if self.stride.abs() == set as f64 { page / set * set } else { page }
+    }
+
+    /// What will be touched so many steps on: all of the set, where the next one follows.
+    fn pages(&self, step: usize, set: usize) -> Option<Range<usize>> {
+        let page = self.after(step)?;
+        Some(page..page + if self.stride.abs() == set as f64 { set } else { 1 })
     }
 
     /// The page so many steps on.
@@ -81,15 +89,15 @@ impl Streams {
         clippy::cast_sign_loss,
         reason = "steps are few, and at least one"
     )]
-    /// A fault at a page, where sets of `set` pages move; `ahead` gets a page of each set to fetch, of
-    /// at most `most` pages in all, and `passed` those it got before that were gone past since.
+    /// A fault at a page, where sets of `set` pages move; `ahead` gets what to fetch of each set, all of it or one page, of
+    /// at most `most` pages in all, and `passed` the first pages of what it got before that was gone past since.
     pub fn fault(
         &mut self,
         page: usize,
         set: usize,
         most: usize,
         mut passed: impl FnMut(usize),
-        mut ahead: impl FnMut(usize),
+        mut ahead: impl FnMut(Range<usize>),
     ) {
         self.clock += 1;
         let follows = |stream: &Stream| stream.steps_to(page, set);
@@ -104,7 +112,7 @@ impl Streams {
             stream.used = self.clock;
             stream.foreseen = stream.depth.min(most / set);
             stream.depth = (stream.depth * 2).min(MOST_AHEAD);
-            (1..=stream.foreseen).filter_map(|step| stream.after(step)).for_each(&mut ahead);
+            (1..=stream.foreseen).filter_map(|step| stream.pages(step, set)).for_each(&mut ahead);
         } else if let Some(stride) = self.stride_to(page, set) {
             let mut stream = Stream { at: page, stride, steps: 2.0, foreseen: 0, depth: 2, used: self.clock };
             stream.at = stream.place(page, set);
@@ -147,7 +155,7 @@ mod tests {
         for &page in pages {
             if here.insert(page / set) {
                 faults += 1;
-                streams.fault(page, set, 256, |_| {}, |ahead| _ = here.insert(ahead / set));
+                streams.fault(page, set, 256, |_| {}, |ahead| _ = here.insert(ahead.start / set));
             }
         }
         1.0 - f64::from(faults) / pages.len() as f64
