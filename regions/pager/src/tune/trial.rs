@@ -61,6 +61,10 @@ const MOST_DOUBT: f64 = 8.0;
 const REST: [u32; 2] = [8, 32];
 /// In a rest so many times fewer blocks are looked at: enough to see when the program does something else.
 const THIN: usize = 4;
+/// And in the laps of a window after the first, which is where a size that is far off shows: other sizes cost.
+const LATER: usize = 3;
+/// Unless these were fewer blocks.
+const FEW: usize = 32;
 
 /// What a page costs that others push out.
 #[derive(Clone, Copy, Debug)]
@@ -231,7 +235,12 @@ impl Trial {
         self.lap = Lap::default();
         self.salt = self.salt.wrapping_add(1);
         let share = SHARE.max(costs.lap / self.block() / MOST_BLOCKS);
-        self.share = if self.rest.0 > 0 { share * THIN } else { share };
+        let few = |share: usize| costs.lap / self.block() / share < FEW;
+        self.share = match (self.rest.0 > 0, self.gains.laps > 0.0) {
+            (true, _) => share * THIN,
+            (false, true) if !few(share * LATER) => share * LATER,
+            _ => share,
+        };
     }
 
     /// Forgets what was seen, and rests for so many laps.
