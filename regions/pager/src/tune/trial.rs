@@ -50,7 +50,7 @@ const GAIN: f64 = 0.05;
 /// and so much, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may want
 /// the opposite.
 const GAIN_EARLY: f64 = 0.5;
-/// Of that, this share for one more step the same way.
+/// Of that, this share for one more step the same way, in the first lap after it.
 const ON: f64 = 0.5;
 /// Laps of a window.
 const WINDOW: f64 = 8.0;
@@ -61,10 +61,6 @@ const MOST_DOUBT: f64 = 8.0;
 const REST: [u32; 2] = [8, 32];
 /// In a rest so many times fewer blocks are looked at: enough to see when the program does something else.
 const THIN: usize = 4;
-/// And in the laps of a window after the first, which is where a size that is far off shows: other sizes cost.
-const LATER: usize = 3;
-/// Unless these were fewer blocks.
-const FEW: usize = 32;
 
 /// What a page costs that others push out.
 #[derive(Clone, Copy, Debug)]
@@ -212,7 +208,8 @@ impl Trial {
     /// What a change must gain after so many laps.
     fn early(&self, laps: f64) -> [f64; 2] {
         let least = GAIN_EARLY * (self.doubt / laps).sqrt();
-        [HALF, DOUBLE].map(|way| if self.went == Some(way) { least * ON } else { least })
+        let just_went = self.rest == (0, REST[0]) && self.gains.laps <= 0.0;
+        [HALF, DOUBLE].map(|way| if just_went && self.went == Some(way) { least * ON } else { least })
     }
 
     /// What this lap says, once there are blocks of each class.
@@ -235,12 +232,7 @@ impl Trial {
         self.lap = Lap::default();
         self.salt = self.salt.wrapping_add(1);
         let share = SHARE.max(costs.lap / self.block() / MOST_BLOCKS);
-        let few = |share: usize| costs.lap / self.block() / share < FEW;
-        self.share = match (self.rest.0 > 0, self.gains.laps > 0.0) {
-            (true, _) => share * THIN,
-            (false, true) if !few(share * LATER) => share * LATER,
-            _ => share,
-        };
+        self.share = if self.rest.0 > 0 { share * THIN } else { share };
     }
 
     /// Forgets what was seen, and rests for so many laps.
