@@ -218,12 +218,6 @@ pub fn refuse_direct_input() -> Result<(), FaultError> {
     sys::seccomp::refuse_direct_input().map_err(FaultError)
 }
 
-/// Copies memory of this process that the program may be using. `false`: not all of it can be read.
-#[must_use]
-pub fn read_beside(at: usize, into: &mut [u8]) -> bool {
-    sys::read_beside(at, into)
-}
-
 /// Copies memory of this process, whatever its protection is. `false`: not all of it could be read.
 #[must_use]
 pub fn read_guarded(at: usize, into: &mut [u8]) -> bool {

@@ -5,11 +5,11 @@ use crate::in_thread::Desk;
 use crate::page::is_zero;
 use crate::pager::Touch;
 use crate::ranges::{bytes, offsets};
-use crate::staging::Staging;
+use crate::staging::{Staging, are_here};
 use crate::{Broker, PageNumber, Ranges, Segments, Trouble};
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use largesse_pages::fault::{Fault, FaultError, Userfault};
+use largesse_pages::fault::{Fault, FaultError, Userfault, read_guarded};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -257,16 +257,10 @@ impl Kernel for Linux {
         let mut bytes = [0; LOOK];
         let mut zero = vec![false; pages.len()];
         let at_once = (LOOK / self.page).max(1);
-        for (some, zero) in pages.step_by(at_once).zip(zero.chunks_mut(at_once)) {
-            let (at, bytes) = (self.address(some), &mut bytes[..zero.len() * self.page]);
-            let mut here = 0;
-            largesse_pages::each_resident(
-                core::ptr::with_exposed_provenance_mut(at),
-                bytes.len(),
-                &mut |_| here += 1,
-            );
+        for (first, zero) in pages.step_by(at_once).zip(zero.chunks_mut(at_once)) {
+            let (at, bytes) = (self.address(first), &mut bytes[..zero.len() * self.page]);
             // What the program gave back by a system call of its own would be a fault, of which we know nothing good.
-            if here == zero.len() && largesse_pages::fault::read_beside(at, bytes) {
+            if are_here(at, bytes.len()) && read_guarded(at, bytes) {
                 zero.iter_mut()
                     .zip(bytes.chunks_exact(self.page))
                     .for_each(|(zero, bytes)| *zero = is_zero(bytes));

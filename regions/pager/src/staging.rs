@@ -131,7 +131,7 @@ impl Staging {
                 // Linux 6.18 keeps its "try again" over the try that succeeds (`move_pages` sets `err` and never clears it): it
                 // does not count what that moved, and finds the place taken. So if the page is not where it was, what is here is
                 // that page. If it is, what is here is nobody's; that was never seen.
-                Some(Stays::Occupied) if !is_here(from + done, page) => {
+                Some(Stays::Occupied) if !are_here(from + done, page) => {
                     lane.shown = to + done + page - start;
                     let at = core::ptr::with_exposed_provenance::<u8>(to + done);
                     // SAFETY: a page of this lane, and it is there, says the kernel.
@@ -158,11 +158,13 @@ impl Staging {
     }
 }
 
-/// Whether the program's page is where it was.
-fn is_here(at: usize, page: usize) -> bool {
-    let mut here = false;
-    largesse_pages::each_resident(core::ptr::with_exposed_provenance_mut(at), page, &mut |_| here = true);
-    here
+/// Whether the program's pages are where they were.
+pub(crate) fn are_here(at: usize, len: usize) -> bool {
+    let mut here = 0;
+    largesse_pages::each_resident(core::ptr::with_exposed_provenance_mut(at), len, &mut |_| {
+        here += base_page()
+    });
+    here == len
 }
 
 /// Copies pages and forgets them. `false`: they cannot be read, and stay.

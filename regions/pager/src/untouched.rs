@@ -3,7 +3,7 @@
 //! New pages come in large steps while there is much room, since they are fetched from nowhere. What the program does not use
 //! of them (the edge of a grid, the end of a buffer) takes local memory all the same, until it happens to leave; where all
 //! that is used just fits, used pages leave for it in each loop. Nothing tells which pages were written, but those that
-//! never were are still zero. So when memory has become short, the thread that lets pages leave looks at what came in large
+//! never were are still zero. So once others had to leave, the thread that lets pages leave looks at what came in large
 //! steps, the oldest first, once. It is no more than a hint: what turns out to be written when it leaves is sent like
 //! any other page.
 
@@ -87,6 +87,7 @@ impl Inner {
 
     /// Others have left for pages that may be here for nothing.
     pub(crate) fn looks_for_untouched(&self) -> bool {
+        // What is mapped is less, or unknown: it is the share that counts.
         let (share, no_room_for) = (self.local / SETTLE, self.mapped.wrapping_sub(self.local));
         self.steps.due(self.queue.clock(), share.min(no_room_for))
     }

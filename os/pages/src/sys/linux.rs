@@ -224,16 +224,6 @@ pub(crate) fn write_fault(at: usize) {
     }
 }
 
-/// Copies memory of this process by the kernel, for which a page that cannot be read is an error.
-pub(crate) fn read_beside(at: usize, into: &mut [u8]) -> bool {
-    let part = |at: *mut c_void, len: usize| libc::iovec { iov_base: at, iov_len: len };
-    let local = part(into.as_mut_ptr().cast(), into.len());
-    let remote = part(core::ptr::with_exposed_provenance_mut(at), into.len());
-    // SAFETY: the buffer has the length given; the kernel checks what is read. A thread's own process is always allowed.
-    let got = unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
-    usize::try_from(got) == Ok(into.len())
-}
-
 /// Copies memory of this process whatever its protection is. `false`: not all of it could be read.
 pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
     let Ok(memory) = open(c"/proc/self/mem") else { return false };

@@ -98,6 +98,18 @@ fn a_short_phase_does_not_move_the_size() {
     assert!(changes <= 1, "{changes} changes");
 }
 
+// Seen to fail when the way of the last change is easy for good.
+#[test]
+fn one_more_step_the_same_way_is_easy_in_the_first_lap_only() {
+    let mut trial = Trial::new(4);
+    trial.went = Some(HALF);
+    assert_eq!(trial.early(1.0), [GAIN_EARLY * ON, GAIN_EARLY]);
+    trial.gains.laps = 1.0;
+    assert_eq!(trial.early(1.0), [GAIN_EARLY; 2]);
+    (trial.gains.laps, trial.rest) = (0.0, (3, REST[1]));
+    assert_eq!(trial.early(1.0), [GAIN_EARLY; 2], "in a rest");
+}
+
 #[test]
 fn a_program_that_does_something_else_is_noticed_in_a_rest_too() {
     let mut trial = Trial::new(512);
