@@ -169,8 +169,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             page.state = if dirty { State::Dirty } else { State::Clean };
             waited |= core::mem::take(&mut page.waited);
         }
-        let stored = usize::try_from(self.counters.get(Count::StoredBytes)).unwrap_or(0) / self.kernel.page();
-        let costs = inner.leaving.costs(stored + inner.resident);
+        let costs = inner.leaving.costs(self.pages_of_segment(touch.page));
         let (local, mapped) = (inner.local, inner.mapped);
         let took = nanoseconds(served) + waking;
         let unseen = from == State::Zero && backs.iter().all(Option::is_none);
@@ -178,11 +177,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for (set, back) in sets.iter().zip(backs).filter(|_| !later) {
             inner.queue.arrive(Run { first: number(set.start), pages: number(set.len()) }, local, back);
             // New pages come once, and say nothing of what comes back.
-            if let (Sets::Auto(trial), State::Away) = (&mut inner.sets, from) {
-                if !trial.has_begun() {
-                    trial.begin(first_set(local, mapped), costs);
-                }
-                trial.filled(set.start, set.len(), took * set.len() as u64 / range.len() as u64, costs);
+            if let (Sets::Auto(regions), State::Away) = (&mut inner.sets, from) {
+                let ns = took * set.len() as u64 / range.len() as u64;
+                let within = self.bounds.around(set.start);
+                regions.filled((set.start, set.len()), &within, ns, first_set(local, mapped), costs);
             }
         }
         inner.tidy();
@@ -196,6 +194,13 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.kernel.wake(range);
         }
         Ok(())
+    }
+
+    /// Pages that hold something in the segment of a page, here or away.
+    fn pages_of_segment(&self, page: PageNumber) -> usize {
+        let counts = self.words_of(page).map_or(&self.counters, |words| &words.counts);
+        let bytes = counts.get(Count::StoredBytes) + counts.get(Count::ResidentBytes);
+        usize::try_from(bytes).unwrap_or(0) / self.kernel.page()
     }
 
     /// The page is here: a write makes it and its next neighbours dirty, a read only came too late.

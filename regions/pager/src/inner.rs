@@ -5,7 +5,7 @@ use crate::pager::{Touch, number};
 use crate::pin::Pins;
 use crate::replace::{Part, Queue, Run};
 use crate::streams::Streams;
-use crate::tune::{Costs, Timing, Trial};
+use crate::tune::{Costs, Regions, Timing};
 use crate::untouched::Steps;
 use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
@@ -66,22 +66,36 @@ pub(crate) struct Coming {
 pub(crate) enum Sets {
     /// As somebody said.
     Fixed(usize),
-    /// Being tried.
-    Auto(Trial),
+    /// Being tried, in each region by itself.
+    Auto(Regions),
 }
 
 impl Sets {
-    pub(crate) const fn now(&self) -> usize {
+    /// Where most pages of `within` came lately, the least size there, and the largest.
+    pub(crate) fn of(&self, within: &Range<PageNumber>) -> [usize; 3] {
+        match self {
+            Sets::Fixed(set) => [*set; 3],
+            Sets::Auto(regions) => regions.sizes(within),
+        }
+    }
+
+    /// Where most pages came lately.
+    pub(crate) fn now(&self) -> usize {
+        self.of(&(0..usize::MAX))[0]
+    }
+
+    /// The size in force at a page, also where another one is tried.
+    pub(crate) fn in_force(&self, page: PageNumber) -> usize {
         match self {
             Sets::Fixed(set) => *set,
-            Sets::Auto(trial) => trial.set(),
+            Sets::Auto(regions) => regions.at(page).set(),
         }
     }
 
     pub(crate) fn at(&self, page: PageNumber) -> usize {
         match self {
             Sets::Fixed(set) => *set,
-            Sets::Auto(trial) => trial.set_at(page),
+            Sets::Auto(regions) => regions.at(page).set_at(page),
         }
     }
 }
@@ -114,7 +128,7 @@ impl Inner {
     /// tried.
     pub(crate) fn set_at(&self, page: PageNumber) -> usize {
         let new = self.pages[page].state == State::Zero;
-        let set = if new { self.sets.now() } else { self.sets.at(page) };
+        let set = if new { self.sets.in_force(page) } else { self.sets.at(page) };
         set.min(1 << (self.local / 8).max(1).ilog2())
     }
 
@@ -161,7 +175,7 @@ impl Inner {
     pub(crate) fn stretch(&self, page: PageNumber, ahead: &mut VecDeque<PageNumber>) -> PageNumber {
         let mut end = self.set_of(page).end;
         while let Some(next) = ahead.front().map(|&next| self.set_of(next))
-            && next.start < end + self.sets.now()
+            && next.start < end + self.sets.in_force(page)
             && (page + 1..=page + MOST_AHEAD).contains(&next.end)
         {
             end = end.max(next.end);
@@ -191,7 +205,7 @@ impl Inner {
         ahead: &mut VecDeque<PageNumber>,
     ) -> usize {
         // The size in force, also where another one is tried: a stream goes on through both.
-        let set = self.sets.now().min(1 << (self.local / 8).max(1).ilog2());
+        let set = self.sets.in_force(touch.page).min(1 << (self.local / 8).max(1).ilog2());
         let most = (self.local / 16).min(MOST_AHEAD);
         let (Some(streams), pages, sets) = (&mut self.streams, &mut self.pages, &self.sets) else { return 0 };
         let mut hits = 0;
@@ -315,7 +329,7 @@ impl Inner {
 
     /// The set of a page belongs to the working set of the compute core that runs.
     pub(crate) fn swapped_in(&mut self, page: PageNumber) {
-        let set = self.sets.now();
+        let set = self.sets.in_force(page);
         let (core, count) = &mut self.core;
         let first = &mut self.pages[page / set * set];
         if *core != 0 && first.core != *core {

@@ -23,7 +23,7 @@ use crate::page::{Page, State, runs};
 use crate::pin::Pins;
 use crate::replace::{Queue, Run};
 use crate::streams::Streams;
-use crate::tune::{Core, Iteration, Timing, Trial};
+use crate::tune::{Core, Iteration, Regions, Timing};
 use crate::untouched::Steps;
 use crate::{
     Count, Counters, Kernel, MOST_SEGMENTS, MOST_SET, PageNumber, PageStore, SegmentWords, StoreError,
@@ -131,7 +131,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             mapped: 0,
             sets: match size {
                 SetSize::Fixed(set) => Sets::Fixed(set),
-                SetSize::Auto => Sets::Auto(Trial::new(FIRST_SET)),
+                SetSize::Auto => Sets::Auto(Regions::new(FIRST_SET)),
             },
             streams: prefetch.then(Streams::new),
             together: 0.0,

@@ -1,10 +1,12 @@
 //! What a trial has seen: what blocks cost, and what other sizes of sets would gain.
 
+use core::ops::Range;
+
 /// The two ways from the size in force.
 pub(super) const HALF: usize = 0;
 pub(super) const DOUBLE: usize = 1;
 /// A gain is so many standard errors: blocks are not all alike, and one looks often.
-const SURE: f64 = 3.0;
+pub(super) const SURE: f64 = 3.0;
 
 /// What one block cost.
 #[derive(Clone, Copy, Debug)]
@@ -38,16 +40,39 @@ impl Blocks {
         self.0.iter().map(|block| block.fills).sum()
     }
 
+    /// The numbers of blocks, from the first to the last.
+    pub(super) fn numbers(&self) -> Range<usize> {
+        self.0.first().map_or(0, |it| it.number)..self.0.last().map_or(0, |it| it.number + 1)
+    }
+
+    /// The blocks with such numbers.
+    pub(super) fn within(&self, numbers: &Range<usize>) -> Sample<'_> {
+        let [first, end] = [numbers.start, numbers.end].map(|it| self.0.partition_point(|b| b.number < it));
+        Sample(&self.0[first..end])
+    }
+}
+
+/// Some blocks of one class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample<'a>(&'a [Block]);
+
+impl Sample<'_> {
     /// Pages and nanoseconds of a block, on average.
-    pub(super) fn of_one(&self) -> (f64, f64) {
+    fn of_one(self) -> (f64, f64) {
         let count = self.0.len().max(1) as f64;
         let sum = |of: fn(&Block) -> f64| self.0.iter().map(of).sum::<f64>() / count;
         (sum(|block| block.pages as f64), sum(|block| block.ns))
     }
 
+    /// What the program waits for a page, on average.
+    pub(super) fn page_ns(self) -> f64 {
+        let (pages, ns) = self.of_one();
+        ns / pages.max(1.0)
+    }
+
     /// Mean cost of a block, and the square of how far it may be off, where a page costs `page_ns` beside the time it
     /// took. Of at least three blocks.
-    pub(super) fn mean(&self, page_ns: f64) -> Option<(f64, f64)> {
+    fn mean(self, page_ns: f64) -> Option<(f64, f64)> {
         if self.0.len() < 3 {
             return None;
         }
@@ -63,6 +88,8 @@ impl Blocks {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gains {
     pub(super) laps: f64,
+    /// Pages that came in sets of the size in force.
+    pub(super) pages: f64,
     /// Nanoseconds that the program waits.
     pub(super) waits: f64,
     /// Nanoseconds less with sets of half the size and of twice the size, with the squares of their errors.
@@ -70,31 +97,60 @@ pub(super) struct Gains {
 }
 
 impl Gains {
+    /// What blocks of half the size, of the size in force and of twice the size say, once there are enough of each. What
+    /// their pages push out costs `pushed_out` a page, and what leaving costs belongs to the wait.
+    pub(super) fn seen(samples: [Sample<'_>; 3], laps: f64, pushed_out: f64, evict_ns: f64) -> Option<Gains> {
+        let [half, same, double] = samples;
+        let (pages, ns) = same.of_one();
+        let (mean, square) = same.mean(pushed_out)?;
+        let others = [half.mean(pushed_out)?, double.mean(pushed_out)?];
+        let less = others.map(|(cost, other)| ((mean - cost) / pages, (square + other) / pages / pages));
+        // What is gained is a share of what the program waits, not of prices for what may come.
+        let waits = ns / pages.max(1.0) + evict_ns;
+        Some(Gains { laps, pages: pages * same.0.len() as f64, waits, less })
+    }
+
     /// This and what followed, each worth as many laps as it took.
     pub(super) fn and(self, next: Gains) -> Gains {
         let laps = self.laps + next.laps;
         if laps <= 0.0 {
             return next;
         }
-        let [mine, others] = [self.laps / laps, next.laps / laps];
+        let mean = self.mean(next, [self.laps / laps, next.laps / laps]);
+        Gains { laps, ..mean }
+    }
+
+    /// This and what another place says, each worth as many pages as came there.
+    pub(super) fn beside(self, other: Gains) -> Gains {
+        let pages = self.pages + other.pages;
+        if pages <= 0.0 {
+            return other;
+        }
+        let mean = self.mean(other, [self.pages / pages, other.pages / pages]);
+        Gains { pages, ..mean }
+    }
+
+    /// The mean, with such shares.
+    fn mean(self, next: Gains, [mine, others]: [f64; 2]) -> Gains {
         let less = [HALF, DOUBLE].map(|way| {
             let ((less, square), (next_less, next_square)) = (self.less[way], next.less[way]);
             (less * mine + next_less * others, square * mine * mine + next_square * others * others)
         });
-        Gains { laps, waits: self.waits * mine + next.waits * others, less }
+        let mean = |of: fn(&Gains) -> f64| of(&self) * mine + of(&next) * others;
+        Gains { laps: mean(|it| it.laps), pages: mean(|it| it.pages), waits: mean(|it| it.waits), less }
     }
 
-    /// The ways that are better by at least such shares of the wait, for sure; with `sign` -1, worse.
-    fn sure(self, least: [f64; 2], sign: f64) -> [bool; 2] {
+    /// The ways that are better by at least such shares of the wait, and by so many errors; with `sign` -1, worse.
+    fn sure(self, least: [f64; 2], errors: f64, sign: f64) -> [bool; 2] {
         [HALF, DOUBLE].map(|way| {
             let (less, square) = (self.less[way].0 * sign, self.less[way].1);
-            less > SURE * square.sqrt() && less > self.waits * least[way]
+            less > errors * square.sqrt() && less > self.waits * least[way]
         })
     }
 
-    /// The better way, if one is better by at least such shares of the wait.
-    pub(super) fn best(self, least: [f64; 2]) -> Option<usize> {
-        match self.sure(least, 1.0) {
+    /// The better way, if one is better by at least such shares of the wait, and by so many errors.
+    pub(super) fn best(self, least: [f64; 2], errors: f64) -> Option<usize> {
+        match self.sure(least, errors, 1.0) {
             [true, true] if self.less[HALF].0 > self.less[DOUBLE].0 => Some(HALF),
             [_, true] => Some(DOUBLE),
             [true, false] => Some(HALF),
@@ -102,9 +158,15 @@ impl Gains {
         }
     }
 
+    /// One way gains more here than there, for sure.
+    pub(super) fn more_than(self, other: Gains, way: usize) -> bool {
+        let ((here, square), (there, other)) = (self.less[way], other.less[way]);
+        here - there > SURE * (square + other).sqrt()
+    }
+
     /// Each way that is `open` is worse by at least such shares of the wait.
     pub(super) fn all_worse(self, least: [f64; 2], open: [bool; 2]) -> bool {
-        let worse = self.sure(least, -1.0);
+        let worse = self.sure(least, SURE, -1.0);
         [HALF, DOUBLE].iter().all(|&way| worse[way] || !open[way])
     }
 }
@@ -114,15 +176,15 @@ mod tests {
     use super::*;
 
     fn gains(laps: f64, half: f64, error: f64) -> Gains {
-        Gains { laps, waits: 100.0, less: [(half, error * error), (-half, error * error)] }
+        Gains { laps, pages: 10.0, waits: 100.0, less: [(half, error * error), (-half, error * error)] }
     }
 
     #[test]
     fn a_gain_counts_when_it_is_large_and_sure() {
-        assert_eq!(gains(1.0, 40.0, 10.0).best([0.3; 2]), Some(HALF));
-        assert_eq!(gains(1.0, 40.0, 10.0).best([0.5; 2]), None, "less than the half that is asked for");
-        assert_eq!(gains(1.0, 40.0, 20.0).best([0.3; 2]), None, "only two errors");
-        assert_eq!(gains(1.0, -40.0, 10.0).best([0.3; 2]), Some(DOUBLE));
+        assert_eq!(gains(1.0, 40.0, 10.0).best([0.3; 2], SURE), Some(HALF));
+        assert_eq!(gains(1.0, 40.0, 10.0).best([0.5; 2], SURE), None, "less than the half that is asked for");
+        assert_eq!(gains(1.0, 40.0, 20.0).best([0.3; 2], SURE), None, "only two errors");
+        assert_eq!(gains(1.0, -40.0, 10.0).best([0.3; 2], SURE), Some(DOUBLE));
     }
 
     #[test]

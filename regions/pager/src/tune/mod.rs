@@ -9,9 +9,12 @@
 
 mod annotated;
 mod gains;
+mod parts;
+mod regions;
 mod timing;
 mod trial;
 
 pub use annotated::{Core, Iteration};
 pub(crate) use timing::Timing;
-pub use trial::{Costs, Trial};
+pub use regions::Regions;
+pub use trial::{Change, Costs, Part, Trial};

@@ -17,8 +17,10 @@
 //! that comes makes another one leave, which comes back with some probability, at the price of a page
 //! in sets of the size in force. That is how pages nobody needs are charged.
 
-use super::gains::{Blocks, DOUBLE, Gains, HALF};
-use crate::MOST_SET;
+use super::gains::{Blocks, DOUBLE, Gains, HALF, SURE};
+use super::parts::{Neighbours, Parts};
+use crate::{MOST_SET, PageNumber};
+use core::ops::Range;
 
 /// What a block does in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,28 @@ struct Lap {
     pages: u64,
 }
 
+/// From now on another size is in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// So many pages.
+    pub set: usize,
+    /// For these alone; `None`: for all.
+    pub part: Option<Part>,
+}
+
+/// A part of a region that is to be a region of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Pages in its sets.
+    pub set: usize,
+    /// Its pages; at an end of the region they reach as far as it does.
+    pub pages: Range<PageNumber>,
+    /// The share of the region that lies before it.
+    pub before: f64,
+    /// Its share of the region.
+    pub share: f64,
+}
+
 /// A running trial.
 #[derive(Debug)]
 pub struct Trial {
@@ -89,6 +113,8 @@ pub struct Trial {
     lap: Lap,
     /// What this window has seen in the laps before.
     gains: Gains,
+    /// What the laps at this size have seen, by parts: places differ for longer than a window.
+    parts: Parts,
     /// One block in so many is of each other class.
     share: usize,
     /// Chooses other blocks in each lap.
@@ -111,6 +137,7 @@ impl Trial {
             set,
             lap: Lap::default(),
             gains: Gains::default(),
+            parts: Parts::default(),
             share: SHARE,
             salt: 1,
             rest: (0, REST[0]),
@@ -148,8 +175,17 @@ impl Trial {
         self.set
     }
 
-    /// A fill of `pages` pages at `page` that took `ns`. Returns the new size when it changes.
-    pub fn filled(&mut self, page: usize, pages: usize, ns: u64, costs: Costs) -> Option<usize> {
+    /// The trial of a part of the same region, from now on a region of its own, with sets of `set` pages.
+    #[must_use]
+    pub fn apart(&self, set: usize) -> Trial {
+        let went = (set != self.set).then_some(if set < self.set { HALF } else { DOUBLE });
+        let (doubt, share, salt) = ((self.doubt * 2.0).min(MOST_DOUBT), self.share, self.salt);
+        Trial { doubt, share, salt, went, begun: true, ..Trial::new(set) }
+    }
+
+    /// A fill of `pages` pages at `page` that took `ns`. Says when the size changes; where that of some pages does, the
+    /// caller gives them a trial of their own.
+    pub fn filled(&mut self, page: usize, pages: usize, ns: u64, costs: Costs) -> Option<Change> {
         let number = page / self.block();
         if let Some(class) = self.class(number) {
             self.lap.blocks[class as usize].filled(number, pages, ns);
@@ -161,18 +197,26 @@ impl Trial {
         if !lap.fills.is_multiple_of(ENOUGH) {
             return None;
         }
-        let way = self.better_way(costs)?;
-        if self.went.replace(way).is_some_and(|before| before != way) {
-            self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
+        let (some, way) = self.better_way(costs)?;
+        let (set, block) = (self.size(way), self.block());
+        if some.is_none() {
+            if self.went.replace(way).is_some_and(|before| before != way) {
+                self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
+            }
+            self.set = set;
+            self.rest.1 = REST[0];
         }
-        self.set = self.size(way);
-        self.rest.1 = REST[0];
+        self.parts = Parts::default();
         self.next_window(0, costs);
-        Some(self.set)
+        let part = some.map(|Neighbours { blocks, before, share }| {
+            Part { set, pages: blocks.start * block..blocks.end.saturating_mul(block), before, share }
+        });
+        Some(Change { set, part })
     }
 
-    /// The way to the size that costs clearly less by block. Where a lap or the window ends, the next one begins.
-    fn better_way(&mut self, costs: Costs) -> Option<usize> {
+    /// The way to the size that costs clearly less by block, for all blocks or for some of them. Where a lap or the window
+    /// ends, the next one begins.
+    fn better_way(&mut self, costs: Costs) -> Option<(Option<Neighbours>, usize)> {
         let laps = self.lap.pages as f64 / costs.lap.max(1) as f64;
         let enough = self.lap.blocks[Class::Half as usize].fills() >= ENOUGH;
         let Some(lap) = self.seen(laps, costs).filter(|_| enough) else {
@@ -186,11 +230,18 @@ impl Trial {
         let (resting, lap_ends) = (self.rest.0 > 0, laps >= 1.0);
         let window_ends = !resting && all.laps >= WINDOW * self.doubt;
         let open = [HALF, DOUBLE].map(|way| self.size(way) != self.set);
-        let of_all =
-            all.best(if window_ends { [GAIN; 2] } else { early }).filter(|_| lap_ends || window_ends);
-        let better = lap.best(self.early(laps)).or(of_all).filter(|&way| open[way]);
-        if better.is_some() {
-            return better;
+        let least = if window_ends { [GAIN; 2] } else { early };
+        let of_all = all.best(least, SURE).filter(|_| lap_ends || window_ends);
+        if let Some(way) = lap.best(self.early(laps), SURE).or(of_all).filter(|&way| open[way]) {
+            return Some((None, way));
+        }
+        if lap_ends && !resting {
+            let laps_of = |pages: f64| pages * self.share as f64 / SAME as f64 / costs.lap.max(1) as f64;
+            self.parts.add(&self.lap.blocks, laps_of, self.pushed_out(costs), costs.evict_ns);
+            let of_part = self.parts.best(|laps| self.early(laps.max(1.0)));
+            if let Some((some, way)) = of_part.filter(|&(_, way)| open[way]) {
+                return Some((Some(some), way));
+            }
         }
         if resting && lap_ends {
             self.next_window(self.rest.0 - 1, costs);
@@ -214,17 +265,15 @@ impl Trial {
 
     /// What this lap says, once there are blocks of each class.
     fn seen(&self, laps: f64, costs: Costs) -> Option<Gains> {
-        // What is pushed out belongs to all, and comes back at one price: with prices of their own, large
-        // sets would seem cheap because they take the room of the others.
-        let blocks = |class: Class| &self.lap.blocks[class as usize];
-        let (pages, ns) = blocks(Class::Same).of_one();
-        let page_ns = ns / pages.max(1.0);
-        let pushed_out = costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns);
-        let same = blocks(Class::Same).mean(pushed_out)?;
-        let others = [blocks(Class::Half).mean(pushed_out)?, blocks(Class::Double).mean(pushed_out)?];
-        let less = others.map(|(cost, square)| ((same.0 - cost) / pages, (same.1 + square) / pages / pages));
-        // What is gained is a share of what the program waits, not of prices for what may come.
-        Some(Gains { laps, waits: page_ns + costs.evict_ns, less })
+        let samples = self.lap.blocks.each_ref().map(|blocks| blocks.within(&(0..usize::MAX)));
+        Gains::seen(samples, laps, self.pushed_out(costs), costs.evict_ns)
+    }
+
+    /// What a page costs that others push out: it belongs to all, and comes back at one price. With prices of their own,
+    /// large sets would seem cheap because they take the room of the others.
+    fn pushed_out(&self, costs: Costs) -> f64 {
+        let page_ns = self.lap.blocks[Class::Same as usize].within(&(0..usize::MAX)).page_ns();
+        costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns)
     }
 
     /// Chooses other blocks.

@@ -1,0 +1,90 @@
+//! Parts of a region, one of which may want another size than the rest.
+//!
+//! Nobody says where an array begins. So what a trial sees is also kept by eighths of its region, and neighbours that
+//! gain together by another size, where the whole does not, become a region of their own:
+//!
+//! ```text
+//!   lap by lap   | = | = | = | 2 | 2 | = | = | = |      2: twice the size would gain
+//!   then         |  region   | region|   region  |
+//! ```
+
+use super::gains::{Blocks, Gains};
+use core::ops::Range;
+
+/// Parts of a region.
+const PARTS: usize = 8;
+/// A part is sure by so many standard errors: there are many to choose from.
+const SURE_OF_PARTS: f64 = 4.0;
+/// Laps of its own after which a part may go its own way: a phase is shorter.
+const LEAST_LAPS: f64 = 3.0;
+/// What came before counts for as many at most.
+const MOST_LAPS: f64 = 64.0;
+
+/// What the parts of a region would gain.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// Numbers of the blocks of all.
+    blocks: Range<usize>,
+    gains: [Gains; PARTS],
+}
+
+/// Neighbouring parts.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    /// Numbers of their blocks; at an end of the region they reach as far as it does.
+    pub(super) blocks: Range<usize>,
+    /// The share of the region that lies before them.
+    pub(super) before: f64,
+    /// Their share of it.
+    pub(super) share: f64,
+}
+
+impl Parts {
+    /// Another lap is over: its blocks of half the size, of the size in force and of twice the size. Laps say
+    /// where the region lies. A part has laps of its own: `laps_of` says how many when so many pages came in its blocks of
+    /// the size in force.
+    pub(super) fn add(&mut self, lap: &[Blocks; 3], laps_of: impl Fn(f64) -> f64, pushed_out: f64, evict_ns: f64) {
+        let blocks = lap[1].numbers();
+        let new = blocks.start.min(self.blocks.start)..blocks.end.max(self.blocks.end);
+        if self.blocks.len() < new.len() - new.len() / PARTS {
+            *self = Parts { blocks, ..Parts::default() };
+        }
+        for part in 0..PARTS {
+            let within = self.range(&(part..part + 1));
+            let samples = lap.each_ref().map(|blocks| blocks.within(&within));
+            if let Some(gains) = Gains::seen(samples, 1.0, pushed_out, evict_ns) {
+                let laps = laps_of(gains.pages) * PARTS as f64;
+                let before = self.gains[part];
+                let before = Gains { laps: before.laps.min(MOST_LAPS), ..before };
+                self.gains[part] = before.and(Gains { laps, ..gains });
+            }
+        }
+    }
+
+    /// The neighbours, not all, that gain most in one way, by at least a share of their wait that `least` tells by laps,
+    /// and clearly more than the others.
+    pub(super) fn best(&self, least: impl Fn(f64) -> [f64; 2]) -> Option<(Neighbours, usize)> {
+        let neighbours = (0..PARTS).flat_map(|first| (first + 1..=PARTS).map(move |end| first..end));
+        let some = neighbours.filter(|parts| parts.len() < PARTS);
+        let gaining = some.filter_map(|parts| {
+            let (inside, outside): (Vec<_>, Vec<_>) = (0..PARTS).partition(|part| parts.contains(part));
+            let of = |parts: Vec<usize>| parts.into_iter().map(|it| self.gains[it]).reduce(Gains::beside);
+            let (gains, others) = (of(inside)?, of(outside)?);
+            let way = gains.best(least(gains.laps), SURE_OF_PARTS)?;
+            (gains.laps > LEAST_LAPS && others.laps > 0.0 && gains.more_than(others, way))
+                .then_some((gains.less[way].0 * gains.pages, parts, way))
+        });
+        let (_, parts, way) = gaining.max_by(|one, other| one.0.total_cmp(&other.0))?;
+        let blocks = self.range(&parts);
+        let [start, end] = [parts.start == 0, parts.end == PARTS];
+        let blocks = if start { 0 } else { blocks.start }..if end { usize::MAX } else { blocks.end };
+        let share = |parts: usize| parts as f64 / PARTS as f64;
+        Some((Neighbours { blocks, before: share(parts.start), share: share(parts.len()) }, way))
+    }
+
+    /// Numbers of the blocks of some parts.
+    fn range(&self, parts: &Range<usize>) -> Range<usize> {
+        let at = |part: usize| self.blocks.start + self.blocks.len() * part / PARTS;
+        at(parts.start)..at(parts.end)
+    }
+}
