@@ -98,8 +98,15 @@ pub(crate) fn finish() -> Option<(Vec<Value>, Vec<Moment>)> {
 }
 
 /// What is, at the end of an interval; everything else is counted in it.
-const NOW: [Count; 5] =
-    [Count::LocalBytes, Count::ResidentBytes, Count::StoredBytes, Count::MappedBytes, Count::SetBytes];
+const NOW: [Count; 7] = [
+    Count::LocalBytes,
+    Count::ResidentBytes,
+    Count::StoredBytes,
+    Count::MappedBytes,
+    Count::SetBytes,
+    Count::LeastSetBytes,
+    Count::MostSetBytes,
+];
 
 /// One interval of the report.
 fn interval(pair: &[Row]) -> Value {

@@ -186,7 +186,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         inner.tidy();
         self.tell(&inner);
         if let Some(words) = self.words_of(touch.page) {
-            words.counts.set(Count::SetBytes, (inner.sets.now() * self.kernel.page()) as u64);
+            self.tell_sets(&words.counts, &inner, &self.bounds.around(touch.page));
         }
         drop(inner);
         self.landed.tell_all();

@@ -15,8 +15,12 @@ pub enum Count {
     StoredBytes,
     /// Bytes that may be anywhere, now.
     MappedBytes,
-    /// Bytes that move together, now.
+    /// Bytes that move together, now: where most pages came lately.
     SetBytes,
+    /// The same where they are least,
+    LeastSetBytes,
+    /// and where they are most.
+    MostSetBytes,
     /// Faults that were served.
     Faults,
     /// Of these, for the right to write only.
@@ -65,6 +69,8 @@ impl Count {
         "stored_bytes",
         "mapped_bytes",
         "set_bytes",
+        "least_set_bytes",
+        "most_set_bytes",
         "faults",
         "write_faults",
         "fills",

@@ -323,9 +323,16 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Brings the words for "now" up to date.
     pub(crate) fn tell(&self, inner: &Inner) {
-        let bytes = |pages: usize| (pages * self.kernel.page()) as u64;
-        self.counters.set(Count::LocalBytes, bytes(inner.local));
-        self.counters.set(Count::SetBytes, bytes(inner.sets.now()));
+        self.counters.set(Count::LocalBytes, (inner.local * self.kernel.page()) as u64);
+        self.tell_sets(&self.counters, inner, &(0..usize::MAX));
+    }
+
+    /// What moves together among some pages.
+    pub(crate) fn tell_sets(&self, counters: &Counters, inner: &Inner, within: &Range<PageNumber>) {
+        let words = [Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes];
+        for (count, set) in words.into_iter().zip(inner.sets.of(within)) {
+            counters.set(count, (set * self.kernel.page()) as u64);
+        }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -177,7 +177,8 @@ fn pages_that_change_each_time_cost_one_fault_each_and_are_sent_when_they_change
 
 #[test]
 fn what_happens_in_the_segments_is_what_happens_in_all() {
-    const SHARED: [Count; 3] = [Count::LocalBytes, Count::SetBytes, Count::Segments];
+    const SHARED: [Count; 5] =
+        [Count::LocalBytes, Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes, Count::Segments];
     let store = Arc::new(TestStore::new(Fault::None));
     let mut bounds = Segments::new();
     bounds.add(0, 600, 1);

@@ -36,12 +36,18 @@ fn seconds(words: &Words, name: &str) -> String {
     format!("{:.2} s", word(words, name) as f64 * 1e-9)
 }
 
+/// What moves together: more than one size where places are tuned each by itself.
+fn sets(words: &Words) -> String {
+    let [least, most] = ["least_set_bytes", "most_set_bytes"].map(|name| size(word(words, name)));
+    if least == most { least } else { format!("{least} to {most}") }
+}
+
 /// What happened in all of far memory.
 pub(crate) fn totals(words: &Words) -> Table {
     let count = |name| word(words, name).to_string();
     let bytes = |name| size(word(words, name));
     pairs(&[
-        [("in all", bytes("mapped_bytes")), ("moves together", bytes("set_bytes"))],
+        [("in all", bytes("mapped_bytes")), ("moves together", sets(words))],
         [("here", bytes("resident_bytes")), ("may be here", bytes("local_bytes"))],
         [("in the store", bytes("stored_bytes")), ("pinned by a device", count("pinned"))],
         [("faults served", count("faults")), ("to write only", count("write_faults"))],
@@ -70,7 +76,7 @@ fn by_region(regions: &[&FarRegion]) -> Table {
     row("in all", &bytes("mapped_bytes"));
     row("here", &bytes("resident_bytes"));
     row("in the store", &bytes("stored_bytes"));
-    row("moves together", &bytes("set_bytes"));
+    row("moves together", &|region| sets(&region.words));
     row("faults served", &count("faults"));
     row("pages from the store", &count("fills"));
     row("fetched ahead of need", &count("prefetched"));
