@@ -119,7 +119,7 @@ impl Leaving {
 
     pub(crate) fn costs(self, lap: usize) -> Costs {
         let come_back = (self.back + BELIEVED) / (self.pages + BELIEVED);
-        Costs { evict_ns: self.ns / self.pages.max(1.0), come_back: come_back.min(1.0), lap }
+        Costs { evict_ns: self.ns / self.pages.max(1.0), come_back: come_back.min(1.0), page_ns: None, lap }
     }
 }
 

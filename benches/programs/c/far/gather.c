@@ -1,9 +1,10 @@
-/* A list of 128 MiB that is gone through, with a look into a table of 128 MiB at a random place for each 16 KiB of it.
+/* A list of 128 MiB that is gone through, with a look into a table of 128 MiB at a random place for each page of it.
  *
  * As a join, a sparse product or a histogram does: one array in order, the other one anywhere. Large pages are good for
  * the list and bad for the table. Each iteration adds one to what it looks at in the table, and to all of the list. */
 #include "far.h"
 
+/* Numbers in a page. */
 enum { EACH = 512 };
 
 int main(int argc, char **argv) {

@@ -8,6 +8,7 @@
 //! * [`Trial`]: nobody says anything; sizes are tried beside each other in different places.
 
 mod annotated;
+mod choice;
 mod gains;
 mod parts;
 mod regions;
@@ -15,6 +16,6 @@ mod timing;
 mod trial;
 
 pub use annotated::{Core, Iteration};
-pub(crate) use timing::Timing;
 pub use regions::Regions;
+pub(crate) use timing::Timing;
 pub use trial::{Change, Costs, Part, Trial};

@@ -40,10 +40,16 @@ pub(super) struct Neighbours {
 }
 
 impl Parts {
-    /// Another lap is over: its blocks of half the size, of the size in force and of twice the size. Laps say
-    /// where the region lies. A part has laps of its own: `laps_of` says how many when so many pages came in its blocks of
-    /// the size in force.
-    pub(super) fn add(&mut self, lap: &[Blocks; 3], laps_of: impl Fn(f64) -> f64, pushed_out: f64, evict_ns: f64) {
+    /// Another lap is over: its blocks of half the size, of the size in force and of twice the size; they say where the
+    /// region lies. A part has laps of its own: `laps_of` says how many of the region's it is when so many pages came in
+    /// its blocks of the size in force.
+    pub(super) fn add(
+        &mut self,
+        lap: &[Blocks; 3],
+        laps_of: impl Fn(f64) -> f64,
+        pushed_out: f64,
+        evict_ns: f64,
+    ) {
         let blocks = lap[1].numbers();
         let new = blocks.start.min(self.blocks.start)..blocks.end.max(self.blocks.end);
         if self.blocks.len() < new.len() - new.len() / PARTS {
@@ -67,12 +73,14 @@ impl Parts {
         let neighbours = (0..PARTS).flat_map(|first| (first + 1..=PARTS).map(move |end| first..end));
         let some = neighbours.filter(|parts| parts.len() < PARTS);
         let gaining = some.filter_map(|parts| {
-            let (inside, outside): (Vec<_>, Vec<_>) = (0..PARTS).partition(|part| parts.contains(part));
-            let of = |parts: Vec<usize>| parts.into_iter().map(|it| self.gains[it]).reduce(Gains::beside);
-            let (gains, others) = (of(inside)?, of(outside)?);
+            let of = |inside: bool| {
+                let some = (0..PARTS).filter(|part| parts.contains(part) == inside);
+                some.map(|part| self.gains[part]).reduce(Gains::beside)
+            };
+            let (gains, others) = (of(true)?, of(false)?);
             let way = gains.best(least(gains.laps), SURE_OF_PARTS)?;
-            (gains.laps > LEAST_LAPS && others.laps > 0.0 && gains.more_than(others, way))
-                .then_some((gains.less[way].0 * gains.pages, parts, way))
+            let lasts = gains.laps > LEAST_LAPS && others.laps > 0.0 && gains.more_than(others, way);
+            lasts.then_some((gains.less[way].0 * gains.pages, parts, way))
         });
         let (_, parts, way) = gaining.max_by(|one, other| one.0.total_cmp(&other.0))?;
         let blocks = self.range(&parts);

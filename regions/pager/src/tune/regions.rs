@@ -31,6 +31,8 @@ pub struct Regions {
     all: Vec<Region>,
     /// Pages in a set where nothing came back yet.
     new: usize,
+    /// Pages that came lately, and nanoseconds that the program waited for them.
+    paid: (f64, f64),
 }
 
 impl Regions {
@@ -39,7 +41,7 @@ impl Regions {
     pub fn new(set: usize) -> Regions {
         let mut all = Vec::with_capacity(MOST_REGIONS);
         all.push(Region::new(0, 1.0, Trial::new(set)));
-        Regions { all, new: set }
+        Regions { all, new: set, paid: (0.0, 0.0) }
     }
 
     /// The trial of a page.
@@ -70,12 +72,15 @@ impl Regions {
     ) {
         self.cut(within.end);
         self.cut(within.start);
+        self.paid = (self.paid.0 + pages as f64, self.paid.1 + ns as f64);
+        let alone = self.all.iter().filter(|region| region.trial.has_begun()).nth(1).is_none();
+        let page_ns = (!alone).then(|| self.paid.1 / self.paid.0);
         let place = self.place(page);
         let Region { share, came, trial, .. } = &mut self.all[place];
         *came += pages as f64;
         let faded = *came > costs.lap as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pages, at least 0")]
-        let costs = Costs { lap: (costs.lap as f64 * *share) as usize, ..costs };
+        let costs = Costs { lap: (costs.lap as f64 * *share) as usize, page_ns, ..costs };
         if !trial.has_begun() {
             trial.begin(first, costs);
         }
@@ -83,6 +88,7 @@ impl Regions {
             self.split(place, part);
         }
         if faded {
+            self.paid = (self.paid.0 / 2.0, self.paid.1 / 2.0);
             self.all.iter_mut().for_each(|region| region.came /= 2.0);
         }
     }
@@ -127,7 +133,7 @@ mod tests {
     use crate::MOST_SET;
 
     const PAGES: usize = 64 * MOST_SET;
-    const COSTS: Costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: PAGES };
+    const COSTS: Costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: PAGES };
 
     /// A program that goes through its pages so many times, all of them, or where it is `sparse` one of each 64; a fault
     /// takes 10 us and a page 300 ns, give or take a half.
@@ -139,7 +145,6 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let ns = (11_000 + 300 * set as u64) * (64 + (random >> 58)) / 96;
             regions.filled((page / set * set, set), &(0..PAGES), ns, 4, COSTS);
-            if came / PAGES != (came + set) / PAGES && std::env::var("SHOW").is_ok() { eprintln!("{} {:?}", came / PAGES, sets(&regions)); }
             came += set;
             page = (if sparse(page) { (page / 64 + 1) * 64 } else { page / set * set + set }) % PAGES;
         }
@@ -186,14 +191,19 @@ mod tests {
         let mut random = 1_usize;
         for _ in 0..200 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (place, from, len) = ((random >> 33) % regions.all.len(), (random >> 40) % 8, (random >> 50) % 8);
-            let (start, len) = (regions.all[place].first, len.min(7).max(1).min(8 - from));
+            let (place, from, len) =
+                ((random >> 33) % regions.all.len(), (random >> 40) % 8, (random >> 50) % 8);
+            let (start, len) = (regions.all[place].first, len.clamp(1, 7).min(8 - from));
             let end = regions.all.get(place + 1).map_or(PAGES, |next| next.first);
             if end - start < 8 || len == 8 {
                 continue;
             }
             let at = |part: usize| start + (end - start) * part / 8;
-            let pages = (if from == 0 { 0 } else { at(from) })..(if from + len == 8 { usize::MAX } else { at(from + len) });
+            let pages = (if from == 0 { 0 } else { at(from) })..(if from + len == 8 {
+                usize::MAX
+            } else {
+                at(from + len)
+            });
             let part = Part { set: 8, pages, before: from as f64 / 8.0, share: len as f64 / 8.0 };
             regions.split(place, part);
             assert!(regions.all.is_sorted_by_key(|region| region.first) && regions.all[0].first == 0);

@@ -17,32 +17,12 @@
 //! that comes makes another one leave, which comes back with some probability, at the price of a page
 //! in sets of the size in force. That is how pages nobody needs are charged.
 
+use super::choice::{Choice, Class, block};
 use super::gains::{Blocks, DOUBLE, Gains, HALF, SURE};
 use super::parts::{Neighbours, Parts};
 use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
 
-/// What a block does in a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
-    /// Sets of half the size.
-    Half = 0,
-    /// The size in force.
-    Same = 1,
-    /// Sets of twice the size.
-    Double = 2,
-}
-
-/// One block in so many is of each other class, at least where memory is small,
-const SHARE: usize = 12;
-/// and so many times as many are looked at with the size in force.
-const SAME: usize = 3;
-/// Blocks of each other class, about, at most.
-const MOST_BLOCKS: usize = 4096;
-/// Sets in a block: few, so that a small array has blocks of each class.
-const SETS: usize = 8;
-/// Pages in a block, at least.
-const LEAST_BLOCK: usize = 16;
 /// Fills in the class of half the size before anything is decided.
 const ENOUGH: u64 = 128;
 /// Fills after which other blocks are chosen where a class has too few.
@@ -61,8 +41,6 @@ const WINDOW: f64 = 8.0;
 const MOST_DOUBT: f64 = 8.0;
 /// Laps to rest after nothing was to be gained, at first and at most.
 const REST: [u32; 2] = [8, 32];
-/// In a rest so many times fewer blocks are looked at: enough to see when the program does something else.
-const THIN: usize = 4;
 
 /// What a page costs that others push out.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +49,8 @@ pub struct Costs {
     pub evict_ns: f64,
     /// The share of pages that come back after they left.
     pub come_back: f64,
+    /// Nanoseconds that the program waits for one, on average of all regions; `None`: there is only this one.
+    pub page_ns: Option<f64>,
     /// Pages that hold something, here or away. When so many came, that is a lap.
     pub lap: usize,
 }
@@ -115,10 +95,8 @@ pub struct Trial {
     gains: Gains,
     /// What the laps at this size have seen, by parts: places differ for longer than a window.
     parts: Parts,
-    /// One block in so many is of each other class.
-    share: usize,
-    /// Chooses other blocks in each lap.
-    salt: usize,
+    /// Who tries what in this lap.
+    choice: Choice,
     /// Laps to rest, and how many next time.
     rest: (u32, u32),
     /// How much evidence it takes.
@@ -138,8 +116,7 @@ impl Trial {
             lap: Lap::default(),
             gains: Gains::default(),
             parts: Parts::default(),
-            share: SHARE,
-            salt: 1,
+            choice: Choice::new(),
             rest: (0, REST[0]),
             doubt: 1.0,
             begun: false,
@@ -162,7 +139,7 @@ impl Trial {
     /// The set for a fault at `page`.
     #[must_use]
     pub fn set_at(&self, page: usize) -> usize {
-        match self.class(page / self.block()) {
+        match self.choice.class(page / block(self.set)) {
             Some(Class::Half) => self.size(HALF),
             Some(Class::Double) => self.size(DOUBLE),
             Some(Class::Same) | None => self.set,
@@ -179,15 +156,15 @@ impl Trial {
     #[must_use]
     pub fn apart(&self, set: usize) -> Trial {
         let went = (set != self.set).then_some(if set < self.set { HALF } else { DOUBLE });
-        let (doubt, share, salt) = ((self.doubt * 2.0).min(MOST_DOUBT), self.share, self.salt);
-        Trial { doubt, share, salt, went, begun: true, ..Trial::new(set) }
+        let doubt = (self.doubt * 2.0).min(MOST_DOUBT);
+        Trial { doubt, went, choice: self.choice, begun: true, ..Trial::new(set) }
     }
 
     /// A fill of `pages` pages at `page` that took `ns`. Says when the size changes; where that of some pages does, the
     /// caller gives them a trial of their own.
     pub fn filled(&mut self, page: usize, pages: usize, ns: u64, costs: Costs) -> Option<Change> {
-        let number = page / self.block();
-        if let Some(class) = self.class(number) {
+        let number = page / block(self.set);
+        if let Some(class) = self.choice.class(number) {
             self.lap.blocks[class as usize].filled(number, pages, ns);
         }
         let lap = &mut self.lap;
@@ -198,7 +175,7 @@ impl Trial {
             return None;
         }
         let (some, way) = self.better_way(costs)?;
-        let (set, block) = (self.size(way), self.block());
+        let (set, block) = (self.size(way), block(self.set));
         if some.is_none() {
             if self.went.replace(way).is_some_and(|before| before != way) {
                 self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
@@ -208,8 +185,11 @@ impl Trial {
         }
         self.parts = Parts::default();
         self.next_window(0, costs);
-        let part = some.map(|Neighbours { blocks, before, share }| {
-            Part { set, pages: blocks.start * block..blocks.end.saturating_mul(block), before, share }
+        let part = some.map(|Neighbours { blocks, before, share }| Part {
+            set,
+            pages: blocks.start * block..blocks.end.saturating_mul(block),
+            before,
+            share,
         });
         Some(Change { set, part })
     }
@@ -236,7 +216,7 @@ impl Trial {
             return Some((None, way));
         }
         if lap_ends && !resting {
-            let laps_of = |pages: f64| pages * self.share as f64 / SAME as f64 / costs.lap.max(1) as f64;
+            let laps_of = |pages: f64| pages * self.choice.one_in() / costs.lap.max(1) as f64;
             self.parts.add(&self.lap.blocks, laps_of, self.pushed_out(costs), costs.evict_ns);
             let of_part = self.parts.best(|laps| self.early(laps.max(1.0)));
             if let Some((some, way)) = of_part.filter(|&(_, way)| open[way]) {
@@ -272,16 +252,15 @@ impl Trial {
     /// What a page costs that others push out: it belongs to all, and comes back at one price. With prices of their own,
     /// large sets would seem cheap because they take the room of the others.
     fn pushed_out(&self, costs: Costs) -> f64 {
-        let page_ns = self.lap.blocks[Class::Same as usize].within(&(0..usize::MAX)).page_ns();
+        let here = || self.lap.blocks[Class::Same as usize].within(&(0..usize::MAX)).page_ns();
+        let page_ns = costs.page_ns.unwrap_or_else(here);
         costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns)
     }
 
     /// Chooses other blocks.
     fn next_lap(&mut self, costs: Costs) {
         self.lap = Lap::default();
-        self.salt = self.salt.wrapping_add(1);
-        let share = SHARE.max(costs.lap / self.block() / MOST_BLOCKS);
-        self.share = if self.rest.0 > 0 { share * THIN } else { share };
+        self.choice = self.choice.next(costs.lap, self.set, self.rest.0 > 0);
     }
 
     /// Forgets what was seen, and rests for so many laps.
@@ -293,23 +272,6 @@ impl Trial {
     /// The size that a way leads to.
     fn size(&self, way: usize) -> usize {
         if way == HALF { (self.set / 2).max(1) } else { (self.set * 2).min(MOST_SET) }
-    }
-
-    /// Pages in a block; sets of twice the size fit.
-    fn block(&self) -> usize {
-        (self.set * SETS).clamp(LEAST_BLOCK, MOST_SET)
-    }
-
-    /// What a block does, if it is looked at.
-    fn class(&self, block: usize) -> Option<Class> {
-        // Knuth's multiplicative hash: neighbours fall into different classes.
-        let hash = (block.wrapping_add(self.salt << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 40;
-        match hash % self.share {
-            0 => Some(Class::Half),
-            1 => Some(Class::Double),
-            it if it < 2 + SAME => Some(Class::Same),
-            _ => None,
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// fault costs 10 µs and each page 300 ns. The size the trial ends at.
 fn settles_at(start: usize, useful: usize) -> usize {
     let mut trial = Trial::new(start);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 200 * MOST_SET };
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 200 * MOST_SET };
     for _lap in 0..200 {
         for block in 0..200 {
             let mut page = block * MOST_SET;
@@ -33,7 +33,7 @@ fn dense_use_ends_in_large_sets_and_sparse_use_in_small_ones() {
 fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
     // Phases of 4000 pages that want large sets and small ones in turns.
     let mut trial = Trial::new(4);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 4000 };
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 4000 };
     let (mut changes, mut at) = (Vec::new(), 0);
     for phase in 0..400 {
         let useful = if phase % 2 == 0 { MOST_SET } else { 1 };
@@ -56,7 +56,7 @@ fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
 fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
     // Pages at random of 16384, half of which fit; the oldest set leaves.
     let mut trial = Trial::new(16);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 16_384 };
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 16_384 };
     let (mut here, mut order, mut count) = (vec![false; 16_384], VecDeque::new(), 0);
     let mut random = 12345_usize;
     for _ in 0..600_000 {
@@ -86,7 +86,7 @@ fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
 fn a_short_phase_does_not_move_the_size() {
     // A quarter of each lap is sparse, and sets of half the size would save half of the wait; then it is dense, and they lose.
     let mut trial = Trial::new(4);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 65_536 };
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 65_536 };
     let (mut came, mut at, mut changes) = (0, 0, 0);
     while came < 40 * costs.lap {
         let (set, dense) = (trial.set_at(at), came % costs.lap >= costs.lap / 4);
@@ -113,7 +113,7 @@ fn one_more_step_the_same_way_is_easy_in_the_first_lap_only() {
 #[test]
 fn a_program_that_does_something_else_is_noticed_in_a_rest_too() {
     let mut trial = Trial::new(512);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, lap: 200 * MOST_SET };
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 200 * MOST_SET };
     let fill = |trial: &mut Trial, block: usize| {
         let page = block % 200 * MOST_SET;
         trial.filled(page, trial.set_at(page), 11_000 + 300 * trial.set_at(page) as u64, costs);
