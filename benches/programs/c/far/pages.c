@@ -2,7 +2,7 @@
  *
  * Under `largesse run --local 256M` each touch beyond the first quarter brings a page and sends one away; without it
  * the first line is an ordinary first touch. A line a way: microseconds a 4 KiB page, and GB/s. --only sequential
- * leaves out random reads. */
+ * leaves out random reads; --times N reads N times as many, with a line for each time. */
 #include "far.h"
 
 enum { PAGE = 4096, WORDS = PAGE / 8 };
@@ -43,9 +43,12 @@ int main(int argc, char **argv) {
     for (size_t page = 0; page < count; page++) check_page(page, 1);
     line("read", now() - begin, count);
     if (strstr(word(argc, argv, "--only", "sequential,random"), "random")) {
-        begin = now();
-        for (size_t i = 0; i < count; i++) check_page(scramble(i) % count, 1);
-        line("random read", now() - begin, count);
+        size_t times = (size_t)option(argc, argv, "--times", 1);
+        for (size_t t = 0; t < times; t++) {
+            begin = now();
+            for (size_t i = 0; i < count; i++) check_page(scramble(t * count + i) % count, 1);
+            line("random read", now() - begin, count);
+        }
     }
     require(wrong == 0, "a page came back with other words");
     return 0;
