@@ -29,8 +29,12 @@ const SIZE: (u32, u32) = (WIDTH, 850);
 pub struct Moment {
     /// Since the start.
     pub seconds: f64,
-    /// What moves together.
+    /// What moves together where most pages come.
     pub set: u64,
+    /// The same where it is least,
+    pub least_set: u64,
+    /// and where it is most.
+    pub most_set: u64,
     /// What may be here.
     pub local: u64,
     /// What is here.
@@ -72,6 +76,8 @@ mod tests {
         let at = |i: u32| Moment {
             seconds: f64::from(i) * 0.01,
             set: 4096 << (i / 30 % 10),
+            least_set: 4096 << (i / 30 % 10),
+            most_set: 4096 << (i / 30 % 10),
             local: 64 << 20,
             resident: u64::from(i.min(50)) << 20,
             stored: u64::from(i) << 20,
@@ -100,6 +106,16 @@ mod tests {
         let words = ["Set size", "in the store", "may be here", "working set", "faults", "seconds", "MiB"];
         for word in words.into_iter().chain([title]) {
             assert!(svg.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_differ_by_place_are_named_and_one_size_is_one_line() {
+        let one = svg("", &moments(300)).unwrap();
+        let apart = moments(300).into_iter().map(|it| Moment { most_set: 1 << 20, ..it }).collect::<Vec<_>>();
+        let two = svg("", &apart).unwrap();
+        for word in ["least", "largest", "where most comes"] {
+            assert!(two.contains(word) && !one.contains(word), "{word}");
         }
     }
 

@@ -75,15 +75,26 @@ pub(crate) fn draw(all: &Area<'_>, title: &str, moments: &[Moment]) -> Result<()
 
 fn set_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
     let log = |bytes: u64| (bytes.max(1) as f64).log2().clamp(SETS.0, SETS.1);
-    let mut points: Points = Vec::with_capacity(2 * moments.len());
-    for moment in moments {
-        // A step: the size was in force until it changed.
-        if let Some(&(_, before)) = points.last() {
-            points.push((moment.seconds, before));
+    let steps = |of: fn(&Moment) -> u64| {
+        let mut points: Points = Vec::with_capacity(2 * moments.len());
+        for moment in moments {
+            // A step: the size was in force until it changed.
+            if let Some(&(_, before)) = points.last() {
+                points.push((moment.seconds, before));
+            }
+            points.push((moment.seconds, log(of(moment))));
         }
-        points.push((moment.seconds, log(moment.set)));
+        points
+    };
+    let mut lines =
+        vec![Line { name: "moves together", colour: BLUE, how: How::Plain, points: steps(|it| it.set) }];
+    if moments.iter().any(|moment| moment.least_set != moment.most_set) {
+        lines[0].name = "moves together, where most comes";
+        let ends: [(_, _, fn(&Moment) -> u64); 2] =
+            [("least", ORANGE, |it| it.least_set), ("largest", GREEN, |it| it.most_set)];
+        let others = ends.map(|(name, colour, of)| Line { name, colour, how: How::Dashed, points: steps(of) });
+        lines.extend(others);
     }
-    let lines = vec![Line { name: "moves together", colour: BLUE, how: How::Plain, points }];
     let label = |power: &f64| match power.round() {
         exact if (exact - power).abs() > 0.01 => String::new(),
         mib if mib >= 20.0 => format!("{:.0} MiB", (mib - 20.0).exp2()),

@@ -127,6 +127,8 @@ fn moment(row: &Row) -> Moment {
     Moment {
         seconds: row.at.as_secs_f64(),
         set: word(Count::SetBytes),
+        least_set: word(Count::LeastSetBytes),
+        most_set: word(Count::MostSetBytes),
         local: word(Count::LocalBytes),
         resident: word(Count::ResidentBytes),
         stored: word(Count::StoredBytes),
