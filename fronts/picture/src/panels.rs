@@ -90,10 +90,9 @@ fn set_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
         vec![Line { name: "moves together", colour: BLUE, how: How::Plain, points: steps(|it| it.set) }];
     if moments.iter().any(|moment| moment.least_set != moment.most_set) {
         lines[0].name = "moves together, where most comes";
-        let ends: [(_, _, fn(&Moment) -> u64); 2] =
-            [("least", ORANGE, |it| it.least_set), ("largest", GREEN, |it| it.most_set)];
-        let others = ends.map(|(name, colour, of)| Line { name, colour, how: How::Dashed, points: steps(of) });
-        lines.extend(others);
+        let [least, largest] = [steps(|it| it.least_set), steps(|it| it.most_set)];
+        lines.push(Line { name: "least", colour: ORANGE, how: How::Dashed, points: least });
+        lines.push(Line { name: "largest", colour: GREEN, how: How::Dashed, points: largest });
     }
     let label = |power: &f64| match power.round() {
         exact if (exact - power).abs() > 0.01 => String::new(),

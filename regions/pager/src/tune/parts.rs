@@ -17,6 +17,8 @@ const PARTS: usize = 8;
 const SURE_OF_PARTS: f64 = 4.0;
 /// Laps of its own after which a part may go its own way: a phase is shorter.
 const LEAST_LAPS: f64 = 3.0;
+/// Blocks of a part, about, of each other class, that are compared.
+const BLOCKS: usize = 6;
 /// What came before counts for as many at most.
 const MOST_LAPS: f64 = 64.0;
 
@@ -26,6 +28,8 @@ pub(super) struct Parts {
     /// Numbers of the blocks of all.
     blocks: Range<usize>,
     gains: [Gains; PARTS],
+    /// Blocks of each class that do not count yet: there are too few of them.
+    seen: [Blocks; 3],
 }
 
 /// Neighbouring parts.
@@ -55,16 +59,21 @@ impl Parts {
         if self.blocks.len() < new.len() - new.len() / PARTS {
             *self = Parts { blocks, ..Parts::default() };
         }
+        self.seen.iter_mut().zip(lap).for_each(|(seen, lap)| seen.append(lap));
+        if self.seen[0].len().min(self.seen[2].len()) < PARTS * BLOCKS {
+            return;
+        }
         for part in 0..PARTS {
             let within = self.range(&(part..part + 1));
-            let samples = lap.each_ref().map(|blocks| blocks.within(&within));
+            let samples = self.seen.each_ref().map(|blocks| blocks.within(&within));
             if let Some(gains) = Gains::seen(samples, 1.0, pushed_out, evict_ns) {
                 let laps = laps_of(gains.pages) * PARTS as f64;
                 let before = self.gains[part];
-                let before = Gains { laps: before.laps.min(MOST_LAPS), ..before };
-                self.gains[part] = before.and(Gains { laps, ..gains });
+                let before = before.in_laps(before.laps.min(MOST_LAPS));
+                self.gains[part] = before.and(gains.in_laps(laps));
             }
         }
+        self.seen = Default::default();
     }
 
     /// The neighbours, not all, that gain most in one way, by at least a share of their wait that `least` tells by laps,
