@@ -55,7 +55,7 @@ mod tests {
     fn every_shipped_far_bench_has_a_program_and_a_whole_table() {
         let benches: Vec<_> =
             read_all(&shipped()).unwrap().into_iter().filter(|bench| bench.far.is_some()).collect();
-        assert_eq!(benches.len(), 8);
+        assert_eq!(benches.len(), 9);
         for bench in benches {
             let far = bench.far.unwrap();
             let program = shipped().join("programs/c/far").join(format!("{}.c", bench.args[0]));
