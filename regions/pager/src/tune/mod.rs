@@ -5,7 +5,8 @@
 //! can cost a factor of hundreds (seed, table 2). Two tuners decide:
 //!
 //! * [`Core`]: the program says where its compute core starts and ends (seed, section 3.2).
-//! * [`Trial`]: nobody says anything; sizes are tried beside each other in different places.
+//! * [`Trial`]: nobody says anything; sizes are tried beside each other in different places. Each of the [`Regions`] has
+//!   one: an array that is walked through wants large sets, one that is jumped in small ones.
 
 mod annotated;
 mod choice;

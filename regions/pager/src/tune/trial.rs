@@ -15,7 +15,8 @@
 //!
 //! The cost of a fill is the time that the thread waited, plus what its pages push out: each page
 //! that comes makes another one leave, which comes back with some probability, at the price of a page
-//! in sets of the size in force. That is how pages nobody needs are charged.
+//! in sets of the size in force, or of a page on average where there are several regions. That is how pages nobody needs are
+//! charged.
 
 use super::choice::{Choice, Class, block};
 use super::gains::{Blocks, DOUBLE, Gains, HALF, SURE};
