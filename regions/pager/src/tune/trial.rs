@@ -37,6 +37,8 @@ const GAIN_EARLY: f64 = 0.5;
 const ON: f64 = 0.5;
 /// Laps of a window.
 const WINDOW: f64 = 8.0;
+/// Once a window went by at a size, less than so many laps say nothing: one phase of the program does not move it.
+const PHASES: u32 = 3;
 /// Each time that the size turns back the next decision takes twice as long: a program whose phases want different
 /// sizes gets the one that is good for all of them. At most so many times as long as the first.
 const MOST_DOUBT: f64 = 8.0;
@@ -208,12 +210,15 @@ impl Trial {
         };
         let all = self.gains.and(lap);
         let early = self.early(all.laps);
-        let (resting, lap_ends) = (self.rest.0 > 0, laps >= 1.0);
+        let (resting, proven) = (self.rest.0 > 0, self.rest != (0, REST[0]));
+        let lap_ends = laps >= if resting { f64::from(PHASES) } else { 1.0 };
         let window_ends = !resting && all.laps >= WINDOW * self.doubt;
         let open = [HALF, DOUBLE].map(|way| self.size(way) != self.set);
         let least = if window_ends { [GAIN; 2] } else { early };
+        let of_lap = lap.best(self.early(laps), SURE).filter(|_| !proven);
         let of_all = all.best(least, SURE).filter(|_| lap_ends || window_ends);
-        if let Some(way) = lap.best(self.early(laps), SURE).or(of_all).filter(|&way| open[way]) {
+        let enough_seen = !proven || all.laps >= f64::from(PHASES);
+        if let Some(way) = of_lap.or(of_all).filter(|&way| open[way] && enough_seen) {
             return Some((None, way));
         }
         if lap_ends && !resting {
@@ -225,7 +230,7 @@ impl Trial {
             }
         }
         if resting && lap_ends {
-            self.next_window(self.rest.0 - 1, costs);
+            self.next_window(self.rest.0.saturating_sub(PHASES), costs);
         } else if window_ends || lap_ends && all.all_worse(early, open) {
             let rest = self.rest.1;
             self.rest.1 = (rest * 2).min(REST[1]);

@@ -98,6 +98,30 @@ fn a_short_phase_does_not_move_the_size() {
     assert!(changes <= 1, "{changes} changes");
 }
 
+// Seen to fail when one lap of a rest is enough.
+#[test]
+fn a_phase_of_a_lap_does_not_move_a_size_that_lasted() {
+    // In a lap every eighth page is used, and sets of half the size would save most of the wait; in the others
+    // each other size loses.
+    let mut trial = Trial::new(4);
+    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 65_536 };
+    let mut lap = |sparse: bool| {
+        let (mut came, mut at, mut changes) = (0, 0, 0);
+        while came < costs.lap {
+            let set = trial.set_at(at);
+            let ns = if sparse || set == 4 { 3000 } else { 4500 } * set as u64;
+            changes += usize::from(trial.filled(at, set, ns, costs).is_some());
+            came += set;
+            at = (if sparse { at / 8 * 8 + 8 } else { at / set * set + set }) % costs.lap;
+        }
+        (changes, trial.rest)
+    };
+    let proven = (0..100).find(|_| lap(false).1.0 > 2);
+    assert!(proven.is_some(), "it never rests");
+    let after: usize = [true, false, false, false, false].map(|sparse| lap(sparse).0).iter().sum();
+    assert_eq!(after, 0, "changes");
+}
+
 // Seen to fail when the way of the last change is easy for good.
 #[test]
 fn one_more_step_the_same_way_is_easy_in_the_first_lap_only() {
@@ -133,7 +157,7 @@ fn a_program_that_does_something_else_is_noticed_in_a_rest_too() {
         fill(&mut trial, block);
         trial.set() < 512
     });
-    assert!(blocks.is_some_and(|blocks| blocks < 200 * 15), "{blocks:?} blocks");
+    assert!(blocks.is_some_and(|blocks| blocks < 200 * 30), "{blocks:?} blocks");
 }
 
 #[test]
