@@ -55,6 +55,10 @@ impl Blocks {
         self.0.first().map_or(0, |it| it.number)..self.0.last().map_or(0, |it| it.number + 1)
     }
 
+    pub(super) fn all(&self) -> Sample<'_> {
+        Sample(&self.0)
+    }
+
     /// The blocks with such numbers.
     pub(super) fn within(&self, numbers: &Range<usize>) -> Sample<'_> {
         let [first, end] = [numbers.start, numbers.end].map(|it| self.0.partition_point(|b| b.number < it));

@@ -17,6 +17,7 @@ mod timing;
 mod trial;
 
 pub use annotated::{Core, Iteration};
+pub use parts::Part;
 pub use regions::Regions;
 pub(crate) use timing::Timing;
-pub use trial::{Change, Costs, Part, Trial};
+pub use trial::{Change, Costs, Trial};

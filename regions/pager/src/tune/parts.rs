@@ -9,6 +9,7 @@
 //! ```
 
 use super::gains::{Blocks, Gains};
+use crate::PageNumber;
 use core::ops::Range;
 
 /// Parts of a region.
@@ -32,15 +33,15 @@ pub(super) struct Parts {
     seen: [Blocks; 3],
 }
 
-/// Neighbouring parts.
-#[derive(Debug)]
-pub(super) struct Neighbours {
-    /// Numbers of their blocks; at an end of the region they reach as far as it does.
-    pub(super) blocks: Range<usize>,
+/// Neighbouring parts of a region, which are to be a region of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Their pages; at an end of the region they reach as far as it does.
+    pub pages: Range<PageNumber>,
     /// The share of the region that lies before them.
-    pub(super) before: f64,
-    /// Their share of it.
-    pub(super) share: f64,
+    pub before: f64,
+    /// Their share of the region.
+    pub share: f64,
 }
 
 impl Parts {
@@ -77,8 +78,8 @@ impl Parts {
     }
 
     /// The neighbours, not all, that gain most in one way, by at least a share of their wait that `least` tells by laps,
-    /// and clearly more than the others.
-    pub(super) fn best(&self, least: impl Fn(f64) -> [f64; 2]) -> Option<(Neighbours, usize)> {
+    /// and clearly more than the others; a block has so many pages.
+    pub(super) fn best(&self, block: usize, least: impl Fn(f64) -> [f64; 2]) -> Option<(Part, usize)> {
         let neighbours = (0..PARTS).flat_map(|first| (first + 1..=PARTS).map(move |end| first..end));
         let some = neighbours.filter(|parts| parts.len() < PARTS);
         let gaining = some.filter_map(|parts| {
@@ -94,9 +95,10 @@ impl Parts {
         let (_, parts, way) = gaining.max_by(|one, other| one.0.total_cmp(&other.0))?;
         let blocks = self.range(&parts);
         let [start, end] = [parts.start == 0, parts.end == PARTS];
-        let blocks = if start { 0 } else { blocks.start }..if end { usize::MAX } else { blocks.end };
+        let pages =
+            if start { 0 } else { blocks.start * block }..if end { usize::MAX } else { blocks.end * block };
         let share = |parts: usize| parts as f64 / PARTS as f64;
-        Some((Neighbours { blocks, before: share(parts.start), share: share(parts.len()) }, way))
+        Some((Part { pages, before: share(parts.start), share: share(parts.len()) }, way))
     }
 
     /// Numbers of the blocks of some parts.

@@ -1,7 +1,8 @@
 //! Places that are tuned each by itself: the segments of far memory, and parts of them that want another size than the
 //! rest.
 
-use super::trial::{Costs, Part, Trial};
+use super::parts::Part;
+use super::trial::{Change, Costs, Trial};
 use crate::PageNumber;
 use core::ops::Range;
 
@@ -84,8 +85,8 @@ impl Regions {
         if !trial.has_begun() {
             trial.begin(first, costs);
         }
-        if let Some(part) = trial.filled(page, pages, ns, costs).and_then(|change| change.part) {
-            self.split(place, part);
+        if let Some(Change { set, part: Some(part) }) = trial.filled(page, pages, ns, costs) {
+            self.split(place, set, part);
         }
         if faded {
             self.paid = (self.paid.0 / 2.0, self.paid.1 / 2.0);
@@ -106,15 +107,15 @@ impl Regions {
         }
     }
 
-    /// A part of a region goes its own way; what lies behind it does as well, from here on.
-    fn split(&mut self, place: usize, part: Part) {
+    /// A part of a region goes its own way, with sets of `set` pages; what lies behind it does as well, from here on.
+    fn split(&mut self, place: usize, set: usize, part: Part) {
         if self.all.len() + 2 > MOST_REGIONS {
             return;
         }
         let end = self.all.get(place + 1).map_or(usize::MAX, |next| next.first);
         let whole = &mut self.all[place];
         let (start, share) = (part.pages.start.max(whole.first), whole.share);
-        let (own, rest) = (whole.trial.apart(part.set), whole.trial.apart(whole.trial.set()));
+        let (own, rest) = (whole.trial.apart(set), whole.trial.apart(whole.trial.set()));
         let behind = share * (1.0 - part.before - part.share);
         whole.share *= part.before;
         if part.pages.end < end {
@@ -205,8 +206,8 @@ mod tests {
             } else {
                 at(from + len)
             });
-            let part = Part { set: 8, pages, before: from as f64 / 8.0, share: len as f64 / 8.0 };
-            regions.split(place, part);
+            let part = Part { pages, before: from as f64 / 8.0, share: len as f64 / 8.0 };
+            regions.split(place, 8, part);
             assert!(regions.all.is_sorted_by_key(|region| region.first) && regions.all[0].first == 0);
             assert!((1..=MOST_REGIONS).contains(&regions.all.len()));
             let shares: f64 = regions.all.iter().map(|region| region.share).sum();

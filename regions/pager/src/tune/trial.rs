@@ -20,9 +20,8 @@
 
 use super::choice::{Choice, Class, block};
 use super::gains::{Blocks, DOUBLE, Gains, HALF, SURE};
-use super::parts::{Neighbours, Parts};
-use crate::{MOST_SET, PageNumber};
-use core::ops::Range;
+use super::parts::{Part, Parts};
+use crate::MOST_SET;
 
 /// Fills in the class of half the size before anything is decided.
 const ENOUGH: u64 = 128;
@@ -74,19 +73,6 @@ pub struct Change {
     pub set: usize,
     /// For these alone; `None`: for all.
     pub part: Option<Part>,
-}
-
-/// A part of a region that is to be a region of its own.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Part {
-    /// Pages in its sets.
-    pub set: usize,
-    /// Its pages; at an end of the region they reach as far as it does.
-    pub pages: Range<PageNumber>,
-    /// The share of the region that lies before it.
-    pub before: f64,
-    /// Its share of the region.
-    pub share: f64,
 }
 
 /// A running trial.
@@ -177,9 +163,9 @@ impl Trial {
         if !lap.fills.is_multiple_of(ENOUGH) {
             return None;
         }
-        let (some, way) = self.better_way(costs)?;
-        let (set, block) = (self.size(way), block(self.set));
-        if some.is_none() {
+        let (part, way) = self.better_way(costs)?;
+        let set = self.size(way);
+        if part.is_none() {
             if self.went.replace(way).is_some_and(|before| before != way) {
                 self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
             }
@@ -188,18 +174,12 @@ impl Trial {
         }
         self.parts = Parts::default();
         self.next_window(0, costs);
-        let part = some.map(|Neighbours { blocks, before, share }| Part {
-            set,
-            pages: blocks.start * block..blocks.end.saturating_mul(block),
-            before,
-            share,
-        });
         Some(Change { set, part })
     }
 
     /// The way to the size that costs clearly less by block, for all blocks or for some of them. Where a lap or the window
     /// ends, the next one begins.
-    fn better_way(&mut self, costs: Costs) -> Option<(Option<Neighbours>, usize)> {
+    fn better_way(&mut self, costs: Costs) -> Option<(Option<Part>, usize)> {
         let laps = self.lap.pages as f64 / costs.lap.max(1) as f64;
         let enough = self.lap.blocks[Class::Half as usize].fills() >= ENOUGH;
         let Some(lap) = self.seen(laps, costs).filter(|_| enough) else {
@@ -224,9 +204,9 @@ impl Trial {
         if lap_ends && !resting {
             let laps_of = |pages: f64| pages * self.choice.one_in() / costs.lap.max(1) as f64;
             self.parts.add(&self.lap.blocks, laps_of, self.pushed_out(costs), costs.evict_ns);
-            let of_part = self.parts.best(|laps| self.early(laps.max(1.0)));
-            if let Some((some, way)) = of_part.filter(|&(_, way)| open[way]) {
-                return Some((Some(some), way));
+            let of_part = self.parts.best(block(self.set), |laps| self.early(laps));
+            if let Some((part, way)) = of_part.filter(|&(_, way)| open[way]) {
+                return Some((Some(part), way));
             }
         }
         if resting && lap_ends {
@@ -251,14 +231,14 @@ impl Trial {
 
     /// What this lap says, once there are blocks of each class.
     fn seen(&self, laps: f64, costs: Costs) -> Option<Gains> {
-        let samples = self.lap.blocks.each_ref().map(|blocks| blocks.within(&(0..usize::MAX)));
+        let samples = self.lap.blocks.each_ref().map(Blocks::all);
         Gains::seen(samples, laps, self.pushed_out(costs), costs.evict_ns)
     }
 
     /// What a page costs that others push out: it belongs to all, and comes back at one price. With prices of their own,
     /// large sets would seem cheap because they take the room of the others.
     fn pushed_out(&self, costs: Costs) -> f64 {
-        let here = || self.lap.blocks[Class::Same as usize].within(&(0..usize::MAX)).page_ns();
+        let here = || self.lap.blocks[Class::Same as usize].all().page_ns();
         let page_ns = costs.page_ns.unwrap_or_else(here);
         costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns)
     }
