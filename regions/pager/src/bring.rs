@@ -128,7 +128,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             sets.iter().map(|set| inner.back(touch.page.clamp(set.start, set.end - 1))).collect();
         let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch)).collect();
         if from == State::Away {
-            inner.leaving.back += range.len() as f64;
+            inner.leaving.came_back(range.len());
             sets.iter().for_each(|set| inner.swapped_in(set.start));
             self.uncount(range.start, Count::StoredBytes, bytes);
         }

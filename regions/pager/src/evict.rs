@@ -1,6 +1,7 @@
 //! The way out: pages leave when others need their place.
 
 use crate::inner::Inner;
+use crate::leaving::Trips;
 use crate::page::{State, checksum, is_zero, runs};
 use crate::pager::{Pager, nanoseconds};
 use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
@@ -48,16 +49,16 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     ) -> Result<(MutexGuard<'a, Inner>, bool), Trouble> {
         let mut tries = TRIES;
         loop {
-            let going = inner.send_off(wanted, &mut tries);
+            let (going, sets) = inner.send_off(wanted, &mut tries);
             if going.is_empty() {
                 return Ok((inner, false));
             }
             drop(inner);
             let began = Instant::now();
             // A trouble ends the program: until then nobody gets what did not reach the store.
-            let gone = self.carry_out(&going)?;
+            let (gone, trips) = self.carry_out(&going)?;
             inner = self.lock();
-            inner.leaving.left(gone.iter().map(Range::len).sum(), nanoseconds(began));
+            inner.leaving.left(sets, gone.iter().map(Range::len).sum(), nanoseconds(began), trips);
             self.have_left(&mut inner, &gone);
             for (range, _) in &going {
                 let stay =
@@ -106,23 +107,26 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Writes what must be written of pages that are leaving. Returns those that left: what a device may be
-    /// writing to stays.
+    /// writing to stays. And what it took.
     pub(crate) fn carry_out(
         &self,
         going: &[(Range<PageNumber>, State)],
-    ) -> Result<Vec<Range<PageNumber>>, Trouble> {
+    ) -> Result<(Vec<Range<PageNumber>>, Trips), Trouble> {
         let clean = going.iter().filter(|(_, state)| *state == State::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         self.kernel.forget(&gone)?;
+        let mut trips = Trips::default();
         for (range, _) in going.iter().filter(|(_, state)| *state != State::Clean) {
+            let began = Instant::now();
             self.kernel.take(range.clone(), &mut |first, bytes| {
                 let part = first..first + bytes.len() / self.kernel.page();
                 self.write_back(&part, bytes)?;
                 gone.push(part);
                 Ok(())
             })?;
+            trips.went(range.len(), nanoseconds(began));
         }
-        Ok(gone)
+        Ok((gone, trips))
     }
 
     /// Sends pages that left to the store: none that is zero, none that nobody wants.

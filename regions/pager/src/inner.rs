@@ -1,11 +1,12 @@
 //! What the pager knows under its lock.
 
+use crate::leaving::Leaving;
 use crate::page::{Page, State, run_around, runs};
 use crate::pager::{Touch, number};
 use crate::pin::Pins;
 use crate::replace::{Part, Queue, Run};
 use crate::streams::Streams;
-use crate::tune::{Costs, Regions, Timing};
+use crate::tune::{Regions, Timing};
 use crate::untouched::Steps;
 use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
@@ -21,8 +22,6 @@ pub(crate) const MOST_AHEAD: usize = 256;
 const TOGETHER: [usize; 2] = [16, 128];
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 pub(crate) const LARGE_SET: usize = 8;
-/// Pages that are believed to come back before anything is known: while a program makes its pages nothing comes back yet.
-const BELIEVED: f64 = 65536.0;
 /// Of what is known of pages that come together, the last ones count for so much.
 const LATELY: f64 = 1.0 / 32.0;
 
@@ -97,29 +96,6 @@ impl Sets {
             Sets::Fixed(set) => *set,
             Sets::Auto(regions) => regions.at(page).set_at(page),
         }
-    }
-}
-
-/// Pages that left lately, what that took, and how many pages came back meanwhile.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Leaving {
-    pages: f64,
-    ns: f64,
-    pub(crate) back: f64,
-}
-
-impl Leaving {
-    pub(crate) fn left(&mut self, pages: usize, ns: u64) {
-        if self.pages > 65536.0 {
-            *self = Leaving { pages: self.pages / 2.0, ns: self.ns / 2.0, back: self.back / 2.0 };
-        }
-        self.pages += pages as f64;
-        self.ns += ns as f64;
-    }
-
-    pub(crate) fn costs(self, lap: usize) -> Costs {
-        let come_back = (self.back + BELIEVED) / (self.pages + BELIEVED);
-        Costs { evict_ns: self.ns / self.pages.max(1.0), come_back: come_back.min(1.0), page_ns: None, lap }
     }
 }
 
@@ -254,9 +230,13 @@ impl Inner {
     }
 
     /// Takes runs of at least `wanted` pages from those that are here: from now on they are `Leaving`. Gives up after
-    /// so many `tries` at runs of which all pages stay.
-    pub(crate) fn send_off(&mut self, wanted: usize, tries: &mut usize) -> Vec<(Range<PageNumber>, State)> {
-        let (mut going, mut pages) = (Vec::new(), 0);
+    /// so many `tries` at runs of which all pages stay. Returns how many runs these are, too: neighbours go as one.
+    pub(crate) fn send_off(
+        &mut self,
+        wanted: usize,
+        tries: &mut usize,
+    ) -> (Vec<(Range<PageNumber>, State)>, usize) {
+        let (mut going, mut pages, mut sets) = (Vec::new(), 0, 0);
         while pages < wanted && *tries > 0 {
             let Some((run, part)) = self.next_to_leave() else { break };
             let range = run.first as usize..(run.first + run.pages) as usize;
@@ -268,6 +248,7 @@ impl Inner {
             });
             // Without any they left another way, or are pinned; when all that is here is, nothing can leave.
             *tries -= usize::from(some_stay && parts.is_empty());
+            sets += usize::from(!parts.is_empty());
             for (range, state) in parts {
                 for page in &mut self.pages[range.clone()] {
                     if state == State::Clean {
@@ -289,7 +270,7 @@ impl Inner {
             }
             follows
         });
-        going
+        (going, sets)
     }
 
     /// How a page left, if it did.

@@ -35,6 +35,7 @@ mod in_thread;
 mod inner;
 mod kernel;
 mod layers;
+mod leaving;
 mod mappings;
 mod news;
 mod page;

@@ -17,7 +17,8 @@
 //! not possible, protected against writing, copied and forgotten (`staging.rs`). A touch in between stops in a
 //! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
-use crate::inner::{Inner, Leaving, MOST_AHEAD, Sets};
+use crate::inner::{Inner, MOST_AHEAD, Sets};
+use crate::leaving::Leaving;
 use crate::news::News;
 use crate::page::{Page, State, runs};
 use crate::pin::Pins;

@@ -66,6 +66,15 @@ impl Blocks {
     }
 }
 
+/// What a fill costs beside the time it took, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Price {
+    /// Its set leaves once more.
+    pub(super) set: f64,
+    /// And so does each of its pages, which pushed another one out.
+    pub(super) page: f64,
+}
+
 /// Some blocks of one class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample<'a>(&'a [Block]);
@@ -84,14 +93,14 @@ impl Sample<'_> {
         ns / pages.max(1.0)
     }
 
-    /// Mean cost of a block, and the square of how far it may be off, where a page costs `page_ns` beside the time it
-    /// took. Of at least three blocks.
-    fn mean(self, page_ns: f64) -> Option<(f64, f64)> {
+    /// Mean cost of a block, and the square of how far it may be off. Of at least three blocks.
+    fn mean(self, price: Price) -> Option<(f64, f64)> {
         if self.0.len() < 3 {
             return None;
         }
         let count = self.0.len() as f64;
-        let costs = || self.0.iter().map(|it| it.ns + it.pages as f64 * page_ns);
+        let costs =
+            || self.0.iter().map(|it| it.ns + it.fills as f64 * price.set + it.pages as f64 * price.page);
         let mean = costs().sum::<f64>() / count;
         let variance = costs().map(|it| (it - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Some((mean, variance / count))
@@ -113,14 +122,21 @@ pub(super) struct Gains {
 }
 
 impl Gains {
-    /// What blocks of half the size, of the size in force and of twice the size say, once there are enough of each. What
-    /// their pages push out costs `pushed_out` a page, and what leaving costs belongs to the wait.
-    pub(super) fn seen(samples: [Sample<'_>; 3], laps: f64, pushed_out: f64, evict_ns: f64) -> Option<Gains> {
+    /// What blocks of half the size, of the size in force and of twice the size say, once there are enough of each, at the
+    /// prices of each way. What leaving costs belongs to the wait: `evict_ns` a page on average.
+    pub(super) fn seen(
+        samples: [Sample<'_>; 3],
+        laps: f64,
+        prices: [Price; 2],
+        evict_ns: f64,
+    ) -> Option<Gains> {
         let [half, same, double] = samples;
         let (pages, ns) = same.of_one();
-        let (mean, square) = same.mean(pushed_out)?;
-        let others = [half.mean(pushed_out)?, double.mean(pushed_out)?];
-        let less = others.map(|(cost, other)| ((mean - cost) / pages, (square + other) / pages / pages));
+        let less = |other: Sample<'_>, price| {
+            let ((mean, square), (cost, other)) = (same.mean(price)?, other.mean(price)?);
+            Some(((mean - cost) / pages, (square + other) / pages / pages))
+        };
+        let less = [less(half, prices[HALF])?, less(double, prices[DOUBLE])?];
         // What is gained is a share of what the program waits, not of prices for what may come.
         let waits = ns / pages.max(1.0) + evict_ns;
         Some(Gains { laps, pages: pages * same.0.len() as f64, waits, less, apart: [0.0; 2] })

@@ -8,7 +8,7 @@
 //!   then         |  region   | region|   region  |
 //! ```
 
-use super::gains::{Blocks, Gains};
+use super::gains::{Blocks, Gains, Price};
 use crate::PageNumber;
 use core::ops::Range;
 
@@ -52,7 +52,7 @@ impl Parts {
         &mut self,
         lap: &[Blocks; 3],
         laps_of: impl Fn(f64) -> f64,
-        pushed_out: f64,
+        prices: [Price; 2],
         evict_ns: f64,
     ) {
         let blocks = lap[1].numbers();
@@ -67,7 +67,7 @@ impl Parts {
         for part in 0..PARTS {
             let within = self.range(&(part..part + 1));
             let samples = self.seen.each_ref().map(|blocks| blocks.within(&within));
-            if let Some(gains) = Gains::seen(samples, 1.0, pushed_out, evict_ns) {
+            if let Some(gains) = Gains::seen(samples, 1.0, prices, evict_ns) {
                 let laps = laps_of(gains.pages) * PARTS as f64;
                 let before = self.gains[part];
                 let before = before.in_laps(before.laps.min(MOST_LAPS));

@@ -134,7 +134,14 @@ mod tests {
     use crate::MOST_SET;
 
     const PAGES: usize = 64 * MOST_SET;
-    const COSTS: Costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: PAGES };
+    const COSTS: Costs = Costs {
+        evict_ns: 300.0,
+        evict_set_ns: 0.0,
+        evict_page_ns: 300.0,
+        come_back: 0.9,
+        page_ns: None,
+        lap: PAGES,
+    };
 
     /// A program that goes through its pages so many times, all of them, or where it is `sparse` one of each 64; a fault
     /// takes 10 us and a page 300 ns, give or take a half.

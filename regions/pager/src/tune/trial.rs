@@ -16,10 +16,10 @@
 //! The cost of a fill is the time that the thread waited, plus what its pages push out: each page
 //! that comes makes another one leave, which comes back with some probability, at the price of a page
 //! in sets of the size in force, or of a page on average where there are several regions. That is how pages nobody needs are
-//! charged.
+//! charged. And each set that comes leaves again, which costs by set as well as by page: that is how smaller sets are.
 
 use super::choice::{Choice, Class, block};
-use super::gains::{Blocks, DOUBLE, Gains, HALF, SURE};
+use super::gains::{Blocks, DOUBLE, Gains, HALF, Price, SURE};
 use super::parts::{Part, Parts};
 use crate::MOST_SET;
 
@@ -31,7 +31,7 @@ const LONG: u64 = 8192;
 const GAIN: f64 = 0.05;
 /// and so much, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may want
 /// the opposite.
-const GAIN_EARLY: f64 = 0.5;
+const GAIN_EARLY: f64 = 0.4;
 /// Of that, this share for one more step the same way, in the first lap after it.
 const ON: f64 = 0.5;
 /// Laps of a window.
@@ -47,8 +47,12 @@ const REST: [u32; 2] = [8, 32];
 /// What a page costs that others push out.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// Nanoseconds to let a page leave.
+    /// Nanoseconds to let a page leave, all in all:
     pub evict_ns: f64,
+    /// so many for its set,
+    pub evict_set_ns: f64,
+    /// and for the page itself.
+    pub evict_page_ns: f64,
     /// The share of pages that come back after they left.
     pub come_back: f64,
     /// Nanoseconds that the program waits for one, on average of all regions; `None`: there is only this one.
@@ -203,7 +207,7 @@ impl Trial {
         }
         if lap_ends && !resting {
             let laps_of = |pages: f64| pages * self.choice.one_in() / costs.lap.max(1) as f64;
-            self.parts.add(&self.lap.blocks, laps_of, self.pushed_out(costs), costs.evict_ns);
+            self.parts.add(&self.lap.blocks, laps_of, self.prices(costs), costs.evict_ns);
             let of_part = self.parts.best(block(self.set), |laps| self.early(laps));
             if let Some((part, way)) = of_part.filter(|&(_, way)| open[way]) {
                 return Some((Some(part), way));
@@ -232,15 +236,18 @@ impl Trial {
     /// What this lap says, once there are blocks of each class.
     fn seen(&self, laps: f64, costs: Costs) -> Option<Gains> {
         let samples = self.lap.blocks.each_ref().map(Blocks::all);
-        Gains::seen(samples, laps, self.pushed_out(costs), costs.evict_ns)
+        Gains::seen(samples, laps, self.prices(costs), costs.evict_ns)
     }
 
-    /// What a page costs that others push out: it belongs to all, and comes back at one price. With prices of their own,
-    /// large sets would seem cheap because they take the room of the others.
-    fn pushed_out(&self, costs: Costs) -> f64 {
+    /// What a fill costs beside its time, for each way. What its pages push out belongs to all, and comes back at one price:
+    /// with prices of their own, large sets would seem cheap because they take the room of the others. For the same reason a
+    /// larger size gets nothing for leaving in fewer sets: where all have it, what a sweep comes back to may fit no more.
+    fn prices(&self, costs: Costs) -> [Price; 2] {
         let here = || self.lap.blocks[Class::Same as usize].all().page_ns();
         let page_ns = costs.page_ns.unwrap_or_else(here);
-        costs.evict_ns + costs.come_back * (page_ns + costs.evict_ns)
+        let back = costs.come_back * (page_ns + costs.evict_ns);
+        let by_set = Price { set: costs.evict_set_ns, page: costs.evict_page_ns + back };
+        [by_set, Price { set: 0.0, page: costs.evict_ns + back }]
     }
 
     /// Chooses other blocks.

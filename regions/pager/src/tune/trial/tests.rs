@@ -1,11 +1,14 @@
 use super::*;
 use std::collections::VecDeque;
 
+const COSTS: Costs =
+    Costs { evict_ns: 300.0, evict_set_ns: 0.0, evict_page_ns: 300.0, come_back: 0.9, page_ns: None, lap: 0 };
+
 /// A program that uses `useful` pages in a row of each 512, over and over, in a memory where each
 /// fault costs 10 µs and each page 300 ns. The size the trial ends at.
 fn settles_at(start: usize, useful: usize) -> usize {
     let mut trial = Trial::new(start);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 200 * MOST_SET };
+    let costs = Costs { lap: 200 * MOST_SET, ..COSTS };
     for _lap in 0..200 {
         for block in 0..200 {
             let mut page = block * MOST_SET;
@@ -33,7 +36,7 @@ fn dense_use_ends_in_large_sets_and_sparse_use_in_small_ones() {
 fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
     // Phases of 4000 pages that want large sets and small ones in turns.
     let mut trial = Trial::new(4);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 4000 };
+    let costs = Costs { lap: 4000, ..COSTS };
     let (mut changes, mut at) = (Vec::new(), 0);
     for phase in 0..400 {
         let useful = if phase % 2 == 0 { MOST_SET } else { 1 };
@@ -56,7 +59,7 @@ fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
 fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
     // Pages at random of 16384, half of which fit; the oldest set leaves.
     let mut trial = Trial::new(16);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 16_384 };
+    let costs = Costs { lap: 16_384, ..COSTS };
     let (mut here, mut order, mut count) = (vec![false; 16_384], VecDeque::new(), 0);
     let mut random = 12345_usize;
     for _ in 0..600_000 {
@@ -86,7 +89,7 @@ fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
 fn a_short_phase_does_not_move_the_size() {
     // A quarter of each lap is sparse, and sets of half the size would save half of the wait; then it is dense, and they lose.
     let mut trial = Trial::new(4);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 65_536 };
+    let costs = Costs { lap: 65_536, ..COSTS };
     let (mut came, mut at, mut changes) = (0, 0, 0);
     while came < 40 * costs.lap {
         let (set, dense) = (trial.set_at(at), came % costs.lap >= costs.lap / 4);
@@ -98,13 +101,40 @@ fn a_short_phase_does_not_move_the_size() {
     assert!(changes <= 1, "{changes} changes");
 }
 
+// Without what a set costs it is 2, and with it at a price of its own for larger ones 8.
+#[test]
+fn sets_that_cost_to_leave_are_not_halved_and_not_doubled_for_it() {
+    let settles = |evict_set_ns: f64| {
+        let mut trial = Trial::new(4);
+        let costs =
+            Costs { evict_ns: 1000.0, evict_set_ns, evict_page_ns: 1000.0 - evict_set_ns / 4.0, ..COSTS };
+        let costs = Costs { lap: 65_536, ..costs };
+        let (mut came, mut at) = (0, 0);
+        while came < 100 * costs.lap {
+            let set = trial.set_at(at);
+            // 2 pages are best; 8 cost a little more than 4.
+            let page_ns = match set {
+                1 => 2600,
+                2 => 1900,
+                4 => 2200,
+                _ => 2220,
+            };
+            trial.filled(at, set, page_ns * set as u64, costs);
+            came += set;
+            at = (at / set * set + set) % costs.lap;
+        }
+        trial.set()
+    };
+    assert_eq!([settles(0.0), settles(2000.0)], [2, 4]);
+}
+
 // Seen to fail when one lap of a rest is enough.
 #[test]
 fn a_phase_of_a_lap_does_not_move_a_size_that_lasted() {
     // In a lap every eighth page is used, and sets of half the size would save most of the wait; in the others
     // each other size loses.
     let mut trial = Trial::new(4);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 65_536 };
+    let costs = Costs { lap: 65_536, ..COSTS };
     let mut lap = |sparse: bool| {
         let (mut came, mut at, mut changes) = (0, 0, 0);
         while came < costs.lap {
@@ -137,7 +167,7 @@ fn one_more_step_the_same_way_is_easy_in_the_first_lap_only() {
 #[test]
 fn a_program_that_does_something_else_is_noticed_in_a_rest_too() {
     let mut trial = Trial::new(512);
-    let costs = Costs { evict_ns: 300.0, come_back: 0.9, page_ns: None, lap: 200 * MOST_SET };
+    let costs = Costs { lap: 200 * MOST_SET, ..COSTS };
     let fill = |trial: &mut Trial, block: usize| {
         let page = block % 200 * MOST_SET;
         trial.filled(page, trial.set_at(page), 11_000 + 300 * trial.set_at(page) as u64, costs);

@@ -1,0 +1,139 @@
+//! What it costs when pages leave, for the trial.
+
+use crate::tune::Costs;
+
+/// Pages that are believed to come back before anything is known: while a program makes its pages nothing comes back yet.
+const BELIEVED: f64 = 65536.0;
+/// What was seen counts for half, each time that so many more pages left.
+const LATELY: f64 = 65536.0;
+/// Batches from one look at that to the next.
+const OFTEN: u32 = 64;
+/// What is known is so many standard errors.
+const SURE: f64 = 3.0;
+
+/// Pages that left lately, what that took, and how many pages came back meanwhile.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Leaving {
+    sets: f64,
+    pages: f64,
+    ns: f64,
+    back: f64,
+    trips: Trips,
+    /// What a trip costs beside its pages, and batches until that is looked at again.
+    trip_ns: f64,
+    until: u32,
+}
+
+impl Leaving {
+    /// Pages of so many sets left together, those that were changed in such trips.
+    pub(crate) fn left(&mut self, sets: usize, pages: usize, ns: u64, trips: Trips) {
+        if self.pages > LATELY {
+            for sum in [&mut self.sets, &mut self.pages, &mut self.ns, &mut self.back] {
+                *sum /= 2.0;
+            }
+            self.trips.add(-0.5, self.trips);
+        }
+        self.sets += sets as f64;
+        self.pages += pages as f64;
+        self.ns += ns as f64;
+        self.trips.add(1.0, trips);
+        self.until = self.until.checked_sub(1).unwrap_or_else(|| {
+            self.trip_ns = self.trips.of_each();
+            OFTEN
+        });
+    }
+
+    /// So many pages came that had been here before.
+    pub(crate) fn came_back(&mut self, pages: usize) {
+        self.back += pages as f64;
+    }
+
+    pub(crate) fn costs(self, lap: usize) -> Costs {
+        let [evict_ns, sets] = [self.ns, self.sets].map(|sum| sum / self.pages.max(1.0));
+        // Neighbours share a trip, and what was not changed makes none.
+        let all_trips = self.trip_ns * self.trips.count;
+        // All of it is by set at most.
+        let evict_set_ns = all_trips.min(self.ns) / self.sets.max(1.0);
+        let evict_page_ns = evict_ns - sets * evict_set_ns;
+        let come_back = ((self.back + BELIEVED) / (self.pages + BELIEVED)).min(1.0);
+        Costs { evict_ns, evict_set_ns, evict_page_ns, come_back, page_ns: None, lap }
+    }
+}
+
+/// Pages that went to the store, neighbours together: sums for a least-squares fit of what a page takes, `page + trip / pages`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trips {
+    count: f64,
+    /// Of 1 / pages, and of its square.
+    part: [f64; 2],
+    /// Of nanoseconds a page, and of their square.
+    ns: [f64; 2],
+    /// Of both, multiplied.
+    part_ns: f64,
+}
+
+impl Trips {
+    /// Neighbours went.
+    pub(crate) fn went(&mut self, pages: usize, ns: u64) {
+        let part = 1.0 / pages.max(1) as f64;
+        let ns = ns as f64 * part;
+        self.add(1.0, Trips { count: 1.0, part: [part, part * part], ns: [ns, ns * ns], part_ns: part * ns });
+    }
+
+    /// What a trip costs beside its pages; nothing as long as that is not sure.
+    fn of_each(self) -> f64 {
+        let Trips { count, part: [part, square], ns: [ns, ns_ns], part_ns } = self;
+        let apart = count * square - part * part;
+        if count < 64.0 || apart <= 1e-6 * count * square {
+            return 0.0;
+        }
+        let trip = (count * part_ns - part * ns) / apart;
+        let page = (ns - trip * part) / count;
+        let off = (ns_ns - trip * part_ns - page * ns).max(0.0) / count;
+        let error = (off * count / apart).sqrt();
+        if trip > SURE * error { trip } else { 0.0 }
+    }
+
+    /// This share of some more.
+    fn add(&mut self, share: f64, more: Trips) {
+        self.count += share * more.count;
+        self.part_ns += share * more.part_ns;
+        for power in 0..2 {
+            self.part[power] += share * more.part[power];
+            self.ns[power] += share * more.ns[power];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Trips of `pages` each and some of twice as many, 2 us each and 0.5 a page, give or take a half; half of the sets make
+    /// one.
+    fn seen(pages: usize, one_in: usize) -> Costs {
+        let mut leaving = Leaving::default();
+        let mut random = 12345_u64;
+        for trip in 1..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let pages = if trip % one_in == 0 { 2 * pages } else { pages };
+            let ns = (2000 + 500 * pages as u64) * (64 + (random >> 58)) / 96;
+            let mut trips = Trips::default();
+            trips.went(pages, ns);
+            leaving.left(2, 2 * pages, ns + 100, trips);
+        }
+        leaving.costs(1)
+    }
+
+    #[test]
+    fn what_a_set_costs_is_told_from_what_its_pages_cost() {
+        for (pages, one_in) in [(1, 3), (1, 12), (4, 12)] {
+            let costs = seen(pages, one_in);
+            assert!((850.0..1150.0).contains(&costs.evict_set_ns), "{costs:?}");
+            assert!((200.0..350.0).contains(&costs.evict_page_ns), "{costs:?}");
+        }
+        let costs = seen(4, usize::MAX);
+        assert_eq!(costs.evict_set_ns, 0.0, "nobody can tell");
+        assert_eq!(costs.evict_page_ns, costs.evict_ns);
+    }
+}
