@@ -146,6 +146,21 @@ static int full(void) {
     return 0;
 }
 
+/* Both sides of a fork write all of it again, for which there is no room. */
+static int sides(void) {
+    write_all(1);
+    pid_t child = fork();
+    write_all(child ? 2 : 3);
+    size_t bad = wrong(child ? 2 : 3);
+    write_all(child ? 4 : 5);
+    bad += wrong(child ? 4 : 5);
+    if (child == 0) _exit(bad ? 1 : 0);
+    outcome("child", child);
+    write_all(6);
+    printf("%zu wrong\n", bad + wrong(6));
+    return 0;
+}
+
 static uint64_t array[(16 << 20) / 8] __attribute__((aligned(4096)));
 
 static void *walk_array(void *none) {
@@ -294,6 +309,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "children")) return children();
     if (!strcmp(what, "handlers")) return handlers();
     if (!strcmp(what, "full")) return full();
+    if (!strcmp(what, "sides")) return sides();
     if (!strcmp(what, "regions")) return regions();
     if (!strcmp(what, "ends")) return ends(atol(argv[3]));
     if (!strcmp(what, "steps")) steps(NULL);

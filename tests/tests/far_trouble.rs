@@ -118,6 +118,26 @@ fn a_full_disk_is_a_block_that_is_not_given() {
     }
 }
 
+// Seen to fail (74, "No space left on device") when what cannot be written ends the program.
+#[test]
+fn a_disk_that_is_full_after_a_fork_keeps_pages_here() {
+    let stage = Stage::new();
+    let Some(program) = program(&stage) else { return };
+    let Some(disk) = SmallDisk::new(&stage, 128 << 20) else { return };
+    let store = store_in(&disk.0);
+    for user in users() {
+        for engine in fault_engines(user) {
+            let run = Run::new(&stage, &[&program]).arg("sides").arg("64").as_user(user);
+            let options = ["--local=8M", "--far", &store, "--fault-engine", engine];
+            let ran = run.under(&options).finish().succeeded();
+            assert_eq!(ran.stdout, "child: status 0\n0 wrong\n", "{user:?} {engine} {ran:#?}");
+            let [stayed, over] =
+                ["no_room", "over_limit"].map(|count| ran.report["far"][count].as_u64().unwrap());
+            assert!(stayed > 0 && over > 0, "{user:?} {engine}: {stayed} {over}");
+        }
+    }
+}
+
 /// Pages that were written to the store, by their place.
 fn pages_of(store: &Path) -> BTreeMap<u64, Vec<u8>> {
     let file = std::fs::File::open(store).unwrap();

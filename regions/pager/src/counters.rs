@@ -51,6 +51,8 @@ pub enum Count {
     OverLimit,
     /// Pages that could not leave when it was their turn: a device may have been writing to them.
     Pinned,
+    /// Pages that could not leave because the store had no room for them.
+    NoRoom,
     /// Segments that have words of their own.
     Segments,
 }
@@ -86,6 +88,7 @@ impl Count {
         "room_ns",
         "over_limit",
         "pinned",
+        "no_room",
         "segments",
     ];
 }

@@ -14,6 +14,15 @@ const MANY: usize = 64;
 /// Runs that are tried, one after the other, when none of their pages can leave.
 const TRIES: usize = 32;
 
+/// What became of pages that were to leave.
+pub(crate) struct Carried {
+    /// These left.
+    pub(crate) gone: Vec<Range<PageNumber>>,
+    trips: Trips,
+    /// Some stayed because the store had no room.
+    full: bool,
+}
+
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Lets pages leave until `wanted` more fit. `false`: nothing can leave.
     pub(crate) fn make_room<'a>(
@@ -32,7 +41,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 continue;
             }
             // Others are carrying pages out; if none are, nothing will ever change.
-            if patience == 0 {
+            if patience == 0 || inner.store_is_full() {
                 return Ok((inner, false));
             }
             patience -= 1;
@@ -56,8 +65,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             drop(inner);
             let began = Instant::now();
             // A trouble ends the program: until then nobody gets what did not reach the store.
-            let (gone, trips) = self.carry_out(&going)?;
+            let Carried { gone, trips, full } = self.carry_out(&going)?;
             inner = self.lock();
+            inner.full = full.then(Instant::now).or(inner.full);
             inner.leaving.left(sets, gone.iter().map(Range::len).sum(), nanoseconds(began), trips);
             self.have_left(&mut inner, &gone);
             for (range, _) in &going {
@@ -65,7 +75,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                     runs(range.clone(), |page| (inner.pages[page].state == State::Leaving).then_some(()));
                 for (run, ()) in stay {
                     inner.stay(&run);
-                    self.count(run.start, Count::Pinned, run.len() as u64);
+                    let why = if full { Count::NoRoom } else { Count::Pinned };
+                    self.count(run.start, why, run.len() as u64);
                 }
             }
             self.tell(&inner);
@@ -106,27 +117,32 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Writes what must be written of pages that are leaving. Returns those that left: what a device may be
-    /// writing to stays. And what it took.
-    pub(crate) fn carry_out(
-        &self,
-        going: &[(Range<PageNumber>, State)],
-    ) -> Result<(Vec<Range<PageNumber>>, Trips), Trouble> {
+    /// Writes what must be written of pages that are leaving. Not all leave: what a device may be writing to stays, and what
+    /// the store has no room for.
+    pub(crate) fn carry_out(&self, going: &[(Range<PageNumber>, State)]) -> Result<Carried, Trouble> {
         let clean = going.iter().filter(|(_, state)| *state == State::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         self.kernel.forget(&gone)?;
-        let mut trips = Trips::default();
+        let (mut trips, mut full) = (Trips::default(), false);
         for (range, _) in going.iter().filter(|(_, state)| *state != State::Clean) {
             let began = Instant::now();
             self.kernel.take(range.clone(), &mut |first, bytes| {
                 let part = first..first + bytes.len() / self.kernel.page();
-                self.write_back(&part, bytes)?;
-                gone.push(part);
+                match self.write_back(&part, bytes) {
+                    Err(Trouble::Store(error)) if error.is_full() => {
+                        full = true;
+                        self.kernel.fill(part.start, bytes, false)?;
+                    }
+                    written => {
+                        written?;
+                        gone.push(part);
+                    }
+                }
                 Ok(())
             })?;
             trips.went(range.len(), nanoseconds(began));
         }
-        Ok((gone, trips))
+        Ok(Carried { gone, trips, full })
     }
 
     /// Sends pages that left to the store: none that is zero, none that nobody wants.
@@ -149,7 +165,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         };
         for (run, ()) in runs(range.clone(), |page| changed(page).then_some(())) {
             let bytes = &bytes[(run.start - range.start) * size..(run.end - range.start) * size];
-            self.store.write((run.start * size) as u64, bytes)?;
+            if let Err(error) = self.store.write((run.start * size) as u64, bytes) {
+                // What it has of them now nobody knows.
+                let mut inner = self.lock();
+                range.clone().filter(|&page| changed(page)).for_each(|page| inner.pages[page].stored = false);
+                return Err(error.into());
+            }
             self.count(run.start, Count::WriteBacks, run.len() as u64);
             self.count(run.start, Count::BytesOut, bytes.len() as u64);
         }

@@ -12,7 +12,7 @@ use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
 use largesse_pages::Table;
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Pages made writable at once, from the one that is written on: a loop writes the next ones too.
 pub(crate) const WRITE_AHEAD: usize = 16;
@@ -22,6 +22,8 @@ pub(crate) const MOST_AHEAD: usize = 256;
 const TOGETHER: [usize; 2] = [16, 128];
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 pub(crate) const LARGE_SET: usize = 8;
+/// A store that had no room is asked again after so long.
+const FULL: Duration = Duration::from_millis(100);
 /// Of what is known of pages that come together, the last ones count for so much.
 const LATELY: f64 = 1.0 / 32.0;
 
@@ -43,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) together: f64,
     /// New pages that may be here for nothing.
     pub(crate) steps: Steps,
+    /// When the store last had no room.
+    pub(crate) full: Option<Instant>,
     /// When pages leave.
     pub(crate) timing: Timing,
     /// What leaving costs, for the trial.
@@ -237,14 +241,16 @@ impl Inner {
         tries: &mut usize,
     ) -> (Vec<(Range<PageNumber>, State)>, usize) {
         let (mut going, mut pages, mut sets) = (Vec::new(), 0, 0);
+        let full = self.store_is_full();
         while pages < wanted && *tries > 0 {
             let Some((run, part)) = self.next_to_leave() else { break };
             let range = run.first as usize..(run.first + run.pages) as usize;
-            let some_stay = self.keep_pinned(&range);
+            let some_stay = self.keep_pinned(&range) | self.keep_changed(full, &range);
             let parts = runs(range, |number| {
                 let page = self.pages[number];
                 let may = !some_stay || !self.pins.hold(number);
-                (may && matches!(page.state, State::Clean | State::Dirty)).then_some(page.state)
+                let goes = page.state == State::Clean || page.state == State::Dirty && !full;
+                (may && goes).then_some(page.state)
             });
             // Without any they left another way, or are pinned; when all that is here is, nothing can leave.
             *tries -= usize::from(some_stay && parts.is_empty());
@@ -271,6 +277,22 @@ impl Inner {
             follows
         });
         (going, sets)
+    }
+
+    /// The store had no room a moment ago: what was changed stays, so that nobody waits for it in vain.
+    pub(crate) fn store_is_full(&self) -> bool {
+        self.full.is_some_and(|since| since.elapsed() < FULL)
+    }
+
+    /// Where the store is `full`, pages of a run whose turn it is that were changed have their turn again later. Returns
+    /// whether there are any.
+    fn keep_changed(&mut self, full: bool, range: &Range<PageNumber>) -> bool {
+        let changed = |page: PageNumber| {
+            (full && self.pages[page].state == State::Dirty && !self.pins.hold(page)).then_some(())
+        };
+        let stay = runs(range.clone(), changed);
+        stay.iter().for_each(|(run, ())| self.stay(run));
+        !stay.is_empty()
     }
 
     /// How a page left, if it did.

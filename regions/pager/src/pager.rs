@@ -139,6 +139,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             steps: Steps::default(),
             timing: Timing::new(),
             leaving: Leaving::default(),
+            full: None,
             core: (0, 0),
         };
         let segments = Table::<SegmentWords>::new(MOST_SEGMENTS)?;

@@ -106,6 +106,15 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// There may be room later, and nothing is lost: pages stay where they are.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        let StoreError::System { errno, .. } = self else { return matches!(self, StoreError::Full { .. }) };
+        matches!(*errno, libc::ENOSPC | libc::EDQUOT)
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

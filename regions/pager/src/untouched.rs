@@ -118,7 +118,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             let parts = runs(range.clone(), |page| zero[page - range.start].then_some(*state));
             going.extend(parts);
         }
-        let (gone, _) = self.carry_out(&going)?;
+        let gone = self.carry_out(&going)?.gone;
         let mut inner = self.lock();
         self.have_left(&mut inner, &gone);
         inner.queue.left_untouched(gone.iter().map(Range::len).sum());

@@ -222,6 +222,8 @@ pub(crate) enum Fault {
     Stale(u32),
     /// The n-th write fails.
     FailWrite(u32),
+    /// From the n-th write on so many find no room.
+    Full(u32, u32),
     /// The n-th read fails.
     FailRead(u32),
 }
@@ -302,6 +304,13 @@ impl PageStore for TestStore {
             && self.now(number)
         {
             return Err(StoreError::System { call: "write", errno: 5 });
+        }
+        if let Fault::Full(first, count) = self.fault
+            && (first..first + count).contains(&self.calls.fetch_add(1, Ordering::Relaxed))
+        {
+            // Some of it arrived.
+            self.pages.lock().unwrap().entry(at / PAGE as u64).or_default()[0] = vec![0xaa; PAGE];
+            return Err(StoreError::System { call: "write", errno: 28 });
         }
         let mut pages = self.pages.lock().unwrap();
         for (number, bytes) in (at / PAGE as u64..).zip(from.chunks_exact(PAGE)) {

@@ -55,7 +55,8 @@ pub(crate) fn totals(words: &Words) -> Table {
         [("pages that left", count("evictions")), ("written to the store", count("write_backs"))],
         [("read from the store", bytes("bytes_in")), ("written", bytes("bytes_out"))],
         [("threads waited", seconds(words, "wait_ns")), ("for room", seconds(words, "room_ns"))],
-        [("dropped unwritten", count("dropped")), ("over the limit", count("over_limit"))],
+        [("dropped unwritten", count("dropped")), ("segments", count("segments"))],
+        [("over the limit", count("over_limit")), ("no room in the store", count("no_room"))],
         [("fetched ahead of need", count("prefetched")), ("of these in time", count("prefetch_hits"))],
     ])
 }
