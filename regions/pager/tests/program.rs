@@ -304,7 +304,7 @@ fn a_store_that_fails_is_told() {
     }
 }
 
-// Seen to fail when what the store had no room for counts as written.
+// Seen to fail when what the store had no room for counts as written; never ends when what arrived of it is taken for the page.
 #[test]
 fn what_the_store_has_no_room_for_stays_until_it_has() {
     let store = Arc::new(TestStore::new(Fault::Full(300, 12)));

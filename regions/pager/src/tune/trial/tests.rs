@@ -101,7 +101,7 @@ fn a_short_phase_does_not_move_the_size() {
     assert!(changes <= 1, "{changes} changes");
 }
 
-// Without what a set costs it is 2, and with it at a price of its own for larger ones 8.
+// Seen to fail ([2, 8]) when a larger size is credited for leaving in fewer sets.
 #[test]
 fn sets_that_cost_to_leave_are_not_halved_and_not_doubled_for_it() {
     let settles = |evict_set_ns: f64| {
