@@ -126,7 +126,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let sets = inner.sets_in(&range);
         let backs: Vec<_> =
             sets.iter().map(|set| inner.back(touch.page.clamp(set.start, set.end - 1))).collect();
-        let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch)).collect();
+        // Where the store has no room, what was not changed must be known for that: it alone can leave.
+        let reuses = self.kernel.reuses(range.len()) && !inner.store_is_full();
+        let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch, reuses)).collect();
         if from == State::Away {
             inner.leaving.came_back(range.len());
             sets.iter().for_each(|set| inner.swapped_in(set.start));
@@ -256,21 +258,30 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         buffer: &mut Buffer,
     ) -> Result<(), Trouble> {
         let page = self.kernel.page();
-        let len = range.len() * page;
-        let bytes = &mut buffer.bytes[..len];
-        self.store.read((range.start * page) as u64, bytes)?;
-        self.count(range.start, Count::Fills, range.len() as u64);
-        self.count(range.start, Count::BytesIn, len as u64);
-        for ((number, coming), bytes) in range.clone().zip(coming).zip(bytes.chunks_exact(page)) {
-            let came = checksum(bytes);
-            if came != coming.sum {
-                return Err(Trouble::Damaged { page: number, sent: coming.sum, came });
-            }
+        let bytes = &mut buffer.bytes[..range.len() * page];
+        if coming.iter().all(|page| page.dirty) {
+            return self.kernel.bring(range.start, bytes, parts, &mut |room| self.fetch(range, coming, room));
         }
+        self.fetch(range, coming, bytes)?;
         for part in parts {
             for (part, dirty) in runs(part.clone(), |number| Some(coming[number - range.start].dirty)) {
                 let at = (part.start - range.start) * page;
                 self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads pages from the store: what is not what was sent ends the program.
+    fn fetch(&self, range: &Range<PageNumber>, coming: &[Coming], room: &mut [u8]) -> Result<(), Trouble> {
+        let page = self.kernel.page();
+        self.store.read((range.start * page) as u64, room)?;
+        self.count(range.start, Count::Fills, range.len() as u64);
+        self.count(range.start, Count::BytesIn, room.len() as u64);
+        for ((number, coming), bytes) in range.clone().zip(coming).zip(room.chunks_exact(page)) {
+            let came = checksum(bytes);
+            if came != coming.sum {
+                return Err(Trouble::Damaged { page: number, sent: coming.sum, came });
             }
         }
         Ok(())

@@ -211,10 +211,10 @@ impl Inner {
     /// How a page comes: writable at once if it was changed lately, since a loop changes what it changed
     /// before, or if it lies at or right after one that is written now. Each is spared a second fault;
     /// what turns out the same when it leaves is not sent.
-    pub(crate) fn coming(&self, number: PageNumber, touch: Touch) -> Coming {
+    pub(crate) fn coming(&self, number: PageNumber, touch: Touch, reuses: bool) -> Coming {
         let page = self.pages[number];
         let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-        Coming { sum: page.sum, dirty: near || page.changed > 0 }
+        Coming { sum: page.sum, dirty: reuses || near || page.changed > 0 }
     }
 
     /// Pages that were to leave stay after all, and have their turn again when the others had theirs.

@@ -5,7 +5,7 @@ use crate::in_thread::Desk;
 use crate::page::is_zero;
 use crate::pager::Touch;
 use crate::ranges::{bytes, offsets};
-use crate::staging::{Staging, are_here};
+use crate::staging::{Frames, Staging, are_here};
 use crate::{Broker, PageNumber, Ranges, Segments, Trouble};
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -16,8 +16,15 @@ use std::time::Duration;
 /// Bytes that are looked at together, on the stack.
 const LOOK: usize = 64 << 10;
 
+/// A page that comes alone is made anew: to move one interrupts other processors as often as to move many, and clean ones
+/// are forgotten many at a time.
+const LEAST_REUSED: usize = 2;
+
 /// What is done with pages that left, from a page on.
 pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), Trouble>;
+
+/// Puts what pages hold into the room for them.
+pub type Fetch<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<(), Trouble>;
 
 /// Pages of the program, by number.
 pub trait Kernel: Send + Sync {
@@ -27,6 +34,30 @@ pub trait Kernel: Send + Sync {
     /// Put `bytes` into missing pages from `first` on, protected against writing if asked, and wake
     /// who waits for them.
     fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError>;
+
+    /// Frames of so many pages that left may wait for pages that come.
+    fn keep(&self, _pages: usize) {}
+
+    /// Whether so many pages come together in frames of others that left. They may be written to at once, since what was
+    /// changed is found when it leaves; so may all that are to give their frames in turn.
+    fn reuses(&self, _pages: usize) -> bool {
+        false
+    }
+
+    /// Fill missing pages from `first` on, which may be written to, with what `fetch` puts into the room for them, one of
+    /// the `parts` after the other. `spare` is room for all, where there is no better.
+    fn bring(
+        &self,
+        first: PageNumber,
+        spare: &mut [u8],
+        parts: &[Range<PageNumber>],
+        fetch: Fetch<'_>,
+    ) -> Result<(), Trouble> {
+        fetch(spare)?;
+        let page = self.page();
+        let at = |number: PageNumber| (number - first) * page;
+        Ok(parts.iter().try_for_each(|it| self.fill(it.start, &spare[at(it.start)..at(it.end)], false))?)
+    }
 
     /// Writes to resident pages stop and are told (`on`), or go on.
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError>;
@@ -209,6 +240,11 @@ impl Linux {
         far
     }
 
+    /// Frames of pages that left, for so many bytes that come.
+    fn frames(&self, len: usize) -> Option<Frames<'_>> {
+        self.reuses(len / self.page).then(|| self.staging.frames(len))?
+    }
+
     pub(crate) fn address(&self, page: PageNumber) -> usize {
         self.segments.address(page, self.page)
     }
@@ -233,7 +269,43 @@ impl Kernel for Linux {
     }
 
     fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
-        self.faults().fill(self.address(first), bytes, protect)
+        let to = self.address(first);
+        match self.frames(bytes.len()).filter(|_| !protect) {
+            Some(mut frames) => {
+                frames.bytes().copy_from_slice(bytes);
+                frames.put(self.faults(), [(0, to, bytes.len())])
+            }
+            None => self.faults().fill(to, bytes, protect),
+        }
+    }
+
+    fn keep(&self, pages: usize) {
+        self.staging.keep(if self.reuses(usize::MAX) { pages } else { 0 });
+    }
+
+    fn reuses(&self, pages: usize) -> bool {
+        pages >= LEAST_REUSED && self.staging.moves() && self.faults().by_signal()
+    }
+
+    fn bring(
+        &self,
+        first: PageNumber,
+        spare: &mut [u8],
+        parts: &[Range<PageNumber>],
+        fetch: Fetch<'_>,
+    ) -> Result<(), Trouble> {
+        let page = self.page;
+        let parts = parts.iter().filter(|part| !part.is_empty());
+        let parts = parts.map(|it| ((it.start - first) * page, self.address(it.start), it.len() * page));
+        if let Some(mut frames) = self.frames(spare.len()) {
+            fetch(frames.bytes())?;
+            return Ok(frames.put(self.faults(), parts)?);
+        }
+        fetch(spare)?;
+        for (offset, to, len) in parts {
+            self.faults().fill(to, &spare[offset..offset + len], false)?;
+        }
+        Ok(())
     }
 
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {

@@ -59,7 +59,7 @@ pub use engine::{Fatal, start};
 pub use far::{FarMemory, Local, Place, parse_size};
 pub use file::{FileRefused, FileStore};
 pub use fork::Held;
-pub use kernel::{Kernel, Linux, Show};
+pub use kernel::{Fetch, Kernel, Linux, Show};
 pub use layers::{Layers, Sheet};
 pub use mappings::{Mappings, NoMapping};
 pub use page::{PageNumber, State};

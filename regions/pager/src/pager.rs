@@ -45,6 +45,9 @@ const FIRST_SET_OF_FEW: usize = 64;
 /// Local memory is never less than this number of pages.
 pub const LEAST_LOCAL: usize = 64;
 
+/// One frame for so many pages that may be here may wait beside them for what comes.
+const KEPT: usize = 64;
+
 /// How many base pages move together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetSize {
@@ -142,6 +145,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             full: None,
             core: (0, 0),
         };
+        kernel.keep(inner.local / KEPT);
         let segments = Table::<SegmentWords>::new(MOST_SEGMENTS)?;
         let counters = Counters::default();
         for (segment, words) in bounds.all().iter().zip(&*segments) {
@@ -214,7 +218,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// From now on at most so many pages are here.
     pub fn set_local(&self, pages: usize) {
-        self.lock().local = pages.max(LEAST_LOCAL);
+        let pages = pages.max(LEAST_LOCAL);
+        self.lock().local = pages;
+        self.kernel.keep(pages / KEPT);
         self.crowded.tell_all();
     }
 

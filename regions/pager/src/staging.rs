@@ -5,18 +5,24 @@
 //! what comes in is lost. What cannot be moved is protected against writing, copied and forgotten: pages that
 //! the program itself may not write to (a collector's barrier, a guard), and all pages before Linux 6.8.
 
+mod frames;
+
+pub(crate) use frames::Frames;
+
 use crate::{MOST_SET, Trouble};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, Stays, Userfault, read_guarded};
 use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Threads that may carry pages out at the same time; more wait.
-const LANES: usize = 4;
-/// Pages that were shown go together, when there are more than so many: each time that pages are unmapped
-/// interrupts other processors.
-const SHOWN: usize = 64;
+const LANES: usize = 8;
+/// Most pages of a lane whose frames wait for pages that come.
+const MOST_KEPT: usize = MOST_SET;
+/// When there are so many more the rest goes, together: each time that pages are unmapped interrupts other processors.
+const TOGETHER: usize = 64;
 /// Pages of a lane.
-const LANE: usize = SHOWN + MOST_SET;
+const LANE: usize = MOST_KEPT + TOGETHER + MOST_SET;
 
 /// What is done with pages that left, from an offset on.
 pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Trouble>;
@@ -29,13 +35,15 @@ pub(crate) struct Staging {
     /// A lane is its holder's.
     lanes: [Mutex<Lane>; LANES],
     moves: bool,
+    /// Pages of a lane whose frames wait for pages that come.
+    kept: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct Lane {
     /// For pages that are copied.
     copies: Table<u8>,
-    /// Bytes from the lane's start on in which pages were shown that are still there.
+    /// Bytes from the lane's start on in which pages were shown that are still there, all of them.
     shown: usize,
 }
 
@@ -51,7 +59,7 @@ impl Staging {
             lanes.push(Mutex::new(Lane { copies, shown: 0 }));
         }
         let lanes = lanes.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
-        Ok(Staging { range, lanes, moves: false })
+        Ok(Staging { range, lanes, moves: false, kept: AtomicUsize::new(0) })
     }
 
     /// Pages can be moved to registered ranges only.
@@ -73,17 +81,26 @@ impl Staging {
         self.moves
     }
 
+    /// From now on frames of so many pages that left wait for pages that come, in each lane.
+    pub(crate) fn keep(&self, pages: usize) {
+        self.kept.store(pages.min(MOST_KEPT), Ordering::Relaxed);
+    }
+
+    /// Where a lane begins.
+    fn start_of(&self, number: usize) -> usize {
+        self.range.start().as_ptr().addr() + number * LANE * base_page()
+    }
+
     /// A lane with its place in the range.
     fn lane(&self) -> (MutexGuard<'_, Lane>, usize) {
-        let at = |number: usize| self.range.start().as_ptr().addr() + number * LANE * base_page();
         for (number, lane) in self.lanes.iter().enumerate() {
             match lane.try_lock() {
-                Ok(free) => return (free, at(number)),
-                Err(TryLockError::Poisoned(free)) => return (free.into_inner(), at(number)),
+                Ok(free) => return (free, self.start_of(number)),
+                Err(TryLockError::Poisoned(free)) => return (free.into_inner(), self.start_of(number)),
                 Err(TryLockError::WouldBlock) => {}
             }
         }
-        (self.lanes[0].lock().unwrap_or_else(PoisonError::into_inner), at(0))
+        (self.lanes[0].lock().unwrap_or_else(PoisonError::into_inner), self.start_of(0))
     }
 
     /// Takes resident pages from the program, and shows what they held. What is not shown stays.
@@ -95,22 +112,21 @@ impl Staging {
         show: Show<'_>,
     ) -> Result<(), Trouble> {
         let (mut lane, start) = self.lane();
-        let (page, to) = (base_page(), start + lane.shown);
+        let page = base_page();
         let (mut done, mut most, mut cleared) = (0, len, None);
         while done < len {
             let part = most.min(len - done);
-            let (moved, why) = if self.moves {
-                faults.take(from + done, to + done, part)
-            } else {
-                (0, Some(Stays::Guarded))
-            };
+            let to = start + lane.shown;
+            let (moved, why) =
+                if self.moves { faults.take(from + done, to, part) } else { (0, Some(Stays::Guarded)) };
             if moved > 0 {
-                lane.shown = to + done + moved - start;
-                let at = core::ptr::with_exposed_provenance::<u8>(to + done);
+                lane.shown += moved;
+                let at = core::ptr::with_exposed_provenance::<u8>(to);
                 // SAFETY: pages of this lane, which is ours, and they were moved there just now.
                 show(done, unsafe { core::slice::from_raw_parts(at, moved) })?;
                 done += moved;
             }
+            let to = start + lane.shown;
             match why {
                 None => {}
                 Some(Stays::Pinned) => done += page,
@@ -132,15 +148,15 @@ impl Staging {
                 // does not count what that moved, and finds the place taken. So if the page is not where it was, what is here is
                 // that page. If it is, what is here is nobody's; that was never seen.
                 Some(Stays::Occupied) if !are_here(from + done, page) => {
-                    lane.shown = to + done + page - start;
-                    let at = core::ptr::with_exposed_provenance::<u8>(to + done);
+                    lane.shown += page;
+                    let at = core::ptr::with_exposed_provenance::<u8>(to);
                     // SAFETY: a page of this lane, and it is there, says the kernel.
                     show(done, unsafe { core::slice::from_raw_parts(at, page) })?;
                     done += page;
                 }
                 Some(Stays::Occupied) if cleared != Some(done) => {
                     cleared = Some(done);
-                    let at = core::ptr::with_exposed_provenance_mut(to + done);
+                    let at = core::ptr::with_exposed_provenance_mut(to);
                     // SAFETY: the rest of the lane, beyond what was shown.
                     unsafe { largesse_pages::forget(at, len - done) }.map_err(|it| FaultError(it.errno))?;
                 }
@@ -148,11 +164,13 @@ impl Staging {
                 Some(Stays::Refused(error)) => return Err(error.into()),
             }
         }
-        if lane.shown > SHOWN * page {
-            let at = core::ptr::with_exposed_provenance_mut(start);
+        // Relaxed: a number by itself.
+        let kept = self.kept.load(Ordering::Relaxed) * page;
+        if lane.shown > kept + TOGETHER * page {
+            let at = core::ptr::with_exposed_provenance_mut(start + kept);
             // SAFETY: the pages are the lane's, and were shown.
-            unsafe { largesse_pages::forget(at, lane.shown) }.map_err(|it| FaultError(it.errno))?;
-            lane.shown = 0;
+            unsafe { largesse_pages::forget(at, lane.shown - kept) }.map_err(|it| FaultError(it.errno))?;
+            lane.shown = kept;
         }
         Ok(())
     }
@@ -181,47 +199,4 @@ fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, Trouble>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use largesse_pages::fault::Way;
-
-    /// Four pages of a program, each full of its number, and a lane of which the third place is taken `by` something.
-    fn take_into_a_lane_that_is_taken(by: impl Fn(&Userfault, usize, usize)) -> Option<Vec<u8>> {
-        let page = base_page();
-        let faults = Userfault::open(&[Way::Device, Way::Call, Way::UserModeOnly]).ok()?;
-        let mut staging = Staging::new().unwrap();
-        staging.register(&faults).unwrap();
-        staging.try_moving(&faults).unwrap();
-        let program = Reserved::new(SPAN, SPAN).unwrap();
-        program.commit(0, SPAN, PageKind::Small).unwrap();
-        let at = program.start().as_ptr().addr();
-        faults.register(at, SPAN).unwrap();
-        for number in 0..4_u8 {
-            faults.fill(at + usize::from(number) * page, &vec![number + 1; page], false).unwrap();
-        }
-        by(&faults, at + 2 * page, staging.range.start().as_ptr().addr() + 2 * page);
-        let mut came = vec![0; 4];
-        staging
-            .take(&faults, at, 4 * page, &mut |offset, bytes| {
-                for (number, bytes) in (offset / page..).zip(bytes.chunks_exact(page)) {
-                    assert!(bytes.iter().all(|byte| *byte == bytes[0]));
-                    came[number] = bytes[0];
-                }
-                Ok(())
-            })
-            .unwrap();
-        staging.moves().then_some(came)
-    }
-
-    // Seen to fail ("File exists") without the two ways out.
-    #[test]
-    fn a_place_that_is_taken_costs_no_page() {
-        let page = base_page();
-        let stray = |faults: &Userfault, _: usize, to: usize| faults.fill(to, &vec![9; page], false).unwrap();
-        let moved =
-            |faults: &Userfault, from: usize, to: usize| assert_eq!(faults.take(from, to, page).0, page);
-        for came in [take_into_a_lane_that_is_taken(stray), take_into_a_lane_that_is_taken(moved)] {
-            assert!(came.is_none_or(|came| came == [1, 2, 3, 4]), "of Linux 6.8 and later");
-        }
-    }
-}
+mod tests;

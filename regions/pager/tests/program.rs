@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fault, PAGE, Simulated, TestPager, TestStore, pager, run, run_to_trouble};
+use common::{Fault, PAGE, Simulated, TestPager, TestStore, pager, pager_over, run, run_to_trouble};
 use largesse_pager::{Count, Pager, Segments, SetSize, Trouble};
 use std::sync::Arc;
 
@@ -43,9 +43,10 @@ fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: u64) {
 
 #[test]
 fn every_word_is_as_it_was_left_whatever_the_set() {
-    for set in [1, 2, 8, 64] {
+    for (set, reuses) in [1, 2, 8, 64].into_iter().flat_map(|set| [(set, false), (set, true)]) {
         let store = Arc::new(TestStore::new(Fault::None));
-        let pager = pager(1024, 256, set, &store);
+        let kernel = Simulated::new(1024).that_reuses(reuses);
+        let pager = pager_over(kernel, 1024, 256, set, &store);
         run(&pager, || random_words(&pager, 1024, 4000, 5)).unwrap();
         assert!(pager.counters.get(Count::Evictions) > 1000, "nothing left: the test shows nothing");
     }
@@ -60,18 +61,21 @@ fn a_slow_store_changes_nothing() {
 
 #[test]
 fn sets_of_all_sizes_live_together() {
-    let store = Arc::new(TestStore::new(Fault::None));
-    let pager = pager(1024, 256, 1, &store);
-    run(&pager, || {
-        std::thread::scope(|scope| {
-            scope.spawn(|| random_words(&pager, 1024, 4000, 3));
-            for turn in 0..200 {
-                pager.set_set(1 << (turn * 5 % 7));
-                std::thread::yield_now();
-            }
-        });
-    })
-    .unwrap();
+    for reuses in [false, true] {
+        let store = Arc::new(TestStore::new(Fault::None));
+        let kernel = Simulated::new(1024).that_reuses(reuses);
+        let pager = pager_over(kernel, 1024, 256, 1, &store);
+        run(&pager, || {
+            std::thread::scope(|scope| {
+                scope.spawn(|| random_words(&pager, 1024, 4000, 3));
+                for turn in 0..200 {
+                    pager.set_set(1 << (turn * 5 % 7));
+                    std::thread::yield_now();
+                }
+            });
+        })
+        .unwrap();
+    }
 }
 
 #[test]
@@ -138,19 +142,22 @@ fn pages_that_were_not_written_never_reach_the_store() {
 
 #[test]
 fn pages_that_did_not_change_are_written_once() {
-    let store = Arc::new(TestStore::new(Fault::None));
-    let pager = pager(1024, 128, 4, &store);
-    run(&pager, || {
-        for page in 0..1024 {
-            pager.kernel().word(page, 0, Some(7));
-        }
-        for page in (0..1024).chain(0..1024) {
-            assert_eq!(pager.kernel().word(page, 0, None), 7);
-        }
-    })
-    .unwrap();
-    let writes = pager.counters.get(Count::WriteBacks);
-    assert!(writes <= 1024, "{writes} write-backs of 1024 pages");
+    for reuses in [false, true] {
+        let store = Arc::new(TestStore::new(Fault::None));
+        let kernel = Simulated::new(1024).that_reuses(reuses);
+        let pager = pager_over(kernel, 1024, 128, 4, &store);
+        run(&pager, || {
+            for page in 0..1024 {
+                pager.kernel().word(page, 0, Some(7));
+            }
+            for page in (0..1024).chain(0..1024) {
+                assert_eq!(pager.kernel().word(page, 0, None), 7);
+            }
+        })
+        .unwrap();
+        let writes = pager.counters.get(Count::WriteBacks);
+        assert!(writes <= 1024, "{writes} write-backs of 1024 pages");
+    }
 }
 
 #[test]
@@ -173,6 +180,28 @@ fn pages_that_change_each_time_cost_one_fault_each_and_are_sent_when_they_change
     assert!(second <= 2 * 1024, "{second} second faults in 6 laps over 1024 pages");
     let writes = pager.counters.get(Count::WriteBacks);
     assert!(writes <= 6 * 1024, "{writes} write-backs of 1024 pages that changed 6 times");
+}
+
+#[test]
+fn pages_that_come_in_frames_of_others_cost_no_second_fault() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager_over(Simulated::new(1024).that_reuses(true), 1024, 128, 4, &store);
+    run(&pager, || {
+        for page in 0..1024 {
+            pager.kernel().word(page, 0, Some(1));
+        }
+        for page in 0..1024 {
+            assert_eq!(pager.kernel().word(page, 0, None), 1);
+            pager.kernel().word(page, 0, Some(2));
+        }
+        for page in 0..1024 {
+            assert_eq!(pager.kernel().word(page, 0, None), 2);
+        }
+    })
+    .unwrap();
+    let second = pager.counters.get(Count::WriteFaults);
+    assert!(second <= 16, "{second} second faults");
+    assert_eq!(pager.counters.get(Count::WriteBacks), 2048);
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub(crate) struct Simulated {
     bytes: Box<[UnsafeCell<u8>]>,
     state: Mutex<State>,
     changed: Condvar,
+    /// Pages that come together may be written to at once, as in frames of others that left.
+    reuses: bool,
 }
 
 // SAFETY: bytes are touched under `state`'s lock.
@@ -45,7 +47,11 @@ impl Simulated {
     pub(crate) fn new(pages: usize) -> Simulated {
         let bytes = (0..pages * PAGE).map(|_| UnsafeCell::new(0)).collect();
         let state = State { entries: vec![Entry::default(); pages], ..State::default() };
-        Simulated { bytes, state: Mutex::new(state), changed: Condvar::new() }
+        Simulated { bytes, state: Mutex::new(state), changed: Condvar::new(), reuses: false }
+    }
+
+    pub(crate) fn that_reuses(self, reuses: bool) -> Simulated {
+        Simulated { reuses, ..self }
     }
 
     fn woken(&self, state: &mut State, pages: Range<PageNumber>) {
@@ -154,6 +160,10 @@ impl Kernel for Simulated {
         }
         self.woken(&mut state, first..first + bytes.len() / PAGE);
         Ok(())
+    }
+
+    fn reuses(&self, pages: usize) -> bool {
+        self.reuses && pages > 1
     }
 
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
@@ -331,12 +341,20 @@ pub(crate) type TestPager = Pager<Simulated, Arc<TestStore>>;
 
 /// A pager of so many pages.
 pub(crate) fn pager(pages: usize, local: usize, set: usize, store: &Arc<TestStore>) -> Arc<TestPager> {
+    pager_over(Simulated::new(pages), pages, local, set, store)
+}
+
+/// A pager of so many pages of a kernel.
+pub(crate) fn pager_over(
+    kernel: Simulated,
+    pages: usize,
+    local: usize,
+    set: usize,
+    store: &Arc<TestStore>,
+) -> Arc<TestPager> {
     let mut bounds = Segments::new();
     bounds.add(0, pages, 1);
-    Arc::new(
-        Pager::new(Simulated::new(pages), Arc::clone(store), bounds, local, SetSize::Fixed(set), true)
-            .unwrap(),
-    )
+    Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, SetSize::Fixed(set), true).unwrap())
 }
 
 /// Runs `program` while two threads serve its faults and one lets pages leave. The program may end
