@@ -4,7 +4,7 @@ use crate::inner::{Coming, Inner, LARGE_SET, Sets, WRITE_AHEAD};
 use crate::page::{State, checksum, runs};
 use crate::pager::{Buffer, Pager, Touch, first_set, nanoseconds, number};
 use crate::replace::Run;
-use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
+use crate::{Count, Counters, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
 use std::sync::MutexGuard;
 use std::time::Instant;
@@ -13,6 +13,8 @@ use std::time::Instant;
 const WAKE_NS: u64 = 8_000;
 /// A signal to the thread itself, and the way back.
 const SIGNAL_NS: u64 = 3_000;
+/// Where less than one page in so many may be here, pages come several times in one pass of the program.
+const LITTLE: usize = 4;
 /// Pages that come in the time that a thread needs to wake up.
 const FEW: usize = 32;
 
@@ -171,7 +173,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             page.state = if dirty { State::Dirty } else { State::Clean };
             waited |= core::mem::take(&mut page.waited);
         }
-        let costs = inner.leaving.costs(self.pages_of_segment(touch.page));
+        let costs = inner.leaving.costs(self.lap(touch.page, inner.local));
         let (local, mapped) = (inner.local, inner.mapped);
         let took = nanoseconds(served) + waking;
         let unseen = from == State::Zero && backs.iter().all(Option::is_none);
@@ -198,11 +200,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Pages that hold something in the segment of a page, here or away.
-    fn pages_of_segment(&self, page: PageNumber) -> usize {
-        let counts = self.words_of(page).map_or(&self.counters, |words| &words.counts);
-        let bytes = counts.get(Count::StoredBytes) + counts.get(Count::ResidentBytes);
-        usize::try_from(bytes).unwrap_or(0) / self.kernel.page()
+    /// A lap of the trial in the segment of a page.
+    fn lap(&self, page: PageNumber, local: usize) -> usize {
+        let holding = |counts: &Counters| {
+            let bytes = counts.get(Count::StoredBytes) + counts.get(Count::ResidentBytes);
+            usize::try_from(bytes).unwrap_or(0) / self.kernel.page()
+        };
+        let segment = self.words_of(page).map_or(&self.counters, |words| &words.counts);
+        lap_of(holding(segment), holding(&self.counters), local)
     }
 
     /// The page is here: a write makes it and its next neighbours dirty, a read only came too late.
@@ -285,5 +290,24 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
         }
         Ok(())
+    }
+}
+
+/// Pages that come to a segment while the program goes through it, about, where `segment` pages of `all` hold something, here or
+/// away. Where little may be `local` the same pages come several times in one pass, the more often the less there is.
+fn lap_of(segment: usize, all: usize, local: usize) -> usize {
+    segment * all.max(LITTLE * local) / (LITTLE * local).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lap_is_longer_where_little_may_be_here() {
+        for (local, lap) in [(1000, 600), (500, 600), (250, 600), (125, 1200), (50, 3000)] {
+            assert_eq!(lap_of(600, 1000, local), lap, "{local}");
+        }
+        assert_eq!((lap_of(0, 0, 64), lap_of(600, 1000, 0)), (0, 600_000));
     }
 }

@@ -3,6 +3,7 @@
 use super::settings::{Role, Setting};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -83,6 +84,7 @@ pub(super) fn turns(contestants: usize, round: usize) -> impl Iterator<Item = us
 
 /// Runs `command` to its end. The error is what to tell: how it ended, and its last words.
 pub(super) fn run(mut command: Command) -> Result<Run, String> {
+    ends_with_us(&mut command);
     let output = command.output().map_err(|error| not_started(&command, &error))?;
     result(&output)
 }
@@ -100,6 +102,7 @@ pub(super) enum Ended {
 pub(super) fn run_within(mut command: Command, cap: Duration) -> Result<(Run, Duration), Ended> {
     let failed = |error: &std::io::Error| Ended::Failed(error.to_string());
     let began = Instant::now();
+    ends_with_us(&mut command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| Ended::Failed(not_started(&command, &error)))?;
     let (out, err) = (in_full(child.stdout.take()), in_full(child.stderr.take()));
@@ -112,6 +115,18 @@ pub(super) fn run_within(mut command: Command, cap: Duration) -> Result<(Run, Du
     let took = began.elapsed();
     let output = Output { status, stdout, stderr: err.recv().unwrap_or_default() };
     result(&output).map(|run| (run, took)).map_err(Ended::Failed)
+}
+
+/// A bench that is killed leaves no program running, which would disturb the next one. The kernel sees to that where the
+/// thread that starts the program is the one that waits for it.
+fn ends_with_us(command: &mut Command) {
+    let ask = || {
+        // SAFETY: numbers.
+        let done = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: a system call between fork and exec, and no memory.
+    unsafe { command.pre_exec(ask) };
 }
 
 /// Everything that `from` says, once it has ended.

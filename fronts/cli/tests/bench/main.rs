@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 const COMMAND: &str = env!("CARGO_BIN_EXE_largesse");
 
@@ -61,11 +62,16 @@ impl Benches {
     }
 
     fn compared(&self, words: &[&str]) -> Output {
+        self.comparing(words).output().unwrap()
+    }
+
+    fn comparing(&self, words: &[&str]) -> Command {
         let mut command = Command::new(COMMAND);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LARGESSE_")) {
             command.env_remove(name);
         }
-        command.args(["bench", "far", "--programs"]).arg(&self.0).args(words).output().unwrap()
+        command.args(["bench", "far", "--programs"]).arg(&self.0).args(words);
+        command
     }
 }
 
@@ -118,6 +124,42 @@ fn what_takes_too_long_is_stopped_and_is_no_failure() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let row = |name: &str| said.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
     assert!(row("64K").contains("> ") && !row("auto").contains("> "), "{said}");
+}
+
+/// Looks again and again, for ten seconds.
+fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let since = Instant::now();
+    std::iter::repeat_with(|| {
+        std::thread::sleep(Duration::from_millis(10));
+        look()
+    })
+    .take_while(|_| since.elapsed() < Duration::from_secs(10))
+    .flatten()
+    .next()
+}
+
+// Seen to fail when nobody asks for the signal.
+#[test]
+fn a_bench_that_is_killed_leaves_no_program_running() {
+    let Some(benches) = Benches::new("sleeps") else { return };
+    let mut bench =
+        benches.comparing(&["--runs", "1"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", bench.id());
+    let program = soon(|| {
+        let all = std::fs::read_to_string(&children).ok()?;
+        let is_ours =
+            |id: &&str| std::fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|it| it.ends_with("walk"));
+        all.split_whitespace().find(is_ours).map(str::to_owned)
+    });
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    let program = program.expect("no program");
+    // It is gone, or nobody has asked yet how it ended.
+    let gone = soon(|| match std::fs::read_to_string(format!("/proc/{program}/stat")) {
+        Ok(stat) => stat.contains(") Z ").then_some(()),
+        Err(_) => Some(()),
+    });
+    assert!(gone.is_some(), "{program} goes on");
 }
 
 #[test]

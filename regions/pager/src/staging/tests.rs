@@ -18,8 +18,8 @@ fn moving() -> Option<(Userfault, Staging, Reserved)> {
 /// Pages of a program, each full of its number from `first` on.
 fn fill(faults: &Userfault, at: usize, first: u8, pages: usize) {
     let page = base_page();
-    for number in 0..pages {
-        faults.fill(at + number * page, &vec![first + number as u8; page], false).unwrap();
+    for (number, byte) in (0..pages).zip(first..) {
+        faults.fill(at + number * page, &vec![byte; page], false).unwrap();
     }
 }
 
@@ -95,9 +95,9 @@ fn what_may_not_be_written_to_is_copied() {
     let (page, at) = (base_page(), program.start().as_ptr().addr());
     fill(&faults, at, 1, 4);
     taken(&staging, &faults, at, 4);
-    // SAFETY: pages of the test's own, of which nobody has a reference.
-    let guarded =
-        unsafe { libc::mprotect(core::ptr::with_exposed_provenance_mut(at), page, libc::PROT_READ) };
+    let first = core::ptr::with_exposed_provenance_mut(at);
+    // SAFETY: a page of the test's own, of which nobody has a reference.
+    let guarded = unsafe { largesse_pages::raw_mprotect(first, page, libc::PROT_READ) };
     assert_eq!(guarded, 0);
     let mut frames = staging.frames(2 * page).unwrap();
     frames.bytes().fill(5);

@@ -1,5 +1,6 @@
 //! Which blocks try which size.
 
+use super::gains::{DOUBLE, HALF};
 use crate::MOST_SET;
 
 /// What a block does in a trial.
@@ -23,7 +24,8 @@ const MOST_BLOCKS: usize = 4096;
 const SETS: usize = 8;
 /// Pages in a block, at least.
 const LEAST_BLOCK: usize = 16;
-/// In a rest so many times fewer blocks are looked at: enough to see when the program does something else.
+/// In a rest so many times fewer blocks are looked at, and so many times fewer try what is surely worse: enough to see when the
+/// program does something else.
 const THIN: usize = 4;
 
 /// Pages in a block where sets of `set` pages are in force; sets of twice the size fit.
@@ -34,6 +36,8 @@ pub(super) fn block(set: usize) -> usize {
 /// The blocks of a lap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
+    /// Half the size, or twice the size, is surely worse: few blocks go on with it.
+    thin: [bool; 2],
     /// One block in so many is of each other class.
     share: usize,
     /// Chooses other blocks in each lap.
@@ -42,22 +46,24 @@ pub(super) struct Choice {
 
 impl Choice {
     pub(super) const fn new() -> Choice {
-        Choice { share: SHARE, salt: 1 }
+        Choice { thin: [false; 2], share: SHARE, salt: 1 }
     }
 
-    /// Other blocks, of a region of so many `pages`.
-    pub(super) fn next(self, pages: usize, set: usize, rests: bool) -> Choice {
+    /// Other blocks, of a region of so many `pages`; few in a rest, and of the ways that are surely `worse`.
+    pub(super) fn next(self, pages: usize, set: usize, rests: bool, worse: [bool; 2]) -> Choice {
         let share = SHARE.max(pages / block(set) / MOST_BLOCKS);
-        Choice { share: if rests { share * THIN } else { share }, salt: self.salt.wrapping_add(1) }
+        let (share, thin) = if rests { (share * THIN, [false; 2]) } else { (share, worse) };
+        Choice { thin, share, salt: self.salt.wrapping_add(1) }
     }
 
     /// What a block does, if it is looked at.
     pub(super) fn class(self, block: usize) -> Option<Class> {
         // Knuth's multiplicative hash: neighbours fall into different classes.
         let hash = (block.wrapping_add(self.salt << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 40;
+        let tried = |way: usize| !self.thin[way] || (hash / self.share).is_multiple_of(THIN);
         match hash % self.share {
-            0 => Some(Class::Half),
-            1 => Some(Class::Double),
+            0 => tried(HALF).then_some(Class::Half),
+            1 => tried(DOUBLE).then_some(Class::Double),
             it if it < 2 + SAME => Some(Class::Same),
             _ => None,
         }
@@ -66,5 +72,31 @@ impl Choice {
     /// Of all blocks, one in so many is looked at with the size in force.
     pub(super) fn one_in(self) -> f64 {
         self.share as f64 / SAME as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_blocks_try_what_is_surely_worse_and_few_are_looked_at_in_a_rest() {
+        let count = |rests: bool, worse: [bool; 2]| {
+            let choice = Choice::new().next(0, 4, rests, worse);
+            let of = |class: Class| (0..100_000).filter(|&it| choice.class(it) == Some(class)).count();
+            [Class::Half, Class::Same, Class::Double].map(of)
+        };
+        let near = |got: [usize; 3], wanted: [usize; 3]| {
+            got.iter().zip(wanted).all(|(&got, wanted)| got.abs_diff(wanted) * 10 < wanted)
+        };
+        let one = 100_000 / SHARE;
+        for (rests, worse, wanted) in [
+            (false, [false, false], [one, one * SAME, one]),
+            (false, [true, false], [one / THIN, one * SAME, one]),
+            (false, [false, true], [one, one * SAME, one / THIN]),
+            (true, [true, true], [one / THIN, one * SAME / THIN, one / THIN]),
+        ] {
+            assert!(near(count(rests, worse), wanted), "{rests} {worse:?}: {:?}", count(rests, worse));
+        }
     }
 }

@@ -221,10 +221,9 @@ impl Gains {
         more > SURE * (self.error(way) + other.error(way)).sqrt()
     }
 
-    /// Each way that is `open` is worse by at least such shares of the wait.
-    pub(super) fn all_worse(self, least: [f64; 2], open: [bool; 2]) -> bool {
-        let worse = self.sure(least, SURE, -1.0);
-        [HALF, DOUBLE].iter().all(|&way| worse[way] || !open[way])
+    /// The ways that are worse by at least such shares of the wait.
+    pub(super) fn worse(self, least: [f64; 2]) -> [bool; 2] {
+        self.sure(least, SURE, -1.0)
     }
 }
 
@@ -270,9 +269,9 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_is_not_open_need_not_be_worse() {
-        let better_half = gains(1.0, 40.0, 10.0);
-        assert!(better_half.all_worse([0.3; 2], [false, true]));
-        assert!(!better_half.all_worse([0.3; 2], [true, true]));
+    fn a_way_is_worse_when_that_is_large_and_sure() {
+        assert_eq!(gains(1.0, 40.0, 10.0).worse([0.3; 2]), [false, true]);
+        assert_eq!(gains(1.0, 40.0, 10.0).worse([0.5; 2]), [false; 2]);
+        assert_eq!(gains(1.0, 40.0, 20.0).worse([0.3; 2]), [false; 2]);
     }
 }

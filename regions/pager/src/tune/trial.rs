@@ -98,6 +98,8 @@ pub struct Trial {
     begun: bool,
     /// The way of the last change.
     went: Option<usize>,
+    /// The ways that were surely worse when a lap was last over.
+    worse: [bool; 2],
 }
 
 impl Trial {
@@ -114,6 +116,7 @@ impl Trial {
             doubt: 1.0,
             begun: false,
             went: None,
+            worse: [false; 2],
         }
     }
 
@@ -176,7 +179,7 @@ impl Trial {
             self.set = set;
             self.rest.1 = REST[0];
         }
-        self.parts = Parts::default();
+        (self.parts, self.worse) = (Parts::default(), [false; 2]);
         self.next_window(0, costs);
         Some(Change { set, part })
     }
@@ -213,9 +216,13 @@ impl Trial {
                 return Some((Some(part), way));
             }
         }
+        if lap_ends {
+            self.worse = all.worse(early);
+        }
+        let all_worse = [HALF, DOUBLE].iter().all(|&way| self.worse[way] || !open[way]);
         if resting && lap_ends {
             self.next_window(self.rest.0.saturating_sub(PHASES), costs);
-        } else if window_ends || lap_ends && all.all_worse(early, open) {
+        } else if window_ends || lap_ends && all_worse {
             let rest = self.rest.1;
             self.rest.1 = (rest * 2).min(REST[1]);
             self.next_window(rest, costs);
@@ -253,7 +260,7 @@ impl Trial {
     /// Chooses other blocks.
     fn next_lap(&mut self, costs: Costs) {
         self.lap = Lap::default();
-        self.choice = self.choice.next(costs.lap, self.set, self.rest.0 > 0);
+        self.choice = self.choice.next(costs.lap, self.set, self.rest.0 > 0, self.worse);
     }
 
     /// Forgets what was seen, and rests for so many laps.

@@ -86,6 +86,33 @@ fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
 }
 
 #[test]
+fn what_is_surely_worse_is_tried_less_until_the_size_changes() {
+    let mut trial = Trial::new(8);
+    let costs = Costs { lap: 65_536, ..COSTS };
+    // Nanoseconds a page, by size. Returns the pages that came in sets of half the size.
+    let lap = |trial: &mut Trial, page_ns: fn(usize) -> u64| {
+        let (mut at, mut halves) = (0, 0);
+        while at < costs.lap {
+            let set = trial.set_at(at);
+            halves += if set < trial.set() { set } else { 0 };
+            trial.filled(at, set, page_ns(set) * set as u64 + at as u64 % 100, costs);
+            at = at / set * set + set;
+        }
+        halves
+    };
+    let small_cost_more = |set: usize| if set < 8 { 4000 } else { 1000 };
+    let tried: Vec<_> = (0..5).map(|_| lap(&mut trial, small_cost_more)).collect();
+    assert!(tried[2..].iter().all(|&later| later > 0 && later * 3 < tried[0]), "{tried:?}");
+    assert_eq!(trial.set(), 8);
+    let four_cost_least = |set: usize| if set == 4 { 500 } else { 4000 };
+    while trial.set() == 8 {
+        lap(&mut trial, four_cost_least);
+    }
+    let full = trial.choice;
+    assert!((0..100_000).filter(|&it| full.class(it) == Some(Class::Half)).count() > 8000);
+}
+
+#[test]
 fn a_short_phase_does_not_move_the_size() {
     // A quarter of each lap is sparse, and sets of half the size would save half of the wait; then it is dense, and they lose.
     let mut trial = Trial::new(4);
