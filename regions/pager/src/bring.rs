@@ -296,7 +296,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 /// Pages that come to a segment while the program goes through it, about, where `segment` pages of `all` hold something, here or
 /// away. Where little may be `local` the same pages come several times in one pass, the more often the less there is.
 fn lap_of(segment: usize, all: usize, local: usize) -> usize {
-    segment * all.max(LITTLE * local) / (LITTLE * local).max(1)
+    let much = local.max(1).saturating_mul(LITTLE);
+    if all > much { segment.saturating_mul(all) / much } else { segment }
 }
 
 #[cfg(test)]
@@ -308,6 +309,9 @@ mod tests {
         for (local, lap) in [(1000, 600), (500, 600), (250, 600), (125, 1200), (50, 3000)] {
             assert_eq!(lap_of(600, 1000, local), lap, "{local}");
         }
-        assert_eq!((lap_of(0, 0, 64), lap_of(600, 1000, 0)), (0, 600_000));
+        assert_eq!(
+            (lap_of(0, 0, 64), lap_of(600, 1000, 0), lap_of(600, 1000, usize::MAX)),
+            (0, 150_000, 600)
+        );
     }
 }
