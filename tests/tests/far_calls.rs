@@ -45,6 +45,23 @@ fn a_datagram_is_not_cut() {
     }
 }
 
+// Seen to fail in the thread (8192 wrong) when frames are used again all the same.
+#[test]
+fn what_a_pipe_was_lent_is_what_it_was() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_vmsplice.c", &["-O2"]) else { return };
+    for user in users() {
+        for engine in fault_engines(user) {
+            for size in ["4K", "16K"] {
+                let options = ["--local=8M", "--far=memory:", "--page-size", size, "--fault-engine", engine];
+                let ran = Run::new(&stage, &[&program]).as_user(user).under(&options).finish().succeeded();
+                assert_eq!(ran.stdout, "0 wrong\n", "{user:?} {engine} {size}");
+                assert!(ran.report["far"]["evictions"].as_u64().unwrap() > 50_000, "{ran:#?}");
+            }
+        }
+    }
+}
+
 /// What nobody looks at fails, and says so: it neither waits for ever nor returns something else.
 #[test]
 fn a_call_that_the_c_library_did_not_make_fails() {

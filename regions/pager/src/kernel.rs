@@ -8,7 +8,7 @@ use crate::ranges::{bytes, offsets};
 use crate::staging::{Frames, Staging, are_here};
 use crate::{Broker, PageNumber, Ranges, Segments, Trouble};
 use core::ops::Range;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_pages::fault::{Fault, FaultError, Userfault, read_guarded};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -92,6 +92,8 @@ pub struct Linux {
     pub(crate) gate: Gate,
     /// Where faults wait that no descriptor tells of.
     pub(crate) desk: Desk,
+    /// The system may read pages after the call that was handed them.
+    lent: AtomicBool,
 }
 
 impl Linux {
@@ -102,7 +104,17 @@ impl Linux {
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
         let staging = Staging::new()?;
         let (outside, gate, desk) = (Mutex::default(), Gate::default(), Desk::default());
-        let mut kernel = Linux { broker, faults, segments, outside, staging, page, gate, desk };
+        let mut kernel = Linux {
+            broker,
+            faults,
+            segments,
+            outside,
+            staging,
+            page,
+            gate,
+            desk,
+            lent: AtomicBool::new(false),
+        };
         if kernel.faults().by_signal() {
             kernel.broker.call(|| kernel.faults().known_here())?;
         }
@@ -196,6 +208,15 @@ impl Linux {
         self.staging.moves()
     }
 
+    /// Called before pages are handed to the system for longer than a call (to a pipe, to a socket, without a copy). It refers
+    /// to their frames, wherever these go, and nobody tells when it does no more: from now on frames are used once.
+    pub fn lend(&self) {
+        // Relaxed: as in `is_lent`.
+        if !self.lent.swap(true, Ordering::Relaxed) {
+            self.staging.keep(0);
+        }
+    }
+
     /// The next fault that waits for the thread that fills.
     pub(crate) fn next_fault(&self) -> Option<Touch> {
         if self.faults().by_signal() {
@@ -240,9 +261,16 @@ impl Linux {
         far
     }
 
+    fn is_lent(&self) -> bool {
+        // Relaxed: what was lent comes here by way of the pager's lock and of a lane's.
+        self.lent.load(Ordering::Relaxed)
+    }
+
     /// Frames of pages that left, for so many bytes that come.
     fn frames(&self, len: usize) -> Option<Frames<'_>> {
-        self.reuses(len / self.page).then(|| self.staging.frames(len))?
+        let frames = self.reuses(len / self.page).then(|| self.staging.frames(len))?;
+        // Again, since these may be frames of what was lent and left meanwhile.
+        frames.filter(|_| !self.is_lent())
     }
 
     pub(crate) fn address(&self, page: PageNumber) -> usize {
@@ -284,7 +312,8 @@ impl Kernel for Linux {
     }
 
     fn reuses(&self, pages: usize) -> bool {
-        pages >= LEAST_REUSED && self.staging.moves() && self.faults().by_signal()
+        let may = self.staging.moves() && self.faults().by_signal() && !self.is_lent();
+        may && pages >= LEAST_REUSED
     }
 
     fn bring(

@@ -165,6 +165,8 @@ pub(super) const CALLS: &[Call] = &[
     call(libc::SYS_pipe2, &[writes(0, MASK)]),
     call(libc::SYS_sendfile, &[writes(2, MASK)]),
     call(libc::SYS_copy_file_range, &[writes(1, MASK), writes(3, MASK)]),
+    // Which way it goes is the pipe's matter.
+    call(libc::SYS_vmsplice, &[writes(1, Vector(2))]),
     call(libc::SYS_splice, &[writes(1, MASK), writes(3, MASK)]),
     call(libc::SYS_fcntl, &[writes(2, Command(1))]),
     call(libc::SYS_ioctl, &[writes(2, Request(1))]),
@@ -193,6 +195,20 @@ pub(super) const CALLS: &[Call] = &[
 pub(super) const SIGNALS: [c_long; 3] =
     [libc::SYS_rt_sigprocmask, libc::SYS_rt_sigaction, libc::SYS_sigaltstack];
 
+/// So is this: what is handed to it comes later, and may be read after the call.
+pub(super) const QUEUE: c_long = libc::SYS_io_uring_setup;
+
+/// Whether the kernel may read memory after a call that was handed it.
+pub(super) fn lends(number: c_long, arguments: &[usize; 6]) -> bool {
+    let flags = match number {
+        QUEUE | libc::SYS_vmsplice => return true,
+        libc::SYS_sendto | libc::SYS_sendmmsg => arguments[3],
+        libc::SYS_sendmsg => arguments[2],
+        _ => 0,
+    };
+    flags & libc::MSG_ZEROCOPY as usize != 0
+}
+
 /// The row of a call.
 pub(super) fn find(number: c_long) -> Option<&'static Call> {
     CALLS.iter().find(|call| call.number == number)
@@ -213,6 +229,22 @@ mod tests {
                 assert!(argument < 6 && same.count() == 1, "{}", call.number);
             }
         }
-        assert!(SIGNALS.iter().all(|&number| find(number).is_none()));
+        assert!(SIGNALS.iter().chain([&QUEUE]).all(|&number| find(number).is_none()));
+    }
+
+    #[test]
+    fn what_is_sent_without_a_copy_is_lent() {
+        let zero_copy = libc::MSG_ZEROCOPY as usize | libc::MSG_DONTWAIT as usize;
+        for (number, arguments, wanted) in [
+            (libc::SYS_sendto, [3, 0, 0, zero_copy, 0, 0], true),
+            (libc::SYS_sendto, [3, 0, zero_copy, 0, 0, 0], false),
+            (libc::SYS_sendmsg, [3, 0, zero_copy, 0, 0, 0], true),
+            (libc::SYS_sendmmsg, [3, 0, 1, zero_copy, 0, 0], true),
+            (libc::SYS_write, [3, 0, zero_copy, zero_copy, 0, 0], false),
+            (libc::SYS_vmsplice, [3, 0, 1, 0, 0, 0], true),
+            (QUEUE, [8, 0, 0, 0, 0, 0], true),
+        ] {
+            assert_eq!(lends(number, &arguments), wanted, "{number} {arguments:?}");
+        }
     }
 }

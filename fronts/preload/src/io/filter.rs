@@ -11,7 +11,7 @@
 //! What the kernel keeps across `exec` is the filter, not our handler: so the code must be where the C
 //! library of this process is, and a program that is executed later has its own elsewhere.
 
-use super::calls::{CALLS, SIGNALS};
+use super::calls::{CALLS, QUEUE, SIGNALS};
 use core::mem::offset_of;
 use core::ops::Range;
 use libc::{seccomp_data, sock_filter};
@@ -39,7 +39,7 @@ pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>]) -> Vec<sock_f
     let pointers = |it: &super::calls::Call| it.pointers.iter().map(|pointer| pointer.argument).collect();
     let rows = CALLS.iter().map(|call| (call.number, (!nested(call)).then(|| pointers(call))));
     let mut always = Vec::new();
-    for (number, arguments) in rows.chain(SIGNALS.iter().map(|&number| (number, None))) {
+    for (number, arguments) in rows.chain(SIGNALS.iter().chain([&QUEUE]).map(|&number| (number, None))) {
         made.push(EQUAL, 0, 1, number as u32);
         let jump = made.jump();
         let Some(arguments) = arguments else {

@@ -79,10 +79,16 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
     };
     let (number, arguments) = (call.number(), call.arguments());
     let blocked = *call.blocked();
+    if calls::lends(number, &arguments)
+        && let Some(far) = crate::serve::far()
+    {
+        far.pager().kernel().lend();
+    }
     let answer = match number {
         libc::SYS_rt_sigprocmask => signals::set_blocked(&mut call),
         libc::SYS_rt_sigaction => signals::set_action(arguments),
         libc::SYS_sigaltstack => serve::signal_stack(arguments, blocked),
+        calls::QUEUE => stay::make(number, arguments, blocked),
         _ => match calls::find(number) {
             Some(row) => serve::serve(row, arguments, blocked, &call.signal_stack()),
             // SAFETY: as above, and last: it is a filter of the program's own.
