@@ -298,13 +298,11 @@ impl Kernel for Linux {
 
     fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
         let to = self.address(first);
-        match self.frames(bytes.len()).filter(|_| !protect) {
-            Some(mut frames) => {
-                frames.bytes().copy_from_slice(bytes);
-                frames.put(self.faults(), [(0, to, bytes.len())])
-            }
-            None => self.faults().fill(to, bytes, protect),
+        if !protect && let Some(mut frames) = self.frames(bytes.len()) {
+            frames.bytes().copy_from_slice(bytes);
+            return frames.put(self.faults(), [(0, to, bytes.len())]);
         }
+        self.faults().fill(to, bytes, protect)
     }
 
     fn keep(&self, pages: usize) {

@@ -191,6 +191,8 @@ impl Trial {
         let enough = self.lap.blocks[Class::Half as usize].fills() >= ENOUGH;
         let Some(lap) = self.seen(laps, costs).filter(|_| enough) else {
             if laps >= WINDOW && self.lap.fills >= LONG {
+                // Or a small region would have too few blocks for good.
+                (self.rest.0, self.worse) = (self.rest.0.saturating_sub(REST[0]), [false; 2]);
                 self.next_lap(costs);
             }
             return None;
