@@ -302,6 +302,12 @@ impl Inner {
         (page.left != 0).then_some((part, page.left))
     }
 
+    /// So many pages came that left in this way.
+    pub(crate) fn came_back(&mut self, pages: usize, back: Option<(Part, u32)>) {
+        let away = back.map_or(u32::MAX, |(_, left)| self.queue.clock().wrapping_sub(left));
+        self.leaving.came_back(pages, away, self.local);
+    }
+
     /// So many pages came together.
     pub(crate) fn came(&mut self, pages: usize) {
         self.together += (pages as f64 - self.together) * LATELY;

@@ -2,22 +2,23 @@
 
 use crate::tune::Costs;
 
-/// Pages that are believed to come back before anything is known: while a program makes its pages nothing comes back yet.
+/// Pages that are believed to have come back soon before anything is known: while a program makes its pages nothing comes back
+/// yet.
 const BELIEVED: f64 = 65536.0;
-/// What was seen counts for half, each time that so many more pages left.
+/// What was seen counts for half, each time that so many more pages left, or came back.
 const LATELY: f64 = 65536.0;
 /// Batches from one look at that to the next.
 const OFTEN: u32 = 64;
 /// What is known is so many standard errors.
 const SURE: f64 = 3.0;
 
-/// Pages that left lately, what that took, and how many pages came back meanwhile.
+/// Pages that left lately, what that took, and what came back meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Leaving {
     sets: f64,
     pages: f64,
     ns: f64,
-    back: f64,
+    returns: Returns,
     trips: Trips,
     /// What a trip costs beside its pages, and batches until that is looked at again.
     trip_ns: f64,
@@ -28,7 +29,7 @@ impl Leaving {
     /// Pages of so many sets left together, those that were changed in such trips.
     pub(crate) fn left(&mut self, sets: usize, pages: usize, ns: u64, trips: Trips) {
         if self.pages > LATELY {
-            for sum in [&mut self.sets, &mut self.pages, &mut self.ns, &mut self.back] {
+            for sum in [&mut self.sets, &mut self.pages, &mut self.ns] {
                 *sum /= 2.0;
             }
             self.trips.add(-0.5, self.trips);
@@ -43,9 +44,9 @@ impl Leaving {
         });
     }
 
-    /// So many pages came that had been here before.
-    pub(crate) fn came_back(&mut self, pages: usize) {
-        self.back += pages as f64;
+    /// So many pages came that had been here before, `away` while so many others left, where `local` may be here.
+    pub(crate) fn came_back(&mut self, pages: usize, away: u32, local: usize) {
+        self.returns.add(pages as f64, local as f64 / f64::from(away.max(1)));
     }
 
     pub(crate) fn costs(self, lap: usize) -> Costs {
@@ -55,8 +56,41 @@ impl Leaving {
         // All of it is by set at most.
         let evict_set_ns = all_trips.min(self.ns) / self.sets.max(1.0);
         let evict_page_ns = evict_ns - sets * evict_set_ns;
-        let come_back = ((self.back + BELIEVED) / (self.pages + BELIEVED)).min(1.0);
-        Costs { evict_ns, evict_set_ns, evict_page_ns, come_back, page_ns: None, lap }
+        Costs { evict_ns, evict_set_ns, evict_page_ns, pushed: self.returns.pushed(), page_ns: None, lap }
+    }
+}
+
+/// Pages that came back, and how many of them one page more of room would have spared.
+///
+/// A page that comes takes room from the others. What that costs depends on how soon they come back: one that was away while as
+/// many left as may be here, or fewer, comes again for each page that pushed it out; one that was away for ten times as
+/// long would have left anyway, but for one time in ten.
+#[derive(Clone, Copy, Debug)]
+struct Returns {
+    pages: f64,
+    spared: f64,
+}
+
+impl Default for Returns {
+    fn default() -> Returns {
+        Returns { pages: BELIEVED, spared: BELIEVED }
+    }
+}
+
+impl Returns {
+    /// So many more, of each of which `room` could be spared.
+    fn add(&mut self, pages: f64, room: f64) {
+        if self.pages > LATELY {
+            self.pages /= 2.0;
+            self.spared /= 2.0;
+        }
+        self.pages += pages;
+        self.spared += pages * room.min(1.0);
+    }
+
+    /// Pages that come again for one that pushes others out.
+    fn pushed(self) -> f64 {
+        self.spared / self.pages
     }
 }
 

@@ -138,7 +138,7 @@ mod tests {
         evict_ns: 300.0,
         evict_set_ns: 0.0,
         evict_page_ns: 300.0,
-        come_back: 0.9,
+        pushed: 0.9,
         page_ns: None,
         lap: PAGES,
     };

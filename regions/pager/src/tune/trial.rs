@@ -14,9 +14,9 @@
 //! are chosen.
 //!
 //! The cost of a fill is the time that the thread waited, plus what its pages push out: each page
-//! that comes makes another one leave, which comes back with some probability, at the price of a page
-//! in sets of the size in force, or of a page on average where there are several regions. That is how pages nobody needs are
-//! charged. And each set that comes leaves again, which costs by set as well as by page: that is how smaller sets are.
+//! that comes makes another one leave earlier, which comes again for that the more often the sooner pages come back, at the price
+//! of a page in sets of the size in force, or of a page on average where there are several regions. That is how pages nobody needs
+//! are charged. And each set that comes leaves again, which costs by set as well as by page: that is how smaller sets are.
 
 use super::choice::{Choice, Class, block};
 use super::gains::{Blocks, DOUBLE, Gains, HALF, Price, SURE};
@@ -53,8 +53,8 @@ pub struct Costs {
     pub evict_set_ns: f64,
     /// and for the page itself.
     pub evict_page_ns: f64,
-    /// The share of pages that come back after they left.
-    pub come_back: f64,
+    /// Pages that come again for one that pushes others out.
+    pub pushed: f64,
     /// Nanoseconds that the program waits for one, on average of all regions; `None`: there is only this one.
     pub page_ns: Option<f64>,
     /// Pages that hold something, here or away. When so many came, that is a lap.
@@ -254,7 +254,7 @@ impl Trial {
     fn prices(&self, costs: Costs) -> [Price; 2] {
         let here = || self.lap.blocks[Class::Same as usize].all().page_ns();
         let page_ns = costs.page_ns.unwrap_or_else(here);
-        let back = costs.come_back * (page_ns + costs.evict_ns);
+        let back = costs.pushed * (page_ns + costs.evict_ns);
         let by_set = Price { set: costs.evict_set_ns, page: costs.evict_page_ns + back };
         [by_set, Price { set: 0.0, page: costs.evict_ns + back }]
     }

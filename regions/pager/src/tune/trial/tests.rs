@@ -2,7 +2,7 @@ use super::*;
 use std::collections::VecDeque;
 
 const COSTS: Costs =
-    Costs { evict_ns: 300.0, evict_set_ns: 0.0, evict_page_ns: 300.0, come_back: 0.9, page_ns: None, lap: 0 };
+    Costs { evict_ns: 300.0, evict_set_ns: 0.0, evict_page_ns: 300.0, pushed: 0.9, page_ns: None, lap: 0 };
 
 /// A program that uses `useful` pages in a row of each 512, over and over, in a memory where each
 /// fault costs 10 µs and each page 300 ns. The size the trial ends at.
