@@ -24,9 +24,9 @@ const MOST_BLOCKS: usize = 4096;
 const SETS: usize = 8;
 /// Pages in a block, at least.
 const LEAST_BLOCK: usize = 16;
-/// In a rest so many times fewer blocks are looked at, and so many times fewer try what is surely worse: enough to see when the
-/// program does something else.
-const THIN: usize = 4;
+/// Where few are looked at these are so many times fewer, and so many times fewer try what is surely worse: enough to see when
+/// the program does something else.
+pub(super) const THIN: usize = 4;
 
 /// Pages in a block where sets of `set` pages are in force; sets of twice the size fit.
 pub(super) fn block(set: usize) -> usize {
@@ -49,10 +49,10 @@ impl Choice {
         Choice { thin: [false; 2], share: SHARE, salt: 1 }
     }
 
-    /// Other blocks, of a region of so many `pages`; few in a rest, and of the ways that are surely `worse`.
-    pub(super) fn next(self, pages: usize, set: usize, rests: bool, worse: [bool; 2]) -> Choice {
+    /// Other blocks, of a region of so many `pages`; where it is to be `few`, fewer of all, and else of the ways that are surely `worse`.
+    pub(super) fn next(self, pages: usize, set: usize, few: bool, worse: [bool; 2]) -> Choice {
         let share = SHARE.max(pages / block(set) / MOST_BLOCKS);
-        let (share, thin) = if rests { (share * THIN, [false; 2]) } else { (share, worse) };
+        let (share, thin) = if few { (share * THIN, [false; 2]) } else { (share, worse) };
         Choice { thin, share, salt: self.salt.wrapping_add(1) }
     }
 

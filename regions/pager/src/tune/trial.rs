@@ -18,7 +18,7 @@
 //! of a page in sets of the size in force, or of a page on average where there are several regions. That is how pages nobody needs
 //! are charged. And each set that comes leaves again, which costs by set as well as by page: that is how smaller sets are.
 
-use super::choice::{Choice, Class, block};
+use super::choice::{Choice, Class, THIN, block};
 use super::gains::{Blocks, DOUBLE, Gains, HALF, Price, SURE};
 use super::parts::{Part, Parts};
 use crate::MOST_SET;
@@ -34,15 +34,14 @@ const GAIN: f64 = 0.05;
 const GAIN_EARLY: f64 = 0.4;
 /// Of that, this share for one more step the same way, in the first lap after it.
 const ON: f64 = 0.5;
-/// Laps of a window.
+/// Laps of a window where the size is new. Once it went by few blocks are looked at, and it takes as many times longer to see as
+/// much of them.
 const WINDOW: f64 = 8.0;
-/// Once a window went by at a size, less than so many laps say nothing: one phase of the program does not move it.
-const PHASES: u32 = 3;
+/// Then less than so many laps say nothing: one phase of the program does not move a size that lasted.
+const PHASES: f64 = 3.0;
 /// Each time that the size turns back the next decision takes twice as long: a program whose phases want different
 /// sizes gets the one that is good for all of them. At most so many times as long as the first.
 const MOST_DOUBT: f64 = 8.0;
-/// Laps to rest after nothing was to be gained, at first and at most.
-const REST: [u32; 2] = [8, 32];
 
 /// What a page costs that others push out.
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +89,10 @@ pub struct Trial {
     parts: Parts,
     /// Who tries what in this lap.
     choice: Choice,
-    /// Laps to rest, and how many next time.
-    rest: (u32, u32),
+    /// A window went by at this size.
+    proven: bool,
+    /// Few blocks are looked at.
+    thin: bool,
     /// How much evidence it takes.
     doubt: f64,
     /// The first fill was seen, or is to come.
@@ -112,7 +113,8 @@ impl Trial {
             gains: Gains::default(),
             parts: Parts::default(),
             choice: Choice::new(),
-            rest: (0, REST[0]),
+            proven: false,
+            thin: false,
             doubt: 1.0,
             begun: false,
             went: None,
@@ -129,7 +131,7 @@ impl Trial {
     /// The first fill is to come, in a set of `set` pages.
     pub fn begin(&mut self, set: usize, costs: Costs) {
         (self.set, self.begun) = (set, true);
-        self.next_window(0, costs);
+        self.next_window(costs);
     }
 
     /// The set for a fault at `page`.
@@ -176,11 +178,10 @@ impl Trial {
             if self.went.replace(way).is_some_and(|before| before != way) {
                 self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
             }
-            self.set = set;
-            self.rest.1 = REST[0];
+            (self.set, self.proven) = (set, false);
         }
-        (self.parts, self.worse) = (Parts::default(), [false; 2]);
-        self.next_window(0, costs);
+        (self.parts, self.worse, self.thin) = (Parts::default(), [false; 2], false);
+        self.next_window(costs);
         Some(Change { set, part })
     }
 
@@ -192,42 +193,35 @@ impl Trial {
         let Some(lap) = self.seen(laps, costs).filter(|_| enough) else {
             if laps >= WINDOW && self.lap.fills >= LONG {
                 // Or a small region would have too few blocks for good.
-                (self.rest.0, self.worse) = (self.rest.0.saturating_sub(REST[0]), [false; 2]);
+                (self.thin, self.worse) = (false, [false; 2]);
                 self.next_lap(costs);
             }
             return None;
         };
         let all = self.gains.and(lap);
         let early = self.early(all.laps);
-        let (resting, proven) = (self.rest.0 > 0, self.rest != (0, REST[0]));
-        let lap_ends = laps >= if resting { f64::from(PHASES) } else { 1.0 };
-        let window_ends = !resting && all.laps >= WINDOW * self.doubt;
+        let lap_ends = laps >= if self.proven { PHASES } else { 1.0 };
+        let window_ends = all.laps >= self.doubt * if self.thin { WINDOW * THIN as f64 } else { WINDOW };
         let open = [HALF, DOUBLE].map(|way| self.size(way) != self.set);
         let least = if window_ends { [GAIN; 2] } else { early };
-        let of_lap = lap.best(self.early(laps), SURE).filter(|_| !proven);
+        let of_lap = lap.best(self.early(laps), SURE).filter(|_| lap_ends || !self.proven);
         let of_all = all.best(least, SURE).filter(|_| lap_ends || window_ends);
-        let enough_seen = !proven || all.laps >= f64::from(PHASES);
-        if let Some(way) = of_lap.or(of_all).filter(|&way| open[way] && enough_seen) {
+        if let Some(way) = of_lap.or(of_all).filter(|&way| open[way]) {
             return Some((None, way));
         }
-        if lap_ends && !resting {
+        if lap_ends {
             let laps_of = |pages: f64| pages * self.choice.one_in() / costs.lap.max(1) as f64;
             self.parts.add(&self.lap.blocks, laps_of, self.prices(costs), costs.evict_ns);
             let of_part = self.parts.best(block(self.set), |laps| self.early(laps));
             if let Some((part, way)) = of_part.filter(|&(_, way)| open[way]) {
                 return Some((Some(part), way));
             }
-        }
-        if lap_ends {
             self.worse = all.worse(early);
         }
         let all_worse = [HALF, DOUBLE].iter().all(|&way| self.worse[way] || !open[way]);
-        if resting && lap_ends {
-            self.next_window(self.rest.0.saturating_sub(PHASES), costs);
-        } else if window_ends || lap_ends && all_worse {
-            let rest = self.rest.1;
-            self.rest.1 = (rest * 2).min(REST[1]);
-            self.next_window(rest, costs);
+        if window_ends || lap_ends && all_worse {
+            (self.proven, self.thin) = (true, true);
+            self.next_window(costs);
         } else if lap_ends {
             self.gains = all;
             self.next_lap(costs);
@@ -238,7 +232,7 @@ impl Trial {
     /// What a change must gain after so many laps.
     fn early(&self, laps: f64) -> [f64; 2] {
         let least = GAIN_EARLY * (self.doubt / laps).sqrt();
-        let just_went = self.rest == (0, REST[0]) && self.gains.laps <= 0.0;
+        let just_went = !self.proven && self.gains.laps <= 0.0;
         [HALF, DOUBLE].map(|way| if just_went && self.went == Some(way) { least * ON } else { least })
     }
 
@@ -262,12 +256,12 @@ impl Trial {
     /// Chooses other blocks.
     fn next_lap(&mut self, costs: Costs) {
         self.lap = Lap::default();
-        self.choice = self.choice.next(costs.lap, self.set, self.rest.0 > 0, self.worse);
+        self.choice = self.choice.next(costs.lap, self.set, self.thin, self.worse);
     }
 
-    /// Forgets what was seen, and rests for so many laps.
-    fn next_window(&mut self, rest: u32, costs: Costs) {
-        (self.gains, self.rest.0) = (Gains::default(), rest);
+    /// Forgets what was seen.
+    fn next_window(&mut self, costs: Costs) {
+        self.gains = Gains::default();
         self.next_lap(costs);
     }
 
