@@ -85,7 +85,7 @@ impl Returns {
             self.spared /= 2.0;
         }
         self.pages += pages;
-        self.spared += pages * room.min(1.0);
+        self.spared += pages * room.min(2.0);
     }
 
     /// Pages that come again for one that pushes others out.
