@@ -2,11 +2,13 @@
 
 use crate::tune::Costs;
 
-/// Pages that are believed to have come back soon before anything is known: while a program makes its pages nothing comes back
-/// yet.
-const BELIEVED: f64 = 65536.0;
-/// What was seen counts for half, each time that so many more pages left, or came back.
+/// What was seen counts for half, each time that so many more pages left,
 const LATELY: f64 = 65536.0;
+/// or came back. As many are believed to have come back soon before anything is known: while a program makes its pages nothing
+/// comes back yet.
+const RETURNED: f64 = 32768.0;
+/// Pages that one page of room spares, at most, by each that came back: what comes back very soon would find that room again.
+const MOST_SPARED: f64 = 1.5;
 /// Batches from one look at that to the next.
 const OFTEN: u32 = 64;
 /// What is known is so many standard errors.
@@ -60,11 +62,11 @@ impl Leaving {
     }
 }
 
-/// Pages that came back, and how many of them one page more of room would have spared.
+/// Pages that came back, and how many of them more room would have spared.
 ///
-/// A page that comes takes room from the others. What that costs depends on how soon they come back: one that was away while as
-/// many left as may be here, or fewer, comes again for each page that pushed it out; one that was away for ten times as
-/// long would have left anyway, but for one time in ten.
+/// A page that comes takes room from the others. What that costs depends on how soon they come back. Had there been twice the
+/// room, a page that was away while fewer left than may be here would not have left; the sooner it came back, the less room
+/// spares it. One that was away for longer would have left anyway.
 #[derive(Clone, Copy, Debug)]
 struct Returns {
     pages: f64,
@@ -73,19 +75,21 @@ struct Returns {
 
 impl Default for Returns {
     fn default() -> Returns {
-        Returns { pages: BELIEVED, spared: BELIEVED }
+        Returns { pages: RETURNED, spared: RETURNED }
     }
 }
 
 impl Returns {
-    /// So many more, of each of which `room` could be spared.
+    /// So many more; as many left while they were away as may be here, divided by `room`.
     fn add(&mut self, pages: f64, room: f64) {
-        if self.pages > LATELY {
+        if self.pages > RETURNED {
             self.pages /= 2.0;
             self.spared /= 2.0;
         }
         self.pages += pages;
-        self.spared += pages * room.min(2.0);
+        if room >= 1.0 {
+            self.spared += pages * room.min(MOST_SPARED);
+        }
     }
 
     /// Pages that come again for one that pushes others out.
@@ -157,6 +161,21 @@ mod tests {
             leaving.left(2, 2 * pages, ns + 100, trips);
         }
         leaving.costs(1)
+    }
+
+    // Seen to fail when all that comes back counts alike.
+    #[test]
+    fn what_comes_back_late_would_have_left_anyway() {
+        let pushed = |away: u32| {
+            let mut leaving = Leaving::default();
+            (0..100_000).for_each(|_| leaving.came_back(4, away, 1000));
+            leaving.costs(1).pushed
+        };
+        assert!(Leaving::default().costs(1).pushed > 0.99, "nothing is known");
+        let [at_once, soon, before, late] = [1, 800, 1000, 1100].map(pushed);
+        assert!((at_once - MOST_SPARED).abs() < 0.01, "{at_once}");
+        assert!((soon - 1.25).abs() < 0.01 && (before - 1.0).abs() < 0.01, "{soon} {before}");
+        assert!(late < 0.01, "{late}");
     }
 
     #[test]

@@ -29,11 +29,13 @@ const ENOUGH: u64 = 128;
 const LONG: u64 = 8192;
 /// A change must gain so much at the end of a window,
 const GAIN: f64 = 0.05;
-/// and so much, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may want
-/// the opposite.
-const GAIN_EARLY: f64 = 0.4;
+/// and so much, each way, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may
+/// want the opposite. Sets that are too small cost some times as much as the best, sets that are too large some hundred times.
+const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
+/// Within a lap, and by laps alone once a size lasted, so much.
+const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
 /// Of that, this share for one more step the same way, in the first lap after it.
-const ON: f64 = 0.5;
+const ON: f64 = 0.25;
 /// Laps of a window where the size is new. Once it went by few blocks are looked at, and it takes as many times longer to see as
 /// much of them.
 const WINDOW: f64 = 8.0;
@@ -204,8 +206,12 @@ impl Trial {
         let window_ends = all.laps >= self.doubt * if self.thin { WINDOW * THIN as f64 } else { WINDOW };
         let open = [HALF, DOUBLE].map(|way| self.size(way) != self.set);
         let least = if window_ends { [GAIN; 2] } else { early };
-        let of_lap = lap.best(self.early(laps), SURE).filter(|_| lap_ends || !self.proven);
-        let of_all = all.best(least, SURE).filter(|_| lap_ends || window_ends);
+        // A size that lasted is not moved by a phase: some laps must gain as much as one of a new size must, and all together
+        // say nothing before there are as many as of a new size.
+        let least_of_lap = if self.proven { [GAIN_AT_ONCE[DOUBLE]; 2] } else { self.early(laps) };
+        let of_lap = lap.best(least_of_lap, SURE).filter(|_| lap_ends || !self.proven);
+        let enough = all.laps >= if self.proven { WINDOW } else { 1.0 };
+        let of_all = all.best(least, SURE).filter(|_| lap_ends && enough || window_ends);
         if let Some(way) = of_lap.or(of_all).filter(|&way| open[way]) {
             return Some((None, way));
         }
@@ -231,9 +237,12 @@ impl Trial {
 
     /// What a change must gain after so many laps.
     fn early(&self, laps: f64) -> [f64; 2] {
-        let least = GAIN_EARLY * (self.doubt / laps).sqrt();
         let just_went = !self.proven && self.gains.laps <= 0.0;
-        [HALF, DOUBLE].map(|way| if just_went && self.went == Some(way) { least * ON } else { least })
+        [HALF, DOUBLE].map(|way| {
+            let gain = if laps < 1.0 { GAIN_AT_ONCE } else { GAIN_EARLY };
+            let least = gain[way] * (self.doubt / laps).sqrt();
+            if just_went && self.went == Some(way) { least * ON } else { least }
+        })
     }
 
     /// What this lap says, once there are blocks of each class.

@@ -202,11 +202,11 @@ fn a_phase_of_a_lap_does_not_move_a_size_that_lasted() {
 fn one_more_step_the_same_way_is_easy_in_the_first_lap_only() {
     let mut trial = Trial::new(4);
     trial.went = Some(HALF);
-    assert_eq!(trial.early(1.0), [GAIN_EARLY * ON, GAIN_EARLY]);
+    assert_eq!(trial.early(1.0), [GAIN_EARLY[HALF] * ON, GAIN_EARLY[DOUBLE]]);
     trial.gains.laps = 1.0;
-    assert_eq!(trial.early(1.0), [GAIN_EARLY; 2]);
+    assert_eq!(trial.early(1.0), GAIN_EARLY);
     (trial.gains.laps, trial.proven) = (0.0, true);
-    assert_eq!(trial.early(1.0), [GAIN_EARLY; 2], "once a window went by");
+    assert_eq!(trial.early(1.0), GAIN_EARLY, "once a window went by");
 }
 
 #[test]
