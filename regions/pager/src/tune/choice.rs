@@ -80,9 +80,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_blocks_try_what_is_surely_worse_and_few_are_looked_at_in_a_rest() {
-        let count = |rests: bool, worse: [bool; 2]| {
-            let choice = Choice::new().next(0, 4, rests, worse);
+    fn few_blocks_try_what_is_surely_worse_or_anything_where_few_are_asked_for() {
+        let count = |few: bool, worse: [bool; 2]| {
+            let choice = Choice::new().next(0, 4, few, worse);
             let of = |class: Class| (0..100_000).filter(|&it| choice.class(it) == Some(class)).count();
             [Class::Half, Class::Same, Class::Double].map(of)
         };
@@ -90,13 +90,13 @@ mod tests {
             got.iter().zip(wanted).all(|(&got, wanted)| got.abs_diff(wanted) * 10 < wanted)
         };
         let one = 100_000 / SHARE;
-        for (rests, worse, wanted) in [
+        for (few, worse, wanted) in [
             (false, [false, false], [one, one * SAME, one]),
             (false, [true, false], [one / THIN, one * SAME, one]),
             (false, [false, true], [one, one * SAME, one / THIN]),
             (true, [true, true], [one / THIN, one * SAME / THIN, one / THIN]),
         ] {
-            assert!(near(count(rests, worse), wanted), "{rests} {worse:?}: {:?}", count(rests, worse));
+            assert!(near(count(few, worse), wanted), "{few} {worse:?}: {:?}", count(few, worse));
         }
     }
 }
