@@ -132,8 +132,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let reuses = self.kernel.reuses(range.len()) && !inner.store_is_full();
         let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch, reuses)).collect();
         if from == State::Away {
-            sets.iter().for_each(|set| inner.swapped_in(set.start));
             for (set, back) in sets.iter().zip(&backs) {
+                inner.swapped_in(set.start);
                 inner.came_back(set.len(), *back);
             }
             self.uncount(range.start, Count::StoredBytes, bytes);

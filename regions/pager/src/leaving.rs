@@ -7,7 +7,7 @@ const LATELY: f64 = 65536.0;
 /// or came back. As many are believed to have come back soon before anything is known: while a program makes its pages nothing
 /// comes back yet.
 const RETURNED: f64 = 32768.0;
-/// Pages that one page of room spares, at most, by each that came back: what comes back very soon would find that room again.
+/// What a page that came back counts for at most, however soon.
 const MOST_SPARED: f64 = 1.5;
 /// Batches from one look at that to the next.
 const OFTEN: u32 = 64;

@@ -32,7 +32,7 @@ const GAIN: f64 = 0.05;
 /// and so much, each way, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may
 /// want the opposite. Sets that are too small cost some times as much as the best, sets that are too large some hundred times.
 const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
-/// Within a lap, and by laps alone once a size lasted, so much.
+/// Within a lap so much; once a size lasted, the larger of these by some laps alone.
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
 /// Of that, this share for one more step the same way, in the first lap after it.
 const ON: f64 = 0.25;
@@ -206,12 +206,12 @@ impl Trial {
         let window_ends = all.laps >= self.doubt * if self.thin { WINDOW * THIN as f64 } else { WINDOW };
         let open = [HALF, DOUBLE].map(|way| self.size(way) != self.set);
         let least = if window_ends { [GAIN; 2] } else { early };
-        // A size that lasted is not moved by a phase: some laps must gain as much as one of a new size must, and all together
-        // say nothing before there are as many as of a new size.
+        // A size that lasted is not moved by a phase: some laps alone must gain much, and all together say nothing before a
+        // new size would have been judged.
         let least_of_lap = if self.proven { [GAIN_AT_ONCE[DOUBLE]; 2] } else { self.early(laps) };
         let of_lap = lap.best(least_of_lap, SURE).filter(|_| lap_ends || !self.proven);
-        let enough = all.laps >= if self.proven { WINDOW } else { 1.0 };
-        let of_all = all.best(least, SURE).filter(|_| lap_ends && enough || window_ends);
+        let judged = !self.proven || all.laps >= WINDOW;
+        let of_all = all.best(least, SURE).filter(|_| lap_ends && judged || window_ends);
         if let Some(way) = of_lap.or(of_all).filter(|&way| open[way]) {
             return Some((None, way));
         }
