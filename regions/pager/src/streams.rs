@@ -40,7 +40,7 @@ impl Stream {
         let distance = self.place(page, set) as f64 + MIDDLE - self.at;
         let steps = (distance / self.stride).round();
         // A larger set, of a trial, may have brought one step more.
-        let off = (distance - steps * self.stride).abs() - MIDDLE;
+        let off = (distance - steps * self.stride).abs();
         (steps >= 1.0 && steps <= (self.foreseen + 2) as f64 && off <= slack(self.stride, set))
             .then_some(steps)
     }
@@ -68,7 +68,7 @@ impl Stream {
     }
 }
 
-/// How far from its place a page of a stream may be.
+/// How far from its place the middle of a stream's page may be.
 fn slack(stride: f64, set: usize) -> f64 {
     if stride.abs() < 4.0 { 0.5 } else { set.max(2) as f64 - 0.5 }
 }
@@ -121,17 +121,8 @@ impl Streams {
             stream.depth = (stream.depth * 2).min(MOST_AHEAD);
             (1..=stream.foreseen).filter_map(|step| stream.pages(step, set)).for_each(&mut ahead);
         } else if let Some(stride) = self.stride_to(page, set) {
-            let mut stream = Stream {
-                at: page as f64 + MIDDLE,
-                stride,
-                steps: 2.0,
-                foreseen: 0,
-                depth: 2,
-                used: self.clock,
-            };
-            if stream.stride.abs() == set as f64 {
-                stream.at = stream.place(page, set) as f64;
-            }
+            let mut stream = Stream { at: 0.0, stride, steps: 2.0, foreseen: 0, depth: 2, used: self.clock };
+            stream.at = stream.place(page, set) as f64 + MIDDLE;
             if self.streams.len() < STREAMS {
                 self.streams.push(stream);
             } else if let Some(oldest) = self.streams.iter_mut().min_by_key(|stream| stream.used) {
