@@ -109,6 +109,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 page.left = clock;
                 stored += u64::from(page.state == State::Away);
             }
+            inner.sets.left(range);
             let gone = range.len() as u64;
             inner.resident -= range.len();
             self.uncount(range.start, Count::ResidentBytes, gone * size);

@@ -9,6 +9,8 @@ const LATELY: f64 = 65536.0;
 const RETURNED: f64 = 32768.0;
 /// What a page that came back counts for at most, however soon.
 const MOST_SPARED: f64 = 1.5;
+/// What may be kept of a loop, by far the most of what may be here; the rest passes.
+const KEPT: f64 = 0.75;
 /// Batches from one look at that to the next.
 const OFTEN: u32 = 64;
 /// What is known is so many standard errors.
@@ -66,7 +68,8 @@ impl Leaving {
 ///
 /// A page that comes takes room from the others. What that costs depends on how soon they come back. Had there been twice the
 /// room, a page that was away while fewer left than may be here would not have left; the sooner it came back, the less room
-/// spares it. One that was away for longer would have left anyway.
+/// spares it. One that was away for longer is one of a loop, of which a part is kept: each page of room for that spares one
+/// in every round.
 #[derive(Clone, Copy, Debug)]
 struct Returns {
     pages: f64,
@@ -87,9 +90,7 @@ impl Returns {
             self.spared /= 2.0;
         }
         self.pages += pages;
-        if room >= 1.0 {
-            self.spared += pages * room.min(MOST_SPARED);
-        }
+        self.spared += pages * if room < 1.0 { room * KEPT } else { room.min(MOST_SPARED) };
     }
 
     /// Pages that come again for one that pushes others out.
@@ -165,17 +166,17 @@ mod tests {
 
     // Seen to fail when all that comes back counts alike.
     #[test]
-    fn what_comes_back_late_would_have_left_anyway() {
+    fn what_comes_back_late_needs_more_room_for_each_page_that_stays() {
         let pushed = |away: u32| {
             let mut leaving = Leaving::default();
             (0..100_000).for_each(|_| leaving.came_back(4, away, 1000));
             leaving.costs(1).pushed
         };
         assert!(Leaving::default().costs(1).pushed > 0.99, "nothing is known");
-        let [at_once, soon, before, late] = [1, 800, 1000, 1100].map(pushed);
+        let [at_once, soon, before, late] = [1, 800, 1000, 5000].map(pushed);
         assert!((at_once - MOST_SPARED).abs() < 0.01, "{at_once}");
         assert!((soon - 1.25).abs() < 0.01 && (before - 1.0).abs() < 0.01, "{soon} {before}");
-        assert!(late < 0.01, "{late}");
+        assert!((late - 0.15).abs() < 0.01, "{late}");
     }
 
     #[test]

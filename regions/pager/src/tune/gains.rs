@@ -14,6 +14,8 @@ struct Block {
     number: usize,
     fills: u64,
     pages: u64,
+    /// Of these, so many left again.
+    left: u64,
     ns: f64,
 }
 
@@ -26,7 +28,7 @@ impl Blocks {
         let at = match self.0.binary_search_by_key(&number, |block| block.number) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, Block { number, fills: 0, pages: 0, ns: 0.0 });
+                self.0.insert(at, Block { number, fills: 0, pages: 0, left: 0, ns: 0.0 });
                 at
             }
         };
@@ -34,6 +36,14 @@ impl Blocks {
         block.fills += 1;
         block.pages += pages as u64;
         block.ns += ns as f64;
+    }
+
+    /// Pages of a block left, where it saw a fill; those that came earlier do not count.
+    pub(super) fn left(&mut self, number: usize, pages: usize) {
+        if let Ok(at) = self.0.binary_search_by_key(&number, |block| block.number) {
+            let block = &mut self.0[at];
+            block.left = (block.left + pages as u64).min(block.pages);
+        }
     }
 
     pub(super) fn fills(&self) -> u64 {
@@ -69,10 +79,12 @@ impl Blocks {
 /// What a fill costs beside the time it took, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Price {
-    /// Its set leaves once more.
+    /// Its set leaves once more,
     pub(super) set: f64,
-    /// And so does each of its pages, which pushed another one out.
+    /// and so does each of its pages,
     pub(super) page: f64,
+    /// which took room from others until then.
+    pub(super) room: f64,
 }
 
 /// Some blocks of one class.
@@ -99,8 +111,11 @@ impl Sample<'_> {
             return None;
         }
         let count = self.0.len() as f64;
-        let costs =
-            || self.0.iter().map(|it| it.ns + it.fills as f64 * price.set + it.pages as f64 * price.page);
+        let cost = |it: &Block| {
+            let leaving = it.fills as f64 * price.set + it.pages as f64 * price.page;
+            it.ns + leaving + it.left as f64 * price.room
+        };
+        let costs = || self.0.iter().map(cost);
         let mean = costs().sum::<f64>() / count;
         let variance = costs().map(|it| (it - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Some((mean, variance / count))

@@ -94,6 +94,17 @@ impl Regions {
         }
     }
 
+    /// Pages left.
+    pub fn left(&mut self, pages: &Range<PageNumber>) {
+        let mut first = pages.start;
+        while first < pages.end {
+            let place = self.place(first);
+            let end = self.all.get(place + 1).map_or(pages.end, |next| next.first.min(pages.end));
+            self.all[place].trial.left(first..end);
+            first = end;
+        }
+    }
+
     /// The region of a page.
     fn place(&self, page: PageNumber) -> usize {
         self.all.partition_point(|region| region.first <= page) - 1

@@ -16,12 +16,14 @@
 //! The cost of a fill is the time that the thread waited, plus what its pages push out: each page
 //! that comes makes another one leave earlier, which comes again for that the more often the sooner pages come back, at the price
 //! of a page in sets of the size in force, or of a page on average where there are several regions. That is how pages nobody needs
-//! are charged. And each set that comes leaves again, which costs by set as well as by page: that is how smaller sets are.
+//! are charged, once they left: until then the program may come to them. And each set that comes leaves again, which costs by set
+//! as well as by page: that is how smaller sets are.
 
 use super::choice::{Choice, Class, THIN, block};
 use super::gains::{Blocks, DOUBLE, Gains, HALF, Price, SURE};
 use super::parts::{Part, Parts};
 use crate::MOST_SET;
+use core::ops::Range;
 
 /// Fills in the class of half the size before anything is decided.
 const ENOUGH: u64 = 128;
@@ -187,6 +189,20 @@ impl Trial {
         Some(Change { set, part })
     }
 
+    /// Pages left.
+    pub fn left(&mut self, pages: Range<usize>) {
+        let size = block(self.set);
+        let mut first = pages.start;
+        while first < pages.end {
+            let number = first / size;
+            let end = ((number + 1) * size).min(pages.end);
+            if let Some(class) = self.choice.class(number) {
+                self.lap.blocks[class as usize].left(number, end - first);
+            }
+            first = end;
+        }
+    }
+
     /// The way to the size that costs clearly less by block, for all blocks or for some of them. Where a lap or the window
     /// ends, the next one begins.
     fn better_way(&mut self, costs: Costs) -> Option<(Option<Part>, usize)> {
@@ -258,8 +274,8 @@ impl Trial {
         let here = || self.lap.blocks[Class::Same as usize].all().page_ns();
         let page_ns = costs.page_ns.unwrap_or_else(here);
         let back = costs.pushed * (page_ns + costs.evict_ns);
-        let by_set = Price { set: costs.evict_set_ns, page: costs.evict_page_ns + back };
-        [by_set, Price { set: 0.0, page: costs.evict_ns + back }]
+        let by_set = Price { set: costs.evict_set_ns, page: costs.evict_page_ns, room: back };
+        [by_set, Price { set: 0.0, page: costs.evict_ns, room: back }]
     }
 
     /// Chooses other blocks.
