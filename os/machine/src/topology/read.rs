@@ -125,20 +125,23 @@ impl Files<'_> {
 
     /// The nodes; one of everything for a kernel that was built without NUMA.
     fn nodes(&self, online: &Bitmap) -> Result<Vec<Node>, Unreadable> {
+        let all = self.text("proc/meminfo")?.unwrap_or_default();
+        let [memory, free] = ["MemTotal:", "MemFree:"].map(|name| field(&all, name));
         if !self.path(&format!("{NODE}/online")).exists() {
-            let text = self.text("proc/meminfo")?.unwrap_or_default();
-            let [memory, free] = ["MemTotal:", "MemFree:"].map(|name| field(&text, name));
-            return Ok(vec![Node {
-                number: 0,
-                cpus: online.clone(),
-                memory,
-                free,
-                distances: vec![(0, 10)],
-            }]);
+            let (cpus, distances) = (online.clone(), vec![(0, 10)]);
+            return Ok(vec![Node { number: 0, cpus, memory, free, distances }]);
         }
         let numbers = self.list(&format!("{NODE}/online"))?;
         let one = |number| self.node(number, &numbers, online);
-        numbers.iter().map(one).collect()
+        let mut nodes: Vec<Node> = numbers.iter().map(one).collect::<Result<_, _>>()?;
+        // What a virtual machine was given after its start may be missing in its node (Linux 6.18 in Firecracker).
+        if let [only] = &mut nodes[..]
+            && only.cpus == *online
+            && only.memory < memory / 16 * 15
+        {
+            (only.memory, only.free) = (memory, free);
+        }
+        Ok(nodes)
     }
 
     fn node(&self, number: u32, nodes: &Bitmap, online: &Bitmap) -> Result<Node, Unreadable> {
