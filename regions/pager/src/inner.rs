@@ -95,17 +95,17 @@ impl Sets {
         }
     }
 
-    /// Pages left.
-    pub(crate) fn left(&mut self, pages: &Range<PageNumber>) {
-        if let Sets::Auto(regions) = self {
-            regions.left(pages);
-        }
-    }
-
     pub(crate) fn at(&self, page: PageNumber) -> usize {
         match self {
             Sets::Fixed(set) => *set,
             Sets::Auto(regions) => regions.at(page).set_at(page),
+        }
+    }
+
+    /// Pages left.
+    pub(crate) fn left(&mut self, pages: &Range<PageNumber>) {
+        if let Sets::Auto(regions) = self {
+            regions.left(pages);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What it costs when pages leave, for the trial.
 
+use crate::replace::KEPT_SHARE;
 use crate::tune::Costs;
 
 /// What was seen counts for half, each time that so many more pages left,
@@ -9,8 +10,6 @@ const LATELY: f64 = 65536.0;
 const RETURNED: f64 = 32768.0;
 /// What a page that came back counts for at most, however soon.
 const MOST_SPARED: f64 = 1.5;
-/// What may be kept of a loop, by far the most of what may be here; the rest passes.
-const KEPT: f64 = 0.75;
 /// Batches from one look at that to the next.
 const OFTEN: u32 = 64;
 /// What is known is so many standard errors.
@@ -90,7 +89,7 @@ impl Returns {
             self.spared /= 2.0;
         }
         self.pages += pages;
-        self.spared += pages * if room < 1.0 { room * KEPT } else { room.min(MOST_SPARED) };
+        self.spared += pages * if room < 1.0 { room * KEPT_SHARE } else { room.min(MOST_SPARED) };
     }
 
     /// Pages that come again for one that pushes others out.

@@ -45,6 +45,8 @@ pub enum Part {
 const PROBE: u32 = 64;
 /// The share of memory for pages that pass.
 const PASSING_SHARE: usize = 4;
+/// And for pages that are kept.
+pub(crate) const KEPT_SHARE: f64 = 1.0 - 1.0 / PASSING_SHARE as f64;
 /// Counts are halved when they reach this: the past fades.
 const FADE: u32 = 4096;
 /// The kept part goes first when so many times fewer of its pages come back, in 1/16.

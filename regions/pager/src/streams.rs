@@ -154,8 +154,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Of the pages of a program, the share that had been fetched when it came to them.
-    fn foreseen(pages: &[usize], set: usize) -> f64 {
+    /// The faults of a program at its pages, and the sets that came.
+    fn run(pages: &[usize], set: usize) -> (u32, HashSet<usize>) {
         let mut streams = Streams::new();
         let mut here = HashSet::new();
         let mut faults = 0;
@@ -165,7 +165,12 @@ mod tests {
                 streams.fault(page, set, 256, |_| {}, |ahead| _ = here.insert(ahead.start / set));
             }
         }
-        1.0 - f64::from(faults) / pages.len() as f64
+        (faults, here)
+    }
+
+    /// Of the pages of a program, the share that had been fetched when it came to them.
+    fn foreseen(pages: &[usize], set: usize) -> f64 {
+        1.0 - f64::from(run(pages, set).0) / pages.len() as f64
     }
 
     #[test]
@@ -186,13 +191,8 @@ mod tests {
         for (set, most) in [(1, 0.06), (2, 0.05), (4, 0.05)] {
             let rows: Vec<_> = (0..6000).map(|row| row * 39_000 / 4096).collect();
             let needed: HashSet<_> = rows.iter().map(|page| page / set).collect();
-            let (mut streams, mut here) = (Streams::new(), HashSet::new());
-            for page in rows {
-                if here.insert(page / set) {
-                    streams.fault(page, set, 256, |_| {}, |ahead| _ = here.insert(ahead.start / set));
-                }
-            }
-            let beside = here.difference(&needed).count() as f64 / needed.len() as f64;
+            let (_, came) = run(&rows, set);
+            let beside = came.difference(&needed).count() as f64 / needed.len() as f64;
             assert!(beside < most, "sets of {set}: {beside}");
         }
     }

@@ -134,7 +134,8 @@ impl Files<'_> {
         let numbers = self.list(&format!("{NODE}/online"))?;
         let one = |number| self.node(number, &numbers, online);
         let mut nodes: Vec<Node> = numbers.iter().map(one).collect::<Result<_, _>>()?;
-        // What a virtual machine was given after its start may be missing in its node (Linux 6.18 in Firecracker).
+        // What a virtual machine was given after its start may be missing in its node (Linux 6.18 in Firecracker). A few pages
+        // are no sign of that, and processors without a node may have memory of their own.
         if let [only] = &mut nodes[..]
             && only.cpus == *online
             && only.memory < memory / 16 * 15
