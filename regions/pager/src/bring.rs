@@ -1,9 +1,11 @@
 //! The way in: faults are served, foreseen pages fetched.
 
-use crate::inner::{Coming, Inner, LARGE_SET, Sets, WRITE_AHEAD};
+use crate::inner::{Coming, Inner, LARGE_SET, WRITE_AHEAD};
 use crate::page::{State, checksum, runs};
 use crate::pager::{Buffer, Pager, Touch, first_set, nanoseconds, number};
 use crate::replace::Run;
+use crate::sets::{Ahead, Sets};
+use crate::streams::Access;
 use crate::{Count, Counters, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
 use std::sync::MutexGuard;
@@ -29,25 +31,26 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
         let mut inner = self.lock();
-        let mut upto = 0;
+        let (mut access, mut upto) = (Access::Dense, 0);
         if !inner.pages[touch.page].state.is_resident() {
             buffer.ahead.clear();
-            let hits = inner.look_ahead(touch, &self.bounds.around(touch.page), &mut buffer.ahead);
+            let hits;
+            (access, hits) = inner.look_ahead(touch, &self.bounds.around(touch.page), &mut buffer.ahead);
             self.count(touch.page, Count::PrefetchHits, hits as u64);
-            let small = inner.set_at(touch.page) < LARGE_SET;
+            let small = inner.set_at(touch.page, access) < LARGE_SET;
             if small || buffer.own {
-                upto = inner.stretch(touch.page, &mut buffer.ahead);
+                upto = inner.stretch(touch.page, access, &mut buffer.ahead);
             }
             if small {
                 drop(inner);
-                while let Some(page) = buffer.ahead.pop_front() {
-                    self.foresee(page, true, buffer)?;
+                while let Some(ahead) = buffer.ahead.pop_front() {
+                    self.foresee(ahead, true, buffer)?;
                 }
                 inner = self.lock();
             }
         }
         let waking = if buffer.own { SIGNAL_NS } else { WAKE_NS };
-        self.bring(inner, touch, upto, waking, buffer)?;
+        self.bring(inner, (touch, access), upto, waking, buffer)?;
         self.count(touch.page, Count::WaitNs, nanoseconds(began));
         Ok(())
     }
@@ -55,23 +58,23 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// What to do while nobody waits: fetch a set that is foreseen, or let pages leave. `false`: nothing.
     pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, Trouble> {
         match buffer.ahead.pop_front() {
-            Some(page) => self.foresee(page, false, buffer).map(|()| true),
+            Some(ahead) => self.foresee(ahead, false, buffer).map(|()| true),
             None => self.relieve(),
         }
     }
 
     /// Fetches the set of a page that nobody waits for yet, `at_any_price`: others leave for it.
-    fn foresee(&self, page: PageNumber, at_any_price: bool, buffer: &mut Buffer) -> Result<(), Trouble> {
+    fn foresee(&self, (page, access): Ahead, at_any_price: bool, buffer: &mut Buffer) -> Result<(), Trouble> {
         let inner = self.lock();
         if inner.pages[page].state != State::Away {
             return Ok(()); // it came, or there is nothing to fetch
         }
-        let set = inner.set_around(page, 0, &self.bounds.around(page));
+        let set = inner.set_around(page, access, 0, &self.bounds.around(page));
         if !at_any_price && inner.resident + set.len() > inner.local {
             return Ok(());
         }
         let before = self.counters.get(Count::Fills);
-        self.bring(inner, Touch { page, write: false }, 0, 0, buffer)?;
+        self.bring(inner, (Touch { page, write: false }, access), 0, 0, buffer)?;
         self.count(page, Count::Prefetched, self.counters.get(Count::Fills) - before);
         for page in &mut self.lock().pages[set] {
             page.foreseen = page.state.is_resident();
@@ -83,7 +86,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     fn bring<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
-        touch: Touch,
+        (touch, access): (Touch, Access),
         mut upto: PageNumber,
         waking: u64,
         buffer: &mut Buffer,
@@ -105,7 +108,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 State::Clean => return self.touch_clean(inner, touch),
                 State::Zero | State::Away => {}
             }
-            let range = inner.set_around(touch.page, upto, &self.bounds.around(touch.page));
+            let range = inner.set_around(touch.page, access, upto, &self.bounds.around(touch.page));
             if inner.resident + range.len() <= inner.local {
                 break (range, inner.pages[touch.page].state);
             }
@@ -125,7 +128,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
         };
         let bytes = (range.len() * self.kernel.page()) as u64;
-        let sets = inner.sets_in(&range);
+        let sets = inner.sets_in(&range, access);
         let backs: Vec<_> =
             sets.iter().map(|set| inner.back(touch.page.clamp(set.start, set.end - 1))).collect();
         // Where the store has no room, what was not changed must be known for that: it alone can leave.
@@ -141,7 +144,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for set in &sets {
             let foreseen = from == State::Away && !set.contains(&touch.page);
             for page in &mut inner.pages[set.clone()] {
-                (page.state, page.foreseen) = (State::Filling, foreseen);
+                (page.state, page.foreseen, page.access) = (State::Filling, foreseen, access);
             }
             if foreseen {
                 self.count(set.start, Count::Prefetched, set.len() as u64);
@@ -186,7 +189,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             if let (Sets::Auto(regions), State::Away) = (&mut inner.sets, from) {
                 let ns = took * set.len() as u64 / range.len() as u64;
                 let within = self.bounds.around(set.start);
-                regions.filled((set.start, set.len()), &within, ns, first_set(local, mapped), costs);
+                regions.filled((set.start, set.len()), access, &within, ns, first_set(local, mapped), costs);
             }
         }
         inner.tidy();
@@ -221,7 +224,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         self.count(touch.page, Count::WriteFaults, 1);
         let bounds = self.bounds.around(touch.page);
-        let set = inner.sets.at(touch.page);
+        let set = inner.sets.at(touch.page, Access::Dense);
         let first = (touch.page / set * set).max(bounds.start);
         let end = (first + set).min(bounds.end);
         let near = touch.page..touch.page + WRITE_AHEAD;

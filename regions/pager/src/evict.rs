@@ -109,7 +109,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 page.left = clock;
                 stored += u64::from(page.state == State::Away);
             }
-            inner.sets.left(range);
+            for (range, access) in runs(range.clone(), |page| Some(inner.pages[page].access)) {
+                inner.sets.left(&range, access);
+            }
             let gone = range.len() as u64;
             inner.resident -= range.len();
             self.uncount(range.start, Count::ResidentBytes, gone * size);

@@ -1,24 +1,22 @@
 //! What the pager knows under its lock.
 
 use crate::leaving::Leaving;
-use crate::page::{Page, State, run_around, runs};
+use crate::page::{Page, State, runs};
 use crate::pager::{Touch, number};
 use crate::pin::Pins;
 use crate::replace::{Part, Queue, Run};
-use crate::streams::Streams;
-use crate::tune::{Regions, Timing};
+use crate::sets::Sets;
+use crate::streams::{Access, Streams};
+use crate::tune::Timing;
 use crate::untouched::Steps;
 use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
 use largesse_pages::Table;
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Pages made writable at once, from the one that is written on: a loop writes the next ones too.
 pub(crate) const WRITE_AHEAD: usize = 16;
-/// Pages that are fetched ahead of need at once.
-pub(crate) const MOST_AHEAD: usize = 256;
-/// Pages of small sets that leave at once, and of large ones.
+/// Pages that leave at once where few come together, and where many do.
 const TOGETHER: [usize; 2] = [16, 128];
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 pub(crate) const LARGE_SET: usize = 8;
@@ -64,157 +62,7 @@ pub(crate) struct Coming {
     pub(crate) dirty: bool,
 }
 
-/// Base pages that move together, a power of two.
-#[derive(Debug)]
-pub(crate) enum Sets {
-    /// As somebody said.
-    Fixed(usize),
-    /// Being tried, in each region by itself.
-    Auto(Regions),
-}
-
-impl Sets {
-    /// Where most pages of `within` came lately, the least size there, and the largest.
-    pub(crate) fn of(&self, within: &Range<PageNumber>) -> [usize; 3] {
-        match self {
-            Sets::Fixed(set) => [*set; 3],
-            Sets::Auto(regions) => regions.sizes(within),
-        }
-    }
-
-    /// Where most pages came lately.
-    pub(crate) fn now(&self) -> usize {
-        self.of(&(0..usize::MAX))[0]
-    }
-
-    /// The size in force at a page, also where another one is tried.
-    pub(crate) fn in_force(&self, page: PageNumber) -> usize {
-        match self {
-            Sets::Fixed(set) => *set,
-            Sets::Auto(regions) => regions.at(page).set(),
-        }
-    }
-
-    pub(crate) fn at(&self, page: PageNumber) -> usize {
-        match self {
-            Sets::Fixed(set) => *set,
-            Sets::Auto(regions) => regions.at(page).set_at(page),
-        }
-    }
-
-    /// Pages left.
-    pub(crate) fn left(&mut self, pages: &Range<PageNumber>) {
-        if let Sets::Auto(regions) = self {
-            regions.left(pages);
-        }
-    }
-}
-
 impl Inner {
-    /// Base pages that move together at `page`: never more than an eighth of what may be here. With new pages nothing is
-    /// tried.
-    pub(crate) fn set_at(&self, page: PageNumber) -> usize {
-        let new = self.pages[page].state == State::Zero;
-        let set = if new { self.sets.in_force(page) } else { self.sets.at(page) };
-        set.min(1 << (self.local / 8).max(1).ilog2())
-    }
-
-    /// The set of a page.
-    fn set_of(&self, page: PageNumber) -> Range<PageNumber> {
-        let set = self.set_at(page);
-        let first = page / set * set;
-        first..first + set
-    }
-
-    /// What comes of new pages at once: the set, and more of them as long as there is much room, or room for all. They are
-    /// fetched from nowhere, and what the program does not use of them leaves unwritten.
-    fn step_of_new(&self, page: PageNumber) -> Range<PageNumber> {
-        let room = self.local.saturating_sub(self.resident);
-        let all_fit = (1..=self.local + self.local / 64).contains(&self.mapped);
-        let at_once = if all_fit { room } else { room / 8 };
-        let step = match self.sets {
-            Sets::Auto(_) if all_fit || room > self.local / 8 => {
-                self.set_at(page).max(1 << at_once.max(1).ilog2()).min(MOST_SET)
-            }
-            _ => self.set_at(page),
-        };
-        let first = page / step * step;
-        first..first + step
-    }
-
-    /// The pages that come with `page`: those of its set, and of what follows it `upto` there, that are in the same
-    /// place.
-    pub(crate) fn set_around(
-        &self,
-        page: PageNumber,
-        upto: PageNumber,
-        bounds: &Range<PageNumber>,
-    ) -> Range<PageNumber> {
-        let state = self.pages[page].state;
-        let set = if state == State::Zero { self.step_of_new(page) } else { self.set_of(page) };
-        let end = set.end.max(upto).min(set.start + MOST_SET);
-        let within = set.start.max(bounds.start)..end.min(bounds.end);
-        run_around(page, within, |other| self.pages[other].state == state)
-    }
-
-    /// Takes from `ahead` the sets that follow the one of `page`; returns where they end. A gap is none that a set in
-    /// force would fill: a trial has smaller sets here and there, and larger ones.
-    pub(crate) fn stretch(&self, page: PageNumber, ahead: &mut VecDeque<PageNumber>) -> PageNumber {
-        let mut end = self.set_of(page).end;
-        while let Some(next) = ahead.front().map(|&next| self.set_of(next))
-            && next.start < end + self.sets.in_force(page)
-            && (page + 1..=page + MOST_AHEAD).contains(&next.end)
-        {
-            end = end.max(next.end);
-            ahead.pop_front();
-        }
-        end
-    }
-
-    /// Cuts pages that come together into sets.
-    pub(crate) fn sets_in(&self, pages: &Range<PageNumber>) -> Vec<Range<PageNumber>> {
-        let mut sets = Vec::with_capacity(1);
-        let mut first = pages.start;
-        while first < pages.end {
-            let end = self.set_of(first).end.min(pages.end);
-            sets.push(first..end);
-            first = end;
-        }
-        sets
-    }
-
-    /// What a fault says about the next ones. Returns how many pages that were
-    /// fetched ahead the program went past.
-    pub(crate) fn look_ahead(
-        &mut self,
-        touch: Touch,
-        bounds: &Range<PageNumber>,
-        ahead: &mut VecDeque<PageNumber>,
-    ) -> usize {
-        // The size in force, also where another one is tried: a stream goes on through both.
-        let set = self.sets.in_force(touch.page).min(1 << (self.local / 8).max(1).ilog2());
-        let most = (self.local / 16).min(MOST_AHEAD);
-        let (Some(streams), pages, sets) = (&mut self.streams, &mut self.pages, &self.sets) else { return 0 };
-        let mut hits = 0;
-        let passed = |page: PageNumber| {
-            let first = (page / set * set).max(bounds.start);
-            for page in first..(first + set).min(bounds.end) {
-                hits += usize::from(core::mem::take(&mut pages[page].foreseen));
-            }
-        };
-        streams.fault(touch.page, set, most, passed, |pages| {
-            // A block of a trial takes several of its sets for one in force.
-            let mut page = pages.start;
-            while page < pages.end.min(bounds.end) {
-                if page >= bounds.start {
-                    ahead.push_back(page);
-                }
-                page = (page / sets.at(page) + 1) * sets.at(page);
-            }
-        });
-        hits
-    }
-
     /// How a page comes: writable at once if it was changed lately, since a loop changes what it changed
     /// before, or if it lies at or right after one that is written now. Each is spared a second fault;
     /// what turns out the same when it leaves is not sent.
@@ -236,7 +84,7 @@ impl Inner {
     /// How many pages leave at once where `missing` more are to fit: some sets leave together, since each step of the
     /// kernel's costs as much as several pages.
     pub(crate) fn leave_together(&self, missing: usize) -> usize {
-        let together = TOGETHER[usize::from(self.sets.now() >= LARGE_SET)];
+        let together = TOGETHER[usize::from(self.moves_much())];
         missing.max(together.min(self.local / 64))
     }
 
@@ -345,7 +193,7 @@ impl Inner {
 
     /// The set of a page belongs to the working set of the compute core that runs.
     pub(crate) fn swapped_in(&mut self, page: PageNumber) {
-        let set = self.sets.in_force(page);
+        let set = self.sets.in_force(page, Access::Dense);
         let (core, count) = &mut self.core;
         let first = &mut self.pages[page / set * set];
         if *core != 0 && first.core != *core {

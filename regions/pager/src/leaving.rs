@@ -153,7 +153,7 @@ mod tests {
         let mut leaving = Leaving::default();
         let mut random = 12345_u64;
         for trip in 1..20_000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            crate::random::next(&mut random);
             let pages = if trip % one_in == 0 { 2 * pages } else { pages };
             let ns = (2000 + 500 * pages as u64) * (64 + (random >> 58)) / 96;
             let mut trips = Trips::default();

@@ -41,9 +41,12 @@ mod news;
 mod page;
 mod pager;
 mod pin;
+#[cfg(test)]
+mod random;
 mod ranges;
 pub mod replace;
 mod segments;
+mod sets;
 mod staging;
 mod store;
 pub mod streams;

@@ -1,5 +1,6 @@
 //! What is known of each page of far memory, resident or not.
 
+use crate::streams::Access;
 use core::ops::Range;
 use largesse_pages::Zeroed;
 
@@ -59,13 +60,15 @@ pub(crate) struct Page {
     pub(crate) changed: u8,
     /// It was fetched ahead of need, and nobody is known to have needed it.
     pub(crate) foreseen: bool,
+    /// How it was to be used when it came (see `streams`).
+    pub(crate) access: Access,
     /// A thread waits for the end of its flight and must be woken.
     pub(crate) waited: bool,
     /// It left from the part that is kept (see `replace`).
     pub(crate) from_kept: bool,
 }
 
-// SAFETY: zero bytes are a page in state `Zero`, with every flag unset.
+// SAFETY: zero bytes are a page in state `Zero`, used `Dense`, with every flag unset.
 unsafe impl Zeroed for Page {}
 
 /// The checksum of a page's contents. By 64 bits, pages that differ are never taken for equal: what

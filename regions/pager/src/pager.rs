@@ -17,12 +17,13 @@
 //! not possible, protected against writing, copied and forgotten (`staging.rs`). A touch in between stops in a
 //! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
-use crate::inner::{Inner, MOST_AHEAD, Sets};
+use crate::inner::Inner;
 use crate::leaving::Leaving;
 use crate::news::News;
 use crate::page::{Page, State, runs};
 use crate::pin::Pins;
 use crate::replace::{Queue, Run};
+use crate::sets::{Ahead, MOST_AHEAD, Sets};
 use crate::streams::Streams;
 use crate::tune::{Core, Iteration, Regions, Timing};
 use crate::untouched::Steps;
@@ -80,7 +81,7 @@ pub struct Buffer {
     pub(crate) bytes: largesse_pages::Table<u8>,
     pub(crate) zeros: largesse_pages::Table<u8>,
     /// Pages that are foreseen, to be fetched when there is time.
-    pub(crate) ahead: VecDeque<PageNumber>,
+    pub(crate) ahead: VecDeque<Ahead>,
     /// Of a thread that serves its own faults: nobody fetches while it runs.
     pub(crate) own: bool,
 }

@@ -2,9 +2,22 @@
 //!
 //! Numerical programs walk through arrays with strides, through several at once. A fault that stands
 //! where a known stream would go next lets the stream fetch some sets ahead; three faults at equal
-//! distance, among the last ones, start a stream.
+//! distance, among the last ones, start a stream, or four where walks go side by side.
+//!
+//! There are two kinds, which want sets of their own ([`Access`]):
+//!
+//! ```text
+//!   a walk, from set to set     |####|####|####|####|     all of a set is used: large ones
+//!   rows, at a distance         |#...|.#..|...#|....|     nobody touches what is between: small ones
+//! ```
+//!
+//! Who walks was at the page beside before, so that it is here, and so is the set up to it. Walks side by side, each a step in
+//! turn, are rows in the order of their faults and walks in the use of their sets.
+
+mod rows;
 
 use core::ops::Range;
+use rows::Rows;
 
 /// Faults that are remembered.
 const RECENT: usize = 16;
@@ -14,19 +27,75 @@ const STREAMS: usize = 8;
 const MOST_AHEAD: usize = 32;
 /// Steps over which a stride is averaged: off by little even where it is foreseen far ahead.
 const LONG: f64 = 256.0;
-/// The middle of a page and its end, from its start.
-const MIDDLE: f64 = 0.5;
-const END: f64 = 0.999;
+/// Pages from one row to the next, at least.
+const LEAST_STRIDE: f64 = 2.0;
+
+/// How the pages around one that is touched are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Access {
+    /// With it, or nobody knows.
+    #[default]
+    Dense = 0,
+    /// Not at all: who touched it steps over them.
+    Strided = 1,
+}
+
+impl Access {
+    /// Each of them.
+    pub const ALL: [Access; 2] = [Access::Dense, Access::Strided];
+}
+
+/// A page that was touched and is not here.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// Its number.
+    pub page: usize,
+    /// The page before it is here, and the one behind it.
+    pub beside: [bool; 2],
+    /// So is all of its dense set up to there: who goes on from there walked here, from a page to the next.
+    pub walked: [bool; 2],
+    /// Pages that move together there, by [`Access`].
+    pub sets: [usize; 2],
+}
+
+impl Fault {
+    /// At a page within a segment, where sets of so many pages move and some are `here`.
+    pub fn new(page: usize, sets: [usize; 2], within: &Range<usize>, here: impl Fn(usize) -> bool) -> Fault {
+        let set = sets[Access::Dense as usize];
+        let first = page / set * set;
+        let beside = [within.start < page && here(page - 1), page + 1 < within.end && here(page + 1)];
+        let walked = [
+            beside[0] && (first.max(within.start)..page).all(&here),
+            beside[1] && (page + 1..(first + set).min(within.end)).all(&here),
+        ];
+        Fault { page, beside, walked, sets }
+    }
+
+    /// Who goes in this direction walked here.
+    fn is_walked(&self, forward: bool) -> bool {
+        self.walked[usize::from(!forward)]
+    }
+
+    /// Who goes in either direction did.
+    fn is_of_a_walk(&self) -> bool {
+        self.walked != [false; 2]
+    }
+}
+
+/// Where a stream goes.
+#[derive(Clone, Copy, Debug)]
+enum Course {
+    /// From set to set, last to that of a page.
+    Walk { page: usize, forward: bool },
+    /// Along rows.
+    Rows(Rows),
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// Where it was at the last fault, in pages: rows seldom start where pages do, and what a fault says is the page alone.
-    at: f64,
-    /// Pages from one to the next: rows seldom end where pages do.
-    stride: f64,
-    /// Steps that the stride was averaged over, at most [`LONG`].
-    steps: f64,
-    /// Sets beyond `at` that were asked for, so that no fault is expected there.
+    course: Course,
+    /// Sets beyond the last fault that were asked for, so that no fault is expected there.
     foreseen: usize,
     /// Sets to foresee the next time.
     depth: usize,
@@ -35,42 +104,55 @@ struct Stream {
 }
 
 impl Stream {
-    /// How many steps lead to `page`, if the stream does.
-    fn steps_to(&self, page: usize, set: usize) -> Option<f64> {
-        let distance = self.place(page, set) as f64 + MIDDLE - self.at;
-        let steps = (distance / self.stride).round();
-        // A larger set, of a trial, may have brought one step more.
-        let off = (distance - steps * self.stride).abs();
-        (steps >= 1.0 && steps <= (self.foreseen + 2) as f64 && off <= slack(self.stride, set))
-            .then_some(steps)
+    fn access(&self) -> Access {
+        match self.course {
+            Course::Walk { .. } => Access::Dense,
+            Course::Rows(rows) => rows.access,
+        }
     }
 
-    /// Where the stream is when it meets `page`: one from set to set is at their starts, wherever it touches them.
-    fn place(&self, page: usize, set: usize) -> usize {
-        if self.stride.abs() == set as f64 { page / set * set } else { page }
+    /// Pages from one set to the next.
+    fn stride(&self, set: usize) -> f64 {
+        match self.course {
+            Course::Walk { .. } => set as f64,
+            Course::Rows(rows) => rows.stride.abs(),
+        }
     }
 
-    /// What will be touched so many steps on: all of the set, where the next one follows.
-    fn pages(&self, step: usize, set: usize) -> Option<Range<usize>> {
-        let page = self.after(step)?;
-        Some(page..page + if self.stride.abs() == set as f64 { set } else { 1 })
+    /// How many steps lead to a fault, if the stream does.
+    fn steps_to(&self, fault: &Fault) -> Option<f64> {
+        match self.course {
+            Course::Walk { page, forward } => {
+                let set = fault.sets[Access::Dense as usize];
+                let [from, to] = [page, fault.page].map(|page| page / set);
+                let steps = if forward { to.checked_sub(from) } else { from.checked_sub(to) };
+                // A larger set, of a trial, may have brought one step more.
+                let meets = |&steps: &usize| fault.is_walked(forward) && steps <= self.foreseen + 2;
+                steps.filter(meets).map(|steps| steps as f64)
+            }
+            Course::Rows(rows) => rows.steps_to(fault, self.foreseen),
+        }
     }
 
-    /// The page so many steps on.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "page numbers are exact as f64, and this one is not below 0"
-    )]
-    fn after(&self, step: usize) -> Option<usize> {
-        let page = self.at + step as f64 * self.stride;
-        (page >= 0.0).then_some(page as usize)
+    /// A fault is so many steps on.
+    fn follow(&mut self, fault: &Fault, steps: f64) {
+        match &mut self.course {
+            Course::Walk { page, .. } => *page = fault.page,
+            Course::Rows(rows) => rows.follow(fault, steps),
+        }
     }
-}
 
-/// How far from its place the middle of a stream's page may be.
-fn slack(stride: f64, set: usize) -> f64 {
-    if stride.abs() < 4.0 { 0.5 } else { set.max(2) as f64 - 0.5 }
+    /// What will be touched so many steps on.
+    fn pages(&self, steps: usize, set: usize) -> Option<Range<usize>> {
+        match self.course {
+            Course::Walk { page, forward } => {
+                let from = page / set;
+                let to = if forward { Some(from + steps) } else { from.checked_sub(steps) };
+                to.map(|to| to * set..(to + 1) * set)
+            }
+            Course::Rows(rows) => rows.pages(steps),
+        }
+    }
 }
 
 /// The streams of a program.
@@ -89,144 +171,109 @@ impl Streams {
         Streams { streams: Vec::with_capacity(STREAMS), ..Streams::default() }
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "steps are few, and at least one"
-    )]
-    /// A fault at a page, where sets of `set` pages move; `ahead` gets what to fetch of each set, all of it or one page, of
-    /// at most `most` pages in all, and `passed` the first pages of what it got before that was gone past since.
+    /// A fault; `ahead` gets what to fetch of each set, all of it or a row, of at most `most` pages in all, and `passed` what it
+    /// got before that was gone past since. Returns how the pages around the fault are used.
     pub fn fault(
         &mut self,
-        page: usize,
-        set: usize,
+        fault: &Fault,
         most: usize,
-        mut passed: impl FnMut(usize),
-        mut ahead: impl FnMut(Range<usize>),
-    ) {
+        mut passed: impl FnMut(Range<usize>, Access),
+        mut ahead: impl FnMut(Range<usize>, Access),
+    ) -> Access {
         self.clock += 1;
-        let follows = |stream: &Stream| stream.steps_to(page, set);
-        let known = self.streams.iter_mut().find_map(|stream| Some((follows(stream)?, stream)));
-        if let Some((steps, stream)) = known {
-            (1..steps as usize).filter_map(|step| stream.after(step)).for_each(&mut passed);
-            stream.steps = (stream.steps + steps).min(LONG);
-            // Where in the page it is, the page does not say: as near to what was expected as can be. Rounded to pages the next
-            // ones would be off by up to one, and sets be fetched beside those that are needed.
-            let place = stream.place(page, set) as f64;
-            let expected = stream.at + steps * stream.stride;
-            stream.at = expected.clamp(place, place + END);
-            stream.stride += (stream.at - expected) / stream.steps;
-            stream.used = self.clock;
+        let now = self.clock;
+        for stream in &mut self.streams {
+            if let Course::Rows(rows) = &mut stream.course {
+                rows.notice(fault);
+            }
+        }
+        let mut access = Access::Dense;
+        if let Some((stream, steps)) = self.followed(fault) {
+            access = stream.access();
+            let set = fault.sets[access as usize];
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few, at least 0")]
+            let between = 1..steps as usize;
+            between.filter_map(|step| stream.pages(step, set)).for_each(|pages| passed(pages, access));
+            stream.follow(fault, steps);
             stream.foreseen = stream.depth.min(most / set);
             stream.depth = (stream.depth * 2).min(MOST_AHEAD);
-            (1..=stream.foreseen).filter_map(|step| stream.pages(step, set)).for_each(&mut ahead);
-        } else if let Some(stride) = self.stride_to(page, set) {
-            let mut stream = Stream { at: 0.0, stride, steps: 2.0, foreseen: 0, depth: 2, used: self.clock };
-            stream.at = stream.place(page, set) as f64 + MIDDLE;
+            let next = 1..=stream.foreseen;
+            next.filter_map(|step| stream.pages(step, set)).for_each(|pages| ahead(pages, access));
+            stream.used = now;
+        } else if let Some(course) = self.course_to(fault) {
+            let stream = Stream { course, foreseen: 0, depth: 2, used: now };
+            access = stream.access();
             if self.streams.len() < STREAMS {
                 self.streams.push(stream);
             } else if let Some(oldest) = self.streams.iter_mut().min_by_key(|stream| stream.used) {
                 *oldest = stream;
             }
         }
-        self.recent[self.at] = Some(page);
+        self.recent[self.at] = Some(fault.page);
         self.at = (self.at + 1) % RECENT;
+        access
     }
 
-    /// The distance at which two earlier faults lead to `here`, the shortest one.
-    fn stride_to(&self, here: usize, set: usize) -> Option<f64> {
+    /// The stream that leads to a fault, and by how many steps. Of several the one with the shortest ones: it has the sets of
+    /// those that miss some.
+    fn followed(&mut self, fault: &Fault) -> Option<(&mut Stream, f64)> {
+        let set = fault.sets[Access::Dense as usize];
+        let all = self.streams.iter_mut();
+        let leading = all.filter_map(|stream| Some((stream.steps_to(fault)?, stream)));
+        let nearest = leading.min_by(|(_, one), (_, other)| one.stride(set).total_cmp(&other.stride(set)));
+        nearest.map(|(steps, stream)| (stream, steps))
+    }
+
+    /// Where the last faults lead by way of this one, by the shortest steps.
+    fn course_to(&self, fault: &Fault) -> Option<Course> {
+        let set = fault.sets[Access::Dense as usize] as f64;
+        let stride = self.stride_to(fault, set)?;
+        let forward = stride > 0.0;
+        if stride.abs() < LEAST_STRIDE || stride.abs() < 1.5 * set && fault.is_walked(forward) {
+            return Some(Course::Walk { page: fault.page, forward });
+        }
+        // Who was beside just now is within a row, and not where one starts. Pages that were beside for long may be there by
+        // chance; many at one distance are not.
+        let starts = match fault.is_of_a_walk() {
+            true => !self.was_beside(fault) && self.was_at(fault, 3.0 * stride),
+            false => fault.beside == [false; 2],
+        };
+        starts.then(|| Course::Rows(Rows::new(fault, stride)))
+    }
+
+    /// The shortest distance at which two earlier faults lead to this one.
+    fn stride_to(&self, fault: &Fault, set: f64) -> Option<f64> {
+        let here = fault.page as f64;
         let recent = || self.recent.iter().flatten().map(|&page| page as f64);
-        let here = here as f64;
         let strides = recent().filter_map(|before| {
             let step = here - before;
-            let first = recent().find(|first| (before - step - first).abs() <= slack(step, set))?;
+            let slack = match fault.is_walked(step > 0.0) {
+                _ if step.abs() < rows::NEAR => rows::MIDDLE,
+                true => rows::SLACK.max(set - rows::MIDDLE),
+                false => rows::SLACK,
+            };
+            let first = recent().find(|first| (before - step - first).abs() <= slack)?;
             (step != 0.0 && first != before).then_some((here - first) / 2.0)
         });
-        let shortest = strides.min_by(|one, other| one.abs().total_cmp(&other.abs()))?;
-        // From set to set.
-        let next = set as f64;
-        Some(if shortest.abs() < 1.5 * next { next.copysign(shortest) } else { shortest })
+        strides.min_by(|one, other| one.abs().total_cmp(&other.abs()))
+    }
+
+    /// One of the last faults was so far before this one.
+    fn was_at(&self, fault: &Fault, distance: f64) -> bool {
+        let mut recent = self.recent.iter().flatten();
+        recent.any(|&other| (fault.page as f64 - other as f64 - distance).abs() <= rows::SLACK)
+    }
+
+    /// One of the last faults was in a set beside this one.
+    fn was_beside(&self, fault: &Fault) -> bool {
+        let Fault { page, sets: [dense, strided], .. } = *fault;
+        let [before, behind] = [page.saturating_sub(1), page + 1].map(|page| page / dense);
+        self.recent.iter().flatten().any(|&other| {
+            let walked = |set, forward| other / dense == set && fault.is_walked(forward);
+            other.abs_diff(page) <= strided || walked(before, true) || walked(behind, false)
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    /// The faults of a program at its pages, and the sets that came.
-    fn run(pages: &[usize], set: usize) -> (u32, HashSet<usize>) {
-        let mut streams = Streams::new();
-        let mut here = HashSet::new();
-        let mut faults = 0;
-        for &page in pages {
-            if here.insert(page / set) {
-                faults += 1;
-                streams.fault(page, set, 256, |_| {}, |ahead| _ = here.insert(ahead.start / set));
-            }
-        }
-        (faults, here)
-    }
-
-    /// Of the pages of a program, the share that had been fetched when it came to them.
-    fn foreseen(pages: &[usize], set: usize) -> f64 {
-        1.0 - f64::from(run(pages, set).0) / pages.len() as f64
-    }
-
-    #[test]
-    fn strides_of_any_kind_are_foreseen() {
-        let forward: Vec<_> = (0..1000).collect();
-        let backward: Vec<_> = (0..1000).rev().collect();
-        let wide: Vec<_> = (0..1000).map(|i| i * 37).collect();
-        let three: Vec<_> = (0..900).map(|i| i % 3 * 100_000 + i / 3 * 5).collect();
-        let uneven: Vec<_> = (0..1000).map(|i| i * 75 / 8).collect();
-        for pages in [forward, backward, wide, three, uneven] {
-            assert!(foreseen(&pages, 1) > 0.85, "{}", foreseen(&pages, 1));
-        }
-    }
-
-    // Seen to fail where a stream is at the start of the page of its last fault.
-    #[test]
-    fn nothing_beside_a_stride_between_pages_is_fetched() {
-        for (set, most) in [(1, 0.06), (2, 0.05), (4, 0.05)] {
-            let rows: Vec<_> = (0..6000).map(|row| row * 39_000 / 4096).collect();
-            let needed: HashSet<_> = rows.iter().map(|page| page / set).collect();
-            let (_, came) = run(&rows, set);
-            let beside = came.difference(&needed).count() as f64 / needed.len() as f64;
-            assert!(beside < most, "sets of {set}: {beside}");
-        }
-    }
-
-    #[test]
-    fn what_goes_from_set_to_set_is_foreseen_wherever_it_starts() {
-        for (set, first) in [(1, 0), (4, 1), (4, 3), (16, 5)] {
-            let backward = (first..first + 3000).rev();
-            for pages in [(first..first + 3000).collect::<Vec<_>>(), backward.collect()] {
-                let share = foreseen(&pages, set);
-                assert!(share > 1.0 - 0.15 / set as f64, "sets of {set} from {first}: {share}");
-            }
-        }
-    }
-
-    #[test]
-    fn nothing_is_fetched_for_random_faults() {
-        let mut state = 12345_u64;
-        let mut fetched = 0;
-        let mut streams = Streams::new();
-        for _ in 0..10_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            streams.fault((state >> 40) as usize, 1, 256, |_| {}, |_| fetched += 1);
-        }
-        assert!(fetched < 100, "{fetched}");
-    }
-
-    #[test]
-    fn what_is_fetched_stays_within_bounds() {
-        let mut streams = Streams::new();
-        for page in (0..40).map(|i| i * 64) {
-            let mut pages = 0;
-            streams.fault(page, 64, 128, |_| {}, |_| pages += 64);
-            assert!(pages <= 128);
-        }
-    }
-}
+mod tests;

@@ -11,6 +11,7 @@ use crate::inner::Inner;
 use crate::page::{State, runs};
 use crate::pager::{Pager, number};
 use crate::replace::{Part, Run};
+use crate::streams::Access;
 use crate::{Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -63,7 +64,7 @@ impl Inner {
 
     /// Those of a step that are here get their place, a set at a time.
     fn sort_in(&mut self, pages: &Range<PageNumber>) {
-        for set in self.sets_in(pages) {
+        for set in self.sets_in(pages, Access::Dense) {
             let here = runs(set, |page| self.pages[page].state.is_resident().then_some(()));
             for (run, ()) in here {
                 self.queue.arrive(

@@ -8,6 +8,9 @@ pub(super) const DOUBLE: usize = 1;
 /// A gain is so many standard errors: blocks are not all alike, and one looks often.
 pub(super) const SURE: f64 = 3.0;
 
+/// A block is compared with so many on each side.
+const NEAR: usize = 2;
+
 /// What one block cost.
 #[derive(Clone, Copy, Debug)]
 struct Block {
@@ -17,6 +20,14 @@ struct Block {
     /// Of these, so many left again.
     left: u64,
     ns: f64,
+}
+
+impl Block {
+    fn filled(&mut self, pages: usize, ns: f64) {
+        self.fills += 1;
+        self.pages += pages as u64;
+        self.ns += ns;
+    }
 }
 
 /// Blocks of one class that saw a fill, by number.
@@ -32,18 +43,27 @@ impl Blocks {
                 at
             }
         };
-        let block = &mut self.0[at];
-        block.fills += 1;
-        block.pages += pages as u64;
-        block.ns += ns as f64;
+        self.0[at].filled(pages, ns as f64);
+    }
+
+    /// A block had a fill of another kind, where it saw one before.
+    pub(super) fn beside(&mut self, number: usize, pages: usize, ns: f64) {
+        if let Some(block) = self.seen(number) {
+            block.filled(pages, ns);
+        }
     }
 
     /// Pages of a block left, where it saw a fill; those that came earlier do not count.
     pub(super) fn left(&mut self, number: usize, pages: usize) {
-        if let Ok(at) = self.0.binary_search_by_key(&number, |block| block.number) {
-            let block = &mut self.0[at];
+        if let Some(block) = self.seen(number) {
             block.left = (block.left + pages as u64).min(block.pages);
         }
+    }
+
+    /// A block that saw a fill.
+    fn seen(&mut self, number: usize) -> Option<&mut Block> {
+        let at = self.0.binary_search_by_key(&number, |block| block.number).ok()?;
+        Some(&mut self.0[at])
     }
 
     pub(super) fn fills(&self) -> u64 {
@@ -105,19 +125,24 @@ impl Sample<'_> {
         ns / pages.max(1.0)
     }
 
-    /// Mean cost of a block, and the square of how far it may be off. Of at least three blocks.
-    fn mean(self, price: Price) -> Option<(f64, f64)> {
-        if self.0.len() < 3 {
+    /// What blocks of `others` cost less than these, on average, and the square of how far that may be off. Each is compared
+    /// with its neighbours: blocks are not alike, but those of one array are. Of at least three blocks.
+    fn less(self, others: Sample<'_>, price: Price) -> Option<(f64, f64)> {
+        if self.0.len().min(others.0.len()) < 3 {
             return None;
         }
-        let count = self.0.len() as f64;
         let cost = |it: &Block| {
             let leaving = it.fills as f64 * price.set + it.pages as f64 * price.page;
             it.ns + leaving + it.left as f64 * price.room
         };
-        let costs = || self.0.iter().map(cost);
-        let mean = costs().sum::<f64>() / count;
-        let variance = costs().map(|it| (it - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let less = |other: &Block| {
+            let at = self.0.partition_point(|block| block.number < other.number);
+            let near = &self.0[at.saturating_sub(NEAR)..(at + NEAR).min(self.0.len())];
+            near.iter().map(cost).sum::<f64>() / near.len() as f64 - cost(other)
+        };
+        let count = others.0.len() as f64;
+        let mean = others.0.iter().map(less).sum::<f64>() / count;
+        let variance = others.0.iter().map(|it| (less(it) - mean).powi(2)).sum::<f64>() / (count - 1.0);
         Some((mean, variance / count))
     }
 }
@@ -148,8 +173,8 @@ impl Gains {
         let [half, same, double] = samples;
         let (pages, ns) = same.of_one();
         let less = |other: Sample<'_>, price| {
-            let ((mean, square), (cost, other)) = (same.mean(price)?, other.mean(price)?);
-            Some(((mean - cost) / pages, (square + other) / pages / pages))
+            let (less, square) = same.less(other, price)?;
+            Some((less / pages, square / pages / pages))
         };
         let less = [less(half, prices[HALF])?, less(double, prices[DOUBLE])?];
         // What is gained is a share of what the program waits, not of prices for what may come.
@@ -243,50 +268,4 @@ impl Gains {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn gains(laps: f64, half: f64, error: f64) -> Gains {
-        Gains {
-            laps,
-            pages: 10.0,
-            waits: 100.0,
-            less: [(half, error * error), (-half, error * error)],
-            apart: [0.0; 2],
-        }
-    }
-
-    #[test]
-    fn a_gain_counts_when_it_is_large_and_sure() {
-        assert_eq!(gains(1.0, 40.0, 10.0).best([0.3; 2], SURE), Some(HALF));
-        assert_eq!(gains(1.0, 40.0, 10.0).best([0.5; 2], SURE), None, "less than the half that is asked for");
-        assert_eq!(gains(1.0, 40.0, 20.0).best([0.3; 2], SURE), None, "only two errors");
-        assert_eq!(gains(1.0, -40.0, 10.0).best([0.3; 2], SURE), Some(DOUBLE));
-    }
-
-    #[test]
-    fn what_is_seen_longer_counts_more_and_is_surer() {
-        let both = gains(3.0, 40.0, 10.0).and(gains(1.0, 0.0, 10.0));
-        assert_eq!((both.laps, both.less[HALF].0), (4.0, 30.0));
-        let error = both.less[HALF].1.sqrt();
-        assert!((7.9..8.0).contains(&error), "{error}"); // 10 times the root of 9/16 + 1/16
-        assert_eq!(Gains::default().and(gains(1.0, 40.0, 10.0)).less[HALF].0, 40.0);
-    }
-
-    // Seen to fail with the errors of blocks alone.
-    #[test]
-    fn what_laps_disagree_about_is_not_sure() {
-        let lap = |half: f64| gains(1.0, half, 1.0);
-        let all = |laps: [f64; 6]| laps.into_iter().map(lap).reduce(Gains::and).unwrap();
-        assert_eq!(all([60.0, 50.0, 55.0, 45.0, 60.0, 50.0]).best([0.3; 2], SURE), Some(HALF));
-        let phases = all([200.0, 150.0, -30.0, -20.0, -10.0, 30.0]);
-        assert!(phases.less[HALF].0 > 53.0 && phases.best([0.3; 2], SURE).is_none(), "{phases:?}");
-    }
-
-    #[test]
-    fn a_way_is_worse_when_that_is_large_and_sure() {
-        assert_eq!(gains(1.0, 40.0, 10.0).worse([0.3; 2]), [false, true]);
-        assert_eq!(gains(1.0, 40.0, 10.0).worse([0.5; 2]), [false; 2]);
-        assert_eq!(gains(1.0, 40.0, 20.0).worse([0.3; 2]), [false; 2]);
-    }
-}
+mod tests;

@@ -1,13 +1,23 @@
 //! Places that are tuned each by itself: the segments of far memory, and parts of them that want another size than the
-//! rest.
+//! rest; and in each the ways in which pages are used: rows at a distance want small sets where a walk through all wants large
+//! ones, in one phase of a program and the next.
 
 use super::parts::Part;
 use super::trial::{Change, Costs, Trial};
 use crate::PageNumber;
+use crate::streams::Access;
 use core::ops::Range;
 
 /// Regions at most: each takes time to learn.
 const MOST_REGIONS: usize = 32;
+
+/// What is tried for one kind of access.
+#[derive(Debug)]
+struct Tuned {
+    /// Pages that came lately.
+    came: f64,
+    trial: Trial,
+}
 
 /// From one page to the next region's first one.
 #[derive(Debug)]
@@ -15,14 +25,20 @@ struct Region {
     first: PageNumber,
     /// Its share of the segment that it is in.
     share: f64,
-    /// Pages that came lately.
-    came: f64,
-    trial: Trial,
+    /// By [`Access`].
+    tuned: [Tuned; 2],
 }
 
 impl Region {
-    fn new(first: PageNumber, share: f64, trial: Trial) -> Region {
-        Region { first, share, came: 0.0, trial }
+    fn new(first: PageNumber, share: f64, trial: impl Fn(Access) -> Trial) -> Region {
+        Region { first, share, tuned: Access::ALL.map(|access| Tuned { came: 0.0, trial: trial(access) }) }
+    }
+}
+
+fn trial_for(access: Access, set: usize) -> Trial {
+    match access {
+        Access::Dense => Trial::new(set),
+        Access::Strided => Trial::new(set).patient(),
     }
 }
 
@@ -41,31 +57,32 @@ impl Regions {
     #[must_use]
     pub fn new(set: usize) -> Regions {
         let mut all = Vec::with_capacity(MOST_REGIONS);
-        all.push(Region::new(0, 1.0, Trial::new(set)));
+        all.push(Region::new(0, 1.0, |access| trial_for(access, set)));
         Regions { all, new: set, paid: (0.0, 0.0) }
     }
 
-    /// The trial of a page.
+    /// The trial of a page that is used in some way.
     #[must_use]
-    pub fn at(&self, page: PageNumber) -> &Trial {
-        &self.all[self.place(page)].trial
+    pub fn at(&self, page: PageNumber, access: Access) -> &Trial {
+        &self.all[self.place(page)].tuned[access as usize].trial
     }
 
     /// The size in force where most pages of `within` came lately, the least one there, and the largest.
     #[must_use]
     pub fn sizes(&self, within: &Range<PageNumber>) -> [usize; 3] {
         let regions = &self.all[self.place(within.start)..=self.place(within.end.saturating_sub(1))];
-        let main = regions.iter().max_by(|one, other| one.came.total_cmp(&other.came));
-        let sets = || regions.iter().map(|region| region.trial.set());
-        let main = main.map(|region| region.trial.set());
-        [main, sets().min(), sets().max()].map(|set| set.unwrap_or(1))
+        let all = || regions.iter().flat_map(|region| &region.tuned);
+        let main = all().max_by(|one, other| one.came.total_cmp(&other.came)).map(|it| it.trial.set());
+        let begun = || all().filter(|it| it.trial.has_begun()).map(|it| it.trial.set());
+        [main, begun().min().or(main), begun().max().or(main)].map(|set| set.unwrap_or(1))
     }
 
-    /// A fill of `pages` pages at `page` that took `ns`, in the segment `within`; `first` is the size to begin with where
+    /// A fill of `pages` pages at `page`, used in some way, that took `ns`, in the segment `within`; `first` is the size to begin with where
     /// nothing came back before, and a lap that of the segment.
     pub fn filled(
         &mut self,
         (page, pages): (PageNumber, usize),
+        access: Access,
         within: &Range<PageNumber>,
         ns: u64,
         first: usize,
@@ -74,10 +91,15 @@ impl Regions {
         self.cut(within.end);
         self.cut(within.start);
         self.paid = (self.paid.0 + pages as f64, self.paid.1 + ns as f64);
-        let alone = self.all.iter().filter(|region| region.trial.has_begun()).nth(1).is_none();
+        let alone = self.tuned().filter(|it| it.trial.has_begun()).nth(1).is_none();
         let page_ns = (!alone).then(|| self.paid.1 / self.paid.0);
         let place = self.place(page);
-        let Region { share, came, trial, .. } = &mut self.all[place];
+        let [_, strided] = &mut self.all[place].tuned;
+        if access == Access::Dense {
+            strided.trial.filled_beside(page, pages, ns);
+        }
+        let Region { share, tuned, .. } = &mut self.all[place];
+        let Tuned { came, trial } = &mut tuned[access as usize];
         *came += pages as f64;
         let faded = *came > costs.lap as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pages, at least 0")]
@@ -86,23 +108,31 @@ impl Regions {
             trial.begin(first, costs);
         }
         if let Some(Change { set, part: Some(part) }) = trial.filled(page, pages, ns, costs) {
-            self.split(place, set, part);
+            self.split(place, access, set, part);
         }
         if faded {
             self.paid = (self.paid.0 / 2.0, self.paid.1 / 2.0);
-            self.all.iter_mut().for_each(|region| region.came /= 2.0);
+            self.all.iter_mut().flat_map(|region| &mut region.tuned).for_each(|it| it.came /= 2.0);
         }
     }
 
-    /// Pages left.
-    pub fn left(&mut self, pages: &Range<PageNumber>) {
+    /// Pages left that came to be used in some way.
+    pub fn left(&mut self, pages: &Range<PageNumber>, access: Access) {
         let mut first = pages.start;
         while first < pages.end {
             let place = self.place(first);
             let end = self.all.get(place + 1).map_or(pages.end, |next| next.first.min(pages.end));
-            self.all[place].trial.left(first..end);
+            let [dense, strided] = &mut self.all[place].tuned;
+            if access == Access::Dense {
+                dense.trial.left(first..end);
+            }
+            strided.trial.left(first..end);
             first = end;
         }
+    }
+
+    fn tuned(&self) -> impl Iterator<Item = &Tuned> {
+        self.all.iter().flat_map(|region| &region.tuned)
     }
 
     /// The region of a page.
@@ -114,25 +144,28 @@ impl Regions {
     fn cut(&mut self, first: PageNumber) {
         let place = self.place(first);
         if self.all[place].first != first && self.all.len() < MOST_REGIONS {
-            self.all.insert(place + 1, Region::new(first, 1.0, Trial::new(self.new)));
+            let new = self.new;
+            self.all.insert(place + 1, Region::new(first, 1.0, |access| trial_for(access, new)));
         }
     }
 
-    /// A part of a region goes its own way, with sets of `set` pages; what lies behind it does as well, from here on.
-    fn split(&mut self, place: usize, set: usize, part: Part) {
+    /// A part of a region goes its own way, with sets of `set` pages for what is used in some way; what lies behind it does as well, from here on.
+    fn split(&mut self, place: usize, access: Access, set: usize, part: Part) {
         if self.all.len() + 2 > MOST_REGIONS {
             return;
         }
         let end = self.all.get(place + 1).map_or(usize::MAX, |next| next.first);
         let whole = &mut self.all[place];
         let (start, share) = (part.pages.start.max(whole.first), whole.share);
-        let (own, rest) = (whole.trial.apart(set), whole.trial.apart(whole.trial.set()));
         let behind = share * (1.0 - part.before - part.share);
+        let trial = |access: Access| &whole.tuned[access as usize].trial;
+        let set_of = |of: Access| if of == access { set } else { trial(of).set() };
+        let own = Region::new(start, share * part.share, |access| trial(access).apart(set_of(access)));
+        let rest = |first| Region::new(first, behind, |access| trial(access).apart(trial(access).set()));
+        let rest = (part.pages.end < end).then(|| rest(part.pages.end));
         whole.share *= part.before;
-        if part.pages.end < end {
-            self.all.insert(place + 1, Region::new(part.pages.end, behind, rest));
-        }
-        self.all.insert(place + 1, Region::new(start, share * part.share, own));
+        let after = [Some(own), rest].into_iter().flatten();
+        self.all.splice(place + 1..place + 1, after);
         if self.all[place].first == start {
             self.all.remove(place);
         }
@@ -140,97 +173,4 @@ impl Regions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::MOST_SET;
-
-    const PAGES: usize = 64 * MOST_SET;
-    const COSTS: Costs = Costs {
-        evict_ns: 300.0,
-        evict_set_ns: 0.0,
-        evict_page_ns: 300.0,
-        pushed: 0.9,
-        page_ns: None,
-        lap: PAGES,
-    };
-
-    /// A program that goes through its pages so many times, all of them, or where it is `sparse` one of each 64; a fault
-    /// takes 10 us and a page 300 ns, give or take a half.
-    fn run(laps: usize, sparse: impl Fn(usize) -> bool) -> Regions {
-        let mut regions = Regions::new(4);
-        let (mut came, mut page, mut random) = (0, 0, 12345_u64);
-        while came < laps * PAGES {
-            let set = regions.at(page).set_at(page);
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let ns = (11_000 + 300 * set as u64) * (64 + (random >> 58)) / 96;
-            regions.filled((page / set * set, set), &(0..PAGES), ns, 4, COSTS);
-            came += set;
-            page = (if sparse(page) { (page / 64 + 1) * 64 } else { page / set * set + set }) % PAGES;
-        }
-        regions
-    }
-
-    fn sets(regions: &Regions) -> Vec<(usize, usize)> {
-        regions.all.iter().filter(|it| it.first < PAGES).map(|it| (it.first, it.trial.set())).collect()
-    }
-
-    #[test]
-    fn places_that_want_different_sizes_get_them() {
-        for (from, to) in [(PAGES / 2, PAGES), (0, PAGES / 4), (PAGES / 4, PAGES / 2)] {
-            let regions = run(800, |page| (from..to).contains(&page));
-            let at = |page: usize| regions.at(page).set();
-            let (inside, outside) = (at((from + to) / 2), at((to + PAGES / 8) % PAGES));
-            // A part of a part has few blocks: what it wants exactly is not known.
-            assert!(inside <= 16 && outside >= 4 * inside.max(8), "{from}..{to}: {:?}", sets(&regions));
-        }
-    }
-
-    #[test]
-    fn a_program_that_is_the_same_everywhere_has_one_region() {
-        for sparse in [false, true] {
-            let regions = run(200, |_| sparse);
-            assert_eq!(sets(&regions).len(), 1, "{:?}", sets(&regions));
-        }
-    }
-
-    #[test]
-    fn each_segment_is_a_region_of_its_own() {
-        let mut regions = Regions::new(4);
-        for segment in [1, 0, 2] {
-            regions.filled((segment * 1000, 4), &(segment * 1000..segment * 1000 + 1000), 9000, 64, COSTS);
-        }
-        let first: Vec<_> = regions.all.iter().map(|region| region.first).collect();
-        assert_eq!(first, [0, 1000, 2000, 3000]);
-        assert_eq!(regions.sizes(&(1000..2000)), [64; 3]);
-        assert_eq!(regions.at(3500).set(), 4, "nothing came there yet");
-    }
-
-    #[test]
-    fn parts_of_parts_stay_in_order_and_are_all_there_is() {
-        let mut regions = Regions::new(4);
-        let mut random = 1_usize;
-        for _ in 0..200 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (place, from, len) =
-                ((random >> 33) % regions.all.len(), (random >> 40) % 8, (random >> 50) % 8);
-            let (start, len) = (regions.all[place].first, len.clamp(1, 7).min(8 - from));
-            let end = regions.all.get(place + 1).map_or(PAGES, |next| next.first);
-            if end - start < 8 || len == 8 {
-                continue;
-            }
-            let at = |part: usize| start + (end - start) * part / 8;
-            let pages = (if from == 0 { 0 } else { at(from) })..(if from + len == 8 {
-                usize::MAX
-            } else {
-                at(from + len)
-            });
-            let part = Part { pages, before: from as f64 / 8.0, share: len as f64 / 8.0 };
-            regions.split(place, 8, part);
-            assert!(regions.all.is_sorted_by_key(|region| region.first) && regions.all[0].first == 0);
-            assert!((1..=MOST_REGIONS).contains(&regions.all.len()));
-            let shares: f64 = regions.all.iter().map(|region| region.share).sum();
-            assert!((shares - 1.0).abs() < 1e-9, "{shares}");
-        }
-        assert!(regions.all.len() > MOST_REGIONS - 2);
-    }
-}
+mod tests;

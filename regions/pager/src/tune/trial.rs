@@ -103,6 +103,8 @@ pub struct Trial {
     begun: bool,
     /// The way of the last change.
     went: Option<usize>,
+    /// Less than a lap says nothing.
+    patient: bool,
     /// The ways that were surely worse when a lap was last over.
     worse: [bool; 2],
 }
@@ -122,8 +124,15 @@ impl Trial {
             doubt: 1.0,
             begun: false,
             went: None,
+            patient: false,
             worse: [false; 2],
         }
+    }
+
+    /// For rows: half a set always costs less until the program comes to the other half, and it does so late.
+    #[must_use]
+    pub fn patient(self) -> Trial {
+        Trial { patient: true, ..self }
     }
 
     /// The first fill was seen, or is to come.
@@ -159,7 +168,8 @@ impl Trial {
     pub fn apart(&self, set: usize) -> Trial {
         let went = (set != self.set).then_some(if set < self.set { HALF } else { DOUBLE });
         let doubt = (self.doubt * 2.0).min(MOST_DOUBT);
-        Trial { doubt, went, choice: self.choice, begun: true, ..Trial::new(set) }
+        let Trial { choice, begun, patient, .. } = *self;
+        Trial { doubt, went, choice, begun, patient, ..Trial::new(set) }
     }
 
     /// A fill of `pages` pages at `page` that took `ns`. Says when the size changes; where that of some pages does, the
@@ -187,6 +197,16 @@ impl Trial {
         (self.parts, self.worse, self.thin) = (Parts::default(), [false; 2], false);
         self.next_window(costs);
         Some(Change { set, part })
+    }
+
+    /// A fill for those who use the pages in another way. What a small set left out may come like that, and is no gain.
+    pub fn filled_beside(&mut self, page: usize, pages: usize, ns: u64) {
+        let size = block(self.set);
+        let within = pages.min(size - page % size);
+        let ns = ns as f64 * within as f64 / pages.max(1) as f64;
+        if let Some(class) = self.choice.class(page / size) {
+            self.lap.blocks[class as usize].beside(page / size, within, ns);
+        }
     }
 
     /// Pages left.
@@ -255,7 +275,11 @@ impl Trial {
     fn early(&self, laps: f64) -> [f64; 2] {
         let just_went = !self.proven && self.gains.laps <= 0.0;
         [HALF, DOUBLE].map(|way| {
-            let gain = if laps < 1.0 { GAIN_AT_ONCE } else { GAIN_EARLY };
+            let gain = match laps < 1.0 {
+                true if self.patient => [f64::INFINITY; 2],
+                true => GAIN_AT_ONCE,
+                false => GAIN_EARLY,
+            };
             let least = gain[way] * (self.doubt / laps).sqrt();
             if just_went && self.went == Some(way) { least * ON } else { least }
         })

@@ -56,6 +56,23 @@ fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
     assert!(early >= 4 && late * 4 < early, "{early} changes, then {late}");
 }
 
+// Seen to fail without patience.
+#[test]
+fn less_than_a_lap_says_nothing_of_rows() {
+    for patient in [false, true] {
+        let trial = Trial::new(16);
+        let mut trial = if patient { trial.patient() } else { trial };
+        let (mut came, mut at) = (0, 0);
+        while trial.set() == 16 {
+            let set = trial.set_at(at);
+            trial.filled(at, set, 11_000 + 3000 * set as u64, Costs { lap: 100_000, ..COSTS });
+            came += set;
+            at = (at + MOST_SET) % (400 * MOST_SET);
+        }
+        assert_eq!(came >= 100_000, patient, "{came} pages");
+    }
+}
+
 #[test]
 fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
     // Pages at random of 16384, half of which fit; the oldest set leaves.
