@@ -10,16 +10,12 @@ struct Cluster(Vec<Server>);
 
 impl Cluster {
     fn start() -> Cluster {
-        let buses: Vec<String> = (0..6).map(|_| free_port().to_string()).collect();
-        let start = |bus: &String| {
-            let options =
-                ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", bus];
-            Server::start(&[&options[..], &["--repl-diskless-sync-delay", "0"]].concat())
-        };
-        let servers: Vec<Server> = buses.iter().map(start).collect();
+        let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+        let options = [&options[..], &["--repl-diskless-sync-delay", "0"]].concat();
+        let servers: Vec<Server> = (0..6).map(|_| Server::start(&options)).collect();
         until("every server has met every other", || {
-            for (server, bus) in servers.iter().zip(&buses) {
-                servers[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &server.port.to_string(), bus]);
+            for server in &servers {
+                servers[0].ask(&["CLUSTER", "MEET", "127.0.0.1", &server.port.to_string()]);
             }
             std::thread::sleep(Duration::from_millis(200));
             servers.iter().all(|server| server.text(&["CLUSTER", "INFO"]).contains("cluster_known_nodes:6"))

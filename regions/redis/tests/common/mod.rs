@@ -7,13 +7,15 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const HOME: usize = 2 << 20;
+/// How far above its port the bus of a cluster's server is, unless told otherwise.
+pub(crate) const BUS: u16 = 10_000;
 
 static SERVERS: AtomicU32 = AtomicU32::new(0);
 
@@ -27,11 +29,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// On another port if somebody else took the first one meanwhile.
     pub(crate) fn start(options: &[&str]) -> Server {
-        Server::start_at(free_port(), options)
+        let mut tries = (0..5).map(|_| Server::try_start_at(free_port(), options));
+        tries.find_map(Result::ok).expect("a server that starts")
     }
 
     pub(crate) fn start_at(port: u16, options: &[&str]) -> Server {
+        Server::try_start_at(port, options).expect("the server starts")
+    }
+
+    /// Or how it ended before it answered.
+    fn try_start_at(port: u16, options: &[&str]) -> Result<Server, ExitStatus> {
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let folder =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{}-{number}", std::process::id()));
@@ -52,10 +61,20 @@ impl Server {
         if let Some(place) = options.iter().position(|&option| option == "--requirepass") {
             server.login = format!(":{}@", options[place + 1]);
         }
+        let mut ended = None;
         if !tls {
-            until("the server answers", || server.try_ask(&["PING"]).is_ok());
+            until("the server answers", || {
+                ended = server.child.try_wait().unwrap();
+                ended.is_some() || server.answers()
+            });
         }
-        server
+        ended.map_or(Ok(server), Err)
+    }
+
+    /// It, and not another one on its port.
+    fn answers(&self) -> bool {
+        let said = self.try_ask(&["INFO", "server"]).and_then(|said| Ok(redis::from_redis_value(said)?));
+        said.is_ok_and(|said: String| said.contains(&format!("process_id:{}\r", self.child.id())))
     }
 
     pub(crate) fn address(&self) -> String {
@@ -160,8 +179,18 @@ fn carry(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64) {
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
+/// Free, as is that of its bus; and below those that Linux gives to connections,
+/// so that none of these takes it before the server does.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    loop {
+        let taken = u32::from(TAKEN.fetch_add(1, Ordering::Relaxed));
+        let port = 11_000 + u16::try_from((std::process::id() * 37 + taken) % 10_000).unwrap();
+        if free(port) && free(port + BUS) {
+            return port;
+        }
+    }
 }
 
 #[track_caller]
