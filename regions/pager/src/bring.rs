@@ -6,7 +6,7 @@ use crate::pager::{Buffer, Pager, Touch, first_set, nanoseconds, number};
 use crate::replace::Run;
 use crate::sets::{Ahead, Sets};
 use crate::streams::Access;
-use crate::{Count, Counters, Kernel, PageNumber, PageStore, Trouble};
+use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
 use std::sync::MutexGuard;
 use std::time::Instant;
@@ -15,8 +15,6 @@ use std::time::Instant;
 const WAKE_NS: u64 = 8_000;
 /// A signal to the thread itself, and the way back.
 const SIGNAL_NS: u64 = 3_000;
-/// Where less than one page in so many may be here, pages come several times in one pass of the program.
-const LITTLE: usize = 4;
 /// Pages that come in the time that a thread needs to wake up.
 const FEW: usize = 32;
 
@@ -178,7 +176,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             page.state = if dirty { State::Dirty } else { State::Clean };
             waited |= core::mem::take(&mut page.waited);
         }
-        let costs = inner.leaving.costs(self.lap(touch.page, inner.local));
+        let costs = inner.leaving.costs(self.lap(touch.page));
         let (local, mapped) = (inner.local, inner.mapped);
         let took = nanoseconds(served) + waking;
         let unseen = from == State::Zero && backs.iter().all(Option::is_none);
@@ -205,14 +203,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// A lap of the trial in the segment of a page.
-    fn lap(&self, page: PageNumber, local: usize) -> usize {
-        let holding = |counts: &Counters| {
-            let bytes = counts.get(Count::StoredBytes) + counts.get(Count::ResidentBytes);
-            usize::try_from(bytes).unwrap_or(0) / self.kernel.page()
-        };
-        let segment = self.words_of(page).map_or(&self.counters, |words| &words.counts);
-        lap_of(holding(segment), holding(&self.counters), local)
+    /// A lap of the trial in the segment of a page: as many pages as hold something there, here or away.
+    fn lap(&self, page: PageNumber) -> usize {
+        let counts = self.words_of(page).map_or(&self.counters, |words| &words.counts);
+        let bytes = counts.get(Count::StoredBytes) + counts.get(Count::ResidentBytes);
+        usize::try_from(bytes).unwrap_or(0) / self.kernel.page()
     }
 
     /// The page is here: a write makes it and its next neighbours dirty, a read only came too late.
@@ -295,28 +290,5 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
         }
         Ok(())
-    }
-}
-
-/// Pages that come to a segment while the program goes through it, about, where `segment` pages of `all` hold something, here or
-/// away. Where little may be `local` the same pages come several times in one pass, the more often the less there is.
-fn lap_of(segment: usize, all: usize, local: usize) -> usize {
-    let much = local.max(1).saturating_mul(LITTLE);
-    if all > much { segment.saturating_mul(all) / much } else { segment }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lap_is_longer_where_little_may_be_here() {
-        for (local, lap) in [(1000, 600), (500, 600), (250, 600), (125, 1200), (50, 3000)] {
-            assert_eq!(lap_of(600, 1000, local), lap, "{local}");
-        }
-        assert_eq!(
-            (lap_of(0, 0, 64), lap_of(600, 1000, 0), lap_of(600, 1000, usize::MAX)),
-            (0, 150_000, 600)
-        );
     }
 }
