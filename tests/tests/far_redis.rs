@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -69,12 +69,11 @@ impl Server {
 
     /// On another port if a connection took the first one meanwhile.
     fn start_in(network: Option<&Network>, name: &str) -> Server {
-        let mut tries = (0..5).map(|_| Server::try_start_in(network, name));
-        tries.find_map(Result::ok).expect("a server that starts")
+        (0..5).find_map(|_| Server::try_start_in(network, name)).expect("a server that starts")
     }
 
-    /// Or how it ended before it answered.
-    fn try_start_in(network: Option<&Network>, name: &str) -> Result<Server, ExitStatus> {
+    /// `None`: it ended before it answered.
+    fn try_start_in(network: Option<&Network>, name: &str) -> Option<Server> {
         let host = network.map_or("127.0.0.1", |network| &network.host).to_owned();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("far-redis-{name}"));
@@ -100,12 +99,12 @@ impl Server {
             .spawn()
             .expect("redis-check-rdb (apt-get install redis-tools)");
         let mut server = Server { child, host, port, folder };
-        let (own, mut ended) = (format!("process_id:{}\r", server.child.id()), None);
+        let (own, mut ended) = (format!("process_id:{}\r", server.child.id()), false);
         until("the server answers", || {
-            ended = server.child.try_wait().unwrap();
-            ended.is_some() || server.ask(&["INFO", "server"]).contains(&own)
+            ended = server.child.try_wait().unwrap().is_some();
+            ended || server.ask(&["INFO", "server"]).contains(&own)
         });
-        ended.map_or(Ok(server), Err)
+        (!ended).then_some(server)
     }
 
     fn ask(&self, words: &[&str]) -> String {

@@ -77,8 +77,8 @@ impl Regions {
         [main, begun().min().or(main), begun().max().or(main)].map(|set| set.unwrap_or(1))
     }
 
-    /// A fill of `pages` pages at `page`, used in some way, that took `ns`, in the segment `within`; `first` is the size to begin with where
-    /// nothing came back before, and a lap that of the segment.
+    /// A fill of `pages` pages at `page`, used in some way, that took `ns`, in the segment `within`; `first` is the size to begin
+    /// with where nothing came back before, and a lap that of the segment.
     pub fn filled(
         &mut self,
         (page, pages): (PageNumber, usize),
@@ -149,7 +149,8 @@ impl Regions {
         }
     }
 
-    /// A part of a region goes its own way, with sets of `set` pages for what is used in some way; what lies behind it does as well, from here on.
+    /// A part of a region goes its own way, with sets of `set` pages for what is used in some way; what lies behind it does as
+    /// well, from here on.
     fn split(&mut self, place: usize, access: Access, set: usize, part: Part) {
         if self.all.len() + 2 > MOST_REGIONS {
             return;

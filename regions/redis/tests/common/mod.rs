@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const HOME: usize = 2 << 20;
 /// How far above its port the bus of a cluster's server is, unless told otherwise.
-pub(crate) const BUS: u16 = 10_000;
+const BUS: u16 = 10_000;
 
 static SERVERS: AtomicU32 = AtomicU32::new(0);
 
@@ -31,16 +31,15 @@ pub(crate) struct Server {
 impl Server {
     /// On another port if somebody else took the first one meanwhile.
     pub(crate) fn start(options: &[&str]) -> Server {
-        let mut tries = (0..5).map(|_| Server::try_start_at(free_port(), options));
-        tries.find_map(Result::ok).expect("a server that starts")
+        (0..5).find_map(|_| Server::try_start_at(free_port(), options)).expect("a server that starts")
     }
 
     pub(crate) fn start_at(port: u16, options: &[&str]) -> Server {
         Server::try_start_at(port, options).expect("the server starts")
     }
 
-    /// Or how it ended before it answered.
-    fn try_start_at(port: u16, options: &[&str]) -> Result<Server, ExitStatus> {
+    /// `None`: it ended before it answered.
+    fn try_start_at(port: u16, options: &[&str]) -> Option<Server> {
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let folder =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{}-{number}", std::process::id()));
@@ -61,14 +60,14 @@ impl Server {
         if let Some(place) = options.iter().position(|&option| option == "--requirepass") {
             server.login = format!(":{}@", options[place + 1]);
         }
-        let mut ended = None;
+        let mut ended = false;
         if !tls {
             until("the server answers", || {
-                ended = server.child.try_wait().unwrap();
-                ended.is_some() || server.answers()
+                ended = server.child.try_wait().unwrap().is_some();
+                ended || server.answers()
             });
         }
-        ended.map_or(Ok(server), Err)
+        (!ended).then_some(server)
     }
 
     /// It, and not another one on its port.
