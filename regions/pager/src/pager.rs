@@ -23,7 +23,7 @@ use crate::news::News;
 use crate::page::{Page, State, runs};
 use crate::pin::Pins;
 use crate::replace::{Queue, Run};
-use crate::sets::{Ahead, MOST_AHEAD, Sets};
+use crate::sets::{Ahead, MOST_AHEAD, Sets, most_ahead};
 use crate::streams::Streams;
 use crate::tune::{Core, Iteration, Regions, Timing};
 use crate::untouched::Steps;
@@ -45,9 +45,6 @@ const FIRST_SET: usize = 4;
 const FIRST_SET_OF_FEW: usize = 64;
 /// Local memory is never less than this number of pages.
 pub const LEAST_LOCAL: usize = 64;
-
-/// One frame for so many pages that may be here may wait beside them for what comes.
-const KEPT: usize = 64;
 
 /// How many base pages move together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +143,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             full: None,
             core: (0, 0),
         };
-        kernel.keep(inner.local / KEPT);
+        kernel.keep(most_ahead(inner.local));
         let segments = Table::<SegmentWords>::new(MOST_SEGMENTS)?;
         let counters = Counters::default();
         for (segment, words) in bounds.all().iter().zip(&*segments) {
@@ -221,7 +218,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     pub fn set_local(&self, pages: usize) {
         let pages = pages.max(LEAST_LOCAL);
         self.lock().local = pages;
-        self.kernel.keep(pages / KEPT);
+        self.kernel.keep(most_ahead(pages));
         self.crowded.tell_all();
     }
 

@@ -9,8 +9,14 @@ use crate::{MOST_SET, PageNumber};
 use core::ops::Range;
 use std::collections::VecDeque;
 
-/// Pages that are fetched ahead of need at once.
+/// Pages that are fetched ahead of need at once, at most.
 pub(crate) const MOST_AHEAD: usize = 256;
+
+/// Pages that are fetched ahead of need at once where `local` pages may be here. Frames of as many that left wait for them: with
+/// fewer, the kernel would free the frames that are missing and make them anew.
+pub(crate) fn most_ahead(local: usize) -> usize {
+    (local / 16).min(MOST_AHEAD)
+}
 
 /// A page that is foreseen, and how it will be used.
 pub(crate) type Ahead = (PageNumber, Access);
@@ -160,7 +166,7 @@ impl Inner {
         let sets = Access::ALL.map(in_force);
         let here = |page: PageNumber| self.pages[page].state.is_resident();
         let fault = Fault::new(page, sets, bounds, here);
-        let most = (self.local / 16).min(MOST_AHEAD);
+        let most = most_ahead(self.local);
         let (Some(streams), pages, sets) = (&mut self.streams, &mut self.pages, &self.sets) else {
             return (Access::Dense, 0);
         };
