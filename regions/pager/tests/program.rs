@@ -265,7 +265,9 @@ fn what_is_fetched_ahead_in_time_is_a_hit_and_nothing_else_is() {
         for _ in 0..2000 {
             pager.kernel().word(random.below(2048), 0, None);
         }
-        assert!(words()[1] - before < 200, "at random: {}", words()[1] - before);
+        // One page in four is here. Pages that were fetched ahead above still are, more of them on a busy machine, and neighbours
+        // meet by chance; if what came on demand counted too it would be most of the 2000.
+        assert!(words()[1] - before < 400, "at random: {}", words()[1] - before);
     })
     .unwrap();
 }
