@@ -265,8 +265,8 @@ fn what_is_fetched_ahead_in_time_is_a_hit_and_nothing_else_is() {
         for _ in 0..2000 {
             pager.kernel().word(random.below(2048), 0, None);
         }
-        // One page in four is here. Pages that were fetched ahead above still are, more of them on a busy machine, and neighbours
-        // meet by chance; if what came on demand counted too it would be most of the 2000.
+        // Pages that were fetched ahead above are still here, and neighbours meet by chance: some 60 of 2000 on an idle machine, up
+        // to 242 beside four busy loops.
         assert!(words()[1] - before < 400, "at random: {}", words()[1] - before);
     })
     .unwrap();
