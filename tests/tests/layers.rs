@@ -12,7 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-machine", &[]),
     ("largesse-kernels", &[]),
     ("largesse-arena", &["largesse-pages"]),
-    ("largesse-pager", &["largesse-arena", "largesse-pages"]),
+    ("largesse-pager", &["largesse-arena", "largesse-machine", "largesse-pages"]),
     ("largesse-redis", &["largesse-pager"]),
     ("largesse-agent", &["largesse-pager", "largesse-pages"]),
     ("largesse-mpi", &["largesse-pager", "largesse-pages"]),

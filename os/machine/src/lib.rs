@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   /sys below a root ──► Topology: packages, dies, cores, caches, NUMA nodes, distances
-//!   the kernel        ──► pin: what this process may run on, and where it does
+//!   the kernel        ──► pin: what this process may run on, and where it does; thread: the scheduler's view of one
 //!   TSC, CNTVCT       ──► Counter ──start──► Stopwatch ──stop──► Ticks ──► nanoseconds
 //! ```
 //! # Knows / does not know
@@ -19,6 +19,7 @@ pub mod clock;
 pub mod cycles;
 pub mod instructions;
 pub mod pin;
+pub mod thread;
 pub mod topology;
 
 pub use bitmap::{Bitmap, NotAList};

@@ -25,6 +25,8 @@ pub struct Fault {
     pub write: bool,
     /// The page is there, and protected against writing.
     pub protected: bool,
+    /// The kernel's number of the thread.
+    pub thread: u32,
 }
 
 /// A request on a range was refused, with the kernel's `errno`.
@@ -124,8 +126,8 @@ impl Userfault {
         sys::userfault::register(self.fd.0, at, len).map_err(FaultError)
     }
 
-    /// Fill missing pages at `at` with `bytes`, protected against writing if asked, and wake who
-    /// waits for them. Pages that are there already are left as they are.
+    /// Fill missing pages at `at` with `bytes`, protected against writing if asked. Pages that are there already are left as
+    /// they are. Who waits for them goes on waiting until it is [woken](Userfault::wake).
     pub fn fill(&self, at: usize, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
         let (mut done, mut most) = (0, bytes.len());
@@ -138,17 +140,15 @@ impl Userfault {
                 0 | libc::EAGAIN => {}
                 // The kernel fills no two mappings at once: then page by page.
                 libc::ENOENT if rest.len() > page => most = page,
-                libc::EEXIST => {
-                    self.wake(at + done, page)?;
-                    done += page;
-                }
+                libc::EEXIST => done += page,
                 errno => return Err(FaultError(errno)),
             }
         }
         Ok(())
     }
 
-    /// Writes to pages that are there stop and are told (`on`), or go on.
+    /// Writes to pages that are there stop and are told (`on`), or go on, for those who waited once they are
+    /// [woken](Userfault::wake).
     pub fn protect(&self, at: usize, len: usize, on: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
         let (mut done, mut most) = (0, len);
@@ -197,8 +197,8 @@ impl Userfault {
         let got = sys::userfault::read(self.fd.0, &mut messages[..room]);
         let mut count = 0;
         for message in &messages[..got] {
-            if let Some((address, write, protected)) = sys::userfault::fault(message) {
-                faults[count] = Fault { address, write, protected };
+            if let Some(fault) = sys::userfault::fault(message) {
+                faults[count] = fault;
                 count += 1;
             }
         }
@@ -261,7 +261,7 @@ mod tests {
             let server = scope.spawn(|| {
                 let mut seen = std::vec::Vec::new();
                 while seen.len() < 2 {
-                    let mut some = [Fault { address: 0, write: false, protected: false }; 4];
+                    let mut some = [Fault { address: 0, write: false, protected: false, thread: 0 }; 4];
                     if !faults.wait(60_000) {
                         break;
                     }
@@ -273,6 +273,7 @@ mod tests {
                         } else {
                             faults.fill(start, &std::vec![7; page], true).unwrap();
                         }
+                        faults.wake(start, page).unwrap();
                         seen.push(*fault);
                     }
                 }
@@ -289,5 +290,6 @@ mod tests {
         assert_eq!(served[0].address / page, at / page + 1);
         assert!(!served[0].write && !served[0].protected);
         assert!(served[1].write && served[1].protected);
+        assert_eq!([served[0].thread, served[1].thread], [crate::thread_id(); 2]);
     }
 }

@@ -6,26 +6,26 @@ use crate::pager::{Buffer, Pager, Touch, first_set, nanoseconds, number};
 use crate::replace::Run;
 use crate::sets::{Ahead, Sets};
 use crate::streams::Access;
-use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
+use crate::{Arrival, Count, Kernel, PageNumber, PageStore, Trouble};
 use core::ops::Range;
 use std::sync::MutexGuard;
 use std::time::Instant;
 
 /// Stopping and waking the thread that faults, which no clock here sees: nanoseconds.
 const WAKE_NS: u64 = 8_000;
-/// A signal to the thread itself, and the way back.
+/// A signal to the thread itself, or to change places with it on its processor, and the way back.
 const SIGNAL_NS: u64 = 3_000;
 /// Pages that come in the time that a thread needs to wake up.
 const FEW: usize = 32;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Serves one fault. When it returns, the thread that waited runs again, or will when a page in
-    /// flight lands.
+    /// Serves one fault. When it returns, and who waits for the pages that it returns is [woken](Kernel::wake), the thread
+    /// that waited runs again, or will when a page in flight lands.
     ///
     /// Small sets that the thread is foreseen to touch next come before it runs, those that follow each other in one
     /// transfer: it would stop again at once, and each waking costs as much as several pages. Large ones are left to
-    /// [`Pager::idle`], which fetches them while the thread runs, unless it serves itself.
-    pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<(), Trouble> {
+    /// [`Pager::idle`], which fetches them while the thread runs, unless both have one processor.
+    pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, Trouble> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
         let mut inner = self.lock();
@@ -48,9 +48,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
         }
         let waking = if buffer.own { SIGNAL_NS } else { WAKE_NS };
-        self.bring(inner, (touch, access), upto, waking, buffer)?;
+        let waiting = self.bring(inner, (touch, access), upto, waking, buffer)?;
         self.count(touch.page, Count::WaitNs, nanoseconds(began));
-        Ok(())
+        Ok(waiting)
     }
 
     /// What to do while nobody waits: fetch a set that is foreseen, or let pages leave. `false`: nothing.
@@ -72,7 +72,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             return Ok(());
         }
         let before = self.counters.get(Count::Fills);
-        self.bring(inner, (Touch { page, write: false }, access), 0, 0, buffer)?;
+        let waiting = self.bring(inner, (Touch { page, write: false }, access), 0, 0, buffer)?;
+        self.kernel.wake(waiting);
         self.count(page, Count::Prefetched, self.counters.get(Count::Fills) - before);
         for page in &mut self.lock().pages[set] {
             page.foreseen = page.state.is_resident();
@@ -80,7 +81,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Brings the set of a page, and what follows it `upto` there, which costs `waking` beside what is seen here.
+    /// Brings the set of a page, and what follows it `upto` there, which costs `waking` beside what is seen here. Returns the
+    /// pages for which somebody waits, and was not woken.
     fn bring<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
@@ -88,7 +90,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         mut upto: PageNumber,
         waking: u64,
         buffer: &mut Buffer,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Range<PageNumber>, Trouble> {
         let mapped = usize::try_from(self.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
         inner.mapped = mapped / self.kernel.page();
         let (range, from) = loop {
@@ -96,14 +98,13 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             match page.state {
                 State::Filling | State::Leaving => {
                     page.waited = true;
-                    return Ok(());
+                    return Ok(0..0);
                 }
-                State::Dirty | State::Outside => {
-                    drop(inner);
-                    self.kernel.wake(touch.page..touch.page + 1);
-                    return Ok(());
+                State::Dirty | State::Outside => return Ok(touch.page..touch.page + 1),
+                State::Clean => {
+                    self.touch_clean(inner, touch)?;
+                    return Ok(touch.page..touch.page + 1);
                 }
-                State::Clean => return self.touch_clean(inner, touch),
                 State::Zero | State::Away => {}
             }
             let range = inner.set_around(touch.page, access, upto, &self.bounds.around(touch.page));
@@ -150,6 +151,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         inner.resident += range.len();
         inner.came(range.len());
+        self.kernel.serve_beside(inner.timing.beside());
         self.count(range.start, Count::ResidentBytes, bytes);
         let behind = inner.resident + inner.evictor_starts() > inner.local || inner.looks_for_untouched();
         drop(inner);
@@ -157,15 +159,15 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.crowded.tell_all();
         }
         let served = Instant::now();
-        // Who waits in another thread for a page of a few wakes up while the others come, which takes as long; of many,
-        // the thread would overtake those who come, and wait again.
-        let early = waking > 0 && !buffer.own && range.len() <= FEW;
-        let first = if early { touch.page..touch.page + 1 } else { range.start..range.start };
-        let parts = [first.clone(), range.start..first.start, first.end..range.end];
-
+        // Who waits on another processor wakes up while the rest is done, which takes as long; also for a page of a few, while
+        // the others come. Of many the thread would overtake those who come, and wait again.
+        let apart = waking > 0 && !buffer.own;
+        let asked = touch.page..touch.page + 1;
+        let first = if apart && range.len() <= FEW { asked.clone() } else { range.start..range.start };
+        let arrival = Arrival::new(&range, first, if apart { asked } else { 0..0 });
         match from {
-            State::Zero => self.fill_zero(&range, &parts, touch.write, buffer)?,
-            _ => self.fill(&range, &parts, &coming, buffer)?,
+            State::Zero => self.fill_zero(&arrival, touch.write, buffer)?,
+            _ => self.fill(&arrival, &coming, buffer)?,
         }
 
         let mut inner = self.lock();
@@ -197,10 +199,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         drop(inner);
         self.landed.tell_all();
-        if waited {
-            self.kernel.wake(range);
-        }
-        Ok(())
+        Ok(if waited || waking > 0 && !apart { range } else { 0..0 })
     }
 
     /// A lap of the trial in the segment of a page: as many pages as hold something there, here or away.
@@ -213,8 +212,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// The page is here: a write makes it and its next neighbours dirty, a read only came too late.
     fn touch_clean(&self, mut inner: MutexGuard<'_, Inner>, touch: Touch) -> Result<(), Trouble> {
         if !touch.write {
-            drop(inner);
-            self.kernel.wake(touch.page..touch.page + 1);
             return Ok(());
         }
         self.count(touch.page, Count::WriteFaults, 1);
@@ -237,43 +234,43 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Makes new pages, one part of them after the other. `dirty`: who writes to one new page writes to its neighbours, so
+    /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so
     /// that all of them may be written, without a second fault for each.
     fn fill_zero(
         &self,
-        range: &Range<PageNumber>,
-        parts: &[Range<PageNumber>],
+        arrival: &Arrival,
         dirty: bool,
         buffer: &Buffer,
     ) -> Result<(), Trouble> {
-        for part in parts.iter().filter(|part| !part.is_empty()) {
+        arrival.each(&self.kernel, |part| {
             let len = part.len() * self.kernel.page();
-            self.kernel.fill(part.start, &buffer.zeros[..len], !dirty)?;
-        }
+            self.kernel.fill(part.start, &buffer.zeros[..len], !dirty)
+        })?;
+        let range = arrival.range();
         self.count(range.start, Count::ZeroFills, range.len() as u64);
         Ok(())
     }
 
-    /// Brings pages from the store, one part of them after the other; those of `coming` that are dirty at once writable.
+    /// Brings pages from the store; those of `coming` that are dirty at once writable.
     fn fill(
         &self,
-        range: &Range<PageNumber>,
-        parts: &[Range<PageNumber>],
+        arrival: &Arrival,
         coming: &[Coming],
         buffer: &mut Buffer,
     ) -> Result<(), Trouble> {
-        let page = self.kernel.page();
+        let (range, page) = (&arrival.range(), self.kernel.page());
         let bytes = &mut buffer.bytes[..range.len() * page];
         if coming.iter().all(|page| page.dirty) {
-            return self.kernel.bring(range.start, bytes, parts, &mut |room| self.fetch(range, coming, room));
+            return self.kernel.bring(arrival, bytes, &mut |room| self.fetch(range, coming, room));
         }
         self.fetch(range, coming, bytes)?;
-        for part in parts {
+        arrival.each(&self.kernel, |part| {
             for (part, dirty) in runs(part.clone(), |number| Some(coming[number - range.start].dirty)) {
                 let at = (part.start - range.start) * page;
                 self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
             }
-        }
+            Ok(())
+        })?;
         Ok(())
     }
 

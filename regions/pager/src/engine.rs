@@ -1,15 +1,15 @@
 //! The threads that serve faults.
 //!
 //! One thread serves faults, as the descriptor tells them or as the `Desk` hands them on (`in_thread.rs`); one lets
-//! pages leave ahead of need.
+//! pages leave ahead of need. Where one processor does both better, a third one takes the place of the first (`beside.rs`).
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
 //! again and again for a while before it sleeps.
 
-use crate::Trouble;
+use crate::beside;
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager};
 use crate::turns::Turns;
-use crate::{MOST_SET, PageStore};
+use crate::{Kernel as _, MOST_SET, PageStore, Trouble};
 use core::convert::Infallible;
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
@@ -28,10 +28,12 @@ pub type Fatal = fn(&Trouble) -> !;
 pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) -> io::Result<()> {
     let mut buffer = Buffer::new(MOST_SET).ok_or(io::ErrorKind::OutOfMemory)?;
     let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
+    pager.kernel().beside.forget();
+    pager.may_serve_beside(!pager.kernel().faults().by_signal());
     // From the broker: what it starts has its descriptors.
     pager.kernel().broker().call(|| {
         spawn(c"largesse-fill", move || {
-            let Err(trouble) = serve(&filling, &mut buffer);
+            let Err(trouble) = serve(&filling, &mut buffer, fatal);
             fatal(&trouble);
         })?;
         spawn(c"largesse-evict", move || {
@@ -86,10 +88,18 @@ where
     Ok(())
 }
 
-fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Trouble> {
+fn serve<S: PageStore + 'static>(
+    pager: &Arc<Pager<Linux, S>>,
+    buffer: &mut Buffer,
+    fatal: Fatal,
+) -> Result<Infallible, Trouble> {
     let mut last = Instant::now();
     let mut turns = Turns::new();
     loop {
+        if pager.kernel().beside.is_on() {
+            buffer.ahead.clear();
+            beside::watch(pager, buffer, fatal)?;
+        }
         // Whatever puts pages in flight happens inside: a fork waits for it.
         let inside = pager.kernel().gate.enter();
         let Some(touch) = pager.kernel().next_fault() else {
@@ -105,8 +115,9 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
             }
             continue;
         };
-        pager.serve(touch, buffer)?;
+        let woken = pager.serve(touch, buffer)?;
         drop(inside);
+        pager.kernel().wake(woken);
         last = Instant::now();
         turns.rest_if_short(last);
     }

@@ -22,7 +22,7 @@ pub(crate) struct Desk {
     asked: Condvar,
     /// Some were served.
     served: Condvar,
-    /// For threads that serve their own faults.
+    /// For threads that serve faults on the processor of who waits.
     buffers: Mutex<Vec<Buffer>>,
 }
 
@@ -66,12 +66,12 @@ impl Desk {
         }
     }
 
-    fn buffer(&self) -> Option<Buffer> {
+    pub(crate) fn buffer(&self) -> Option<Buffer> {
         let free = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         free.or_else(|| Some(Buffer { own: true, ..Buffer::new(MOST_SET)? }))
     }
 
-    fn give_back(&self, buffer: Buffer) {
+    pub(crate) fn give_back(&self, buffer: Buffer) {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }
 }

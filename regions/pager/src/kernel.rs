@@ -1,12 +1,13 @@
 //! What the pager asks of the system. The real one is userfaultfd; tests bring a simulated one.
 
+use crate::beside::Beside;
 use crate::gate::Gate;
 use crate::in_thread::Desk;
 use crate::page::is_zero;
 use crate::pager::Touch;
 use crate::ranges::{bytes, offsets};
 use crate::staging::{Frames, Staging, are_here};
-use crate::{Broker, PageNumber, Ranges, Segments, Trouble};
+use crate::{Arrival, Broker, PageNumber, Ranges, Segments, Trouble};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_pages::fault::{Fault, FaultError, Userfault, read_guarded};
@@ -31,8 +32,7 @@ pub trait Kernel: Send + Sync {
     /// Bytes of a page.
     fn page(&self) -> usize;
 
-    /// Put `bytes` into missing pages from `first` on, protected against writing if asked, and wake
-    /// who waits for them.
+    /// Put `bytes` into missing pages from `first` on, protected against writing if asked. Nobody is woken.
     fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError>;
 
     /// Frames of so many pages that left may wait for pages that come.
@@ -44,22 +44,18 @@ pub trait Kernel: Send + Sync {
         false
     }
 
-    /// Fill missing pages from `first` on, which may be written to, with what `fetch` puts into the room for them, one of
-    /// the `parts` after the other. `spare` is room for all, where there is no better.
+    /// Fill missing pages, which may be written to, with what `fetch` puts into the room for them. `spare` is room for all,
+    /// where there is no better.
     fn bring(
         &self,
-        first: PageNumber,
+        arrival: &Arrival,
         spare: &mut [u8],
-        parts: &[Range<PageNumber>],
         fetch: Fetch<'_>,
     ) -> Result<(), Trouble> {
-        fetch(spare)?;
-        let page = self.page();
-        let at = |number: PageNumber| (number - first) * page;
-        Ok(parts.iter().try_for_each(|it| self.fill(it.start, &spare[at(it.start)..at(it.end)], false))?)
+        copied(self, arrival, spare, fetch)
     }
 
-    /// Writes to resident pages stop and are told (`on`), or go on.
+    /// Writes to resident pages stop and are told (`on`), or go on; who waited does once it is woken.
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError>;
 
     /// Take resident pages from the program, in one step for whoever uses them: the next touch is a fault. What
@@ -74,6 +70,22 @@ pub trait Kernel: Send + Sync {
 
     /// Who waits for the pages tries again.
     fn wake(&self, pages: Range<PageNumber>);
+
+    /// Faults are to be served on the processor of the thread that waits, if that can be (`beside.rs`).
+    fn serve_beside(&self, _wanted: bool) {}
+}
+
+/// Fills missing pages from `spare`.
+fn copied<K: Kernel + ?Sized>(
+    kernel: &K,
+    arrival: &Arrival,
+    spare: &mut [u8],
+    fetch: Fetch<'_>,
+) -> Result<(), Trouble> {
+    fetch(spare)?;
+    let (first, page) = (arrival.range().start, kernel.page());
+    let at = |number: PageNumber| (number - first) * page;
+    Ok(arrival.each(kernel, |it| kernel.fill(it.start, &spare[at(it.start)..at(it.end)], false))?)
 }
 
 /// The kernel of this machine: faults come through a descriptor or by signal, pages go by `madvise`.
@@ -92,6 +104,8 @@ pub struct Linux {
     pub(crate) gate: Gate,
     /// Where faults wait that no descriptor tells of.
     pub(crate) desk: Desk,
+    /// Where faults are served that one tells of.
+    pub(crate) beside: Beside,
     /// The system may read pages after the call that was handed them.
     lent: AtomicBool,
 }
@@ -113,6 +127,7 @@ impl Linux {
             page,
             gate,
             desk,
+            beside: Beside::default(),
             lent: AtomicBool::new(false),
         };
         if kernel.faults().by_signal() {
@@ -222,11 +237,12 @@ impl Linux {
         if self.faults().by_signal() {
             return self.desk.next();
         }
-        let mut faults = [Fault { address: 0, write: false, protected: false }];
+        let mut faults = [Fault { address: 0, write: false, protected: false, thread: 0 }];
         if self.faults().read(&mut faults) == 0 {
             return None;
         }
         let [fault] = faults;
+        self.beside.met_by(fault.thread);
         let page = self.page_at(fault.address)?;
         Some(Touch { page, write: fault.write || fault.protected })
     }
@@ -300,7 +316,7 @@ impl Kernel for Linux {
         let to = self.address(first);
         if !protect && let Some(mut frames) = self.frames(bytes.len()) {
             frames.bytes().copy_from_slice(bytes);
-            return frames.put(self.faults(), [(0, to, bytes.len())]);
+            return frames.put(self.faults(), |put| put((0, to, bytes.len())));
         }
         self.faults().fill(to, bytes, protect)
     }
@@ -316,23 +332,19 @@ impl Kernel for Linux {
 
     fn bring(
         &self,
-        first: PageNumber,
+        arrival: &Arrival,
         spare: &mut [u8],
-        parts: &[Range<PageNumber>],
         fetch: Fetch<'_>,
     ) -> Result<(), Trouble> {
-        let page = self.page;
-        let parts = parts.iter().filter(|part| !part.is_empty());
-        let parts = parts.map(|it| ((it.start - first) * page, self.address(it.start), it.len() * page));
+        let (first, page) = (arrival.range().start, self.page);
         if let Some(mut frames) = self.frames(spare.len()) {
             fetch(frames.bytes())?;
-            return Ok(frames.put(self.faults(), parts)?);
+            let part = |it: &Range<PageNumber>| {
+                ((it.start - first) * page, self.address(it.start), it.len() * page)
+            };
+            return Ok(frames.put(self.faults(), |put| arrival.each(self, |it| put(part(it))))?);
         }
-        fetch(spare)?;
-        for (offset, to, len) in parts {
-            self.faults().fill(to, &spare[offset..offset + len], false)?;
-        }
-        Ok(())
+        copied(self, arrival, spare, fetch)
     }
 
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
@@ -368,8 +380,14 @@ impl Kernel for Linux {
         zero
     }
 
+    fn serve_beside(&self, wanted: bool) {
+        self.beside.want(wanted);
+    }
+
     fn wake(&self, pages: Range<PageNumber>) {
-        // A range that is not registered any more has nobody waiting.
-        let _ = self.faults().wake(self.address(pages.start), pages.len() * self.page);
+        // By signal nobody waits in the kernel, and nobody does in a range that is not registered any more.
+        if !pages.is_empty() && !self.faults().by_signal() {
+            let _ = self.faults().wake(self.address(pages.start), pages.len() * self.page);
+        }
     }
 }

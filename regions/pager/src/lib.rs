@@ -21,6 +21,8 @@
 //! 4. Room in the store is reserved when memory is handed out.
 #![cfg(not(miri))]
 
+mod arrival;
+mod beside;
 mod bring;
 mod broker;
 mod copy;
@@ -55,6 +57,7 @@ pub mod tune;
 mod turns;
 mod untouched;
 
+pub use arrival::Arrival;
 pub use broker::{Broker, borrow_stderr};
 pub use copy::copy_past_caches;
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};

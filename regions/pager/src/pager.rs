@@ -79,7 +79,8 @@ pub struct Buffer {
     pub(crate) zeros: largesse_pages::Table<u8>,
     /// Pages that are foreseen, to be fetched when there is time.
     pub(crate) ahead: VecDeque<Ahead>,
-    /// Of a thread that serves its own faults: nobody fetches while it runs.
+    /// Of a thread that serves faults on the processor of who waits, perhaps its own: nobody fetches while that one runs, and
+    /// it is woken last.
     pub(crate) own: bool,
 }
 
@@ -162,6 +163,18 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         };
         pager.tell(&pager.lock());
         Some(pager)
+    }
+
+    /// Faults may be served on the processor of who waits, if that turns out better.
+    pub(crate) fn may_serve_beside(&self, may: bool) {
+        self.lock().timing.may_serve_beside(may);
+    }
+
+    /// Somebody waited there for too long.
+    pub(crate) fn is_late_beside(&self) {
+        let mut inner = self.lock();
+        inner.timing.is_late_beside();
+        self.kernel.serve_beside(inner.timing.beside());
     }
 
     /// The segment of `page` may hold so many bytes more.

@@ -5,6 +5,7 @@
 //! renews the slice of their group): another session's or control group's threads, a store's process, and kernel threads
 //! that a fork or the end of a process waits for. When all of them sleep for a moment the group gives way.
 
+use largesse_machine::thread::taken_away;
 use std::time::{Duration, Instant};
 
 /// So often it is looked at.
@@ -34,15 +35,5 @@ impl Turns {
             std::thread::sleep(REST);
         }
         *self = Turns { since: Instant::now(), taken };
-    }
-}
-
-/// How often the processor was taken from the calling thread.
-fn taken_away() -> i64 {
-    // SAFETY: plain numbers, which the kernel fills in.
-    unsafe {
-        let mut usage: libc::rusage = core::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-        usage.ru_nivcsw
     }
 }

@@ -10,7 +10,7 @@
 use super::call::raw_call;
 use super::files::Descriptor;
 use super::linux::errno;
-use crate::fault::Way;
+use crate::fault::{Fault, Way};
 use core::ffi::{c_int, c_long, c_ulong};
 
 /// `UFFD_USER_MODE_ONLY`: faults of system calls are not reported.
@@ -26,7 +26,11 @@ const IOC_MOVE: c_ulong = 0xc028_aa05;
 const IOC_WRITEPROTECT: c_ulong = 0xc018_aa06;
 /// `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP`.
 const MISSING_AND_PROTECTED: u64 = 3;
+/// Nobody who waits there is woken.
+const COPY_MODE_DONTWAKE: u64 = 1;
 const COPY_MODE_WP: u64 = 2;
+const MOVE_MODE_DONTWAKE: u64 = 1;
+const WRITEPROTECT_MODE_DONTWAKE: u64 = 2;
 const EVENT_PAGEFAULT: u8 = 0x12;
 const FLAG_WRITE: u64 = 1;
 const FLAG_WP: u64 = 2;
@@ -66,11 +70,12 @@ pub(crate) fn renumber(fd: Descriptor, number: c_int) -> Result<Descriptor, i32>
     Descriptor::made(unsafe { libc::dup3(fd.0, number, libc::O_CLOEXEC) })
 }
 
-/// Say hello; write-protection of anonymous memory (5.7) is asked for.
+/// Say hello; write-protection of anonymous memory (5.7) is asked for, and who waits (4.14).
 pub(crate) fn handshake(fd: c_int, by_signal: bool) -> Result<(), i32> {
     const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
     const FEATURE_SIGBUS: u64 = 1 << 7;
-    let features = FEATURE_PAGEFAULT_FLAG_WP | if by_signal { FEATURE_SIGBUS } else { 0 };
+    const FEATURE_THREAD_ID: u64 = 1 << 8;
+    let features = FEATURE_PAGEFAULT_FLAG_WP | if by_signal { FEATURE_SIGBUS } else { FEATURE_THREAD_ID };
     // SAFETY: three words, as the request wants.
     unsafe { request(fd, IOC_API, &mut [API, features, 0]) }
 }
@@ -117,9 +122,9 @@ pub(crate) fn wake(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
     unsafe { request(fd, IOC_WAKE, &mut [at as u64, len as u64]) }
 }
 
-/// Put `len` bytes into missing pages and wake who waits for them. Returns the bytes that were put.
+/// Put `len` bytes into missing pages. Returns the bytes that were put.
 pub(crate) fn copy(fd: c_int, at: usize, from: *const u8, len: usize, protect: bool) -> (usize, i32) {
-    let mode = if protect { COPY_MODE_WP } else { 0 };
+    let mode = COPY_MODE_DONTWAKE | if protect { COPY_MODE_WP } else { 0 };
     let mut words = [at as u64, from.expose_provenance() as u64, len as u64, mode, 0];
     // SAFETY: target, source, length, mode and room for the answer. The kernel copies into missing
     // pages of a registered range only; callers hand in a source of `len` bytes.
@@ -130,7 +135,7 @@ pub(crate) fn copy(fd: c_int, at: usize, from: *const u8, len: usize, protect: b
 /// Move `len` bytes of pages that are there to a registered range where they are missing. Returns the bytes
 /// that were moved.
 pub(crate) fn take(fd: c_int, from: usize, to: usize, len: usize) -> (usize, i32) {
-    let mut words = [to as u64, from as u64, len as u64, 0, 0];
+    let mut words = [to as u64, from as u64, len as u64, MOVE_MODE_DONTWAKE, 0];
     // SAFETY: target, source, length, mode and room for the answer. Who uses the source waits in a fault
     // from then on; callers own the target.
     let error = unsafe { request(fd, IOC_MOVE, &mut words) }.err().unwrap_or(0);
@@ -138,8 +143,9 @@ pub(crate) fn take(fd: c_int, from: usize, to: usize, len: usize) -> (usize, i32
 }
 
 pub(crate) fn protect(fd: c_int, at: usize, len: usize, on: bool) -> Result<(), i32> {
+    let mode = if on { 1 } else { WRITEPROTECT_MODE_DONTWAKE };
     // SAFETY: range and mode.
-    unsafe { request(fd, IOC_WRITEPROTECT, &mut [at as u64, len as u64, u64::from(on)]) }
+    unsafe { request(fd, IOC_WRITEPROTECT, &mut [at as u64, len as u64, mode]) }
 }
 
 /// The answer of a request that may stop half way.
@@ -177,12 +183,12 @@ pub(crate) fn read(fd: c_int, into: &mut [[u8; MESSAGE]]) -> usize {
     usize::try_from(got).unwrap_or(0) / MESSAGE
 }
 
-/// Address, "was a write", "was a write to a protected page" of a page fault.
-pub(crate) fn fault(message: &[u8; MESSAGE]) -> Option<(usize, bool, bool)> {
+/// The page fault that a message tells of.
+pub(crate) fn fault(message: &[u8; MESSAGE]) -> Option<Fault> {
     if message[0] != EVENT_PAGEFAULT {
         return None;
     }
     let word = |at: usize| u64::from_ne_bytes(message[at..at + 8].try_into().unwrap_or_default());
-    let (flags, address) = (word(8), word(16));
-    Some((address as usize, flags & FLAG_WRITE != 0, flags & FLAG_WP != 0))
+    let (flags, address, thread) = (word(8), word(16) as usize, word(24) as u32);
+    Some(Fault { address, write: flags & FLAG_WRITE != 0, protected: flags & FLAG_WP != 0, thread })
 }

@@ -44,23 +44,24 @@ impl Frames<'_> {
         unsafe { core::slice::from_raw_parts_mut(at, self.len) }
     }
 
-    /// Moves them to where the program misses pages, one part after the other. Who waits there goes on.
+    /// Moves them to where the program misses pages; `parts` calls what it is given with one after the other.
     pub(crate) fn put(
         mut self,
         faults: &Userfault,
-        parts: impl IntoIterator<Item = Part>,
+        parts: impl FnOnce(&mut dyn FnMut(Part) -> Result<(), FaultError>) -> Result<(), FaultError>,
     ) -> Result<(), FaultError> {
         let at = self.at();
         // Whatever happens, the lane ends before them.
         self.lane.shown -= self.len;
         let mut all = true;
-        for (offset, to, len) in parts {
+        parts(&mut |(offset, to, len)| {
             let (moved, why) = faults.take(at + offset, to, len);
             if why.is_some() {
                 all = false;
                 copy(faults, at + offset + moved, to + moved, len - moved)?;
             }
-        }
+            Ok(())
+        })?;
         if !all {
             let at = core::ptr::with_exposed_provenance_mut(at);
             // SAFETY: the lane's, which is still ours, and nobody reads them any more.
@@ -77,7 +78,6 @@ fn copy(faults: &Userfault, from: usize, to: usize, len: usize) -> Result<(), Fa
         // A frame that is not here is there: Linux 6.18 may say that the place is taken when it has just moved a page to it
         // (see `Staging::take`).
         if !are_here(from + offset, whole) {
-            faults.wake(to + offset, whole)?;
             continue;
         }
         let at = core::ptr::with_exposed_provenance(from + offset);

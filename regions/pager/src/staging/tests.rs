@@ -67,11 +67,11 @@ fn frames_of_what_left_hold_what_comes() {
     fill(&faults, at + 2 * page, 30, 1);
     let mut frames = staging.frames(3 * page).unwrap();
     frames.bytes().chunks_exact_mut(page).zip(7..).for_each(|(bytes, new)| bytes.fill(new));
-    frames.put(&faults, [(page, at + page, 2 * page), (0, at, page)]).unwrap();
+    frames.put(&faults, |put| put((page, at + page, 2 * page)).and_then(|()| put((0, at, page)))).unwrap();
     assert_eq!(taken(&staging, &faults, at, 3), [7, 8, 30]);
     // What stayed and what came since lie together; all of it is there to be used.
     assert!(staging.frames(7 * page).is_none());
-    staging.frames(6 * page).unwrap().put(&faults, [(0, at, 6 * page)]).unwrap();
+    staging.frames(6 * page).unwrap().put(&faults, |put| put((0, at, 6 * page))).unwrap();
     assert!(staging.frames(page).is_none());
     assert_eq!(taken(&staging, &faults, at, 6), [1, 2, 3, 7, 8, 30]);
 }
@@ -101,7 +101,7 @@ fn what_may_not_be_written_to_is_copied() {
     assert_eq!(guarded, 0);
     let mut frames = staging.frames(2 * page).unwrap();
     frames.bytes().fill(5);
-    frames.put(&faults, [(0, at, 2 * page)]).unwrap();
+    frames.put(&faults, |put| put((0, at, 2 * page))).unwrap();
     let bytes = core::ptr::with_exposed_provenance::<u8>(at);
     // SAFETY: two pages that were filled just now, and can be read.
     assert!(unsafe { core::slice::from_raw_parts(bytes, 2 * page) }.iter().all(|byte| *byte == 5));

@@ -1,0 +1,61 @@
+//! Threads and the scheduler: where one runs, and how one gives way to all others.
+
+/// The processor on which a thread of this process runs, or ran last; `None` when there is no such thread.
+#[must_use]
+pub fn processor_of(thread: u32) -> Option<u32> {
+    /// Of `stat`, counted from the one behind the name, which may hold blanks and parentheses.
+    const PROCESSOR: usize = 36;
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
+    let (_, behind) = text.rsplit_once(')')?;
+    behind.split_ascii_whitespace().nth(PROCESSOR)?.parse().ok()
+}
+
+/// From now on the calling thread runs where nobody else wants to (`SCHED_IDLE`). Whom it wakes there stays there. An
+/// ordinary user cannot take this back. `false`: it was refused.
+#[must_use]
+pub fn give_way() -> bool {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure is read; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) == 0 }
+}
+
+/// How often the processor was taken from the calling thread.
+#[must_use]
+pub fn taken_away() -> i64 {
+    // SAFETY: plain numbers, which the kernel fills in.
+    unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage.ru_nivcsw
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bitmap, pin};
+
+    #[test]
+    fn a_thread_is_where_it_was_pinned() {
+        for cpu in pin::permitted().iter() {
+            let seen = std::thread::spawn(move || {
+                let one: Bitmap = [cpu].into_iter().collect();
+                pin::thread(&one).unwrap();
+                // SAFETY: no preconditions.
+                processor_of(unsafe { libc::gettid() }.cast_unsigned())
+            });
+            assert_eq!(seen.join().unwrap(), Some(cpu));
+        }
+        assert_eq!(processor_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn who_gives_way_is_of_the_idle_class() {
+        let policy = std::thread::spawn(|| {
+            assert!(give_way());
+            // SAFETY: 0 is the calling thread.
+            unsafe { libc::sched_getscheduler(0) }
+        });
+        assert_eq!(policy.join().unwrap(), libc::SCHED_IDLE);
+    }
+}

@@ -1,0 +1,48 @@
+//! Pages on their way in: in which order they come, and when who waits for them goes on.
+
+use crate::{Kernel, PageNumber};
+use core::ops::Range;
+use largesse_pages::fault::FaultError;
+
+/// Pages that come together.
+#[derive(Debug)]
+pub struct Arrival {
+    range: Range<PageNumber>,
+    /// The pages of `range`, in their order of coming.
+    parts: [Range<PageNumber>; 3],
+    /// Who waits for these goes on as soon as they are here, while others come or are noted.
+    woken: Range<PageNumber>,
+}
+
+impl Arrival {
+    /// `range`, and of it `first` before the others. Who waits for the pages `woken` goes on at once.
+    pub(crate) fn new(
+        range: &Range<PageNumber>,
+        first: Range<PageNumber>,
+        woken: Range<PageNumber>,
+    ) -> Arrival {
+        let parts = [first.clone(), range.start..first.start, first.end..range.end];
+        Arrival { range: range.clone(), parts, woken }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn range(&self) -> Range<PageNumber> {
+        self.range.clone()
+    }
+
+    /// Puts one part after the other in place.
+    pub fn each<K: Kernel + ?Sized>(
+        &self,
+        kernel: &K,
+        mut put: impl FnMut(&Range<PageNumber>) -> Result<(), FaultError>,
+    ) -> Result<(), FaultError> {
+        for part in self.parts.iter().filter(|part| !part.is_empty()) {
+            put(part)?;
+            if !self.woken.is_empty() && part.contains(&self.woken.start) {
+                kernel.wake(self.woken.clone());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! Faults served on the processor of the thread that waits.
+//!
+//! A fault that a descriptor tells of changes threads twice. Where the two run on different processors each change wakes a
+//! processor, by an interrupt, which in a virtual machine takes longer than the rest of the fault; on one, it is an ordinary
+//! switch, and what was copied is in the cache of whom it is for. But the scheduler wakes a thread where nobody runs, and so
+//! not beside the one that wakes it, and the program's threads are not ours to pin.
+//!
+//! So the thread that serves here is of the idle class (`SCHED_IDLE`): a processor on which nobody else runs is a
+//! free one to the scheduler, and whom this thread wakes stays where it was. Who serves only has to be there:
+//!
+//! ```text
+//!   program   ──run──┐ fault          ┌──run──      both on one processor
+//!   beside           └─serve─►wake────┘ (gives way in the middle of the call that wakes)
+//! ```
+//! The price: where others want the processor this thread has nothing to say. So
+//! - waking is the last thing it does for a fault, outside of every lock;
+//! - it is for programs of which one thread at a time meets faults; whether it is better is timed (`tune/timing.rs`);
+//! - the thread that serves otherwise looks, now and then, and serves what waits for too long ([`Beside::watch`]);
+//! - it is started for each stay anew, since an ordinary user cannot leave the class.
+
+use crate::engine::{Fatal, spawn};
+use crate::kernel::Linux;
+use crate::pager::{Buffer, Pager};
+use crate::turns::Turns;
+use crate::{Kernel as _, PageStore, Trouble};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use largesse_machine::{pin, thread};
+use largesse_pages::fault::FaultError;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The thread that does not serve looks so often whether the other one does.
+const TICK: Duration = Duration::from_millis(2);
+/// When there was no fault for so many of these, both wait for the next one.
+const QUIET: u32 = 10;
+/// Of this many, so many faults may be met by another thread than the one before.
+const WHOLE: u32 = 1024;
+const FEW: u32 = WHOLE / 8;
+/// How many faults that goes back.
+const LATELY: u32 = 32;
+
+/// Who serves, and whom.
+///
+/// All are hints: faults are served, and once, whatever these say. So no order is asked of them (`Relaxed`).
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// It is to be tried, or was found better.
+    wanted: AtomicBool,
+    /// It was refused, and is not asked for again.
+    refused: AtomicBool,
+    /// There is a thread for it.
+    running: AtomicBool,
+    /// Faults that it served.
+    served: AtomicU64,
+    /// Who met the last fault.
+    thread: AtomicU32,
+    /// How many are met by another thread than the one before, of [`WHOLE`].
+    others: AtomicU32,
+}
+
+impl Beside {
+    /// It should be, or should not.
+    pub(crate) fn want(&self, wanted: bool) {
+        self.wanted.store(wanted, Ordering::Relaxed);
+    }
+
+    /// In a process that has none of our threads yet.
+    pub(crate) fn forget(&self) {
+        self.running.store(false, Ordering::Relaxed);
+    }
+
+    /// A thread met a fault.
+    pub(crate) fn met_by(&self, thread: u32) {
+        let other = self.thread.swap(thread, Ordering::Relaxed) != thread;
+        let others = self.others.load(Ordering::Relaxed);
+        let now = others - others / LATELY + if other { WHOLE / LATELY } else { 0 };
+        self.others.store(now, Ordering::Relaxed);
+    }
+
+    /// Faults are to be served here.
+    pub(crate) fn is_on(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+            && !self.refused.load(Ordering::Relaxed)
+            && self.others.load(Ordering::Relaxed) < FEW
+    }
+
+    /// Goes where the last fault was met. `false`: that cannot be.
+    fn follow(&self) -> bool {
+        let Some(cpu) = thread::processor_of(self.thread.load(Ordering::Relaxed)) else { return true };
+        pin::thread(&[cpu].into_iter().collect()).is_ok()
+    }
+}
+
+/// Lets faults be served beside those who meet them, as long as they should be. For the thread that serves otherwise: it
+/// sees to it that nobody waits for long.
+pub(crate) fn watch<S: PageStore + 'static>(
+    pager: &Arc<Pager<Linux, S>>,
+    buffer: &mut Buffer,
+    fatal: Fatal,
+) -> Result<(), Trouble> {
+    let beside = &pager.kernel().beside;
+    let (mut seen, mut quiet) = (beside.served.load(Ordering::Relaxed), 0);
+    while beside.is_on() {
+        if !beside.running.swap(true, Ordering::Relaxed) {
+            let pager = Arc::clone(pager);
+            let started = spawn(c"largesse-beside", move || {
+                let served = serve(&pager);
+                pager.kernel().beside.running.store(false, Ordering::Relaxed);
+                if let Err(trouble) = served {
+                    fatal(&trouble);
+                }
+            });
+            if started.is_err() {
+                beside.refused.store(true, Ordering::Relaxed);
+                beside.running.store(false, Ordering::Relaxed);
+                break;
+            }
+        }
+        std::thread::sleep(TICK);
+        let now = beside.served.load(Ordering::Relaxed);
+        quiet = if now == seen { quiet + 1 } else { 0 };
+        if quiet > QUIET {
+            pager.kernel().wait_for_fault();
+            quiet = 0;
+        } else if quiet > 0 {
+            let inside = pager.kernel().gate.enter();
+            if let Some(touch) = pager.kernel().next_fault() {
+                pager.is_late_beside();
+                let woken = pager.serve(touch, buffer)?;
+                drop(inside);
+                pager.kernel().wake(woken);
+            }
+        }
+        seen = now;
+    }
+    Ok(())
+}
+
+/// Serves faults on the processor of who meets them, as long as that should be.
+fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
+    let kernel = pager.kernel();
+    let beside = &kernel.beside;
+    if !thread::give_way() || !beside.follow() {
+        beside.refused.store(true, Ordering::Relaxed);
+        return Ok(());
+    }
+    let mut buffer = kernel.desk.buffer().ok_or(FaultError(libc::ENOMEM))?;
+    let (mut turns, mut taken) = (Turns::new(), thread::taken_away());
+    while beside.is_on() {
+        // Whatever puts pages in flight happens inside: a fork waits for it.
+        let inside = kernel.gate.enter();
+        let Some(touch) = kernel.next_fault() else {
+            drop(inside);
+            kernel.wait_for_fault();
+            continue;
+        };
+        let woken = pager.serve(touch, &mut buffer)?;
+        drop(inside);
+        beside.served.fetch_add(1, Ordering::Relaxed);
+        kernel.wake(woken);
+        // Whom it wakes here takes the processor from it. Who did not is elsewhere.
+        let before = core::mem::replace(&mut taken, thread::taken_away());
+        if taken == before && !beside.follow() {
+            break;
+        }
+        turns.rest_if_short(Instant::now());
+    }
+    kernel.desk.give_back(buffer);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_for_faults_that_one_thread_meets() {
+        let beside = Beside::default();
+        let met = |threads: &[u32]| {
+            (0..2000).for_each(|turn| beside.met_by(threads[turn % threads.len()]));
+            beside.is_on()
+        };
+        assert!(!met(&[7]), "nobody wants it");
+        beside.want(true);
+        assert!(met(&[7]));
+        assert!(!met(&[7, 8]));
+        assert!(!met(&[7, 7, 7, 8]));
+        assert!(met(&[7; 100].into_iter().chain([8]).collect::<Vec<_>>()), "now and then another one");
+        beside.want(false);
+        assert!(!met(&[7]));
+    }
+}
