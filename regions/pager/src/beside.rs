@@ -22,7 +22,7 @@ use crate::engine::{Fatal, spawn};
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager};
 use crate::turns::Turns;
-use crate::{Kernel as _, PageStore, Trouble};
+use crate::{Count, Kernel as _, PageStore, Trouble};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use largesse_machine::{pin, thread};
 use largesse_pages::fault::FaultError;
@@ -59,9 +59,9 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// It should be, or should not.
-    pub(crate) fn want(&self, wanted: bool) {
-        self.wanted.store(wanted, Ordering::Relaxed);
+    /// It should be, or should not. Returns whether that is new.
+    pub(crate) fn want(&self, wanted: bool) -> bool {
+        self.wanted.load(Ordering::Relaxed) != wanted && self.wanted.swap(wanted, Ordering::Relaxed) != wanted
     }
 
     /// In a process that has none of our threads yet.
@@ -157,6 +157,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
         let woken = pager.serve(touch, &mut buffer)?;
         drop(inside);
         beside.served.fetch_add(1, Ordering::Relaxed);
+        pager.count(touch.page, Count::Beside, 1);
         kernel.wake(woken);
         // Whom it wakes here takes the processor from it. Who did not is elsewhere.
         let before = core::mem::replace(&mut taken, thread::taken_away());

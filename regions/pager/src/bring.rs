@@ -236,12 +236,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so
     /// that all of them may be written, without a second fault for each.
-    fn fill_zero(
-        &self,
-        arrival: &Arrival,
-        dirty: bool,
-        buffer: &Buffer,
-    ) -> Result<(), Trouble> {
+    fn fill_zero(&self, arrival: &Arrival, dirty: bool, buffer: &Buffer) -> Result<(), Trouble> {
         arrival.each(&self.kernel, |part| {
             let len = part.len() * self.kernel.page();
             self.kernel.fill(part.start, &buffer.zeros[..len], !dirty)
@@ -252,12 +247,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Brings pages from the store; those of `coming` that are dirty at once writable.
-    fn fill(
-        &self,
-        arrival: &Arrival,
-        coming: &[Coming],
-        buffer: &mut Buffer,
-    ) -> Result<(), Trouble> {
+    fn fill(&self, arrival: &Arrival, coming: &[Coming], buffer: &mut Buffer) -> Result<(), Trouble> {
         let (range, page) = (&arrival.range(), self.kernel.page());
         let bytes = &mut buffer.bytes[..range.len() * page];
         if coming.iter().all(|page| page.dirty) {

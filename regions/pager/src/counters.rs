@@ -25,6 +25,8 @@ pub enum Count {
     Faults,
     /// Of these, for the right to write only.
     WriteFaults,
+    /// Of all faults, those that were served on the processor of the thread that waited (`beside.rs`).
+    Beside,
     /// Pages that came from the store.
     Fills,
     /// Pages that came as zeros, without the store.
@@ -75,6 +77,7 @@ impl Count {
         "most_set_bytes",
         "faults",
         "write_faults",
+        "beside",
         "fills",
         "zero_fills",
         "prefetched",

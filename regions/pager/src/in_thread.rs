@@ -68,7 +68,7 @@ impl Desk {
 
     pub(crate) fn buffer(&self) -> Option<Buffer> {
         let free = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.or_else(|| Some(Buffer { own: true, ..Buffer::new(MOST_SET)? }))
+        free.or_else(|| Buffer::beside(MOST_SET))
     }
 
     pub(crate) fn give_back(&self, buffer: Buffer) {

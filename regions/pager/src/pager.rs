@@ -95,6 +95,12 @@ impl Buffer {
         zeros.fill(0);
         Some(Buffer { bytes, zeros, ahead: VecDeque::with_capacity(MOST_AHEAD), own: false })
     }
+
+    /// For a thread that serves on the processor of who waits.
+    #[must_use]
+    pub fn beside(pages: usize) -> Option<Buffer> {
+        Some(Buffer { own: true, ..Buffer::new(pages)? })
+    }
 }
 
 /// Far memory over a store.

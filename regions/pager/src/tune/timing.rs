@@ -9,7 +9,7 @@
 //! another processor.
 //!
 //! Which is better is a matter of the machine, the store and the program, so that ways are timed, in turns, one question after
-//! the other:
+//! the other, and both at once:
 //!
 //! ```text
 //!   chosen  | … | other | chosen | other | chosen | other | chosen | … the better one by medians …
@@ -44,6 +44,8 @@ struct Way {
 enum Question {
     Ahead,
     Beside,
+    /// Each by itself may be worse.
+    Both,
 }
 
 impl Question {
@@ -52,7 +54,7 @@ impl Question {
     const fn turn(self) -> (Duration, Duration) {
         match self {
             Question::Ahead => (Duration::ZERO, Duration::from_millis(4)),
-            Question::Beside => (Duration::from_millis(32), Duration::from_millis(32)),
+            Question::Beside | Question::Both => (Duration::from_millis(32), Duration::from_millis(32)),
         }
     }
 }
@@ -62,6 +64,7 @@ impl Way {
         match question {
             Question::Ahead => Way { ahead: !self.ahead, ..self },
             Question::Beside => Way { beside: !self.beside, ..self },
+            Question::Both => Way { ahead: !self.ahead, beside: !self.beside },
         }
     }
 }
@@ -85,7 +88,7 @@ pub(crate) struct Timing {
     chosen: Way,
     now: Way,
     question: Question,
-    /// There are two questions.
+    /// There is more than one question.
     may_be_beside: bool,
     turn: Turn,
     /// Nanoseconds a page in the turns of the comparison that runs: the chosen way, and the other one.
@@ -198,6 +201,7 @@ impl Timing {
     fn next_question(&mut self) {
         self.question = match self.question {
             Question::Ahead if self.may_be_beside => Question::Beside,
+            Question::Beside if self.may_be_beside => Question::Both,
             _ => Question::Ahead,
         };
     }
@@ -238,6 +242,73 @@ mod tests {
         assert!(pass(&mut timing, &mut clock, 400, [20, 10]) < 40, "at need is better");
         pass(&mut timing, &mut clock, 600, [10, 20]);
         assert!(pass(&mut timing, &mut clock, 400, [10, 20]) > 360, "ahead of need is better");
+    }
+
+    /// Lets a second pass in which a page takes as many microseconds as `cost` says of a way and of the time for which it
+    /// has been in force. Returns the share of pages that came beside.
+    fn second(timing: &mut Timing, clock: &mut Instant, cost: impl Fn(Way, Duration) -> u64) -> f64 {
+        let (end, mut since, mut before) = (*clock + Duration::from_secs(1), *clock, timing.now);
+        let (mut beside, mut all) = (0, 0);
+        while *clock < end {
+            *clock += Duration::from_micros(cost(timing.now, clock.saturating_duration_since(since)));
+            timing.came(1, *clock);
+            if timing.now != before {
+                (since, before) = (*clock, timing.now);
+            }
+            (beside, all) = (beside + usize::from(timing.beside()), all + 1);
+        }
+        beside as f64 / all as f64
+    }
+
+    /// One that may serve beside, and where that is better.
+    fn beside(clock: &mut Instant) -> Timing {
+        let mut timing = Timing::new();
+        timing.may_serve_beside(true);
+        let cost = |way: Way, _| if way.beside { 10 } else { 20 };
+        let _ = second(&mut timing, clock, cost);
+        assert!(timing.chosen.beside, "beside is better");
+        timing
+    }
+
+    #[test]
+    fn where_faults_are_served_is_found_and_found_again_beside_the_other_question() {
+        let mut clock = Instant::now();
+        let mut timing = beside(&mut clock);
+        let cost = |way: Way, _| if way.beside { 20 } else { 10 + 10 * u64::from(way.ahead) };
+        let shares: Vec<f64> = (0..60).map(|_| second(&mut timing, &mut clock, cost)).collect();
+        assert_eq!(timing.chosen, Way { ahead: false, beside: false });
+        assert!(shares[30..].iter().sum::<f64>() < 0.1 * 30.0, "{shares:?}");
+        assert_eq!(second(&mut Timing::new(), &mut clock, |way, _| 20 - 10 * u64::from(way.beside)), 0.0);
+    }
+
+    #[test]
+    fn what_a_way_is_like_at_first_says_nothing() {
+        let mut clock = Instant::now();
+        let mut timing = beside(&mut clock);
+        let cost = |way: Way, since: Duration| match way.beside {
+            true => 10,
+            false if since < Duration::from_millis(25) => 5,
+            false => 20,
+        };
+        let least = (0..30).map(|_| second(&mut timing, &mut clock, cost)).fold(1.0, f64::min);
+        assert!(least > 0.6, "{least} of a second beside");
+    }
+
+    #[test]
+    fn who_is_late_more_than_by_chance_is_not_asked_again_soon() {
+        let mut clock = Instant::now();
+        let mut timing = beside(&mut clock);
+        while !timing.beside() {
+            clock += Duration::from_micros(20);
+            timing.came(1, clock);
+        }
+        (timing.turn.late, timing.chosen.beside) = (0, true);
+        (0..3).for_each(|_| timing.is_late_beside());
+        assert!(timing.chosen.beside, "by chance");
+        timing.is_late_beside();
+        assert!(!timing.beside() && !timing.chosen.beside);
+        let rest = timing.rest.0;
+        assert!(rest >= REST[0], "{rest}");
     }
 
     #[test]

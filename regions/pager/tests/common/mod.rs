@@ -158,7 +158,6 @@ impl Kernel for Simulated {
             }
             state.entries[page] = Entry { present: true, writable: !protect };
         }
-        self.woken(&mut state, first..first + bytes.len() / PAGE);
         Ok(())
     }
 
@@ -168,12 +167,9 @@ impl Kernel for Simulated {
 
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
         let mut state = self.state.lock().unwrap();
-        for page in pages.clone() {
+        for page in pages {
             assert!(state.entries[page].present, "page {page} is protected and not there");
             state.entries[page].writable = !on;
-        }
-        if !on {
-            self.woken(&mut state, pages);
         }
         Ok(())
     }
@@ -387,11 +383,14 @@ fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -
         pager.kernel().poke();
     };
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for buffer in [Buffer::new(512), Buffer::beside(512)] {
             scope.spawn(|| {
-                let mut buffer = Buffer::new(512).unwrap();
+                let mut buffer = buffer.unwrap();
                 while let Some(touch) = pager.kernel().next_fault(&stop) {
-                    let mut done = pager.serve(touch, &mut buffer).map(|()| true);
+                    let mut done = pager.serve(touch, &mut buffer).map(|woken| {
+                        pager.kernel().wake(woken);
+                        true
+                    });
                     while let Ok(true) = done {
                         done = pager.idle(&mut buffer);
                     }

@@ -42,6 +42,11 @@ fn sets(words: &Words) -> String {
     if least == most { least } else { format!("{least} to {most}") }
 }
 
+/// Faults for which a thread was woken on another processor, or that a signal told of.
+fn otherwise(words: &Words) -> String {
+    word(words, "faults").saturating_sub(word(words, "beside")).to_string()
+}
+
 /// What happened in all of far memory.
 pub(crate) fn totals(words: &Words) -> Table {
     let count = |name| word(words, name).to_string();
@@ -51,6 +56,7 @@ pub(crate) fn totals(words: &Words) -> Table {
         [("here", bytes("resident_bytes")), ("may be here", bytes("local_bytes"))],
         [("in the store", bytes("stored_bytes")), ("pinned by a device", count("pinned"))],
         [("faults served", count("faults")), ("to write only", count("write_faults"))],
+        [("served beside who waits", count("beside")), ("otherwise", otherwise(words))],
         [("pages from the store", count("fills")), ("new, zero", count("zero_fills"))],
         [("pages that left", count("evictions")), ("written to the store", count("write_backs"))],
         [("read from the store", bytes("bytes_in")), ("written", bytes("bytes_out"))],
