@@ -80,6 +80,24 @@ fn the_report_says_where_faults_happened() {
     }
 }
 
+/// Faults of one thread are served on its processor, where that turns out better, and at least to see whether it does; those of
+/// many by a thread apart.
+#[test]
+fn faults_of_one_thread_are_served_beside_it_and_those_of_many_apart() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
+    for (user, threads) in users().into_iter().flat_map(|user| ["1", "4"].map(|threads| (user, threads))) {
+        let options = ["--local=16M", "--far=memory:", "--page-size=4K"];
+        let run = Run::new(&stage, &[&program]).arg("64").arg(threads).arg("3").as_user(user);
+        let ran = run.under(&options).finish().succeeded();
+        assert_eq!(ran.stdout, "0 wrong\n", "{user:?} {threads}");
+        let word = |name: &str| ran.report["far"][name].as_u64().unwrap();
+        let (beside, all) = (word("beside"), word("faults"));
+        let as_wanted = if threads == "1" { beside > 200 } else { beside < all / 8 };
+        assert!(as_wanted, "{user:?}, {threads} threads: {beside} of {all}");
+    }
+}
+
 /// The time line has every fault, and its picture lies beside the report.
 #[test]
 fn the_report_has_a_time_line_and_a_picture() {

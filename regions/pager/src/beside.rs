@@ -59,9 +59,9 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// It should be, or should not. Returns whether that is new.
-    pub(crate) fn want(&self, wanted: bool) -> bool {
-        self.wanted.load(Ordering::Relaxed) != wanted && self.wanted.swap(wanted, Ordering::Relaxed) != wanted
+    /// It should be, or should not.
+    pub(crate) fn want(&self, wanted: bool) {
+        self.wanted.store(wanted, Ordering::Relaxed);
     }
 
     /// In a process that has none of our threads yet.

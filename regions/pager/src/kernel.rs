@@ -9,8 +9,8 @@ use crate::ranges::{bytes, offsets};
 use crate::staging::{Frames, Staging, are_here};
 use crate::{Arrival, Broker, PageNumber, Ranges, Segments, Trouble};
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use largesse_pages::fault::{Fault, FaultError, Userfault, Way, read_guarded};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use largesse_pages::fault::{Fault, FaultError, Userfault, read_guarded};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -103,8 +103,6 @@ pub struct Linux {
     pub(crate) beside: Beside,
     /// The system may read pages after the call that was handed them.
     lent: AtomicBool,
-    /// Frames that wait where they are used again.
-    kept: AtomicUsize,
 }
 
 impl Linux {
@@ -126,7 +124,6 @@ impl Linux {
             desk,
             beside: Beside::default(),
             lent: AtomicBool::new(false),
-            kept: AtomicUsize::new(0),
         };
         if kernel.faults().by_signal() {
             kernel.broker.call(|| kernel.faults().known_here())?;
@@ -226,15 +223,8 @@ impl Linux {
     pub fn lend(&self) {
         // Relaxed: as in `is_lent`.
         if !self.lent.swap(true, Ordering::Relaxed) {
-            self.keep_frames();
+            self.staging.keep(0);
         }
-    }
-
-    /// As many frames wait as are used again.
-    fn keep_frames(&self) {
-        // Relaxed: a number by itself.
-        let kept = self.kept.load(Ordering::Relaxed);
-        self.staging.keep(if self.reuses(usize::MAX) { kept } else { 0 });
     }
 
     /// The next fault that waits for the thread that fills.
@@ -327,16 +317,12 @@ impl Kernel for Linux {
     }
 
     fn keep(&self, pages: usize) {
-        self.kept.store(pages, Ordering::Relaxed); // Relaxed: a number by itself
-        self.keep_frames();
+        self.staging.keep(if self.reuses(usize::MAX) { pages } else { 0 });
     }
 
     fn reuses(&self, pages: usize) -> bool {
-        // Where who serves is on another processor, each move interrupts the program once more. And where the kernel waits for
-        // far pages by itself nobody looks at the program's calls, so that nobody knows what is lent.
-        let on_its_processor = self.beside.is_on() && self.faults().way() == Way::UserModeOnly;
-        let may = self.staging.moves() && (self.faults().by_signal() || on_its_processor);
-        may && !self.is_lent() && pages >= LEAST_REUSED
+        let may = self.staging.moves() && self.faults().by_signal() && !self.is_lent();
+        may && pages >= LEAST_REUSED
     }
 
     fn bring(&self, arrival: &Arrival, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), Trouble> {
@@ -384,9 +370,7 @@ impl Kernel for Linux {
     }
 
     fn serve_beside(&self, wanted: bool) {
-        if self.beside.want(wanted) {
-            self.keep_frames();
-        }
+        self.beside.want(wanted);
     }
 
     fn wake(&self, pages: Range<PageNumber>) {
