@@ -16,7 +16,8 @@
 //! - waking is the last thing it does for a fault, outside of every lock;
 //! - it is for programs of which one thread at a time meets faults; whether it is better is timed (`tune/timing.rs`);
 //! - the thread that serves otherwise looks, now and then, and serves what waits for too long ([`Beside::watch`]);
-//! - it is started for each stay anew, since an ordinary user cannot leave the class.
+//! - it is started for each stay anew, since an ordinary user cannot leave the class; and not by the thread that serves otherwise, since
+//!   that takes memory of the C library, whose locks may be held by a thread that waits for a page.
 
 use crate::engine::{Fatal, spawn};
 use crate::kernel::Linux;
@@ -48,8 +49,10 @@ pub(crate) struct Beside {
     wanted: AtomicBool,
     /// It was refused, and is not asked for again.
     refused: AtomicBool,
-    /// There is a thread for it.
+    /// There is a thread for it, or it is to be started.
     running: AtomicBool,
+    /// It is to be started.
+    asked: AtomicBool,
     /// Faults that it served.
     served: AtomicU64,
     /// Who met the last fault.
@@ -67,6 +70,12 @@ impl Beside {
     /// In a process that has none of our threads yet.
     pub(crate) fn forget(&self) {
         self.running.store(false, Ordering::Relaxed);
+        self.asked.store(false, Ordering::Relaxed);
+    }
+
+    /// Somebody asks for the thread to be started.
+    pub(crate) fn is_asked_for(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// A thread met a fault.
@@ -91,30 +100,35 @@ impl Beside {
     }
 }
 
+/// Starts the thread, if it is asked for. Not for one that serves faults.
+pub(crate) fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) {
+    let beside = &pager.kernel().beside;
+    if !beside.asked.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    let serving = Arc::clone(pager);
+    let started = spawn(c"largesse-beside", move || {
+        let served = serve(&serving);
+        serving.kernel().beside.running.store(false, Ordering::Relaxed);
+        if let Err(trouble) = served {
+            fatal(&trouble);
+        }
+    });
+    if started.is_err() {
+        beside.refused.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Lets faults be served beside those who meet them, as long as they should be. For the thread that serves otherwise: it
 /// sees to it that nobody waits for long.
-pub(crate) fn watch<S: PageStore + 'static>(
-    pager: &Arc<Pager<Linux, S>>,
-    buffer: &mut Buffer,
-    fatal: Fatal,
-) -> Result<(), Trouble> {
+pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<(), Trouble> {
     let beside = &pager.kernel().beside;
     let (mut seen, mut quiet) = (beside.served.load(Ordering::Relaxed), 0);
     while beside.is_on() {
         if !beside.running.swap(true, Ordering::Relaxed) {
-            let pager = Arc::clone(pager);
-            let started = spawn(c"largesse-beside", move || {
-                let served = serve(&pager);
-                pager.kernel().beside.running.store(false, Ordering::Relaxed);
-                if let Err(trouble) = served {
-                    fatal(&trouble);
-                }
-            });
-            if started.is_err() {
-                beside.refused.store(true, Ordering::Relaxed);
-                beside.running.store(false, Ordering::Relaxed);
-                break;
-            }
+            let _inner = pager.lock();
+            beside.asked.store(true, Ordering::Relaxed);
+            pager.crowded.tell_all();
         }
         std::thread::sleep(TICK);
         let now = beside.served.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The threads that serve faults.
 //!
 //! One thread serves faults, as the descriptor tells them or as the `Desk` hands them on (`in_thread.rs`); one lets
-//! pages leave ahead of need. Where one processor does both better, a third one takes the place of the first (`beside.rs`).
+//! pages leave ahead of need, and starts a third one, which takes the place of the first where one processor does better (`beside.rs`).
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
 //! again and again for a while before it sleeps.
 
@@ -33,16 +33,18 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
     // From the broker: what it starts has its descriptors.
     pager.kernel().broker().call(|| {
         spawn(c"largesse-fill", move || {
-            let Err(trouble) = serve(&filling, &mut buffer, fatal);
+            let Err(trouble) = serve(&filling, &mut buffer);
             fatal(&trouble);
         })?;
         spawn(c"largesse-evict", move || {
-            let gate = &evicting.kernel().gate;
+            let (gate, beside) = (&evicting.kernel().gate, &evicting.kernel().beside);
             loop {
-                let _inside = gate.enter();
-                if let Err(trouble) = evicting.evict_ahead(|| gate.is_closing()) {
+                let inside = gate.enter();
+                if let Err(trouble) = evicting.evict_ahead(|| gate.is_closing() || beside.is_asked_for()) {
                     fatal(&trouble);
                 }
+                drop(inside);
+                beside::start(&evicting, fatal);
             }
         })
     })
@@ -88,17 +90,13 @@ where
     Ok(())
 }
 
-fn serve<S: PageStore + 'static>(
-    pager: &Arc<Pager<Linux, S>>,
-    buffer: &mut Buffer,
-    fatal: Fatal,
-) -> Result<Infallible, Trouble> {
+fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Trouble> {
     let mut last = Instant::now();
     let mut turns = Turns::new();
     loop {
         if pager.kernel().beside.is_on() {
             buffer.ahead.clear();
-            beside::watch(pager, buffer, fatal)?;
+            beside::watch(pager, buffer)?;
         }
         // Whatever puts pages in flight happens inside: a fork waits for it.
         let inside = pager.kernel().gate.enter();
