@@ -185,23 +185,4 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_for_faults_that_one_thread_meets() {
-        let beside = Beside::default();
-        let met = |threads: &[u32]| {
-            (0..2000).for_each(|turn| beside.met_by(threads[turn % threads.len()]));
-            beside.is_on()
-        };
-        assert!(!met(&[7]), "nobody wants it");
-        beside.want(true);
-        assert!(met(&[7]));
-        assert!(!met(&[7, 8]));
-        assert!(!met(&[7, 7, 7, 8]));
-        assert!(met(&[7; 100].into_iter().chain([8]).collect::<Vec<_>>()), "now and then another one");
-        beside.want(false);
-        assert!(!met(&[7]));
-    }
-}
+mod tests;

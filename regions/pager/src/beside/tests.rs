@@ -1,0 +1,86 @@
+use super::*;
+use crate::{Broker, MOST_SET, Segments, SetSize, StoreError};
+use largesse_pages::fault::{Userfault, WAYS};
+use largesse_pages::{PageKind, Reserved, SPAN, base_page};
+use std::sync::mpsc;
+
+/// For pages that nobody wrote to before.
+#[derive(Debug)]
+struct Nothing;
+
+impl PageStore for Nothing {
+    fn reserve(&self, _: u64, _: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+    fn read(&self, _: u64, _: &mut [u8]) -> Result<(), StoreError> {
+        unreachable!("all pages are new")
+    }
+    fn write(&self, _: u64, _: &[u8]) -> Result<(), StoreError> {
+        unreachable!("all pages fit")
+    }
+    fn discard(&self, _: u64, _: u64) {}
+}
+
+/// A thread that should serve beside and never runs: what waits is served, and after some such faults all of them apart.
+#[test]
+fn a_fault_that_waits_for_too_long_is_served_apart() {
+    let broker = Broker::start().unwrap();
+    let Ok(faults) = broker.call(|| Userfault::open(&WAYS)) else {
+        #[expect(clippy::disallowed_macros, reason = "absent features are printed as skipped")]
+        {
+            println!("skipped: no userfaultfd here");
+        }
+        return;
+    };
+    // It outlives a thread that waits in it for ever.
+    let range = core::mem::ManuallyDrop::new(Reserved::new(SPAN, SPAN).unwrap());
+    range.commit(0, SPAN, PageKind::Small).unwrap();
+    let (at, page) = (range.start().as_ptr().expose_provenance(), base_page());
+    let mut segments = Segments::new();
+    segments.add(at, SPAN / page, SPAN / page);
+    let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone()).unwrap();
+    let pager = Pager::new(kernel, Nothing, segments, SPAN / page, SetSize::Fixed(1), false).unwrap();
+    let pager = Arc::new(pager);
+    let beside = &pager.kernel().beside;
+    pager.lock().timing.choose_beside();
+    beside.want(true);
+    beside.running.store(true, Ordering::Relaxed);
+    let (watching, (ended, end)) = (Arc::clone(&pager), mpsc::channel());
+    let work = move || {
+        watch(&watching, &mut Buffer::new(MOST_SET).unwrap()).unwrap();
+        ended.send(()).unwrap();
+    };
+    broker.call(|| spawn(c"watch", work)).unwrap();
+    let (read, words) = mpsc::channel();
+    std::thread::spawn(move || {
+        for number in 0..4 {
+            let word = core::ptr::with_exposed_provenance::<u64>(at + number * page);
+            // SAFETY: a page of the range.
+            read.send(unsafe { word.read_volatile() }).unwrap();
+        }
+    });
+    for number in 0..4 {
+        let word = words.recv_timeout(Duration::from_secs(20));
+        assert_eq!(word, Ok(0), "page {number}");
+    }
+    end.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(!beside.is_on());
+    assert_eq!((pager.counters.get(Count::Faults), pager.counters.get(Count::Beside)), (4, 0));
+}
+
+#[test]
+fn it_is_for_faults_that_one_thread_meets() {
+    let beside = Beside::default();
+    let met = |threads: &[u32]| {
+        (0..2000).for_each(|turn| beside.met_by(threads[turn % threads.len()]));
+        beside.is_on()
+    };
+    assert!(!met(&[7]), "nobody wants it");
+    beside.want(true);
+    assert!(met(&[7]));
+    assert!(!met(&[7, 8]));
+    assert!(!met(&[7, 7, 7, 8]));
+    assert!(met(&[7; 100].into_iter().chain([8]).collect::<Vec<_>>()), "now and then another one");
+    beside.want(false);
+    assert!(!met(&[7]));
+}
