@@ -107,7 +107,8 @@ impl Timing {
             may_be_beside: false,
             turn: Turn::default(),
             costs: Default::default(),
-            rest: (1, REST[0]),
+            // The first questions follow each other.
+            rest: (1, 1),
         }
     }
 
@@ -115,7 +116,6 @@ impl Timing {
     pub(crate) fn may_serve_beside(&mut self, may: bool) {
         self.may_be_beside = may;
         self.chosen.beside &= may;
-        self.next_question();
         self.start_over();
     }
 
@@ -201,7 +201,8 @@ impl Timing {
     }
 
     fn rest_after(&mut self, change: bool) {
-        self.rest = if change { (REST[0], REST[0]) } else { (self.rest.1, REST[1].min(self.rest.1 * 2)) };
+        let next = (self.rest.1 * 2).clamp(REST[0], REST[1]);
+        self.rest = if change { (REST[0], REST[0]) } else { (self.rest.1, next) };
         self.next_question();
     }
 

@@ -79,8 +79,7 @@ fn who_is_late_more_than_by_chance_is_not_asked_again_soon() {
     assert!(timing.chosen.beside, "by chance");
     timing.is_late_beside();
     assert!(!timing.beside() && !timing.chosen.beside);
-    let rest = timing.rest.0;
-    assert!(rest >= REST[0], "{rest}");
+    assert_eq!((timing.question, timing.rest.1), (Question::Beside, REST[0]));
 }
 
 #[test]
