@@ -15,7 +15,7 @@
 //! The price: where others want the processor this thread has nothing to say. So
 //! - waking is the last thing it does for a fault, outside of every lock;
 //! - it is for programs of which one thread at a time meets faults; whether it is better is timed (`tune/timing.rs`);
-//! - the thread that serves otherwise looks, now and then, and serves what waits for too long ([`Beside::watch`]);
+//! - the thread that serves otherwise looks, now and then, and serves what waits for too long ([`watch`]);
 //! - it is started for each stay anew, since an ordinary user cannot leave the class; and not by the thread that serves otherwise, since
 //!   that takes memory of the C library, whose locks may be held by a thread that waits for a page.
 
