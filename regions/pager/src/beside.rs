@@ -19,7 +19,7 @@
 //! - it is started for each stay anew, since an ordinary user cannot leave the class; and not by the thread that serves otherwise, since
 //!   that takes memory of the C library, whose locks may be held by a thread that waits for a page.
 
-use crate::engine::{Fatal, spawn};
+use crate::engine::{Fatal, serve_next, spawn};
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager};
 use crate::turns::Turns;
@@ -136,14 +136,11 @@ pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) 
         if quiet > QUIET {
             pager.kernel().wait_for_fault();
             quiet = 0;
-        } else if quiet > 0 {
-            let inside = pager.kernel().gate.enter();
-            if let Some(touch) = pager.kernel().next_fault() {
-                pager.is_late_beside();
-                let woken = pager.serve(touch, buffer)?;
-                drop(inside);
-                pager.kernel().wake(woken);
-            }
+        } else if quiet > 0
+            && let Some((_, woken)) = serve_next(pager, buffer)?
+        {
+            pager.kernel().wake(woken);
+            pager.is_late_beside();
         }
         seen = now;
     }
@@ -161,17 +158,12 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
     let mut buffer = kernel.desk.buffer().ok_or(FaultError(libc::ENOMEM))?;
     let (mut turns, mut taken) = (Turns::new(), thread::taken_away());
     while beside.is_on() {
-        // Whatever puts pages in flight happens inside: a fork waits for it.
-        let inside = kernel.gate.enter();
-        let Some(touch) = kernel.next_fault() else {
-            drop(inside);
+        let Some((page, woken)) = serve_next(pager, &mut buffer)? else {
             kernel.wait_for_fault();
             continue;
         };
-        let woken = pager.serve(touch, &mut buffer)?;
-        drop(inside);
         beside.served.fetch_add(1, Ordering::Relaxed);
-        pager.count(touch.page, Count::Beside, 1);
+        pager.count(page, Count::Beside, 1);
         kernel.wake(woken);
         // Whom it wakes here takes the processor from it. Who did not is elsewhere.
         let before = core::mem::replace(&mut taken, thread::taken_away());

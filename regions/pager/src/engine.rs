@@ -9,9 +9,10 @@ use crate::beside;
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager};
 use crate::turns::Turns;
-use crate::{Kernel as _, MOST_SET, PageStore, Trouble};
+use crate::{Kernel as _, MOST_SET, PageNumber, PageStore, Trouble};
 use core::convert::Infallible;
 use core::ffi::{CStr, c_void};
+use core::ops::Range;
 use core::ptr::null_mut;
 use std::io;
 use std::sync::Arc;
@@ -98,10 +99,9 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
             buffer.ahead.clear();
             beside::watch(pager, buffer)?;
         }
-        // Whatever puts pages in flight happens inside: a fork waits for it.
-        let inside = pager.kernel().gate.enter();
-        let Some(touch) = pager.kernel().next_fault() else {
+        let Some((_, woken)) = serve_next(pager, buffer)? else {
             // The program runs: there is time to foresee its next faults, and to make room for them.
+            let inside = pager.kernel().gate.enter();
             if pager.idle(buffer)? {
                 continue;
             }
@@ -113,10 +113,19 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
             }
             continue;
         };
-        let woken = pager.serve(touch, buffer)?;
-        drop(inside);
         pager.kernel().wake(woken);
         last = Instant::now();
         turns.rest_if_short(last);
     }
+}
+
+/// Serves the next fault, if one waits: its page, and the pages for which somebody is to be woken.
+pub(crate) fn serve_next<S: PageStore>(
+    pager: &Pager<Linux, S>,
+    buffer: &mut Buffer,
+) -> Result<Option<(PageNumber, Range<PageNumber>)>, Trouble> {
+    // Whatever puts pages in flight happens inside: a fork waits for it.
+    let _inside = pager.kernel().gate.enter();
+    let Some(touch) = pager.kernel().next_fault() else { return Ok(None) };
+    Ok(Some((touch.page, pager.serve(touch, buffer)?)))
 }

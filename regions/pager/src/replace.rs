@@ -19,8 +19,11 @@
 //!
 //! Some loops stay in one place for a while, in a window larger than the passing part. Its pages come
 //! back long before a kept page would, were it to leave: probes tell how long those stay away. So a
-//! page that comes back sooner than that is kept in place of the oldest kept one.
+//! page that comes back sooner than that is kept in place of another one (`replace/kept.rs`).
 
+mod kept;
+
+use kept::Kept;
 use std::collections::VecDeque;
 
 /// Pages that arrived together.
@@ -53,8 +56,8 @@ const FADE: u32 = 4096;
 const MARGIN: u64 = 8;
 /// Pages that come back count up to loops over so many times what may be here. Of larger ones next to nothing can be kept.
 const LARGEST_LOOP: usize = 8;
-/// A page that stayed away for less than this share of a kept page's absence is kept instead.
-const SOONER: f64 = 0.8;
+/// A page that stayed away for less than this share of a kept page's absence is kept, and another one gives way.
+const SOONER: f64 = 0.65;
 
 /// How many left, and how many of them came back soon.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,6 +90,8 @@ struct Absence {
     time: f64,
     /// Those that came back.
     back: f64,
+    /// That is so far.
+    now: u32,
     /// When the past last faded.
     faded: u32,
 }
@@ -101,9 +106,10 @@ impl Absence {
         self.back += f64::from(pages);
     }
 
-    fn pass(&mut self, now: u32, pages: u32, local: usize) {
-        self.time += self.away * f64::from(pages);
-        if now.wrapping_sub(self.faded) as usize > 4 * local {
+    fn pass(&mut self, now: u32, local: usize) {
+        self.time += self.away * f64::from(now.wrapping_sub(self.now));
+        self.now = now;
+        if now.wrapping_sub(self.faded) as usize > 2 * local {
             let half = |it: f64| it / 2.0;
             // Some of those that are away never come back: their part fades too.
             (self.time, self.back, self.faded) = (half(self.time), half(self.back), now);
@@ -112,18 +118,24 @@ impl Absence {
     }
 
     /// On average; as long as it takes to replace half of memory while little is known.
-    fn mean(self, local: usize) -> f64 {
+    fn mean(&self, local: usize) -> f64 {
         const LITTLE: f64 = 32.0;
         (self.time + LITTLE * local as f64 / 2.0) / (self.back + LITTLE)
+    }
+
+    /// Those of others too.
+    fn add(&mut self, others: Absence) {
+        self.away += others.away;
+        self.time += others.time;
+        self.back += others.back;
     }
 }
 
 /// The order of leaving.
 #[derive(Debug)]
 pub struct Queue {
-    kept: VecDeque<Run>,
+    kept: Kept,
     passing: VecDeque<Run>,
-    kept_pages: usize,
     passing_pages: usize,
     fates: [Fate; 2],
     absence: Absence,
@@ -137,9 +149,8 @@ impl Default for Queue {
         // What was kept first is believed to be in use until probes say otherwise.
         let fates = [Fate { left: PROBE, back: PROBE }, Fate::default()];
         Queue {
-            kept: VecDeque::new(),
+            kept: Kept::new(),
             passing: VecDeque::new(),
-            kept_pages: 0,
             passing_pages: 0,
             fates,
             absence: Absence::default(),
@@ -165,28 +176,28 @@ impl Queue {
     /// Runs that are known; some of their pages may be gone already.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.kept.len() + self.passing.len()
+        self.kept.runs() + self.passing.len()
     }
 
     /// A run arrived, of which `local` pages fit. `back`: it was here before, left from that part, at
     /// that time.
     pub fn arrive(&mut self, run: Run, local: usize, back: Option<(Part, u32)>) {
         let pages = run.pages as usize;
-        let mut keep = self.kept_pages + pages <= local - local / PASSING_SHARE;
+        let mut keep = self.kept.pages() + pages <= local - local / PASSING_SHARE;
         if let Some((part, left)) = back {
             let age = self.clock.wrapping_sub(left) as usize;
             if age <= local * LARGEST_LOOP {
                 let fate = &mut self.fates[part as usize];
                 fate.back = fate.back.saturating_add(run.pages);
             }
+            self.kept.came_back(run, self.clock, local);
             match part {
                 Part::Kept => self.absence.come_back(run.pages),
                 Part::Passing => keep |= (age as f64) < self.absence.mean(local) * SOONER,
             }
         }
         if keep {
-            self.kept.push_back(run);
-            self.kept_pages += pages;
+            self.kept.push(run);
         } else {
             self.passing.push_back(run);
             self.passing_pages += pages;
@@ -196,17 +207,21 @@ impl Queue {
     /// The run that leaves next, with the part it was in.
     pub fn leave(&mut self, local: usize) -> Option<(Run, Part)> {
         self.evictions = self.evictions.wrapping_add(1);
-        let too_much_kept = self.kept_pages > local - local / PASSING_SHARE;
+        let too_much_kept = self.kept.pages() > local - local / PASSING_SHARE;
         let probe = self.evictions.is_multiple_of(PROBE);
-        let from_kept = self.passing.is_empty() || too_much_kept || probe || self.moved_on();
-        if from_kept && let Some(run) = self.kept.pop_front() {
-            self.kept_pages -= run.pages as usize;
+        let goes = if too_much_kept && !probe {
+            self.kept.least_needed(self.clock, local)
+        } else if probe || self.passing.is_empty() || self.moved_on() {
+            self.kept.oldest()
+        } else {
+            None
+        };
+        if let Some(run) = goes {
             self.absence.leave(run.pages);
             self.gone(run, Part::Kept, local);
             if !too_much_kept && let Some(stays) = self.passing.pop_front() {
                 self.passing_pages -= stays.pages as usize;
-                self.kept_pages += stays.pages as usize;
-                self.kept.push_back(stays);
+                self.kept.push(stays);
             }
             return Some((run, Part::Kept));
         }
@@ -223,15 +238,15 @@ impl Queue {
 
     /// Drops the runs for which `alive` is false: their pages are gone.
     pub fn retain(&mut self, mut alive: impl FnMut(Run) -> bool) {
-        self.kept.retain(|run| alive(*run));
+        self.kept.retain(&mut alive);
         self.passing.retain(|run| alive(*run));
-        self.kept_pages = self.kept.iter().map(|run| run.pages as usize).sum();
         self.passing_pages = self.passing.iter().map(|run| run.pages as usize).sum();
     }
 
     fn gone(&mut self, run: Run, part: Part, local: usize) {
         self.clock = self.clock.wrapping_add(run.pages);
-        self.absence.pass(self.clock, run.pages, local);
+        self.absence.pass(self.clock, local);
+        self.kept.left(run, self.clock, local);
         self.fates[part as usize].leave(run.pages);
     }
 
