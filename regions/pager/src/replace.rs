@@ -21,8 +21,10 @@
 //! back long before a kept page would, were it to leave: probes tell how long those stay away. So a
 //! page that comes back sooner than that is kept in place of another one (`replace/kept.rs`).
 
+mod absence;
 mod kept;
 
+use absence::Absence;
 use kept::Kept;
 use std::collections::VecDeque;
 
@@ -78,56 +80,6 @@ impl Fate {
     /// Of 65536 that left.
     fn share(self) -> u64 {
         u64::from(self.back.min(self.left)) * 65536 / u64::from(self.left.max(1))
-    }
-}
-
-/// How long pages stay away, by the clock, those that are away still among them.
-#[derive(Clone, Copy, Debug, Default)]
-struct Absence {
-    /// Pages that are away.
-    away: f64,
-    /// Their time away, of all of them.
-    time: f64,
-    /// Those that came back.
-    back: f64,
-    /// That is so far.
-    now: u32,
-    /// When the past last faded.
-    faded: u32,
-}
-
-impl Absence {
-    fn leave(&mut self, pages: u32) {
-        self.away += f64::from(pages);
-    }
-
-    fn come_back(&mut self, pages: u32) {
-        self.away = (self.away - f64::from(pages)).max(0.0);
-        self.back += f64::from(pages);
-    }
-
-    fn pass(&mut self, now: u32, local: usize) {
-        self.time += self.away * f64::from(now.wrapping_sub(self.now));
-        self.now = now;
-        if now.wrapping_sub(self.faded) as usize > 2 * local {
-            let half = |it: f64| it / 2.0;
-            // Some of those that are away never come back: their part fades too.
-            (self.time, self.back, self.faded) = (half(self.time), half(self.back), now);
-            self.away *= 0.75;
-        }
-    }
-
-    /// On average; as long as it takes to replace half of memory while little is known.
-    fn mean(&self, local: usize) -> f64 {
-        const LITTLE: f64 = 32.0;
-        (self.time + LITTLE * local as f64 / 2.0) / (self.back + LITTLE)
-    }
-
-    /// Those of others too.
-    fn add(&mut self, others: Absence) {
-        self.away += others.away;
-        self.time += others.time;
-        self.back += others.back;
     }
 }
 
@@ -258,95 +210,4 @@ impl Queue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashMap;
-
-    /// Runs a sequence of pages through a memory of `local` pages; the share that hit.
-    fn hits(local: usize, pages: impl Iterator<Item = u32>) -> f64 {
-        let mut queue = Queue::new();
-        let mut here: HashMap<u32, ()> = HashMap::new();
-        let mut left: HashMap<u32, (Part, u32)> = HashMap::new();
-        let (mut hits, mut all) = (0_u32, 0_u32);
-        for page in pages {
-            all += 1;
-            if here.contains_key(&page) {
-                hits += 1;
-                continue;
-            }
-            while here.len() >= local {
-                let (run, part) = queue.leave(local).unwrap();
-                here.remove(&run.first);
-                left.insert(run.first, (part, queue.clock()));
-            }
-            queue.arrive(Run { first: page, pages: 1 }, local, left.get(&page).copied());
-            here.insert(page, ());
-        }
-        f64::from(hits) / f64::from(all)
-    }
-
-    fn laps(pages: u32, laps: u32) -> impl Iterator<Item = u32> {
-        (0..laps).flat_map(move |_| 0..pages)
-    }
-
-    #[test]
-    fn a_loop_over_more_than_fits_keeps_a_part() {
-        // First in, first out would hit nothing. What can be kept is local / pages.
-        for (local, pages) in [(750, 1000), (500, 1000), (250, 1000), (100, 1000)] {
-            let share = hits(local, laps(pages, 40));
-            let best = local as f64 / f64::from(pages);
-            assert!(share > 0.7 * best, "{local} of {pages}: {share:.3}, {best:.3} is possible");
-        }
-    }
-
-    #[test]
-    fn a_loop_that_fits_hits_but_for_the_first_lap() {
-        assert!(hits(1000, laps(990, 20)) > 0.94);
-    }
-
-    #[test]
-    fn a_program_that_moves_on_gets_its_new_pages() {
-        // Two loops that both fit, one after the other: the second must not starve.
-        let pages = laps(800, 20).chain((0..30).flat_map(|_| 5000..5800));
-        assert!(hits(1000, pages) > 0.75);
-    }
-
-    // Seen to fail (0.005) when only what comes back within two memories counts.
-    #[test]
-    fn a_part_of_a_large_loop_is_kept_though_another_part_was_kept_before() {
-        let (local, times) = (10_000, 10);
-        let before = || laps(30_000, 4);
-        let after = || (0..times).flat_map(|_| 50_000..90_000);
-        let (first, all) = (4.0 * 30_000.0, f64::from(times) * 40_000.0);
-        let hit = hits(local, before().chain(after())) * (first + all) - hits(local, before()) * first;
-        assert!(hit / all > 0.7 * 0.1875, "{:.3}, 0.188 is possible", hit / all);
-    }
-
-    #[test]
-    fn pages_used_all_the_time_stay_while_others_stream_by() {
-        // Every other access is to one of 200 hot pages, the rest is used once.
-        let pages = (0..60_000_u32).map(|i| if i % 2 == 0 { i / 2 % 200 } else { 10_000 + i });
-        let share = hits(1000, pages);
-        assert!(share > 0.40, "{share} of 0.5 that are possible");
-    }
-
-    #[test]
-    fn a_window_larger_than_the_passing_part_stays_while_it_is_used() {
-        // 4000 pages in a memory of 1000: first in their order, then in windows of 500, 10 times each.
-        let windows = (0..8_u32).flat_map(|at| (0..10).flat_map(move |_| at * 500..at * 500 + 500));
-        let share = hits(1000, laps(4000, 6).chain((0..8).flat_map(|_| windows.clone())));
-        let most = 8.0 * 0.9 * 40_000.0 / (6.0 * 4000.0 + 8.0 * 40_000.0);
-        assert!(share > 0.8 * most, "{share:.3}, {most:.3} is possible");
-    }
-
-    #[test]
-    fn runs_whose_pages_are_gone_are_forgotten() {
-        let mut queue = Queue::new();
-        for first in 0..10 {
-            queue.arrive(Run { first, pages: 1 }, 100, None);
-        }
-        queue.retain(|run| run.first % 2 == 0);
-        assert_eq!(queue.runs(), 5);
-        assert_eq!(queue.leave(100).unwrap().0, Run { first: 0, pages: 1 });
-    }
-}
+mod tests;
