@@ -88,7 +88,6 @@ impl Fate {
 pub struct Queue {
     kept: Kept,
     passing: VecDeque<Run>,
-    passing_pages: usize,
     fates: [Fate; 2],
     absence: Absence,
     evictions: u32,
@@ -103,7 +102,6 @@ impl Default for Queue {
         Queue {
             kept: Kept::new(),
             passing: VecDeque::new(),
-            passing_pages: 0,
             fates,
             absence: Absence::default(),
             evictions: 0,
@@ -152,7 +150,6 @@ impl Queue {
             self.kept.push(run);
         } else {
             self.passing.push_back(run);
-            self.passing_pages += pages;
         }
     }
 
@@ -172,13 +169,11 @@ impl Queue {
             self.absence.leave(run.pages);
             self.gone(run, Part::Kept, local);
             if !too_much_kept && let Some(stays) = self.passing.pop_front() {
-                self.passing_pages -= stays.pages as usize;
                 self.kept.push(stays);
             }
             return Some((run, Part::Kept));
         }
         let run = self.passing.pop_front()?;
-        self.passing_pages -= run.pages as usize;
         self.gone(run, Part::Passing, local);
         Some((run, Part::Passing))
     }
@@ -192,7 +187,6 @@ impl Queue {
     pub fn retain(&mut self, mut alive: impl FnMut(Run) -> bool) {
         self.kept.retain(&mut alive);
         self.passing.retain(|run| alive(*run));
-        self.passing_pages = self.passing.iter().map(|run| run.pages as usize).sum();
     }
 
     fn gone(&mut self, run: Run, part: Part, local: usize) {
