@@ -71,10 +71,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             inner.leaving.left(sets, gone.iter().map(Range::len).sum(), nanoseconds(began), trips);
             self.have_left(&mut inner, &gone);
             for (range, _) in &going {
-                let stay =
-                    runs(range.clone(), |page| (inner.pages[page].state == State::Leaving).then_some(()));
-                for (run, ()) in stay {
-                    inner.stay(&run);
+                let still = |page: PageNumber| inner.pages[page].state == State::Leaving;
+                let stay = runs(range.clone(), |page| still(page).then(|| inner.part(page)));
+                for (run, part) in stay {
+                    inner.stay(&run, part);
                     let why = if full { Count::NoRoom } else { Count::Pinned };
                     self.count(run.start, why, run.len() as u64);
                 }

@@ -20,8 +20,8 @@ pub(crate) const WRITE_AHEAD: usize = 16;
 const TOGETHER: [usize; 2] = [16, 128];
 /// From here on, letting a set leave takes longer than waking the thread that does it.
 pub(crate) const LARGE_SET: usize = 8;
-/// A store that had no room is asked again after so long.
-const FULL: Duration = Duration::from_millis(100);
+/// A store that had no room is asked again after so long, and pages that could not leave have their turn again.
+const AGAIN: Duration = Duration::from_millis(100);
 /// Of what is known of pages that come together, the last ones count for so much.
 const LATELY: f64 = 1.0 / 32.0;
 
@@ -45,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) steps: Steps,
     /// When the store last had no room.
     pub(crate) full: Option<Instant>,
+    /// When the first of those pages was set aside that cannot leave now.
+    pub(crate) aside: Option<Instant>,
     /// When pages leave.
     pub(crate) timing: Timing,
     /// What leaving costs, for the trial.
@@ -72,13 +74,19 @@ impl Inner {
         Coming { sum: page.sum, dirty: reuses || near || page.changed > 0 }
     }
 
-    /// Pages that were to leave stay after all, and have their turn again when the others had theirs.
-    pub(crate) fn stay(&mut self, range: &Range<PageNumber>) {
+    /// Pages that were to leave stay after all.
+    pub(crate) fn stay(&mut self, range: &Range<PageNumber>, part: Part) {
         for page in &mut self.pages[range.clone()] {
             page.state = State::Dirty;
         }
-        let run = Run { first: number(range.start), pages: number(range.len()) };
-        self.queue.arrive(run, self.local, None);
+        self.set_aside(range, part);
+    }
+
+    /// Pages whose turn it was cannot leave now, and have their turn again a little later: tried again at once they would be
+    /// in the way of those that can.
+    pub(crate) fn set_aside(&mut self, range: &Range<PageNumber>, part: Part) {
+        self.queue.set_aside(Run { first: number(range.start), pages: number(range.len()) }, part);
+        self.aside.get_or_insert_with(Instant::now);
     }
 
     /// How many pages leave at once where `missing` more are to fit: some sets leave together, since each step of the
@@ -97,10 +105,14 @@ impl Inner {
     ) -> (Vec<(Range<PageNumber>, State)>, usize) {
         let (mut going, mut pages, mut sets) = (Vec::new(), 0, 0);
         let full = self.store_is_full();
+        if self.aside.is_some_and(|since| since.elapsed() >= AGAIN) {
+            self.queue.try_again(self.local);
+            self.aside = None;
+        }
         while pages < wanted && *tries > 0 {
             let Some((run, part)) = self.next_to_leave() else { break };
             let range = run.first as usize..(run.first + run.pages) as usize;
-            let some_stay = self.keep_pinned(&range) | self.keep_changed(full, &range);
+            let some_stay = self.keep_pinned(&range, part) | self.keep_changed(full, &range, part);
             let parts = runs(range, |number| {
                 let page = self.pages[number];
                 let may = !some_stay || !self.pins.hold(number);
@@ -136,25 +148,28 @@ impl Inner {
 
     /// The store had no room a moment ago: what was changed stays, so that nobody waits for it in vain.
     pub(crate) fn store_is_full(&self) -> bool {
-        self.full.is_some_and(|since| since.elapsed() < FULL)
+        self.full.is_some_and(|since| since.elapsed() < AGAIN)
     }
 
-    /// Where the store is `full`, pages of a run whose turn it is that were changed have their turn again later. Returns
-    /// whether there are any.
-    fn keep_changed(&mut self, full: bool, range: &Range<PageNumber>) -> bool {
+    /// Where the store is `full`, pages of a run whose turn it is that were changed stay. Returns whether there are any.
+    fn keep_changed(&mut self, full: bool, range: &Range<PageNumber>, part: Part) -> bool {
         let changed = |page: PageNumber| {
             (full && self.pages[page].state == State::Dirty && !self.pins.hold(page)).then_some(())
         };
         let stay = runs(range.clone(), changed);
-        stay.iter().for_each(|(run, ())| self.stay(run));
+        stay.iter().for_each(|(run, ())| self.set_aside(run, part));
         !stay.is_empty()
     }
 
     /// How a page left, if it did.
     pub(crate) fn back(&self, page: PageNumber) -> Option<(Part, u32)> {
-        let page = self.pages[page];
-        let part = if page.from_kept { Part::Kept } else { Part::Passing };
-        (page.left != 0).then_some((part, page.left))
+        let left = self.pages[page].left;
+        (left != 0).then_some((self.part(page), left))
+    }
+
+    /// Where it was when its turn came.
+    pub(crate) fn part(&self, page: PageNumber) -> Part {
+        if self.pages[page].from_kept { Part::Kept } else { Part::Passing }
     }
 
     /// So many pages came that left in this way.

@@ -148,6 +148,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             timing: Timing::new(),
             leaving: Leaving::default(),
             full: None,
+            aside: None,
             core: (0, 0),
         };
         kernel.keep(most_ahead(inner.local));

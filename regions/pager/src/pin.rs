@@ -9,8 +9,8 @@
 //! the limit if need be; a longer request is cut, and its owner works in pieces.
 
 use crate::page::{State, runs};
-use crate::pager::{Pager, number};
-use crate::replace::Run;
+use crate::pager::Pager;
+use crate::replace::Part;
 use crate::{Kernel, Linux, PageNumber, PageStore};
 use core::ops::Range;
 
@@ -89,14 +89,13 @@ impl<S: PageStore> Pager<Linux, S> {
 }
 
 impl crate::inner::Inner {
-    /// Of a run whose turn it is to leave, the pinned pages have their turn again later. Returns
-    /// whether there are any.
-    pub(crate) fn keep_pinned(&mut self, range: &Range<PageNumber>) -> bool {
+    /// Of a run whose turn it is to leave, the pinned pages stay. Returns whether there are any.
+    pub(crate) fn keep_pinned(&mut self, range: &Range<PageNumber>, part: Part) -> bool {
         let pinned = runs(range.clone(), |page| {
             (self.pins.hold(page) && self.pages[page].state.is_resident()).then_some(())
         });
         for (run, ()) in &pinned {
-            self.queue.arrive(Run { first: number(run.start), pages: number(run.len()) }, self.local, None);
+            self.set_aside(run, part);
         }
         !pinned.is_empty()
     }

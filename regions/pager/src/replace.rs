@@ -77,6 +77,11 @@ impl Fate {
         }
     }
 
+    /// Some did not leave after all.
+    fn stay(&mut self, pages: u32) {
+        self.left = self.left.saturating_sub(pages);
+    }
+
     /// Of 65536 that left.
     fn share(self) -> u64 {
         u64::from(self.back.min(self.left)) * 65536 / u64::from(self.left.max(1))
@@ -88,6 +93,8 @@ impl Fate {
 pub struct Queue {
     kept: Kept,
     passing: VecDeque<Run>,
+    /// Those whose turn it was, and that could not leave.
+    aside: Vec<Run>,
     fates: [Fate; 2],
     absence: Absence,
     evictions: u32,
@@ -102,6 +109,7 @@ impl Default for Queue {
         Queue {
             kept: Kept::new(),
             passing: VecDeque::new(),
+            aside: Vec::new(),
             fates,
             absence: Absence::default(),
             evictions: 0,
@@ -126,7 +134,13 @@ impl Queue {
     /// Runs that are known; some of their pages may be gone already.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.kept.runs() + self.passing.len()
+        self.kept.runs() + self.passing.len() + self.aside.len()
+    }
+
+    /// Whether none is left but those that were set aside.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.runs() + self.passing.len() == 0
     }
 
     /// A run arrived, of which `local` pages fit. `back`: it was here before, left from that part, at
@@ -178,6 +192,23 @@ impl Queue {
         Some((run, Part::Passing))
     }
 
+    /// A run that was to leave from that part cannot: it is in nobody's way until [`try_again`](Queue::try_again).
+    pub fn set_aside(&mut self, run: Run, part: Part) {
+        self.fates[part as usize].stay(run.pages);
+        if part == Part::Kept {
+            self.absence.stay(run.pages);
+        }
+        self.kept.stayed(run);
+        self.aside.push(run);
+    }
+
+    /// What was set aside has its turn again, after the others.
+    pub fn try_again(&mut self, local: usize) {
+        for run in core::mem::take(&mut self.aside) {
+            self.arrive(run, local, None);
+        }
+    }
+
     /// So many pages left that were never written to, whatever part they were in.
     pub fn left_untouched(&mut self, pages: usize) {
         self.fates[Part::Passing as usize].leave(u32::try_from(pages).unwrap_or(u32::MAX));
@@ -187,6 +218,7 @@ impl Queue {
     pub fn retain(&mut self, mut alive: impl FnMut(Run) -> bool) {
         self.kept.retain(&mut alive);
         self.passing.retain(|run| alive(*run));
+        self.aside.retain(|run| alive(*run));
     }
 
     fn gone(&mut self, run: Run, part: Part, local: usize) {

@@ -76,12 +76,16 @@ impl Inner {
         }
     }
 
-    /// The run that leaves next, with the part it was in. Without any, that was not looked at must do.
+    /// The run that leaves next, with the part it was in. Without any, what was not looked at must do, and then what was set
+    /// aside.
     pub(crate) fn next_to_leave(&mut self) -> Option<(Run, Part)> {
-        if self.queue.runs() == 0
+        while self.queue.is_empty()
             && let Some(pages) = self.steps.next()
         {
             self.sort_in(&pages);
+        }
+        if self.queue.is_empty() {
+            self.queue.try_again(self.local);
         }
         self.queue.leave(self.local)
     }

@@ -94,6 +94,7 @@ fn what_is_here_never_exceeds_local_memory() {
     assert_eq!(pager.counters.get(Count::OverLimit), 0);
 }
 
+// Seen to fail (35 tries for each page that left) when what cannot leave has its turn again at once.
 #[test]
 fn pages_that_a_device_writes_to_stay_until_it_is_done() {
     let store = Arc::new(TestStore::new(Fault::None));
@@ -110,7 +111,8 @@ fn pages_that_a_device_writes_to_stay_until_it_is_done() {
         assert!(!(0..96).all(|page| pager.kernel().is_here(page)));
     })
     .unwrap();
-    assert!(pager.counters.get(Count::Pinned) >= 96);
+    let [tried, left] = [Count::Pinned, Count::Evictions].map(|count| pager.counters.get(count));
+    assert!(tried >= 96 && tried < left, "{left} left, and {tried} times one could not");
 }
 
 #[test]

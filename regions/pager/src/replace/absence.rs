@@ -21,9 +21,14 @@ impl Absence {
         self.away += f64::from(pages);
     }
 
+    /// Some did not leave after all.
+    pub(super) fn stay(&mut self, pages: u32) {
+        self.away = (self.away - f64::from(pages)).max(0.0);
+    }
+
     /// So many came back.
     pub(super) fn come_back(&mut self, pages: u32) {
-        self.away = (self.away - f64::from(pages)).max(0.0);
+        self.stay(pages);
         self.back += f64::from(pages);
     }
 

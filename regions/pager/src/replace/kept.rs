@@ -113,6 +113,11 @@ impl Kept {
         absence.leave(run.pages);
     }
 
+    /// It did not, after all.
+    pub(super) fn stayed(&mut self, run: Run) {
+        self.area_of(run).absence.stay(run.pages);
+    }
+
     /// And came back.
     pub(super) fn came_back(&mut self, run: Run, now: u32, local: usize) {
         let absence = &mut self.area_of(run).absence;

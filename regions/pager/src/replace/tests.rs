@@ -78,6 +78,24 @@ fn a_window_larger_than_the_passing_part_stays_while_it_is_used() {
     assert!(share > 0.8 * most, "{share:.3}, {most:.3} is possible");
 }
 
+// Seen to fail when any of the three counts it as gone, and when it has its turn at once.
+#[test]
+fn what_cannot_leave_is_out_of_the_way_and_counts_as_never_gone() {
+    let mut queue = Queue::new();
+    (0..200).for_each(|first| queue.arrive(Run { first, pages: 1 }, 100, None));
+    let seen = |queue: &Queue| (queue.fates.map(|fate| fate.left), queue.absence.away, queue.kept.away());
+    let before = seen(&queue);
+    for _ in 0..190 {
+        let (run, part) = queue.leave(100).unwrap();
+        queue.set_aside(run, part);
+    }
+    assert_eq!((seen(&queue), queue.runs(), queue.is_empty()), (before, 200, false));
+    let others: Vec<_> = core::iter::from_fn(|| queue.leave(100)).collect();
+    assert_eq!((others.len(), queue.is_empty()), (10, true));
+    queue.try_again(100);
+    assert_eq!(core::iter::from_fn(|| queue.leave(100)).count(), 190);
+}
+
 #[test]
 fn runs_whose_pages_are_gone_are_forgotten() {
     let mut queue = Queue::new();

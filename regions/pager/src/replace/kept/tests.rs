@@ -3,6 +3,13 @@ use crate::random;
 
 const LOCAL: usize = 1000;
 
+impl Kept {
+    /// Pages that are away, in all areas.
+    pub(crate) fn away(&self) -> f64 {
+        self.areas.iter().map(|area| area.absence.away).sum()
+    }
+}
+
 fn run(first: u32) -> Run {
     Run { first, pages: 1 }
 }
