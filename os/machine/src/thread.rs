@@ -30,6 +30,15 @@ pub fn taken_away() -> i64 {
     }
 }
 
+/// The time for which threads of this process have had a processor, all together.
+#[must_use]
+pub fn worked_by_all() -> std::time::Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: two plain numbers, which the kernel fills in.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
+    std::time::Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +56,14 @@ mod tests {
             assert_eq!(seen.join().unwrap(), Some(cpu));
         }
         assert_eq!(processor_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn the_work_of_all_threads_counts_and_their_sleep_does_not() {
+        let start = worked_by_all();
+        let work = move || while worked_by_all() - start < std::time::Duration::from_millis(5) {};
+        std::thread::spawn(work).join().unwrap();
+        assert!(worked_by_all() - start >= std::time::Duration::from_millis(5));
     }
 
     #[test]

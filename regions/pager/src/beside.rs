@@ -151,7 +151,10 @@ pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) 
 fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
     let kernel = pager.kernel();
     let beside = &kernel.beside;
-    if !thread::give_way() || !beside.follow() {
+    // On one processor there is no elsewhere. And what was looked up of a thread below `/proc` the kernel clears away at its end:
+    // whoever waits for the end of its process spins meanwhile, and where the two share a processor that may be for long.
+    let one = pin::current().is_ok_and(|cpus| cpus.len() < 2);
+    if one || !thread::give_way() || !beside.follow() {
         beside.refused.store(true, Ordering::Relaxed);
         return Ok(());
     }

@@ -4,8 +4,13 @@
 //! one of them can run. Linux 6.18 then keeps everybody else of that processor waiting, for minutes (EEVDF: each change
 //! renews the slice of their group): another session's or control group's threads, a store's process, and kernel threads
 //! that a fork or the end of a process waits for. When all of them sleep for a moment the group gives way.
+//!
+//! Where another thread of the program has work meanwhile, they do not all sleep; but a group in which nobody changes
+//! places for a slice gives way too. So from time to time the rest is as long as that. One that has is who
+//! waits for the end of a process: the kernel lets it spin until the last thread of that process has cleared away what
+//! was looked up below `/proc/PID`, and that one had no turn.
 
-use largesse_machine::thread::taken_away;
+use largesse_machine::thread::{taken_away, worked_by_all};
 use std::time::{Duration, Instant};
 
 /// So often it is looked at.
@@ -13,27 +18,39 @@ const INTERVAL: Duration = Duration::from_millis(10);
 /// Turns within an interval that are too short: each change of threads is one.
 const SHORT: i64 = 50;
 const REST: Duration = Duration::from_micros(100);
+/// A slice (2.8 ms at most) is seen to be over when the clock of the kernel ticks (each 4 ms in most kernels).
+const LONG_REST: Duration = Duration::from_millis(8);
+const SELDOM: Duration = Duration::from_millis(500);
 
 /// The turns of the calling thread.
 pub(crate) struct Turns {
     since: Instant,
     taken: i64,
+    /// The last long rest.
+    rested: Instant,
 }
 
 impl Turns {
     pub(crate) fn new() -> Turns {
-        Turns { since: Instant::now(), taken: taken_away() }
+        let now = Instant::now();
+        Turns { since: now, taken: taken_away(), rested: now }
     }
 
-    /// At most a hundredth of the time, and none where nobody takes the processor away.
+    /// At most a fortieth of the time, and none where nobody takes the processor away.
     pub(crate) fn rest_if_short(&mut self, now: Instant) {
         if now.duration_since(self.since) < INTERVAL {
             return;
         }
         let taken = taken_away();
         if taken - self.taken > SHORT {
+            let worked = worked_by_all();
             std::thread::sleep(REST);
+            let somebody_works = worked_by_all().saturating_sub(worked) > REST / 2;
+            if somebody_works && now.duration_since(self.rested) > SELDOM {
+                std::thread::sleep(LONG_REST);
+                self.rested = now;
+            }
         }
-        *self = Turns { since: Instant::now(), taken };
+        (self.since, self.taken) = (Instant::now(), taken);
     }
 }
