@@ -89,6 +89,11 @@ impl Inner {
         self.aside.get_or_insert_with(Instant::now);
     }
 
+    /// What was set aside has its turn again.
+    pub(crate) fn try_all_again(&mut self) {
+        self.queue.try_again(&(0..PageNumber::MAX), self.local);
+    }
+
     /// How many pages leave at once where `missing` more are to fit: some sets leave together, since each step of the
     /// kernel's costs as much as several pages.
     pub(crate) fn leave_together(&self, missing: usize) -> usize {
@@ -106,7 +111,7 @@ impl Inner {
         let (mut going, mut pages, mut sets) = (Vec::new(), 0, 0);
         let full = self.store_is_full();
         if self.aside.is_some_and(|since| since.elapsed() >= AGAIN) {
-            self.queue.try_again(self.local);
+            self.try_all_again();
             self.aside = None;
         }
         while pages < wanted && *tries > 0 {

@@ -63,7 +63,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Gives back what [`pin`](Pager::pin) returned.
     pub fn unpin(&self, pinned: &Range<PageNumber>) {
-        self.lock().pins.give_back(pinned);
+        let mut inner = self.lock();
+        inner.pins.give_back(pinned);
+        let local = inner.local;
+        inner.queue.try_again(pinned, local);
     }
 
     /// What [`pin`](Pager::pin) returned stays for good, in forked children too.

@@ -24,7 +24,9 @@
 mod absence;
 mod kept;
 
+use crate::PageNumber;
 use absence::Absence;
+use core::ops::Range;
 use kept::Kept;
 use std::collections::VecDeque;
 
@@ -202,11 +204,14 @@ impl Queue {
         self.aside.push(run);
     }
 
-    /// What was set aside has its turn again, after the others.
-    pub fn try_again(&mut self, local: usize) {
-        for run in core::mem::take(&mut self.aside) {
-            self.arrive(run, local, None);
-        }
+    /// What was set aside of these pages has its turn again, after the others.
+    pub fn try_again(&mut self, pages: &Range<PageNumber>, local: usize) {
+        let touches =
+            |run: &Run| (run.first as usize) < pages.end && pages.start < (run.first + run.pages) as usize;
+        let (again, aside) = core::mem::take(&mut self.aside).into_iter().partition(touches);
+        self.aside = aside;
+        let again: Vec<Run> = again;
+        again.into_iter().for_each(|run| self.arrive(run, local, None));
     }
 
     /// So many pages left that were never written to, whatever part they were in.

@@ -85,7 +85,7 @@ impl Inner {
             self.sort_in(&pages);
         }
         if self.queue.is_empty() {
-            self.queue.try_again(self.local);
+            self.try_all_again();
         }
         self.queue.leave(self.local)
     }

@@ -92,8 +92,11 @@ fn what_cannot_leave_is_out_of_the_way_and_counts_as_never_gone() {
     assert_eq!((seen(&queue), queue.runs(), queue.is_empty()), (before, 200, false));
     let others: Vec<_> = core::iter::from_fn(|| queue.leave(100)).collect();
     assert_eq!((others.len(), queue.is_empty()), (10, true));
-    queue.try_again(100);
-    assert_eq!(core::iter::from_fn(|| queue.leave(100)).count(), 190);
+    let few = queue.aside[10].first;
+    queue.try_again(&(few as usize..few as usize + 1), 100);
+    assert_eq!(core::iter::from_fn(|| queue.leave(100)).map(|(run, _)| run.first).collect::<Vec<_>>(), [few]);
+    queue.try_again(&(0..PageNumber::MAX), 100);
+    assert_eq!(core::iter::from_fn(|| queue.leave(100)).count(), 189);
 }
 
 #[test]
