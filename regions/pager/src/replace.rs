@@ -208,9 +208,8 @@ impl Queue {
     pub fn try_again(&mut self, pages: &Range<PageNumber>, local: usize) {
         let touches =
             |run: &Run| (run.first as usize) < pages.end && pages.start < (run.first + run.pages) as usize;
-        let (again, aside) = core::mem::take(&mut self.aside).into_iter().partition(touches);
-        self.aside = aside;
-        let again: Vec<Run> = again;
+        let again: Vec<Run>;
+        (again, self.aside) = core::mem::take(&mut self.aside).into_iter().partition(touches);
         again.into_iter().for_each(|run| self.arrive(run, local, None));
     }
 
