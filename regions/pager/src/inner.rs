@@ -92,6 +92,7 @@ impl Inner {
     /// What was set aside has its turn again.
     pub(crate) fn try_all_again(&mut self) {
         self.queue.try_again(&(0..PageNumber::MAX), self.local);
+        self.aside = None;
     }
 
     /// How many pages leave at once where `missing` more are to fit: some sets leave together, since each step of the
@@ -112,7 +113,6 @@ impl Inner {
         let full = self.store_is_full();
         if self.aside.is_some_and(|since| since.elapsed() >= AGAIN) {
             self.try_all_again();
-            self.aside = None;
         }
         while pages < wanted && *tries > 0 {
             let Some((run, part)) = self.next_to_leave() else { break };
