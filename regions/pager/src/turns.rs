@@ -36,7 +36,7 @@ impl Turns {
         Turns { since: now, taken: taken_away(), rested: now }
     }
 
-    /// At most a fortieth of the time, and none where nobody takes the processor away.
+    /// At most about a fortieth of the time, and none where nobody takes the processor away.
     pub(crate) fn rest_if_short(&mut self, now: Instant) {
         if now.duration_since(self.since) < INTERVAL {
             return;

@@ -226,7 +226,8 @@ pub(crate) fn write_fault(at: usize) {
 
 /// Copies memory of this process whatever its protection is. `false`: not all of it could be read.
 ///
-/// What may be read is read without `/proc`, whose entries of a process hold up who waits for its end (`turns.rs` of the pager).
+/// What may be read is read without `/proc`: one call for three, and the kernel lets who waits for the end of a process spin while
+/// it clears away what was looked up there.
 pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
     let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let from = libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
