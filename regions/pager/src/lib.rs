@@ -25,6 +25,7 @@ mod arrival;
 mod beside;
 mod bring;
 mod broker;
+mod contents;
 mod copy;
 mod counters;
 mod engine;

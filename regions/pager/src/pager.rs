@@ -1,4 +1,5 @@
-//! The pager: states of pages, and the two ways between here and the store (`bring.rs`, `evict.rs`).
+//! The pager: states of pages, and the two ways between here and the store (`bring.rs`, `evict.rs`). What the program
+//! wants of its pages is in `contents.rs`.
 //!
 //! # Picture
 //! ```text
@@ -20,17 +21,13 @@
 use crate::inner::Inner;
 use crate::leaving::Leaving;
 use crate::news::News;
-use crate::page::{Page, State, runs};
 use crate::pin::Pins;
-use crate::replace::{Queue, Run};
+use crate::replace::Queue;
 use crate::sets::{Ahead, MOST_AHEAD, Sets, most_ahead};
 use crate::streams::Streams;
 use crate::tune::{Core, Iteration, Regions, Timing};
 use crate::untouched::Steps;
-use crate::{
-    Count, Counters, Kernel, MOST_SEGMENTS, MOST_SET, PageNumber, PageStore, SegmentWords, StoreError,
-    Trouble,
-};
+use crate::{Count, Counters, Kernel, MOST_SEGMENTS, MOST_SET, PageNumber, PageStore, SegmentWords};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 use largesse_pages::{Table, base_page};
@@ -240,91 +237,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.lock().local = pages;
         self.kernel.keep(most_ahead(pages));
         self.crowded.tell_all();
-    }
-
-    /// The pages are to be used: from now on their contents matter, and the store has room for them.
-    pub fn enter(&self, range: Range<PageNumber>) -> Result<(), StoreError> {
-        let size = self.kernel.page();
-        self.store.reserve((range.start * size) as u64, (range.len() * size) as u64)?;
-        let mut inner = self.lock();
-        for page in range {
-            inner.pages[page].idle = false;
-        }
-        Ok(())
-    }
-
-    /// Takes over pages that the program used before: those in `here` are here, the rest is zero.
-    /// They may be more than fit; the next evictions see to that.
-    pub fn adopt(&self, here: impl Iterator<Item = PageNumber>) {
-        let mut inner = self.lock();
-        let local = inner.local;
-        for page in here {
-            inner.pages[page].state = State::Dirty;
-            inner.resident += 1;
-            self.count(page, Count::ResidentBytes, self.kernel.page() as u64);
-            inner.queue.arrive(Run { first: number(page), pages: 1 }, local, None);
-        }
-        self.tell(&inner);
-        drop(inner);
-        self.crowded.tell_all();
-    }
-
-    /// Nobody wants what the pages hold any more, or somebody does from now on. Unwanted pages leave
-    /// without being written, and may come back as zeros.
-    pub fn set_wanted(&self, range: Range<PageNumber>, wanted: bool) {
-        let mut inner = self.lock();
-        for number in range {
-            let page = &mut inner.pages[number];
-            page.idle = !wanted;
-            if !wanted && page.state == State::Away {
-                *page = Page { idle: true, ..Page::default() };
-                self.uncount(number, Count::StoredBytes, self.kernel.page() as u64);
-            }
-        }
-    }
-
-    /// Nobody wants what the pages hold: they read as zero, here and in the store there is room again.
-    pub fn drop_contents(&self, range: Range<PageNumber>) -> Result<(), Trouble> {
-        self.empty(range, State::Zero)
-    }
-
-    /// The program maps something else there: from now on the pages are not far memory, for good.
-    pub fn leave_out(&self, range: Range<PageNumber>) -> Result<(), Trouble> {
-        self.empty(range, State::Outside)
-    }
-
-    fn empty(&self, range: Range<PageNumber>, then: State) -> Result<(), Trouble> {
-        let size = self.kernel.page();
-        let mut inner = self.lock();
-        loop {
-            for page in range.clone() {
-                inner.pages[page].idle = true; // whoever carries them does not write them
-            }
-            if !range.clone().any(|page| inner.pages[page].state.in_flight()) {
-                break;
-            }
-            inner = self.landed.wait(inner);
-        }
-        let here = runs(range.clone(), |page| inner.pages[page].state.is_resident().then_some(()));
-        for (run, ()) in &here {
-            // Under the lock: nobody fills them again in between.
-            self.kernel.forget(core::slice::from_ref(run))?;
-            inner.resident -= run.len();
-            self.uncount(run.start, Count::ResidentBytes, (run.len() * size) as u64);
-            self.count(run.start, Count::Dropped, run.len() as u64);
-        }
-        for number in range.clone() {
-            let page = &mut inner.pages[number];
-            let state = if page.state == State::Outside { page.state } else { then };
-            if core::mem::replace(page, Page { state, ..Page::default() }).state == State::Away {
-                self.uncount(number, Count::StoredBytes, size as u64);
-            }
-        }
-        self.tell(&inner);
-        drop(inner);
-        self.store.discard((range.start * size) as u64, (range.len() * size) as u64);
-        self.landed.tell_all();
-        Ok(())
     }
 
     /// Something happened to a page of a segment: counted in all, and there.

@@ -1,0 +1,321 @@
+//! The kernel of this machine: userfaultfd.
+
+use super::{Fetch, Kernel, Show, copied};
+use crate::beside::Beside;
+use crate::gate::Gate;
+use crate::in_thread::Desk;
+use crate::page::is_zero;
+use crate::pager::Touch;
+use crate::ranges::{bytes, offsets};
+use crate::staging::{Frames, Staging, are_here};
+use crate::{Arrival, Broker, PageNumber, Ranges, Segments, Trouble};
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use largesse_pages::fault::{Fault, FaultError, Userfault, read_guarded};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Bytes that are looked at together, on the stack.
+const LOOK: usize = 64 << 10;
+
+/// A page that comes alone is made anew: to move one interrupts other processors as often as to move many, and clean ones
+/// are forgotten many at a time.
+const LEAST_REUSED: usize = 2;
+
+/// The kernel of this machine: faults come through a descriptor or by signal, pages go by `madvise`.
+#[derive(Debug)]
+pub struct Linux {
+    /// The descriptor of `faults` is in its table; by signal in that of the program's first thread, too.
+    broker: Arc<Broker>,
+    /// From a box; another one in a forked child.
+    faults: AtomicPtr<Userfault>,
+    segments: Segments,
+    /// Addresses of segments at which the program mapped something else.
+    outside: Mutex<Ranges>,
+    staging: Staging,
+    page: usize,
+    /// Closed while the process forks.
+    pub(crate) gate: Gate,
+    /// Where faults wait that no descriptor tells of.
+    pub(crate) desk: Desk,
+    /// Where faults are served that one tells of.
+    pub(crate) beside: Beside,
+    /// The system may read pages after the call that was handed them.
+    lent: AtomicBool,
+}
+
+impl Linux {
+    /// Faults of `segments`, told by `faults`, which `broker` opened; by signal, the first thread of the program
+    /// did. The segments must be mapped, and are registered here.
+    pub fn new(broker: Arc<Broker>, faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
+        let page = largesse_pages::base_page();
+        let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
+        let staging = Staging::new()?;
+        let (outside, gate, desk) = (Mutex::default(), Gate::default(), Desk::default());
+        let mut kernel = Linux {
+            broker,
+            faults,
+            segments,
+            outside,
+            staging,
+            page,
+            gate,
+            desk,
+            beside: Beside::default(),
+            lent: AtomicBool::new(false),
+        };
+        if kernel.faults().by_signal() {
+            kernel.broker.call(|| kernel.faults().known_here())?;
+        }
+        kernel.register_all()?;
+        // SAFETY: it was put there just now.
+        let faults = unsafe { &**kernel.faults.get_mut() };
+        kernel.broker.call(|| kernel.staging.try_moving(faults))?;
+        Ok(kernel)
+    }
+
+    /// In a forked child, where the ranges are nobody's: a descriptor of its own for them. What is
+    /// here can be written until it is protected again.
+    ///
+    /// # Safety
+    /// No other thread uses this value: the child has only one.
+    pub(crate) unsafe fn renew(&self) -> Result<(), FaultError> {
+        let way = [self.faults().way()];
+        let by_signal = self.faults().by_signal();
+        let faults = if by_signal {
+            Userfault::open_by_signal(&way)?.replace(self.faults())?
+        } else {
+            self.broker.call(|| Userfault::open(&way))?
+        };
+        // Release: pairs with the Acquire in `faults`.
+        let before = self.faults.swap(Box::into_raw(Box::new(faults)), Ordering::AcqRel);
+        // SAFETY: it came from a box, and the caller is its only user.
+        let before = unsafe { Box::from_raw(before) };
+        // The parent has it: that number means nothing, or something else, in this process.
+        core::mem::forget(*before);
+        if by_signal {
+            self.broker.call(|| self.faults().known_here())?;
+        }
+        self.register_all()
+    }
+
+    fn register_all(&self) -> Result<(), FaultError> {
+        self.broker.call(|| self.faults().outlive_threads())?;
+        self.broker.call(|| self.staging.register(self.faults()))?;
+        self.parts(&(0..usize::MAX)).iter().try_for_each(|part| self.register(part.start, part.len()))
+    }
+
+    /// From now on faults of a mapped range are told. A child that is made without our knowledge finds
+    /// nothing there, not zeros. Large pages would take the place of pages that are to come one by one.
+    pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
+        let _ = largesse_pages::advise_mapping(
+            core::ptr::with_exposed_provenance_mut(at),
+            len,
+            largesse_pages::PageKind::Small,
+        );
+        inherited(at, len, false)?;
+        self.broker.call(|| self.faults().register(at, len))
+    }
+
+    /// Whether a child that is forked now gets the pages that are here.
+    pub(crate) fn let_inherit(&self, yes: bool) -> Result<(), FaultError> {
+        self.parts(&(0..usize::MAX)).iter().try_for_each(|part| inherited(part.start, part.len(), yes))
+    }
+
+    /// The far parts of a range of addresses: those of each segment, without what is outside.
+    fn parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
+        let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        let far =
+            |segment| outside.missing(&bytes(&segment)).iter().map(|it| offsets(&it)).collect::<Vec<_>>();
+        self.segments.within(at, self.page).flat_map(far).collect()
+    }
+
+    /// From now on the addresses of these pages are none of ours.
+    pub(crate) fn leave_out(&self, pages: &Range<PageNumber>) {
+        let at = self.address(pages.start);
+        let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        outside.add(bytes(&(at..at + pages.len() * self.page)));
+    }
+
+    /// Who may use the descriptor.
+    #[must_use]
+    pub const fn broker(&self) -> &Arc<Broker> {
+        &self.broker
+    }
+
+    /// The descriptor, to wait for faults.
+    #[must_use]
+    pub fn faults(&self) -> &Userfault {
+        // SAFETY: set by `new`; replaced only when nobody has a reference (`renew`).
+        unsafe { &*self.faults.load(Ordering::Acquire) }
+    }
+
+    /// Pages that a device writes to stay here (Linux 6.8 and later); where this is `false`, nobody may let a
+    /// device write to far memory.
+    #[must_use]
+    pub const fn knows_pinned(&self) -> bool {
+        self.staging.moves()
+    }
+
+    /// Called before pages are handed to the system for longer than a call (to a pipe, to a socket, without a copy). It refers
+    /// to their frames, wherever these go, and nobody tells when it does no more: from now on frames are used once.
+    pub fn lend(&self) {
+        // Relaxed: as in `is_lent`.
+        if !self.lent.swap(true, Ordering::Relaxed) {
+            self.staging.keep(0);
+        }
+    }
+
+    /// The next fault that waits for the thread that fills.
+    pub(crate) fn next_fault(&self) -> Option<Touch> {
+        if self.faults().by_signal() {
+            return self.desk.next();
+        }
+        let mut faults = [Fault { address: 0, write: false, protected: false, thread: 0 }];
+        if self.faults().read(&mut faults) == 0 {
+            return None;
+        }
+        let [fault] = faults;
+        self.beside.met_by(fault.thread);
+        let page = self.page_at(fault.address)?;
+        Some(Touch { page, write: fault.write || fault.protected })
+    }
+
+    /// Sleeps until there is one, or for a while.
+    pub(crate) fn wait_for_fault(&self) {
+        const MOST: u16 = 500;
+        if self.faults().by_signal() {
+            self.desk.wait(Duration::from_millis(MOST.into()));
+        } else {
+            let _ = self.faults().wait(MOST);
+        }
+    }
+
+    /// The page at an address.
+    #[must_use]
+    pub fn page_at(&self, address: usize) -> Option<PageNumber> {
+        self.segments.page_at(address, self.page)
+    }
+
+    /// Whether any of these addresses may be far. Takes no lock and no memory.
+    #[must_use]
+    pub fn touches(&self, at: &Range<usize>) -> bool {
+        self.segments.touches(at, self.page)
+    }
+
+    /// Which of these addresses are far.
+    #[must_use]
+    pub fn far_in(&self, at: &Range<usize>) -> Ranges {
+        let mut far = Ranges::new();
+        self.parts(at).iter().for_each(|part| far.add(bytes(part)));
+        far
+    }
+
+    fn is_lent(&self) -> bool {
+        // Relaxed: what was lent comes here by way of the pager's lock and of a lane's.
+        self.lent.load(Ordering::Relaxed)
+    }
+
+    /// Frames of pages that left, for so many bytes that come.
+    fn frames(&self, len: usize) -> Option<Frames<'_>> {
+        let frames = self.reuses(len / self.page).then(|| self.staging.frames(len))?;
+        // Again, since these may be frames of what was lent and left meanwhile.
+        frames.filter(|_| !self.is_lent())
+    }
+
+    pub(crate) fn address(&self, page: PageNumber) -> usize {
+        self.segments.address(page, self.page)
+    }
+}
+
+impl Drop for Linux {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box and is dropped once.
+        let faults = unsafe { Box::from_raw(*self.faults.get_mut()) };
+        self.broker.call(|| drop(faults));
+    }
+}
+
+fn inherited(at: usize, len: usize, yes: bool) -> Result<(), FaultError> {
+    let at = core::ptr::with_exposed_provenance_mut(at);
+    largesse_pages::inherited(at, len, yes).map_err(|error| FaultError(error.errno))
+}
+
+impl Kernel for Linux {
+    fn page(&self) -> usize {
+        self.page
+    }
+
+    fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
+        let to = self.address(first);
+        if !protect && let Some(mut frames) = self.frames(bytes.len()) {
+            frames.bytes().copy_from_slice(bytes);
+            return frames.put(self.faults(), |put| put((0, to, bytes.len())));
+        }
+        self.faults().fill(to, bytes, protect)
+    }
+
+    fn keep(&self, pages: usize) {
+        self.staging.keep(if self.reuses(usize::MAX) { pages } else { 0 });
+    }
+
+    fn reuses(&self, pages: usize) -> bool {
+        let may = self.staging.moves() && self.faults().by_signal() && !self.is_lent();
+        may && pages >= LEAST_REUSED
+    }
+
+    fn bring(&self, arrival: &Arrival, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), Trouble> {
+        let (first, page) = (arrival.range().start, self.page);
+        if let Some(mut frames) = self.frames(spare.len()) {
+            fetch(frames.bytes())?;
+            let part =
+                |it: &Range<PageNumber>| ((it.start - first) * page, self.address(it.start), it.len() * page);
+            return Ok(frames.put(self.faults(), |put| arrival.each(self, |it| put(part(it))))?);
+        }
+        copied(self, arrival, spare, fetch)
+    }
+
+    fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
+        self.faults().protect(self.address(pages.start), pages.len() * self.page, on)
+    }
+
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Trouble> {
+        let shown = &mut |offset: usize, bytes: &[u8]| show(pages.start + offset / self.page, bytes);
+        self.staging.take(self.faults(), self.address(pages.start), pages.len() * self.page, shown)
+    }
+
+    fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError> {
+        let bytes = |it: &Range<PageNumber>| (self.address(it.start), it.len() * self.page);
+        let parts: Vec<_> = pages.iter().map(bytes).collect();
+        // SAFETY: the pages are far memory, which nobody reads while it leaves (the pager's states
+        // say so): a touch is a fault that waits.
+        unsafe { largesse_pages::forget_all(&parts) }.map_err(|error| FaultError(error.errno))
+    }
+
+    fn zeros(&self, pages: Range<PageNumber>) -> Vec<bool> {
+        let mut bytes = [0; LOOK];
+        let mut zero = vec![false; pages.len()];
+        let at_once = (LOOK / self.page).max(1);
+        for (first, zero) in pages.step_by(at_once).zip(zero.chunks_mut(at_once)) {
+            let (at, bytes) = (self.address(first), &mut bytes[..zero.len() * self.page]);
+            // What the program gave back by a system call of its own would be a fault, of which we know nothing good.
+            if are_here(at, bytes.len()) && read_guarded(at, bytes) {
+                zero.iter_mut()
+                    .zip(bytes.chunks_exact(self.page))
+                    .for_each(|(zero, bytes)| *zero = is_zero(bytes));
+            }
+        }
+        zero
+    }
+
+    fn serve_beside(&self, wanted: bool) {
+        self.beside.want(wanted);
+    }
+
+    fn wake(&self, pages: Range<PageNumber>) {
+        // By signal nobody waits in the kernel, and nobody does in a range that is not registered any more.
+        if !pages.is_empty() && !self.faults().by_signal() {
+            let _ = self.faults().wake(self.address(pages.start), pages.len() * self.page);
+        }
+    }
+}
