@@ -1,7 +1,7 @@
 /* The least a fault costs on this machine: bare handlers, which do nothing that a pager needs beside paging.
  *
- * What `pages` costs under far memory says little by itself: waking a thread costs ten times as much on one virtual
- * machine as on the next. Here one thread reads and changes a word of each set, in order, and a set is brought by a copy.
+ * What `pages` costs under far memory says little by itself: waking a thread costs more than twice as much on one
+ * virtual machine as on the next. Here one thread reads and changes a word of each set, in order, and a set is brought by a copy.
  * `events`: by another thread that never sleeps; `in the thread`: by the handler of a signal. `evict`: half of the area may
  * be here, and the oldest set is copied out and dropped by itself; without, all of it fits. Microseconds a fault.
  *
