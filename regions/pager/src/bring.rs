@@ -24,7 +24,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     ///
     /// Small sets that the thread is foreseen to touch next come before it runs, those that follow each other in one
     /// transfer: it would stop again at once, and each waking costs as much as several pages. Large ones are left to
-    /// [`Pager::idle`], which fetches them while the thread runs, unless both have one processor.
+    /// [`Pager::idle`], which fetches them while the thread runs; where both have one processor they come first, too.
     pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, Trouble> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
@@ -38,8 +38,6 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             let small = inner.set_at(touch.page, access) < LARGE_SET;
             if small || buffer.own {
                 upto = inner.stretch(touch.page, access, &mut buffer.ahead);
-            }
-            if small {
                 drop(inner);
                 while let Some(ahead) = buffer.ahead.pop_front() {
                     self.foresee(ahead, true, buffer)?;
@@ -67,22 +65,19 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if inner.pages[page].state != State::Away {
             return Ok(()); // it came, or there is nothing to fetch
         }
+        let upto = if at_any_price { inner.stretch(page, access, &mut buffer.ahead) } else { 0 };
         let set = inner.set_around(page, access, 0, &self.bounds.around(page));
         if !at_any_price && inner.resident + set.len() > inner.local {
             return Ok(());
         }
-        let before = self.counters.get(Count::Fills);
-        let waiting = self.bring(inner, (Touch { page, write: false }, access), 0, 0, buffer)?;
+        let waiting = self.bring(inner, (Touch { page, write: false }, access), upto, 0, buffer)?;
         self.kernel.wake(waiting);
-        self.count(page, Count::Prefetched, self.counters.get(Count::Fills) - before);
-        for page in &mut self.lock().pages[set] {
-            page.foreseen = page.state.is_resident();
-        }
         Ok(())
     }
 
-    /// Brings the set of a page, and what follows it `upto` there, which costs `waking` beside what is seen here. Returns the
-    /// pages for which somebody waits, and was not woken.
+    /// Brings the set of a page, and what follows it `upto` there, which costs `waking` beside what is seen here: nothing where
+    /// nobody waits, so that the set is foreseen as all that follows it. Returns the pages for which somebody waits, and was
+    /// not woken.
     fn bring<'a>(
         &'a self,
         mut inner: MutexGuard<'a, Inner>,
@@ -141,7 +136,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.uncount(range.start, Count::StoredBytes, bytes);
         }
         for set in &sets {
-            let foreseen = from == State::Away && !set.contains(&touch.page);
+            let foreseen = from == State::Away && (waking == 0 || !set.contains(&touch.page));
             for page in &mut inner.pages[set.clone()] {
                 (page.state, page.foreseen, page.access) = (State::Filling, foreseen, access);
             }

@@ -121,20 +121,27 @@ impl Inner {
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// Takes from `ahead` the sets that follow the one of `page`; returns where they end. A gap is none that a set in
-    /// force would fill: a trial has smaller sets here and there, and larger ones.
+    /// Takes from `ahead` the sets that follow the one of `page`, up to the first with a page that is not in the same place: no
+    /// transfer goes beyond it. Returns where they end. A gap is none that a set in force would fill: a trial has smaller sets
+    /// here and there, and larger ones.
     pub(crate) fn stretch(
         &self,
         page: PageNumber,
         access: Access,
         ahead: &mut VecDeque<Ahead>,
     ) -> PageNumber {
-        let mut end = self.set_of(page, access).end;
+        let state = self.pages[page].state;
+        // All from `page` to `alike` is in the same place; the set of `page` itself may end in another.
+        let (mut end, mut alike) = (self.set_of(page, access).end, page);
         while let Some(next) = ahead.front().map(|&(next, access)| self.set_of(next, access))
             && next.start < end + self.sets.in_force(page, access)
             && (page + 1..=page + MOST_AHEAD).contains(&next.end)
         {
-            end = end.max(next.end);
+            let between = self.pages.get(alike..next.end);
+            if !between.is_some_and(|pages| pages.iter().all(|page| page.state == state)) {
+                break;
+            }
+            (end, alike) = (end.max(next.end), alike.max(next.end));
             ahead.pop_front();
         }
         end

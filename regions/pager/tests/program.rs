@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Fault, PAGE, Simulated, TestPager, TestStore, pager, pager_over, run, run_to_trouble};
-use largesse_pager::{Count, Pager, Segments, SetSize, Trouble};
+use largesse_pager::{Buffer, Count, Pager, Segments, SetSize, Touch, Trouble};
 use std::sync::Arc;
 
 const THREADS: usize = 4;
@@ -289,6 +289,26 @@ fn small_sets_that_follow_each_other_come_in_one_transfer() {
     let [transfers, pages] =
         [&store.transfers, &store.reads].map(|it| it.load(std::sync::atomic::Ordering::Relaxed));
     assert!(transfers * 8 < pages, "{pages} pages in {transfers} transfers");
+}
+
+// Seen to fail when what is foreseen behind a set that is here is forgotten.
+#[test]
+fn what_is_foreseen_comes_also_where_sets_between_are_here() {
+    let store = Arc::new(TestStore::new(Fault::None));
+    let pager = pager(4096, 512, 16, &store);
+    run(&pager, || (0..4096).for_each(|page| _ = pager.kernel().word(page, 0, Some(7)))).unwrap();
+    let mut buffer = Buffer::beside(512).unwrap();
+    let mut serve = |page| {
+        let away = !pager.kernel().is_here(page);
+        if away {
+            pager.serve(Touch { page, write: false }, &mut buffer).unwrap();
+        }
+        usize::from(away)
+    };
+    // Every fifth set, in no order.
+    (0..51).for_each(|set| _ = serve(set * 20 % 51 * 80));
+    let faults: usize = (0..3500).map(serve).sum();
+    assert!(faults < 35, "{faults} faults");
 }
 
 #[test]
