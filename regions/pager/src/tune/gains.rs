@@ -1,151 +1,16 @@
-//! What a trial has seen: what blocks cost, and what other sizes of sets would gain.
+//! What other sizes of sets would gain.
 
-use core::ops::Range;
+use super::blocks::{Price, Sample};
 
 /// The two ways from the size in force.
 pub(super) const HALF: usize = 0;
 pub(super) const DOUBLE: usize = 1;
+/// The second of them, by page.
+const BY_PAGE: usize = 2;
 /// A gain is so many standard errors: blocks are not all alike, and one looks often.
 pub(super) const SURE: f64 = 3.0;
-
-/// A block is compared with so many on each side.
-const NEAR: usize = 2;
-
-/// What one block cost.
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    number: usize,
-    fills: u64,
-    pages: u64,
-    /// Of these, so many left again.
-    left: u64,
-    ns: f64,
-}
-
-impl Block {
-    fn filled(&mut self, pages: usize, ns: f64) {
-        self.fills += 1;
-        self.pages += pages as u64;
-        self.ns += ns;
-    }
-}
-
-/// Blocks of one class that saw a fill, by number.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Blocks(Vec<Block>);
-
-impl Blocks {
-    pub(super) fn filled(&mut self, number: usize, pages: usize, ns: u64) {
-        let at = match self.0.binary_search_by_key(&number, |block| block.number) {
-            Ok(at) => at,
-            Err(at) => {
-                self.0.insert(at, Block { number, fills: 0, pages: 0, left: 0, ns: 0.0 });
-                at
-            }
-        };
-        self.0[at].filled(pages, ns as f64);
-    }
-
-    /// A block had a fill of another kind, where it saw one before.
-    pub(super) fn beside(&mut self, number: usize, pages: usize, ns: f64) {
-        if let Some(block) = self.seen(number) {
-            block.filled(pages, ns);
-        }
-    }
-
-    /// Pages of a block left, where it saw a fill; those that came earlier do not count.
-    pub(super) fn left(&mut self, number: usize, pages: usize) {
-        if let Some(block) = self.seen(number) {
-            block.left = (block.left + pages as u64).min(block.pages);
-        }
-    }
-
-    /// A block that saw a fill.
-    fn seen(&mut self, number: usize) -> Option<&mut Block> {
-        let at = self.0.binary_search_by_key(&number, |block| block.number).ok()?;
-        Some(&mut self.0[at])
-    }
-
-    pub(super) fn fills(&self) -> u64 {
-        self.0.iter().map(|block| block.fills).sum()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// These, and those of another lap; a block may be there twice.
-    pub(super) fn append(&mut self, other: &Blocks) {
-        self.0.extend(&other.0);
-        self.0.sort_by_key(|block| block.number);
-    }
-
-    /// The numbers of blocks, from the first to the last.
-    pub(super) fn numbers(&self) -> Range<usize> {
-        self.0.first().map_or(0, |it| it.number)..self.0.last().map_or(0, |it| it.number + 1)
-    }
-
-    pub(super) fn all(&self) -> Sample<'_> {
-        Sample(&self.0)
-    }
-
-    /// The blocks with such numbers.
-    pub(super) fn within(&self, numbers: &Range<usize>) -> Sample<'_> {
-        let [first, end] = [numbers.start, numbers.end].map(|it| self.0.partition_point(|b| b.number < it));
-        Sample(&self.0[first..end])
-    }
-}
-
-/// What a fill costs beside the time it took, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Price {
-    /// Its set leaves once more,
-    pub(super) set: f64,
-    /// and so does each of its pages,
-    pub(super) page: f64,
-    /// which took room from others until then.
-    pub(super) room: f64,
-}
-
-/// Some blocks of one class.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sample<'a>(&'a [Block]);
-
-impl Sample<'_> {
-    /// Pages and nanoseconds of a block, on average.
-    fn of_one(self) -> (f64, f64) {
-        let count = self.0.len().max(1) as f64;
-        let sum = |of: fn(&Block) -> f64| self.0.iter().map(of).sum::<f64>() / count;
-        (sum(|block| block.pages as f64), sum(|block| block.ns))
-    }
-
-    /// What the program waits for a page, on average.
-    pub(super) fn page_ns(self) -> f64 {
-        let (pages, ns) = self.of_one();
-        ns / pages.max(1.0)
-    }
-
-    /// What blocks of `others` cost less than these, on average, and the square of how far that may be off. Each is compared
-    /// with its neighbours: blocks are not alike, but those of one array are. Of at least three blocks.
-    fn less(self, others: Sample<'_>, price: Price) -> Option<(f64, f64)> {
-        if self.0.len().min(others.0.len()) < 3 {
-            return None;
-        }
-        let cost = |it: &Block| {
-            let leaving = it.fills as f64 * price.set + it.pages as f64 * price.page;
-            it.ns + leaving + it.left as f64 * price.room
-        };
-        let less = |other: &Block| {
-            let at = self.0.partition_point(|block| block.number < other.number);
-            let near = &self.0[at.saturating_sub(NEAR)..(at + NEAR).min(self.0.len())];
-            near.iter().map(cost).sum::<f64>() / near.len() as f64 - cost(other)
-        };
-        let count = others.0.len() as f64;
-        let mean = others.0.iter().map(less).sum::<f64>() / count;
-        let variance = others.0.iter().map(|it| (less(it) - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        Some((mean, variance / count))
-    }
-}
+/// Blocks are used whole where other sizes bring at most this share of pages less or more.
+const WHOLE: f64 = 0.1;
 
 /// What each way would gain, by page that came.
 #[derive(Clone, Copy, Debug, Default)]
@@ -155,10 +20,13 @@ pub(super) struct Gains {
     pub(super) pages: f64,
     /// Nanoseconds that the program waits.
     pub(super) waits: f64,
-    /// Nanoseconds less with sets of half the size and of twice the size, with the squares of their errors.
-    pub(super) less: [(f64, f64); 2],
+    /// Nanoseconds less with sets of half the size and of twice the size, with the squares of their errors; and of twice the
+    /// size where it brings no other pages.
+    pub(super) less: [(f64, f64); 3],
     /// How much laps differ in that: squares of what each is off the mean, added up.
-    apart: [f64; 2],
+    apart: [f64; 3],
+    /// The share of pages that half the size and twice the size bring less.
+    pub(super) fewer: [f64; 2],
 }
 
 impl Gains {
@@ -172,14 +40,19 @@ impl Gains {
     ) -> Option<Gains> {
         let [half, same, double] = samples;
         let (pages, ns) = same.of_one();
-        let less = |other: Sample<'_>, price| {
+        let by_block = |other: Sample<'_>, price: Price| {
             let (less, square) = same.less(other, price)?;
             Some((less / pages, square / pages / pages))
         };
-        let less = [less(half, prices[HALF])?, less(double, prices[DOUBLE])?];
+        // As many pages come, so that they take as much room; and they leave in fewer sets.
+        let by_set = Price { room: 0.0, ..prices[HALF] };
+        let [(mine, my_square), (others, square)] = [same, double].map(|it| it.of_page(by_set));
+        let by_page = (mine - others, my_square + square);
+        let less = [by_block(half, prices[HALF])?, by_block(double, prices[DOUBLE])?, by_page];
+        let fewer = [half, double].map(|it| same.fewer(it));
         // What is gained is a share of what the program waits, not of prices for what may come.
         let waits = ns / pages.max(1.0) + evict_ns;
-        Some(Gains { laps, pages: pages * same.0.len() as f64, waits, less, apart: [0.0; 2] })
+        Some(Gains { laps, pages: pages * same.len() as f64, waits, less, apart: [0.0; 3], fewer })
     }
 
     /// The same, seen in so many laps.
@@ -196,7 +69,7 @@ impl Gains {
         }
         let mean = self.mean(next, [self.laps / laps, next.laps / laps]);
         let both = self.laps * next.laps / laps;
-        let apart = [HALF, DOUBLE].map(|way| {
+        let apart = [HALF, DOUBLE, BY_PAGE].map(|way| {
             let step = next.less[way].0 - self.less[way].0;
             self.apart[way] + next.apart[way] + step * step * both
         });
@@ -215,19 +88,31 @@ impl Gains {
 
     /// The mean, with such shares.
     fn mean(self, next: Gains, [mine, others]: [f64; 2]) -> Gains {
-        let less = [HALF, DOUBLE].map(|way| {
+        let less = [HALF, DOUBLE, BY_PAGE].map(|way| {
             let ((less, square), (next_less, next_square)) = (self.less[way], next.less[way]);
             (less * mine + next_less * others, square * mine * mine + next_square * others * others)
         });
-        let mean = |of: fn(&Gains) -> f64| of(&self) * mine + of(&next) * others;
-        let apart = [mean(|it| it.apart[HALF]), mean(|it| it.apart[DOUBLE])];
+        let mean = |of: &dyn Fn(&Gains) -> f64| of(&self) * mine + of(&next) * others;
         Gains {
-            laps: mean(|it| it.laps),
-            pages: mean(|it| it.pages),
-            waits: mean(|it| it.waits),
+            laps: mean(&|it| it.laps),
+            pages: mean(&|it| it.pages),
+            waits: mean(&|it| it.waits),
             less,
-            apart,
+            apart: [HALF, DOUBLE, BY_PAGE].map(|way| mean(&|it| it.apart[way])),
+            fewer: [HALF, DOUBLE].map(|way| mean(&|it| it.fewer[way])),
         }
+    }
+
+    /// Blocks are used whole: sets of half the size and of twice the size bring the same pages.
+    pub(super) fn whole(self) -> bool {
+        self.fewer[HALF] < WHOLE && -self.fewer[DOUBLE] < WHOLE
+    }
+
+    /// What a way gains, and how far that may be off. Where blocks are used whole, twice the size is often known better by page.
+    fn gain(self, way: usize) -> (f64, f64) {
+        let by_page = way == DOUBLE && self.whole() && self.error(BY_PAGE) < self.error(DOUBLE);
+        let at = if by_page { BY_PAGE } else { way };
+        (self.less[at].0, self.error(at).sqrt())
     }
 
     /// The square of how far a gain may be off: because blocks are not alike, and because laps are not. What is seen in one
@@ -240,15 +125,15 @@ impl Gains {
     /// The ways that are better by at least such shares of the wait, and by so many errors; with `sign` -1, worse.
     fn sure(self, least: [f64; 2], errors: f64, sign: f64) -> [bool; 2] {
         [HALF, DOUBLE].map(|way| {
-            let less = self.less[way].0 * sign;
-            less > errors * self.error(way).sqrt() && less > self.waits * least[way]
+            let (less, error) = self.gain(way);
+            less * sign > errors * error && less * sign > self.waits * least[way]
         })
     }
 
     /// The better way, if one is better by at least such shares of the wait, and by so many errors.
     pub(super) fn best(self, least: [f64; 2], errors: f64) -> Option<usize> {
         match self.sure(least, errors, 1.0) {
-            [true, true] if self.less[HALF].0 > self.less[DOUBLE].0 => Some(HALF),
+            [true, true] if self.less[HALF].0 > self.gain(DOUBLE).0 => Some(HALF),
             [_, true] => Some(DOUBLE),
             [true, false] => Some(HALF),
             [false, false] => None,

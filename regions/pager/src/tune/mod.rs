@@ -9,6 +9,7 @@
 //!   one: an array that is walked through wants large sets, one that is jumped in small ones.
 
 mod annotated;
+mod blocks;
 mod choice;
 mod gains;
 mod parts;

@@ -8,7 +8,8 @@
 //!   then         |  region   | region|   region  |
 //! ```
 
-use super::gains::{Blocks, Gains, Price};
+use super::blocks::{Blocks, Price};
+use super::gains::Gains;
 use crate::PageNumber;
 use core::ops::Range;
 
@@ -79,7 +80,7 @@ impl Parts {
 
     /// The neighbours, not all, that gain most in one way, by at least a share of their wait that `least` tells by laps,
     /// and clearly more than the others; a block has so many pages.
-    pub(super) fn best(&self, block: usize, least: impl Fn(f64) -> [f64; 2]) -> Option<(Part, usize)> {
+    pub(super) fn best(&self, block: usize, least: impl Fn(Gains) -> [f64; 2]) -> Option<(Part, usize)> {
         let neighbours = (0..PARTS).flat_map(|first| (first + 1..=PARTS).map(move |end| first..end));
         let some = neighbours.filter(|parts| parts.len() < PARTS);
         let gaining = some.filter_map(|parts| {
@@ -88,7 +89,7 @@ impl Parts {
                 some.map(|part| self.gains[part]).reduce(Gains::beside)
             };
             let (gains, others) = (of(true)?, of(false)?);
-            let way = gains.best(least(gains.laps), SURE_OF_PARTS)?;
+            let way = gains.best(least(gains), SURE_OF_PARTS)?;
             let lasts = gains.laps > LEAST_LAPS && others.laps > 0.0 && gains.more_than(others, way);
             lasts.then_some((gains.less[way].0 * gains.pages, parts, way))
         });

@@ -17,10 +17,13 @@
 //! that comes makes another one leave earlier, which comes again for that the more often the sooner pages come back, at the price
 //! of a page in sets of the size in force, or of a page on average where there are several regions. That is how pages nobody needs
 //! are charged, once they left: until then the program may come to them. And each set that comes leaves again, which costs by set
-//! as well as by page: that is how smaller sets are.
+//! as well as by page: that is how smaller sets are charged. Where blocks are used whole, so that other sizes bring the same pages,
+//! these costs are compared by page, which shows a tenth where blocks show a third: how many of its pages a block still has here
+//! differs more than that.
 
+use super::blocks::{Blocks, Price};
 use super::choice::{Choice, Class, THIN, block};
-use super::gains::{Blocks, DOUBLE, Gains, HALF, Price, SURE};
+use super::gains::{DOUBLE, Gains, HALF, SURE};
 use super::parts::{Part, Parts};
 use crate::MOST_SET;
 use core::ops::Range;
@@ -36,6 +39,8 @@ const GAIN: f64 = 0.05;
 const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
 /// Within a lap so much; once a size lasted, the larger of these by some laps alone.
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
+/// Where blocks are used whole, so much for twice the size, after as many laps as there is doubt: there is little to lose.
+const GAIN_WHOLE: f64 = 0.1;
 /// Of that, this share for one more step the same way, in the first lap after it.
 const ON: f64 = 0.25;
 /// Laps of a window where the size is new. Once it went by few blocks are looked at, and it takes as many times longer to see as
@@ -237,14 +242,14 @@ impl Trial {
             return None;
         };
         let all = self.gains.and(lap);
-        let early = self.early(all.laps);
+        let early = self.early(all);
         let lap_ends = laps >= if self.proven { PHASES } else { 1.0 };
         let window_ends = all.laps >= self.doubt * if self.thin { WINDOW * THIN as f64 } else { WINDOW };
         let open = [HALF, DOUBLE].map(|way| self.size(way) != self.set);
         let least = if window_ends { [GAIN; 2] } else { early };
         // A size that lasted is not moved by a phase: some laps alone must gain much, and all together say nothing before a
         // new size would have been judged.
-        let least_of_lap = if self.proven { [GAIN_AT_ONCE[DOUBLE]; 2] } else { self.early(laps) };
+        let least_of_lap = if self.proven { [GAIN_AT_ONCE[DOUBLE]; 2] } else { self.early(lap) };
         let of_lap = lap.best(least_of_lap, SURE).filter(|_| lap_ends || !self.proven);
         let judged = !self.proven || all.laps >= WINDOW;
         let of_all = all.best(least, SURE).filter(|_| lap_ends && judged || window_ends);
@@ -254,7 +259,7 @@ impl Trial {
         if lap_ends {
             let laps_of = |pages: f64| pages * self.choice.one_in() / costs.lap.max(1) as f64;
             self.parts.add(&self.lap.blocks, laps_of, self.prices(costs), costs.evict_ns);
-            let of_part = self.parts.best(block(self.set), |laps| self.early(laps));
+            let of_part = self.parts.best(block(self.set), |gains| self.early(gains));
             if let Some((part, way)) = of_part.filter(|&(_, way)| open[way]) {
                 return Some((Some(part), way));
             }
@@ -271,10 +276,11 @@ impl Trial {
         None
     }
 
-    /// What a change must gain after so many laps.
-    fn early(&self, laps: f64) -> [f64; 2] {
+    /// What a change must gain before a window is over.
+    fn early(&self, gains: Gains) -> [f64; 2] {
+        let laps = gains.laps;
         let just_went = !self.proven && self.gains.laps <= 0.0;
-        [HALF, DOUBLE].map(|way| {
+        let mut least = [HALF, DOUBLE].map(|way| {
             let gain = match laps < 1.0 {
                 true if self.patient => [f64::INFINITY; 2],
                 true => GAIN_AT_ONCE,
@@ -282,7 +288,12 @@ impl Trial {
             };
             let least = gain[way] * (self.doubt / laps).sqrt();
             if just_went && self.went == Some(way) { least * ON } else { least }
-        })
+        });
+        // Rows are used whole only as long as nobody comes to what lies between them.
+        if !self.patient && gains.whole() && laps >= self.doubt {
+            least[DOUBLE] = least[DOUBLE].min(GAIN_WHOLE * self.doubt.sqrt());
+        }
+        least
     }
 
     /// What this lap says, once there are blocks of each class.
@@ -292,8 +303,9 @@ impl Trial {
     }
 
     /// What a fill costs beside its time, for each way. What its pages push out belongs to all, and comes back at one price:
-    /// with prices of their own, large sets would seem cheap because they take the room of the others. For the same reason a
-    /// larger size gets nothing for leaving in fewer sets: where all have it, what a sweep comes back to may fit no more.
+    /// with prices of their own, large sets would seem cheap because they take the room of the others. For the same reason
+    /// blocks of twice the size get nothing for leaving in fewer sets, unless they are [used whole](Gains::whole): where all have
+    /// that size, what a sweep comes back to may fit no more.
     fn prices(&self, costs: Costs) -> [Price; 2] {
         let here = || self.lap.blocks[Class::Same as usize].all().page_ns();
         let page_ns = costs.page_ns.unwrap_or_else(here);

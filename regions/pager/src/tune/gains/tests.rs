@@ -1,3 +1,4 @@
+use super::super::blocks::Blocks;
 use super::*;
 
 fn gains(laps: f64, half: f64, error: f64) -> Gains {
@@ -5,8 +6,9 @@ fn gains(laps: f64, half: f64, error: f64) -> Gains {
         laps,
         pages: 10.0,
         waits: 100.0,
-        less: [(half, error * error), (-half, error * error)],
-        apart: [0.0; 2],
+        less: [half, -half, -half].map(|less| (less, error * error)),
+        apart: [0.0; 3],
+        fewer: [0.5, -1.0],
     }
 }
 
