@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Is the kept part still worth keeping? That is measured: of the pages that left from either part,
-//! how many came back soon. Probes (one eviction in [`PROBE`] is from the kept part) keep the
+//! how many came back soon. Probes (one page in [`PROBE`] leaves from the kept part) keep the
 //! measure alive. When pages come back more often to the passing part, the program has moved on:
 //! the oldest kept pages leave and the passing ones stay.
 //!
@@ -48,8 +48,12 @@ pub enum Part {
     Passing,
 }
 
-/// One eviction in so many is from the kept part.
+/// One page in so many leaves from the kept part,
 const PROBE: u32 = 64;
+/// so many in a row, or this share of what may be here: each probe makes a hole in what is kept and keeps a piece elsewhere,
+/// and no transfer goes over a piece that is here.
+const PROBE_PAGES: usize = 128;
+const PROBE_SHARE: usize = 64;
 /// The share of memory for pages that pass.
 const PASSING_SHARE: usize = 4;
 /// And for pages that are kept.
@@ -99,7 +103,9 @@ pub struct Queue {
     aside: Vec<Run>,
     fates: [Fate; 2],
     absence: Absence,
-    evictions: u32,
+    /// Pages that are to leave until the next probe, and that left in this one.
+    until_probe: u32,
+    probed: u32,
     /// Pages that left, ever: the clock of re-use.
     clock: u32,
 }
@@ -114,7 +120,8 @@ impl Default for Queue {
             aside: Vec::new(),
             fates,
             absence: Absence::default(),
-            evictions: 0,
+            until_probe: PROBE - 1,
+            probed: 0,
             clock: 0,
         }
     }
@@ -171,9 +178,8 @@ impl Queue {
 
     /// The run that leaves next, with the part it was in.
     pub fn leave(&mut self, local: usize) -> Option<(Run, Part)> {
-        self.evictions = self.evictions.wrapping_add(1);
         let too_much_kept = self.kept.pages() > local - local / PASSING_SHARE;
-        let probe = self.evictions.is_multiple_of(PROBE);
+        let probe = self.until_probe == 0;
         let goes = if too_much_kept && !probe {
             self.kept.least_needed(self.clock, local)
         } else if probe || self.passing.is_empty() || self.moved_on() {
@@ -226,10 +232,23 @@ impl Queue {
     }
 
     fn gone(&mut self, run: Run, part: Part, local: usize) {
+        self.probes(run.pages, local);
         self.clock = self.clock.wrapping_add(run.pages);
         self.absence.pass(self.clock, local);
         self.kept.left(run, self.clock, local);
         self.fates[part as usize].leave(run.pages);
+    }
+
+    /// So many pages leave: a probe comes nearer, or is over.
+    fn probes(&mut self, pages: u32, local: usize) {
+        if self.until_probe > 0 {
+            self.until_probe = self.until_probe.saturating_sub(pages);
+            return;
+        }
+        self.probed += pages;
+        if self.probed as usize >= (local / PROBE_SHARE).min(PROBE_PAGES) {
+            (self.until_probe, self.probed) = (self.probed * (PROBE - 1), 0);
+        }
     }
 
     /// Whether pages come back to the passing part clearly more often than to the kept one.
