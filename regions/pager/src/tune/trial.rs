@@ -41,7 +41,7 @@ const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
 /// Where blocks are used whole, so much for twice the size, after as many laps as there is doubt: there is little to lose.
 const GAIN_WHOLE: f64 = 0.1;
-/// Of that, this share for one more step the same way, in the first lap after it.
+/// Of what must be gained early, this share for one more step the same way, in the first lap after it.
 const ON: f64 = 0.25;
 /// Laps of a window where the size is new. Once it went by few blocks are looked at, and it takes as many times longer to see as
 /// much of them.
