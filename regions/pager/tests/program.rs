@@ -291,7 +291,7 @@ fn small_sets_that_follow_each_other_come_in_one_transfer() {
     assert!(transfers * 8 < pages, "{pages} pages in {transfers} transfers");
 }
 
-// Seen to fail when what is foreseen behind a set that is here is forgotten.
+// Seen to fail (46 faults) when what is foreseen behind a set that is here is forgotten.
 #[test]
 fn what_is_foreseen_comes_also_where_sets_between_are_here() {
     let store = Arc::new(TestStore::new(Fault::None));

@@ -78,7 +78,7 @@ impl Parts {
         self.seen = Default::default();
     }
 
-    /// The neighbours, not all, that gain most in one way, by at least a share of their wait that `least` tells by laps,
+    /// The neighbours, not all, that gain most in one way, by at least the share of their wait that `least` says,
     /// and clearly more than the others; a block has so many pages.
     pub(super) fn best(&self, block: usize, least: impl Fn(Gains) -> [f64; 2]) -> Option<(Part, usize)> {
         let neighbours = (0..PARTS).flat_map(|first| (first + 1..=PARTS).map(move |end| first..end));

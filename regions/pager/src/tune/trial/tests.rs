@@ -230,6 +230,7 @@ fn a_short_phase_does_not_move_the_size() {
     assert!(changes <= 1, "{changes} changes");
 }
 
+// Seen to fail ([2, 4]) when costs are compared by block alone.
 #[test]
 fn sets_that_cost_to_leave_are_not_halved_and_doubled_for_it() {
     let settles = |evict_set_ns: f64| {
@@ -256,18 +257,19 @@ fn sets_that_cost_to_leave_are_not_halved_and_doubled_for_it() {
     assert_eq!([settles(0.0), settles(2000.0)], [2, 8]);
 }
 
-/// What the trial makes of 16 in some laps, where of each 32 pages the first `useful` are used, and a fourth of all is here
-/// already, other ones in each lap: blocks are as unlike as where a part of a loop is kept.
-fn after_laps_with_a_part_here(useful: usize) -> usize {
+// Seen to fail (16) when costs are compared by block alone.
+#[test]
+fn twice_the_size_is_taken_soon_where_blocks_are_used_whole() {
+    // A fourth of all is here already, other pages in each lap: blocks are as unlike as where a part of a loop is kept.
     let mut trial = Trial::new(16);
-    let costs = Costs { lap: 48 * MOST_SET * useful / 32, ..COSTS };
+    let costs = Costs { lap: 48 * MOST_SET, ..COSTS };
     let mut random = 12345_u64;
     for _lap in 0..4 {
         let mut away = [(); 64 * MOST_SET / 8].map(|()| {
             crate::random::next(&mut random);
             random >> 62 != 0
         });
-        for page in (0..64 * MOST_SET).filter(|page| page % 32 < useful) {
+        for page in 0..64 * MOST_SET {
             let set = trial.set_at(page);
             let first = page / set * set;
             let come =
@@ -279,16 +281,7 @@ fn after_laps_with_a_part_here(useful: usize) -> usize {
             }
         }
     }
-    trial.set()
-}
-
-// Seen to fail (16) when costs are compared by block alone.
-#[test]
-fn twice_the_size_is_taken_soon_where_blocks_are_used_whole() {
-    let whole = after_laps_with_a_part_here(32);
-    assert!(whole >= 32, "{whole}");
-    let half = after_laps_with_a_part_here(16);
-    assert!(half <= 16, "{half}");
+    assert!(trial.set() >= 32, "{}", trial.set());
 }
 
 // Seen to fail when one lap is enough.
