@@ -15,7 +15,7 @@
 //! 2. Every length that reaches a system call is a whole number of pages, but for `raw_*`, which answer as
 //!    the kernel does.
 //! 3. Nothing is advised, placed or dropped that this crate did not map, except what its owner hands in
-//!    (`mapping.rs`, [`placement`], [`Lent`]).
+//!    (`mapping.rs`, [`placement`]).
 #![no_std]
 
 mod area;
@@ -26,7 +26,6 @@ pub mod descriptors;
 mod error;
 #[cfg(not(miri))]
 pub mod fault;
-mod lent;
 mod mapping;
 pub mod placement;
 mod range;
@@ -41,7 +40,6 @@ mod wait;
 
 pub use area::Area;
 pub use error::{MapError, MapOp};
-pub use lent::Lent;
 pub use mapping::{
     advise_mapping, each_resident, forget, forget_all, inherited, make_anonymous, map_aligned, mapping_at,
     raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, writable,

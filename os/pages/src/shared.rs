@@ -71,6 +71,18 @@ impl MemoryFile {
         shared::allocate(self.file.0, at, len)
     }
 
+    /// The same by large pages, where the kernel can, for bytes that have no memory. `mapping` is a writable one of this file.
+    pub fn allocate_large(&self, mapping: &SharedMapping, at: usize, len: usize) -> Result<(), i32> {
+        for span in (at.next_multiple_of(SPAN)..=at + len).step_by(SPAN).filter(|it| it + SPAN <= at + len) {
+            // Only a span with a page in it can move to a large one; where it cannot, small ones follow.
+            self.allocate(span, base_page())?;
+            // SAFETY: inside the mapping (`at` checks), and its page was just allocated.
+            unsafe { mapping.at(span, SPAN).write_volatile(0) };
+            let _ = mapping.collapse(span, SPAN);
+        }
+        self.allocate(at, len)
+    }
+
     /// The bytes' memory goes back, in every process. They read as zero.
     pub fn punch(&self, at: usize, len: usize) -> Result<(), i32> {
         shared::punch(self.file.0, at, len)
@@ -92,7 +104,7 @@ impl core::ops::Deref for SharedMapping {
 impl SharedMapping {
     /// Whole spans that have memory move to large pages, where the kernel can; holes in them are filled.
     /// The error is the kernel's `errno`.
-    pub fn collapse(&self, at: usize, len: usize) -> Result<(), i32> {
+    fn collapse(&self, at: usize, len: usize) -> Result<(), i32> {
         shared::collapse(self.at(at, len), len)
     }
 
@@ -146,8 +158,7 @@ mod tests {
     fn two_mappings_are_one_memory_and_a_hole_reads_as_zero() {
         let file = MemoryFile::new(c"test", 3 * SPAN).unwrap();
         let (one, two) = (file.map(true).unwrap(), file.map(true).unwrap());
-        file.allocate(SPAN, SPAN).unwrap();
-        let _ = one.collapse(SPAN, SPAN); // where the kernel can
+        file.allocate_large(&one, SPAN, SPAN).unwrap();
         // SAFETY: inside the mappings, which only this test has.
         unsafe {
             one.start().add(SPAN).write(7);

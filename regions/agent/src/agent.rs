@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Place {
     /// In the agent's own memory, which programs map.
     Memory,
-    /// Elsewhere: the agent carries them.
+    /// Elsewhere: the agent carries them, or they are in memory of this machine that programs map.
     Elsewhere(Box<dyn Spaces>),
 }
 
@@ -52,6 +52,14 @@ impl Place {
                 Ok((Arc::new(window), Some(file)))
             }
             Place::Elsewhere(spaces) => Ok((Arc::from(spaces.create()?), None)),
+        }
+    }
+
+    /// Those in which spaces have spans, as many as can be told of; what is in others is carried.
+    fn windows(&self) -> Vec<RawFd> {
+        match self {
+            Place::Memory => Vec::new(),
+            Place::Elsewhere(spaces) => spaces.windows().into_iter().take(socket::MOST - 2).collect(),
         }
     }
 }
@@ -227,7 +235,9 @@ impl Agent {
         }
         spaces.push(own);
         self.connections += 1;
-        let welcome = Welcome::to(self.connections, &self.called);
+        let shared = self.place.windows();
+        let welcome = Welcome::to(self.connections, &self.called, !shared.is_empty());
+        windows.extend(shared);
         let prepared =
             Prepared { number: self.connections, image: hello.image, served: Served::new(view, spaces) };
         Ok((prepared, welcome, Parcel { ring, windows }))

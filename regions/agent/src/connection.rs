@@ -1,15 +1,20 @@
 //! The program's end: a connection to the agent. After it was made it needs no descriptor.
 
 use crate::alive::is_alive;
-use crate::message::{Hello, Plain as _, READ, Request, VERSION, WRITE, Welcome};
+use crate::message::{FIND, Hello, Plain as _, READ, Request, VERSION, WRITE, Welcome, place};
 use crate::ring::{Ring, SET, SLOTS};
 use crate::socket::{self, Name};
 use core::fmt;
-use largesse_pager::StoreError;
+use core::ptr::NonNull;
+use largesse_pager::{Found, StoreError};
+use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
 use std::io::ErrorKind;
 use std::os::fd::{IntoRawFd as _, OwnedFd};
 use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Spans that are found at once: 256 MiB.
+const FOUND: usize = 128;
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -67,6 +72,8 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     /// The agent's process.
     pub(crate) agent: u32,
+    /// In which spans of its spaces are found. `None`: this process may not map it.
+    windows: Vec<Option<SharedMapping>>,
     /// Slots that no thread has; the one used last is on top: its server may not sleep yet.
     free: Mutex<Vec<usize>>,
     freed: Condvar,
@@ -77,7 +84,7 @@ pub(crate) struct Connection {
 pub(crate) struct Joined {
     pub(crate) connection: Connection,
     pub(crate) welcome: Welcome,
-    /// The new spaces, if they are windows: this one's, and one for the parent.
+    /// The new spaces, if each is a window: this one's, and one for the parent.
     pub(crate) windows: Vec<SharedMapping>,
     socket: OwnedFd,
 }
@@ -106,12 +113,18 @@ impl Joined {
         let mut next = || files.next().ok_or(AgentRefused::Gone);
         let alive = next()??.map(false)?;
         let ring = Ring::over(next()??.map(true)?).ok_or(AgentRefused::Version)?;
-        let windows = files.map(|file| file?.map(true)).collect::<Result<_, _>>()?;
+        let mapped = files.map(|file| file?.map(true));
+        let (shared, windows) = if welcome.spans == 0 {
+            (Vec::new(), mapped.collect::<Result<_, _>>()?)
+        } else {
+            (mapped.map(Result::ok).collect(), Vec::new())
+        };
         let connection = Connection {
             alive,
             ring,
             number: welcome.connection,
             agent: welcome.agent,
+            windows: shared,
             free: Mutex::new((0..SLOTS).collect()),
             freed: Condvar::new(),
         };
@@ -171,6 +184,26 @@ impl Connection {
             unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(room()?.as_ptr(), bytes.len()) };
         }
         Ok(())
+    }
+
+    /// Whether spans are found in windows.
+    pub(crate) const fn has_windows(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
+    /// Where this process has the span of the space that `at` is in, and some after it. `None`: it is carried.
+    pub(crate) fn find(&self, space: u32, at: u64) -> Result<Vec<Option<NonNull<u8>>>, StoreError> {
+        let mut words = [[0; 8]; FOUND];
+        let bytes = words.as_flattened_mut();
+        self.ask(FIND, space, at, bytes.len() as u64, Pages::From(bytes))?;
+        Ok(words.map(|it| place(u64::from_ne_bytes(it)).and_then(|it| self.address(it))).to_vec())
+    }
+
+    fn address(&self, Found { window, at }: Found) -> Option<NonNull<u8>> {
+        let window = self.windows.get(window)?.as_ref()?;
+        let at = usize::try_from(at).ok().filter(|&at| at < window.len() && window.len() - at >= SPAN)?;
+        // SAFETY: inside the mapping, as was just checked.
+        Some(unsafe { window.start().add(at) })
     }
 
     fn take(&self) -> usize {

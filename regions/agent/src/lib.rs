@@ -25,6 +25,7 @@
 mod agent;
 mod alive;
 mod connection;
+mod homes;
 mod memory;
 mod message;
 mod ring;

@@ -2,9 +2,9 @@
 //! to and from by itself. Only who takes and gives back memory is told, so that all of it is the agent's.
 
 use crate::room;
-use largesse_pager::{PageStore, Ranges, StoreError};
+use largesse_pager::{PageStore, Ranges, SpaceStore, StoreError};
 use largesse_pages::shared::{MemoryFile, SharedMapping};
-use largesse_pages::{PageKind, Reserved, SPAN, base_page};
+use largesse_pages::{PageKind, Reserved, SPAN};
 use std::sync::{Mutex, PoisonError};
 
 /// Taken at once; what is left is looked at in between.
@@ -65,14 +65,7 @@ impl Window {
     /// Memory for bytes that have none.
     fn take(&self, at: usize, len: usize) -> Result<(), StoreError> {
         let full = |_| StoreError::Full { wanted: len as u64 };
-        for span in (at.next_multiple_of(SPAN)..=at + len).step_by(SPAN).filter(|it| it + SPAN <= at + len) {
-            // Only a span with a page in it can move to a large one; where it cannot, small ones follow.
-            self.file.allocate(span, base_page()).map_err(full)?;
-            // SAFETY: inside the mapping, and its page was just allocated.
-            unsafe { self.mapping.start().as_ptr().add(span).write_volatile(0) };
-            let _ = self.mapping.collapse(span, SPAN);
-        }
-        self.file.allocate(at, len).map_err(full)?;
+        self.file.allocate_large(&self.mapping, at, len).map_err(full)?;
         match self.mapping.lock(at, len) {
             Err(errno) if room::has_swap() => Err(full(errno)),
             // What is not locked stays in memory all the same where there is no swap.
@@ -85,6 +78,8 @@ impl Window {
         let _ = self.file.punch(at, len);
     }
 }
+
+impl SpaceStore for Window {}
 
 impl PageStore for Window {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {

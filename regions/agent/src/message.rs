@@ -1,9 +1,9 @@
 //! What the two sides say to each other. All of it is numbers and bytes, at fixed places.
 
-use largesse_pager::StoreError;
+use largesse_pager::{Found, StoreError};
 
 /// Both sides are of one build, mostly; a change here is a new number.
-pub(crate) const VERSION: u64 = 0x6c61_7267_0000_0001;
+pub(crate) const VERSION: u64 = 0x6c61_7267_0000_0002;
 /// Room for words.
 const TEXT: usize = 200;
 
@@ -49,6 +49,27 @@ pub(crate) const WRITE: u32 = 3;
 pub(crate) const DISCARD: u32 = 4;
 /// The process wants nothing of what its spaces hold any more.
 pub(crate) const LEAVE: u32 = 5;
+/// Where the span that `at` is in and those after it lie, a [`word`] for each, if that is in one of the windows that came with the
+/// [`Welcome`].
+pub(crate) const FIND: u32 = 6;
+
+/// Bits of a place below the number of its window.
+const WINDOW: u32 = 48;
+
+/// A place in a word; 0: nowhere.
+pub(crate) fn word(found: Option<Found>) -> u64 {
+    let word = found.and_then(|Found { window, at }| {
+        let window = u16::try_from(window + 1).ok()?;
+        (at >> WINDOW == 0).then_some(u64::from(window) << WINDOW | at)
+    });
+    word.unwrap_or(0)
+}
+
+/// The place that a word says.
+pub(crate) fn place(word: u64) -> Option<Found> {
+    let window = usize::try_from(word >> WINDOW).ok()?.checked_sub(1)?;
+    Some(Found { window, at: word & ((1 << WINDOW) - 1) })
+}
 
 /// How it went.
 #[derive(Clone, Copy, Debug)]
@@ -71,13 +92,17 @@ impl Default for Answer {
 }
 
 impl Answer {
+    /// It did not go well.
+    pub(crate) fn refusing(error: StoreError) -> Answer {
+        match error {
+            StoreError::Full { wanted } => Answer { verdict: FULL, number: wanted, ..Answer::default() },
+            other => Answer::lost(&other.to_string()),
+        }
+    }
+
     /// Of a store.
     pub(crate) fn to(result: Result<(), StoreError>) -> Answer {
-        match result {
-            Ok(()) => Answer::default(),
-            Err(StoreError::Full { wanted }) => Answer { verdict: FULL, number: wanted, ..Answer::default() },
-            Err(other) => Answer::lost(&other.to_string()),
-        }
+        result.map_or_else(Answer::refusing, |()| Answer::default())
     }
 
     /// A trouble in words.
@@ -113,14 +138,16 @@ pub(crate) struct Hello {
     pub(crate) image: u64,
 }
 
-/// The answer, with descriptors: the page that says whether the agent lives, the slots, and where
-/// the program copies by itself the new spaces: the child's or only one, then the parent's.
+/// The answer, with descriptors: the page that says whether the agent lives, the slots, and windows where
+/// the program copies by itself: those in which spans are [found](FIND), or each new space: the child's or only one, then the parent's.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Welcome {
     pub(crate) version: u64,
     pub(crate) answer: Answer,
     pub(crate) connection: u64,
+    /// 1: spans are to be found in the windows.
+    pub(crate) spans: u64,
     pub(crate) agent: u32,
     name_len: u32,
     name: [u8; TEXT],
@@ -132,6 +159,7 @@ impl Default for Welcome {
             version: VERSION,
             answer: Answer::default(),
             connection: 0,
+            spans: 0,
             agent: 0,
             name_len: 0,
             name: [0; TEXT],
@@ -141,14 +169,15 @@ impl Default for Welcome {
 
 impl Welcome {
     /// To a process that is taken in; `called` is the store's name as people may read it.
-    pub(crate) fn to(connection: u64, called: &str) -> Welcome {
+    pub(crate) fn to(connection: u64, called: &str, spans: bool) -> Welcome {
         let (name_len, name) = text(called);
-        Welcome { connection, agent: std::process::id(), name_len, name, ..Welcome::default() }
+        let (spans, agent) = (u64::from(spans), std::process::id());
+        Welcome { connection, spans, agent, name_len, name, ..Welcome::default() }
     }
 
     /// To one that is not.
     pub(crate) fn refusing(error: StoreError) -> Welcome {
-        Welcome { answer: Answer::to(Err(error)), ..Welcome::default() }
+        Welcome { answer: Answer::refusing(error), ..Welcome::default() }
     }
 
     pub(crate) fn name(&self) -> String {
@@ -158,7 +187,7 @@ impl Welcome {
 
 // SAFETY: six u64.
 unsafe impl Plain for Hello {}
-// SAFETY: u64; 4 + 4 + 8 + 200 bytes; u64; two u32 and 200 bytes: a multiple of 8 at each u64.
+// SAFETY: u64; 4 + 4 + 8 + 200 bytes; two u64; two u32 and 200 bytes: a multiple of 8 at each u64.
 unsafe impl Plain for Welcome {}
 
 fn text(words: &str) -> (u32, [u8; TEXT]) {
@@ -189,11 +218,20 @@ mod tests {
     }
 
     #[test]
+    fn places_arrive_as_they_were_if_a_word_has_room_for_them() {
+        let arrived = |window, at| place(word(Some(Found { window, at })));
+        for (window, at) in [(0, 0), (3, 5 << 21), (65_534, (1 << 48) - 1)] {
+            assert_eq!(arrived(window, at), Some(Found { window, at }));
+        }
+        assert_eq!((arrived(65_535, 0), arrived(0, 1 << 48), place(word(None))), (None, None, None));
+    }
+
+    #[test]
     fn messages_have_no_padding_and_read_back() {
-        assert_eq!(size_of::<Welcome>(), 8 + (16 + TEXT) + 8 + 8 + TEXT);
-        let sent = Welcome::to(5, "memory:");
+        assert_eq!(size_of::<Welcome>(), 8 + (16 + TEXT) + 8 + 8 + 8 + TEXT);
+        let sent = Welcome::to(5, "memory:", true);
         let got = Welcome::of(sent.bytes()).unwrap();
-        assert_eq!((got.connection, got.agent), (5, std::process::id()));
+        assert_eq!((got.connection, got.spans, got.agent), (5, 1, std::process::id()));
         assert_eq!((got.version, got.name().as_str()), (VERSION, "memory:"));
         assert!(Welcome::of(&sent.bytes()[1..]).is_none());
     }

@@ -1,13 +1,14 @@
 //! What the agent does for one process: a thread for each slot.
 
-use crate::message::{Answer, DISCARD, LEAVE, READ, RESERVE, Request, WRITE};
+use crate::message::{Answer, DISCARD, FIND, LEAVE, READ, RESERVE, Request, WRITE, word};
 use crate::ring::Ring;
-use largesse_pager::{PageStore, StoreError};
+use largesse_pager::{SpaceStore, StoreError};
+use largesse_pages::SPAN;
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A space: the process's own, or one that others read as well.
-pub(crate) type Space = Arc<dyn PageStore>;
+pub(crate) type Space = Arc<dyn SpaceStore>;
 
 /// The slots and spaces of one process.
 #[derive(Debug)]
@@ -85,6 +86,15 @@ impl Served {
                 let (room, len) = pages().ok_or_else(not_understood)?;
                 // SAFETY: as above.
                 space.write(at, unsafe { core::slice::from_raw_parts(room.as_ptr(), len) })
+            }
+            FIND => {
+                let (room, len) = pages().ok_or_else(not_understood)?;
+                // SAFETY: as above.
+                let words = unsafe { core::slice::from_raw_parts_mut(room.as_ptr(), len) };
+                for (at, into) in (at..).step_by(SPAN).zip(words.chunks_exact_mut(size_of::<u64>())) {
+                    into.copy_from_slice(&word(space.find(at)).to_ne_bytes());
+                }
+                Ok(())
             }
             _ => Err(not_understood()),
         }

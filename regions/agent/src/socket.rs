@@ -8,9 +8,9 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
 /// Descriptors in one message.
-const MOST: usize = 4;
+pub(crate) const MOST: usize = 64;
 /// Control messages of one message: descriptors and credentials, each with its header.
-const CONTROL: usize = 128;
+const CONTROL: usize = 512;
 
 /// Where an agent can be reached: unguessable, and of this machine's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! A store at an agent.
 
 use crate::connection::{AgentRefused, Connection, Joined, Pages};
+use crate::homes::{Homes, parts};
 use crate::message::{DISCARD, Hello, LEAVE, RESERVE, VERSION};
 use crate::socket::Name;
 use core::hash::{Hash as _, Hasher as _};
 use core::ops::Range;
 use largesse_pager::{Fork, Layers, PageStore, Ranges, Sheet, StoreError, copy_past_caches};
+use largesse_pages::SPAN;
 use largesse_pages::shared::SharedMapping;
 use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,12 +42,15 @@ struct Forking {
     both: bool,
 }
 
-/// A space of this process. A window is copied to and from directly.
+/// A space of this process.
 #[derive(Debug)]
 struct Space {
     agent: Arc<Connection>,
     number: u32,
+    /// It is this memory, and copied to and from directly.
     window: Option<Arc<SharedMapping>>,
+    /// Else its spans may lie in memory of others that this process maps.
+    homes: Homes,
 }
 
 impl AgentStore {
@@ -57,7 +62,7 @@ impl AgentStore {
         let (connection, windows) = joined.settle()?;
         let now = Arc::new(connection);
         let window = windows.into_iter().next().map(Arc::new);
-        let first = Space { agent: Arc::clone(&now), number: 0, window };
+        let first = Space::new(&now, 0, window);
         Ok(AgentStore {
             name: name.clone(),
             about,
@@ -95,7 +100,7 @@ impl AgentStore {
         if both {
             let number = u32::try_from(self.layers.frozen().len()).unwrap_or(u32::MAX);
             let window = child.windows.pop().map(Arc::new);
-            self.layers.push(Space { agent: Arc::clone(&self.now()), number, window });
+            self.layers.push(Space::new(&self.now(), number, window));
         }
     }
 
@@ -111,7 +116,7 @@ impl AgentStore {
         let windows = frozen.iter().map(|space| space.window.clone()).chain([own]);
         let spaces = (0..)
             .zip(windows)
-            .map(|(number, window)| Arc::new(Space { agent: Arc::clone(&connection), number, window }));
+            .map(|(number, window)| Arc::new(Space::new(&connection, number, window)));
         let before = self.layers.replace(spaces.collect());
         let parents = core::mem::replace(&mut *self.now(), connection);
         // The parent's slots are not mapped here; what is at their addresses now is somebody else's.
@@ -181,6 +186,21 @@ impl Drop for AgentStore {
 }
 
 impl Space {
+    fn new(agent: &Arc<Connection>, number: u32, window: Option<Arc<SharedMapping>>) -> Space {
+        Space { agent: Arc::clone(agent), number, window, homes: Homes::default() }
+    }
+
+    /// Where this process has the bytes of one span; `None`: the agent carries them.
+    fn home(&self, at: u64) -> Result<Option<*mut u8>, StoreError> {
+        if !self.agent.has_windows() {
+            return Ok(None);
+        }
+        self.agent.check()?;
+        let home = self.homes.find(at, || self.agent.find(self.number, at))?;
+        // SAFETY: less than a span, all of which is inside the mapping.
+        Ok(home.map(|home| unsafe { home.as_ptr().add((at % SPAN as u64) as usize) }))
+    }
+
     fn place(&self, window: &SharedMapping, at: u64, len: usize) -> Result<*mut u8, StoreError> {
         self.agent.check()?;
         let at = usize::try_from(at).unwrap_or(usize::MAX);
@@ -198,23 +218,44 @@ impl PageStore for Space {
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let Some(window) = &self.window else { return self.agent.read(self.number, at, into) };
-        let from = self.place(window, at, into.len())?;
-        // SAFETY: inside the window, where the agent has memory for what was ever written; the pager never
-        // moves the same bytes twice at once.
-        unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) };
+        if let Some(window) = &self.window {
+            let from = self.place(window, at, into.len())?;
+            // SAFETY: inside the window, where the agent has memory for what was ever written; the pager never
+            // moves the same bytes twice at once.
+            unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) };
+            return Ok(());
+        }
+        for (at, bytes) in parts(at, into.len()) {
+            let into = &mut into[bytes];
+            match self.home(at)? {
+                // SAFETY: inside the span, where its owner has memory for what was reserved; else as above.
+                Some(from) => unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) },
+                None => self.agent.read(self.number, at, into)?,
+            }
+        }
         Ok(())
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        let Some(window) = &self.window else { return self.agent.write(self.number, at, from) };
-        let to = self.place(window, at, from.len())?;
-        // SAFETY: as above; `Layers` has reserved the bytes, or made room for them.
-        unsafe { copy_past_caches(from, to) };
+        if let Some(window) = &self.window {
+            let to = self.place(window, at, from.len())?;
+            // SAFETY: as above; `Layers` has reserved the bytes, or made room for them.
+            unsafe { copy_past_caches(from, to) };
+            return Ok(());
+        }
+        for (at, bytes) in parts(at, from.len()) {
+            let from = &from[bytes];
+            match self.home(at)? {
+                // SAFETY: as above.
+                Some(to) => unsafe { copy_past_caches(from, to) },
+                None => self.agent.write(self.number, at, from)?,
+            }
+        }
         Ok(())
     }
 
     fn discard(&self, at: u64, len: u64) {
+        self.homes.forget(&(at..at + len));
         // The agent's death is seen by whoever needs something of it.
         let _ = self.agent.ask(DISCARD, self.number, at, len, Pages::None);
     }

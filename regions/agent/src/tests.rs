@@ -1,7 +1,10 @@
 //! Programs and agents: here mostly threads of one process, or processes forked from it.
 
+mod near;
+
+use self::near::near;
 use crate::{Agent, AgentStore, Name, Place};
-use largesse_pager::{Fork, PageStore, Spaces, StoreError};
+use largesse_pager::{Fork, PageStore, SpaceStore, Spaces, StoreError};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +29,7 @@ struct FarSpace {
 }
 
 impl Spaces for Far {
-    fn create(&self) -> Result<Box<dyn PageStore>, StoreError> {
+    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError> {
         let spaces = Arc::clone(&self.spaces);
         spaces.fetch_add(1, Ordering::SeqCst);
         Ok(Box::new(FarSpace { pages: Mutex::default(), room: self.room, spaces }))
@@ -38,6 +41,8 @@ impl Drop for FarSpace {
         self.spaces.fetch_sub(1, Ordering::SeqCst);
     }
 }
+
+impl SpaceStore for FarSpace {}
 
 impl PageStore for FarSpace {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
@@ -76,8 +81,8 @@ fn agent(place: Place) -> Name {
     name
 }
 
-fn both_places() -> [Name; 2] {
-    [agent(Place::memory().unwrap()), agent(far())]
+fn all_places() -> [Name; 3] {
+    [agent(Place::memory().unwrap()), agent(far()), agent(near())]
 }
 
 fn far() -> Place {
@@ -129,7 +134,7 @@ fn ended_well(pid: i32) -> bool {
 
 #[test]
 fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
-    for name in both_places() {
+    for name in all_places() {
         let parent = store(&name);
         parent.reserve(0, 16 * PAGE as u64).unwrap();
         write(&parent, 0, &[1; 8]);
@@ -153,7 +158,7 @@ fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
 
 #[test]
 fn a_fork_that_did_not_happen_leaves_everything_as_it_was() {
-    for name in both_places() {
+    for name in all_places() {
         let parent = store(&name);
         parent.reserve(0, 4 * PAGE as u64).unwrap();
         for byte in 1..20 {
@@ -202,7 +207,7 @@ fn a_full_store_says_so() {
 
 #[test]
 fn many_threads_move_pages_at_once() {
-    for name in both_places() {
+    for name in all_places() {
         let store = store(&name);
         store.reserve(0, BYTES as u64).unwrap();
         std::thread::scope(|scope| {
@@ -223,7 +228,7 @@ fn many_threads_move_pages_at_once() {
 /// SIGKILL at any moment: whoever needs the store is told, nobody waits for good.
 #[test]
 fn the_death_of_the_agent_is_an_error_at_the_next_need() {
-    for place in [|| Place::memory().unwrap(), far as fn() -> Place] {
+    for place in [|| Place::memory().unwrap(), far as fn() -> Place, near] {
         let name = Name::new().unwrap();
         // SAFETY: the child is an agent until it is killed.
         let pid = unsafe { libc::fork() };
@@ -285,7 +290,7 @@ proptest! {
     /// A fork that fails makes the same layers in the parent as one that does not.
     #[test]
     fn whatever_was_written_last_is_read(steps in steps()) {
-        for name in both_places() {
+        for name in all_places() {
             let (store, mut model) = (store(&name), [None; 64]);
             store.reserve(0, 64 * PAGE as u64).unwrap();
             for step in &steps {

@@ -16,8 +16,23 @@
 enum { NO_THREADS = -1, TOO_MUCH = -2 };
 
 static MPI_Comm all = MPI_COMM_NULL, here = MPI_COMM_NULL;
-/* What ranks of this machine have in common, and what everybody may copy from and to. */
-static MPI_Win common = MPI_WIN_NULL, window = MPI_WIN_NULL;
+/* What everybody may copy from and to. */
+static MPI_Win window = MPI_WIN_NULL;
+
+/* A library that was told to use no shared memory knows no neighbours, or refuses some, which is no error. */
+static int may_share(int neighbours, uint32_t *share) {
+    MPI_Win some;
+    void *memory;
+    int well;
+    *share = 0;
+    if (!neighbours) return MPI_SUCCESS;
+    TRY(MPI_Comm_set_errhandler(here, MPI_ERRORS_RETURN));
+    well = !MPI_Win_allocate_shared(4096, 1, MPI_INFO_NULL, here, &memory, &some);
+    if (well) TRY(MPI_Win_free(&some));
+    TRY(MPI_Allreduce(MPI_IN_PLACE, &well, 1, MPI_INT, MPI_MIN, here));
+    *share = (uint32_t)well;
+    return MPI_SUCCESS;
+}
 
 /* MPI_THREAD_MULTIPLE is not asked for: Open MPI 4 has no windows over TCP then. */
 static int join(struct largesse_mpi_world *world) {
@@ -32,66 +47,28 @@ static int join(struct largesse_mpi_world *world) {
     world->rank = (uint32_t)rank;
     world->ranks = (uint32_t)size;
     TRY(MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here));
-    TRY(MPI_Comm_set_errhandler(here, MPI_ERRORS_RETURN));
     TRY(MPI_Comm_size(here, &size));
     world->ranks_here = (uint32_t)size;
-    return MPI_SUCCESS;
-}
-
-static int close_window(MPI_Win *it) {
-    if (*it == MPI_WIN_NULL) return MPI_SUCCESS;
-    TRY(MPI_Win_unlock_all(*it));
-    return MPI_Win_free(it);
+    return may_share(size > 1, &world->share);
 }
 
 static int leave(void) {
-    TRY(close_window(&window));
-    TRY(close_window(&common));
+    if (window != MPI_WIN_NULL) {
+        TRY(MPI_Win_unlock_all(window));
+        TRY(MPI_Win_free(&window));
+    }
     TRY(MPI_Comm_free(&here));
     TRY(MPI_Comm_free(&all));
     return MPI_Finalize();
 }
 
-/* Nobody else uses the window: no lock keeps anybody out. */
-static int open_window(MPI_Win it) {
-    TRY(MPI_Win_set_errhandler(it, MPI_ERRORS_RETURN));
-    return MPI_Win_lock_all(MPI_MODE_NOCHECK, it);
-}
-
-static int lend(uint64_t len, int share, void *own, void **memory) {
-    MPI_Info apart;
+static int lend(uint64_t len, void *own) {
     MPI_Aint bytes = (MPI_Aint)len;
     if (bytes < 0 || (uint64_t)bytes != len) return TOO_MUCH;
-    *memory = own;
-    TRY(MPI_Allreduce(MPI_IN_PLACE, &share, 1, MPI_INT, MPI_MIN, here));
-    if (share) {
-        TRY(MPI_Info_create(&apart));
-        TRY(MPI_Info_set(apart, "alloc_shared_noncontig", "true"));
-        /* A library told to use no shared memory refuses, which is no error. */
-        if (MPI_Win_allocate_shared(bytes, 1, apart, here, memory, &common)) {
-            common = MPI_WIN_NULL;
-            *memory = own;
-        } else {
-            TRY(open_window(common));
-        }
-        TRY(MPI_Info_free(&apart));
-    }
-    TRY(MPI_Win_create(bytes ? *memory : NULL, bytes, 1, MPI_INFO_NULL, all, &window));
-    return open_window(window);
-}
-
-static int near(uint32_t rank, void **memory) {
-    MPI_Group everybody, neighbours;
-    MPI_Aint len;
-    int from = (int)rank, to, unit;
-    *memory = NULL;
-    if (common == MPI_WIN_NULL) return MPI_SUCCESS;
-    TRY(MPI_Comm_group(all, &everybody));
-    TRY(MPI_Comm_group(here, &neighbours));
-    TRY(MPI_Group_translate_ranks(everybody, 1, &from, neighbours, &to));
-    TRY(MPI_Group_free(&everybody));
-    TRY(MPI_Group_free(&neighbours));
-    return to == MPI_UNDEFINED ? MPI_SUCCESS : MPI_Win_shared_query(common, to, &len, &unit, memory);
+    TRY(MPI_Win_create(bytes ? own : NULL, bytes, 1, MPI_INFO_NULL, all, &window));
+    TRY(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+    /* Nobody else uses the window: no lock keeps anybody out. */
+    return MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
 }
 
 static int look(void) {
@@ -162,4 +139,4 @@ static void words(int error, char *into, uint64_t len) {
         snprintf(into, len, "%s", text);
 }
 
-const struct largesse_mpi LARGESSE_MPI = {join, leave, lend, near, look, get, put, send, receive, words};
+const struct largesse_mpi LARGESSE_MPI = {join, leave, lend, look, get, put, send, receive, words};

@@ -7,13 +7,14 @@
 
 #include <stdint.h>
 
-#define LARGESSE_MPI largesse_mpi_1
+#define LARGESSE_MPI largesse_mpi_2
 
 /* The ranks that the launcher started together. */
 struct largesse_mpi_world {
     uint32_t rank;
     uint32_t ranks;
     uint32_t ranks_here; /* on this machine, this one included */
+    uint32_t share; /* 0: ranks of this machine must not have memory in common */
 };
 
 /* What ranks tell each other; src/message.rs knows what it means. */
@@ -29,11 +30,8 @@ struct largesse_mpi {
     int (*join)(struct largesse_mpi_world *world);
     int (*leave)(void);
 
-    /* Lends `len` bytes to the others; all ranks call it. With `share`, if all ranks of this machine say
-     * so, they are memory that those ranks have in common, and `memory` is where; else they are `own`. */
-    int (*lend)(uint64_t len, int share, void *own, void **memory);
-    /* Where the memory that `rank` lends is in this process; null where it must be copied. */
-    int (*near)(uint32_t rank, void **memory);
+    /* Lends `len` bytes to the others; all ranks call it. */
+    int (*lend)(uint64_t len, void *own);
     /* What others put into `own` becomes visible here. */
     int (*look)(void);
 

@@ -15,16 +15,27 @@ pub struct Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Verb {
-    /// From a server, once: stripe 0 is at byte `first` of its memory, which has `count` stripes.
+    /// From a server, once: `count` has its stripes and, above 32 bits, its mark; `first` has the number of the file that they are in
+    /// and, above 32 bits, the process that has it; 0 where that is not to be shared.
     Hello = 1,
     /// From a server that was asked (`Commit`, `Stop`): done if `first` is 1, refused if it is 0.
     Done,
     /// Have memory behind `count` stripes from `first` on.
     Commit,
-    /// Give that memory back. No answer.
+    /// Give that memory back, which nobody but rank 0 and its program has used. No answer.
     Release,
     /// It is over.
     Stop,
+}
+
+/// What a server says first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hello {
+    pub(crate) stripes: u32,
+    /// What is written in the file.
+    pub(crate) mark: u32,
+    /// The file, if it may be mapped: which process has it, and as which number.
+    pub(crate) file: Option<(u32, u32)>,
 }
 
 impl Verb {
@@ -38,6 +49,14 @@ impl Message {
 
     pub(crate) const fn done(well: bool) -> Message {
         Message::new(Verb::Done, well as u64, 0)
+    }
+
+    /// A server's first words; `None`: they are not.
+    pub(crate) fn hello(&self) -> Option<Hello> {
+        let halves = |it: u64| ((it >> 32) as u32, (it & u64::from(u32::MAX)) as u32);
+        let ((mark, stripes), file) = (halves(self.count), halves(self.first));
+        let hello = Hello { stripes, mark, file: Some(file).filter(|&(process, _)| process != 0) };
+        (self.verb() == Some(Verb::Hello)).then_some(hello)
     }
 
     /// `None`: from another version of this crate.

@@ -4,7 +4,6 @@ use crate::message::Message;
 use crate::wire::{Wire, WireError};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt;
-use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -21,14 +20,22 @@ pub struct World {
     pub ranks: u32,
     /// Those of this machine, this one included.
     pub ranks_here: u32,
+    /// Not 0: they may have memory in common.
+    pub share: u32,
+}
+
+impl World {
+    /// Whether ranks of this machine may have memory in common.
+    pub(crate) const fn shares(self) -> bool {
+        self.share != 0
+    }
 }
 
 #[repr(C)]
 struct Table {
     join: unsafe extern "C" fn(*mut World) -> c_int,
     leave: unsafe extern "C" fn() -> c_int,
-    lend: unsafe extern "C" fn(u64, c_int, *mut c_void, *mut *mut c_void) -> c_int,
-    near: unsafe extern "C" fn(u32, *mut *mut c_void) -> c_int,
+    lend: unsafe extern "C" fn(u64, *mut c_void) -> c_int,
     look: unsafe extern "C" fn() -> c_int,
     get: unsafe extern "C" fn(u32, u64, *mut c_void, u64) -> c_int,
     put: unsafe extern "C" fn(u32, u64, *const c_void, u64) -> c_int,
@@ -38,7 +45,7 @@ struct Table {
 }
 
 /// Name and version of what a plug-in exports.
-const TABLE: &CStr = c"largesse_mpi_1";
+const TABLE: &CStr = c"largesse_mpi_2";
 
 const PARTING: &str = "parting";
 pub(crate) const PARTED: &str = "the ranks have parted";
@@ -96,32 +103,19 @@ impl Mpi {
     /// Parts from the other ranks. The last call, by all of them.
     ///
     /// # Safety
-    /// What [`lend`](Mpi::lend) and [`near`](Mpi::near) returned is not used any more.
+    /// Nobody uses what others [lend](Mpi::lend) any more.
     pub unsafe fn leave(&self) -> Result<(), WireError> {
         // SAFETY: the caller's promise.
         self.call(PARTING, None, |table| unsafe { (table.leave)() })
     }
 
-    /// Lends `own` to the other ranks, or memory in its place, which has as many bytes: ranks of this
-    /// machine have it in common, if all of them `share`. To be called by all ranks, once.
+    /// Lends memory to the other ranks. To be called by all ranks, once.
     ///
     /// # Safety
     /// `len` bytes at `own` are readable and writable until [`leave`](Mpi::leave); no bytes may be anywhere.
-    pub unsafe fn lend(&self, len: u64, share: bool, own: *mut u8) -> Result<*mut u8, WireError> {
-        let mut memory = null_mut();
-        // SAFETY: the caller's promise; `memory` is there to be written to.
-        self.call("lending memory", None, |table| unsafe {
-            (table.lend)(len, c_int::from(share), own.cast(), &raw mut memory)
-        })?;
-        Ok(memory.cast())
-    }
-
-    /// The memory that `rank` lends, if it is in this process.
-    pub fn near(&self, rank: u32) -> Result<Option<NonNull<u8>>, WireError> {
-        let mut memory = null_mut();
-        // SAFETY: `memory` is there to be written to.
-        self.call("looking for", Some(rank), |table| unsafe { (table.near)(rank, &raw mut memory) })?;
-        Ok(NonNull::new(memory.cast()))
+    pub unsafe fn lend(&self, len: u64, own: *mut u8) -> Result<(), WireError> {
+        // SAFETY: the caller's promise.
+        self.call("lending memory", None, |table| unsafe { (table.lend)(len, own.cast()) })
     }
 
     /// The number of the call that is being made.

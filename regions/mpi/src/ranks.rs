@@ -3,16 +3,17 @@
 use crate::bell::Bell;
 use crate::homes::STRIPE;
 use crate::ledger::{Ledger, Row, Slot, rows};
+use crate::lent::Lent;
 use crate::message::{Message, Verb};
 use crate::pace::{Pace, Vain};
-use crate::plugin::PARTED;
+use crate::plugin::World;
+use crate::serve::LEAD;
 use crate::store::RankStore;
 use crate::wire::{Wire, WireError};
 use core::fmt;
-use core::ptr::NonNull;
-use largesse_pager::{PageStore, Spaces, StoreError, copy_past_caches};
-use largesse_pages::{Lent, SPAN};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use core::ffi::c_int;
+use largesse_pager::{Found, SpaceStore, Spaces, StoreError, copy_past_caches};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A server that does not answer for so long is lost.
@@ -36,18 +37,14 @@ pub(crate) struct Servers<W> {
     ledger: Mutex<Ledger>,
     /// Held from a question to its answers.
     asking: Mutex<()>,
-    /// Until it is over. Read by whoever uses memory of others that is in this process.
-    together: RwLock<bool>,
     start: Instant,
 }
 
 struct Server {
     rank: u32,
-    /// Its stripes, if they are in this process.
-    near: Option<Lent>,
-    /// Where its first stripe begins.
-    lead: u64,
     stripes: u32,
+    /// Its memory, if this process has it, too.
+    near: Option<Lent>,
     bell: Bell,
 }
 
@@ -58,32 +55,19 @@ impl fmt::Debug for Server {
 }
 
 impl<W: Wire + 'static> Ranks<W> {
-    /// Waits until ranks 1 to `last` have said how much they have. `near` tells where their memory is,
-    /// if it is in this process.
-    ///
-    /// # Safety
-    /// What `near` hands in is all that the rank lends, readable and writable until [`stop`](Ranks::stop) has returned.
-    pub unsafe fn meet(
-        wire: Arc<W>,
-        last: u32,
-        near: impl Fn(u32) -> Result<Option<NonNull<u8>>, WireError>,
-    ) -> Result<Ranks<W>, WireError> {
+    /// Waits until all other ranks of the `world` have said how much they have.
+    pub fn meet(wire: Arc<W>, world: World) -> Result<Ranks<W>, WireError> {
         let mut servers = Vec::new();
-        while servers.len() < last as usize {
+        while servers.len() + 1 < world.ranks as usize {
             let hello = next_message(&*wire)?;
-            let (rank, lead, bell) = (hello.rank, hello.first, Bell::default());
-            let stripes = u32::try_from(hello.count).ok().filter(|_| hello.verb() == Some(Verb::Hello));
-            let stripes = stripes.ok_or_else(|| WireError::misunderstood(rank))?;
-            let near = near(rank)?.map(|start| {
-                // SAFETY: the caller's promise. Stripes begin at a page wherever they are mapped.
-                unsafe { Lent::new(start.add(offset(lead)), stripes as usize * SPAN) }
-            });
-            servers.push(Server { rank, near, lead, stripes, bell });
+            let (rank, bell) = (hello.rank, Bell::default());
+            let hello = hello.hello().ok_or_else(|| WireError::misunderstood(rank))?;
+            let near = if world.shares() { Lent::find(hello) } else { None };
+            servers.push(Server { rank, stripes: hello.stripes, near, bell });
         }
         servers.sort_unstable_by_key(|server| server.rank);
         let ledger = Mutex::new(Ledger::new(servers.iter().map(|server| server.stripes)));
-        let (asking, together) = (Mutex::new(()), RwLock::new(true));
-        Ok(Ranks(Arc::new(Servers { wire, servers, ledger, asking, together, start: Instant::now() })))
+        Ok(Ranks(Arc::new(Servers { wire, servers, ledger, asking: Mutex::new(()), start: Instant::now() })))
     }
 
     /// Bytes that all servers have together.
@@ -98,10 +82,8 @@ impl<W: Wire + 'static> Ranks<W> {
         self.0.servers.iter().filter(|server| server.near.is_none()).count()
     }
 
-    /// It is over: the servers stop, and what is asked of a store from now on is lost. Returns when they have done
-    /// all that they were told before.
+    /// It is over: the servers stop. Returns when they have done all that they were told before.
     pub fn stop(&self) -> Result<(), WireError> {
-        *self.0.together.write().unwrap_or_else(PoisonError::into_inner) = false;
         let stop = Message::new(Verb::Stop, 0, 0);
         self.0.ask(self.0.servers.iter().map(|server| (server.rank, stop)))?;
         Ok(())
@@ -109,8 +91,12 @@ impl<W: Wire + 'static> Ranks<W> {
 }
 
 impl<W: Wire + 'static> Spaces for Ranks<W> {
-    fn create(&self) -> Result<Box<dyn PageStore>, StoreError> {
+    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError> {
         Ok(Box::new(RankStore::new(Arc::clone(&self.0))))
+    }
+
+    fn windows(&self) -> Vec<c_int> {
+        self.0.near().map(|(_, lent)| lent.descriptor()).collect()
     }
 }
 
@@ -121,26 +107,15 @@ impl<W: Wire> Servers<W> {
         let Some(slots) = taken else { return Ok(None) };
         let rows = rows(slots.clone());
         if self.ask(rows.iter().map(|&row| self.about(row, Verb::Commit))).map_err(lost)? {
-            rows.into_iter().try_for_each(|row| self.map(row))?;
             return Ok(Some(slots));
         }
         self.give_back(slots)?;
         Ok(None)
     }
 
-    /// Maps what a server has in this process, at once: piece by piece costs a fault each.
-    fn map(&self, Row { first, count }: Row) -> Result<(), StoreError> {
-        if let Some(near) = &self.server(first).near {
-            let _together = self.stay()?;
-            // What is refused is mapped when it is used.
-            let _ = near.populate(first.index as usize * SPAN, count as usize * SPAN);
-        }
-        Ok(())
-    }
-
-    /// Nobody wants the slots any more.
+    /// Nobody wants the slots any more. What a network card may have pinned stays: the card would go on with the old pages.
     pub(crate) fn give_back(&self, slots: Vec<Slot>) -> Result<(), StoreError> {
-        for row in rows(slots.clone()) {
+        for row in rows(slots.clone()).into_iter().filter(|row| self.server(row.first).near.is_some()) {
             let (rank, message) = self.about(row, Verb::Release);
             self.wire.send(rank, message).map_err(lost)?;
         }
@@ -175,34 +150,32 @@ impl<W: Wire> Servers<W> {
     pub(crate) fn read(&self, slot: Slot, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let (server, at) = self.place(slot, at);
         if let Some(near) = &server.near {
-            let _together = self.stay()?;
-            let from = near.start().as_ptr().wrapping_add(offset(at));
-            // SAFETY: the slot is below the server's stripes, so that it is mapped (`Ranks::meet`); it belongs
-            // to the store that asks, which moves no bytes twice at once.
-            unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) };
+            // SAFETY: the bytes belong to the store that asks, which moves none twice at once.
+            unsafe { into.as_mut_ptr().copy_from_nonoverlapping(near.at(at, into.len()), into.len()) };
             return Ok(());
         }
-        let at = server.lead + at;
         self.wake(server).and_then(|()| self.wire.get(server.rank, at, into)).map_err(lost)
     }
 
     pub(crate) fn write(&self, slot: Slot, at: u64, from: &[u8]) -> Result<(), StoreError> {
         let (server, at) = self.place(slot, at);
         if let Some(near) = &server.near {
-            let _together = self.stay()?;
-            let to = near.start().as_ptr().wrapping_add(offset(at));
             // SAFETY: as for reading.
-            unsafe { copy_past_caches(from, to) };
+            unsafe { copy_past_caches(from, near.at(at, from.len())) };
             return Ok(());
         }
-        let at = server.lead + at;
         self.wake(server).and_then(|()| self.wire.put(server.rank, at, from)).map_err(lost)
     }
 
-    /// As long as it is held the ranks do not part.
-    fn stay(&self) -> Result<RwLockReadGuard<'_, bool>, StoreError> {
-        let together = self.together.read().unwrap_or_else(PoisonError::into_inner);
-        if *together { Ok(together) } else { Err(StoreError::Lost(PARTED.to_owned())) }
+    /// Servers whose memory this process has, too, and which of them they are.
+    fn near(&self) -> impl Iterator<Item = (usize, &Lent)> {
+        self.servers.iter().enumerate().filter_map(|(server, it)| Some((server, it.near.as_ref()?)))
+    }
+
+    /// Where among the windows a slot lies, if it does.
+    pub(crate) fn find(&self, slot: Slot) -> Option<Found> {
+        let window = self.near().position(|(server, _)| server == slot.server as usize)?;
+        Some(Found { window, at: self.place(slot, 0).1 })
     }
 
     /// Without help from its owner's processor many networks do not reach the memory: a server that
@@ -214,18 +187,14 @@ impl<W: Wire> Servers<W> {
         }
     }
 
-    /// A server, and where among its stripes.
+    /// A server, and where in its memory.
     fn place(&self, slot: Slot, at: u64) -> (&Server, u64) {
-        (self.server(slot), u64::from(slot.index) * STRIPE + at)
+        (self.server(slot), LEAD as u64 + u64::from(slot.index) * STRIPE + at)
     }
 
     fn server(&self, slot: Slot) -> &Server {
         &self.servers[slot.server as usize]
     }
-}
-
-fn offset(at: u64) -> usize {
-    usize::try_from(at).unwrap_or(usize::MAX)
 }
 
 /// Waits for it.

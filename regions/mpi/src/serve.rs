@@ -2,104 +2,128 @@
 
 use crate::message::{Message, Verb};
 use crate::pace::Pace;
-use crate::plugin::Mpi;
+use crate::plugin::{Mpi, World};
 use crate::wire::{Wire, WireError};
+use core::fmt;
+use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering};
-use largesse_pages::{Lent, MapError, PageKind, Reserved, SPAN};
+use largesse_pages::shared::{MemoryFile, SharedMapping};
+use largesse_pages::{MapError, SPAN};
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
 
 /// The rank that asks.
 pub(crate) const FIRST: u32 = 0;
 
-/// The memory that a rank lends: a bell, then stripes.
-#[derive(Debug)]
+/// Where stripes begin. Before them are the bell, the first byte, which whoever is about to use the stripes from afar changes
+/// to wake their owner, and the mark.
+pub(crate) const LEAD: usize = SPAN;
+/// Stripes taken at once; what is left is looked at in between.
+const STEP: usize = 32;
+/// Where the mark is, by which rank 0 knows the file again that it was told of.
+pub(crate) const MARK: usize = 64;
+
+/// The memory that a rank lends: a file in memory, which rank 0 and the program map if they are of the same machine.
 pub struct Memory {
-    /// The first byte. Whoever is about to use the stripes from afar changes it, to wake their owner.
-    bell: NonNull<u8>,
-    stripes: Lent,
-    /// Whether stripes that nobody wants can be given back. What a network card may have pinned cannot:
-    /// the card would go on with the old pages.
-    common: bool,
-    /// Address space of our own, when MPI had none.
-    _own: Option<Reserved>,
+    file: MemoryFile,
+    mapping: SharedMapping,
+    mark: u32,
+    /// Stripes that have memory.
+    held: HashSet<u64>,
+    /// Bytes that may still be taken.
+    available: fn() -> u64,
 }
 
-// SAFETY: plain memory, of which the bell is touched atomically.
-unsafe impl Send for Memory {}
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} stripes", self.stripes())
+    }
+}
 
 impl Memory {
-    /// Room for so many stripes, lent to the other ranks.
-    pub fn lend(mpi: &Mpi, stripes: u32, share: bool) -> Result<Memory, NotLent> {
-        let len = (stripes as usize + 1) * SPAN; // one for the bell, and to begin at a multiple
-        let own = Reserved::new(len, SPAN).map_err(NotLent::Memory)?;
-        own.commit(0, len, PageKind::Thp).map_err(NotLent::Memory)?;
-        let at = own.start();
-        // SAFETY: readable and writable since `commit`, and kept in `_own` if it is what was lent.
-        let lent = unsafe { mpi.lend(len as u64, share, at.as_ptr()) }.map_err(NotLent::Mpi)?;
-        let lent = NonNull::new(lent).unwrap_or(at);
-        // SAFETY: `len` bytes are mapped at `lent` until `leave`, which comes after the value is gone.
-        Ok(unsafe { Memory::new(lent, stripes, lent != at, (lent == at).then_some(own)) })
+    /// Room for so many stripes; `available` tells how much this process may still take.
+    pub fn new(stripes: u32, available: fn() -> u64) -> Result<Memory, MapError> {
+        let file = MemoryFile::new(c"largesse-stripes", LEAD + stripes as usize * SPAN)?;
+        let mapping = file.map(true)?;
+        let mark = RandomState::new().hash_one(file.descriptor()) as u32;
+        // SAFETY: inside the mapping, and nobody else has it yet.
+        unsafe { mapping.start().add(MARK).cast().write(mark) };
+        Ok(Memory { file, mapping, mark, held: HashSet::new(), available })
     }
 
+    /// The other ranks can reach it through MPI. To be called by all ranks, once.
+    ///
     /// # Safety
-    /// A stripe more than `stripes` is mapped at `start`, readable and writable while the value lives.
-    pub(crate) unsafe fn new(
-        start: NonNull<u8>,
-        stripes: u32,
-        common: bool,
-        own: Option<Reserved>,
-    ) -> Memory {
-        // SAFETY: the lead is at most a stripe.
-        let first = unsafe { start.add(lead(start)) };
-        // SAFETY: the caller's promise; a stripe begins at a page.
-        let stripes = unsafe { Lent::new(first, stripes as usize * SPAN) };
-        Memory { bell: start, stripes, common, _own: own }
+    /// It lives until [`leave`](Mpi::leave).
+    pub unsafe fn lend(&self, mpi: &Mpi) -> Result<(), WireError> {
+        // SAFETY: readable and writable; the caller's promise.
+        unsafe { mpi.lend(self.mapping.len() as u64, self.mapping.start().as_ptr()) }
+    }
+
+    /// As another rank sees it.
+    #[cfg(test)]
+    pub(crate) fn map_again(&self) -> SharedMapping {
+        self.file.map(true).unwrap()
+    }
+
+    fn stripes(&self) -> u32 {
+        u32::try_from(self.mapping.len() / SPAN - LEAD / SPAN).unwrap_or(u32::MAX)
+    }
+
+    /// First words; `share`: ranks of this machine may map the file.
+    fn hello(&self, share: bool) -> Message {
+        let (process, fd) = (std::process::id(), self.file.descriptor().unsigned_abs());
+        let file = if share { u64::from(process) << 32 | u64::from(fd) } else { 0 };
+        Message::new(Verb::Hello, file, u64::from(self.mark) << 32 | u64::from(self.stripes()))
     }
 
     fn rung(&self) -> u8 {
         // SAFETY: the byte is mapped; others change it.
-        unsafe { AtomicU8::from_ptr(self.bell.as_ptr()) }.load(Ordering::Relaxed)
+        unsafe { AtomicU8::from_ptr(self.bell().as_ptr()) }.load(Ordering::Relaxed)
     }
 
-    /// A stripe that is used from now on.
-    fn commit(&self, stripe: u64) -> bool {
+    fn bell(&self) -> NonNull<u8> {
+        self.mapping.start()
+    }
+
+    /// Stripes that are used from now on.
+    fn commit(&mut self, stripes: Range<u64>) -> bool {
+        let missing: Vec<u64> = stripes.filter(|stripe| !self.held.contains(stripe)).collect();
+        missing.chunks(STEP).all(|some| {
+            (self.available)() >= (some.len() * SPAN) as u64 && some.iter().all(|&stripe| self.take(stripe))
+        })
+    }
+
+    fn take(&mut self, stripe: u64) -> bool {
         let Some(at) = self.offset(stripe) else { return false };
-        let _ = self.stripes.lock(at, SPAN); // where that is allowed
-        self.stripes.populate(at, SPAN).is_ok()
+        self.held.insert(stripe);
+        if self.file.allocate_large(&self.mapping, at, SPAN).is_err() {
+            self.release(stripe);
+            return false;
+        }
+        let _ = self.mapping.lock(at, SPAN); // where that is allowed
+        true
     }
 
     /// A stripe that nobody uses any more.
-    fn release(&self, stripe: u64) {
-        if let Some(at) = self.offset(stripe).filter(|_| self.common) {
-            // SAFETY: rank 0 says that nobody wants it. What is refused stays.
-            let _ = unsafe { self.stripes.remove(at, SPAN) };
+    fn release(&mut self, stripe: u64) {
+        self.held.remove(&stripe);
+        if let Some(at) = self.offset(stripe) {
+            self.mapping.unlock(at, SPAN);
+            let _ = self.file.punch(at, SPAN); // what is refused stays
         }
     }
 
     fn offset(&self, stripe: u64) -> Option<usize> {
-        let at = usize::try_from(stripe).ok()?.checked_mul(SPAN)?;
-        (at < self.stripes.len()).then_some(at)
+        let stripe = usize::try_from(stripe).ok().filter(|&it| it < self.stripes() as usize)?;
+        Some(LEAD + stripe * SPAN)
     }
 }
 
-/// Bytes before the first stripe: one at least, so that it begins at a multiple of a stripe.
-fn lead(start: NonNull<u8>) -> usize {
-    SPAN - start.as_ptr().addr() % SPAN
-}
-
-/// No memory could be lent.
-#[derive(Debug)]
-pub enum NotLent {
-    /// The kernel refused.
-    Memory(MapError),
-    /// MPI did.
-    Mpi(WireError),
-}
-
 /// Serves rank 0 until it says that it is over.
-pub fn serve(wire: &impl Wire, memory: &Memory) -> Result<(), WireError> {
-    let room = (memory.stripes.len() / SPAN) as u64;
-    wire.send(FIRST, Message::new(Verb::Hello, lead(memory.bell) as u64, room))?;
+pub fn serve(wire: &impl Wire, world: World, memory: &mut Memory) -> Result<(), WireError> {
+    wire.send(FIRST, memory.hello(world.shares()))?;
     let (mut pace, mut rung) = (Pace::new(), memory.rung());
     loop {
         let message = wire.receive()?;
@@ -112,12 +136,9 @@ pub fn serve(wire: &impl Wire, memory: &Memory) -> Result<(), WireError> {
             pace.rest();
             continue;
         };
-        let mut stripes = message.first..message.first.saturating_add(message.count);
+        let stripes = message.first..message.first.saturating_add(message.count);
         match message.verb() {
-            Some(Verb::Commit) => {
-                let well = stripes.all(|stripe| memory.commit(stripe));
-                wire.send(FIRST, Message::done(well))?;
-            }
+            Some(Verb::Commit) => wire.send(FIRST, Message::done(memory.commit(stripes)))?,
             Some(Verb::Release) => stripes.for_each(|stripe| memory.release(stripe)),
             Some(Verb::Stop) => return wire.send(FIRST, Message::done(true)),
             Some(Verb::Hello | Verb::Done) | None => return Err(WireError::misunderstood(message.rank)),

@@ -1,10 +1,10 @@
 //! A store on other ranks.
 
-use crate::homes::{Homes, parts};
+use crate::homes::{Homes, STRIPE, parts};
 use crate::ledger::Slot;
 use crate::ranks::Servers;
 use crate::wire::Wire;
-use largesse_pager::{PageStore, StoreError};
+use largesse_pager::{Found, PageStore, SpaceStore, StoreError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The stripes of one process.
@@ -59,6 +59,12 @@ impl<W: Wire> PageStore for RankStore<W> {
         let empty = self.homes.write().unwrap_or_else(PoisonError::into_inner).give_up(at, len);
         // A server that cannot be told is lost: the next transfer says so.
         let _ = self.servers.give_back(empty);
+    }
+}
+
+impl<W: Wire> SpaceStore for RankStore<W> {
+    fn find(&self, at: u64) -> Option<Found> {
+        self.servers.find(self.home(at / STRIPE).ok()?)
     }
 }
 

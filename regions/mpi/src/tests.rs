@@ -6,8 +6,9 @@ use crate::ranks::Ranks;
 use crate::serve::{Memory, serve};
 use crate::wire::{Wire, WireError};
 use core::sync::atomic::{AtomicBool, Ordering};
-use largesse_pager::{PageStore, Spaces, StoreError};
-use largesse_pages::{PageKind, Reserved, SPAN};
+use largesse_pager::{Found, PageStore as _, Spaces as _, StoreError};
+use largesse_pages::SPAN;
+use largesse_pages::shared::{MemoryFile, SharedMapping};
 use proptest::prelude::*;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,8 @@ use std::thread::JoinHandle;
 #[derive(Debug)]
 struct Net {
     letters: Vec<Mutex<VecDeque<Message>>>,
-    memory: Vec<Reserved>,
+    /// What ranks 1, 2, … lend.
+    memory: Vec<SharedMapping>,
     cut: AtomicBool,
 }
 
@@ -33,7 +35,7 @@ impl End {
         if self.net.cut.load(Ordering::Relaxed) {
             return Err(WireError { call: "reaching", rank: Some(rank), words: "cut".into() });
         }
-        let memory = &self.net.memory[rank as usize];
+        let memory = &self.net.memory[rank as usize - 1];
         let at = usize::try_from(at).unwrap();
         assert!(at + len <= memory.len());
         // SAFETY: inside the range.
@@ -76,34 +78,24 @@ struct World {
 
 impl World {
     fn new(stripes: &[u32], near: bool) -> World {
-        World::with(stripes, stripes, near)
+        World::with(stripes, near, || u64::MAX)
     }
 
-    /// There is memory behind the first `backed` of them.
-    fn with(stripes: &[u32], backed: &[u32], near: bool) -> World {
-        let sizes = std::iter::once((&0, &0)).chain(stripes.iter().zip(backed));
-        let memory = sizes.map(|(&stripes, &backed)| {
-            let memory = Reserved::new((stripes as usize + 1) * SPAN, SPAN).unwrap();
-            memory.commit(0, (backed as usize + 1) * SPAN, PageKind::Small).unwrap();
-            memory
-        });
+    /// Of a machine that has so many bytes left.
+    fn with(stripes: &[u32], near: bool, available: fn() -> u64) -> World {
+        let lent: Vec<_> = stripes.iter().map(|&it| Memory::new(it, available).unwrap()).collect();
+        let memory = lent.iter().map(|it| it.map_again()).collect();
         let letters = (0..=stripes.len()).map(|_| Mutex::default()).collect();
-        let net = Arc::new(Net { letters, memory: memory.collect(), cut: AtomicBool::new(false) });
+        let net = Arc::new(Net { letters, memory, cut: AtomicBool::new(false) });
         let end = |rank| End { rank, net: Arc::clone(&net) };
-        let servers = (1_u32..).zip(stripes).map(|(rank, &stripes)| {
+        let ranks = u32::try_from(stripes.len() + 1).unwrap();
+        let world = crate::World { rank: 0, ranks, ranks_here: ranks, share: u32::from(near) };
+        let servers = (1..).zip(lent).map(|(rank, mut memory)| {
             let end = end(rank);
-            std::thread::spawn(move || {
-                // SAFETY: the range lives as long as the net, of which the thread has a share.
-                let memory =
-                    unsafe { Memory::new(end.net.memory[rank as usize].start(), stripes, false, None) };
-                serve(&end, &memory)
-            })
+            std::thread::spawn(move || serve(&end, world, &mut memory))
         });
         let servers = servers.collect();
-        let last = u32::try_from(stripes.len()).unwrap();
-        let near = |rank: u32| Ok::<_, WireError>(near.then(|| net.memory[rank as usize].start()));
-        // SAFETY: the ranges live as long as the net, of which the wire has a share.
-        let ranks = unsafe { Ranks::meet(Arc::new(end(0)), last, near) }.unwrap();
+        let ranks = Ranks::meet(Arc::new(end(0)), world).unwrap();
         World { ranks, net, servers }
     }
 
@@ -195,14 +187,42 @@ fn who_stops_the_servers_waits_until_they_have_done_what_they_were_told() {
 }
 
 #[test]
-fn what_is_asked_for_after_the_ranks_parted_is_lost() {
-    let world = World::new(&[2], true);
+fn who_maps_the_windows_finds_what_was_written_until_it_is_given_back() {
+    let world = World::new(&[2, 2], true);
+    let windows: Vec<_> = world.ranks.windows().iter().map(|&fd| map(fd)).collect();
+    assert_eq!(windows.len(), 2);
+    let store = world.ranks.create().unwrap();
+    store.reserve(0, 3 * STRIPE).unwrap();
+    let all = marked(0, 3 * SPAN, 5);
+    store.write(0, &all).unwrap();
+    for (span, bytes) in (0..).zip(all.chunks(SPAN)) {
+        let Found { window, at } = store.find(span * STRIPE + 4096).unwrap();
+        assert!(windows[window][usize::try_from(at).unwrap()..][..SPAN] == *bytes, "span {span}");
+    }
+    assert_eq!(store.find(3 * STRIPE), None);
+    let Found { window, at } = store.find(0).unwrap();
+    store.discard(0, STRIPE);
+    world.end();
+    assert_eq!(windows[window][usize::try_from(at).unwrap()..][..SPAN], [0; SPAN]);
+}
+
+#[test]
+fn without_memory_in_common_nothing_is_in_a_window() {
+    let world = World::new(&[2], false);
     let store = world.ranks.create().unwrap();
     store.reserve(0, STRIPE).unwrap();
-    world.ranks.stop().unwrap();
-    let mut page = vec![0; 4096];
-    for outcome in [store.read(0, &mut page), store.write(0, &page)] {
-        assert!(matches!(&outcome, Err(StoreError::Lost(_))), "{outcome:?}");
+    assert_eq!((world.ranks.windows(), store.find(0), world.ranks.far()), (Vec::new(), None, 1));
+    world.end();
+}
+
+/// A file by its number.
+fn map(fd: i32) -> &'static [u8] {
+    // SAFETY: the duplicate is nobody else's; servers write when they are told, before anything is compared.
+    unsafe {
+        let mapping = MemoryFile::received(libc::dup(fd)).unwrap().map(false).unwrap();
+        let bytes = core::slice::from_raw_parts(mapping.start().as_ptr(), mapping.len());
+        core::mem::forget(mapping);
+        bytes
     }
 }
 
@@ -217,12 +237,14 @@ fn bytes_that_were_never_reserved_are_nowhere() {
 
 #[test]
 fn a_server_with_less_memory_than_it_said_is_full_before() {
-    let world = World::with(&[4], &[2], false);
-    let store = world.ranks.create().unwrap();
-    assert_eq!(store.reserve(0, 3 * STRIPE), Err(StoreError::Full { wanted: 3 * STRIPE }));
-    store.reserve(0, 2 * STRIPE).unwrap();
-    store.write(STRIPE, &marked(STRIPE, SPAN, 3)).unwrap();
-    world.end();
+    for near in [false, true] {
+        let world = World::with(&[4], near, || 2 * STRIPE);
+        let store = world.ranks.create().unwrap();
+        assert_eq!(store.reserve(0, 3 * STRIPE), Err(StoreError::Full { wanted: 3 * STRIPE }));
+        store.reserve(0, 2 * STRIPE).unwrap();
+        store.write(STRIPE, &marked(STRIPE, SPAN, 3)).unwrap();
+        world.end();
+    }
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 //! here, with and without memory in common. With arguments it is one of those ranks.
 #![expect(clippy::disallowed_macros, reason = "a test without the usual harness prints")]
 
-use largesse_mpi::{Family, Memory, Mpi, Ranks, Room, serve};
+use largesse_mpi::{Family, Memory, Mpi, Ranks, serve};
 use largesse_pager::{Spaces, StoreError};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -106,10 +106,8 @@ fn be_a_rank(plugin: &Path, case: &str, near: bool) {
     assert_eq!(world.ranks.to_string(), RANKS);
     if world.rank == 0 {
         // SAFETY: no bytes.
-        unsafe { mpi.lend(0, true, std::ptr::null_mut()) }.unwrap();
-        let lent = |rank| mpi.near(rank);
-        // SAFETY: what others lend is mapped until `leave`.
-        let ranks = unsafe { Ranks::meet(Arc::clone(&mpi), world.ranks - 1, lent) }.unwrap();
+        unsafe { mpi.lend(0, std::ptr::null_mut()) }.unwrap();
+        let ranks = Ranks::meet(Arc::clone(&mpi), world).unwrap();
         assert_eq!(ranks.far(), if near { 0 } else { 2 }, "servers that are reached through MPI");
         let found = CASES.iter().find(|(known, _)| *known == case).unwrap();
         found.1(&ranks);
@@ -119,9 +117,10 @@ fn be_a_rank(plugin: &Path, case: &str, near: bool) {
         unsafe { mpi.leave() }.unwrap();
         assert!(end.elapsed() < Duration::from_secs(60), "the servers stopped after {:?}", end.elapsed());
     } else {
-        let room = Room { stripes: STRIPES, share: near };
-        let memory = Memory::lend(&mpi, room.stripes, room.share).unwrap();
-        serve(&*mpi, &memory).unwrap();
+        let mut memory = Memory::new(STRIPES, || u64::MAX).unwrap();
+        // SAFETY: the memory lives until the end of this function.
+        unsafe { memory.lend(&mpi) }.unwrap();
+        serve(&*mpi, world, &mut memory).unwrap();
         // SAFETY: nobody looks at the memory any more.
         unsafe { mpi.leave() }.unwrap();
     }

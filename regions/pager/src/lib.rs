@@ -74,7 +74,7 @@ pub use pager::{Buffer, LEAST_LOCAL, Pager, SetSize, Touch};
 pub use pin::LEAST_PIN;
 pub use ranges::Ranges;
 pub use segments::{Segment, Segments};
-pub use store::{Fork, PageStore, Spaces, StoreError};
+pub use store::{Fork, Found, PageStore, SpaceStore, Spaces, StoreError};
 pub use trouble::Trouble;
 
 /// The largest set: 2 MiB of pages of 4 KiB.

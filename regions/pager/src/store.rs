@@ -1,5 +1,6 @@
 //! Where pages are while they are not here.
 
+use core::ffi::c_int;
 use core::ops::Deref;
 use std::fmt;
 
@@ -32,7 +33,30 @@ pub trait PageStore: Send + Sync + fmt::Debug {
 /// A place that holds stores for several processes: another process's memory, other ranks, a Redis.
 pub trait Spaces: Send + Sync + fmt::Debug {
     /// A new, empty store. What it holds is given back when it is dropped.
-    fn create(&self) -> Result<Box<dyn PageStore>, StoreError>;
+    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError>;
+
+    /// Files in memory in which stores have spans, as descriptors that stay open. Who maps them copies by itself.
+    fn windows(&self) -> Vec<c_int> {
+        Vec::new()
+    }
+}
+
+/// A store of [`Spaces`].
+pub trait SpaceStore: PageStore {
+    /// Where the span of 2 MiB that `at` is in lies, if that is in one of the windows. It stays there as long as anything of it
+    /// is reserved.
+    fn find(&self, _at: u64) -> Option<Found> {
+        None
+    }
+}
+
+/// A place in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which of [`Spaces::windows`].
+    pub window: usize,
+    /// Byte of it.
+    pub at: u64,
 }
 
 /// The steps of a fork. After `Before` returned `Ok`, each side takes its own.

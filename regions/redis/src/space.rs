@@ -6,7 +6,7 @@ use crate::link::Requests;
 use crate::servers::{Effect, lock};
 use crate::slots::slot;
 use crate::spaces::{Shared, TOGETHER};
-use largesse_pager::{PageStore, StoreError};
+use largesse_pager::{PageStore, SpaceStore, StoreError};
 use redis::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ impl fmt::Debug for Space {
         write!(f, "Space({:032x} at {})", self.id, self.shared.servers.target())
     }
 }
+
+impl SpaceStore for Space {}
 
 impl PageStore for Space {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {

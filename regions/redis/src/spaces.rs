@@ -7,7 +7,7 @@ use crate::link::Requests;
 use crate::servers::{Effect, Servers};
 use crate::space::Space;
 use crate::target::{RedisRefused, Target};
-use largesse_pager::{PageStore, Spaces, StoreError};
+use largesse_pager::{PageStore as _, SpaceStore, Spaces, StoreError};
 use redis::Value;
 use std::fmt;
 use std::io::Read;
@@ -159,7 +159,7 @@ impl fmt::Debug for RedisSpaces {
 }
 
 impl Spaces for RedisSpaces {
-    fn create(&self) -> Result<Box<dyn PageStore>, StoreError> {
+    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError> {
         Ok(Box::new(self.space()?))
     }
 }

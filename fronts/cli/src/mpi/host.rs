@@ -60,9 +60,8 @@ fn look_after(
     let (mpi, world, ranks) = meet(join)?;
     let neighbours = (world.ranks_here - 1) as usize;
     if ranks.far() + neighbours > (world.ranks - 1) as usize {
-        eprintln!(
-            "largesse: ranks of this machine could have no memory in common (/dev/shm); it is slower so"
-        );
+        let why = if world.share == 0 { "MPI was told so" } else { "they are hidden from each other" };
+        eprintln!("largesse: ranks of this machine have no memory in common ({why}); it is slower so");
     }
     let name = Name::new().map_err(Trouble::Process)?;
     let place = Place::Elsewhere(Box::new(ranks.clone()));
@@ -88,10 +87,8 @@ fn meet(
     let (mpi, world) = join()?;
     let mpi = Arc::new(mpi);
     // SAFETY: no bytes.
-    unsafe { mpi.lend(0, true, std::ptr::null_mut()) }.map_err(Trouble::Wire)?;
-    let near = |rank| mpi.near(rank);
-    // SAFETY: what the others lend is mapped until `leave`, which comes after `stop`.
-    let ranks = unsafe { Ranks::meet(Arc::clone(&mpi), world.ranks - 1, near) }.map_err(Trouble::Wire)?;
+    unsafe { mpi.lend(0, std::ptr::null_mut()) }.map_err(Trouble::Wire)?;
+    let ranks = Ranks::meet(Arc::clone(&mpi), world).map_err(Trouble::Wire)?;
     Ok((mpi, world, ranks))
 }
 

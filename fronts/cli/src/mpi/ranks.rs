@@ -2,7 +2,8 @@
 
 use super::host;
 use super::trouble::Trouble;
-use largesse_mpi::{Family, Free, Launched, Memory, Mpi, NotLaunched, Room, World, serve};
+use largesse_agent::available;
+use largesse_mpi::{Family, Launched, Memory, Mpi, NotLaunched, World, room, serve};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -48,10 +49,11 @@ impl Ranks {
         // SAFETY: a number. A launcher that is killed must not leave servers behind.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         let (mpi, world) = self.join()?;
-        let free = Free { memory: largesse_agent::available(), shared: can_be_shared() };
-        let room = Room::of(self.asked, free, world).ok_or(Trouble::NoRoom)?;
-        let memory = Memory::lend(&mpi, room.stripes, room.share).map_err(Trouble::NotLent)?;
-        serve(&mpi, &memory).map_err(Trouble::Wire)?;
+        let stripes = room(self.asked, available(), world).ok_or(Trouble::NoRoom)?;
+        let mut memory = Memory::new(stripes, available).map_err(Trouble::NotLent)?;
+        // SAFETY: the memory lives until the end of this function.
+        unsafe { memory.lend(&mpi) }.map_err(Trouble::Wire)?;
+        serve(&mpi, world, &mut memory).map_err(Trouble::Wire)?;
         // SAFETY: nobody serves from it any more.
         unsafe { host::leave(&mpi, 0) };
         Ok(())
@@ -78,18 +80,6 @@ impl Ranks {
         let world = mpi.join().map_err(Trouble::Wire)?;
         if world.ranks < 2 { Err(Trouble::NotLaunched(NotLaunched::Single)) } else { Ok((mpi, world)) }
     }
-}
-
-/// Bytes of memory that ranks of this machine may have in common.
-fn can_be_shared() -> u64 {
-    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: the path ends with a zero, and `found` is there to be written to.
-    if unsafe { libc::statvfs(c"/dev/shm".as_ptr(), found.as_mut_ptr()) } != 0 {
-        return 0;
-    }
-    // SAFETY: written by the call, which succeeded.
-    let found = unsafe { found.assume_init() };
-    found.f_bavail.saturating_mul(found.f_frsize)
 }
 
 /// The plug-in for the launcher's library; if the launcher serves several, the one that is there.

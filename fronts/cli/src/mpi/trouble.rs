@@ -1,6 +1,7 @@
 //! Why ranks do not serve a program, in words that say what to type.
 
-use largesse_mpi::{Family, NotLaunched, NotLent, NotLoaded, WireError};
+use largesse_mpi::{Family, NotLaunched, NotLoaded, WireError};
+use largesse_pages::MapError;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ pub(crate) enum Trouble {
     /// Nothing can be lent here.
     NoRoom,
     /// What was to be lent was refused.
-    NotLent(NotLent),
+    NotLent(MapError),
     /// The processes of rank 0 were not made.
     Process(io::Error),
 }
@@ -58,8 +59,7 @@ impl fmt::Display for Trouble {
                 f,
                 "no far memory: this rank's machine has no memory to lend; say how much: --far mpi:SIZE, of 2M and more"
             ),
-            Trouble::NotLent(NotLent::Memory(error)) => write!(f, "no far memory: {error}"),
-            Trouble::NotLent(NotLent::Mpi(error)) => write!(f, "no far memory: {error}"),
+            Trouble::NotLent(error) => write!(f, "no far memory: {error}"),
             Trouble::Process(error) => write!(f, "the program was not started: {error}"),
         }
     }

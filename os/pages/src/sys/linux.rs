@@ -248,14 +248,6 @@ pub(crate) fn lock(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(rc as c_int)
 }
 
-/// Locked pages are not removed: they are unlocked first.
-pub(crate) fn remove(at: NonNull<u8>, len: usize) -> Result<(), i32> {
-    // SAFETY: changes no contents.
-    unsafe { libc::munlock(at.as_ptr().cast(), len) };
-    // SAFETY: the caller of `Lent::remove` promised that nobody uses what the range holds.
-    checked(unsafe { system_madvise(at.as_ptr().cast(), len, libc::MADV_REMOVE) })
-}
-
 /// # Safety
 /// The range belongs to a loaded object's data.
 pub(crate) unsafe fn protect(address: usize, len: usize, writable: bool) -> Result<(), i32> {

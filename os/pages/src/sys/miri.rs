@@ -55,9 +55,6 @@ pub(crate) fn populate(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
 pub(crate) fn lock(_at: NonNull<u8>, _len: usize) -> Result<(), i32> {
     Ok(())
 }
-pub(crate) fn remove(at: NonNull<u8>, len: usize) -> Result<(), i32> {
-    purge(at, len)
-}
 pub(crate) fn place(_at: NonNull<u8>, _len: usize, _placement: Placement) -> Result<(), i32> {
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Servers on the loopback, each in a folder of its own, gone when the test ends.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use largesse_pager::{PageStore, Spaces, StoreError};
+use largesse_pager::{PageStore, SpaceStore, Spaces, StoreError};
 use largesse_redis::{RedisRefused, RedisSpaces, Target};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -205,7 +205,7 @@ pub(crate) fn open(address: &str) -> Result<RedisSpaces, RedisRefused> {
     largesse_redis::open(Target::parse(address)?)
 }
 
-pub(crate) fn space(address: &str) -> (RedisSpaces, Box<dyn PageStore>) {
+pub(crate) fn space(address: &str) -> (RedisSpaces, Box<dyn SpaceStore>) {
     let spaces = open(address).unwrap();
     let space = spaces.create().unwrap();
     (spaces, space)

@@ -1,0 +1,131 @@
+//! Stores like those of other ranks of this machine: spans have homes in windows, here but for each third one.
+
+use super::BYTES;
+use crate::Place;
+use largesse_pager::{Found, PageStore, Ranges, SpaceStore, Spaces, StoreError};
+use largesse_pages::SPAN;
+use largesse_pages::shared::{MemoryFile, SharedMapping};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Spans that all spaces have together.
+const ROOM: usize = 16 * BYTES / SPAN;
+
+#[derive(Debug)]
+struct Near(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    file: MemoryFile,
+    mapping: SharedMapping,
+    free: Mutex<Vec<usize>>,
+}
+
+#[derive(Debug)]
+struct NearSpace {
+    shared: Arc<Shared>,
+    homes: Mutex<(HashMap<u64, usize>, Ranges)>,
+}
+
+/// A place of such stores.
+pub(super) fn near() -> Place {
+    let file = MemoryFile::new(c"test", ROOM * SPAN).unwrap();
+    let mapping = file.map(true).unwrap();
+    Place::Elsewhere(Box::new(Near(Arc::new(Shared { file, mapping, free: Mutex::new((0..ROOM).collect()) }))))
+}
+
+impl Spaces for Near {
+    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError> {
+        Ok(Box::new(NearSpace { shared: Arc::clone(&self.0), homes: Mutex::default() }))
+    }
+    fn windows(&self) -> Vec<i32> {
+        vec![self.0.file.descriptor()]
+    }
+}
+
+impl NearSpace {
+    fn home(&self, at: u64) -> Option<usize> {
+        self.homes.lock().unwrap().0.get(&(at / SPAN as u64)).copied()
+    }
+
+    fn address(&self, at: u64) -> Result<*mut u8, StoreError> {
+        let home = self.home(at).ok_or(StoreError::Lost("not reserved".into()))?;
+        let at = home * SPAN + usize::try_from(at).unwrap() % SPAN;
+        // SAFETY: inside the mapping.
+        Ok(unsafe { self.shared.mapping.start().as_ptr().add(at) })
+    }
+}
+
+impl SpaceStore for NearSpace {
+    fn find(&self, at: u64) -> Option<Found> {
+        let home = self.home(at).filter(|home| home % 3 != 0)?;
+        Some(Found { window: 0, at: (home * SPAN) as u64 })
+    }
+}
+
+impl PageStore for NearSpace {
+    fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
+        let (homes, wanted) = &mut *self.homes.lock().unwrap();
+        for span in at / SPAN as u64..(at + len).div_ceil(SPAN as u64) {
+            let mut free = self.shared.free.lock().unwrap();
+            homes.entry(span).or_insert_with(|| free.pop().expect("a span"));
+        }
+        wanted.add(at..at + len);
+        Ok(())
+    }
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        for (page, at) in into.chunks_mut(4096).zip((at..).step_by(4096)) {
+            // SAFETY: inside the mapping, and nobody else moves these bytes.
+            unsafe { page.as_mut_ptr().copy_from_nonoverlapping(self.address(at)?, page.len()) };
+        }
+        Ok(())
+    }
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        for (page, at) in from.chunks(4096).zip((at..).step_by(4096)) {
+            // SAFETY: as above.
+            unsafe { self.address(at)?.copy_from_nonoverlapping(page.as_ptr(), page.len()) };
+        }
+        Ok(())
+    }
+    /// What has no page that is wanted loses its home, and somebody else gets it first.
+    fn discard(&self, at: u64, len: u64) {
+        let (homes, wanted) = &mut *self.homes.lock().unwrap();
+        wanted.remove(&(at..at + len));
+        let span = |number: u64| number * SPAN as u64..(number + 1) * SPAN as u64;
+        homes.retain(|&number, &mut home| {
+            let stays = wanted.missing(&span(number)).bytes() < SPAN as u64;
+            if !stays {
+                self.shared.free.lock().unwrap().push(home);
+            }
+            stays
+        });
+    }
+}
+
+impl Drop for NearSpace {
+    fn drop(&mut self) {
+        let homes = self.homes.lock().unwrap().0.drain().map(|(_, home)| home).collect::<Vec<_>>();
+        self.shared.free.lock().unwrap().extend(homes);
+    }
+}
+
+/// Seen to fail without `Homes::forget`: the second one's page is read.
+#[test]
+fn a_span_that_was_given_back_is_found_at_its_new_home() {
+    let name = super::agent(near());
+    let (one, other) = (super::store(&name), super::store(&name));
+    let (page, span) = (4096_u64, SPAN as u64);
+    for round in 0..4_u64 {
+        let at = round * span;
+        one.reserve(at, 2 * page).unwrap();
+        one.write(at, &[1; 4096]).unwrap();
+        one.discard(at, 2 * page);
+        other.reserve(at, page).unwrap();
+        one.reserve(at, page).unwrap();
+        one.write(at, &[2; 4096]).unwrap();
+        other.write(at, &[3; 4096]).unwrap();
+        let mut got = [0; 4096];
+        one.read(at, &mut got).unwrap();
+        assert_eq!(got, [2; 4096], "round {round}");
+    }
+}

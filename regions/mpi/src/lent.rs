@@ -1,0 +1,47 @@
+//! What a server of this machine lends, seen from rank 0.
+
+use crate::message::Hello;
+use crate::serve::{LEAD, MARK};
+use core::ffi::c_int;
+use largesse_pages::SPAN;
+use largesse_pages::shared::{MemoryFile, SharedMapping};
+use std::fs::File;
+use std::os::fd::IntoRawFd as _;
+
+/// A server's memory, in this process as well.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    file: MemoryFile,
+    mapping: SharedMapping,
+}
+
+impl Lent {
+    /// The file that a server spoke of, if this process may have it: not from another machine or container, and not where
+    /// processes of one user do not see each other.
+    pub(crate) fn find(hello: Hello) -> Option<Lent> {
+        let (process, fd) = hello.file?;
+        let file = File::options().read(true).write(true).open(format!("/proc/{process}/fd/{fd}")).ok()?;
+        let file = MemoryFile::received(file.into_raw_fd()).ok()?;
+        // There is something of that number on any machine.
+        if file.len() != LEAD + hello.stripes as usize * SPAN {
+            return None;
+        }
+        let mapping = file.map(true).ok()?;
+        // SAFETY: inside the mapping; the server wrote it before it spoke, and nobody does after it.
+        let mark = unsafe { mapping.start().add(MARK).cast::<u32>().read() };
+        (mark == hello.mark).then_some(Lent { file, mapping })
+    }
+
+    /// Its number, for those who are to map it as well.
+    pub(crate) const fn descriptor(&self) -> c_int {
+        self.file.descriptor()
+    }
+
+    /// The address of `len` bytes of it.
+    pub(crate) fn at(&self, at: u64, len: usize) -> *mut u8 {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        assert!(at <= self.mapping.len() && len <= self.mapping.len() - at, "outside of what is lent");
+        // SAFETY: inside the mapping, as was just checked.
+        unsafe { self.mapping.start().as_ptr().add(at) }
+    }
+}
