@@ -250,3 +250,25 @@ fn neither_the_command_nor_the_library_is_linked_with_mpi() {
         assert!(!String::from_utf8_lossy(&output.stdout).contains("libmpi"), "{}", file.display());
     }
 }
+
+#[test]
+fn what_makes_it_slower_is_said() {
+    let stage = Stage::new();
+    for launcher in launchers(&stage) {
+        let through =
+            ran(&stage, &[launcher.words, launcher.wire], &["--far=mpi:16M"], &["true"]).succeeded();
+        // MPICH then knows no neighbours with whom memory could be shared.
+        let told = launcher.plugin.contains("mpich") || said(&through).contains("MPI was told so");
+        assert!(told, "{through:#?}");
+        let near = ran(&stage, &[launcher.words], &["--far=mpi:16M"], &["true"]).succeeded();
+        assert!(!said(&near).contains("in common"), "{near:#?}");
+        if launcher.words[0] != "mpirun.openmpi"
+            || std::thread::available_parallelism().map_or(1, usize::from) < 2
+        {
+            continue;
+        }
+        let bound = [&launcher.words[..2], &["--bind-to", "core", "-n", "2"]].concat();
+        let bound = ran(&stage, &[&bound], &["--far=mpi:16M"], &["true"]).succeeded();
+        assert!(said(&bound).contains("--bind-to none"), "{bound:#?}");
+    }
+}

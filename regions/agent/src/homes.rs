@@ -64,9 +64,14 @@ impl Homes {
     }
 }
 
+/// Where in its span a byte is.
+pub(crate) fn within_span(at: u64) -> usize {
+    usize::try_from(at % SPAN as u64).unwrap_or(0)
+}
+
 /// The parts of so many bytes at `at` that lie in one span each: where, and which bytes.
 pub(crate) fn parts(at: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
-    let first = (SPAN - (at % SPAN as u64) as usize).min(len);
+    let first = (SPAN - within_span(at)).min(len);
     let starts = core::iter::once(0).chain((first..len).step_by(SPAN)).take_while(move |&it| it < len);
     starts.map(move |start| {
         let end = if start == 0 { first } else { len.min(start + SPAN) };

@@ -1,13 +1,12 @@
 //! A store at an agent.
 
 use crate::connection::{AgentRefused, Connection, Joined, Pages};
-use crate::homes::{Homes, parts};
+use crate::homes::{Homes, parts, within_span};
 use crate::message::{DISCARD, Hello, LEAVE, RESERVE, VERSION};
 use crate::socket::Name;
 use core::hash::{Hash as _, Hasher as _};
 use core::ops::Range;
 use largesse_pager::{Fork, Layers, PageStore, Ranges, Sheet, StoreError, copy_past_caches};
-use largesse_pages::SPAN;
 use largesse_pages::shared::SharedMapping;
 use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -114,9 +113,8 @@ impl AgentStore {
         let own = windows.pop().map(Arc::new);
         let frozen = self.layers.frozen();
         let windows = frozen.iter().map(|space| space.window.clone()).chain([own]);
-        let spaces = (0..)
-            .zip(windows)
-            .map(|(number, window)| Arc::new(Space::new(&connection, number, window)));
+        let spaces =
+            (0..).zip(windows).map(|(number, window)| Arc::new(Space::new(&connection, number, window)));
         let before = self.layers.replace(spaces.collect());
         let parents = core::mem::replace(&mut *self.now(), connection);
         // The parent's slots are not mapped here; what is at their addresses now is somebody else's.
@@ -198,7 +196,7 @@ impl Space {
         self.agent.check()?;
         let home = self.homes.find(at, || self.agent.find(self.number, at))?;
         // SAFETY: less than a span, all of which is inside the mapping.
-        Ok(home.map(|home| unsafe { home.as_ptr().add((at % SPAN as u64) as usize) }))
+        Ok(home.map(|home| unsafe { home.as_ptr().add(within_span(at)) }))
     }
 
     fn place(&self, window: &SharedMapping, at: u64, len: usize) -> Result<*mut u8, StoreError> {

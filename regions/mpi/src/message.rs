@@ -28,6 +28,17 @@ pub(crate) enum Verb {
     Stop,
 }
 
+/// Two numbers in one.
+pub(crate) const fn joined(high: u32, low: u32) -> u64 {
+    (high as u64) << 32 | low as u64
+}
+
+/// The two numbers in one.
+fn halves(both: u64) -> (u32, u32) {
+    let half = |it: u64| u32::try_from(it & u64::from(u32::MAX)).unwrap_or(0);
+    (half(both >> 32), half(both))
+}
+
 /// What a server says first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hello {
@@ -53,7 +64,6 @@ impl Message {
 
     /// A server's first words; `None`: they are not.
     pub(crate) fn hello(&self) -> Option<Hello> {
-        let halves = |it: u64| ((it >> 32) as u32, (it & u64::from(u32::MAX)) as u32);
         let ((mark, stripes), file) = (halves(self.count), halves(self.first));
         let hello = Hello { stripes, mark, file: Some(file).filter(|&(process, _)| process != 0) };
         (self.verb() == Some(Verb::Hello)).then_some(hello)

@@ -1,6 +1,6 @@
 //! What a rank does that holds pages.
 
-use crate::message::{Message, Verb};
+use crate::message::{Message, Verb, joined};
 use crate::pace::Pace;
 use crate::plugin::{Mpi, World};
 use crate::wire::{Wire, WireError};
@@ -46,7 +46,7 @@ impl Memory {
     pub fn new(stripes: u32, available: fn() -> u64) -> Result<Memory, MapError> {
         let file = MemoryFile::new(c"largesse-stripes", LEAD + stripes as usize * SPAN)?;
         let mapping = file.map(true)?;
-        let mark = RandomState::new().hash_one(file.descriptor()) as u32;
+        let mark = u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or(0);
         // SAFETY: inside the mapping, and nobody else has it yet.
         unsafe { mapping.start().add(MARK).cast().write(mark) };
         Ok(Memory { file, mapping, mark, held: HashSet::new(), available })
@@ -74,8 +74,8 @@ impl Memory {
     /// First words; `share`: ranks of this machine may map the file.
     fn hello(&self, share: bool) -> Message {
         let (process, fd) = (std::process::id(), self.file.descriptor().unsigned_abs());
-        let file = if share { u64::from(process) << 32 | u64::from(fd) } else { 0 };
-        Message::new(Verb::Hello, file, u64::from(self.mark) << 32 | u64::from(self.stripes()))
+        let file = if share { joined(process, fd) } else { 0 };
+        Message::new(Verb::Hello, file, joined(self.mark, self.stripes()))
     }
 
     fn rung(&self) -> u8 {

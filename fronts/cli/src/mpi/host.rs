@@ -3,6 +3,7 @@
 use super::signals;
 use super::trouble::Trouble;
 use largesse_agent::{Agent, Name, Place};
+use largesse_machine::pin;
 use largesse_mpi::{Mpi, PATIENCE, Ranks, Vain, World};
 use std::ffi::OsString;
 use std::fs::File;
@@ -62,6 +63,13 @@ fn look_after(
     if ranks.far() + neighbours > (world.ranks - 1) as usize {
         let why = if world.share == 0 { "MPI was told so" } else { "they are hidden from each other" };
         eprintln!("largesse: ranks of this machine have no memory in common ({why}); it is slower so");
+    }
+    let (processors, all) = (pin::current().map_or(0, |it| it.len()), pin::permitted().len());
+    if processors == 1 && all > 1 {
+        eprintln!(
+            "largesse: the launcher gives the program one processor of {all}, which the threads that fetch far pages share; \
+             type `mpirun --bind-to none …` to give it all"
+        );
     }
     let name = Name::new().map_err(Trouble::Process)?;
     let place = Place::Elsewhere(Box::new(ranks.clone()));

@@ -31,7 +31,11 @@ struct NearSpace {
 pub(super) fn near() -> Place {
     let file = MemoryFile::new(c"test", ROOM * SPAN).unwrap();
     let mapping = file.map(true).unwrap();
-    Place::Elsewhere(Box::new(Near(Arc::new(Shared { file, mapping, free: Mutex::new((0..ROOM).collect()) }))))
+    Place::Elsewhere(Box::new(Near(Arc::new(Shared {
+        file,
+        mapping,
+        free: Mutex::new((0..ROOM).collect()),
+    }))))
 }
 
 impl Spaces for Near {
