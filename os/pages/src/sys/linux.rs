@@ -190,8 +190,8 @@ pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
 
 /// [`purge`] for ranges of address and length, at once. `false`: some may be there still.
 pub(crate) fn purge_all(ranges: &[(usize, usize)]) -> bool {
-    /// `PIDFD_SELF_THREAD_GROUP` (6.14): the calling process, without a descriptor.
-    const SELF: usize = (-20_000_isize).cast_unsigned();
+    /// `PIDFD_SELF_THREAD` (6.14): the calling thread, without a descriptor. The number for its process changed with 6.16.
+    const SELF: usize = (-10_000_isize).cast_unsigned();
     const MOST: usize = 64;
     ranges.chunks(MOST).all(|part| {
         let mut vector = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }; MOST];
