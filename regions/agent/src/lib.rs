@@ -5,7 +5,7 @@
 //!   program                                   agent: one for a program and all it starts
 //!   Pager ─► AgentStore ─► Layers ─► Space    Agent ─► Served ─► Place: a Window, or any Spaces
 //!                │          copies │            │        ▲
-//!                │                 └─ window ═══╪════════╪═ memory of the agent (`memory:`)
+//!                │                 └─ window ═══╪════════╪═ memory of the agent (`memory:`), or of ranks
 //!                └─ Connection ═ Ring of slots ═╪════════┘  everything else: requests, pages
 //!                                 Alive ════════╛           one word: is the agent there?
 //! ```
@@ -17,7 +17,7 @@
 //! 1. After the connection is made the program needs no descriptor of ours; nothing of it has a name in a
 //!    file system.
 //! 2. Either side may be killed at any moment: the other one sees it, and gives back what was shared.
-//! 3. All memory of a window is taken, locked where possible, and given back by the agent: the program never
+//! 3. All memory of a window is taken, locked where possible, and given back by its owner: the program never
 //!    finds a page missing there.
 //! 4. A fork freezes what was written; the last process that reads a frozen space gives it back.
 #![cfg(not(miri))]

@@ -1,7 +1,7 @@
 //! What a server of this machine lends, seen from rank 0.
 
 use crate::message::Hello;
-use crate::serve::{LEAD, MARK};
+use crate::serve::{LEAD, MARK, NAME};
 use core::ffi::c_int;
 use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
@@ -20,9 +20,15 @@ impl Lent {
     /// processes of one user do not see each other.
     pub(crate) fn find(hello: Hello) -> Option<Lent> {
         let (process, fd) = hello.file?;
-        let file = File::options().read(true).write(true).open(format!("/proc/{process}/fd/{fd}")).ok()?;
+        let path = format!("/proc/{process}/fd/{fd}");
+        // There is something of that number on any machine: a device, which to open might do anything.
+        let name = std::fs::read_link(&path).ok()?;
+        let of_server = name.to_str()?.strip_prefix("/memfd:")?.starts_with(NAME.to_str().ok()?);
+        if !of_server {
+            return None;
+        }
+        let file = File::options().read(true).write(true).open(path).ok()?;
         let file = MemoryFile::received(file.into_raw_fd()).ok()?;
-        // There is something of that number on any machine.
         if file.len() != LEAD + hello.stripes as usize * SPAN {
             return None;
         }

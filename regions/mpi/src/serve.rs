@@ -4,6 +4,7 @@ use crate::message::{Message, Verb, joined};
 use crate::pace::Pace;
 use crate::plugin::{Mpi, World};
 use crate::wire::{Wire, WireError};
+use core::ffi::CStr;
 use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -16,6 +17,8 @@ use std::hash::{BuildHasher as _, RandomState};
 /// The rank that asks.
 pub(crate) const FIRST: u32 = 0;
 
+/// What the file is called that a server lends.
+pub(crate) const NAME: &CStr = c"largesse-stripes";
 /// Where stripes begin. Before them are the bell, the first byte, which whoever is about to use the stripes from afar changes
 /// to wake their owner, and the mark.
 pub(crate) const LEAD: usize = SPAN;
@@ -44,7 +47,7 @@ impl fmt::Debug for Memory {
 impl Memory {
     /// Room for so many stripes; `available` tells how much this process may still take.
     pub fn new(stripes: u32, available: fn() -> u64) -> Result<Memory, MapError> {
-        let file = MemoryFile::new(c"largesse-stripes", LEAD + stripes as usize * SPAN)?;
+        let file = MemoryFile::new(NAME, LEAD + stripes as usize * SPAN)?;
         let mapping = file.map(true)?;
         let mark = u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or(0);
         // SAFETY: inside the mapping, and nobody else has it yet.
