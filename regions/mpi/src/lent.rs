@@ -19,7 +19,7 @@ impl Lent {
     /// The file that a server spoke of, if this process may have it: not from another machine or container, and not where
     /// processes of one user do not see each other.
     pub(crate) fn find(hello: Hello) -> Option<Lent> {
-        let (process, fd) = hello.file?;
+        let (process, fd) = hello.file;
         let path = format!("/proc/{process}/fd/{fd}");
         // There is something of that number on any machine: a device, which to open might do anything.
         let name = std::fs::read_link(&path).ok()?;

@@ -16,7 +16,7 @@ pub struct Message {
 #[repr(u32)]
 pub(crate) enum Verb {
     /// From a server, once: `count` has its stripes and, above 32 bits, its mark; `first` has the number of the file that they are in
-    /// and, above 32 bits, the process that has it; 0 where that is not to be shared.
+    /// and, above 32 bits, the process that has it.
     Hello = 1,
     /// From a server that was asked (`Commit`, `Stop`): done if `first` is 1, refused if it is 0.
     Done,
@@ -45,8 +45,8 @@ pub(crate) struct Hello {
     pub(crate) stripes: u32,
     /// What is written in the file.
     pub(crate) mark: u32,
-    /// The file, if it may be mapped: which process has it, and as which number.
-    pub(crate) file: Option<(u32, u32)>,
+    /// Which process has the file, and as which number.
+    pub(crate) file: (u32, u32),
 }
 
 impl Verb {
@@ -65,8 +65,7 @@ impl Message {
     /// A server's first words; `None`: they are not.
     pub(crate) fn hello(&self) -> Option<Hello> {
         let ((mark, stripes), file) = (halves(self.count), halves(self.first));
-        let hello = Hello { stripes, mark, file: Some(file).filter(|&(process, _)| process != 0) };
-        (self.verb() == Some(Verb::Hello)).then_some(hello)
+        (self.verb() == Some(Verb::Hello)).then_some(Hello { stripes, mark, file })
     }
 
     /// `None`: from another version of this crate.

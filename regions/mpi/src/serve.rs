@@ -2,7 +2,7 @@
 
 use crate::message::{Message, Verb, joined};
 use crate::pace::Pace;
-use crate::plugin::{Mpi, World};
+use crate::plugin::Mpi;
 use crate::wire::{Wire, WireError};
 use core::ffi::CStr;
 use core::fmt;
@@ -74,11 +74,10 @@ impl Memory {
         u32::try_from(self.mapping.len() / SPAN - LEAD / SPAN).unwrap_or(u32::MAX)
     }
 
-    /// First words; `share`: ranks of this machine may map the file.
-    fn hello(&self, share: bool) -> Message {
+    /// First words.
+    fn hello(&self) -> Message {
         let (process, fd) = (std::process::id(), self.file.descriptor().unsigned_abs());
-        let file = if share { joined(process, fd) } else { 0 };
-        Message::new(Verb::Hello, file, joined(self.mark, self.stripes()))
+        Message::new(Verb::Hello, joined(process, fd), joined(self.mark, self.stripes()))
     }
 
     fn rung(&self) -> u8 {
@@ -125,8 +124,8 @@ impl Memory {
 }
 
 /// Serves rank 0 until it says that it is over.
-pub fn serve(wire: &impl Wire, world: World, memory: &mut Memory) -> Result<(), WireError> {
-    wire.send(FIRST, memory.hello(world.shares()))?;
+pub fn serve(wire: &impl Wire, memory: &mut Memory) -> Result<(), WireError> {
+    wire.send(FIRST, memory.hello())?;
     let (mut pace, mut rung) = (Pace::new(), memory.rung());
     loop {
         let message = wire.receive()?;

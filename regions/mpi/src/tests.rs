@@ -92,7 +92,7 @@ impl World {
         let world = crate::World { rank: 0, ranks, ranks_here: ranks, share: u32::from(near) };
         let servers = (1..).zip(lent).map(|(rank, mut memory)| {
             let end = end(rank);
-            std::thread::spawn(move || serve(&end, world, &mut memory))
+            std::thread::spawn(move || serve(&end, &mut memory))
         });
         let servers = servers.collect();
         let ranks = Ranks::meet(Arc::new(end(0)), world).unwrap();

@@ -120,7 +120,7 @@ fn be_a_rank(plugin: &Path, case: &str, near: bool) {
         let mut memory = Memory::new(STRIPES, || u64::MAX).unwrap();
         // SAFETY: the memory lives until the end of this function.
         unsafe { memory.lend(&mpi) }.unwrap();
-        serve(&*mpi, world, &mut memory).unwrap();
+        serve(&*mpi, &mut memory).unwrap();
         // SAFETY: nobody looks at the memory any more.
         unsafe { mpi.leave() }.unwrap();
     }

@@ -53,7 +53,7 @@ impl Ranks {
         let mut memory = Memory::new(stripes, available).map_err(Trouble::NotLent)?;
         // SAFETY: the memory lives until the end of this function.
         unsafe { memory.lend(&mpi) }.map_err(Trouble::Wire)?;
-        serve(&mpi, world, &mut memory).map_err(Trouble::Wire)?;
+        serve(&mpi, &mut memory).map_err(Trouble::Wire)?;
         // SAFETY: nobody serves from it any more.
         unsafe { host::leave(&mpi, 0) };
         Ok(())
