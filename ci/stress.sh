@@ -6,28 +6,8 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 shift || true
 folder=$(mktemp -d -p target)
-redis=
-finish() {
-    [ -z "$redis" ] || { kill "$redis" && wait "$redis"; } 2> "$folder/log" || true
-    rm -rf "$folder"
-}
-trap finish EXIT
-
-# A server of our own, under the name that starts no service; sets `address`.
-serve_redis() {
-    local port=$((20000 + RANDOM % 20000))
-    (exec -a redis-server redis-check-rdb --bind 127.0.0.1 --port $port --save "" --appendonly no --dir "$folder" > "$folder/redis" 2>&1) &
-    redis=$!
-    for _ in $(seq 50); do
-        if [ "$(redis-cli -p $port ping 2>&1)" = PONG ]; then
-            address=redis://127.0.0.1:$port
-            return
-        fi
-        sleep 0.1
-    done
-    echo "stress: no answer from redis-server: $(cat "$folder/redis")" >&2
-    return 1
-}
+. ci/redis.sh
+trap 'end_redis "$folder"; rm -rf "$folder"' EXIT
 
 stress() { # STORE LAUNCHER...
     echo "$*"
@@ -42,7 +22,7 @@ fi
 stress memory:
 stress "file:$PWD/$folder/pages"
 if command -v redis-check-rdb > "$folder/log"; then
-    serve_redis
+    serve_redis "$folder"
     stress "$address"
 else
     echo "skipped: redis (apt-get install redis-tools)"

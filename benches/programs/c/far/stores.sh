@@ -1,6 +1,6 @@
 #!/bin/bash
 # What far pages cost by where they are: pages.c under each store in turns, medians, and the ratio of speeds to memory:.
-# stores.sh [ROUNDS [PAGE-SIZE]]; run it from the checkout, after `make all`.
+# stores.sh [ROUNDS [PAGE-SIZE]]; run it from the checkout, after `make all`. Stores whose programs are not here are left out, and said.
 set -euo pipefail
 here=$(dirname "$0")
 rounds=${1:-5}
@@ -9,8 +9,9 @@ size=${2:-1M}
 launcher=(mpirun.openmpi --oversubscribe --bind-to none -n 2)
 [ "$(id -u)" != 0 ] || launcher+=(--allow-run-as-root)
 wire=(--mca btl tcp,self --mca pml ob1 --mca osc pt2pt)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+folder=$(mktemp -d -p target)
+. ci/redis.sh
+trap 'end_redis "$folder"; rm -rf "$folder"' EXIT
 
 run() { # NAME STORE LAUNCHER...
     "${@:3}" target/release/largesse run --local 256M --far "$2" --page-size "$size" -- sh "$here/run.sh" pages --only sequential |
@@ -18,10 +19,19 @@ run() { # NAME STORE LAUNCHER...
         { code=$?; echo "$1: ended with status $code; why is said above" >&2; exit "$code"; }
 }
 
+is_here() { # PROGRAM WHAT
+    command -v "$1" > "$folder/log" || { echo "left out: $2, since $1 is not here" >&2; false; }
+}
+
+if is_here redis-check-rdb redis:; then serve_redis "$folder"; fi
+mpi=no
+if is_here mpirun.openmpi mpi:; then mpi=yes; fi
 for _ in $(seq "$rounds"); do
     run memory: memory:
-    run "mpi: (shared memory)" mpi: "${launcher[@]}"
-    run "mpi: (TCP)" mpi: "${launcher[@]}" "${wire[@]}"
+    [ $mpi = no ] || run "mpi: (shared memory)" mpi: "${launcher[@]}"
+    [ $mpi = no ] || run "mpi: (TCP)" mpi: "${launcher[@]}" "${wire[@]}"
+    run file: "file:$PWD/$folder/pages"
+    [ -z "$redis" ] || run redis: "$address"
     run memory:-again memory:
 done
 echo "page size $size, $rounds rounds: GB/s, median (least to most), and to memory:"
