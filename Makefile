@@ -17,7 +17,7 @@ cargo:
 	@ci/cargo.sh
 
 library: cargo
-	cargo build --profile preload -p largesse-preload
+	cargo build --profile preload -p largesse-preload -p largesse-pin
 
 command: cargo
 	cargo build --release -p largesse-cli
@@ -66,7 +66,7 @@ soak: cargo
 install: all
 	install -D -m 755 $(COMMAND) $(DESTDIR)$(PREFIX)/bin/largesse
 	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/largesse/liblargesse.so
-	for it in $(dir $(LIBRARY))liblargesse-*.so; do if [ -e $$it ]; then install -m 644 $$it $(DESTDIR)$(PREFIX)/lib/largesse/; fi; done
+	for it in $(dir $(LIBRARY))liblargesse_pin.so $(dir $(LIBRARY))liblargesse-*.so; do if [ -e $$it ]; then install -m 644 $$it $(DESTDIR)$(PREFIX)/lib/largesse/; fi; done
 	install -D -m 644 fronts/preload/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.h
 	install -D -m 644 fronts/preload/include/largesse.f90 $(DESTDIR)$(PREFIX)/include/largesse.f90
 	mkdir -p $(DESTDIR)$(PREFIX)/share/largesse && cp -r benches $(DESTDIR)$(PREFIX)/share/largesse/

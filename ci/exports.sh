@@ -3,5 +3,5 @@
 # would capture calls of programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --profile preload -p largesse-preload
+cargo build --profile preload -p largesse-preload -p largesse-pin
 cargo test -p largesse-tests --test exports --test layers

@@ -3,7 +3,7 @@
 # the command as users have them, so these are built first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --profile preload -p largesse-preload
+cargo build --profile preload -p largesse-preload -p largesse-pin
 cargo build --profile preload-checked -p largesse-preload
 cargo build --release -p largesse-cli
 regions/mpi/plugin/build.sh "${CARGO_TARGET_DIR:-target}/preload"

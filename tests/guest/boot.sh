@@ -16,4 +16,4 @@ done
 exec qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 4,sockets=4 -m 1536M "${nodes[@]}" "${distances[@]}" \
     -nodefaults -display none -serial stdio -no-reboot -snapshot \
     -drive "file=$disk,format=raw,if=none,id=disk" -device nvme,drive=disk,serial=largesse \
-    -kernel "$kernel" -append "console=ttyS0 quiet panic=-1 root=/dev/nvme0n1 rw init=/init mitigations=off"
+    -kernel "$kernel" -append "console=ttyS0 quiet panic=-1 root=/dev/nvme0n1 rw init=/init mitigations=off no_timer_check"

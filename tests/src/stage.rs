@@ -31,8 +31,15 @@ impl Stage {
         let scratch = stage.scratch();
         std::fs::create_dir(&scratch).expect("the folder was made just now");
         permit(&scratch, 0o1777);
-        for (from, to) in [(library, stage.library()), (&built_command(), stage.command())] {
-            copy(from, &to);
+        // The library for `largesse pin --threads` lies beside the other one.
+        let pin = "liblargesse_pin.so";
+        let files = [
+            (library.to_owned(), stage.library()),
+            (built_library().with_file_name(pin), stage.path(pin)),
+            (built_command(), stage.command()),
+        ];
+        for (from, to) in files {
+            copy(&from, &to);
         }
         stage
     }

@@ -49,6 +49,19 @@ fn the_library_defines_what_its_header_and_the_table_say_and_nothing_else() {
     );
 }
 
+/// `liblargesse_pin.so` is preloaded into programs that do not ask for the heap: it takes over one name.
+#[test]
+fn the_pin_library_defines_one_name() {
+    if !has_program("nm", &["--version"]) {
+        return;
+    }
+    let library = built_library().with_file_name("liblargesse_pin.so");
+    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let defined: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    assert_eq!(defined, ["pthread_create"]);
+}
+
 #[test]
 fn a_declaration_is_found_whatever_it_returns_and_a_mention_is_none() {
     let header = "/* largesse_mentioned(x) */\nint largesse_a(void);\nconst char *largesse_b(uint32_t c);\n\

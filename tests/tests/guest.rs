@@ -55,6 +55,15 @@ fn memory_is_where_it_was_asked_to_be() {
         // More than a node has: preferred goes elsewhere then.
         ("pin preferred", pinned("--preferred 3", "spread 3 64 64"), 0, asked),
         ("pin preferred, more", pinned("--preferred 3", "spread 3 450 200"), 0, asked),
+        ("pin nodes", pinned("--membind 2-3", "spread 2 64 64"), 0, asked),
+        ("pin node's cpus", pinned("-N 3", "spread 3 64 64"), 0, asked),
+        ("pin some nodes", pinned("--interleave=1,3", "spread 3 64 31"), 0, asked),
+        (
+            "pin scatter",
+            "largesse pin -c E:N:1@M3:0 -- cat /proc/self/status".into(),
+            0,
+            "Cpus_allowed_list:\t0,3",
+        ),
         (
             "pin absent node",
             pinned("--node 4", "spread 0 1 1"),

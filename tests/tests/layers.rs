@@ -52,6 +52,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "largesse-report",
         ],
     ),
+    ("largesse-pin", &[]),
     ("largesse-tests", &[]),
 ];
 

@@ -73,11 +73,11 @@ fn what_is_not_there_is_named_and_nothing_is_started() {
     let stage = Stage::new();
     let cases: &[(&[&str], &str)] = &[
         (&["--cpus", "0,8000"], "--cpus: there is no processor 8000; online: 0"),
-        (&["--cpus", "0-"], "--cpus: '0-' is neither a number nor a range such as 0-3"),
+        (&["--cpus", "0-"], "--cpus: '0-' is no list of processors; write 0-3,8"),
         (&["--cpus", ""], "--cpus: no processor was named"),
         (&["--node", "900"], "there is no NUMA node 900 with memory; there is 0"),
         (&["--preferred", "900"], "there is no NUMA node 900 with memory; there is 0"),
-        (&[], "nothing to do: give --cpus LIST, --node N, --interleave or --preferred N"),
+        (&[], "nothing to do: give --cpus CPUS, --threads CPUS, --cpunodebind NODES, --node NODES"),
     ];
     for (options, words) in cases {
         let ran = pinned(&stage, options, &["/bin/echo", "started"]).finish();

@@ -226,7 +226,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
         report.node = match options.placement {
             Placement::FirstTouch => -1,
             Placement::Interleave => -2,
-            Placement::Node(node) | Placement::Preferred(node) => i32::try_from(node).unwrap_or(i32::MAX),
+            Placement::Node(node) => i32::try_from(node).unwrap_or(i32::MAX),
         };
         report.min_bytes = min as u64;
         report.max_bytes = max as u64;

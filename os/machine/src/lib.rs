@@ -19,6 +19,7 @@ pub mod clock;
 pub mod cycles;
 pub mod instructions;
 pub mod pin;
+pub mod selection;
 pub mod thread;
 pub mod topology;
 

@@ -79,6 +79,4 @@ pub enum Placement {
     Interleave,
     /// On one node, and nowhere else.
     Node(u32),
-    /// On one node while it has room, then on others.
-    Preferred(u32),
 }

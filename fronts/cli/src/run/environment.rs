@@ -1,4 +1,4 @@
-//! The one door of `largesse run` to the environment.
+//! The one door of `largesse run` and `largesse pin` to the environment.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use std::ffi::{OsStr, OsString};
@@ -19,8 +19,8 @@ pub(super) fn remove_all(starts: &[&str]) {
 
 /// Sets `name` for the program that this process becomes. The other variables keep their order:
 /// `largesse run -- env` prints what `env` prints, and our own lines.
-pub(super) fn set(name: &str, value: &OsStr) {
-    // SAFETY: `largesse run` starts no thread, so that nobody reads the environment meanwhile.
+pub(crate) fn set(name: &str, value: &OsStr) {
+    // SAFETY: neither `largesse run` nor `largesse pin` has a second thread when it sets them, so that nobody reads the environment meanwhile.
     unsafe { std::env::set_var(name, value) }
 }
 

@@ -15,14 +15,19 @@ pub(super) fn find(named: Option<OsString>) -> Result<PathBuf, Trouble> {
     if let Some(named) = named {
         let path = PathBuf::from(named);
         let path = std::path::absolute(&path).unwrap_or(path);
-        return checked(path);
+        return checked(path, SYMBOL);
     }
     let program = std::env::current_exe().unwrap_or_default();
     let looked = places(&program, |directory| directory.join("CACHEDIR.TAG").exists());
     match looked.iter().find(|path| path.exists()) {
-        Some(path) => checked(path.clone()),
+        Some(path) => checked(path.clone(), SYMBOL),
         None => Err(Trouble::NoLibrary { looked }),
     }
+}
+
+/// Returns the library `name`, which defines `symbol`, in the folder of `liblargesse.so`.
+pub(super) fn companion(library: &Path, name: &str, symbol: &str) -> Result<PathBuf, Trouble> {
+    checked(library.with_file_name(name), symbol)
 }
 
 /// Where to look for the library of the command `program`, in order. In a Cargo checkout
@@ -43,7 +48,7 @@ fn places(program: &Path, is_target: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
 }
 
 /// The loader would pass over a file it cannot load with a line that is easily missed.
-fn checked(path: PathBuf) -> Result<PathBuf, Trouble> {
+fn checked(path: PathBuf, symbol: &str) -> Result<PathBuf, Trouble> {
     let bad = |why: String| Trouble::BadLibrary { path: path.clone(), why };
     let file = File::open(&path).map_err(|error| bad(error.to_string()))?;
     let elf = Elf::read(&file).map_err(|error| {
@@ -52,8 +57,8 @@ fn checked(path: PathBuf) -> Result<PathBuf, Trouble> {
             Unreadable::Damaged(why) => format!("it is no shared library ({why})"),
         })
     })?;
-    if !elf.defines(SYMBOL) {
-        return Err(bad(format!("it does not define {SYMBOL}, so it is not Largesse's library")));
+    if !elf.defines(symbol) {
+        return Err(bad(format!("it does not define {symbol}, so it is not Largesse's library")));
     }
     if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
         return Err(Trouble::LibraryPath { path });
@@ -85,10 +90,15 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_our_library_is_refused() {
-        let message = checked("/proc/self/exe".into()).unwrap_err().to_string();
+        let message = checked("/proc/self/exe".into(), SYMBOL).unwrap_err().to_string();
         assert!(message.contains("largesse_version"), "{message}");
-        let message = checked("/proc/self/maps".into()).unwrap_err().to_string();
+        let message = checked("/proc/self/maps".into(), SYMBOL).unwrap_err().to_string();
         assert!(message.contains("no shared library"), "{message}");
-        assert!(checked("/nowhere/liblargesse.so".into()).unwrap_err().to_string().contains("No such file"));
+        assert!(
+            checked("/nowhere/liblargesse.so".into(), SYMBOL)
+                .unwrap_err()
+                .to_string()
+                .contains("No such file")
+        );
     }
 }

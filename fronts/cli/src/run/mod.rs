@@ -31,11 +31,11 @@ use crate::agent;
 use crate::mpi::Ranks;
 use program::Program;
 use settings::Settings;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use trouble::Trouble;
+pub(crate) use trouble::Trouble;
 
 /// Start a program with its large blocks on large pages.
 ///
@@ -186,6 +186,17 @@ impl Ready {
         }
         Ok(Ready { program, plan })
     }
+}
+
+/// Returns the library `name` beside `liblargesse.so`; it is known by a `symbol` that it defines.
+pub(crate) fn companion(name: &str, symbol: &str) -> Result<PathBuf, Trouble> {
+    library::companion(&library::find(environment::get("LARGESSE_LIBRARY"))?, name, symbol)
+}
+
+/// Checks that a library can be preloaded into the program `name`, which is looked for as `execvp` does.
+pub(crate) fn served(name: &OsStr) -> Result<(), Trouble> {
+    let path = environment::get("PATH");
+    Program::find(name, path.as_deref())?.inspect(path.as_deref()).map(|_| ())
 }
 
 impl Args {

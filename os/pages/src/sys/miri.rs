@@ -122,8 +122,11 @@ pub(crate) fn scan(_file: &Descriptor, _start: u64, _end: u64) -> Result<(u64, u
 pub(crate) fn migrate(_: NonNull<u8>, _: usize, _: u32) -> Result<(), i32> {
     Err(libc::ENOSYS)
 }
-pub(crate) fn place_thread(_: Placement) -> Result<(), i32> {
+pub(crate) fn place_thread(_: crate::placement::ThreadPolicy<'_>) -> Result<(), i32> {
     Err(libc::ENOSYS)
+}
+pub(crate) fn read_byte(_: *mut u8) -> bool {
+    false
 }
 pub(crate) fn nodes_of(_: i32, _: &[u64], _: &mut [i32]) -> Result<(), i32> {
     Err(libc::ENOSYS)

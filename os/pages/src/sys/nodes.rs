@@ -5,6 +5,7 @@
 use super::files::read_file;
 use super::linux::checked;
 use crate::Placement;
+use crate::placement::ThreadPolicy;
 use core::ffi::{c_int, c_long};
 use core::ptr::NonNull;
 
@@ -12,12 +13,13 @@ use core::ptr::NonNull;
 const NODE_WORDS: usize = 16;
 /// The kernel decrements its `maxnode`, hence one more than there are bits.
 const MAX_NODE: usize = NODE_WORDS * 64 + 1;
+const MPOL_DEFAULT: c_long = 0;
+const MPOL_PREFERRED: c_long = 1;
 const MPOL_BIND: c_long = 2;
+const MPOL_INTERLEAVE: c_long = 3;
 
 /// The mode and the mask of a placement; `None` for the default, which is first touch.
 fn policy(placement: Placement) -> Result<Option<(c_long, [u64; NODE_WORDS])>, i32> {
-    const MPOL_PREFERRED: c_long = 1;
-    const MPOL_INTERLEAVE: c_long = 3;
     let mut mask = [0_u64; NODE_WORDS];
     let (mode, node) = match placement {
         Placement::FirstTouch => return Ok(None),
@@ -26,7 +28,6 @@ fn policy(placement: Placement) -> Result<Option<(c_long, [u64; NODE_WORDS])>, i
             return Ok(Some((MPOL_INTERLEAVE, mask)));
         }
         Placement::Node(node) => (MPOL_BIND, node),
-        Placement::Preferred(node) => (MPOL_PREFERRED, node),
     };
     *mask.get_mut(node as usize / 64).ok_or(libc::EINVAL)? |= 1 << (node % 64);
     Ok(Some((mode, mask)))
@@ -58,9 +59,16 @@ fn bind(
     checked(rc as c_int)
 }
 
-/// Of the calling thread, and of the program it becomes.
-pub(crate) fn place_thread(placement: Placement) -> Result<(), i32> {
-    let (mode, mask) = policy(placement)?.unwrap_or_default();
+/// Sets the policy of the calling thread, which the program that it becomes keeps.
+pub(crate) fn place_thread(policy: ThreadPolicy<'_>) -> Result<(), i32> {
+    let (mode, nodes) = match policy {
+        ThreadPolicy::Local => (MPOL_DEFAULT, &[][..]),
+        ThreadPolicy::Preferred(nodes) => (MPOL_PREFERRED, nodes),
+        ThreadPolicy::Bind(nodes) => (MPOL_BIND, nodes),
+        ThreadPolicy::Interleave(nodes) => (MPOL_INTERLEAVE, nodes),
+    };
+    let mut mask = [0_u64; NODE_WORDS];
+    mask.get_mut(..nodes.len()).ok_or(libc::EINVAL)?.copy_from_slice(nodes);
     // SAFETY: the mask has `MAX_NODE - 1` bits.
     checked(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) } as c_int)
 }
@@ -74,6 +82,15 @@ pub(crate) fn nodes_of(pid: i32, at: &[u64], nodes: &mut [i32]) -> Result<(), i3
     let rc =
         unsafe { libc::syscall(libc::SYS_move_pages, pid, count, at.as_ptr(), none, nodes.as_mut_ptr(), 0) };
     checked(rc as c_int)
+}
+
+/// Reads the byte at `address` of this process. Returns whether it could: memory may be inaccessible, or not mapped.
+pub(crate) fn read_byte(address: *mut u8) -> bool {
+    let mut byte = 0_u8;
+    let into = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    let from = libc::iovec { iov_base: address.cast(), iov_len: 1 };
+    // SAFETY: the kernel checks both addresses, and writes one byte, which is ours.
+    unsafe { libc::process_vm_readv(libc::getpid(), &raw const into, 1, &raw const from, 1, 0) == 1 }
 }
 
 /// Set the bits of a list such as `0-1,3`.

@@ -1,0 +1,101 @@
+//! On which NUMA nodes the memory of the program is placed.
+
+use largesse_machine::topology::NoSuchNode;
+use largesse_machine::{Bitmap, NotAList, Topology, pin};
+use largesse_pages::MapError;
+use largesse_pages::placement::{self, ThreadPolicy};
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// A memory policy that was asked for, with lists of nodes as they were typed.
+#[derive(Debug)]
+pub(super) enum Policy {
+    Bind(String),
+    Interleave(String),
+    Preferred(u32),
+    Local,
+}
+
+/// Why memory is not placed.
+#[derive(Debug)]
+pub(super) enum Error {
+    NotAList(NotAList),
+    Empty,
+    NoSuchNode(NoSuchNode),
+    NotPermitted { nodes: Bitmap, permitted: Bitmap },
+    Kernel(MapError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NotAList(error) => error.fmt(f),
+            Error::Empty => write!(f, "no NUMA node was named: give a list such as 0-1, or all"),
+            Error::NoSuchNode(error) => error.fmt(f),
+            Error::NotPermitted { nodes, permitted } => write!(
+                f,
+                "this process may not have memory on node {nodes}: its control group (cpuset) permits {permitted}"
+            ),
+            Error::Kernel(error) if matches!(error.errno, libc::EPERM | libc::ENOSYS) => write!(
+                f,
+                "memory cannot be placed: a container's filter of system calls (seccomp) forbids set_mempolicy"
+            ),
+            Error::Kernel(error) => {
+                write!(f, "memory cannot be placed: {}", io::Error::from_raw_os_error(error.errno))
+            }
+        }
+    }
+}
+
+/// Sets the memory policy of this thread, which the program that it becomes keeps.
+pub(super) fn place(policy: &Policy, machine: &Topology) -> Result<(), Error> {
+    let usable = permitted(machine);
+    let checked = |nodes: Bitmap| {
+        if let Some(absent) = nodes.without(&machine.nodes_with_memory()).first() {
+            machine.node(absent).map_err(Error::NoSuchNode)?;
+        }
+        let refused = nodes.without(&usable);
+        if !refused.is_empty() {
+            return Err(Error::NotPermitted { nodes: refused, permitted: usable.clone() });
+        }
+        if nodes.is_empty() { Err(Error::Empty) } else { Ok(nodes) }
+    };
+    let listed = |text: &str| checked(list(text, &machine.nodes_with_memory().and(&usable))?);
+    let set = |policy| placement::place_thread(policy).map_err(Error::Kernel);
+    match policy {
+        Policy::Local => set(ThreadPolicy::Local),
+        Policy::Preferred(node) => {
+            set(ThreadPolicy::Preferred(checked([*node].into_iter().collect())?.words()))
+        }
+        Policy::Bind(text) => set(ThreadPolicy::Bind(listed(text)?.words())),
+        Policy::Interleave(text) => {
+            let nodes = listed(text)?;
+            if nodes.len() == 1 {
+                eprintln!("largesse: --interleave changes nothing: node {nodes} is the only one");
+            }
+            set(ThreadPolicy::Interleave(nodes.words()))
+        }
+    }
+}
+
+/// Returns the processors of the nodes in a list.
+pub(super) fn cpus_of(text: &str, machine: &Topology) -> Result<Bitmap, Error> {
+    let there: Bitmap = machine.nodes.iter().map(|node| node.number).collect();
+    let nodes = list(text, &there)?;
+    if let Some(node) = nodes.without(&there).first() {
+        return Err(Error::NoSuchNode(NoSuchNode { node, nodes: there }));
+    }
+    let all = machine.nodes.iter().filter(|node| nodes.contains(node.number));
+    let cpus: Bitmap = all.flat_map(|node| node.cpus.iter()).collect();
+    // Processors that a cpuset takes away are left out, as numactl does: the nodes were asked for, not each processor.
+    Ok(cpus.and(&pin::permitted()))
+}
+
+fn list(text: &str, all: &Bitmap) -> Result<Bitmap, Error> {
+    if text.trim() == "all" { Ok(all.clone()) } else { text.parse().map_err(Error::NotAList) }
+}
+
+fn permitted(machine: &Topology) -> Bitmap {
+    pin::permitted_nodes(Path::new("/")).unwrap_or_else(|| machine.nodes_with_memory())
+}

@@ -1,0 +1,166 @@
+//! `largesse pin`: Start a program on chosen processors and NUMA nodes.
+//!
+//! # Picture
+//! ```text
+//!   --cpus, --cpunodebind ──────────────► affinity of this thread   ─┐
+//!   --threads ─► threads: liblargesse_pin.so and its list of cpus   ─┼─► exec (this process becomes the program)
+//!   --node, --interleave, --preferred ─► memory: policy of this thread ─┘
+//! ```
+//! # Knows / does not know
+//! Knows which processors and nodes there are. Needs a library for `--threads` only: with the other options any program
+//! can be started, static ones too.
+//! # Invariants
+//! 1. A placement that is not granted in full is an error, and the program is not started.
+
+mod memory;
+mod threads;
+
+use crate::run::{Trouble as Refusal, signals};
+use largesse_machine::selection::{SelectionError, select};
+use largesse_machine::topology::Unreadable;
+use largesse_machine::{Bitmap, Topology, pin};
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// Start a program on chosen processors, and its memory on chosen NUMA nodes.
+///
+/// CPUS is a list (0-3,8 or 0-14:2), a mask (0xff), or groups of this machine: N:0-3 (the first four cores), S0:0-3 (of
+/// socket 0), M1 (all of NUMA node 1), C0 (a last-level cache), D0 (a die), S:scatter (a socket after the other),
+/// E:N:4:1:2 (four cores, one hardware thread each); join them with @. NODES is a list (0-1,3) or all.
+///
+/// The program is executed in place: exit status and signals are its own. Largesse itself exits with 2 (a processor or
+/// a node that does not exist or may not be used), 126 (the program cannot be executed or its threads cannot be pinned)
+/// or 127 (the program was not found).
+#[derive(Debug, clap::Args)]
+#[command(override_usage = "largesse pin [OPTIONS] -- PROGRAM [ARGS]...")]
+pub(crate) struct Args {
+    /// Run on these processors
+    #[arg(short = 'c', long, visible_alias = "physcpubind", visible_short_alias = 'C')]
+    #[arg(value_name = "CPUS", allow_hyphen_values = true)]
+    cpus: Option<String>,
+    /// Run on the processors of these NUMA nodes
+    #[arg(short = 'N', long, value_name = "NODES", conflicts_with = "cpus")]
+    cpunodebind: Option<String>,
+    /// Run each thread on one processor: the first thread on the first of these, the next on the next
+    #[arg(short = 't', long, value_name = "CPUS", conflicts_with_all = ["cpus", "cpunodebind"])]
+    threads: Option<String>,
+    /// Memory on these NUMA nodes and nowhere else
+    #[arg(short = 'm', long, visible_alias = "membind", value_name = "NODES")]
+    #[arg(conflicts_with_all = ["interleave", "preferred", "localalloc"])]
+    node: Option<String>,
+    /// Memory over these NUMA nodes, page by page [default: all]
+    #[arg(short = 'i', long, value_name = "NODES", conflicts_with_all = ["preferred", "localalloc"])]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    interleave: Option<String>,
+    /// Memory on NUMA node N while it has room
+    #[arg(short = 'p', long, value_name = "N", conflicts_with = "localalloc")]
+    preferred: Option<u32>,
+    /// Memory on the node of the processor that touches it first, whatever policy was inherited
+    #[arg(short = 'l', long)]
+    localalloc: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM [ARGS]")]
+    command: Vec<OsString>,
+}
+
+/// Why the program was not started.
+#[derive(Debug)]
+enum Trouble {
+    NothingToDo,
+    Cpus { option: &'static str, error: SelectionError },
+    Pin { option: &'static str, error: pin::PinError },
+    Topology(Unreadable),
+    Memory(memory::Error),
+    Threads(Refusal),
+    Exec { name: OsString, error: io::Error },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::NothingToDo => write!(
+                f,
+                "nothing to do: give --cpus CPUS, --threads CPUS, --cpunodebind NODES, --node NODES, --interleave, \
+                 --preferred N or --localalloc"
+            ),
+            Trouble::Cpus { option, error } => write!(f, "{option}: {error}"),
+            Trouble::Pin { option, error } => write!(f, "{option}: {error}"),
+            Trouble::Topology(error) => error.fmt(f),
+            Trouble::Memory(error) => error.fmt(f),
+            Trouble::Threads(error) => write!(f, "--threads: {error}"),
+            Trouble::Exec { name, error } if error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "{}: not found", name.to_string_lossy())
+            }
+            Trouble::Exec { name, error } => {
+                write!(f, "{} was not started: {error}", name.to_string_lossy())
+            }
+        }
+    }
+}
+
+pub(crate) fn main(args: &Args) -> ExitCode {
+    let Err(trouble) = start(args);
+    eprintln!("largesse: {trouble}");
+    match &trouble {
+        Trouble::Exec { error, .. } if error.kind() == io::ErrorKind::NotFound => 127.into(),
+        Trouble::Exec { .. } => 126.into(),
+        Trouble::Threads(error) => error.exit_code(),
+        _ => 2.into(),
+    }
+}
+
+fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
+    let policy = args.policy();
+    let (name, rest) = args.command.split_first().ok_or(Trouble::NothingToDo)?;
+    if policy.is_none() && args.cpus.is_none() && args.cpunodebind.is_none() && args.threads.is_none() {
+        return Err(Trouble::NothingToDo);
+    }
+    let machine = || Topology::read(Path::new("/")).map_err(Trouble::Topology);
+    // Memory first: the pages of this process are not the program's.
+    if let Some(policy) = policy {
+        memory::place(&policy, &machine()?).map_err(Trouble::Memory)?;
+    }
+    if let Some(nodes) = &args.cpunodebind {
+        let cpus = memory::cpus_of(nodes, &machine()?).map_err(Trouble::Memory)?;
+        stay_on("--cpunodebind", &cpus)?;
+    }
+    if let Some(text) = &args.cpus {
+        // A plain list needs no topology, which may be unreadable.
+        let cpus = match text.parse::<Bitmap>() {
+            Ok(cpus) => cpus,
+            Err(_) => chosen("--cpus", text, &machine()?)?.into_iter().collect(),
+        };
+        stay_on("--cpus", &cpus)?;
+    }
+    if let Some(text) = &args.threads {
+        let cpus = chosen("--threads", text, &machine()?)?;
+        stay_on("--threads", &cpus.iter().copied().collect())?;
+        threads::prepare(name, &cpus).map_err(Trouble::Threads)?;
+        stay_on("--threads", &cpus.first().copied().into_iter().collect())?;
+    }
+    let mut command = Command::new(name);
+    command.args(rest);
+    signals::restore_inherited(&mut command);
+    Err(Trouble::Exec { name: name.clone(), error: command.exec() })
+}
+
+fn chosen(option: &'static str, text: &str, machine: &Topology) -> Result<Vec<u32>, Trouble> {
+    select(text, machine, &pin::permitted()).map_err(|error| Trouble::Cpus { option, error })
+}
+
+fn stay_on(option: &'static str, cpus: &Bitmap) -> Result<(), Trouble> {
+    pin::thread(cpus).map_err(|error| Trouble::Pin { option, error })
+}
+
+impl Args {
+    fn policy(&self) -> Option<memory::Policy> {
+        let bind = self.node.clone().map(memory::Policy::Bind);
+        let interleave = self.interleave.clone().map(memory::Policy::Interleave);
+        let preferred = self.preferred.map(memory::Policy::Preferred);
+        bind.or(interleave).or(preferred).or(self.localalloc.then_some(memory::Policy::Local))
+    }
+}
