@@ -14,7 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-arena", &["largesse-pages"]),
     ("largesse-pager", &["largesse-arena", "largesse-machine", "largesse-pages"]),
     ("largesse-redis", &["largesse-pager"]),
-    ("largesse-agent", &["largesse-pager", "largesse-pages"]),
+    ("largesse-agent", &["largesse-machine", "largesse-pager", "largesse-pages"]),
     ("largesse-mpi", &["largesse-pager", "largesse-pages"]),
     ("largesse-report", &[]),
     ("largesse-picture", &[]),

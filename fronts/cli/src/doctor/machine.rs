@@ -2,6 +2,7 @@
 
 use super::live::Live;
 use super::tree::Tree;
+use largesse_machine::room::Mount;
 use serde::Serialize;
 
 /// The machine, and who asks.
@@ -127,33 +128,6 @@ fn read_only(mounts: &str) -> bool {
     sysfs.next_back().is_some_and(|mount| mount.options.split(',').any(|option| option == "ro"))
 }
 
-/// A line of `/proc/self/mountinfo`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mount<'a> {
-    /// What part of the file system is mounted.
-    pub(crate) part: &'a str,
-    pub(crate) point: &'a str,
-    options: &'a str,
-    pub(crate) kind: &'a str,
-    /// Options of the file system: a cgroup's controllers, the page size of a hugetlbfs.
-    pub(crate) system_options: &'a str,
-}
-
-impl<'a> Mount<'a> {
-    pub(crate) fn parse(line: &'a str) -> Option<Mount<'a>> {
-        let (mount, system) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(3);
-        let mut system = system.split(' ');
-        Some(Mount {
-            part: mount.next()?,
-            point: mount.next()?,
-            options: mount.next()?,
-            kind: system.next()?,
-            system_options: system.nth(1).unwrap_or(""),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,10 +145,6 @@ mod tests {
 
     #[test]
     fn mounts_are_read() {
-        let line = "31 23 0:28 /a /sys/fs/cgroup ro,nosuid shared:9 master:2 - cgroup2 cgroup rw,memory";
-        let mount = Mount::parse(line).unwrap();
-        assert_eq!((mount.part, mount.point, mount.kind), ("/a", "/sys/fs/cgroup", "cgroup2"));
-        assert_eq!(mount.system_options, "rw,memory");
         assert!(read_only("1 2 0:1 / /sys ro,nosuid - sysfs sysfs rw"));
         assert!(!read_only("1 2 0:1 / /sys rw - sysfs sysfs rw"));
     }

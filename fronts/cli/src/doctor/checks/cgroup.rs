@@ -2,52 +2,24 @@
 
 use crate::doctor::finding::Subject::Container;
 use crate::doctor::finding::{Finding, Status, size};
-use crate::doctor::machine::{Machine, Mount};
+use crate::doctor::machine::Machine;
 use crate::doctor::tree::Tree;
+use largesse_machine::room::folders;
 
 pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
     let ours = tree.read("/proc/self/cgroup").unwrap_or_default();
     let mounts = tree.read("/proc/self/mountinfo").unwrap_or_default();
     let mut findings = Vec::new();
-    let memory = chain(&ours, &mounts, "memory");
+    let memory = folders(&ours, &mounts, "memory");
     let hard = tightest(tree, &memory, &["memory.max", "memory.limit_in_bytes"]);
     findings.extend(hard.map(|limit| memory_limit(limit, used(tree, &memory), machine.memory)));
     findings
         .extend(tightest(tree, &memory, &["memory.high"]).and_then(|limit| slowed(limit, machine.memory)));
-    let hugetlb = chain(&ours, &mounts, "hugetlb");
+    let hugetlb = folders(&ours, &mounts, "hugetlb");
     for (file, page) in pool_files(tree, &hugetlb) {
         findings.extend(tightest(tree, &hugetlb, &[&file]).and_then(|limit| pool_limit(limit, &page)));
     }
     findings
-}
-
-/// The directories of our group and its parents, innermost first: of the version 1 hierarchy that
-/// has this controller, and of version 2's.
-fn chain(ours: &str, mounts: &str, controller: &str) -> Vec<String> {
-    let mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::parse).collect();
-    let mut directories = Vec::new();
-    for line in ours.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-        let names = |list: &str| list.split(',').any(|name| name == controller);
-        let ours = |mount: &&Mount<'_>| match controllers {
-            "" => mount.kind == "cgroup2",
-            list => names(list) && mount.kind == "cgroup" && names(mount.system_options),
-        };
-        let Some(mount) = mounts.iter().find(ours) else { continue };
-        // A container sees a part of the hierarchy: our path below that part, or its top.
-        let below = path.strip_prefix(mount.part.trim_end_matches('/')).unwrap_or("");
-        let mut below = below.trim_end_matches('/');
-        if below.contains("/..") {
-            below = "";
-        }
-        loop {
-            directories.push(format!("{}{below}", mount.point));
-            let Some((parent, _)) = below.rsplit_once('/') else { break };
-            below = parent;
-        }
-    }
-    directories
 }
 
 /// A limit and the file that sets it.
@@ -136,25 +108,6 @@ fn pool_limit(limit: Limit, page: &str) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SECOND: &str = "30 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
-
-    #[track_caller]
-    fn check(ours: &str, mounts: &str, want: &[&str]) {
-        assert_eq!(chain(ours, mounts, "memory"), want);
-    }
-
-    #[test]
-    fn the_way_up_is_found() {
-        check("0::/a/b", SECOND, &["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"]);
-        check("0::/", SECOND, &["/sys/fs/cgroup"]);
-        check("0::/../other", SECOND, &["/sys/fs/cgroup"]);
-        check("", SECOND, &[]);
-        let first = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
-        check("4:memory:/x\n1:cpu:/", first, &["/sys/fs/cgroup/memory/x", "/sys/fs/cgroup/memory"]);
-        let part = "35 31 0:32 /docker/1 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory";
-        check("4:memory:/docker/1", part, &["/sys/fs/cgroup/memory"]);
-    }
 
     #[test]
     fn a_limit_nearly_reached_is_worth_advice() {

@@ -2,8 +2,8 @@
 
 use crate::doctor::finding::Subject::Hugetlb;
 use crate::doctor::finding::{Finding, Status, size};
-use crate::doctor::machine::Mount;
 use crate::doctor::tree::Tree;
+use largesse_machine::room::Mount;
 
 const POOLS: &str = "/sys/kernel/mm/hugepages";
 const NODES: &str = "/sys/devices/system/node";
