@@ -61,14 +61,16 @@ impl Steps {
         line.trim_end().to_owned()
     }
 
-    /// The store: a file without a name that only threads of ours have open.
+    /// Returns the path under `/proc` of the store: a file without a name that only threads of ours have open.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).expect("a process of ours");
         let files = threads.flatten().filter_map(|thread| std::fs::read_dir(thread.path().join("fd")).ok());
         let mut files = files.flat_map(|files| files.flatten().map(|file| file.path()));
         let is_store = |file: &PathBuf| {
-            std::fs::read_link(file).is_ok_and(|name| name.to_string_lossy().contains("pages."))
+            // `FOLDER/#INODE (deleted)`, or a random name where the file system has no files without one.
+            let shown = std::fs::read_link(file).unwrap_or_default().to_string_lossy().into_owned();
+            shown.ends_with(" (deleted)") && (shown.contains("/#") || shown.contains("/.largesse-"))
         };
         files.find(is_store).expect("a store")
     }

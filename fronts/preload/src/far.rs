@@ -128,9 +128,8 @@ pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
 fn store(wish: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {
     match wish {
         Store::File(path) => {
-            let (store, own) =
-                FileStore::create_own(path, broker).map_err(|refused| format!("file:{refused}"))?;
-            let _ = STORE.set(FarStore::new(0, &format!("file:{}", own.display())));
+            let store = FileStore::create(path, broker).map_err(|refused| format!("file:{refused}"))?;
+            let _ = STORE.set(FarStore::new(0, &format!("file:{}", path.display())));
             Ok(Box::new(store))
         }
         Store::Agent(name) => {

@@ -1,6 +1,7 @@
 //! A store in a file of its own, and in more of them once the process forks.
 
 mod sheet;
+mod unnamed;
 
 use crate::{Broker, Fork, Layers, PageStore, StoreError};
 use largesse_pages::thread_id;
@@ -8,14 +9,9 @@ use sheet::{File, Handle};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Names that are tried for a new file.
-const TRIES: u32 = 250;
-
 /// Why a file cannot be a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileRefused {
-    /// A file of that name is there: it may be somebody's.
-    Exists(PathBuf),
     /// The file system keeps files in memory: paging to it would deadlock the machine.
     InMemory(PathBuf),
     /// The kernel's answer.
@@ -32,16 +28,22 @@ pub enum FileRefused {
 impl std::fmt::Display for FileRefused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            FileRefused::Exists(path) => {
-                write!(f, "{}: a file of this name exists and is left alone; name a new one", path.display())
-            }
             FileRefused::InMemory(path) => write!(
                 f,
                 "{}: lies in memory (tmpfs), and far memory must not: name a file on a disk, or set TMPDIR",
                 path.display()
             ),
             FileRefused::System { path, call, errno } => {
-                write!(f, "{}: {call}: {}", path.display(), std::io::Error::from_raw_os_error(*errno))
+                write!(f, "{}: {call}: {}", path.display(), std::io::Error::from_raw_os_error(*errno))?;
+                match *errno {
+                    libc::ENOSPC | libc::EDQUOT => {
+                        write!(
+                            f,
+                            "; no room for another file (`df -i` shows it): name a file on another disk"
+                        )
+                    }
+                    _ => Ok(()),
+                }
             }
         }
     }
@@ -59,7 +61,7 @@ impl std::error::Error for FileRefused {}
 /// there a second time, and by the child's own broker a third.
 #[derive(Debug)]
 pub struct FileStore {
-    /// Of the first file; others are beside it.
+    /// Every file is made in the folder of this path, which need not exist itself.
     path: PathBuf,
     layers: Layers<File>,
     forking: Mutex<Forking>,
@@ -72,12 +74,10 @@ struct Forking {
     next: Option<(Option<File>, File)>,
     /// And what the child is to have, in the table of the thread that forks.
     carried: Vec<File>,
-    /// New files so far.
-    made: u32,
 }
 
 impl FileStore {
-    /// Makes the file, readable by its owner only, and takes its name away.
+    /// Makes the first file, in the folder of `path`. Any number of processes may give the same path.
     pub fn create(path: &Path, broker: &Arc<Broker>) -> Result<FileStore, FileRefused> {
         // The program may change its folder before it forks.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -85,43 +85,25 @@ impl FileStore {
         Ok(FileStore { path, layers, forking: Mutex::default(), broker: Arc::clone(broker) })
     }
 
-    /// Makes a file of this process alone, for programs that start with the same settings: its name ends in the
-    /// process's number. Gives the name, too.
-    pub fn create_own(path: &Path, broker: &Arc<Broker>) -> Result<(FileStore, PathBuf), FileRefused> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}", std::process::id()));
-        let path = PathBuf::from(name);
-        Ok((FileStore::create(&path, broker)?, path))
-    }
-
     fn forking(&self) -> MutexGuard<'_, Forking> {
         self.forking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new file beside the first one. Another process of the same origin may be at the same name.
-    fn another(&self, made: &mut u32) -> Result<File, StoreError> {
-        for _ in 0..TRIES {
-            *made += 1;
-            let mut name = self.path.clone().into_os_string();
-            name.push(format!("-{}-{made}", std::process::id()));
-            match File::create(Path::new(&name)) {
-                Ok(file) => return Ok(file),
-                Err(FileRefused::Exists(_)) => {}
-                Err(FileRefused::InMemory(_)) => break,
-                Err(FileRefused::System { call, errno, .. }) => {
-                    return Err(StoreError::System { call, errno });
-                }
-            }
-        }
-        Err(StoreError::System { call: "open", errno: libc::EEXIST })
+    /// Makes another file beside the first one.
+    fn another(&self) -> Result<File, StoreError> {
+        File::create(&self.path).map_err(|refused| match refused {
+            FileRefused::System { call, errno, .. } => StoreError::System { call, errno },
+            // The folder has become another one since the first file was made.
+            FileRefused::InMemory(_) => StoreError::System { call: "open", errno: libc::EOPNOTSUPP },
+        })
     }
 
     /// New files; returns all that the child is to have, bottom to top.
     fn before_fork(&self, bytes: u64) -> Result<Vec<Handle>, StoreError> {
         let mut forking = self.forking();
         let both = self.layers.prepare(bytes)?;
-        let own = if both { Some(self.another(&mut forking.made)?) } else { None };
-        let child = self.another(&mut forking.made)?;
+        let own = if both { Some(self.another()?) } else { None };
+        let child = self.another()?;
         let handles = self.layers.frozen().iter().map(|file| file.handle()).chain([child.handle()]).collect();
         forking.next = Some((own, child));
         Ok(handles)

@@ -72,9 +72,9 @@ fn store(name: &str, len: usize, broker: &Arc<Broker>) -> Result<(Box<dyn PageSt
         return Ok((Box::new(store), called));
     }
     let path = name.strip_prefix("file:").unwrap_or(name);
-    let (store, path) = FileStore::create_own(path.as_ref(), broker)
+    let store = FileStore::create(path.as_ref(), broker)
         .map_err(|refused| format!("no far memory: file:{refused}"))?;
-    Ok((Box::new(store), format!("file:{}", path.display())))
+    Ok((Box::new(store), format!("file:{path}")))
 }
 
 /// The heap is out of reach: nobody must go on, and nothing wrong was handed to anybody.

@@ -1,11 +1,9 @@
-//! One file without a name.
+//! One file of a store.
 
-use super::{FileRefused, errno};
+use super::{FileRefused, errno, unnamed};
 use crate::{PageStore, Ranges, Sheet, StoreError};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -21,8 +19,8 @@ pub(super) type Pread = unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> 
 /// `pwrite(2)`, or a test's.
 pub(super) type Pwrite = unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize;
 
-/// A sparse file that has no name any more: nothing is left behind, however the process ends. The
-/// page cache is bypassed where the file system can.
+/// A sparse file without a name: nothing is left behind, however the process ends. The page cache is
+/// bypassed where the file system can.
 #[derive(Debug)]
 pub(super) struct File {
     fd: c_int,
@@ -30,29 +28,10 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Makes the file, readable by its owner only, and takes its name away.
+    /// Makes a file beside `path`, readable and writable by its owner only, that no folder lists.
     pub(super) fn create(path: &Path) -> Result<File, FileRefused> {
-        let refuse = |call, errno| FileRefused::System { path: path.to_owned(), call, errno };
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| refuse("open", libc::EINVAL))?;
-        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-        let open = |more| {
-            // SAFETY: the name is a C string.
-            let fd = unsafe { libc::open(name.as_ptr(), flags | more, 0o600) };
-            if fd < 0 { Err(errno()) } else { Ok(fd) }
-        };
-        // O_DIRECT fails after the file was made where the file system lacks it.
-        // SAFETY: the name is a C string; the file is the one that was just made, by us.
-        let unlink = || unsafe { libc::unlink(name.as_ptr()) };
-        let (fd, cached) = match open(libc::O_DIRECT) {
-            Ok(fd) => (fd, false),
-            Err(libc::EEXIST) => return Err(FileRefused::Exists(path.to_owned())),
-            Err(libc::EINVAL) => {
-                unlink();
-                (open(0).map_err(|errno| refuse("open", errno))?, true)
-            }
-            Err(errno) => return Err(refuse("open", errno)),
-        };
-        unlink();
+        let refuse = |errno| FileRefused::System { path: path.to_owned(), call: "open", errno };
+        let (fd, cached) = unnamed::open_beside(path).map_err(refuse)?;
         let sheet = File { fd, cached };
         if sheet.lies_in_memory() {
             return Err(FileRefused::InMemory(path.to_owned()));

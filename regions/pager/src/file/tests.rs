@@ -4,8 +4,8 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::Table;
 
-fn folder() -> PathBuf {
-    // The build folder is on a disk; the folder for temporary files may not be.
+/// The build folder is on a disk; the folder for temporary files may not be.
+pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
 }
 
@@ -165,15 +165,27 @@ fn a_transfer_that_does_not_go_on_is_an_error() {
     assert_eq!(file.read_by(no_pread, 0, &mut page[..]), short("pread"));
 }
 
+/// Another user can make files of any name in a shared folder before this process does.
 #[test]
-fn an_existing_file_is_left_alone() {
-    let path = folder().join(format!("mine-{}", std::process::id()));
-    std::fs::write(&path, "mine").unwrap();
-    let refused = FileStore::create(&path, &Broker::start().unwrap()).unwrap_err();
-    let kept = std::fs::read(&path);
-    std::fs::remove_file(&path).unwrap();
-    assert_eq!(refused, FileRefused::Exists(path));
-    assert_eq!(kept.unwrap(), b"mine");
+fn existing_files_are_no_obstacle() {
+    let process = std::process::id();
+    let path = folder().join(format!("mine-{process}"));
+    let mut name = path.clone().into_os_string();
+    name.push(format!(".{process}"));
+    let taken = [path.clone(), PathBuf::from(&name)];
+    let after = (1..300).map(|number| {
+        let mut name = name.clone();
+        name.push(format!("-{process}-{number}"));
+        PathBuf::from(name)
+    });
+    let taken: Vec<PathBuf> = taken.into_iter().chain(after).collect();
+    taken.iter().for_each(|path| std::fs::write(path, "mine").unwrap());
+    let store = FileStore::create(&path, &Broker::start().unwrap());
+    let fork = store.as_ref().map(|store| store.fork(Fork::Before { bytes: PAGE }));
+    let kept: Vec<_> = taken.iter().map(|path| std::fs::read(path).unwrap_or_default()).collect();
+    taken.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    assert_eq!(fork, Ok(Ok(())), "a store beside files of every old name, and its fork");
+    assert!(kept.iter().all(|bytes| bytes == b"mine"), "the files that were there have changed");
 }
 
 #[test]
