@@ -3,6 +3,7 @@
 
 use largesse_tests::{Exit, Ran, Run, Stage, User, has_program, is_root, skipped, users};
 use std::fs::File;
+use std::path::Path;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 
@@ -19,7 +20,7 @@ impl Pool {
             skipped("only root can fill the hugetlb pool");
             return None;
         }
-        let turn = File::create(std::env::temp_dir().join("largesse-tests-pool.lock")).ok()?;
+        let turn = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("pool.lock")).ok()?;
         turn.lock().ok()?;
         let former = std::fs::read_to_string(POOL).ok()?.trim().to_owned();
         let pool = Pool { former, _turn: turn };

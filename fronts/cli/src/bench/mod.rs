@@ -27,6 +27,7 @@ mod place;
 pub(crate) mod progress;
 mod rounds;
 mod runner;
+mod scratch;
 mod settings;
 mod stats;
 mod table;

@@ -1,6 +1,7 @@
 //! What a program touches in far memory, and what a run's report says of it.
 
 use super::super::runner::{Ended, run_within};
+use super::super::scratch::Scratch;
 use super::super::settings::Settings;
 use super::plan::Plan;
 use serde_json::Value;
@@ -12,28 +13,26 @@ const EVERYTHING: u64 = 1 << 50;
 
 /// A file for reports, without pictures; removed when dropped.
 #[derive(Debug)]
-pub(super) struct Report(PathBuf);
+pub(super) struct Report {
+    path: PathBuf,
+    _folder: Scratch,
+}
 
 impl Report {
-    pub(super) fn new() -> Report {
-        Report(std::env::temp_dir().join(format!("largesse-bench-{}.report", std::process::id())))
+    pub(super) fn new() -> Result<Report, String> {
+        let folder = Scratch::new()?;
+        Ok(Report { path: folder.path().join("report"), _folder: folder })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// What the last run's said, once.
     pub(super) fn take(&self) -> Value {
-        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
-        let _ = std::fs::remove_file(&self.0);
+        let text = std::fs::read_to_string(&self.path).unwrap_or_default();
+        let _ = std::fs::remove_file(&self.path);
         serde_json::from_str(&text).unwrap_or(Value::Null)
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -91,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_report_is_taken_once() {
-        let report = Report::new();
+        let report = Report::new().unwrap();
         std::fs::write(report.path(), r#"{"far":{"faults":3},"pid":1}"#).unwrap();
         assert_eq!(report.take()["far"], json!({ "faults": 3 }));
         assert_eq!(report.take(), Value::Null);

@@ -85,7 +85,7 @@ pub(super) fn run<'a>(
         return None;
     }
     let words = plan.bench.words(root, plan.scale, plan.times);
-    let report = Report::new();
+    let report = Report::new().inspect_err(|why| skip(why)).ok()?;
     progress.at(format!("{}, its footprint", plan.bench.name));
     let footprint = footprint::measure(plan, settings, &words, &report).inspect_err(|why| skip(why)).ok()?;
     tell(&Told::Footprint(footprint));

@@ -1,14 +1,14 @@
 //! Where systems are built and started.
 
+use super::super::scratch::Scratch;
 use super::definition::{Program, System};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder for what is built, removed when dropped.
 #[derive(Debug)]
 pub(super) struct Workshop {
-    folder: PathBuf,
+    folder: Scratch,
     programs: PathBuf,
     largesse: PathBuf,
 }
@@ -16,16 +16,11 @@ pub(super) struct Workshop {
 impl Workshop {
     /// `root` holds the folder `programs`.
     pub(super) fn open(root: &Path) -> Result<Workshop, String> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(format!("largesse-bench-{process}-{number}"));
-        let made = Workshop {
-            folder: folder.clone(),
+        Ok(Workshop {
+            folder: Scratch::new()?,
             programs: std::path::absolute(root.join("programs")).unwrap_or_else(|_| root.join("programs")),
             largesse: std::env::current_exe().unwrap_or_else(|_| "largesse".into()),
-        };
-        std::fs::create_dir(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
-        Ok(made)
+        })
     }
 
     /// Builds `system`, or says why it is not here.
@@ -68,13 +63,7 @@ impl Workshop {
     }
 
     fn folder_of(&self, system: &System) -> PathBuf {
-        self.folder.join(&system.name)
-    }
-}
-
-impl Drop for Workshop {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        self.folder.path().join(&system.name)
     }
 }
 

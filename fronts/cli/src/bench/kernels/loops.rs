@@ -1,5 +1,6 @@
 //! The plain loops of `benches/programs/c/kernels/loops.c`, compiled now where there is a compiler.
 
+use super::super::scratch::Scratch;
 use super::open_blas::{open, symbol};
 use std::ffi::{CString, c_void};
 use std::path::Path;
@@ -27,9 +28,9 @@ pub(super) struct Loops {
 impl Loops {
     pub(super) fn compile(root: &Path) -> Result<Loops, String> {
         let source = root.join("programs/c/kernels/loops.c");
-        let folder = std::env::temp_dir().join(format!("largesse-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
-        let made = folder.join("loops.so");
+        // What is loaded from here runs: nobody else may write to the folder.
+        let folder = Scratch::new()?;
+        let made = folder.path().join("loops.so");
         let options = ["-O3", "-fPIC", "-shared", "-o"];
         let done = Command::new("gcc").args(options).arg(&made).arg(&source).arg("-lm").output();
         let loaded = match done {
@@ -42,7 +43,7 @@ impl Loops {
                 open(&name).ok_or_else(|| format!("{} cannot be loaded", made.display()))
             }
         };
-        let _ = std::fs::remove_dir_all(&folder);
+        drop(folder);
         let library = loaded?;
         let find = |name: &str| {
             let name = CString::new(name).unwrap_or_default();
