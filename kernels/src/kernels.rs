@@ -1,10 +1,12 @@
 //! The kernels as callers see them: NaNs settled, parts given to threads.
 
+use crate::environment::{Exceptions, Trial};
 use crate::parts::in_parts;
 use crate::reference::{PART, settle};
 use crate::table::{Table, of_products};
 use crate::vector::Place;
 use crate::{Complex, Element, Isa, Team, Vector, VectorMut, arch};
+use core::hint::black_box;
 
 /// Bytes from which a vector lies beyond the second-level cache: the largest are 2 MiB.
 const FAR_FROM: usize = 4 << 20;
@@ -82,15 +84,20 @@ impl Kernels {
         )
     }
 
-    /// The root of the sum of the squares. It overflows only when the result is too large, and tiny
-    /// numbers count.
+    /// Returns the square root of the sum of the squares. It overflows, and underflows, only when the result does, and
+    /// raises no other exception than the result; tiny numbers count.
     #[inline]
     pub fn nrm2<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
         let x = x.into();
+        let trial = Trial::begin();
         let plain = self.sumsq(x, team);
         if plain >= T::SQUARES.least && plain < T::INFINITY {
+            // Squares that underflow are negligible.
+            trial.end(Exceptions::ALL_BUT_UNDERFLOW);
             plain.sqrt()
         } else {
+            // Of a sum that is discarded, only a signalling NaN counts.
+            trial.end(Exceptions::INVALID);
             self.nrm2_scaled(plain, x.place(), x.len(), team)
         }
     }
@@ -240,11 +247,15 @@ impl Kernels {
             limits => (limits.down, limits.down_undone),
         };
         let table = T::table(self);
+        let trial = Trial::begin();
         let [sum] = in_parts(x.len(), size_of::<T>(), team, &|start, len| {
             // SAFETY: as in `sum`.
             [unsafe { (table.strided.sumsq_scaled)(x.part(start, len), scale) }]
         });
-        sum.sqrt() * undone
+        // Numbers that underflow when the largest are scaled down are negligible, and infinity is exact.
+        trial.end(if sum < T::INFINITY { Exceptions::ALL_BUT_UNDERFLOW } else { Exceptions::INVALID });
+        // What follows raises the result's exceptions: it must not be moved before `end`.
+        black_box(sum).sqrt() * undone
     }
 
     #[inline]

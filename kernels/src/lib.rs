@@ -27,10 +27,11 @@
 
 mod arch;
 mod element;
+mod environment;
 mod isa;
 mod kernels;
 pub mod limits;
-mod mode;
+
 mod parts;
 pub mod reference;
 mod table;

@@ -1,6 +1,6 @@
 //! Long vectors in parts, whose place depends on the length alone; threads share the parts.
 
-use crate::mode::Mode;
+use crate::environment::{Environment, Raised};
 use crate::reference::{PART, PARTS, part_len};
 use crate::{Element, Team};
 use core::cell::UnsafeCell;
@@ -35,17 +35,17 @@ pub(crate) fn in_parts<T: Element, const K: usize>(
             unsafe { places[i].0.get().write(result) };
         }
     };
-    let size = team.size().clamp(1, count);
-    if size == 1 || n < TOGETHER_FROM / bytes {
-        some(0..count);
+    // With and without a team: the same exceptions, raised in the calling thread.
+    let (environment, raised) = (Environment::here(), Raised::default());
+    let work = |range| raised.add(environment.during(|| some(range)));
+    let size = team.size();
+    if size.min(count) <= 1 || n < TOGETHER_FROM / bytes {
+        work(0..count);
     } else {
         // Contiguous shares, always the same: a thread finds again what it touched first.
-        let team_size = team.size();
-        let mode = Mode::here();
-        team.run(&|member| {
-            mode.during(|| some(count * member / team_size..count * (member + 1) / team_size));
-        });
+        team.run(size, &|member| work(count * member / size..count * (member + 1) / size));
     }
+    raised.get().raise();
     core::array::from_fn(|k| {
         let each = places[..count].iter().map(|place| {
             // SAFETY: all threads have finished.

@@ -3,12 +3,12 @@
 /// Threads that work together on one call. Who makes one decides how many there are, where they run, and
 /// what becomes of them in a forked child.
 pub trait Team: Sync {
-    /// How many, the caller's own among them; at least 1.
+    /// Returns the number of members for a call that begins now, the calling thread among them; at least 1.
     fn size(&self) -> usize;
 
-    /// Call `work(0)`, …, `work(size() - 1)`, once each, at the same time, and return when all of them have.
-    /// The answer is right whatever threads they run on.
-    fn run(&self, work: &(dyn Fn(usize) + Sync));
+    /// Calls `work(0)`, …, `work(members - 1)` once each, concurrently where there are threads for it, and returns when all
+    /// calls have returned. `members` is what [`size`](Team::size) returned, which may have changed since.
+    fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync));
 }
 
 /// The calling thread.
@@ -20,7 +20,7 @@ impl Team for Alone {
         1
     }
 
-    fn run(&self, work: &(dyn Fn(usize) + Sync)) {
-        work(0);
+    fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync)) {
+        (0..members).for_each(work);
     }
 }

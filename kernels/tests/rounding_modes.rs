@@ -21,11 +21,11 @@ impl Team for Pair {
         2
     }
 
-    fn run(&self, work: &(dyn Fn(usize) + Sync)) {
+    fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync)) {
         // These threads were made in the usual mode.
         usual(|| {
             std::thread::scope(|scope| {
-                for member in 0..2 {
+                for member in 0..members {
                     scope.spawn(move || work(member));
                 }
             });

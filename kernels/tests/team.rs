@@ -23,10 +23,10 @@ impl Team for Scoped {
         self.size
     }
 
-    fn run(&self, work: &(dyn Fn(usize) + Sync)) {
+    fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync)) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         std::thread::scope(|scope| {
-            for member in 0..self.size {
+            for member in 0..members {
                 scope.spawn(move || work(member));
             }
         });

@@ -3,6 +3,7 @@
 
 use super::prelude::*;
 use super::scalar;
+use core::arch::asm;
 use core::arch::x86_64::*;
 
 macro_rules! sums {
@@ -59,10 +60,20 @@ impl Simd for __m128 {
         fn mask(from: usize, to: usize) -> Range { (from, to) }
         fn load_masked(from: *const f32, mask: Range) -> Self { load_some(from, mask) }
         fn tree_pair(self) -> [f32; 2] {
-            let two = _mm_add_ps(self, _mm_movehl_ps(self, self));
+            // The upper lanes add the same numbers as the lower ones. Lanes that nobody reads would otherwise add whatever is
+            // there, which may overflow.
+            let two = _mm_add_ps(self, opaque(_mm_shuffle_ps::<0b01_00_11_10>(self, self)));
             [_mm_cvtss_f32(two), _mm_cvtss_f32(_mm_shuffle_ps::<1>(two, two))]
         }
     }
+}
+
+/// Returns the same register, of which the compiler does not know that some lanes will not be read.
+#[inline(always)]
+fn opaque(mut lanes: __m128) -> __m128 {
+    // SAFETY: no instruction at all.
+    unsafe { asm!("/* {0} */", inout(xmm_reg) lanes, options(pure, nomem, nostack, preserves_flags)) };
+    lanes
 }
 
 pub(super) static F64: Table<f64> = sums!(f64, __m128d, scalar::F64_FUNCTIONS);

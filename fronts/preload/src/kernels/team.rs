@@ -34,8 +34,8 @@ impl Team for Processors {
         }
     }
 
-    fn run(&self, work: &(dyn Fn(usize) + Sync)) {
-        Crew::here(self.size()).run(work);
+    fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync)) {
+        Crew::here(members).run(work);
     }
 }
 
