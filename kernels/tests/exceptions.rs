@@ -115,7 +115,7 @@ fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], place: usize) {
     let product = |a: fn(&Complex<T>) -> T, b: fn(&Complex<T>) -> T| {
         ordered(cx.len(), T::LANES / 4, |sum, i| mul_add(a(&cx[i]), b(&cy[i]), sum))
     };
-    let (re, im): (fn(&Complex<T>) -> T, fn(&Complex<T>) -> T) = (|z| z.re, |z| z.im);
+    let (re, im) = (|z: &Complex<T>| z.re, |z: &Complex<T>| z.im);
     let dot = |conjugate: bool| {
         let [a, b, c, d] = [product(re, re), product(im, im), product(re, im), product(im, re)];
         if conjugate { (add(a, b), add(c, -d)) } else { (add(a, -b), add(c, d)) }

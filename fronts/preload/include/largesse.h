@@ -2,7 +2,8 @@
  *
  * Look the library up, never link a second copy:
  *     int (*stats)(largesse_stats_t *) = dlsym(RTLD_DEFAULT, "largesse_stats");
- * Structs begin with struct_size, which the caller sets to sizeof; they grow only at the end.
+ * Structs begin with struct_size, which the caller sets to sizeof; they grow only at the end. With a smaller size than the
+ * struct's first version had, a call writes nothing and returns LARGESSE_BAD_ARGUMENT, or (size_t)-1 if it returns a count.
  * No call throws, allocates from malloc, or prints. All sizes are bytes. Thread-safe.
  */
 #ifndef LARGESSE_H
@@ -70,7 +71,8 @@ uint32_t largesse_version(void);
 int largesse_stats(largesse_stats_t *out);
 
 /* Copy at most `capacity` live blocks to `out`, ordered by address; returns how many there are.
- * Set out[0].struct_size to sizeof(largesse_block_t). `out` may be NULL when capacity is 0. */
+ * Set out[0].struct_size to sizeof(largesse_block_t). `out` may be NULL when capacity is 0.
+ * (size_t)-1: that size is too small. */
 size_t largesse_blocks(largesse_block_t *out, size_t capacity);
 
 /* Take new blocks (1) or not (0). Blocks that exist stay valid. In a process that was not started
@@ -171,7 +173,8 @@ double largesse_cycles_to_ns(uint64_t cycles);
 double largesse_cycles_per_second(const char **name);
 
 /* What the machine is made of. Set out[0].struct_size to the size of the structure; returns how many there are, of which
- * at most `capacity` are written; 0 when the kernel does not say. `out` may be NULL when capacity is 0. */
+ * at most `capacity` are written; 0 when the kernel does not say; (size_t)-1 when struct_size is too small. `out` may be
+ * NULL when capacity is 0. */
 typedef struct {
     size_t   struct_size;
     uint32_t cpu;                /* the kernel's number of a processor that is online */

@@ -2,10 +2,12 @@
 
 use crate::far;
 use crate::guard::Inside;
+use crate::handed_out::{REFUSED, Structure, fill, fill_all};
 use crate::serve::{self, ROUTING};
 use crate::slots;
 use crate::start::{self, Hooked};
 use core::ffi::{c_char, c_int};
+use core::mem::offset_of;
 use core::ptr::null;
 use largesse_pager::Count;
 use largesse_pages::truth::{Answer, Inspector};
@@ -65,6 +67,11 @@ const FAR: [Count; 14] = [
     Count::WaitNs,
 ];
 
+// SAFETY: `repr(C)`, and begins with its size.
+unsafe impl Structure for Stats {
+    const FIRST: usize = offset_of!(Stats, not_granted);
+}
+
 /// `largesse_block_t`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -76,6 +83,11 @@ pub(crate) struct BlockInfo {
     kind: u32,
     node: i32,
     exact: u32,
+}
+
+// SAFETY: `repr(C)`, and begins with its size.
+unsafe impl Structure for BlockInfo {
+    const FIRST: usize = size_of::<BlockInfo>();
 }
 
 /// Version of the interface.
@@ -124,28 +136,7 @@ pub(crate) fn stats() -> Stats {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_stats(out: *mut Stats) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { hand_out(out, stats()) }
-}
-
-/// Copy as many bytes as both sides know.
-///
-/// # Safety
-/// `out` is null, or its first field says how many bytes can be written.
-pub(crate) unsafe fn hand_out<T: Copy>(out: *mut T, mut now: T) -> c_int {
-    if out.is_null() {
-        return BAD_ARGUMENT;
-    }
-    // SAFETY: the caller's promise: the structure starts with its size.
-    let known = unsafe { out.cast::<usize>().read() };
-    if known < size_of::<usize>() * 2 {
-        return BAD_ARGUMENT;
-    }
-    let len = known.min(size_of::<T>());
-    // SAFETY: every structure handed out here starts with a `usize`, its size.
-    unsafe { (&raw mut now).cast::<usize>().write(len) };
-    // SAFETY: both sides have `len` bytes (theirs by promise, ours by `min`), and `now` is a local.
-    unsafe { out.cast::<u8>().copy_from_nonoverlapping((&raw const now).cast(), len) };
-    OK
+    unsafe { fill(out, stats()) }
 }
 
 /// Copy live blocks, ordered by address.
@@ -155,32 +146,22 @@ pub(crate) unsafe fn hand_out<T: Copy>(out: *mut T, mut now: T) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_blocks(out: *mut BlockInfo, capacity: usize) -> usize {
     let _inside = Inside::enter();
-    let Some(heap) = serve::heap() else { return 0 };
     let mut count = 0;
     let mut records: Vec<BlockRecord> = Vec::with_capacity(capacity.min(1 << 20));
-    heap.each_block(|record| {
-        count += 1;
-        if records.len() < records.capacity() {
-            records.push(record); // never grows: nothing is allocated under the heap's lock
-        }
-    });
-    if out.is_null() || capacity == 0 {
-        return count;
+    if let Some(heap) = serve::heap() {
+        heap.each_block(|record| {
+            count += 1;
+            if records.len() < records.capacity() {
+                records.push(record); // never grows: nothing is allocated under the heap's lock
+            }
+        });
     }
     records.truncate(capacity);
     records.sort_unstable_by_key(|record| record.address);
-    // SAFETY: the caller's promise.
-    let size = unsafe { out.cast::<usize>().read() };
     let inspector = Inspector::open(None).ok();
-    for (i, record) in records.iter().enumerate() {
-        // SAFETY: `i < capacity` structures of `size` bytes, by the caller's promise.
-        let place = unsafe { out.cast::<u8>().add(i * size).cast::<BlockInfo>() };
-        // SAFETY: as above; later structures get the size of the first.
-        unsafe { place.cast::<usize>().write_unaligned(size) };
-        // SAFETY: as above.
-        unsafe { hand_out(place, describe(record, inspector.as_ref())) };
-    }
-    count
+    let described = records.iter().map(|record| describe(record, inspector.as_ref()));
+    // SAFETY: the caller's promise.
+    if unsafe { fill_all(out, capacity, described) } { count } else { REFUSED }
 }
 
 fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {

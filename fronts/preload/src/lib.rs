@@ -33,6 +33,7 @@ mod far_fork;
 mod fork;
 mod ground;
 mod guard;
+mod handed_out;
 mod helper;
 #[cfg_attr(not(target_arch = "x86_64"), path = "io/elsewhere.rs")]
 mod io;

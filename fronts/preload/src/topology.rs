@@ -2,7 +2,7 @@
 //!
 //! Not `Inside` our code: reading a folder asks the C library for memory.
 
-use crate::control::hand_out;
+use crate::handed_out::{REFUSED, Structure, fill_all};
 use core::ffi::c_int;
 use largesse_machine::{Topology, pin};
 use std::path::Path;
@@ -19,6 +19,11 @@ pub(crate) struct Cpu {
     permitted: u32,
 }
 
+// SAFETY: `repr(C)`, and begins with its size.
+unsafe impl Structure for Cpu {
+    const FIRST: usize = size_of::<Cpu>();
+}
+
 /// `largesse_node_t`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -28,6 +33,11 @@ pub(crate) struct Node {
     cpus: u32,
     bytes: u64,
     free_bytes: u64,
+}
+
+// SAFETY: `repr(C)`, and begins with its size.
+unsafe impl Structure for Node {
+    const FIRST: usize = size_of::<Node>();
 }
 
 fn here() -> Option<Topology> {
@@ -40,7 +50,8 @@ fn here() -> Option<Topology> {
 /// `out` points to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` is 0.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) -> usize {
-    let Some(here) = here() else { return 0 };
+    // SAFETY: the caller's promise.
+    let Some(here) = here() else { return unsafe { list(out, capacity, &[]) } };
     let permitted = pin::permitted();
     let place = |sets: &[largesse_machine::Bitmap], cpu| {
         sets.iter().position(|set| set.contains(cpu)).map_or(0, |place| place as u32)
@@ -58,7 +69,7 @@ pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) ->
         })
         .collect();
     // SAFETY: the caller's promise.
-    unsafe { copy(out, capacity, &all) }
+    unsafe { list(out, capacity, &all) }
 }
 
 /// Nodes that are online.
@@ -67,7 +78,8 @@ pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) ->
 /// As [`largesse_cpus`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut Node, capacity: usize) -> usize {
-    let Some(here) = here() else { return 0 };
+    // SAFETY: the caller's promise.
+    let Some(here) = here() else { return unsafe { list(out, capacity, &[]) } };
     let all: Vec<Node> = here
         .nodes
         .iter()
@@ -80,7 +92,7 @@ pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut Node, capacity: usize) 
         })
         .collect();
     // SAFETY: the caller's promise.
-    unsafe { copy(out, capacity, &all) }
+    unsafe { list(out, capacity, &all) }
 }
 
 /// From node to node.
@@ -95,21 +107,11 @@ pub(crate) extern "C" fn largesse_distance(from: c_int, to: c_int) -> c_int {
     distance().and_then(|distance| c_int::try_from(distance).ok()).unwrap_or(-1)
 }
 
+/// Fills in the caller's array; returns how many there are, or [`REFUSED`].
+///
 /// # Safety
-/// `out` points to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` is 0.
-unsafe fn copy<T: Copy>(out: *mut T, capacity: usize, all: &[T]) -> usize {
-    if out.is_null() || capacity == 0 {
-        return all.len();
-    }
-    // SAFETY: the caller's promise: the structure starts with its size.
-    let size = unsafe { out.cast::<usize>().read() };
-    for (number, one) in all.iter().take(capacity).enumerate() {
-        // SAFETY: `number < capacity` structures of `size` bytes, by the caller's promise.
-        let place = unsafe { out.cast::<u8>().add(number * size).cast::<T>() };
-        // SAFETY: as above; later structures get the size of the first.
-        unsafe { place.cast::<usize>().write_unaligned(size) };
-        // SAFETY: as above.
-        unsafe { hand_out(place, *one) };
-    }
-    all.len()
+/// As [`largesse_cpus`].
+unsafe fn list<T: Structure>(out: *mut T, capacity: usize, all: &[T]) -> usize {
+    // SAFETY: the caller's promise.
+    if unsafe { fill_all(out, capacity, all.iter().copied()) } { all.len() } else { REFUSED }
 }
