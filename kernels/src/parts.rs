@@ -38,8 +38,8 @@ pub(crate) fn in_parts<T: Element, const K: usize>(
     // With and without a team: the same exceptions, raised in the calling thread.
     let (environment, raised) = (Environment::here(), Raised::default());
     let work = |range| raised.add(environment.during(|| some(range)));
-    let size = team.size();
-    if size.min(count) <= 1 || n < TOGETHER_FROM / bytes {
+    let size = if n < TOGETHER_FROM / bytes { 1 } else { team.size().min(count) };
+    if size <= 1 {
         work(0..count);
     } else {
         // Contiguous shares, always the same: a thread finds again what it touched first.

@@ -5,7 +5,7 @@ program marked
    use largesse
    implicit none
    real(8), allocatable :: grid(:, :)
-   integer :: step, j, began, ended, wrong
+   integer :: step, j, began, ended, wrong, threads
    allocate (grid(1000, 2000))
    grid = 1
    do step = 1, 5
@@ -15,8 +15,9 @@ program marked
       end do
       call tune_end('sweep', ended)
    end do
+   call set_threads(2, threads)
    call tune_end('never begun', wrong)
    call tune_begin('without status')
    call tune_end('without status')
-   print '(3i3, f20.6)', began, ended, wrong, sum(grid)
+   print '(4i3, f20.6)', began, ended, wrong, threads, sum(grid)
 end program marked

@@ -21,11 +21,13 @@ fn a_compute_core_is_marked_by_the_module() {
     let without = Run::new(&stage, &[&program]).finish().succeeded();
     let near = Run::new(&stage, &[&program]).under(&[]).finish().succeeded();
     let said = |ran: &Ran| ran.stdout.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(said(&without)[..3], ["-2", "-2", "-2"], "{without:#?}");
-    assert_eq!(said(&near), said(&without));
+    assert_eq!(said(&without)[..4], ["-2", "-2", "-2", "-2"], "{without:#?}");
+    // The number of threads can be set without far memory.
+    assert_eq!(said(&near)[..4], ["-2", "-2", "-2", "0"], "{near:#?}");
+    assert_eq!(said(&near)[4], said(&without)[4]);
     let far = Run::new(&stage, &[&program]).under(&["--local=4M", "--far=memory:"]).finish().succeeded();
-    assert_eq!(said(&far)[..3], ["0", "0", "-1"], "{far:#?}");
-    assert_eq!(said(&far)[3], said(&without)[3]);
+    assert_eq!(said(&far)[..4], ["0", "0", "-1", "0"], "{far:#?}");
+    assert_eq!(said(&far)[4], said(&without)[4]);
     let cores = far.report["tuned"].as_array().unwrap();
     let named = |core: &Value| (core["id"].clone(), core["iterations"].as_array().unwrap().len());
     assert_eq!(

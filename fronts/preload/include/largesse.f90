@@ -1,4 +1,4 @@
-! The marks of largesse.h for Fortran: compile this file before the program's, and use the module.
+! The marks of largesse.h, and the number of threads of its reductions, for Fortran: compile this file before the program's, and use the module.
 !
 !     use largesse
 !     do step = 1, steps
@@ -13,7 +13,7 @@ module largesse
       c_null_ptr, c_ptr
    implicit none
    private
-   public :: tune_begin, tune_end
+   public :: tune_begin, tune_end, set_threads
 
    ! What `status` may be, as in largesse.h; the library may also be absent: not supported.
    integer, parameter, public :: largesse_ok = 0, largesse_bad_argument = -1, largesse_not_supported = -2
@@ -24,6 +24,14 @@ module largesse
          character(kind=c_char), intent(in) :: id(*)
          integer(c_int) :: status
       end function marking
+   end interface
+
+   abstract interface
+      function setting(number) bind(c) result(status)
+         import :: c_int
+         integer(c_int), value :: number
+         integer(c_int) :: status
+      end function setting
    end interface
 
    interface
@@ -50,6 +58,22 @@ contains
       integer, intent(out), optional :: status
       call mark('largesse_tune_end', id, status)
    end subroutine tune_end
+
+   ! Reductions of long vectors use this many threads from now on; 0: what OMP_NUM_THREADS says, else all processors.
+   subroutine set_threads(number, status)
+      integer, intent(in) :: number
+      integer, intent(out), optional :: status
+      procedure(setting), pointer :: call_it
+      type(c_funptr) :: found
+      integer :: outcome
+      outcome = largesse_not_supported
+      found = dlsym(c_null_ptr, 'largesse_set_threads' // c_null_char)
+      if (c_associated(found)) then
+         call c_f_procpointer(found, call_it)
+         outcome = call_it(int(number, c_int))
+      end if
+      if (present(status)) status = outcome
+   end subroutine set_threads
 
    subroutine mark(name, id, status)
       character(len=*), intent(in) :: name, id

@@ -112,7 +112,8 @@ const char *largesse_far_memory(const char *local, const char *store, const char
  * arguments are BLAS's: s and d are float and double, c and z complex; n elements, incx apart; a negative
  * incx begins at the far end; 0 is one element again and again. sumsq: the sum of squares. dotc: x conjugated.
  * axpy: y[i] = a * x[i] + y[i], rounded once; x and y are the same or do not overlap. Long vectors
- * are shared among OMP_NUM_THREADS threads, all processors of this process if that is not set. */
+ * are shared among threads: as many as largesse_set_threads or OMP_NUM_THREADS says, else one for each processor of this
+ * process. Which processors the calling thread is bound to does not count. */
 #ifdef __cplusplus
 typedef struct { float re, im; } largesse_float_complex;
 typedef struct { double re, im; } largesse_double_complex;
@@ -141,6 +142,12 @@ largesse_double_complex largesse_zdotc(size_t n, const largesse_double_complex *
                                        const largesse_double_complex *y, ptrdiff_t incy);
 void   largesse_saxpy(size_t n, float a, const float *x, ptrdiff_t incx, float *y, ptrdiff_t incy);
 void   largesse_daxpy(size_t n, double a, const double *x, ptrdiff_t incx, double *y, ptrdiff_t incy);
+
+/* Since interface 1.3: how many threads the reductions use from now on (0: what OMP_NUM_THREADS says, else the processors of
+ * this process), LARGESSE_OK or LARGESSE_BAD_ARGUMENT for a negative number; and how many a long one would use now, at most
+ * 256. The number changes no bit of a result. */
+int largesse_set_threads(int threads);
+int largesse_threads(void);
 
 /* Since interface 1.2: processors, NUMA nodes and time. Those that return int: LARGESSE_OK, or LARGESSE_BAD_ARGUMENT
  * (it has no meaning), LARGESSE_NOT_SUPPORTED (it has one, and was refused); then largesse_refusal() says why, and

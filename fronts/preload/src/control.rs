@@ -16,7 +16,7 @@ use largesse_report::{BlockRecord, CAUSES, Cause};
 pub(crate) const OK: c_int = 0;
 pub(crate) const BAD_ARGUMENT: c_int = -1;
 pub(crate) const NOT_SUPPORTED: c_int = -2;
-const VERSION: u32 = 1 << 16 | 2;
+const VERSION: u32 = 1 << 16 | 3;
 
 /// `largesse_stats_t`.
 #[repr(C)]

@@ -112,6 +112,8 @@ fn find() {
     let me = largesse_pages::thread_id() as usize;
     match SEARCHER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
+            // The first request of the process: no other library has bound a thread yet.
+            crate::kernels::remember();
             // While we search, our own requests go to the early buffer.
             MALLOC.store(early_malloc as *mut c_void, Ordering::Relaxed);
             CALLOC.store(early_calloc as *mut c_void, Ordering::Relaxed);

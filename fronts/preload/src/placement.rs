@@ -29,7 +29,12 @@ pub(crate) unsafe extern "C" fn largesse_pin(cpus: *const c_char, whole_process:
     };
     let done = if whole_process == 0 { pin::thread(&cpus) } else { pin::process(&cpus) };
     match done {
-        Ok(()) => answer(Ok(())),
+        Ok(()) => {
+            if whole_process != 0 {
+                crate::kernels::remember();
+            }
+            answer(Ok(()))
+        }
         Err(error @ pin::PinError::Empty) => answer(Err((BAD_ARGUMENT, &error))),
         Err(error) => answer(Err((NOT_SUPPORTED, &error))),
     }

@@ -34,6 +34,15 @@ lg_axpy <- function(a, x, y) {
   .Call(C_axpy, a, x, y)
 }
 
+lg_threads <- function(threads = NULL) {
+  call <- sys.call()
+  if (!is.null(threads) && !(is.numeric(threads) && length(threads) == 1L && threads %in% 0:1e6)) {
+    fail("threads must be a whole number; 0 is one for each processor", call = call)
+  }
+  need_kernels(call)
+  .Call(C_threads, threads)
+}
+
 reduce <- function(name, x, call) {
   x <- doubles(x, "x", call)
   need_kernels(call)

@@ -39,6 +39,8 @@ static struct {
     largesse_double_complex (*complex_dot[2])(size_t, const largesse_double_complex *, ptrdiff_t,
                                               const largesse_double_complex *, ptrdiff_t);
     void (*axpy)(size_t, double, const double *, ptrdiff_t, double *, ptrdiff_t);
+    int (*set_threads)(int);
+    int (*threads)(void);
     int (*pin)(const char *, int);
     const char *(*refusal)(void);
     uint64_t (*cycles_now)(void);
@@ -83,6 +85,7 @@ static SEXP find_library(void)
         {"largesse_nodes", (void **)&library.nodes}, {"largesse_distance", (void **)&library.distance},
         {"largesse_dsum", (void **)&library.of_one[0]}, {"largesse_dsumsq", (void **)&library.of_one[1]},
         {"largesse_dnrm2", (void **)&library.of_one[2]}, {"largesse_dasum", (void **)&library.of_one[3]},
+        {"largesse_set_threads", (void **)&library.set_threads}, {"largesse_threads", (void **)&library.threads},
         {"largesse_ddot", (void **)&library.dot}, {"largesse_zdotu", (void **)&library.complex_dot[0]},
         {"largesse_zdotc", (void **)&library.complex_dot[1]}, {"largesse_daxpy", (void **)&library.axpy},
     };
@@ -155,6 +158,13 @@ static SEXP far_memory(SEXP local, SEXP store, SEXP page_size)
 {
     const char *why = library.far_memory(text(local), text(store), text(page_size));
     return why ? mkString(why) : R_NilValue;
+}
+
+/* How many threads a long vector would use; before that, sets their number unless it is NULL. */
+static SEXP threads(SEXP number)
+{
+    if (!isNull(number)) library.set_threads(asInteger(number));
+    return ScalarInteger(library.threads());
 }
 
 /* NULL once the process (or this thread) stays on these processors, else why not. */
@@ -359,7 +369,7 @@ static SEXP machine(void)
 static const R_CallMethodDef calls[] = {
     CALL(find_library, 0), CALL(load_library, 1), CALL(library_path, 0), CALL(why_not, 0),
     CALL(enable, 1), CALL(set_limits, 2), CALL(trim, 1), CALL(tune, 2), CALL(far_memory, 3), CALL(stats, 0),
-    CALL(blocks, 0), CALL(of_one, 2), CALL(dot, 3), CALL(axpy, 3),
+    CALL(blocks, 0), CALL(of_one, 2), CALL(dot, 3), CALL(axpy, 3), CALL(threads, 1),
     CALL(pin, 2), CALL(cycles, 3), CALL(machine, 0), {NULL, NULL, 0}
 };
 

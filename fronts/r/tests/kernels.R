@@ -55,6 +55,12 @@ stopifnot(
   lg_axpy(1 + 2^-52, 1 - 2^-53, -1) == 2^-53 - 2^-105
 )
 
+# The number of threads changes no bit.
+usual <- lg_threads()
+stopifnot(lg_threads(3) == 3, lg_threads() == 3, identical(lg_sum(rep_len(x, 3e6)), {lg_threads(1); lg_sum(rep_len(x, 3e6))}))
+stopifnot(lg_threads(0) == usual)
+fails(lg_threads(-1), "threads must be a whole number")
+
 fails(lg_sum("a"), "x must be a vector of numbers, not character")
 fails(lg_sum(factor("a")), "factor")
 fails(lg_sum(1i), "complex")

@@ -91,6 +91,12 @@ impl Bitmap {
         self.iter().filter(|number| other.contains(*number)).collect()
     }
 
+    /// Those that are in either.
+    #[must_use]
+    pub fn or(&self, other: &Bitmap) -> Bitmap {
+        self.iter().chain(other.iter()).collect()
+    }
+
     /// Those that are not in the other.
     #[must_use]
     pub fn without(&self, other: &Bitmap) -> Bitmap {

@@ -11,6 +11,10 @@ use std::path::Path;
 
 /// Words of a mask: 2^13 processors, the most that Linux for x86-64 is built for.
 const WORDS: usize = 128;
+
+/// A set of processors as the kernel has it, 64 to a word.
+pub type Mask = [u64; WORDS];
+
 /// The calling thread.
 const ME: i32 = 0;
 
@@ -65,6 +69,15 @@ impl std::error::Error for PinError {}
 /// Where the calling thread may run at the moment.
 pub fn current() -> Result<Bitmap, PinError> {
     affinity(ME)
+}
+
+/// Returns where a thread may run at the moment, by its kernel number; 0 is the calling thread. Allocates nothing.
+pub fn mask_of(thread: u32) -> Result<Mask, PinError> {
+    let thread = i32::try_from(thread).map_err(|_| PinError::Kernel { errno: libc::ESRCH })?;
+    let mut words = [0_u64; WORDS];
+    // SAFETY: the mask has as many bytes as the kernel is told.
+    let rc = unsafe { libc::sched_getaffinity(thread, size_of_val(&words), words.as_mut_ptr().cast()) };
+    checked(rc).map(|()| words)
 }
 
 /// Keeps the calling thread on these processors; threads and programs it starts later inherit that.
@@ -141,10 +154,7 @@ fn keep(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
 }
 
 fn affinity(thread: i32) -> Result<Bitmap, PinError> {
-    let mut words = [0_u64; WORDS];
-    // SAFETY: the mask has as many bytes as the kernel is told.
-    let rc = unsafe { libc::sched_getaffinity(thread, size_of_val(&words), words.as_mut_ptr().cast()) };
-    checked(rc).map(|()| Bitmap::from_words(&words))
+    mask_of(thread.cast_unsigned()).map(|words| Bitmap::from_words(&words))
 }
 
 fn set(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {

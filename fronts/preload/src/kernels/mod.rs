@@ -1,9 +1,11 @@
 //! The kernels' C names, which are BLAS's with `largesse_` before them.
 
+mod processors;
 mod team;
 
 use crate::start;
 use largesse_kernels::{Complex, Kernels, Vector, VectorMut};
+pub(crate) use processors::remember;
 use std::sync::OnceLock;
 use team::Processors;
 

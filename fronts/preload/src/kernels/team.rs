@@ -3,50 +3,47 @@
 //! They are made at the first long call and wait for the next. A forked child, which has none of its
 //! parent's threads, makes its own: a crew belongs to one process, and is never waited for in another.
 
+use super::processors;
 use crate::guard::outside;
 use crate::signals::Blocked;
-use crate::start;
 use core::ffi::c_int;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_kernels::Team;
-use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use largesse_machine::pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Signals that say what the thread itself has done.
 const OWN: [c_int; 6] =
     [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL, libc::SIGSYS, libc::SIGTRAP];
 
-/// As many threads as `OMP_NUM_THREADS` says, or as there are processors for this process.
+/// As many threads as [`processors::threads`] says.
 #[derive(Debug)]
 pub(super) struct Processors;
 
 impl Team for Processors {
     fn size(&self) -> usize {
-        static SIZE: AtomicUsize = AtomicUsize::new(0);
-        match SIZE.load(Ordering::Relaxed) {
-            0 => {
-                let all = || std::thread::available_parallelism().map_or(1, usize::from);
-                let size = start::options().threads.unwrap_or_else(all);
-                SIZE.store(size, Ordering::Relaxed);
-                size
-            }
-            size => size,
-        }
+        processors::threads(worker)
     }
 
     fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync)) {
-        Crew::here(members).run(work);
+        Crew::here().run(members, work);
     }
+}
+
+/// Returns the kernel's number of this process's first worker thread; `None` while there is none.
+pub(super) fn worker() -> Option<u32> {
+    Crew::found()?.worker.get().copied()
 }
 
 /// Threads that wait for work.
 #[derive(Debug)]
 struct Crew {
     process: u32,
-    size: usize,
     /// Somebody's call has them.
     busy: AtomicBool,
-    started: Once,
+    /// The kernel's number of the first thread.
+    worker: OnceLock<u32>,
     board: Mutex<Board>,
     /// There is new work.
     begin: Condvar,
@@ -60,9 +57,11 @@ struct Board {
     /// Counts the calls.
     turn: u64,
     work: Option<Work>,
-    /// Threads that were made.
+    /// Threads that were made: members 1 to `threads`.
     threads: usize,
-    /// Those that have not finished this turn.
+    /// Members of this turn's call, the calling thread among them; threads from this number on have no part in it.
+    members: usize,
+    /// Threads that have not finished this turn.
     left: usize,
 }
 
@@ -76,26 +75,30 @@ unsafe impl Send for Work {}
 static CREW: AtomicPtr<Crew> = AtomicPtr::new(null_mut());
 
 impl Crew {
-    /// This process's. One of the parent's is left alone: its lock may be held by a thread that is not here.
-    fn here(size: usize) -> &'static Crew {
-        let process = std::process::id();
-        let found = CREW.load(Ordering::Acquire);
+    /// Returns this process's, if it has one. One of the parent's is left alone: its lock may be held by a thread that does not
+    /// exist here.
+    fn found() -> Option<&'static Crew> {
+        // Acquire: pairs with the exchange in `here`, so that the fields are seen.
         // SAFETY: what is in `CREW` is never freed.
-        if let Some(crew) = unsafe { found.as_ref() }
-            && crew.process == process
-        {
+        let found = unsafe { CREW.load(Ordering::Acquire).as_ref() };
+        found.filter(|crew| crew.process == std::process::id())
+    }
+
+    /// Returns this process's, made now if it has none.
+    fn here() -> &'static Crew {
+        let found = CREW.load(Ordering::Acquire);
+        if let Some(crew) = Crew::found() {
             return crew;
         }
         let new = Box::into_raw(Box::new(Crew {
-            process,
-            size,
+            process: std::process::id(),
             busy: AtomicBool::new(false),
-            started: Once::new(),
+            worker: OnceLock::new(),
             board: Mutex::default(),
             begin: Condvar::new(),
             done: Condvar::new(),
         }));
-        // AcqRel: pairs with the load above, so that who finds a crew sees its fields.
+        // AcqRel: pairs with the load in `found`, so that who finds a crew sees its fields.
         match CREW.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: as above.
             Ok(_) => unsafe { &*new },
@@ -109,48 +112,65 @@ impl Crew {
         }
     }
 
-    fn run(&'static self, work: &(dyn Fn(usize) + Sync)) {
+    fn run(&'static self, members: usize, work: &(dyn Fn(usize) + Sync)) {
         // Acquire and the release below: the next call sees this one's end.
         if self.busy.swap(true, Ordering::Acquire) {
-            return (0..self.size).for_each(work);
+            return (0..members).for_each(work);
         }
-        self.started.call_once(|| self.start());
+        self.grow(members);
         // SAFETY: only the lifetime changes; `Finish` waits for every member before `work` can end.
         let shared =
             unsafe { core::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work) };
         let mut board = self.board();
-        (board.turn, board.work, board.left) = (board.turn + 1, Some(Work(shared)), board.threads);
-        let threads = board.threads;
+        let threads = board.threads.min(members - 1);
+        (board.turn, board.work) = (board.turn + 1, Some(Work(shared)));
+        (board.members, board.left) = (threads + 1, threads);
         drop(board);
         self.begin.notify_all();
         let finish = Finish(self);
         work(0);
         // Those for whom there is no thread.
-        (threads + 1..self.size).for_each(work);
+        (threads + 1..members).for_each(work);
         drop(finish);
     }
 
-    fn start(&'static self) {
+    /// Starts threads until there are enough for this many members, or no more can be had. Only the call that has the crew does.
+    fn grow(&'static self, members: usize) {
+        let Board { threads, turn, .. } = *self.board();
+        if threads + 1 >= members {
+            return;
+        }
+        let processors = Arc::new(processors::of_process(worker()));
         // The crew receives none of the program's signals, but those that a thread brings on itself: a far page may.
         let _blocked = Blocked::all_but(&OWN);
-        for member in 1..self.size {
+        for member in threads + 1..members {
             let thread = std::thread::Builder::new().name("largesse".into()).stack_size(128 << 10);
+            let processors = Arc::clone(&processors);
+            let work = move || {
+                // The thread that made this one may be bound; a process that was confined since keeps it where it is.
+                let _ = pin::thread(&processors);
+                self.worker.get_or_init(largesse_pages::thread_id);
+                self.serve(member, turn);
+            };
             // Making a thread asks the C library for memory, which may ask us.
-            if outside(|| thread.spawn(move || self.serve(member))).is_err() {
+            if outside(|| thread.spawn(work)).is_err() {
                 break;
             }
             self.board().threads = member;
         }
     }
 
-    fn serve(&self, member: usize) {
-        let mut seen = 0;
+    /// The life of a thread that was made when `seen` turns had begun.
+    fn serve(&self, member: usize, mut seen: u64) {
         loop {
             let mut board = self.board();
             while board.turn == seen {
                 board = self.begin.wait(board).unwrap_or_else(PoisonError::into_inner);
             }
             seen = board.turn;
+            if member >= board.members {
+                continue;
+            }
             let work = board.work;
             drop(board);
             if let Some(Work(work)) = work {
@@ -188,13 +208,16 @@ impl Drop for Finish {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::sync::atomic::AtomicUsize;
 
     #[test]
     fn every_member_works_once_in_every_call() {
-        let crew = Crew::here(4);
+        let crew = Crew::here();
         let counts = [const { AtomicUsize::new(0) }; 4];
         for _ in 0..100 {
-            crew.run(&|member| {
+            // Fewer, and then all again.
+            crew.run(2, &|_| ());
+            crew.run(4, &|member| {
                 counts[member].fetch_add(1, Ordering::Relaxed);
             });
         }
@@ -203,10 +226,10 @@ mod tests {
 
     #[test]
     fn a_call_while_the_crew_is_busy_is_served_all_the_same() {
-        let crew = Crew::here(4);
+        let crew = Crew::here();
         let count = AtomicUsize::new(0);
-        crew.run(&|_| {
-            crew.run(&|_| {
+        crew.run(4, &|_| {
+            crew.run(4, &|_| {
                 count.fetch_add(1, Ordering::Relaxed);
             });
         });

@@ -1,0 +1,94 @@
+//! The number of threads that a call uses: what the program set, what `OMP_NUM_THREADS` says, or one for each processor of
+//! the process.
+//!
+//! The affinity of the calling thread does not count: OpenMP (`OMP_PROC_BIND`) and programs bind single threads, the main one
+//! even before the library's constructor runs. The processors of the process are those that it had when it asked for its first
+//! memory, or those that `largesse_pin` gave all of it later. Once there is a worker thread, which nobody binds by itself, they
+//! are the worker's: it follows a changed cpuset and `taskset --all-tasks`.
+
+use crate::control::{BAD_ARGUMENT, OK};
+use crate::start;
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use largesse_machine::{Bitmap, pin};
+
+/// A call is cut into at most this many parts: more threads would have nothing to do.
+const MOST: usize = largesse_kernels::reference::PARTS;
+
+/// The processors of the process, 64 to a word; all words 0 until [`remember`].
+static PROCESSORS: [AtomicU64; size_of::<pin::Mask>() / 8] = [const { AtomicU64::new(0) }; _];
+
+/// The number that the program set; 0: none.
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes the calling thread's processors for those of the process. Allocates nothing: called by the first request for memory,
+/// when no constructor of another library has bound a thread yet, and after the whole process was pinned.
+#[cold]
+pub(crate) fn remember() {
+    if let Ok(mask) = pin::mask_of(0) {
+        // Relaxed: a mask that is read while it changes is one of two right answers for each word.
+        PROCESSORS.iter().zip(mask).for_each(|(word, now)| word.store(now, Ordering::Relaxed));
+    }
+}
+
+/// Returns the processors of the process, as a worker's mask says, or as they were remembered.
+pub(super) fn of_process(worker: Option<u32>) -> Bitmap {
+    let of_thread = |thread| pin::mask_of(thread).map(|mask| Bitmap::from_words(&mask)).ok();
+    if let Some(mask) = worker.and_then(of_thread) {
+        return mask;
+    }
+    let words = PROCESSORS.each_ref().map(|word| word.load(Ordering::Relaxed));
+    // What an administrator gave the process since then shows in its first thread.
+    let threads = [std::process::id(), 0].into_iter().filter_map(of_thread);
+    threads.fold(Bitmap::from_words(&words), |all, one| all.or(&one))
+}
+
+/// Returns the number of threads for a call that begins now.
+pub(super) fn threads(worker: impl FnOnce() -> Option<u32>) -> usize {
+    let chosen = match CHOSEN.load(Ordering::Relaxed) {
+        0 => start::options().threads,
+        number => Some(number),
+    };
+    chosen.unwrap_or_else(|| within_quota(&of_process(worker()))).clamp(1, MOST)
+}
+
+/// Returns the number of processors, or of those that a CPU quota of the control group amounts to. The quota is read again
+/// when the processors have changed.
+fn within_quota(processors: &Bitmap) -> usize {
+    /// The number of processors and the answer for it, 32 bits each.
+    static KNOWN: AtomicU64 = AtomicU64::new(0);
+    let number = processors.len().min(MOST) as u64;
+    // Relaxed: the word stands alone.
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known >> 32 == number {
+        return known as u32 as usize;
+    }
+    // The standard library knows quotas, but counts the processors of the thread that asks: one that may use all of them.
+    let processors = processors.clone();
+    let ask = move || {
+        let _ = pin::thread(&processors);
+        std::thread::available_parallelism().map_or(1, usize::from)
+    };
+    let answer = std::thread::Builder::new().spawn(ask).ok().and_then(|thread| thread.join().ok());
+    let answer = answer.unwrap_or(number as usize).min(MOST);
+    KNOWN.store(number << 32 | answer as u64, Ordering::Relaxed);
+    answer
+}
+
+/// Sets the number of threads that later calls use; 0: by `OMP_NUM_THREADS`, or the processors of the process.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_set_threads(threads: c_int) -> c_int {
+    match usize::try_from(threads) {
+        Ok(number) => {
+            CHOSEN.store(number, Ordering::Relaxed);
+            OK
+        }
+        Err(_) => BAD_ARGUMENT,
+    }
+}
+
+/// Returns the number of threads that a long call would use now.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_threads() -> c_int {
+    threads(super::team::worker) as c_int
+}
