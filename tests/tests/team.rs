@@ -7,7 +7,8 @@ fn program(stage: &Stage) -> Option<PathBuf> {
     let library = stage.library();
     let folder = library.parent().unwrap_or(&library).display().to_string();
     let (search, run_path) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
-    stage.compiled("team.c", &["-fopenmp", &search, &run_path, "-l:liblargesse.so"])
+    // OpenMP is to be loaded, though the program calls none of it.
+    stage.compiled("team.c", &["-fopenmp", "-Wl,--no-as-needed", &search, &run_path, "-l:liblargesse.so"])
 }
 
 /// The processors that this test may run on; `None` where there is one only.
@@ -22,7 +23,7 @@ fn processors() -> Option<(usize, String)> {
     Some((number, list.split([',', '-']).next().unwrap().to_owned()))
 }
 
-/// The program without a helper thread beside the workers, and with no number of threads set.
+/// Runs the program without a helper thread, which has the name of the workers, and with no number of threads set.
 fn run<'a>(stage: &'a Stage, program: &PathBuf) -> Run<'a> {
     let run = Run::new(stage, &[program]).variable("LARGESSE_AHEAD", "off");
     run.started_by(&["env", "--unset=OMP_NUM_THREADS"])
