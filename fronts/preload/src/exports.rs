@@ -1,10 +1,8 @@
 //! The `malloc` family under its C names. Each is a comparison, then the heap or the next allocator.
 
-use crate::errno::Errno;
 use crate::guard::called_from_outside;
 use crate::{next, serve};
 use core::ffi::{c_int, c_void};
-use core::ptr::null_mut;
 use largesse_malloc::Fill;
 
 /// What every plain block is aligned to.
@@ -72,47 +70,47 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c
 /// `reallocarray(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    let Some(total) = count.checked_mul(size) else {
-        Errno(libc::ENOMEM).put();
-        return null_mut();
-    };
-    // SAFETY: the caller's promise.
-    unsafe { realloc(old, total) }
+    if let Some(total) = count.checked_mul(size)
+        && (serve::owns(old) || serve::takes(total))
+    {
+        // SAFETY: the caller's promise.
+        return unsafe { realloc(old, total) };
+    }
+    // SAFETY: the caller's promise; an overflowing product is refused without a look at the block.
+    unsafe { next::reallocarray(old, count, size) }
+}
+
+/// Returns a block of the heap for an aligned request. `None` hands the request on unchanged: it is small, the heap
+/// has no memory for it, or its alignment is no power of two, and C libraries differ in how they treat that.
+fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
+    if align.is_power_of_two() && serve::takes(size) { serve::allocate(size, align, Fill::Any) } else { None }
 }
 
 /// `memalign(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
     called_from_outside("memalign");
-    if align.is_power_of_two()
-        && serve::takes(size)
-        && let Some(block) = serve::allocate(size, align, Fill::Any)
-    {
-        return block;
-    }
-    // SAFETY: no preconditions; a wrong alignment is the C library's to refuse.
-    unsafe { next::memalign(align, size) }
+    // SAFETY: no preconditions.
+    aligned(align, size).unwrap_or_else(|| unsafe { next::memalign(align, size) })
 }
 
 /// `aligned_alloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    if !align.is_power_of_two() {
-        Errno(libc::EINVAL).put();
-        return null_mut();
-    }
+    called_from_outside("aligned_alloc");
     // SAFETY: no preconditions.
-    unsafe { memalign(align, size) }
+    aligned(align, size).unwrap_or_else(|| unsafe { next::aligned_alloc(align, size) })
 }
 
 /// `posix_memalign(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
-    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
-        return libc::EINVAL;
-    }
-    // SAFETY: no preconditions.
-    let block = unsafe { memalign(align, size) };
+    called_from_outside("posix_memalign");
+    let accepted = align.is_multiple_of(size_of::<*mut c_void>());
+    let Some(block) = accepted.then(|| aligned(align, size)).flatten() else {
+        // SAFETY: the caller's promise.
+        return unsafe { next::posix_memalign(out, align, size) };
+    };
     if block.is_null() {
         return libc::ENOMEM;
     }
@@ -124,20 +122,19 @@ pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usi
 /// `valloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
+    called_from_outside("valloc");
     // SAFETY: no preconditions.
-    unsafe { memalign(largesse_pages::base_page(), size) }
+    aligned(largesse_pages::base_page(), size).unwrap_or_else(|| unsafe { next::valloc(size) })
 }
 
 /// `pvalloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
+    called_from_outside("pvalloc");
     let page = largesse_pages::base_page();
-    let Some(size) = size.checked_next_multiple_of(page) else {
-        Errno(libc::ENOMEM).put();
-        return null_mut();
-    };
+    let block = size.checked_next_multiple_of(page).and_then(|size| aligned(page, size));
     // SAFETY: no preconditions.
-    unsafe { memalign(page, size) }
+    block.unwrap_or_else(|| unsafe { next::pvalloc(size) })
 }
 
 /// `malloc_usable_size(3)`.

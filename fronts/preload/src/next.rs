@@ -13,6 +13,8 @@ type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 type Memalign = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type PosixMemalign = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
+type ReallocArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
 type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
 type Trim = unsafe extern "C" fn(usize) -> c_int;
 type Open = unsafe extern "C" fn(*const core::ffi::c_char, c_int) -> *mut c_void;
@@ -43,7 +45,12 @@ functions! {
     CALLOC = c"calloc", first_calloc: fn(count: usize, size: usize) -> *mut c_void, as Calloc;
     REALLOC = c"realloc", first_realloc: fn(old: *mut c_void, size: usize) -> *mut c_void, as Realloc;
     FREE = c"free", first_free: fn(old: *mut c_void), as Free;
+    ARRAY = c"reallocarray", first_array: fn(old: *mut c_void, count: usize, size: usize) -> *mut c_void, as ReallocArray;
     MEMALIGN = c"memalign", first_memalign: fn(align: usize, size: usize) -> *mut c_void, as Memalign;
+    ALIGNED = c"aligned_alloc", first_aligned: fn(align: usize, size: usize) -> *mut c_void, as Memalign;
+    POSIX = c"posix_memalign", first_posix: fn(out: *mut *mut c_void, align: usize, size: usize) -> c_int, as PosixMemalign;
+    VALLOC = c"valloc", first_valloc: fn(size: usize) -> *mut c_void, as Malloc;
+    PVALLOC = c"pvalloc", first_pvalloc: fn(size: usize) -> *mut c_void, as Malloc;
     USABLE = c"malloc_usable_size", first_usable: fn(block: *mut c_void) -> usize, as Usable;
     TRIM = c"malloc_trim", first_trim: fn(keep: usize) -> c_int, as Trim;
     DLOPEN = c"dlopen", first_dlopen: fn(file: *const core::ffi::c_char, mode: c_int) -> *mut c_void, as Open;
@@ -80,8 +87,23 @@ pub(crate) unsafe fn free(old: *mut c_void) {
         call!(FREE as Free, old);
     }
 }
+pub(crate) unsafe fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    call!(ARRAY as ReallocArray, old, count, size)
+}
 pub(crate) unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
     call!(MEMALIGN as Memalign, align, size)
+}
+pub(crate) unsafe fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    call!(ALIGNED as Memalign, align, size)
+}
+pub(crate) unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    call!(POSIX as PosixMemalign, out, align, size)
+}
+pub(crate) unsafe fn valloc(size: usize) -> *mut c_void {
+    call!(VALLOC as Malloc, size)
+}
+pub(crate) unsafe fn pvalloc(size: usize) -> *mut c_void {
+    call!(PVALLOC as Malloc, size)
 }
 pub(crate) unsafe fn usable_size(block: *mut c_void) -> usize {
     if in_early_buffer(block) {

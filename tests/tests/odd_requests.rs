@@ -1,0 +1,21 @@
+//! Odd alignments, sizes of zero and overflowing products get the answers of this machine's C library.
+
+use largesse_tests::{Run, Stage, same_output};
+
+#[track_caller]
+fn check(options: &[&str]) {
+    let stage = Stage::new();
+    // The compiler warns of requests that no memory satisfies: they are the point.
+    let Some(program) = stage.compiled("odd_requests.c", &["-w"]) else { return };
+    same_output(&Run::new(&stage, &[program]), options, 300);
+}
+
+#[test]
+fn odd_requests_get_the_c_librarys_answers() {
+    check(&[]);
+}
+
+#[test]
+fn odd_requests_above_the_smallest_limit() {
+    check(&["--min-kb", "64"]);
+}
