@@ -54,47 +54,6 @@ fn limits_the_wrong_way_round_are_refused() {
 }
 
 #[test]
-fn another_allocator_serves_the_small_blocks_and_that_is_said() {
-    let Some((stage, program)) = stage() else { return };
-    let folder = "/usr/lib/x86_64-linux-gnu";
-    for (file, name) in [
-        ("libjemalloc.so.2", "jemalloc"),
-        ("libtcmalloc_minimal.so.4", "tcmalloc"),
-        ("libmimalloc.so.2", "mimalloc"),
-    ] {
-        let other = format!("{folder}/{file}");
-        if !std::path::Path::new(&other).exists() {
-            skipped(&format!("no {file}"));
-            continue;
-        }
-        for user in users() {
-            let run = Run::new(&stage, &[&program]).as_user(user).variable("LD_PRELOAD", &other);
-            let ran = run.under(&[]).finish();
-            check(&ran, Exit::Code(42), "2 blocks\n");
-            let words =
-                format!("{name} is preloaded too: large blocks are served by Largesse, small ones by {name}");
-            assert!(ran.hints.contains(&words), "{ran:#?}");
-        }
-    }
-}
-
-#[test]
-fn an_allocator_that_comes_first_wins_and_that_is_said() {
-    let Some((stage, program)) = stage() else { return };
-    let other = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
-    if !std::path::Path::new(other).exists() {
-        skipped("no libjemalloc.so.2");
-        return;
-    }
-    let both = format!("{other}:{}", stage.library().display());
-    // The message is the launched process's: `sh` says its own number and becomes the program.
-    let script = format!("LARGESSE_PID=$$ LD_PRELOAD={both} exec {}", program.display());
-    let ran = Run::new(&stage, &["sh", "-c", &script]).finish();
-    check(&ran, Exit::Code(42), "0 blocks\n");
-    assert!(ran.hints.contains("another allocator comes first and serves everything"), "{ran:#?}");
-}
-
-#[test]
 fn the_family_keeps_its_rules_over_other_allocators() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("threads.c", &["-pthread"]) else { return };

@@ -2,7 +2,7 @@
 //!
 //! # Picture
 //! ```text
-//!   program ──malloc──► exports ──small──► next   (the C library, or another preloaded allocator)
+//!   program ──malloc──► exports ──small──► next   (the C library; another allocator has all blocks)
 //!      │                   └─────large──► serve ─► Heap<Ground>
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
 //!      ├──munmap, …───► ranges (far memory)
@@ -17,13 +17,14 @@
 //! 1. The library never allocates from itself: Rust allocations come from [`private`]; a build with
 //!    debug assertions aborts when our code enters the exported `malloc`.
 //! 2. A pointer that is not ours goes to the next allocator untouched.
-//! 3. Nothing unwinds and, but for refusing to start, nothing is printed.
+//! 3. Nothing unwinds. Printed are only lines about what the machine refuses, on standard error.
 
 #![expect(
     clippy::cast_possible_truncation,
     reason = "64-bit only: what ELF and the C face call u64 is a usize"
 )]
 
+mod allocator;
 mod control;
 mod cycles;
 mod errno;

@@ -46,7 +46,10 @@ pub(crate) unsafe extern "C" fn mmap(
     if let Some(answer) = unsafe { ranges::map(address, len, protection, flags, fd, offset) } {
         return core::ptr::with_exposed_provenance_mut(told(answer).cast_unsigned());
     }
-    if serve::takes(len) && wants_large_pages(address, len, protection, flags) && advising() {
+    if wants_large_pages(address, len, protection, flags)
+        && serve::takes_mapping(len)
+        && options().pages != Pages::Small
+    {
         let len = len.next_multiple_of(largesse_pages::base_page());
         if let Some(at) = largesse_pages::map_aligned(len, SPAN, protection, flags) {
             advise(at, len);
@@ -70,10 +73,6 @@ pub(crate) unsafe extern "C" fn mmap64(
 ) -> *mut c_void {
     // SAFETY: the caller's promise.
     unsafe { mmap(address, len, protection, flags, fd, offset) }
-}
-
-fn advising() -> bool {
-    serve::is_enabled() && options().pages != Pages::Small
 }
 
 fn advise(at: *mut c_void, len: usize) {

@@ -151,17 +151,22 @@ fn find() {
 }
 
 fn find_one(slot: &AtomicPtr<c_void>, name: &CStr) {
-    // Preloaded, the next one is behind us in the search order. Loaded late, it is the first of all,
-    // but not the stub that a program without position-independent code may have for it: the stub's
-    // slot is one of those we patch, and we would be calling ourselves.
-    let mut found = if object::is_preloaded() { null_mut() } else { symbol(name) };
-    if found.is_null() || object::is_own(found) || object::is_main_program(found) {
+    // The first in the search order, as the program would have it without this library. Preloaded, this library is
+    // usually the first itself. A stub's slot may be one of those that are patched: a call to it would end up here.
+    let mut found = symbol(name);
+    if found.is_null() || object::is_own(found) || object::is_stub(found) {
         // SAFETY: the name is a C string.
         found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     }
     if !found.is_null() {
         slot.store(found, Ordering::Relaxed);
     }
+}
+
+/// Returns the address of the next allocator's `malloc`.
+pub(crate) fn malloc_address() -> *const c_void {
+    find();
+    MALLOC.load(Ordering::Relaxed)
 }
 
 /// Enough for what `dlsym` asks for (an error text, at most).

@@ -7,7 +7,7 @@ use crate::wish::Wish;
 use crate::{helper, next, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use largesse_arena::Refusal;
 use largesse_malloc::{Fill, Heap, Refused, ResizeError, Routing};
 use largesse_report::{CAUSES, Cause};
@@ -16,6 +16,9 @@ pub(crate) type LargeHeap = Heap<Ground>;
 
 /// Nothing is taken before the library has started.
 pub(crate) static ROUTING: Routing = Routing::new(usize::MAX, usize::MAX, false);
+
+/// Another allocator serves the blocks of this process ([`crate::allocator`]).
+static MAPPINGS_ONLY: AtomicBool = AtomicBool::new(false);
 
 static HEAP: AtomicPtr<LargeHeap> = AtomicPtr::new(null_mut());
 static GROUND: AtomicPtr<Ground> = AtomicPtr::new(null_mut());
@@ -36,9 +39,21 @@ pub(crate) fn takes(size: usize) -> bool {
     ROUTING.takes(size)
 }
 
-/// Whether anything is taken.
+/// Whether anything is taken: blocks and mappings, or mappings only.
 pub(crate) fn is_enabled() -> bool {
-    ROUTING.limits().2
+    // Relaxed: set before the program starts.
+    ROUTING.limits().2 || MAPPINGS_ONLY.load(Ordering::Relaxed)
+}
+
+/// Whether a mapping of `len` bytes is to be served.
+pub(crate) fn takes_mapping(len: usize) -> bool {
+    let (min, max, _) = ROUTING.limits();
+    is_enabled() && (min..=max).contains(&len)
+}
+
+/// Serves the mappings of this process, and leaves its blocks to another allocator.
+pub(crate) fn serve_mappings_only() {
+    MAPPINGS_ONLY.store(true, Ordering::Relaxed);
 }
 
 /// Whether an address is in the heap's range.

@@ -5,7 +5,7 @@ use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
 use crate::wish::Wish;
-use crate::{far, fork, helper, report, slots, timeline};
+use crate::{allocator, far, fork, helper, report, slots, timeline};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
@@ -87,14 +87,12 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     }
     fork::watch();
     if object::is_preloaded() {
-        if object::allocator_before_us() {
-            warn(
-                "another allocator comes first and serves everything; put liblargesse.so first in LD_PRELOAD",
-            );
-        } else {
-            set_hooked(Hooked::Preloaded);
-            let ours = options.children || options.pid.is_none_or(|pid| pid == std::process::id());
-            ROUTING.enable(ours && slots::why_not().is_none());
+        set_hooked(Hooked::Preloaded);
+        let ours = options.children || options.pid.is_none_or(|pid| pid == std::process::id());
+        match allocator::other() {
+            _ if !ours || slots::watched().is_some() => {}
+            None => ROUTING.enable(true),
+            Some(other) => leave_blocks_to(&other.to_string_lossy()),
         }
     }
     if options.far.is_some() && serve::is_enabled() {
@@ -104,6 +102,16 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     if is_launched() {
         report::write("running");
         timeline::start();
+    }
+}
+
+/// Another allocator has the blocks. Only the process that the user started says so: what it starts in turn may have
+/// its messages read by a program.
+fn leave_blocks_to(other: &str) {
+    serve::serve_mappings_only();
+    serve::note(Cause::OtherAllocator);
+    if is_launched() || options().pid.is_none() {
+        warn(&format!("{other}; Largesse serves only what else the program maps (mmap)"));
     }
 }
 

@@ -47,10 +47,12 @@ pub enum Cause {
     FarNotLocked = 19,
     /// `madvise` or `mremap` asked for what far memory cannot do.
     FarAdvice = 20,
+    /// Another allocator serves every block of the program.
+    OtherAllocator = 21,
 }
 
 /// Number of causes.
-pub const CAUSES: usize = 21;
+pub const CAUSES: usize = 22;
 
 impl Cause {
     /// Every cause, in the order of its number.
@@ -76,6 +78,7 @@ impl Cause {
         Cause::MappingNear,
         Cause::FarNotLocked,
         Cause::FarAdvice,
+        Cause::OtherAllocator,
     ];
 
     /// A stable, short name for machines (`largesse status --json`).
@@ -103,6 +106,7 @@ impl Cause {
             Cause::MappingNear => c"mapping-near",
             Cause::FarNotLocked => c"far-not-locked",
             Cause::FarAdvice => c"far-advice",
+            Cause::OtherAllocator => c"other-allocator",
         }
     }
 
@@ -131,6 +135,7 @@ impl Cause {
             Cause::MappingNear => c"large mappings that were only reserved, at a fixed address, stacks or on special pages stay in memory, beyond --local",
             Cause::FarNotLocked => c"far memory cannot be locked in memory: mlock was answered with ENOMEM (programs that need it cannot use --local)",
             Cause::FarAdvice => c"a request of madvise or mremap that far memory cannot follow was refused",
+            Cause::OtherAllocator => c"the program has another allocator, which serves every block: start it without that one (LD_PRELOAD), or link it without",
         }
     }
 }

@@ -17,8 +17,7 @@ const NATIVE: u16 = elf::EM_AARCH64;
 const NATIVE: u16 = elf::EM_RISCV;
 
 /// Symbols whose presence decides something.
-const SYMBOLS: [&str; 7] = [
-    "malloc",
+const SYMBOLS: [&str; 6] = [
     "pthread_create",
     "largesse_version",
     "__asan_init",

@@ -147,7 +147,7 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
         environment::set(variable, value);
     }
     let inherited = environment::get(rest::VARIABLE);
-    if let Some(value) = rest::tunables(&settings, inherited.as_deref(), !plan.hints.is_empty()) {
+    if let Some(value) = rest::tunables(&settings, inherited.as_deref(), plan.other_allocator) {
         environment::set(rest::VARIABLE, &value);
     }
     let mut command = Command::new(&program.path);
@@ -180,8 +180,7 @@ impl Ready {
         let library = library::find(environment::get("LARGESSE_LIBRARY"))?;
         let plan = preload::plan(&library, environment::get("LD_PRELOAD").as_deref())?;
 
-        let hints = plan.hints.iter().chain(&inspection.hints).cloned();
-        for line in hints.chain(forecast::lines(root, settings)) {
+        for line in inspection.hints.into_iter().chain(forecast::lines(root, settings)) {
             eprintln!("largesse: {line}");
         }
         Ok(Ready { program, plan })

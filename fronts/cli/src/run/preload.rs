@@ -1,40 +1,43 @@
-//! What goes into `LD_PRELOAD`, and who serves what when another allocator is named there too.
+//! What goes into `LD_PRELOAD`, and whether another allocator is named there too.
 
 use super::trouble::{Trouble, Unserved};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Parts of file names by which other allocators are known, and what to call them.
-const ALLOCATORS: [(&str, &str); 12] = [
-    ("jemalloc", "jemalloc"),
-    ("mimalloc", "mimalloc"),
-    ("tcmalloc", "tcmalloc"),
-    ("hoard", "Hoard"),
-    ("snmalloc", "snmalloc"),
-    ("rpmalloc", "rpmalloc"),
-    ("scudo", "Scudo"),
-    ("hugetlbfs", "libhugetlbfs"),
-    ("tbbmalloc", "TBB malloc"),
-    ("umem", "libumem"),
-    ("hardened_malloc", "hardened_malloc"),
-    ("mesh", "Mesh"),
+/// Parts of file names by which other allocators are known.
+const ALLOCATORS: [&str; 12] = [
+    "jemalloc",
+    "mimalloc",
+    "tcmalloc",
+    "hoard",
+    "snmalloc",
+    "rpmalloc",
+    "scudo",
+    "hugetlbfs",
+    "tbbmalloc",
+    "umem",
+    "hardened_malloc",
+    "mesh",
 ];
 
 /// Libraries that watch malloc themselves and abort when they are not first.
 const SANITIZERS: [&str; 5] = ["libasan.so", "libtsan.so", "libmsan.so", "libhwasan.so", "liblsan.so"];
 
-/// The new value, and what to tell the user about it.
+/// What the program is started with.
 #[derive(Debug)]
 pub(super) struct Plan {
+    /// The new value of `LD_PRELOAD`.
     pub(super) value: OsString,
-    pub(super) hints: Vec<String>,
+    /// Whether an allocator is among the other libraries, so that settings of the C library's have no use. The library
+    /// says which one serves the program.
+    pub(super) other_allocator: bool,
 }
 
 /// Puts `library` before what `inherited` names already; never twice.
 pub(super) fn plan(library: &Path, inherited: Option<&OsStr>) -> Result<Plan, Trouble> {
     let mut value = library.as_os_str().as_bytes().to_vec();
-    let mut hints = Vec::new();
+    let mut other_allocator = false;
     for entry in entries(inherited.unwrap_or_default()) {
         let name = file_name(entry);
         if name == "liblargesse.so" {
@@ -44,15 +47,11 @@ pub(super) fn plan(library: &Path, inherited: Option<&OsStr>) -> Result<Plan, Tr
             let chain = vec![PathBuf::from("LD_PRELOAD")];
             return Err(Trouble::NotServed { chain, why: Unserved::Sanitizer { name: sanitizer.into() } });
         }
-        if let Some(other) = allocator(&name) {
-            hints.push(format!(
-                "{other} is preloaded too: large blocks are served by Largesse, small ones by {other}"
-            ));
-        }
+        other_allocator |= is_allocator(&name);
         value.push(b':');
         value.extend_from_slice(entry);
     }
-    Ok(Plan { value: OsString::from_vec(value), hints })
+    Ok(Plan { value: OsString::from_vec(value), other_allocator })
 }
 
 /// The sanitizer that a library of this file name belongs to.
@@ -60,9 +59,9 @@ pub(super) fn sanitizer(name: &str) -> Option<&'static str> {
     SANITIZERS.into_iter().find(|known| name.starts_with(known))
 }
 
-fn allocator(name: &str) -> Option<&'static str> {
+fn is_allocator(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    ALLOCATORS.iter().find(|(part, _)| name.contains(part)).map(|(_, called)| *called)
+    ALLOCATORS.iter().any(|part| name.contains(part))
 }
 
 /// The loader separates by spaces and colons.
@@ -80,36 +79,25 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(inherited: Option<&str>, value: &str, hint: Option<&str>) {
+    fn check(inherited: Option<&str>, value: &str, other_allocator: bool) {
         let plan = plan(Path::new("/l/liblargesse.so"), inherited.map(OsStr::new)).unwrap();
         assert_eq!(plan.value, value);
-        assert_eq!(plan.hints.len(), usize::from(hint.is_some()), "{:?}", plan.hints);
-        if let Some(hint) = hint {
-            assert!(plan.hints[0].contains(hint), "{}", plan.hints[0]);
-        }
+        assert_eq!(plan.other_allocator, other_allocator, "{inherited:?}");
     }
 
     #[test]
     fn ours_comes_first_and_only_once() {
-        check(None, "/l/liblargesse.so", None);
-        check(Some(""), "/l/liblargesse.so", None);
-        check(Some("/o/liblargesse.so"), "/l/liblargesse.so", None);
-        check(Some("/a/x.so:/b/y.so /c/z.so"), "/l/liblargesse.so:/a/x.so:/b/y.so:/c/z.so", None);
+        check(None, "/l/liblargesse.so", false);
+        check(Some(""), "/l/liblargesse.so", false);
+        check(Some("/o/liblargesse.so"), "/l/liblargesse.so", false);
+        check(Some("/a/x.so:/b/y.so /c/z.so"), "/l/liblargesse.so:/a/x.so:/b/y.so:/c/z.so", false);
     }
 
     #[test]
-    fn another_allocator_is_named_with_what_it_serves() {
-        let small = "small ones by";
-        check(
-            Some("libjemalloc.so.2"),
-            "/l/liblargesse.so:libjemalloc.so.2",
-            Some(&format!("{small} jemalloc")),
-        );
-        check(
-            Some("/u/libtcmalloc_minimal.so.4"),
-            "/l/liblargesse.so:/u/libtcmalloc_minimal.so.4",
-            Some(&format!("{small} tcmalloc")),
-        );
+    fn other_allocators_are_recognised() {
+        check(Some("libjemalloc.so.2"), "/l/liblargesse.so:libjemalloc.so.2", true);
+        let tcmalloc = "/u/libtcmalloc_minimal.so.4";
+        check(Some(tcmalloc), "/l/liblargesse.so:/u/libtcmalloc_minimal.so.4", true);
     }
 
     #[test]

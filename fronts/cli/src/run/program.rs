@@ -94,8 +94,7 @@ impl Program {
             let next = match content(&file).map_err(|error| Trouble::exec(&file_path, &error))? {
                 Content::Elf => {
                     check_rights(&file, &file_path).map_err(&unserved)?;
-                    let (hint, mpi) = check_elf(&file, &file_path, unserved)?;
-                    inspection.hints.extend(hint);
+                    let mpi = check_elf(&file, &file_path, unserved)?;
                     inspection.mpi = mpi.map(|library| unserved(Unserved::Mpi { library }));
                     return Ok(inspection);
                 }
@@ -158,12 +157,12 @@ fn check_rights(file: &File, path: &Path) -> Result<(), Unserved> {
     if len > 0 { Err(Unserved::Capabilities) } else { Ok(()) }
 }
 
-/// A hint, and the MPI library the program is linked with.
+/// Checks that the program can be served, and names the MPI library that it is linked with.
 fn check_elf(
     file: &File,
     path: &Path,
     unserved: impl Fn(Unserved) -> Trouble,
-) -> Result<(Option<String>, Option<String>), Trouble> {
+) -> Result<Option<String>, Trouble> {
     let elf = Elf::read(file).map_err(|error| match error {
         Unreadable::Unserved(why) => unserved(why),
         Unreadable::Damaged(why) => Trouble::NotExecutable { path: path.to_owned(), why },
@@ -171,17 +170,14 @@ fn check_elf(
     // The loader itself (`ld.so PROGRAM`) names no loader, and preloads all the same.
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("ld-linux") || name == "ld.so" {
-        return Ok((None, None));
+        return Ok(None);
     }
     elf.served().map_err(unserved)?;
     if let Some(loader) = elf.interpreter().filter(|loader| !Path::new(loader).exists()) {
         let name = format!("{} (its loader {loader}: no such file)", path.display());
         return Err(Trouble::NotFound { name });
     }
-    let own_malloc =
-        "brings its own malloc, which wins; only large memory its libraries map themselves is served";
-    let hint = elf.defines("malloc").then(|| format!("{} {own_malloc}", path.display()));
-    Ok((hint, elf.mpi().map(str::to_owned)))
+    Ok(elf.mpi().map(str::to_owned))
 }
 
 fn content(mut file: &File) -> io::Result<Content> {

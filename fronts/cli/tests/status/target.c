@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define CAUSES 21
+#define CAUSES 22
 #define ADVISED 512
 #define MIB (1024UL * 1024)
 

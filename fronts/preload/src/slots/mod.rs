@@ -12,6 +12,7 @@ pub(crate) mod looking;
 pub(crate) mod object;
 mod patch;
 
+use crate::allocator;
 use crate::start::{Hooked, set_hooked};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use object::{RAllocator, each_object};
@@ -23,28 +24,27 @@ pub(crate) fn r_is_loaded() -> bool {
     found
 }
 
-/// Why this process cannot be served; `None` when it can.
+/// Says why the blocks of this process cannot be served; `None` when they can.
 pub(crate) fn why_not() -> Option<&'static CStr> {
-    if let Some(text) = crate::start::bad_setting() {
+    if let Some(text) = crate::start::bad_setting().or_else(watched).or_else(allocator::other) {
         return Some(text);
     }
+    if crate::start::hooked() == Hooked::No as u32 && !r_is_loaded() {
+        return Some(c"the process was not started by `largesse run`, and it is not an R session whose calls could be patched");
+    }
+    None
+}
+
+/// Names the tool that must see every allocation of this process itself, if there is one.
+pub(crate) fn watched() -> Option<&'static CStr> {
     for checker in [c"__asan_init", c"__hwasan_init", c"__msan_init", c"__tsan_init"] {
         if !crate::next::symbol(checker).is_null() {
             return Some(c"the program is built with a sanitizer, which must see every allocation itself");
         }
     }
-    let (mut valgrind, mut r, allocator) = (false, false, RAllocator::find());
-    each_object(|object| {
-        valgrind |= object.name_contains(b"vgpreload");
-        r |= object.is_r(allocator);
-    });
-    if valgrind {
-        return Some(c"the program runs under valgrind, which must see every allocation itself");
-    }
-    if crate::start::hooked() == Hooked::No as u32 && !r {
-        return Some(c"the process was not started by `largesse run`, and it is not an R session whose calls could be patched");
-    }
-    None
+    let mut valgrind = false;
+    each_object(|object| valgrind |= object.name_contains(b"vgpreload"));
+    valgrind.then_some(c"the program runs under valgrind, which must see every allocation itself")
 }
 
 /// Patch every object of this process.

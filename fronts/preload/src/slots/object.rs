@@ -22,6 +22,7 @@ const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_JMPREL: i64 = 23;
+const SHN_UNDEF: u16 = 0;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_TLS: u32 = 7;
@@ -74,9 +75,29 @@ pub(crate) fn main_program<R>(f: impl FnOnce(&Object<'_>) -> R) -> Option<R> {
     said
 }
 
-/// Whether an address lies in the main program (and may be its stub for a function elsewhere).
-pub(crate) fn is_main_program(address: *const c_void) -> bool {
-    main_program(|object| object.holds(address.addr())) == Some(true)
+/// Whether an address is the main program's stub for a function that lies elsewhere. A program without
+/// position-independent code has one for each function whose address it takes.
+pub(crate) fn is_stub(address: *const c_void) -> bool {
+    // SAFETY: all zero bytes are a valid `Dl_info`.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    let mut symbol: *const Elf64_Sym = core::ptr::null();
+    const RTLD_DL_SYMENT: c_int = 1;
+    // SAFETY: any address may be asked about, and with this flag the answer is a pointer to a symbol.
+    let found =
+        unsafe { libc::dladdr1(address.cast_mut(), &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) };
+    // SAFETY: the dynamic linker's symbols live as long as their object, and the main program is never unloaded.
+    found != 0 && unsafe { symbol.as_ref() }.is_some_and(|symbol| symbol.st_shndx == SHN_UNDEF)
+}
+
+/// Returns the name, without folders, of the file that an address was loaded from.
+pub(crate) fn file_of(address: *const c_void) -> Option<String> {
+    // SAFETY: all zero bytes are a valid `Dl_info`.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: any address may be asked about.
+    let found = unsafe { libc::dladdr(address, &raw mut info) };
+    let path = text(info.dli_fname);
+    let file = path.rsplit(|&byte| byte == b'/').next()?;
+    (found != 0).then(|| String::from_utf8_lossy(file).into_owned())
 }
 
 /// Whether this library stands before the C library in the order of loading: then its names win.
@@ -92,13 +113,6 @@ pub(crate) fn is_preloaded() -> bool {
         }
     });
     ours_first == Some(true)
-}
-
-/// The first object, other than this library and the main program, that the dynamic linker asks
-/// before us for `malloc`: another allocator.
-pub(crate) fn allocator_before_us() -> bool {
-    let first = crate::next::symbol(c"malloc");
-    !is_own(first) && !is_main_program(first)
 }
 
 /// Call `f` for each object in the order of loading.

@@ -87,7 +87,7 @@ fn preload(value: &str) -> Finding {
     };
     Finding::new(About, Status::Advice, "preload", value)
         .wanted("one allocator")
-        .why(format!("{other} serves malloc as well; of two the first in the list wins"))
+        .why(format!("{other} serves malloc: large blocks are left to it"))
         .command("unset LD_PRELOAD")
 }
 

@@ -1,0 +1,117 @@
+//! A program with another allocator gets every block from it, computes what it computes without the library, and one
+//! line says so.
+
+use largesse_tests::{Exit, Ran, Run, Stage, User, skipped, users};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The allocators that the Makefile installs.
+const FILES: [&str; 3] = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"];
+
+fn installed() -> impl Iterator<Item = (&'static str, PathBuf)> {
+    FILES.into_iter().filter_map(|file| {
+        let path = Path::new("/usr/lib/x86_64-linux-gnu").join(file);
+        if !path.exists() {
+            skipped(&format!("no {file}"));
+        }
+        path.exists().then_some((file, path))
+    })
+}
+
+/// Runs a program with another allocator in `LD_PRELOAD`, behind the library and before it. The launcher always puts the
+/// library first, so that this is done by hand.
+#[track_caller]
+fn preloaded(source: &str, options: &[&str]) {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled(source, options) else { return };
+    let user = users().pop().unwrap_or(User::Current);
+    let run = |preload: &str| {
+        let words: [OsString; 3] =
+            ["env".into(), format!("LD_PRELOAD={preload}").into(), program.clone().into_os_string()];
+        Run::new(&stage, &words).as_user(user).finish()
+    };
+    let library = stage.library().display().to_string();
+    for (file, other) in installed() {
+        let other = other.display().to_string();
+        let without = run(&other);
+        for preload in [format!("{library}:{other}"), format!("{other}:{library}")] {
+            compare(&without, &run(&preload), file, &preload);
+        }
+    }
+}
+
+#[track_caller]
+fn compare(without: &Ran, with: &Ran, file: &str, case: &str) {
+    assert_eq!(without.exit, Exit::Code(0), "the program needs no library to fail: {case} {without:#?}");
+    let answers = |ran: &Ran| (ran.exit, ran.stdout.clone(), ran.stderr.clone());
+    assert_eq!(answers(without), answers(with), "{case}");
+    let line = format!("largesse: {file} brings its own malloc, which serves every block");
+    assert_eq!(with.hints.matches(&line).count(), 1, "one line names the allocator: {case} {with:#?}");
+}
+
+#[track_caller]
+fn linked(source: &str, options: &[&str]) {
+    let stage = Stage::new();
+    for (file, other) in installed() {
+        let library = other.display().to_string();
+        let options = [options, &["-Wl,--no-as-needed", &library, "-ldl"]].concat();
+        let Some(program) = stage.compiled(source, &options) else { return };
+        for user in users() {
+            let run = Run::new(&stage, &[&program]).as_user(user);
+            let with = run.clone().under(&[]).finish();
+            compare(&run.finish(), &with, file, &format!("linked with {file} {user:?}"));
+            assert_eq!(with.counter("allocations"), 0, "no block is the library's: {with:#?}");
+            assert_eq!(with.not_granted("other-allocator"), 1, "{with:#?}");
+        }
+    }
+}
+
+const CPP: &[&str] = &["-std=c++17", "-fno-builtin"];
+
+#[test]
+fn every_new_and_delete_over_preloaded_allocators() {
+    preloaded("new_delete.cpp", CPP);
+}
+
+#[test]
+fn every_new_and_delete_over_linked_allocators() {
+    linked("new_delete.cpp", CPP);
+}
+
+#[test]
+fn own_calls_of_preloaded_allocators() {
+    preloaded("own_calls.c", &["-ldl"]);
+}
+
+#[test]
+fn own_calls_of_linked_allocators() {
+    linked("own_calls.c", &[]);
+}
+
+#[test]
+fn the_family_over_preloaded_allocators() {
+    preloaded("plain_calls.c", &[]);
+}
+
+/// The launched process says the line; what it starts says nothing.
+#[test]
+fn children_are_silent() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("plain_calls.c", &[]) else { return };
+    let Some((_, other)) = installed().next() else { return };
+    let script = format!("LD_PRELOAD=$LD_PRELOAD:{} {} >/dev/null", other.display(), program.display());
+    let ran = Run::new(&stage, &["sh", "-c", &script, "sh"]).under(&[]).finish().succeeded();
+    assert_eq!((ran.hints.as_str(), ran.stderr.as_str()), ("", ""), "{ran:#?}");
+}
+
+/// A program whose own `malloc` other objects use too.
+#[test]
+fn program_with_its_own_malloc_keeps_its_blocks() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("own_malloc.c", &["-rdynamic"]) else { return };
+    for user in users() {
+        let run = Run::new(&stage, &[&program]).as_user(user);
+        let with = run.clone().under(&[]).finish();
+        compare(&run.finish(), &with, "own_malloc.bin", &format!("{user:?}"));
+    }
+}
