@@ -26,6 +26,10 @@ const TAKEN_OVER: &[(&str, &str)] = &[
     ("mlock", "far memory cannot be locked"),
     ("mlock2", "as mlock"),
     ("mlockall", "as mlock"),
+    (
+        "dlopen",
+        "a library opened with RTLD_DEEPBIND frees blocks of ours in the C library unless it is patched",
+    ),
     ("__register_atfork", "fork handlers of other libraries use far memory: ours stand around them"),
 ];
 

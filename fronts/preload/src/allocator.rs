@@ -16,11 +16,12 @@ use std::sync::OnceLock;
 pub(crate) fn other() -> Option<&'static CStr> {
     static OTHER: OnceLock<Option<CString>> = OnceLock::new();
     let other = OTHER.get_or_init(|| {
-        let file = object::file_of(next::malloc_address())?;
-        let in_c_library = file.starts_with("libc.so");
-        (!in_c_library)
-            .then(|| CString::new(format!("{file} brings its own malloc, which serves every block")).ok())
-            .flatten()
+        let malloc = next::malloc_address();
+        if object::is_c_library(malloc) {
+            return None;
+        }
+        let file = object::file_of(malloc)?;
+        CString::new(format!("{file} brings its own malloc, which serves every block")).ok()
     });
     other.as_deref()
 }

@@ -114,6 +114,11 @@ pub(crate) unsafe fn usable_size(block: *mut c_void) -> usize {
 pub(crate) unsafe fn trim(keep: usize) -> c_int {
     call!(TRIM as Trim, keep)
 }
+/// Returns the address of the C library's `dlopen`.
+pub(crate) fn dlopen_address() -> *const c_void {
+    find();
+    DLOPEN.load(Ordering::Relaxed)
+}
 pub(crate) unsafe fn dlopen(file: *const core::ffi::c_char, mode: c_int) -> *mut c_void {
     call!(DLOPEN as Open, file, mode)
 }

@@ -8,6 +8,7 @@
 //!
 //! The library is never unloaded: slots point into it for good.
 
+mod deep;
 pub(crate) mod looking;
 pub(crate) mod object;
 mod patch;
@@ -49,12 +50,12 @@ pub(crate) fn watched() -> Option<&'static CStr> {
 
 /// Patch every object of this process.
 pub(crate) fn patch_session() {
-    if patch::patch_all() > 0 {
+    if patch::patch(|_| true) > 0 {
         set_hooked(Hooked::Patched);
     }
 }
 
-/// What `dlopen` slots point to: open, then patch what came in, before the caller can use it.
+/// Opens a library in a patched session, and patches what came with it before the caller can use it.
 ///
 /// The C library sees us as the caller, so that a name without a slash is searched without the
 /// caller's own RUNPATH; R and Python pass paths.
@@ -65,7 +66,7 @@ pub(crate) unsafe extern "C" fn dlopen_and_patch(file: *const c_char, mode: c_in
     // SAFETY: the caller's promise.
     let handle = unsafe { crate::next::dlopen(file, mode) };
     if !handle.is_null() {
-        patch::patch_all();
+        patch::patch(|_| true);
     }
     handle
 }

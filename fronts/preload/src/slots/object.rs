@@ -21,7 +21,9 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
+const DT_RPATH: i64 = 15;
 const DT_JMPREL: i64 = 23;
+const DT_RUNPATH: i64 = 29;
 const SHN_UNDEF: u16 = 0;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -87,6 +89,23 @@ pub(crate) fn is_stub(address: *const c_void) -> bool {
         unsafe { libc::dladdr1(address.cast_mut(), &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) };
     // SAFETY: the dynamic linker's symbols live as long as their object, and the main program is never unloaded.
     found != 0 && unsafe { symbol.as_ref() }.is_some_and(|symbol| symbol.st_shndx == SHN_UNDEF)
+}
+
+/// Whether an address lies in the C library.
+pub(crate) fn is_c_library(address: *const c_void) -> bool {
+    file_of(address).is_some_and(|file| file.starts_with("libc.so"))
+}
+
+/// Whether the object that holds an address has a list of folders (RPATH or RUNPATH) in which the libraries that it
+/// opens are searched.
+pub(super) fn has_search_path(address: *const c_void) -> bool {
+    let mut has = false;
+    each_object(|object| {
+        if object.holds(address.addr()) {
+            has |= object.tables().is_some_and(|tables| tables.search_path);
+        }
+    });
+    has
 }
 
 /// Returns the name, without folders, of the file that an address was loaded from.
@@ -156,7 +175,8 @@ impl RAllocator {
 }
 
 impl Object<'_> {
-    fn base(&self) -> usize {
+    /// Where it was loaded.
+    pub(super) fn base(&self) -> usize {
         self.info.dlpi_addr as usize
     }
 
@@ -302,6 +322,7 @@ impl Object<'_> {
                 DT_PLTRELSZ => tables.plt_bytes = value,
                 DT_RELA => tables.rela = address,
                 DT_RELASZ => tables.rela_bytes = value,
+                DT_RPATH | DT_RUNPATH => tables.search_path = true,
                 _ => {}
             }
             // SAFETY: not the last entry.
@@ -320,6 +341,7 @@ struct Tables {
     plt_bytes: usize,
     rela: usize,
     rela_bytes: usize,
+    search_path: bool,
 }
 
 /// Relocations that store the plain address of a symbol: JUMP_SLOT, GLOB_DAT and the absolute one.

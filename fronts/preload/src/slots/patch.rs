@@ -30,17 +30,17 @@ fn for_all(name: &[u8]) -> Option<usize> {
         b"mlock" => calls::mlock as *const () as usize,
         b"mlock2" => calls::mlock2 as *const () as usize,
         b"mlockall" => calls::mlockall as *const () as usize,
-        b"dlopen" => super::dlopen_and_patch as *const () as usize,
+        b"dlopen" => super::deep::dlopen as *const () as usize,
         _ => return None,
     })
 }
 
-/// Patch every loaded object; patching twice changes nothing. Returns how many slots of R's own
+/// Patches the loaded objects that `wanted` accepts; patching twice changes nothing. Returns how many slots of R's own
 /// allocation calls point to us.
-pub(super) fn patch_all() -> usize {
+pub(super) fn patch(wanted: impl Fn(&Object<'_>) -> bool) -> usize {
     let (mut of_r, allocator) = (0, RAllocator::find());
     each_object(|object| {
-        if !object.may_be_patched() {
+        if !object.may_be_patched() || !wanted(object) {
             return;
         }
         let is_r = object.is_r(allocator);

@@ -1,0 +1,106 @@
+//! Libraries that are opened with `RTLD_DEEPBIND`: they find `free` in the C library before they find it here.
+//!
+//! A block of ours that such a library frees or resizes would end the program in the C library. So the slots of the objects
+//! that come with it are patched as soon as it is open. Blocks that it asks for stay with the C library.
+
+use super::object::{self, each_object};
+use super::patch::patch;
+use crate::start::{Hooked, hooked, text};
+use crate::{allocator, next};
+use core::arch::naked_asm;
+use core::ffi::{c_char, c_int, c_void};
+
+/// `dlopen(3)`.
+///
+/// Jumps to the function that [`choose`] returns instead of calling it: the C library takes the object that it
+/// returns to for the caller, and searches that object's RUNPATH.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn dlopen(file: *const c_char, mode: c_int) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        "mov rdx, [rsp]",
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {choose}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        choose = sym choose,
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        "mov x2, x30",
+        "stp x29, x30, [sp, #-32]!",
+        "stp x0, x1, [sp, #16]",
+        "bl {choose}",
+        "mov x16, x0",
+        "ldp x0, x1, [sp, #16]",
+        "ldp x29, x30, [sp], #32",
+        "br x16",
+        choose = sym choose,
+    );
+}
+
+/// Returns the function that opens `file` for the code at `caller`.
+extern "C" fn choose(file: *const c_char, mode: c_int, caller: *const c_void) -> *const c_void {
+    if hooked() == Hooked::Patched as u32 {
+        return super::dlopen_and_patch as *const c_void;
+    }
+    // The blocks of a program with another allocator are not ours, and the slots of such a library are right.
+    let deep = mode & libc::RTLD_DEEPBIND != 0 && allocator::other().is_none();
+    if deep && is_the_same_from_here(text(file), caller) {
+        return dlopen_deep as *const c_void;
+    }
+    next::dlopen_address()
+}
+
+/// Whether a name means the same file in a call from this library as in one from `caller`.
+fn is_the_same_from_here(file: &[u8], caller: *const c_void) -> bool {
+    let is_path = file.contains(&b'/');
+    !file.contains(&b'$') && (is_path || !object::has_search_path(caller))
+}
+
+/// Opens a library, and patches the objects that came with it.
+unsafe extern "C" fn dlopen_deep(file: *const c_char, mode: c_int) -> *mut c_void {
+    let mut before = Vec::new();
+    each_object(|object| before.push(object.base()));
+    // SAFETY: the caller's promise.
+    let handle = unsafe { next::dlopen(file, mode) };
+    if !handle.is_null() && frees_to_c_library(handle) {
+        patch(|object| !before.contains(&object.base()));
+    }
+    handle
+}
+
+/// Whether the objects of a library that was opened in this way call the C library's `free`: they may have another
+/// allocator among them, to whose blocks their slots point rightly.
+fn frees_to_c_library(handle: *mut c_void) -> bool {
+    // SAFETY: an open handle, and a C string.
+    let free = unsafe { libc::dlsym(handle, c"free".as_ptr()) };
+    if free.is_null() {
+        // SAFETY: no preconditions. The program did not ask, and must not find the error.
+        unsafe { libc::dlerror() };
+    }
+    object::is_c_library(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_depend_on_the_caller_are_left_to_it() {
+        let here = is_the_same_from_here as *const c_void;
+        for (file, want) in [
+            ("/usr/lib/libm.so.6", true),
+            ("./plugin.so", true),
+            ("$ORIGIN/plugin.so", false),
+            ("libm.so.6", true),
+        ] {
+            assert_eq!(is_the_same_from_here(file.as_bytes(), here), want, "{file}");
+        }
+    }
+}
