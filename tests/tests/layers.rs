@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-mpi", &["largesse-pager", "largesse-pages"]),
     ("largesse-report", &[]),
     ("largesse-picture", &[]),
+    ("largesse-settings", &[]),
     ("largesse-malloc", &["largesse-arena", "largesse-pages", "largesse-report"]),
     ("largesse-gc", &["largesse-arena", "largesse-pages"]),
     ("largesse-lisp", &["largesse-arena", "largesse-gc", "largesse-pages"]),
@@ -33,6 +34,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "largesse-pages",
             "largesse-picture",
             "largesse-report",
+            "largesse-settings",
         ],
     ),
     (
@@ -50,6 +52,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "largesse-picture",
             "largesse-redis",
             "largesse-report",
+            "largesse-settings",
         ],
     ),
     ("largesse-pin", &[]),

@@ -111,10 +111,10 @@ fn refusals_say_what_exists() {
         (&["-c", "S99:0"][..], "--cpus: there is no S99; this machine has S0"),
         (&["-c", "N:4096"], "processors that may be used, so there is no place 4096"),
         (&["-c", "0-3:0"], "--cpus: '0-3:0' is no list of processors; write 0-3,8"),
-        (&["-t", "0,9000"], "--threads: there is no processor 9000"),
-        (&["-N", "900"], "there is no NUMA node 900"),
+        (&["-t", "0,9000"], "--threads: processor 9000 does not exist"),
+        (&["-N", "900"], "NUMA node 900 does not exist"),
         (&["-N", ""], "--cpunodebind: no processor was named"),
-        (&["-m", "900"], "there is no NUMA node 900 with memory"),
+        (&["-m", "900"], "NUMA node 900 does not exist, or has no memory"),
         (&["-m", ""], "no NUMA node was named: give a list such as 0-1, or all"),
         (&["--interleave=x"], "'x' is neither a number nor a range such as 0-3"),
     ] {

@@ -72,11 +72,11 @@ fn the_programs_memory_has_the_policy() {
 fn what_is_not_there_is_named_and_nothing_is_started() {
     let stage = Stage::new();
     let cases: &[(&[&str], &str)] = &[
-        (&["--cpus", "0,8000"], "--cpus: there is no processor 8000; online: 0"),
+        (&["--cpus", "0,8000"], "--cpus: processor 8000 does not exist, or is offline; this machine has 0"),
         (&["--cpus", "0-"], "--cpus: '0-' is no list of processors; write 0-3,8"),
         (&["--cpus", ""], "--cpus: no processor was named"),
-        (&["--node", "900"], "there is no NUMA node 900 with memory; there is 0"),
-        (&["--preferred", "900"], "there is no NUMA node 900 with memory; there is 0"),
+        (&["--node", "900"], "NUMA node 900 does not exist, or has no memory; with memory: 0"),
+        (&["--preferred", "900"], "NUMA node 900 does not exist, or has no memory; with memory: 0"),
         (&[], "nothing to do: give --cpus CPUS, --threads CPUS, --cpunodebind NODES, --node NODES"),
     ];
     for (options, words) in cases {

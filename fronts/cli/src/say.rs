@@ -24,6 +24,12 @@ pub(crate) fn text(words: Arguments<'_>) {
     }
 }
 
+/// `1 run`, `3 runs`: a count and its noun, whose plural ends in s.
+pub(crate) fn counted(count: impl Into<u64>, noun: &str) -> String {
+    let count = count.into();
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The exit status of a command that would end with `code` had everything been written.
 pub(crate) fn end(code: ExitCode) -> ExitCode {
     let Some(error) = FAILED.get() else { return code };

@@ -2,10 +2,11 @@
 
 use crate::wish::{Engine, Store, Wish};
 use largesse_kernels::Isa;
-use largesse_malloc::{DataAlign, SMALLEST_MIN};
+use largesse_malloc::DataAlign;
 use largesse_pager::Local;
 use largesse_pages::Placement;
 use largesse_report::Pages;
+use largesse_settings::{Amount, Misread, block_size};
 
 /// Requests of at least this size are taken unless the user says otherwise: measured in
 /// `docs/decisions/003-min-kb.md`.
@@ -42,17 +43,41 @@ pub(crate) struct Options {
     pub(crate) threads: Option<usize>,
 }
 
-/// A value that means nothing.
+/// A variable whose value is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownValue {
     pub(crate) name: &'static str,
     pub(crate) value: String,
-    pub(crate) accepts: &'static str,
+    pub(crate) why: Why,
+}
+
+/// Why a value is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It is none of these.
+    Not(&'static str),
+    /// It is not the size that is needed.
+    Size(Misread),
+    /// Far memory has nowhere to put its pages.
+    Missing(&'static str),
+    /// `LARGESSE_MIN_KB` (or its default) is above `LARGESSE_MAX_KB`.
+    Crossed,
 }
 
 impl core::fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}={} is not understood; it accepts {}", self.name, self.value, self.accepts)
+        let UnknownValue { name, value, why } = self;
+        match why {
+            Why::Not(accepts) => write!(f, "{name}={value} is not understood; it accepts {accepts}"),
+            Why::Size(misread) => write!(f, "{name}={value} {misread}"),
+            Why::Missing(accepts) => {
+                write!(f, "{name} is not set, and LARGESSE_LOCAL needs it; it accepts {accepts}")
+            }
+            Why::Crossed => write!(
+                f,
+                "{name}={value}: LARGESSE_MIN_KB, or its default, is above LARGESSE_MAX_KB; set both"
+            ),
+        }
     }
 }
 
@@ -83,15 +108,15 @@ type Get<'a> = dyn Fn(&str) -> Option<String> + 'a;
 impl Options {
     /// Read every setting through `get`.
     pub(crate) fn parse(get: &Get<'_>) -> Result<Options, UnknownValue> {
-        const KB: &str =
-            "a whole number of KiB: 64 or more, LARGESSE_MIN_KB (256 if unset) not above LARGESSE_MAX_KB";
-        let kb = |text: &str| text.parse().ok().filter(|kb| (SMALLEST_MIN >> 10..=LARGEST_KB).contains(kb));
-        let max_kb = one(get, "LARGESSE_MAX_KB", KB, LARGEST_KB, kb)?;
-        let within = |text: &str| kb(text).filter(|&min| min <= max_kb);
+        let crossed = |name, kib: usize| UnknownValue { name, value: kib.to_string(), why: Why::Crossed };
+        let max = size(get, "LARGESSE_MAX_KB", block_size)?.unwrap_or(LARGEST_KB << 10);
         let far = far(get)?;
         let default_min = if far.is_some() { FAR_MIN_KB } else { DEFAULT_MIN_KB };
-        if default_min > max_kb && get("LARGESSE_MIN_KB").is_none() {
-            return Err(UnknownValue { name: "LARGESSE_MAX_KB", value: max_kb.to_string(), accepts: KB });
+        let given_min = size(get, "LARGESSE_MIN_KB", block_size)?;
+        let min = given_min.unwrap_or(default_min << 10);
+        if min > max {
+            let name = if given_min.is_some() { "LARGESSE_MIN_KB" } else { "LARGESSE_MAX_KB" };
+            return Err(crossed(name, given_min.unwrap_or(max) >> 10));
         }
         Ok(Options {
             pages: one(
@@ -102,12 +127,9 @@ impl Options {
                 |text| Pages::WORDS.iter().find(|(word, _)| *word == text).map(|(_, pages)| *pages),
             )?,
             lock: one(get, "LARGESSE_LOCK", "0, 1", false, switch("0", "1"))?,
-            min: one(get, "LARGESSE_MIN_KB", KB, default_min, within)? << 10,
-            max: max_kb << 10,
-            header: one(get, "LARGESSE_HEADER", "a multiple of 16 from 0 to 4096", None, |text| {
-                let header: usize = text.parse().ok()?;
-                (header <= 4096 && header.is_multiple_of(16)).then_some(Some(header))
-            })?,
+            min,
+            max,
+            header: size(get, "LARGESSE_HEADER", largesse_settings::header)?,
             data: one(get, "LARGESSE_ALIGN", "64, native", DataAlign::Lines, |text| match text {
                 "64" => Some(DataAlign::Lines),
                 "native" => Some(DataAlign::Native),
@@ -147,25 +169,11 @@ impl Options {
     }
 }
 
-/// Far memory, if local memory is limited. The launcher has worked out the number and the store.
+/// Far memory, if local memory is limited.
 fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
-    let bytes = |text: &str| text.parse::<usize>().ok();
-    let local = one(get, "LARGESSE_LOCAL", "a size such as 512M or 4G, or 1% to 100%", None, |text| {
-        Local::parse(text).map(Some)
-    })?;
+    let local = size(get, "LARGESSE_LOCAL", largesse_settings::local)?;
     let store = one(get, "LARGESSE_FAR", Store::ACCEPTED, None, |text| Store::parse(text).map(Some))?;
-    let page_size = one(
-        get,
-        "LARGESSE_PAGE_SIZE",
-        "auto, or a power of two of bytes from 4096 to 2097152",
-        None,
-        |text| match text {
-            "auto" => Some(None),
-            _ => {
-                bytes(text).filter(|size| size.is_power_of_two() && (4096..=2 << 20).contains(size)).map(Some)
-            }
-        },
-    )?;
+    let page_size = size(get, "LARGESSE_PAGE_SIZE", largesse_settings::page_size)?.flatten();
     let static_data = one(get, "LARGESSE_STATIC_DATA", "on, off", true, switch("off", "on"))?;
     let prefetch = one(get, "LARGESSE_PREFETCH", "on, off", true, switch("off", "on"))?;
     let engine = one(
@@ -182,9 +190,28 @@ fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
         },
     )?;
     let Some(local) = local else { return Ok(None) };
-    let missing = || UnknownValue { name: "LARGESSE_FAR", value: String::new(), accepts: Store::ACCEPTED };
+    let missing =
+        || UnknownValue { name: "LARGESSE_FAR", value: String::new(), why: Why::Missing(Store::ACCEPTED) };
     let store = store.ok_or_else(missing)?;
-    Ok(Some(Wish { local, store, page_size, static_data, prefetch, engine }))
+    Ok(Some(Wish { local: local_of(local), store, page_size, static_data, prefetch, engine }))
+}
+
+/// The limit of local memory that `amount` asks for.
+pub(crate) fn local_of(amount: Amount) -> Local {
+    match amount {
+        Amount::Bytes(bytes) => Local::Bytes(bytes),
+        Amount::Percent(percent) => Local::Percent(percent),
+    }
+}
+
+/// The size in the variable `name`, if it is set.
+fn size<T>(
+    get: &Get<'_>,
+    name: &'static str,
+    read: fn(&str) -> Result<T, Misread>,
+) -> Result<Option<T>, UnknownValue> {
+    let Some(value) = get(name) else { return Ok(None) };
+    read(&value).map(Some).map_err(|misread| UnknownValue { name, value, why: Why::Size(misread) })
 }
 
 fn switch(off: &'static str, on: &'static str) -> impl Fn(&str) -> Option<bool> {
@@ -200,7 +227,7 @@ fn one<T>(
 ) -> Result<T, UnknownValue> {
     match get(name) {
         None => Ok(default),
-        Some(value) => read(&value).ok_or(UnknownValue { name, value, accepts }),
+        Some(value) => read(&value).ok_or(UnknownValue { name, value, why: Why::Not(accepts) }),
     }
 }
 
@@ -248,6 +275,20 @@ mod tests {
         );
         check(&[("LARGESSE_MIN_KB", "2048"), ("LARGESSE_MAX_KB", "1024")], |o| o.min, Err("LARGESSE_MIN_KB"));
         check(&[("LARGESSE_MAX_KB", "0")], |o| o.max, Err("LARGESSE_MAX_KB"));
+    }
+
+    #[test]
+    fn far_sizes() {
+        let local =
+            |text| [("LARGESSE_LOCAL", text), ("LARGESSE_FAR", "file:/x"), ("LARGESSE_PAGE_SIZE", "64KB")];
+        let far = |o: Options| o.far.map(|wish| (wish.local, wish.page_size));
+        check(&local("4GB"), far, Ok(Some((Local::Bytes(4 << 30), Some(64 << 10)))));
+        check(&local("1.5g"), far, Ok(Some((Local::Bytes(3 << 29), Some(64 << 10)))));
+        check(&local("50 %"), far, Ok(Some((Local::Percent(50), Some(64 << 10)))));
+        check(&local("4"), far, Err("LARGESSE_LOCAL"));
+        check(&[("LARGESSE_LOCAL", "4G")], far, Err("LARGESSE_FAR"));
+        check(&[("LARGESSE_PAGE_SIZE", "5000")], far, Err("LARGESSE_PAGE_SIZE"));
+        check(&[("LARGESSE_MIN_KB", "1M")], |o| o.min, Ok(1 << 20));
     }
 
     #[test]

@@ -2,18 +2,15 @@
 //! afterwards. A session has data in it: it is never ended for a setting.
 
 use crate::guard::Inside;
-use crate::options::FAR_MIN_KB;
+use crate::options::{FAR_MIN_KB, local_of};
 use crate::serve::{self, ROUTING};
 use crate::wish::{Engine, Store, Wish};
 use crate::{slots, start, timeline};
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
-use largesse_pager::{Local, parse_size};
+use largesse_settings::{Misread, local as local_size, page_size as transfer_size};
 use std::ffi::CString;
 use std::path::PathBuf;
-
-/// Less than this is no memory to work with.
-const LEAST: usize = 1 << 20;
 
 /// Large blocks are far memory from now on.
 ///
@@ -61,31 +58,16 @@ fn choose(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> 
 }
 
 fn wish(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Result<Wish, String> {
-    let refused =
-        |what: &str, value: &str, accepts: &str| format!("{what} \"{value}\" is not understood; {accepts}");
+    let misread = |what: &str, value: &str, why: Misread| format!("{what} \"{value}\" {why}");
     let text = local.unwrap_or_default();
-    let local = Local::parse(text).filter(|local| !matches!(local, Local::Bytes(bytes) if *bytes < LEAST));
-    let local = local.ok_or_else(|| {
-        refused(
-            "local",
-            text,
-            "a size such as \"512M\" or \"4G\", at least \"1M\", or a share from \"1%\" to \"100%\"",
-        )
-    })?;
+    let local = local_size(text).map(local_of).map_err(|why| misread("local", text, why))?;
     let store = match store {
-        Some(text) => Store::parse(text).ok_or_else(|| refused("store", text, Store::ACCEPTED))?,
+        Some(text) => Store::parse(text)
+            .ok_or_else(|| format!("store \"{text}\" is not understood; it accepts {}", Store::ACCEPTED))?,
         None => Store::File(default_file()),
     };
-    let page_size = match page_size {
-        None | Some("auto") => None,
-        Some(text) => {
-            let size =
-                parse_size(text).filter(|size| size.is_power_of_two() && (4096..=2 << 20).contains(size));
-            Some(size.ok_or_else(|| {
-                refused("page_size", text, "\"auto\", or a power of two from \"4K\" to \"2M\"")
-            })?)
-        }
-    };
+    let text = page_size.unwrap_or("auto");
+    let page_size = transfer_size(text).map_err(|why| misread("page_size", text, why))?;
     // The program's static arrays have been in use since it started.
     Ok(Wish { local, store, page_size, static_data: false, prefetch: true, engine: Engine::Auto })
 }
@@ -99,21 +81,24 @@ fn default_file() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use largesse_pager::Local;
 
     #[test]
     fn sizes_are_what_people_write_and_what_has_no_sense_says_what_has() {
         let good = wish(Some("512M"), Some("file:/scratch/a"), Some("64K")).unwrap();
         assert_eq!((good.local, good.page_size), (Local::Bytes(512 << 20), Some(64 << 10)));
+        let spaced = wish(Some("512 mb"), None, Some("64KiB")).unwrap();
+        assert_eq!((spaced.local, spaced.page_size), (good.local, good.page_size));
         assert_eq!(good.store, Store::File("/scratch/a".into()));
         let share = wish(Some("50%"), None, None).unwrap();
         assert_eq!((share.local, share.page_size), (Local::Percent(50), None));
         for (local, store, page_size, words) in [
-            (None, None, None, "local \"\" is not understood"),
-            (Some("1000"), None, None, "at least \"1M\""),
-            (Some("101%"), None, None, "\"1%\" to \"100%\""),
+            (None, None, None, "local \"\" is not a size"),
+            (Some("1000"), None, None, "the least is 1M"),
+            (Some("101%"), None, None, "1% to 100%"),
             (Some("1G"), Some("disk"), None, "store \"disk\""),
-            (Some("1G"), None, Some("5K"), "a power of two"),
-            (Some("1G"), None, Some("4M"), "\"4K\" to \"2M\""),
+            (Some("1G"), None, Some("5K"), "not a power of two"),
+            (Some("1G"), None, Some("4M"), "above the most, 2M"),
         ] {
             let why = wish(local, store, page_size).unwrap_err();
             assert!(why.contains(words), "{why}");

@@ -30,7 +30,17 @@ pub struct NotAList {
 
 impl fmt::Display for NotAList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is neither a number nor a range such as 0-3", self.part)
+        let (first, last) = self.part.split_once('-').unwrap_or((&self.part, &self.part));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(first) || !is_number(last) {
+            return write!(f, "'{}' is neither a number nor a range such as 0-3", self.part);
+        }
+        match (first.parse::<u32>(), last.parse::<u32>()) {
+            (Ok(first), Ok(last)) if last < MOST && first > last => {
+                write!(f, "'{}' ends before it begins; type {last}-{first}", self.part)
+            }
+            _ => write!(f, "'{}' is above {}, the largest number that Linux can have", self.part, MOST - 1),
+        }
     }
 }
 
@@ -207,6 +217,19 @@ mod tests {
         }
         for text in ["g", "", "100000000", "1,,0"] {
             assert!(Bitmap::from_mask(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_is_wrong() {
+        for (text, want) in [
+            ("99999", "'99999' is above 65535, the largest number that Linux can have"),
+            ("0-99999999999", "'0-99999999999' is above 65535, the largest number that Linux can have"),
+            ("3-1", "'3-1' ends before it begins; type 1-3"),
+            ("0-", "'0-' is neither a number nor a range such as 0-3"),
+            ("all", "'all' is neither a number nor a range such as 0-3"),
+        ] {
+            assert_eq!(text.parse::<Bitmap>().unwrap_err().to_string(), want);
         }
     }
 

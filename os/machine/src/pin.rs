@@ -50,7 +50,12 @@ impl fmt::Display for PinError {
         match self {
             PinError::Empty => write!(f, "no processor was named"),
             PinError::NoSuchCpu { cpus, online } => {
-                write!(f, "there is no {} {cpus}; online: {online}", noun(cpus))
+                let (does, is) = if cpus.len() == 1 { ("does", "is") } else { ("do", "are") };
+                write!(
+                    f,
+                    "{} {cpus} {does} not exist, or {is} offline; this machine has {online} online",
+                    noun(cpus)
+                )
             }
             PinError::NotPermitted { cpus, permitted } => write!(
                 f,
@@ -208,7 +213,12 @@ mod tests {
             let asked: Bitmap = [first, 8000].into_iter().collect();
             let error = thread(&asked).unwrap_err();
             assert!(matches!(&error, PinError::NoSuchCpu { cpus, .. } if *cpus == one(8000)), "{error}");
-            assert!(error.to_string().starts_with("there is no processor 8000; online: 0"), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("processor 8000 does not exist, or is offline; this machine has 0"),
+                "{error}"
+            );
             assert_eq!(current().unwrap(), before);
             assert_eq!(thread(&Bitmap::new()), Err(PinError::Empty));
         });

@@ -103,7 +103,7 @@ fn nodes_without_processors() {
     assert_eq!(seen.node(250).unwrap().distance_to(8), Some(80));
     assert_eq!(
         seen.node(1).unwrap_err().to_string(),
-        "there is no NUMA node 1 with memory; there is 0,8,250-255"
+        "NUMA node 1 does not exist, or has no memory; with memory: 0,8,250-255"
     );
 }
 

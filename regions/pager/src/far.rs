@@ -20,15 +20,6 @@ pub enum Local {
 }
 
 impl Local {
-    /// `512M`, `4G`, or `1%` to `100%`.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Local> {
-        let Some(percent) = text.strip_suffix('%') else { return parse_size(text).map(Local::Bytes) };
-        let digits = percent.bytes().all(|byte| byte.is_ascii_digit());
-        let percent = percent.parse().ok().filter(|it| digits && (1..=100).contains(it));
-        percent.map(Local::Percent)
-    }
-
     /// How many pages that is before anything is far.
     #[must_use]
     pub fn first_pages(self) -> usize {
@@ -37,23 +28,6 @@ impl Local {
             Local::Percent(_) => LEAST_LOCAL,
         }
     }
-}
-
-/// `4096`, `64K`, `512M`, `4G`, `1T`; also `KiB` and the like.
-#[must_use]
-pub fn parse_size(text: &str) -> Option<usize> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let unit = unit.strip_suffix("iB").unwrap_or(unit);
-    let shift = match unit {
-        "" => 0,
-        "K" | "k" => 10,
-        "M" | "m" => 20,
-        "G" | "g" => 30,
-        "T" | "t" => 40,
-        _ => return None,
-    };
-    number.parse::<usize>().ok()?.checked_mul(1 << shift)
 }
 
 /// A reserved range with the number of its first page.

@@ -63,7 +63,7 @@ pub use broker::{Broker, borrow_stderr};
 pub use copy::copy_past_caches;
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
 pub use engine::{Fatal, start};
-pub use far::{FarMemory, Local, Place, parse_size};
+pub use far::{FarMemory, Local, Place};
 pub use file::{FileRefused, FileStore};
 pub use fork::Held;
 pub use kernel::{Fetch, Kernel, Linux, Show};

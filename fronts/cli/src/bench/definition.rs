@@ -223,6 +223,9 @@ pub(super) mod tests {
         let message = choose(benches.clone(), "r", &["nothing".into()]).unwrap_err().to_string();
         assert!(message.contains("nothing") && message.contains("fifteen/sort"), "{message}");
         let message = choose(benches, "near", &[]).unwrap_err().to_string();
-        assert!(message.contains("near") && message.contains("there is: far, gc, kernels, r"), "{message}");
+        assert!(
+            message.contains("near") && message.contains("type one of: far, gc, kernels, r"),
+            "{message}"
+        );
     }
 }

@@ -36,13 +36,14 @@ mod verdict;
 mod warm;
 
 use crate::agent;
-use crate::say::say;
+use crate::say::{counted, say};
 use definition::Bench;
 use machine::Machine;
 use outcome::Outcome;
 use progress::Progress;
 use rounds::{Plan, RUNS, Told};
 use settings::Settings;
+use stats::no_claim;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -82,9 +83,9 @@ pub(crate) struct Args {
     /// Print the benches and their tests, and run nothing
     #[arg(long)]
     list: bool,
-    /// Memory to touch and free before every run and every test [default: what the program needs, and
-    /// at most half of what is available]
-    #[arg(long, value_name = "MIB")]
+    /// Memory to touch and free before every run and every test, in MiB, or a size such as 4G [default: what the
+    /// program needs, and at most half of what is available]
+    #[arg(long, value_name = "MIB", value_parser = touch)]
     touch: Option<u64>,
     /// Folder that holds `definitions` and `programs`
     #[arg(long, value_name = "DIR")]
@@ -227,15 +228,22 @@ fn list(bench: &Bench) {
 }
 
 fn legend(args: &Args, peers: &BTreeMap<&str, &str>) {
+    let runs = args.runs.unwrap_or(RUNS);
     say!(
-        "Medians of {} run(s) in turns; (largest less smallest, over the median). Columns after `noise` are ratios to\n\
+        "Medians of {} in turns; (largest less smallest, over the median). Columns after `noise` are ratios to\n\
          stock: below 1 is better. Noise: stock against itself, run in the same rounds; a difference within it is none.",
-        args.runs.unwrap_or(RUNS)
+        counted(runs, "run")
     );
     peers.iter().for_each(|(name, title)| say!("{name}: {title}."));
-    if args.runs.unwrap_or(RUNS) < RUNS {
-        say!("Fewer than 5 runs: good for a look, not for a claim.");
+    if let Some(words) = no_claim(runs as usize) {
+        say!("{words}, good for a look.");
     }
+}
+
+/// Reads `--touch`, in MiB.
+fn touch(text: &str) -> Result<u64, String> {
+    let bytes = largesse_settings::touch(text).map_err(|why| format!("{text} {why}"))?;
+    Ok(bytes as u64 >> 20)
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -3,7 +3,7 @@
 use super::definition::Bench;
 use super::runner::{Contestant, Run};
 use super::settings::Role;
-use super::stats::{Summary, noise};
+use super::stats::{Summary, no_claim, noise};
 use super::verdict::judge;
 
 /// What one contestant did over all rounds.
@@ -71,6 +71,15 @@ impl Line {
         ratios.min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
+    /// The number of runs of the contestant that ran least often, among those that ran.
+    fn runs(&self) -> usize {
+        let measured = self.cells.iter().filter_map(|cell| match cell {
+            Cell::Measured { summary, .. } => Some(summary.runs),
+            Cell::Wrong | Cell::Absent => None,
+        });
+        measured.min().unwrap_or(0)
+    }
+
     /// The line in words.
     pub(super) fn reading(&self, subject: usize) -> String {
         let (less, more) = match self.unit {
@@ -81,6 +90,7 @@ impl Line {
             (Cell::Wrong, _) => "WRONG".into(),
             (Cell::Absent, _) => "not run".into(),
             (Cell::Measured { ratio: None, .. }, _) | (_, None) => "nothing to compare with".into(),
+            _ if no_claim(self.runs()).is_some() => no_claim(self.runs()).unwrap_or_default().into(),
             (Cell::Measured { ratio: Some(ratio), .. }, Some(noise)) if (ratio - 1.0).abs() <= noise => {
                 "no difference seen".into()
             }
@@ -231,6 +241,12 @@ pub(super) mod tests {
         check((&[0.8, 0.8, 0.8], BITS), "20.0% less time", 0);
         check((&[1.1, 1.1, 1.1], BITS), "10.0% more time", 0);
         check((&[0.99, 0.99, 0.99], BITS), "no difference seen", 0);
+    }
+
+    #[test]
+    fn fewer_than_three_runs_claim_nothing() {
+        check((&[8.187], BITS), "one run: no claim", 0);
+        check((&[0.5, 0.5], BITS), "two runs: no claim", 0);
     }
 
     #[test]

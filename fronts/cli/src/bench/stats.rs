@@ -31,6 +31,18 @@ pub(super) fn noise(first: &[f64], again: &[f64]) -> Option<f64> {
     noise.is_finite().then_some(noise)
 }
 
+/// Fewer runs than this show a number, and claim nothing.
+pub(super) const LEAST_RUNS: usize = 3;
+
+/// Returns what to say of fewer runs than [`LEAST_RUNS`] instead of a verdict.
+pub(super) fn no_claim(runs: usize) -> Option<&'static str> {
+    match runs {
+        LEAST_RUNS.. => None,
+        2 => Some("two runs: no claim"),
+        _ => Some("one run: no claim"),
+    }
+}
+
 /// By linear interpolation between the two nearest.
 #[expect(
     clippy::cast_possible_truncation,

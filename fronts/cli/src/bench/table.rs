@@ -2,6 +2,7 @@
 
 use super::outcome::{Cell, Line, Outcome, Unit};
 use super::settings::Role;
+use crate::say::counted;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
 use std::fmt::Write as _;
@@ -36,7 +37,8 @@ pub(super) fn show(outcome: &Outcome<'_>, scale: f64, columns: Option<u16>) -> S
     if unchecked > 0 {
         let _ = writeln!(
             text,
-            "The definition has no expected answer for {unchecked} tests at this size: only that all agree to the bit was checked."
+            "The definition has no expected answer for {} at this size: only that all agree to the bit was checked.",
+            counted(unchecked as u64, "test")
         );
     }
     for trouble in &outcome.troubles {
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn the_table_shows_ratios_noise_and_the_best_peer() {
         let samples: &[(&[f64], &str)] =
-            &[(&[1.0], "a"), (&[1.02], "a"), (&[0.8], "a"), (&[0.9], "a"), (&[0.5], "b")];
+            &[(&[1.0; 3], "a"), (&[1.02; 3], "a"), (&[0.8; 3], "a"), (&[0.9; 3], "a"), (&[0.5; 3], "b")];
         let text = with_outcome(samples, |outcome| show(outcome, 1.0, None));
         let line = text.lines().find(|line| line.contains("toeplitz")).unwrap();
         for shown in ["1.0000 s (0%)", "±2.0%", "0.800 (0%)", "WRONG", "glibc-thp 0.889", "20.0% less time"]

@@ -37,7 +37,7 @@ impl fmt::Display for Trouble {
             }
             Trouble::Definition { path, why } => write!(f, "{}: {}", path.display(), why.trim_end()),
             Trouble::Comparison { asked, there } => {
-                write!(f, "there is no comparison `{asked}` here; there is: {}", there.join(", "))
+                write!(f, "there is no comparison `{asked}` here; type one of: {}", there.join(", "))
             }
             Trouble::Only { asked, there } => {
                 write!(f, "--only {asked}: no such bench, group or test; there are: {}", there.join(", "))

@@ -22,13 +22,9 @@ pub(super) enum Pages {
     Small,
 }
 
-/// A size such as 512M, in bytes.
+/// Reads `--heap`, in bytes. The refusal is the rest of a sentence that begins with the text.
 pub(super) fn size(text: &str) -> Result<usize, String> {
-    match largesse_pager::parse_size(text) {
-        Some(bytes) if bytes >= 16 * SPAN => Ok(bytes),
-        Some(_) => Err("a heap has at least 32M".to_owned()),
-        None => Err("a size is a number and K, M, G or T: 512M, 4G".to_owned()),
-    }
+    largesse_settings::heap_size(text).map_err(|why| format!("{text} {why}"))
 }
 
 /// The most that a heap uses, unless somebody says: half of the machine; in far memory there is more.

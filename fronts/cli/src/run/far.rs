@@ -6,20 +6,16 @@ use super::{environment, library};
 use crate::agent;
 use crate::mpi::{self, Ranks};
 use largesse_agent::Name;
-use largesse_pager::{Local, parse_size};
+use largesse_pager::Local;
+use largesse_settings::Amount;
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-const LOCAL: &str = "a size such as 512M or 4G, or a share from 1% to 100%";
-const PAGE: &str = "auto, or a power of two from 4K to 2M";
 const ENGINES: [(&str, ()); 4] = [("auto", ()), ("events", ()), ("user-mode", ()), ("thread", ())];
 const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
 const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
-/// Less than this is no memory to work with.
-const LEAST: usize = 1 << 20;
-
 /// Far memory for a command of ours.
 #[derive(Debug)]
 pub(crate) struct Far {
@@ -66,11 +62,14 @@ impl Far {
             found.map(|(_, value)| value.to_string_lossy().into_owned())
         };
         let (local, store) = (word("LARGESSE_LOCAL"), word("LARGESSE_FAR"));
-        let Some((local, store)) = local.and_then(|text| Local::parse(&text)).zip(store) else {
-            return Ok(None);
+        let local = local.and_then(|text| largesse_settings::local(&text).ok());
+        let Some((amount, store)) = local.zip(store) else { return Ok(None) };
+        let local = match amount {
+            Amount::Bytes(bytes) => Local::Bytes(bytes),
+            Amount::Percent(percent) => Local::Percent(percent),
         };
-        let page_size = word("LARGESSE_PAGE_SIZE").and_then(|bytes| bytes.parse().ok());
-        Ok(Some(Far { local, store, page_size }))
+        let page_size = word("LARGESSE_PAGE_SIZE").and_then(|text| largesse_settings::page_size(&text).ok());
+        Ok(Some(Far { local, store, page_size: page_size.flatten() }))
     }
 }
 
@@ -101,14 +100,16 @@ pub(super) fn variables(
             ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE", ENGINE].into_iter().chain(SWITCHES).find_map(&value);
         return unused.map_or(Ok(Vec::new()), |it| Err(it.refused("nothing without --local SIZE")));
     };
-    let mut variables = vec![("LARGESSE_LOCAL", how_much(&local)?.into())];
+    local.size(largesse_settings::local)?;
+    let mut variables = vec![("LARGESSE_LOCAL", local.value)];
     let store = match value("LARGESSE_FAR") {
         Some(store) => named(&store)?,
         None => default_store(get),
     };
     variables.push(("LARGESSE_FAR", store));
     if let Some(size) = value("LARGESSE_PAGE_SIZE") {
-        variables.push(("LARGESSE_PAGE_SIZE", page_size(&size)?.into()));
+        size.size(largesse_settings::page_size)?;
+        variables.push(("LARGESSE_PAGE_SIZE", size.value));
     }
     if let Some(engine) = value(ENGINE) {
         engine.word(&ENGINES)?;
@@ -123,23 +124,15 @@ pub(super) fn variables(
     Ok(variables)
 }
 
-fn how_much(local: &Setting) -> Result<String, Trouble> {
-    let text = local.value.to_str().unwrap_or_default();
-    match Local::parse(text) {
-        Some(Local::Percent(_) | Local::Bytes(LEAST..)) => Ok(text.to_owned()),
-        Some(Local::Bytes(_)) => Err(local.refused(format!("{LOCAL}; 1M is the least"))),
-        None => Err(local.refused(LOCAL)),
-    }
-}
-
 fn named(store: &Setting) -> Result<OsString, Trouble> {
     let text = store.value.to_string_lossy();
     match text.split_once(':') {
         _ if agent::is_agents(&text) => Ok(store.value.clone()),
         Some(("mpi", "")) => Ok(store.value.clone()),
-        Some(("mpi", room)) if parse_size(room) >= Some(2 << 20) => {
-            Ok(format!("mpi:{}", parse_size(room).unwrap_or(0)).into())
-        }
+        Some(("mpi", room)) => match largesse_settings::room(room) {
+            Ok(bytes) => Ok(format!("mpi:{bytes}").into()),
+            Err(why) => Err(Trouble::BadSize { origin: store.origin, value: text.into_owned(), why }),
+        },
         Some(("agent", name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
         Some(("file", path)) if !path.is_empty() => {
             // The program may change its directory before the file is made.
@@ -198,15 +191,6 @@ fn default_store(get: impl Fn(&str) -> Option<OsString>) -> OsString {
     value
 }
 
-fn page_size(setting: &Setting) -> Result<String, Trouble> {
-    let text = setting.value.to_str().unwrap_or_default();
-    if text == "auto" {
-        return Ok(text.to_owned());
-    }
-    let bytes = parse_size(text).filter(|it| it.is_power_of_two() && (4096..=2 << 20).contains(it));
-    bytes.map(|bytes| bytes.to_string()).ok_or_else(|| setting.refused(PAGE))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn sizes_become_bytes_and_the_store_has_a_default() {
+    fn sizes_stay_as_written_and_the_store_has_a_default() {
         let all = worked_out(&[("LARGESSE_LOCAL", "4G"), ("LARGESSE_PAGE_SIZE", "64K")]).unwrap();
         let want = [("LARGESSE_LOCAL", "4G"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
         assert_eq!(all[..2], want.map(|(name, value)| (name, value.into())));
-        assert_eq!(all[2], ("LARGESSE_PAGE_SIZE", "65536".into()));
+        assert_eq!(all[2], ("LARGESSE_PAGE_SIZE", "64K".into()));
         assert_eq!(worked_out(&[]).unwrap(), []);
     }
 
@@ -243,16 +227,25 @@ mod tests {
             (("LARGESSE_LOCAL", "0%"), "1% to 100%"),
             (("LARGESSE_LOCAL", "101%"), "1% to 100%"),
             (("LARGESSE_LOCAL", "+5%"), "1% to 100%"),
-            (("LARGESSE_LOCAL", "1000"), "1M is the least"),
-            (("LARGESSE_LOCAL", "99999999999T"), "512M or 4G"),
+            (("LARGESSE_LOCAL", "1000"), "1000 bytes without a unit, and the least is 1M"),
+            (("LARGESSE_LOCAL", "4"), "did you mean 4G or 4M?"),
+            (("LARGESSE_LOCAL", "99999999999T"), "more than this machine can address"),
             (("LARGESSE_FAR", "memory:"), "nothing without --local"),
         ] {
             let message = worked_out(&[given]).unwrap_err();
             assert!(message.contains(words), "{message}");
         }
-        for (name, value) in
-            [("LARGESSE_FAR", "file:"), ("LARGESSE_FAR", "disk"), ("LARGESSE_PAGE_SIZE", "5000")]
-        {
+        for size in ["4GB", "4gib", "1.5G", "4 GB", "512MB"] {
+            assert_eq!(worked_out(&[("LARGESSE_LOCAL", size)]).unwrap()[0].1, size);
+        }
+        let room = [("LARGESSE_LOCAL", "1G"), ("LARGESSE_FAR", "mpi:4GB")];
+        assert_eq!(worked_out(&room).unwrap()[1].1, "mpi:4294967296");
+        for (name, value) in [
+            ("LARGESSE_FAR", "mpi:1"),
+            ("LARGESSE_FAR", "file:"),
+            ("LARGESSE_FAR", "disk"),
+            ("LARGESSE_PAGE_SIZE", "5000"),
+        ] {
             let message = worked_out(&[("LARGESSE_LOCAL", "1G"), (name, value)]).unwrap_err();
             assert!(message.contains(value), "{message}");
         }

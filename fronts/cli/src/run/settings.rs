@@ -7,6 +7,7 @@ use super::far;
 use super::trouble::Trouble;
 use crate::agent;
 use largesse_report::Pages;
+use largesse_settings::{Misread, block_size};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io;
@@ -17,10 +18,8 @@ use std::path::{Path, PathBuf};
 const DEFAULT_MIN_KB: u64 = 256;
 /// And with far memory.
 const FAR_MIN_KB: u64 = 64;
-const LEAST_KB: u64 = 64;
+/// The largest block that the library takes when nobody says, KiB.
 const MOST_KB: u64 = 1 << 40;
-const MOST_HEADER: u64 = 4096;
-const HEADER_STEP: u64 = 16;
 
 /// One option that was given, and the variable it stands for.
 #[derive(Clone, Debug)]
@@ -72,7 +71,7 @@ impl Settings {
         switch("LARGESSE_AHEAD")?;
         let node = value("LARGESSE_NODE").map_or(Ok(Node::FirstTouch), |setting| setting.node())?;
         if let Some(header) = value("LARGESSE_HEADER") {
-            header.header()?;
+            header.size(largesse_settings::header)?;
         }
         let far = far::variables(value, &get)?;
         let default_min = if far.is_empty() { DEFAULT_MIN_KB } else { FAR_MIN_KB };
@@ -147,18 +146,15 @@ impl Setting {
         if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
     }
 
-    fn kilobytes(&self) -> Result<u64, Trouble> {
-        let accepts = || self.refused(format!("a whole number of KiB from {LEAST_KB} to {MOST_KB} (2^40)"));
-        self.number().filter(|kb| (LEAST_KB..=MOST_KB).contains(kb)).ok_or_else(accepts)
+    /// The value as a size, read by one of the functions of `largesse_settings`.
+    pub(super) fn size<T>(&self, read: fn(&str) -> Result<T, Misread>) -> Result<T, Trouble> {
+        let value = self.value.to_string_lossy();
+        read(&value).map_err(|why| Trouble::BadSize { origin: self.origin, value: value.into_owned(), why })
     }
 
-    fn header(&self) -> Result<u64, Trouble> {
-        let accepts = || {
-            self.refused(format!("a number of bytes from 0 to {MOST_HEADER}, a multiple of {HEADER_STEP}"))
-        };
-        self.number()
-            .filter(|bytes| *bytes <= MOST_HEADER && bytes.is_multiple_of(HEADER_STEP))
-            .ok_or_else(accepts)
+    /// The value as a number of whole KiB.
+    fn kilobytes(&self) -> Result<u64, Trouble> {
+        self.size(block_size).map(|bytes| bytes as u64 >> 10)
     }
 
     fn node(&self) -> Result<Node, Trouble> {
@@ -220,17 +216,17 @@ mod tests {
 
     #[test]
     fn a_value_that_is_not_understood_says_what_is_accepted() {
-        let number = "whole number of KiB from 64";
+        let number = "the least is 64K";
         refused(("--pages", "LARGESSE_PAGES", "4K"), "auto, thp, hugetlb, hugetlb-1g, 64k, 4k");
         refused(("--pages", "LARGESSE_PAGES", ""), "auto, thp");
-        refused(("--min-kb", "LARGESSE_MIN_KB", "-5"), number);
+        refused(("--min-kb", "LARGESSE_MIN_KB", "-5"), "type a whole number of KiB");
         refused(("--min-kb", "LARGESSE_MIN_KB", "63"), number);
-        refused(("--min-kb", "LARGESSE_MIN_KB", "1e3"), number);
-        refused(("--min-kb", "LARGESSE_MIN_KB", "+64"), number);
-        refused(("--max-kb", "LARGESSE_MAX_KB", "1099511627777"), number);
-        refused(("--max-kb", "LARGESSE_MAX_KB", "99999999999999999999"), number);
+        refused(("--min-kb", "LARGESSE_MIN_KB", "1e3"), "type a whole number of KiB");
+        refused(("--min-kb", "LARGESSE_MIN_KB", "+64"), "type a whole number of KiB");
+        refused(("--max-kb", "LARGESSE_MAX_KB", "1099511627777"), "above the most");
+        refused(("--max-kb", "LARGESSE_MAX_KB", "99999999999999999999"), "above the most");
         refused(("--header", "LARGESSE_HEADER", "40"), "multiple of 16");
-        refused(("--header", "LARGESSE_HEADER", "4112"), "0 to 4096");
+        refused(("--header", "LARGESSE_HEADER", "4112"), "above the most, 4K");
         refused(("--align", "LARGESSE_ALIGN", "16"), "64, native");
         refused(("--node", "LARGESSE_NODE", "-1"), "number of a NUMA node");
         refused(("--children", "LARGESSE_CHILDREN", "yes"), "on, off");
@@ -259,6 +255,8 @@ mod tests {
         );
         assert!(parsed(&[max], &[]).unwrap_err().contains("the default of --min-kb (256 KiB)"));
         assert!(parsed(&[max], &[("LARGESSE_MIN_KB", "64")]).is_ok());
+        let megabyte = ("--min-kb", "LARGESSE_MIN_KB", "1MB");
+        assert!(parsed(&[megabyte, max], &[]).unwrap_err().contains("--min-kb (1024 KiB) is above"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Why a program was not started, in words that say what to type.
 
+use largesse_settings::Misread;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ pub(crate) enum Trouble {
     NoProgram,
     /// A value that is not accepted, of an option or a variable.
     BadValue { origin: &'static str, value: String, accepts: String },
+    /// A value that is not the size that an option or a variable needs.
+    BadSize { origin: &'static str, value: String, why: Misread },
     /// The smallest size is above the largest.
     Limits { min: (&'static str, u64), max: (&'static str, u64) },
     /// The report cannot be written.
@@ -67,7 +70,10 @@ impl Trouble {
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Trouble::NoProgram | Trouble::BadValue { .. } | Trouble::Limits { .. } => 2,
+            Trouble::NoProgram
+            | Trouble::BadValue { .. }
+            | Trouble::BadSize { .. }
+            | Trouble::Limits { .. } => 2,
             Trouble::Report { .. }
             | Trouble::NoLibrary { .. }
             | Trouble::BadLibrary { .. }
@@ -93,6 +99,7 @@ impl fmt::Display for Trouble {
             Trouble::BadValue { origin, value, accepts } => {
                 write!(f, "{} is not understood; it accepts {accepts}", shown(origin, value))
             }
+            Trouble::BadSize { origin, value, why } => write!(f, "{} {why}", shown(origin, value)),
             Trouble::Limits { min: (min, least), max: (max, most) } => {
                 write!(
                     f,

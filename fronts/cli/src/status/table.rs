@@ -4,6 +4,7 @@ pub(super) mod far;
 
 use super::list::Found;
 use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};
+use crate::doctor::is_root;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use std::fmt::Write as _;
 
@@ -61,15 +62,10 @@ pub(super) fn of_all(found: &Found) -> String {
         }
         let _ = writeln!(text, "{table}");
     }
-    match found.not_permitted {
-        0 => {}
-        1 => {
-            text += "1 process may not be looked at.
-"
-        }
-        count => {
-            let _ = writeln!(text, "{count} processes may not be looked at; root sees more.");
-        }
+    if found.not_permitted > 0 {
+        let processes = if found.not_permitted == 1 { "process" } else { "processes" };
+        let more = if is_root() { "" } else { "; root sees more" };
+        let _ = writeln!(text, "{} {processes} may not be looked at{more}.", found.not_permitted);
     }
     text
 }

@@ -1,6 +1,7 @@
 //! Why a process was not shown, in words that say what to do.
 
 use super::decode::Undecodable;
+use crate::doctor::is_root;
 use std::{fmt, io};
 
 /// Why `largesse status` has nothing to show.
@@ -22,6 +23,8 @@ pub(super) enum Trouble {
     /// Forbidden by the rules for debuggers.
     Denied {
         pid: u32,
+        /// The reader is root already.
+        root: bool,
         ptrace_scope: Option<u32>,
     },
     /// Something stands where the report should be.
@@ -43,7 +46,7 @@ impl Trouble {
             Some(libc::EACCES | libc::EPERM) => {
                 let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
                 let ptrace_scope = scope.ok().and_then(|text| text.trim().parse().ok());
-                Trouble::Denied { pid, ptrace_scope }
+                Trouble::Denied { pid, root: is_root(), ptrace_scope }
             }
             _ => Trouble::Other { pid, error },
         }
@@ -64,7 +67,11 @@ impl fmt::Display for Trouble {
                 f,
                 "process {pid} ({command}) was not started with largesse run; start it with `largesse run -- PROGRAM`, or in R `library(largesse); ISM(TRUE)`"
             ),
-            Trouble::Denied { pid, ptrace_scope } => {
+            Trouble::Denied { pid, root: true, .. } => write!(
+                f,
+                "process {pid} may not be looked at, although you are root: this root lacks the right CAP_SYS_PTRACE, as in a container (docker run --cap-add SYS_PTRACE), or a security module of the kernel forbids it"
+            ),
+            Trouble::Denied { pid, root: false, ptrace_scope } => {
                 write!(
                     f,
                     "process {pid} may not be looked at: only the same user, or root, may (sudo largesse status {pid})"
@@ -80,5 +87,21 @@ impl fmt::Display for Trouble {
             Trouble::Report { pid, why } => write!(f, "process {pid}: {why}"),
             Trouble::Other { pid, error } => write!(f, "process {pid} cannot be read: {error}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_not_sent_to_sudo() {
+        let denied = |root| Trouble::Denied { pid: 1, root, ptrace_scope: None }.to_string();
+        assert!(denied(false).contains("sudo largesse status 1"), "{}", denied(false));
+        assert!(
+            denied(true).contains("CAP_SYS_PTRACE") && !denied(true).contains("sudo"),
+            "{}",
+            denied(true)
+        );
     }
 }

@@ -108,7 +108,14 @@ fn the_picture_is_written_where_it_was_asked_for() {
 #[test]
 fn what_cannot_be_done_is_said() {
     for (options, words) in [
-        (&["--memory", "lots"][..], "--memory lots is not understood; it accepts a size such as 512M or 4G"),
+        (
+            &["--memory", "lots"][..],
+            "--memory lots is not a size; type a number with a unit, such as 512M or 4G",
+        ),
+        (
+            &["--memory", "64"],
+            "--memory 64 is 64 bytes without a unit, and the least is 1M; did you mean 64G or 64M?",
+        ),
         (&["--memory", "1000T"], "of memory is available now"),
         (&["--root", "/nowhere"], "/nowhere/sys/devices/system/cpu/online: "),
         (&["--svg", "/nowhere/x.svg"], "--svg /nowhere/x.svg: "),

@@ -133,11 +133,17 @@ fn values_that_are_not_accepted_say_what_is() {
         &["--pages", "4K"],
         "--pages 4K is not understood; it accepts auto, thp, hugetlb, hugetlb-1g, 64k, 4k",
     );
-    not_understood(&["--min-kb", "-1"], "--min-kb -1 is not understood");
-    not_understood(&["--min-kb", "999999999999999"], "whole number of KiB");
+    not_understood(&["--min-kb", "-1"], "--min-kb -1 is not a size; type a whole number of KiB");
+    not_understood(&["--min-kb", "999999999999999"], "is above the most, 1P");
     not_understood(&["--min-kb", "2048", "--max-kb", "1024"], "is above --max-kb");
     not_understood(&["--header", "47"], "a multiple of 16");
-    not_understood(&["--header", "8192"], "0 to 4096");
+    not_understood(&["--header", "8192"], "above the most, 4K");
+    not_understood(
+        &["--local", "4"],
+        "--local 4 is 4 bytes without a unit, and the least is 1M; did you mean 4G or 4M?",
+    );
+    not_understood(&["--local", "1G", "--page-size", "64"], "did you mean 64K?");
+    not_understood(&["--local", "1G", "--far", "mpi:4"], "did you mean 4G or 4M?");
     not_understood(&["--node", "4000000"], "a NUMA node that has memory, on this machine: 0");
     not_understood(&["--node", "1", "--interleave"], "cannot be used with");
     not_understood(&["--children", "maybe"], "on, off");

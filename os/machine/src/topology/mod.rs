@@ -134,7 +134,7 @@ pub struct NoSuchNode {
 
 impl fmt::Display for NoSuchNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no NUMA node {} with memory; there is {}", self.node, self.nodes)
+        write!(f, "NUMA node {} does not exist, or has no memory; with memory: {}", self.node, self.nodes)
     }
 }
 

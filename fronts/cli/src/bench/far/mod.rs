@@ -23,14 +23,15 @@ mod rounds;
 mod spec;
 mod table;
 
-use crate::say::say;
+use crate::say::{counted, say};
+use spec::MARKED;
 pub(super) use spec::Spec;
-use spec::{AUTO, MARKED};
 
 use super::definition::Bench;
 use super::machine::Machine;
 use super::progress::{self, Progress};
 use super::settings::Settings;
+use super::stats::no_claim;
 use super::trouble::Trouble;
 use super::{Args, json as common};
 use outcome::Outcome;
@@ -92,8 +93,8 @@ fn varied(bench: &Bench, args: &Args) -> Bench {
 
 /// A row of the table: a size, `auto` or `marked`.
 pub(super) fn page_size(text: &str) -> Result<String, String> {
-    let known = text == AUTO || text == MARKED || largesse_pager::parse_size(text).is_some();
-    known.then(|| text.to_owned()).ok_or_else(|| format!("a size such as 64K, {AUTO} or {MARKED}"))
+    let size = if text == MARKED { Ok(None) } else { largesse_settings::page_size(text) };
+    size.map(|_| text.to_owned()).map_err(|why| format!("{text} {why}, or {MARKED}"))
 }
 
 /// What happens while a bench runs.
@@ -119,13 +120,14 @@ fn legend(args: &Args) {
     let (runs, cap) = (args.runs.unwrap_or(RUNS), args.cap.unwrap_or(CAP));
     say!(
         "Columns: local memory as a share of what the program touches. Rows: bytes that move together. Cells: the\n\
-         median of {runs} run(s) in turns, over stock's (largest less smallest, over the median); 1x is as fast as stock.\n\
+         median of {} in turns, over stock's (largest less smallest, over the median); 1x is as fast as stock.\n\
          `> Nx`: stopped after {cap} s, N times as long as a whole run of stock takes, its preparations included.\n\
          `worst to auto`: how much longer the worst size takes, or took until it was stopped.\n\
          `marked`: auto, of a program that marks its compute core; below, what was decided at the end of each iteration.\n\
-         `-`: less local memory than largesse can work with (1 MiB)."
+         `-`: less local memory than largesse can work with (1 MiB).",
+        counted(runs, "run")
     );
-    if runs < RUNS {
-        say!("Fewer than {RUNS} runs: good for a look, not for a claim.");
+    if let Some(words) = no_claim(runs as usize) {
+        say!("{words}, good for a look.");
     }
 }

@@ -26,6 +26,7 @@ mod workshop;
 
 use super::machine::Machine;
 use super::progress::{self, Progress};
+use super::stats::no_claim;
 use super::trouble::Trouble;
 use super::{Args, json as common, place};
 use crate::say::say;
@@ -119,8 +120,8 @@ fn legend(plan: &Plan<'_>, here: &[&System], outcomes: &[Outcome<'_>]) {
         let about = rows.find(|row| row.system == system.name).map_or("", |row| &row.about);
         say!("{}: {}; {about}", system.name, system.title);
     }
-    if plan.runs < RUNS as usize {
-        say!("Fewer than {RUNS} runs: good for a look, not for a claim.");
+    if let Some(words) = no_claim(plan.runs) {
+        say!("{words}, good for a look.");
     }
 }
 

@@ -1,0 +1,125 @@
+//! The environment variables that Largesse reads, and the nearest one to a name that it does not read.
+
+/// The first characters of every variable of Largesse.
+pub const PREFIX: &str = "LARGESSE_";
+
+/// Every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
+pub const VARIABLES: [&str; 24] = [
+    "LARGESSE_AHEAD",
+    "LARGESSE_ALIGN",
+    // `largesse bench` sets it for the programs that it measures.
+    "LARGESSE_BENCH_TOUCH",
+    "LARGESSE_CHILDREN",
+    // The next two belong to the checks in the sources.
+    "LARGESSE_CI_SECONDS",
+    "LARGESSE_DEEP",
+    "LARGESSE_FAR",
+    "LARGESSE_FAULT_ENGINE",
+    "LARGESSE_HEADER",
+    "LARGESSE_ISA",
+    "LARGESSE_LIBRARY",
+    "LARGESSE_LOCAL",
+    "LARGESSE_LOCK",
+    "LARGESSE_MAX_KB",
+    "LARGESSE_MIN_KB",
+    "LARGESSE_NODE",
+    "LARGESSE_PAGES",
+    "LARGESSE_PAGE_SIZE",
+    // The launcher sets it.
+    "LARGESSE_PID",
+    "LARGESSE_PREFETCH",
+    "LARGESSE_REDIS_PASSWORD",
+    "LARGESSE_REDIS_PASSWORD_FILE",
+    "LARGESSE_REDIS_USER",
+    "LARGESSE_REPORT",
+];
+
+/// Names as long as this, in bytes, and longer ones get no suggestion.
+const LONGEST: usize = 64;
+
+/// Whether Largesse reads the variable `name`.
+#[must_use]
+pub fn is_known(name: &str) -> bool {
+    VARIABLES.contains(&name)
+}
+
+/// Returns the known variable that `name` was most likely meant to be, if one is near enough: a third of the
+/// letters after the prefix may differ, or whole words at the end may be missing.
+#[must_use]
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let given = name.get(..PREFIX.len()).filter(|start| start.eq_ignore_ascii_case(PREFIX)).map(|_| name)?;
+    let given = &given[PREFIX.len()..];
+    let mut best = None;
+    for known in VARIABLES {
+        let letters = &known[PREFIX.len()..];
+        let distance = distance(given, letters)?;
+        if distance <= (given.len() / 3).max(1) && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, known));
+        }
+    }
+    let begins = |known: &&str| {
+        let rest = known[PREFIX.len()..].strip_prefix(given);
+        !given.is_empty() && rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    best.map(|(_, known)| known).or_else(|| VARIABLES.into_iter().find(begins))
+}
+
+/// The number of letters to insert, delete or replace to get from one text to the other, without regard to case;
+/// `None` for long texts.
+fn distance(one: &str, other: &str) -> Option<usize> {
+    // The row of Wagner and Fischer's table for the letters of `one` so far.
+    let mut row = [0; LONGEST];
+    if one.len() >= LONGEST || other.len() >= LONGEST {
+        return None;
+    }
+    for (place, cell) in row.iter_mut().enumerate() {
+        *cell = place;
+    }
+    for (line, letter) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, against) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(!letter.eq_ignore_ascii_case(&against));
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    Some(row[other.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, want: Option<&str>) {
+        assert_eq!(nearest(name), want, "the name that is nearest to {name}");
+    }
+
+    #[test]
+    fn near_names_are_suggested() {
+        check("LARGESSE_LOCKED", Some("LARGESSE_LOCK"));
+        check("LARGESSE_PAGESIZE", Some("LARGESSE_PAGE_SIZE"));
+        check("LARGESSE_PAGE", Some("LARGESSE_PAGES"));
+        check("LARGESSE_local", Some("LARGESSE_LOCAL"));
+        check("LARGESSE_MIN", Some("LARGESSE_MIN_KB"));
+        check("LARGESSE_NODES", Some("LARGESSE_NODE"));
+    }
+
+    #[test]
+    fn distant_names_are_not() {
+        check("LARGESSE_FOO", None);
+        check("LARGESSE_", None);
+        check("LARGESSE_VERBOSE", None);
+        check("OMP_NUM_THREADS", None);
+        let long = "LARGESSE_0123456789012345678901234567890123456789012345678901234567890123456789";
+        check(long, None);
+        check("LARGESSE_ÄÖ", None);
+    }
+
+    #[test]
+    fn names_are_in_order_and_differ() {
+        assert!(VARIABLES.is_sorted_by(|one, next| one < next), "{VARIABLES:?} are not in order");
+        assert!(VARIABLES.iter().all(|name| name.starts_with(PREFIX) && is_known(name)));
+    }
+}
