@@ -50,3 +50,59 @@ fn small_sizes_are_refused_everywhere() {
         assert!(ran.hints.contains(words), "{ran:#?}");
     }
 }
+
+/// Lines of the launcher and the library that name `word`.
+fn lines(ran: &Ran, word: &str) -> usize {
+    ran.hints.lines().filter(|line| line.contains(word)).count()
+}
+
+#[test]
+fn unknown_variables_are_named_once() {
+    let stage = Stage::new();
+    let children = ["/bin/sh", "-c", "/bin/true; /bin/true"];
+    let wrong =
+        [("LARGESSE_LOCKED", "1"), ("LARGESSE_FOO", "1"), ("OMP_NUM_THREADS", "abc"), ("LARGESSE_BAR", "")];
+    let launched = Run::new(&stage, &children).under(&[]);
+    let preloaded = Run::new(&stage, &children).variable("LD_PRELOAD", stage.library());
+    for run in [launched, preloaded] {
+        let run = wrong.into_iter().fold(run, |run, (name, value)| run.variable(name, value));
+        let ran = run.finish().succeeded();
+        assert_eq!(lines(&ran, "did you mean LARGESSE_LOCK?"), 1, "{ran:#?}");
+        assert_eq!(lines(&ran, "LARGESSE_FOO is not a variable of Largesse"), 1, "{ran:#?}");
+        assert_eq!(lines(&ran, "OMP_NUM_THREADS=abc is not understood"), 1, "{ran:#?}");
+        assert_eq!(lines(&ran, "LARGESSE_BAR"), 0, "{ran:#?}");
+    }
+}
+
+#[test]
+fn empty_variables_are_not_set() {
+    let stage = Stage::new();
+    let names = [
+        "PAGES",
+        "LOCK",
+        "MIN_KB",
+        "MAX_KB",
+        "HEADER",
+        "ALIGN",
+        "NODE",
+        "CHILDREN",
+        "REPORT",
+        "LOCAL",
+        "FAR",
+        "PAGE_SIZE",
+        "PREFETCH",
+        "FAULT_ENGINE",
+        "STATIC_DATA",
+        "ISA",
+        "AHEAD",
+        "LIBRARY",
+    ];
+    let launched = Run::new(&stage, &["/bin/true"]).under(&[]);
+    let preloaded = Run::new(&stage, &["/bin/true"]).variable("LD_PRELOAD", stage.library());
+    for run in [launched, preloaded] {
+        let all = names.iter().map(|name| format!("LARGESSE_{name}")).chain(["OMP_NUM_THREADS".to_owned()]);
+        let ran = all.fold(run, |run, name| run.variable(&name, "")).finish();
+        assert_eq!(ran.exit, Exit::Code(0), "{ran:#?}");
+        assert_eq!(ran.hints, "", "{ran:#?}");
+    }
+}

@@ -108,6 +108,8 @@ type Get<'a> = dyn Fn(&str) -> Option<String> + 'a;
 impl Options {
     /// Read every setting through `get`.
     pub(crate) fn parse(get: &Get<'_>) -> Result<Options, UnknownValue> {
+        // An empty variable is as good as one that is not set.
+        let get: &Get<'_> = &|name: &str| get(name).filter(|value| !value.is_empty());
         let crossed = |name, kib: usize| UnknownValue { name, value: kib.to_string(), why: Why::Crossed };
         let max = size(get, "LARGESSE_MAX_KB", block_size)?.unwrap_or(LARGEST_KB << 10);
         let far = far(get)?;
@@ -161,10 +163,8 @@ impl Options {
                     name => name.parse().ok().filter(|isa: &Isa| isa.is_here()).map(Some),
                 },
             )?,
-            // Not ours to refuse; levels of nesting come after commas.
-            threads: get("OMP_NUM_THREADS")
-                .and_then(|list| list.split(',').next()?.trim().parse().ok())
-                .filter(|threads| *threads > 0),
+            // Not ours to refuse: a bad value is said elsewhere.
+            threads: get("OMP_NUM_THREADS").and_then(|list| largesse_settings::threads(&list).ok()),
         })
     }
 }
@@ -252,12 +252,18 @@ mod tests {
     }
 
     #[test]
+    fn empty_variables_are_not_set() {
+        let all: Vec<_> = largesse_settings::VARIABLES.into_iter().chain(["OMP_NUM_THREADS"]).collect();
+        let empty: Vec<_> = all.iter().map(|name| (*name, "")).collect();
+        check(&empty, |options| options, Ok(Options::default()));
+    }
+
+    #[test]
     fn pages() {
         check(&[], |o| o.pages, Ok(Pages::Auto));
         check(&[("LARGESSE_PAGES", "4k")], |o| o.pages, Ok(Pages::Small));
         check(&[("LARGESSE_PAGES", "hugetlb-1g")], |o| o.pages, Ok(Pages::Hugetlb1G));
         check(&[("LARGESSE_PAGES", "4K")], |o| o.pages, Err("LARGESSE_PAGES"));
-        check(&[("LARGESSE_PAGES", "")], |o| o.pages, Err("LARGESSE_PAGES"));
     }
 
     #[test]

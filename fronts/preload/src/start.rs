@@ -12,6 +12,7 @@ use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{Heap, Settings};
 use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, Thp};
 use largesse_report::{Cause, MEMFD_NAME, Pages, Signpost};
+use largesse_settings::Unknown;
 use std::ffi::CString;
 use std::sync::OnceLock;
 
@@ -20,6 +21,8 @@ pub(crate) const R_HEADER: usize = 48;
 /// Exit status of the launcher's own failures, like `env` and `timeout`.
 const OWN_FAILURE: c_int = 125;
 const GIB: usize = 1 << 30;
+/// The file name of this library.
+const NAME: &str = "liblargesse.so";
 
 static OPTIONS: OnceLock<Options> = OnceLock::new();
 static BAD_SETTING: OnceLock<CString> = OnceLock::new();
@@ -70,6 +73,29 @@ pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
+/// Names variables of ours that have no effect, one line each. The launcher does so for programs that it starts, and
+/// a process whose parent has the library leaves it to its parent.
+fn remark_on_settings() {
+    let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
+    let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+    let mut remarks = Vec::new();
+    for (name, value) in variables {
+        remarks.extend(Unknown::of(&name, &value).map(|unknown| unknown.to_string()));
+        if name == "OMP_NUM_THREADS" && !value.is_empty() {
+            remarks.extend(largesse_settings::threads(&value).err().map(|wrong| wrong.to_string()));
+        }
+    }
+    if !remarks.is_empty() && !parent_has_library() {
+        remarks.iter().for_each(|remark| warn(remark));
+    }
+}
+
+/// Whether the parent process has this library, as far as its mappings can be read.
+fn parent_has_library() -> bool {
+    let maps = format!("/proc/{}/maps", std::os::unix::process::parent_id());
+    std::fs::read(maps).is_ok_and(|maps| maps.windows(NAME.len()).any(|part| part == NAME.as_bytes()))
+}
+
 /// Runs when the dynamic linker has loaded us, before `main`.
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -98,6 +124,9 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     if options.far.is_some() && serve::is_enabled() {
         // What is wrong with a store is said before the program starts, not in the middle of it.
         serve::heap_or_make();
+    }
+    if options.pid.is_none() {
+        remark_on_settings();
     }
     if is_launched() {
         report::write("running");

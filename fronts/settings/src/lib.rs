@@ -15,6 +15,8 @@
 
 mod names;
 mod size;
+mod threads;
 
-pub use names::{PREFIX, VARIABLES, is_known, nearest};
+pub use names::{PREFIX, Unknown, VARIABLES, is_known, nearest};
 pub use size::{Amount, Misread, block_size, header, heap_size, local, memory, page_size, room, touch};
+pub use threads::{NotThreads, threads};

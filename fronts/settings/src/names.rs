@@ -1,10 +1,12 @@
 //! The environment variables that Largesse reads, and the nearest one to a name that it does not read.
 
+use core::fmt;
+
 /// The first characters of every variable of Largesse.
 pub const PREFIX: &str = "LARGESSE_";
 
 /// Every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
-pub const VARIABLES: [&str; 24] = [
+pub const VARIABLES: [&str; 25] = [
     "LARGESSE_AHEAD",
     "LARGESSE_ALIGN",
     // `largesse bench` sets it for the programs that it measures.
@@ -32,6 +34,8 @@ pub const VARIABLES: [&str; 24] = [
     "LARGESSE_REDIS_PASSWORD_FILE",
     "LARGESSE_REDIS_USER",
     "LARGESSE_REPORT",
+    // `largesse pin` sets it for `liblargesse_pin.so`.
+    "LARGESSE_THREAD_CPUS",
 ];
 
 /// Names as long as this, in bytes, and longer ones get no suggestion.
@@ -41,6 +45,28 @@ const LONGEST: usize = 64;
 #[must_use]
 pub fn is_known(name: &str) -> bool {
     VARIABLES.contains(&name)
+}
+
+/// A variable with our prefix that Largesse does not read. It prints as a line for the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unknown<'a>(&'a str);
+
+impl<'a> Unknown<'a> {
+    /// `None` of a variable that is known, is not ours, or is empty, which is as good as not set.
+    #[must_use]
+    pub fn of(name: &'a str, value: &str) -> Option<Unknown<'a>> {
+        (name.starts_with(PREFIX) && !is_known(name) && !value.is_empty()).then_some(Unknown(name))
+    }
+}
+
+impl fmt::Display for Unknown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not a variable of Largesse and has no effect", self.0.escape_debug())?;
+        match nearest(self.0) {
+            Some(known) => write!(f, "; did you mean {known}?"),
+            None => write!(f, "; docs/settings.md lists those that have one"),
+        }
+    }
 }
 
 /// Returns the known variable that `name` was most likely meant to be, if one is near enough: a third of the
@@ -89,7 +115,19 @@ fn distance(one: &str, other: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::string::ToString as _;
+
+    #[test]
+    fn unknown_variables_are_named() {
+        let words = |name| Unknown::of(name, "1").map(|unknown| unknown.to_string()).unwrap_or_default();
+        assert!(words("LARGESSE_LOCKED").ends_with("has no effect; did you mean LARGESSE_LOCK?"));
+        assert!(words("LARGESSE_FOO").contains("LARGESSE_FOO is not a variable of Largesse"));
+        assert!(words("LARGESSE_\u{1b}[2J").is_ascii() && !words("LARGESSE_\u{1b}[2J").contains('\u{1b}'));
+        assert_eq!(Unknown::of("LARGESSE_FOO", ""), None);
+        assert_eq!((Unknown::of("LARGESSE_PAGES", "x"), Unknown::of("HOME", "/")), (None, None));
+    }
 
     #[track_caller]
     fn check(name: &str, want: Option<&str>) {

@@ -27,7 +27,7 @@ use crate::say::say;
 use finding::Status;
 use live::Live;
 use machine::Machine;
-pub(crate) use probe::{is_root, terminal_columns};
+pub(crate) use probe::is_root;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;

@@ -1,11 +1,25 @@
 //! The one door of `largesse run` and `largesse pin` to the environment.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
+use largesse_settings::{PREFIX, Unknown};
 use std::ffi::{OsStr, OsString};
 
-/// The value of `name`, if it is set.
+/// The value of `name`, if it is set. A variable of ours that is empty is as good as one that is not set.
 pub(crate) fn get(name: &str) -> Option<OsString> {
-    std::env::var_os(name)
+    std::env::var_os(name).filter(|value| !value.is_empty() || !name.starts_with(PREFIX))
+}
+
+/// What to say of variables that have no effect although the user may think that they have: one line each.
+pub(super) fn remarks() -> Vec<String> {
+    let text = |value: OsString| value.to_string_lossy().into_owned();
+    let mut remarks = Vec::new();
+    for (name, value) in std::env::vars_os().map(|(name, value)| (text(name), text(value))) {
+        remarks.extend(Unknown::of(&name, &value).map(|unknown| unknown.to_string()));
+        if name == "OMP_NUM_THREADS" && !value.is_empty() {
+            remarks.extend(largesse_settings::threads(&value).err().map(|wrong| wrong.to_string()));
+        }
+    }
+    remarks
 }
 
 /// Removes the variables whose names begin with one of `starts`.

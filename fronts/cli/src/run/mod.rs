@@ -180,7 +180,8 @@ impl Ready {
         let library = library::find(environment::get("LARGESSE_LIBRARY"))?;
         let plan = preload::plan(&library, environment::get("LD_PRELOAD").as_deref())?;
 
-        for line in inspection.hints.into_iter().chain(forecast::lines(root, settings)) {
+        let hints = environment::remarks().into_iter().chain(inspection.hints);
+        for line in hints.chain(forecast::lines(root, settings)) {
             eprintln!("largesse: {line}");
         }
         Ok(Ready { program, plan })

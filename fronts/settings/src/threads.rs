@@ -1,0 +1,47 @@
+//! `OMP_NUM_THREADS`, which is OpenMP's and not ours to refuse.
+
+use core::fmt;
+
+/// Reads the number of threads of the outermost level: `4`, or the first of `4,2`.
+pub fn threads(text: &str) -> Result<usize, NotThreads<'_>> {
+    let mut levels = text.split(',').map(|level| {
+        let level = level.trim();
+        let digits = !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit());
+        level.parse().ok().filter(|threads: &usize| digits && *threads > 0)
+    });
+    let first = levels.next().flatten();
+    first.filter(|_| levels.all(|level| level.is_some())).ok_or(NotThreads(text))
+}
+
+/// The value is no number of threads. It prints as a line for the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotThreads<'a>(&'a str);
+
+impl fmt::Display for NotThreads<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "OMP_NUM_THREADS={} is not understood, so Largesse's kernels use every processor; \
+             type a whole number such as 4, or a list such as 4,2",
+            self.0.escape_debug()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString as _;
+
+    #[test]
+    fn the_first_level_counts() {
+        for (text, want) in [("4", 4), (" 4 ", 4), ("4,2", 4), ("1 , 8", 1)] {
+            assert_eq!(threads(text), Ok(want), "{text}");
+        }
+        for text in ["abc", "", "0", "-1", "+4", "4;2", "4,", "4,x", "4 threads", "99999999999999999999"] {
+            let message = threads(text).unwrap_err().to_string();
+            assert!(message.contains("type a whole number such as 4"), "{message}");
+        }
+    }
+}
