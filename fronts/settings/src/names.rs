@@ -6,7 +6,7 @@ use core::fmt;
 pub const PREFIX: &str = "LARGESSE_";
 
 /// Every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
-pub const VARIABLES: [&str; 25] = [
+pub const VARIABLES: [&str; 27] = [
     "LARGESSE_AHEAD",
     "LARGESSE_ALIGN",
     // `largesse bench` sets it for the programs that it measures.
@@ -34,6 +34,9 @@ pub const VARIABLES: [&str; 25] = [
     "LARGESSE_REDIS_PASSWORD_FILE",
     "LARGESSE_REDIS_USER",
     "LARGESSE_REPORT",
+    "LARGESSE_STATIC_DATA",
+    // The tests of the R package read it.
+    "LARGESSE_TESTS_NEED_LIBRARY",
     // `largesse pin` sets it for `liblargesse_pin.so`.
     "LARGESSE_THREAD_CPUS",
 ];
@@ -153,6 +156,18 @@ mod tests {
         let long = "LARGESSE_0123456789012345678901234567890123456789012345678901234567890123456789";
         check(long, None);
         check("LARGESSE_ÄÖ", None);
+    }
+
+    /// A documented variable that is missing from the list would be called one without an effect.
+    #[test]
+    fn documented_variables_are_known() {
+        let page = include_str!("../../../docs/settings.md");
+        let table = page.lines().filter(|line| line.starts_with('|'));
+        let words =
+            table.flat_map(|line| line.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_'));
+        for word in words.filter(|word| word.starts_with(PREFIX)) {
+            assert!(is_known(word), "docs/settings.md has {word}, which is not in the list");
+        }
     }
 
     #[test]

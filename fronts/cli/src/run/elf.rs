@@ -17,14 +17,8 @@ const NATIVE: u16 = elf::EM_AARCH64;
 const NATIVE: u16 = elf::EM_RISCV;
 
 /// Symbols whose presence decides something.
-const SYMBOLS: [&str; 6] = [
-    "pthread_create",
-    "largesse_version",
-    "__asan_init",
-    "__tsan_init",
-    "__msan_init",
-    "__hwasan_init",
-];
+const SYMBOLS: [&str; 6] =
+    ["pthread_create", "largesse_version", "__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"];
 
 /// A 64-bit file for this processor.
 #[derive(Debug, Default)]
