@@ -3,7 +3,7 @@
 use crate::ground::Far;
 use crate::statics::{self, Piece};
 use crate::wish::{Engine, Store, Wish};
-use crate::{guard, io, serve, start};
+use crate::{guard, io, last_thread, serve, start};
 use largesse_agent::AgentStore;
 use largesse_pager::{
     Broker, Count, Counters, FarMemory, FileStore, Linux, PageStore, Pager, Place, SegmentWords, Segments,
@@ -174,5 +174,6 @@ fn lost(trouble: &Trouble) -> ! {
 
 /// The threads of `pager`, in a process that has none of them yet.
 pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> std::io::Result<()> {
+    last_thread::watch();
     guard::outside(|| largesse_pager::start(pager, lost))
 }

@@ -10,12 +10,10 @@
 //! memory that nobody takes should go back: a program that went idle does not ask. A forked child
 //! has no helper.
 
-use crate::serve;
-use crate::signals::Blocked;
-use core::ffi::c_void;
-use core::ptr::null_mut;
+use crate::{guard, last_thread, serve};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::DECAY_SECONDS;
+use largesse_machine::service;
 use largesse_pages::SPAN;
 use largesse_report::Cause;
 
@@ -47,8 +45,7 @@ pub(crate) fn start(prepare: bool) {
         return;
     }
     WANTED.store(if prepare { 0 } else { DECAY_ONLY }, Ordering::Relaxed);
-    // Starting a thread asks the C library for memory, which may ask us.
-    if !crate::guard::outside(|| spawn(work)) {
+    if !spawn(work) {
         WANTED.store(ABSENT, Ordering::Relaxed);
         serve::note(Cause::HelperRefused);
     }
@@ -75,29 +72,19 @@ pub(crate) fn forget() {
     WANTED.store(ABSENT, Ordering::Relaxed);
 }
 
-/// A detached thread that receives no signal: they are the program's.
-pub(crate) fn spawn(work: extern "C" fn(*mut c_void) -> *mut c_void) -> bool {
-    let _blocked = Blocked::all();
-    // SAFETY: plain C calls on local structures that are initialised first; `work` gets no argument.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
-        let mut thread: libc::pthread_t = 0;
-        libc::pthread_attr_init(&raw mut attributes);
-        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
-        libc::pthread_attr_setstacksize(&raw mut attributes, 128 << 10);
-        let rc = libc::pthread_create(&raw mut thread, &raw const attributes, work, null_mut());
-        libc::pthread_attr_destroy(&raw mut attributes);
-        rc == 0
-    }
+/// Starts a thread that receives none of the program's signals. Starting one asks the C library for memory, which may
+/// ask us.
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
+    const STACK: usize = 128 << 10;
+    last_thread::watch();
+    guard::outside(|| service::start(c"largesse", STACK, &[], work)).is_ok()
 }
 
-extern "C" fn work(_: *mut c_void) -> *mut c_void {
-    // SAFETY: names the calling thread; the text is a C string.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"largesse".as_ptr()) };
+fn work() {
     let mut away = AWAY.0;
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
-        let Some(heap) = serve::heap() else { return null_mut() };
+        let Some(heap) = serve::heap() else { return };
         if spans == 0 || spans >= DECAY_ONLY {
             largesse_pages::wait_while_for(&WANTED, spans, DECAY_SECONDS / 2);
             heap.tick();

@@ -39,6 +39,7 @@ mod helper;
 #[cfg_attr(not(target_arch = "x86_64"), path = "io/elsewhere.rs")]
 mod io;
 mod kernels;
+mod last_thread;
 mod mapping;
 mod next;
 mod options;

@@ -5,7 +5,7 @@ use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
 use crate::wish::Wish;
-use crate::{allocator, far, fork, helper, report, slots, timeline};
+use crate::{allocator, far, fork, helper, last_thread, report, slots, timeline};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
@@ -112,6 +112,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
         refuse_to_start("LARGESSE_MIN_KB must be at least 64 and not above LARGESSE_MAX_KB");
     }
     fork::watch();
+    last_thread::hold();
     if object::is_preloaded() {
         set_hooked(Hooked::Preloaded);
         let ours = options.children || options.pid.is_none_or(|pid| pid == std::process::id());

@@ -9,8 +9,7 @@
 //! are as long.
 
 use crate::start::{options, warn};
-use crate::{far, guard, helper};
-use core::ffi::c_void;
+use crate::{far, helper};
 use core::time::Duration;
 use largesse_pager::{COUNTS, Count};
 use largesse_picture::Moment;
@@ -70,13 +69,13 @@ pub(crate) fn start() {
         return;
     }
     with(|timeline| timeline.insert(Timeline::new()).look());
-    if !guard::outside(|| helper::spawn(follow)) {
+    if !helper::spawn(follow) {
         warn("no thread for the report's time line: it shows the beginning and the end only");
     }
 }
 
 /// Looks at the end of every interval, as long as the process lives.
-extern "C" fn follow(_: *mut c_void) -> *mut c_void {
+fn follow() {
     loop {
         let interval = with(|timeline| timeline.as_ref().map_or(SHORTEST, |it| it.interval));
         std::thread::sleep(interval);

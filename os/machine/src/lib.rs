@@ -5,6 +5,7 @@
 //!   /sys below a root ──► Topology: packages, dies, cores, caches, NUMA nodes, distances
 //!   the kernel        ──► pin: what this process may run on, and where it does; thread: the scheduler's view of one
 //!   control groups    ──► Room: bytes that this process may still use
+//!   pthread_create    ──► service: threads of the library's own, which are counted
 //!   TSC, CNTVCT       ──► Counter ──start──► Stopwatch ──stop──► Ticks ──► nanoseconds
 //! ```
 //! # Knows / does not know
@@ -22,6 +23,7 @@ pub mod instructions;
 pub mod pin;
 pub mod room;
 pub mod selection;
+pub mod service;
 pub mod thread;
 pub mod topology;
 

@@ -39,6 +39,24 @@ pub fn worked_by_all() -> std::time::Duration {
     std::time::Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
+/// Number of threads of this process, with a first thread that has ended; `None` where `/proc` does not say.
+#[must_use]
+pub fn count() -> Option<u32> {
+    let text = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
+}
+
+/// The status with which the first thread of this process ended, once it has; `None` where `/proc` does not say.
+#[must_use]
+pub fn exit_status_of_first() -> Option<i32> {
+    /// Of `stat`, counted from the one behind the name, as `wait` reports it.
+    const EXIT_CODE: usize = 49;
+    let text = std::fs::read_to_string(format!("/proc/self/task/{}/stat", std::process::id())).ok()?;
+    let (_, behind) = text.rsplit_once(')')?;
+    let code: i32 = behind.split_ascii_whitespace().nth(EXIT_CODE)?.parse().ok()?;
+    Some(libc::WEXITSTATUS(code))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +83,20 @@ mod tests {
         let work = move || while worked_by_all() - start < std::time::Duration::from_millis(5) {};
         std::thread::spawn(work).join().unwrap();
         assert!(worked_by_all() - start >= std::time::Duration::from_millis(5));
+    }
+
+    #[test]
+    fn running_threads_are_counted() {
+        let before = count().unwrap();
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let (into, from) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            into.send(count().unwrap()).unwrap();
+            let _ = stopped.recv();
+        });
+        assert!(from.recv().unwrap() >= 2, "the counting thread and this one; {before} before");
+        drop(stop);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::pager::{Buffer, Pager};
 use crate::turns::Turns;
 use crate::{Kernel as _, MOST_SET, PageNumber, PageStore, Trouble};
 use core::convert::Infallible;
-use core::ffi::{CStr, c_void};
+use core::ffi::CStr;
 use core::ops::Range;
-use core::ptr::null_mut;
+use largesse_machine::service;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,44 +51,11 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
     })
 }
 
-/// Starts a thread that receives no signal: a handler of the program could touch far
-/// memory, and wait for this very thread. The standard library's own threads ask the dynamic linker for
-/// more, whose lock a forked child may find taken.
-pub(crate) fn spawn<W>(name: &'static CStr, work: W) -> io::Result<()>
-where
-    W: FnOnce() + Send + 'static,
-{
-    extern "C" fn run<W: FnOnce()>(start: *mut c_void) -> *mut c_void {
-        // SAFETY: it is the box of `spawn`, given to this thread alone.
-        let (name, work) = *unsafe { Box::from_raw(start.cast::<(&CStr, W)>()) };
-        // SAFETY: names the calling thread; the text is a C string.
-        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
-        work();
-        null_mut()
-    }
-    let start = Box::into_raw(Box::new((name, work)));
-    // SAFETY: plain C calls on local structures that are initialised first; the thread takes the box.
-    let refused = unsafe {
-        let mut all: libc::sigset_t = core::mem::zeroed();
-        let mut before: libc::sigset_t = core::mem::zeroed();
-        let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
-        let mut thread: libc::pthread_t = 0;
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        libc::pthread_attr_init(&raw mut attributes);
-        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
-        libc::pthread_attr_setstacksize(&raw mut attributes, 256 << 10);
-        let refused = libc::pthread_create(&raw mut thread, &raw const attributes, run::<W>, start.cast());
-        libc::pthread_attr_destroy(&raw mut attributes);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
-        refused
-    };
-    if refused != 0 {
-        // SAFETY: there is no thread that could have taken it.
-        drop(unsafe { Box::from_raw(start) });
-        return Err(io::Error::from_raw_os_error(refused));
-    }
-    Ok(())
+/// Starts a thread that receives no signal: a handler of the program could touch far memory, and wait for this very
+/// thread.
+pub(crate) fn spawn<W: FnOnce() + Send + 'static>(name: &'static CStr, work: W) -> io::Result<()> {
+    const STACK: usize = 256 << 10;
+    service::start(name, STACK, &[], work)
 }
 
 fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Trouble> {

@@ -5,12 +5,12 @@
 
 use super::processors;
 use crate::guard::outside;
-use crate::signals::Blocked;
+use crate::last_thread;
 use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_kernels::Team;
-use largesse_machine::pin;
+use largesse_machine::{pin, service};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Signals that say what the thread itself has done.
@@ -136,15 +136,14 @@ impl Crew {
 
     /// Starts threads until there are enough for this many members, or no more can be had. Only the call that has the crew does.
     fn grow(&'static self, members: usize) {
+        const STACK: usize = 128 << 10;
         let Board { threads, turn, .. } = *self.board();
         if threads + 1 >= members {
             return;
         }
+        last_thread::watch();
         let processors = Arc::new(processors::of_process(worker()));
-        // The crew receives none of the program's signals, but those that a thread brings on itself: a far page may.
-        let _blocked = Blocked::all_but(&OWN);
         for member in threads + 1..members {
-            let thread = std::thread::Builder::new().name("largesse".into()).stack_size(128 << 10);
             let processors = Arc::clone(&processors);
             let work = move || {
                 // The thread that made this one may be bound; a process that was confined since keeps it where it is.
@@ -152,8 +151,9 @@ impl Crew {
                 self.worker.get_or_init(largesse_pages::thread_id);
                 self.serve(member, turn);
             };
-            // Making a thread asks the C library for memory, which may ask us.
-            if outside(|| thread.spawn(work)).is_err() {
+            // The members receive the signals that a thread causes itself: a far page may be such a one. Making a
+            // thread asks the C library for memory, which may ask us.
+            if outside(|| service::start(c"largesse", STACK, &OWN, work)).is_err() {
                 break;
             }
             self.board().threads = member;

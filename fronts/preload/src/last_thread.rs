@@ -1,0 +1,174 @@
+//! The end of the program's last thread ends the process, although service threads of ours are left.
+//!
+//! The C library calls `exit(0)` when the last thread that it counts ends, and the kernel ends a process with its last
+//! thread. Both count our threads, which run for as long as the process. So the rule is applied here, to the threads
+//! of the program alone:
+//!
+//! ```text
+//!   first thread ── pthread_exit ──► destructor of its key: it is the last one ─► exit(0), here
+//!        │                                                  else ─► noted
+//!        └── any end ──► kernel frees LOCK ──► `watch`, until the program has no thread
+//!                                               ├─ noted ─► exit(0), in a thread of the ordinary kind
+//!                                               └─ else (the bare system call) ─► the same status, no handlers
+//! ```
+//! Programs whose first thread lives, nearly all, cost nothing but a thread that sleeps.
+
+use crate::{guard, next};
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ptr::{null, null_mut, without_provenance, without_provenance_mut};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use core::time::Duration;
+use largesse_machine::{service, thread};
+
+/// How often the threads are counted when the first one has ended. No event tells of the end of another.
+const INTERVAL: Duration = Duration::from_millis(10);
+/// The C library calls the destructors of a thread at most this often, as long as they set values
+/// (`PTHREAD_DESTRUCTOR_ITERATIONS`).
+const ROUNDS: usize = 4;
+const NO_KEY: i64 = -1;
+
+/// A robust mutex that the first thread holds for as long as it lives: the kernel hands it on, however the thread ends.
+struct Lock(UnsafeCell<MaybeUninit<libc::pthread_mutex_t>>);
+
+// SAFETY: initialised while the process has one thread; used through the C library's calls only.
+unsafe impl Sync for Lock {}
+
+static LOCK: Lock = Lock(UnsafeCell::new(MaybeUninit::uninit()));
+/// The key whose destructor runs in the first thread when it calls `pthread_exit`, [`NO_KEY`] without one.
+static KEY: AtomicI64 = AtomicI64::new(NO_KEY);
+/// [`LOCK`] is held by the first thread.
+static HELD: AtomicBool = AtomicBool::new(false);
+/// This process has a thread that waits for [`LOCK`].
+static WATCHED: AtomicBool = AtomicBool::new(false);
+/// The first thread ended by `pthread_exit`.
+static BY_PTHREAD_EXIT: AtomicBool = AtomicBool::new(false);
+
+/// The signals that the first thread blocked when it ended.
+struct Mask(UnsafeCell<MaybeUninit<libc::sigset_t>>);
+
+// SAFETY: written by the first thread before it sets `BY_PTHREAD_EXIT`, and read by others after that.
+unsafe impl Sync for Mask {}
+
+static MASK: Mask = Mask(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// Has the end of the first thread noticed, if it is the calling one: from the constructor, and in a forked child.
+pub(crate) fn hold() {
+    if largesse_pages::thread_id() != std::process::id() {
+        return;
+    }
+    let mutex = LOCK.0.get().cast::<libc::pthread_mutex_t>();
+    // SAFETY: no other thread uses the mutex yet, the attributes are local, and the destructor lives as long as this
+    // library, which is never unloaded.
+    unsafe {
+        let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
+        libc::pthread_mutexattr_init(&raw mut attributes);
+        libc::pthread_mutexattr_setrobust(&raw mut attributes, libc::PTHREAD_MUTEX_ROBUST);
+        libc::pthread_mutex_init(mutex, &raw const attributes);
+        let held = libc::pthread_mutex_lock(mutex) == 0;
+        HELD.store(held, Ordering::Relaxed); // Relaxed, as all here: there is one thread
+        let mut key = 0;
+        if KEY.load(Ordering::Relaxed) == NO_KEY && libc::pthread_key_create(&raw mut key, Some(ends)) == 0 {
+            KEY.store(key.into(), Ordering::Relaxed);
+        }
+        set_round(1);
+    }
+}
+
+/// In a forked child: the forking thread is its first one, and it has none of our threads.
+pub(crate) fn in_child() {
+    service::forget();
+    // Relaxed: there is one thread.
+    WATCHED.store(false, Ordering::Relaxed);
+    BY_PTHREAD_EXIT.store(false, Ordering::Relaxed);
+    hold();
+}
+
+/// Starts the thread that notices the end of the program, in a process that is about to have service threads.
+pub(crate) fn watch() {
+    const STACK: usize = 64 << 10;
+    // Relaxed: set before any other thread was started.
+    if HELD.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
+        // Starting a thread asks the C library for memory, which may ask us. Without the thread, the process
+        // outlives its last thread.
+        let _ = guard::outside(|| service::start(c"largesse-last", STACK, &[], wait_and_end));
+    }
+}
+
+/// Sets the value of the key in the calling thread: the number of the round in which its destructor is called next.
+fn set_round(round: usize) {
+    if let Ok(key) = libc::pthread_key_t::try_from(KEY.load(Ordering::Relaxed)) {
+        // SAFETY: the key exists; the value is a number, never used as an address.
+        unsafe { libc::pthread_setspecific(key, without_provenance::<c_void>(round)) };
+    }
+}
+
+/// Whether the first thread, alive or not, is the only one that the program has. `false` where `/proc` does not say.
+fn only_first() -> bool {
+    thread::count().is_some_and(|threads| threads <= service::running() + 1)
+}
+
+/// Whether the C library, which does not notice a thread that ends by the bare system call, counts at most `threads`
+/// threads. `true` before glibc 2.34, which shows its counter to debuggers only.
+fn c_library_counts(threads: u32) -> bool {
+    let counter = next::symbol(c"__nptl_nthreads").cast::<AtomicU32>();
+    // SAFETY: the symbol is a counter of 32 bits that the C library changes atomically.
+    let counter = unsafe { counter.as_ref() };
+    counter.is_none_or(|counter| counter.load(Ordering::Relaxed) <= threads) // Relaxed: nothing else is read
+}
+
+/// The destructor, in the first thread, when it has called `pthread_exit`. In the last round: those of the program
+/// have been called.
+unsafe extern "C" fn ends(round: *mut c_void) {
+    if round.addr() < ROUNDS {
+        return set_round(round.addr() + 1);
+    }
+    // Without service threads the C library does the same.
+    let ours = service::running();
+    if ours != 0 && only_first() && c_library_counts(ours + 1) {
+        // SAFETY: what the C library does at this moment when it counts no other thread.
+        guard::outside(|| unsafe { libc::exit(0) });
+    }
+    // SAFETY: no other thread reads the mask before the store below; a set of NULL asks for the present mask.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, null(), MASK.0.get().cast()) };
+    // Release: pairs with the Acquire in `wait_and_end`, so that it sees the mask.
+    BY_PTHREAD_EXIT.store(true, Ordering::Release);
+}
+
+/// Waits for the end of the first thread and then of all others, and ends the process as they would have done.
+fn wait_and_end() {
+    // SAFETY: the mutex was initialised before this thread was started.
+    unsafe { libc::pthread_mutex_lock(LOCK.0.get().cast()) };
+    let first_was_last = only_first();
+    while !only_first() {
+        std::thread::sleep(INTERVAL);
+    }
+    // Acquire: pairs with the Release in `ends`.
+    if BY_PTHREAD_EXIT.load(Ordering::Acquire) && c_library_counts(service::running()) {
+        return exit_in_ordinary_thread();
+    }
+    // The status is that of the last thread, which is 0 when a thread returns.
+    let status = if first_was_last { thread::exit_status_of_first().unwrap_or(0) } else { 0 };
+    // SAFETY: no preconditions: the kernel runs no handlers either.
+    unsafe { libc::_exit(status) };
+}
+
+/// Calls `exit(0)` in a thread as the program starts them: its exit handlers may need the stack and the signals.
+fn exit_in_ordinary_thread() {
+    extern "C" fn exit(_: *mut c_void) -> *mut c_void {
+        // SAFETY: the first thread wrote the mask before it ended.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, MASK.0.get().cast(), null_mut()) };
+        // SAFETY: no thread of the program is left.
+        unsafe { libc::exit(0) }
+    }
+    guard::outside(|| {
+        let mut thread: libc::pthread_t = 0;
+        // SAFETY: the default attributes, and a function that needs no argument.
+        let refused: c_int =
+            unsafe { libc::pthread_create(&raw mut thread, null(), exit, without_provenance_mut(0)) };
+        if refused != 0 {
+            exit(null_mut());
+        }
+    });
+}

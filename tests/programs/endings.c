@@ -1,0 +1,133 @@
+/* Ways in which a process ends without a call of exit(): endings WAY. Blocks are large, and exit handlers read them. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = 16 << 20, PAGE = 4096 };
+static char *block;
+static pthread_t first;
+static const char *way;
+
+static int is(const char *name) { return strcmp(way, name) == 0; }
+
+static void say(const char *text) {
+    size_t len = strlen(text);
+    if (write(1, text, len) != (ssize_t)len)
+        _exit(99);
+}
+
+static void touch(void) {
+    for (size_t at = 0; at < BYTES; at += PAGE)
+        block[at] = (char)(at / PAGE);
+}
+
+static void check(void) {
+    for (size_t at = 0; at < BYTES; at += PAGE)
+        if (block[at] != (char)(at / PAGE)) {
+            say("a wrong byte\n");
+            _exit(98);
+        }
+}
+
+static void at_exit(void) {
+    char frames[200 << 10]; /* more stack than a service thread has */
+    memset(frames, 1, sizeof frames);
+    check();
+    say(frames[PAGE] ? "exit handler\n" : "");
+}
+
+static void on_term(int signal) {
+    (void)signal;
+    say("handler of SIGTERM\n");
+    _exit(3);
+}
+
+static void key_ends(void *value) { say(value ? "destructor\n" : ""); }
+
+/* Returns when the first thread is a zombie. */
+static void wait_for_first(void) {
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", getpid());
+    for (char state = 0; state != 'Z';) {
+        FILE *file = fopen(path, "r");
+        size_t len = file ? fread(text, 1, sizeof text - 1, file) : 0;
+        text[len] = 0;
+        if (file)
+            fclose(file);
+        char *name_end = strrchr(text, ')');
+        state = name_end ? name_end[2] : 'Z';
+        usleep(1000);
+    }
+}
+
+static void *worker(void *argument) {
+    if (is("join"))
+        pthread_join(first, NULL);
+    wait_for_first();
+    check();
+    say("worker\n");
+    if (is("term") || is("handled"))
+        kill(getpid(), SIGTERM);
+    if (is("term") || is("handled"))
+        for (;;)
+            pause();
+    if (is("exit-in-worker"))
+        exit(5);
+    if (is("bare-worker"))
+        syscall(SYS_exit, 0);
+    return argument;
+}
+
+static void *forks(void *argument) {
+    if (!pthread_equal(first, pthread_self()))
+        wait_for_first();
+    pid_t child = fork();
+    if (child == 0) {
+        check();
+        say("child\n");
+        pthread_exit(NULL);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    say(WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "child ended\n" : "child failed\n");
+    return argument;
+}
+
+int main(int count, char **arguments) {
+    way = count > 1 ? arguments[1] : "";
+    first = pthread_self();
+    block = malloc(BYTES);
+    double (*sum)(const double *, size_t) = dlsym(RTLD_DEFAULT, "largesse_sum");
+    touch();
+    if (sum) /* starts the threads that work on long vectors */
+        sum((const double *)(void *)block, BYTES / sizeof(double));
+    atexit(at_exit);
+    pthread_key_t key;
+    pthread_key_create(&key, key_ends);
+    pthread_setspecific(key, &key);
+    signal(SIGTERM, is("handled") ? on_term : SIG_DFL);
+    pthread_t thread;
+    if (is("worker") || is("join") || is("term") || is("handled") || is("exit-in-worker") ||
+        is("bare-worker") || is("bare-first"))
+        pthread_create(&thread, NULL, worker, NULL);
+    if (is("fork-in-worker"))
+        pthread_create(&thread, NULL, forks, NULL);
+    if (is("fork"))
+        forks(NULL);
+    if (is("cancel")) {
+        pthread_cancel(first);
+        pthread_testcancel();
+    }
+    if (is("bare") || is("bare-first"))
+        syscall(SYS_exit, 7);
+    if (is("return"))
+        return 4;
+    pthread_exit(NULL);
+}

@@ -1,0 +1,56 @@
+//! A process ends when the program's last thread does, whichever threads of the library are left.
+
+use largesse_tests::{Run, Stage, fault_engines, users};
+use std::time::{Duration, Instant};
+
+/// Ways of `endings.c` that differ in how threads end.
+const THREADS: [&str; 6] = ["pthread_exit", "worker", "handled", "bare", "bare-first", "bare-worker"];
+/// Its other ways.
+const OTHERS: [&str; 7] = ["cancel", "join", "term", "exit-in-worker", "fork", "fork-in-worker", "return"];
+
+/// A process that ends within this time was not held up. On a busy machine the program itself takes a part of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The program ends as it does alone, in each way: the same status or signal, the same output and exit handlers.
+#[track_caller]
+fn check(ways: &[&str], options: &[&str], program: &Run<'_>, alone: &Run<'_>) {
+    for way in ways {
+        let without = alone.clone().arg(way).finish();
+        let begun = Instant::now();
+        let with = program.clone().arg(way).under(options).finish();
+        let took = begun.elapsed();
+        assert_eq!(with.exit, without.exit, "`{way}` under {options:?} ends as it does alone: {with:#?}");
+        assert_eq!(with.stdout, without.stdout, "`{way}` under {options:?} prints what it prints alone");
+        assert!(took < PATIENCE, "`{way}` under {options:?} took {took:?}");
+        let finished = with.report["state"] == "finished";
+        let handled = without.stdout.contains("exit handler");
+        assert_eq!(finished, handled, "`{way}` under {options:?}: the report is finished by an exit handler");
+    }
+}
+
+#[test]
+fn last_thread_ends_process() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("endings.c", &["-pthread", "-ldl"]) else { return };
+    for user in users() {
+        let alone = Run::new(&stage, &[&program]).as_user(user);
+        let with_team = alone.clone().variable("OMP_NUM_THREADS", "2");
+        check(&THREADS, &[], &with_team, &alone);
+        check(&OTHERS, &[], &with_team, &alone);
+        // Without the helper thread, only those that work on long vectors are left.
+        check(&THREADS, &[], &with_team.variable("LARGESSE_AHEAD", "off"), &alone);
+    }
+}
+
+#[test]
+fn last_thread_ends_process_with_far_memory() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("endings.c", &["-pthread", "-ldl"]) else { return };
+    for user in users() {
+        let alone = Run::new(&stage, &[&program]).as_user(user);
+        for engine in fault_engines(user) {
+            check(&THREADS, &["--local=4M", "--fault-engine", engine], &alone, &alone);
+        }
+        check(&OTHERS, &["--local=4M"], &alone, &alone);
+    }
+}
