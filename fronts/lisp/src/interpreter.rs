@@ -148,10 +148,10 @@ impl Interpreter {
         Ok(shown)
     }
 
-    /// Whether a text ends inside of a form. Nothing is evaluated, `#.` apart.
-    pub fn is_incomplete(&mut self, text: &str) -> bool {
+    /// Whether a text, which may be any bytes, ends inside of a form. Nothing is evaluated, `#.` apart.
+    pub fn is_incomplete(&mut self, text: &[u8]) -> bool {
         let saved = self.cx.save();
-        let mut reader = Reader::new(Source::text(text.as_bytes()));
+        let mut reader = Reader::new(Source::text(text));
         while let Ok(Some(_)) = reader.read(&mut self.cx) {}
         self.cx.restore(&saved);
         reader.incomplete

@@ -327,7 +327,7 @@ fn input_that_ends_inside_of_a_form_asks_for_more() {
         for (text, incomplete) in
             [("(a (b)", true), ("\"abc", true), ("(a)", false), ("'", true), (")", false), ("#|", true)]
         {
-            assert_eq!(lisp.is_incomplete(text), incomplete, "{text}");
+            assert_eq!(lisp.is_incomplete(text.as_bytes()), incomplete, "{text}");
         }
     });
 }

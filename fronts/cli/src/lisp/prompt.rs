@@ -27,7 +27,8 @@ impl Hinter for Symbols<'_> {
 impl Validator for Symbols<'_> {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         // From a pipe the lines come one by one, and `talk` puts them together: the editor would drop a form that is cut.
-        let incomplete = std::io::stdin().is_terminal() && self.0.borrow_mut().is_incomplete(context.input());
+        let incomplete =
+            std::io::stdin().is_terminal() && self.0.borrow_mut().is_incomplete(context.input().as_bytes());
         Ok(if incomplete { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
     }
 }

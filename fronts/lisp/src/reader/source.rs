@@ -15,6 +15,13 @@ impl<'a> Source<'a> {
         Source::Text { bytes, at: 0 }
     }
 
+    /// The line of a text that was read last, from 1; `None` for a stream, which counts none.
+    pub(super) fn line(&self) -> Option<usize> {
+        let Source::Text { bytes, at } = self else { return None };
+        let read = &bytes[..at.saturating_sub(1)];
+        Some(read.iter().filter(|&&byte| byte == b'\n').count() + 1)
+    }
+
     pub(super) fn peek(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {
         match self {
             Source::Text { bytes, at } => Ok(bytes.get(*at).copied()),

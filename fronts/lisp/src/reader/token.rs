@@ -68,7 +68,7 @@ impl Reader<'_> {
         if !token.quoted && token.bytes == b"." {
             return Ok(Item::Dot);
         }
-        let text = String::from_utf8_lossy(&token.bytes).into_owned();
+        let text = self.text(cx, token.bytes)?;
         if !token.quoted {
             let base = cx.global_value(cx.world.names.read_base).as_fixnum().unwrap_or(10);
             if let Some(number) = number(cx, &text, base)? {
@@ -76,10 +76,12 @@ impl Reader<'_> {
             }
         }
         let Some(at) = token.colon else { return cx.intern(&text).map(Item::Value) };
-        let (package, name) = (&text[..at], &text[at + token.colons.min(text.len() - at)..]);
-        if name.contains(':') || token.colons > 2 {
+        // Colons that are apart can end inside of a character.
+        let name = text.get(at + token.colons..).filter(|name| !name.contains(':') && token.colons <= 2);
+        let Some(name) = name else {
             return cx.error(Class::Reader, format!("too many colons in {text}"));
-        }
+        };
+        let package = &text[..at];
         self.qualified(cx, package, name, token.colons == 1).map(Item::Value)
     }
 
@@ -99,10 +101,20 @@ impl Reader<'_> {
         cx.intern_in(&found, name, false)
     }
 
-    /// The bytes of a token, as they were written.
+    /// Reads a token; returns it as it was written, apart from letters, which are in upper case.
     pub(super) fn word(&mut self, cx: &mut Context) -> Result<String, Exit> {
         let token = self.scan(cx, None)?;
-        Ok(String::from_utf8_lossy(&token.bytes).into_owned())
+        self.text(cx, token.bytes)
+    }
+
+    /// The bytes of a token as text. An error where they are not UTF-8: with replacement characters, different
+    /// names would be the same symbol.
+    fn text(&self, cx: &mut Context, bytes: Vec<u8>) -> Result<String, Exit> {
+        String::from_utf8(bytes).or_else(|refused| {
+            let place = self.source.line().map_or(String::new(), |line| format!(" in line {line}"));
+            let shown = refused.as_bytes().escape_ascii();
+            cx.error(Class::Reader, format!("{shown}{place} is not UTF-8; only strings may hold any bytes"))
+        })
     }
 }
 
