@@ -48,6 +48,7 @@ check-deep: cargo
 	@ci/need.sh gcc $(TEST_PACKAGES) $(EMULATORS)
 	@$(MAKE) --no-print-directory all
 	ci/isa.sh
+	ci/hwloc.sh
 	ci/miri.sh
 	ci/san.sh
 	ci/lisp.sh

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// One more than the largest number of a processor or node that Linux can be built for.
-const MOST: u32 = 1 << 16;
+pub(crate) const MOST: u32 = 1 << 16;
 
 /// A set of small numbers.
 ///
@@ -111,6 +111,12 @@ impl Bitmap {
     #[must_use]
     pub fn without(&self, other: &Bitmap) -> Bitmap {
         self.iter().filter(|number| !other.contains(*number)).collect()
+    }
+
+    /// Whether a number is in both.
+    #[must_use]
+    pub fn intersects(&self, other: &Bitmap) -> bool {
+        self.words.iter().zip(&other.words).any(|(one, two)| one & two != 0)
     }
 
     /// Whether all of these are in the other.

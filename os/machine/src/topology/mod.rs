@@ -1,5 +1,8 @@
 //! Packages, dies, cores, caches and NUMA nodes: each one is the set of processors it holds.
 
+mod files;
+mod kinds;
+mod nodes;
 mod read;
 
 use crate::Bitmap;
@@ -7,7 +10,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a machine is made of, as far as its kernel is online.
+/// What a machine is made of, as far as it is online and the kernel says so.
 ///
 /// ```
 /// use largesse_machine::Topology;
@@ -19,16 +22,22 @@ use std::path::{Path, PathBuf};
 pub struct Topology {
     /// Processors that run programs (the kernel's "CPUs": hardware threads).
     pub online: Bitmap,
-    /// Sockets, in order of their first processor.
+    /// Sockets, in order of their first processor; none where the kernel does not say which processors form one.
     pub packages: Vec<Bitmap>,
     /// Dies; as many as packages where the kernel names none.
     pub dies: Vec<Bitmap>,
-    /// Cores: more than one processor each with simultaneous multithreading.
+    /// Cores: more than one processor each with simultaneous multithreading; none where the kernel does not say.
     pub cores: Vec<Bitmap>,
+    /// Kinds of cores, the fastest first; none where all are alike or the kernel does not say.
+    pub kinds: Vec<Kind>,
     /// Caches, those of level 1 first.
     pub caches: Vec<Cache>,
     /// NUMA nodes, by number; one where the kernel knows none.
     pub nodes: Vec<Node>,
+    /// Whether the kernel says which nodes there are; if not, the one in `nodes` is an assumption.
+    pub nodes_are_known: bool,
+    /// Files that exist and could not be read: what they would say is left out.
+    pub unread: Vec<PathBuf>,
 }
 
 /// One cache.
@@ -46,6 +55,15 @@ pub struct Cache {
     pub line: u64,
     /// Places a line can be in; 0: not known, or any.
     pub ways: u64,
+}
+
+/// Cores that are alike, on a processor that has several kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// `performance`, `middle`, `efficiency`, or `low power`.
+    pub name: &'static str,
+    /// Their processors.
+    pub cpus: Bitmap,
 }
 
 /// What a cache holds.
@@ -70,6 +88,8 @@ pub struct Node {
     pub memory: u64,
     /// Of these, free at the moment.
     pub free: u64,
+    /// Bytes of the cache in front of its memory (high-bandwidth memory in front of others'); 0: none.
+    pub side_cache: u64,
     /// Distance to each node that is online, by number: 10 is local, 20 twice as far.
     pub distances: Vec<(u32, u32)>,
 }

@@ -7,16 +7,16 @@ cd "${1:-/}"
 # What other programs saved may end with a zero.
 text() { tr -d '\0' < "$1"; }
 {
-    for file in sys/devices/system/{cpu,node}/{online,possible,has_memory,has_cpu} proc/meminfo; do
+    for file in sys/devices/system/{cpu,node}/{online,possible,has_memory,has_cpu} sys/devices/cpu_{core,atom,lowpower}/cpus proc/meminfo; do
         [ -r "$file" ] && printf '%s\t%s\n' "$file" "$(text "$file" | grep -E '^(MemTotal|MemFree)|^[0-9]' | paste -sd '|')"
     done
     for node in sys/devices/system/node/node[0-9]*; do
-        for file in "$node"/{cpumap,distance,meminfo}; do
+        for file in "$node"/{cpumap,distance,meminfo,memory_side_cache/index1/size}; do
             [ -r "$file" ] && printf '%s\t%s\n' "$file" "$(text "$file" | grep -E 'MemTotal|MemFree|^[0-9a-f]' | paste -sd '|')"
         done
     done
     for cpu in sys/devices/system/cpu/cpu[0-9]*; do
-        for file in "$cpu"/online "$cpu"/topology/{core_cpus,package_cpus,die_cpus,thread_siblings,core_siblings,core_id,physical_package_id,die_id} \
+        for file in "$cpu"/{online,cpu_capacity,cpufreq/cpuinfo_max_freq} "$cpu"/topology/{core_cpus,package_cpus,die_cpus,thread_siblings,core_siblings,core_id,physical_package_id,die_id} \
             "$cpu"/cache/index*/{level,type,size,shared_cpu_map,coherency_line_size,ways_of_associativity,number_of_sets}; do
             [ -r "$file" ] && printf '%s\t%s\n' "$file" "$(text "$file")"
         done

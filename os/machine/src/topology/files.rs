@@ -1,0 +1,88 @@
+//! The files of the kernel below a root.
+//!
+//! A file that does not exist says that the kernel does not know. One that exists and cannot be read says nothing: it is
+//! remembered, so that callers can name it.
+
+use super::{Unreadable, Why};
+use crate::Bitmap;
+use std::cell::RefCell;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub(super) struct Files<'a> {
+    root: &'a Path,
+    unread: RefCell<Vec<PathBuf>>,
+}
+
+impl<'a> Files<'a> {
+    pub(super) fn below(root: &'a Path) -> Files<'a> {
+        Files { root, unread: RefCell::default() }
+    }
+
+    /// Returns the files that exist and could not be read.
+    pub(super) fn unread(self) -> Vec<PathBuf> {
+        self.unread.into_inner()
+    }
+
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// Returns the text of a file; `None` when it does not exist or cannot be read. Files that other programs saved may end
+    /// with zeros.
+    pub(super) fn text(&self, path: &str) -> Option<String> {
+        match std::fs::read(self.path(path)) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+            }
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    self.unread.borrow_mut().push(self.path(path));
+                }
+                None
+            }
+        }
+    }
+
+    pub(super) fn list(&self, path: &str) -> Result<Option<Bitmap>, Unreadable> {
+        let Some(text) = self.text(path) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| self.unlike(path, &text))
+    }
+
+    pub(super) fn mask(&self, path: &str) -> Result<Option<Bitmap>, Unreadable> {
+        let Some(text) = self.text(path) else { return Ok(None) };
+        Bitmap::from_mask(&text).map(Some).map_err(|_| self.unlike(path, &text))
+    }
+
+    /// Returns a number, after which there may be a unit; 0 when there is no such file.
+    pub(super) fn number(&self, path: &str) -> Result<u64, Unreadable> {
+        let Some(text) = self.text(path) else { return Ok(0) };
+        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let scale = match unit.trim() {
+            "" => 1,
+            "K" => 1 << 10,
+            "M" => 1 << 20,
+            _ => return Err(self.unlike(path, &text)),
+        };
+        digits.parse::<u64>().map(|number| number * scale).map_err(|_| self.unlike(path, &text))
+    }
+
+    /// Returns the numbers of folders such as `node3` in a folder.
+    pub(super) fn numbered(&self, folder: &str, name: &str) -> Bitmap {
+        let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Bitmap::new() };
+        let number = |entry: io::Result<std::fs::DirEntry>| {
+            let number: u32 = entry.ok()?.file_name().to_str()?.strip_prefix(name)?.parse().ok()?;
+            (number < crate::bitmap::MOST).then_some(number)
+        };
+        entries.filter_map(number).collect()
+    }
+
+    pub(super) fn unlike(&self, path: &str, text: &str) -> Unreadable {
+        Unreadable { path: self.path(path), why: Why::Text(text.to_owned()) }
+    }
+
+    pub(super) fn missing(&self, path: &str) -> Unreadable {
+        Unreadable { path: self.path(path), why: Why::Io(io::ErrorKind::NotFound.into()) }
+    }
+}

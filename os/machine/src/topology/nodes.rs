@@ -1,0 +1,78 @@
+//! NUMA nodes and their memory.
+
+use super::files::Files;
+use super::{Node, Unreadable};
+use crate::Bitmap;
+
+const NODE: &str = "sys/devices/system/node";
+
+/// Returns the nodes; one of everything for a kernel that was built without NUMA, or does not say.
+pub(super) fn nodes(files: &Files<'_>, online: &Bitmap) -> Result<Vec<Node>, Unreadable> {
+    let all = files.text("proc/meminfo").unwrap_or_default();
+    let [memory, free] = ["MemTotal:", "MemFree:"].map(|name| field(&all, name));
+    // Before Linux 2.6.24 there are folders only.
+    let numbers = match files.list(&format!("{NODE}/online"))? {
+        Some(numbers) => numbers,
+        None => files.numbered(NODE, "node"),
+    };
+    if numbers.is_empty() {
+        let (cpus, distances) = (online.clone(), vec![(0, 10)]);
+        return Ok(vec![Node { number: 0, cpus, memory, free, side_cache: 0, distances }]);
+    }
+    let mut nodes: Vec<Node> =
+        numbers.iter().map(|number| node(files, number, &numbers, online)).collect::<Result<_, _>>()?;
+    // What a virtual machine was given after its start may be missing in its node (Linux 6.18 in Firecracker). A few pages
+    // are no sign of that, and processors without a node may have memory of their own.
+    if let [only] = &mut nodes[..]
+        && only.cpus == *online
+        && only.memory < memory / 16 * 15
+    {
+        (only.memory, only.free) = (memory, free);
+    }
+    Ok(nodes)
+}
+
+/// Whether there is anything about nodes.
+pub(super) fn are_known(files: &Files<'_>) -> bool {
+    files.path(NODE).is_dir()
+}
+
+fn node(files: &Files<'_>, number: u32, nodes: &Bitmap, online: &Bitmap) -> Result<Node, Unreadable> {
+    let folder = format!("{NODE}/node{number}");
+    let text = files.text(&format!("{folder}/meminfo")).unwrap_or_default();
+    let row = files.text(&format!("{folder}/distance")).unwrap_or_default();
+    let distances: Result<Vec<u32>, _> = row.split_whitespace().map(str::parse).collect();
+    let distances = distances.map_err(|_| files.unlike(&format!("{folder}/distance"), &row))?;
+    Ok(Node {
+        number,
+        cpus: files.mask(&format!("{folder}/cpumap"))?.unwrap_or_default().and(online),
+        memory: field(&text, "MemTotal:"),
+        free: field(&text, "MemFree:"),
+        side_cache: files.number(&format!("{folder}/memory_side_cache/index1/size"))?,
+        // The row has a number for each node that is online; of any other row nobody knows whose they are.
+        distances: nodes
+            .iter()
+            .zip(distances.iter().copied())
+            .filter(|_| distances.len() == nodes.len())
+            .collect(),
+    })
+}
+
+/// Returns bytes from a line such as `Node 0 MemTotal: 24 kB` or `MemTotal: 24 kB`.
+fn field(text: &str, name: &str) -> u64 {
+    let after =
+        |line: &str| line.split_whitespace().skip_while(|word| *word != name).nth(1)?.parse::<u64>().ok();
+    text.lines().find_map(after).unwrap_or(0) << 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_found_with_and_without_the_node_before_it() {
+        assert_eq!(field("Node 3 MemTotal:   24 kB\nNode 3 MemFree: 8 kB\n", "MemFree:"), 8 << 10);
+        assert_eq!(field("MemTotal:  24 kB\n", "MemTotal:"), 24 << 10);
+        assert_eq!(field("MemTotal:\n", "MemTotal:"), 0);
+    }
+}
