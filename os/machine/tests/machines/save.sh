@@ -11,7 +11,7 @@ text() { tr -d '\0' < "$1"; }
         [ -r "$file" ] && printf '%s\t%s\n' "$file" "$(text "$file" | grep -E '^(MemTotal|MemFree)|^[0-9]' | paste -sd '|')"
     done
     for node in sys/devices/system/node/node[0-9]*; do
-        for file in "$node"/{cpumap,distance,meminfo,memory_side_cache/index1/size}; do
+        for file in "$node"/{cpumap,distance,meminfo,memory_side_cache/index1/{size,line_size,indexing,write_policy}}; do
             [ -r "$file" ] && printf '%s\t%s\n' "$file" "$(text "$file" | grep -E 'MemTotal|MemFree|^[0-9a-f]' | paste -sd '|')"
         done
     done
