@@ -54,6 +54,13 @@ unsafe impl Backing for Ground {
     fn unit(&self) -> usize {
         self.backing().unit()
     }
+    fn prefer_large(&self, first: usize, spans: usize, large: bool) -> Option<SpanKind> {
+        self.backing().prefer_large(first, spans, large)
+    }
+    unsafe fn offer(&self, first: usize, spans: usize) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { self.backing().offer(first, spans) }
+    }
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {
         // SAFETY: the caller's promise, handed on.
         unsafe { self.backing().purge(first, spans, kind) }

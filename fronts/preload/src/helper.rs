@@ -5,15 +5,19 @@
 //! requests will reach. That pays where first touch is dear: where it means more than clearing, as in
 //! a virtual machine whose free pages went back to the host. Where it is clearing only, the program
 //! does it as fast and has the page in its cache, and a second thread disturbs; so the helper takes
-//! its own time, and where touching is cheap it stays away for a while. It is bounded by what the program itself just asked for, by [`MOST_AHEAD`],
-//! and by the arena's bound on warm memory; it sleeps otherwise, and looks now and then whether
+//! its own time, and where touching is cheap it stays away for a while. What it touches is bounded by what
+//! the program just asked for, by what the program touched of the block before, by [`MOST_AHEAD`], and by
+//! the arena's bound on warm memory, which the helper keeps clear of the limits on the process's memory
+//! (`limit.rs`). It sleeps otherwise, and looks now and then whether
 //! memory that nobody takes should go back: a program that went idle does not ask. A forked child
 //! has no helper.
 
+use crate::limit::Limit;
 use crate::{guard, last_thread, serve};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::DECAY_SECONDS;
 use largesse_machine::service;
+use largesse_malloc::Block;
 use largesse_pages::SPAN;
 use largesse_report::Cause;
 
@@ -34,6 +38,10 @@ const ABSENT: u32 = u32::MAX;
 const DECAY_ONLY: u32 = u32::MAX - 1;
 /// Spans to prepare; [`ABSENT`] without a helper.
 static WANTED: AtomicU32 = AtomicU32::new(ABSENT);
+/// The last block with cold memory that was handed out, and the one before it, as [`Handed`].
+static LAST: AtomicU64 = AtomicU64::new(0);
+/// See [`LAST`].
+static BEFORE: AtomicU64 = AtomicU64::new(0);
 /// Nobody is woken before this second of the monotonic clock.
 static AWAY_UNTIL: AtomicU32 = AtomicU32::new(0);
 
@@ -51,19 +59,51 @@ pub(crate) fn start(prepare: bool) {
     }
 }
 
-/// A block was handed out, of which so many bytes are cold.
-pub(crate) fn block_taken(cold_bytes: usize) {
+/// A block was handed out: wakes the helper if enough of it is cold.
+pub(crate) fn block_taken(block: &Block) {
     let wanted = WANTED.load(Ordering::Relaxed);
-    if cold_bytes < WAKE_FROM || wanted >= DECAY_ONLY {
+    if block.cold_bytes < WAKE_FROM || wanted >= DECAY_ONLY {
         return;
     }
-    if largesse_pages::now_seconds() < AWAY_UNTIL.load(Ordering::Relaxed) {
+    let spans = (block.cold_bytes.min(MOST_AHEAD) / SPAN) as u32;
+    // Relaxed: hints, as below.
+    BEFORE.store(LAST.swap(Handed::new(block, spans).0, Ordering::Relaxed), Ordering::Relaxed);
+    if !block.near_limit && is_away() {
         return;
     }
-    let spans = (cold_bytes.min(MOST_AHEAD) / SPAN) as u32;
     // Relaxed: a hint. Of two blocks at once the larger decides.
     if wanted < spans && WANTED.swap(spans, Ordering::Relaxed) == 0 {
         largesse_pages::wake_one(&WANTED);
+    }
+}
+
+/// Whether touching was found to be cheap a short while ago.
+fn is_away() -> bool {
+    largesse_pages::now_seconds() < AWAY_UNTIL.load(Ordering::Relaxed)
+}
+
+/// The first span of a block, and the number of its spans up to [`MOST_AHEAD`], in one word.
+#[derive(Clone, Copy)]
+struct Handed(u64);
+
+impl Handed {
+    const BITS: u32 = 16;
+
+    fn new(block: &Block, spans: u32) -> Handed {
+        Handed(((block.start.as_ptr().addr() / SPAN) as u64) << Handed::BITS | u64::from(spans))
+    }
+
+    /// Number of its spans of which anything is in memory.
+    fn touched(self) -> usize {
+        let first = (self.0 >> Handed::BITS) as usize;
+        let spans = (self.0 & ((1 << Handed::BITS) - 1)) as usize;
+        let is_touched = |span: &usize| {
+            let mut any = false;
+            let at = core::ptr::with_exposed_provenance_mut(span * SPAN);
+            largesse_pages::each_resident(at, SPAN, &mut |_| any = true);
+            any
+        };
+        (first..first + spans).filter(is_touched).count()
     }
 }
 
@@ -82,15 +122,20 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
 
 fn work() {
     let mut away = AWAY.0;
+    let limit = if WANTED.load(Ordering::Relaxed) == DECAY_ONLY { None } else { Limit::of_own_thread() };
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
         let Some(heap) = serve::heap() else { return };
         if spans == 0 || spans >= DECAY_ONLY {
             largesse_pages::wait_while_for(&WANTED, spans, DECAY_SECONDS / 2);
             heap.tick();
+            limit.iter().for_each(|limit| limit.refresh(heap));
             continue;
         }
-        let mut left = spans as usize;
+        limit.iter().for_each(|limit| limit.refresh(heap));
+        // A program that asks for more than it uses gets nothing ahead.
+        let touched = Handed(BEFORE.load(Ordering::Relaxed)).touched();
+        let mut left = if is_away() { 0 } else { touched.min(spans as usize) };
         while left > 0 {
             let began = std::time::Instant::now();
             let done = heap.prepare(left.min(STEP)) / SPAN;
@@ -104,6 +149,7 @@ fn work() {
             }
             away = AWAY.0;
             left = left.saturating_sub(done);
+            limit.iter().for_each(|limit| limit.refresh(heap));
         }
         WANTED.store(0, Ordering::Relaxed);
     }

@@ -40,6 +40,7 @@ mod helper;
 mod io;
 mod kernels;
 mod last_thread;
+mod limit;
 mod mapping;
 mod next;
 mod options;

@@ -4,7 +4,7 @@
 //! touched: private, anonymous, readable and writable, at an address of the kernel's choice.
 
 use crate::ranges::{self, calls::told};
-use crate::serve;
+use crate::serve::{self, LargeHeap};
 use crate::start::options;
 use core::ffi::{c_int, c_void};
 use largesse_pages::{PageKind, SPAN};
@@ -76,6 +76,10 @@ pub(crate) unsafe extern "C" fn mmap64(
 }
 
 fn advise(at: *mut c_void, len: usize) {
+    if !serve::heap_or_make().is_none_or(|heap| has_room(heap, len)) {
+        serve::note(Cause::NearLimit);
+        return;
+    }
     if largesse_pages::advise_mapping(at, len, PageKind::Thp).is_err() {
         serve::note(Cause::ThpRefused);
         return;
@@ -88,6 +92,26 @@ fn advise(at: *mut c_void, len: usize) {
             report.counters.advised_bytes += len as u64;
         });
     }
+}
+
+/// Whether the program stays below the limit on its memory even if all of this mapping, of those advised
+/// before that are still mapped, and of the heap is touched.
+fn has_room(heap: &LargeHeap, len: usize) -> bool {
+    let room = heap.room() as u64;
+    let mut fits = false;
+    heap.edit_report(|report| {
+        let fits_now = |advised: &[[u64; 2]]| {
+            advised.iter().fold(len as u64, |sum, [_, len]| sum.saturating_add(*len)) <= room
+        };
+        if !fits_now(&report.advised) {
+            let is_gone = |[at, _]: &&mut [u64; 2]| {
+                *at != 0 && !largesse_pages::is_mapped(core::ptr::without_provenance_mut(*at as usize))
+            };
+            report.advised.iter_mut().filter(is_gone).for_each(|slot| *slot = [0, 0]);
+        }
+        fits = fits_now(&report.advised);
+    });
+    fits
 }
 
 #[cfg(test)]

@@ -111,13 +111,14 @@ pub(crate) fn far() -> Option<&'static Far> {
 }
 
 /// What near memory counts, and what it is called in the report.
-const REFUSALS: [(Refusal, Cause); 6] = [
+const REFUSALS: [(Refusal, Cause); 7] = [
     (Refusal::PoolEmpty, Cause::HugetlbPoolEmpty),
     (Refusal::PoolRefused, Cause::HugetlbRefused),
     (Refusal::Lock, Cause::LockRefused),
     (Refusal::Place, Cause::NodeRefused),
     (Refusal::Move, Cause::MoveRefused),
     (Refusal::Populate, Cause::PopulateRefused),
+    (Refusal::NearLimit, Cause::NearLimit),
 ];
 
 /// A block, or `None` when the next allocator shall try.
@@ -128,7 +129,7 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
     let heap = heap().or_else(make)?;
     match heap.allocate(size, align, fill) {
         Ok(block) => {
-            helper::block_taken(block.cold_bytes);
+            helper::block_taken(&block);
             errno.put();
             Some(block.start.as_ptr().cast())
         }

@@ -5,7 +5,7 @@ use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
 use crate::wish::Wish;
-use crate::{allocator, far, fork, helper, last_thread, report, slots, timeline};
+use crate::{allocator, far, fork, helper, last_thread, limit, report, slots, timeline};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
@@ -167,7 +167,10 @@ type Made = (&'static Ground, &'static LargeHeap);
 pub(crate) fn make_heap() -> Option<Made> {
     let options = options();
     match &options.far {
-        None => make_on(near_ground(options)?, Retention::default()),
+        None => {
+            let made = make_on(near_ground(options)?, Retention::default());
+            made.inspect(|(_, heap)| limit::first(heap))
+        }
         Some(wish) => match make_far_heap(wish) {
             Ok(made) => Some(made),
             Err(why) => refuse_to_start(&format!("no far memory: {why}")),

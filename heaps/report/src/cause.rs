@@ -49,10 +49,12 @@ pub enum Cause {
     FarAdvice = 20,
     /// Another allocator serves every block of the program.
     OtherAllocator = 21,
+    /// Large pages could have exceeded a limit on memory; small ones were used.
+    NearLimit = 22,
 }
 
 /// Number of causes.
-pub const CAUSES: usize = 22;
+pub const CAUSES: usize = 23;
 
 impl Cause {
     /// Every cause, in the order of its number.
@@ -79,6 +81,7 @@ impl Cause {
         Cause::FarNotLocked,
         Cause::FarAdvice,
         Cause::OtherAllocator,
+        Cause::NearLimit,
     ];
 
     /// A stable, short name for machines (`largesse status --json`).
@@ -107,6 +110,7 @@ impl Cause {
             Cause::FarNotLocked => c"far-not-locked",
             Cause::FarAdvice => c"far-advice",
             Cause::OtherAllocator => c"other-allocator",
+            Cause::NearLimit => c"near-limit",
         }
     }
 
@@ -134,6 +138,7 @@ impl Cause {
             Cause::DirectInputRefused => c"this kernel cannot keep far pages that a device writes to (Linux 6.8 can): O_DIRECT and io_uring were refused",
             Cause::MappingNear => c"large mappings that were only reserved, at a fixed address, stacks or on special pages stay in memory, beyond --local",
             Cause::FarNotLocked => c"far memory cannot be locked in memory: mlock was answered with ENOMEM (programs that need it cannot use --local)",
+            Cause::NearLimit => c"large pages could have exceeded the limit on memory (of the control group, or of the machine), small ones were used: raise the limit",
             Cause::FarAdvice => c"a request of madvise or mremap that far memory cannot follow was refused",
             Cause::OtherAllocator => c"the program has another allocator, which serves every block: start it without that one (LD_PRELOAD), or link it without",
         }

@@ -25,6 +25,6 @@ pub use record::{BlockRecord, Counters, FarStore, Kind, MAX_ADVISED, Pages, Regi
 /// First bytes of a [`Signpost`].
 pub const MAGIC: [u8; 8] = *b"LARGESSE";
 /// Changes with every change of layout; a reader refuses another one.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Name of the memfd, as `/proc/PID/maps` shows it: `/memfd:largesse (deleted)`.
 pub const MEMFD_NAME: &core::ffi::CStr = c"largesse";

@@ -41,8 +41,8 @@ mod wait;
 pub use area::Area;
 pub use error::{MapError, MapOp};
 pub use mapping::{
-    advise_mapping, each_resident, forget, forget_all, inherited, make_anonymous, map_aligned, mapping_at,
-    raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, writable,
+    advise_mapping, each_resident, forget, forget_all, inherited, is_mapped, make_anonymous, map_aligned,
+    mapping_at, raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, writable,
 };
 pub use range::{Reserved, SPAN};
 pub use signpost::publish;

@@ -73,6 +73,25 @@ impl Reserved {
         sys::purge(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
+    /// Changes the kind of page that later first touches of a committed range get: [`PageKind::Thp`],
+    /// [`PageKind::Medium`] or [`PageKind::Small`].
+    pub fn advise(&self, offset: usize, len: usize, kind: PageKind) -> Result<(), MapError> {
+        sys::advise(self.at(offset, len), len, kind).map_err(|errno| MapError {
+            op: MapOp::Advise,
+            len,
+            errno,
+        })
+    }
+
+    /// Lets the kernel take the pages of a committed range when memory is short (`MADV_FREE`). Each page
+    /// holds its contents or zeros until it is written to, and is the caller's again from then on.
+    ///
+    /// # Safety
+    /// Nobody uses what the range holds.
+    pub unsafe fn offer(&self, offset: usize, len: usize) -> Result<(), MapError> {
+        sys::offer(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
+    }
+
     /// A touch of the range is a signal, until it is committed again; what it holds stays.
     pub fn guard(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::guard(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Commit, len, errno })
@@ -146,6 +165,21 @@ mod tests {
             byte.write(7);
             range.purge(SPAN, SPAN).unwrap();
             assert_eq!(byte.read(), 0);
+        }
+    }
+
+    #[test]
+    fn offered_memory_is_usable_again() {
+        let range = Reserved::new(4 * SPAN, SPAN).unwrap();
+        range.commit(SPAN, SPAN, PageKind::Small).unwrap();
+        // SAFETY: the second span is committed and only this test uses it.
+        unsafe {
+            let byte = range.start().add(SPAN + 5000);
+            byte.write(7);
+            range.offer(SPAN, SPAN).unwrap();
+            assert!(matches!(byte.read(), 0 | 7), "an offered page holds {}", byte.read());
+            byte.write(8);
+            assert_eq!(byte.read(), 8);
         }
     }
 

@@ -35,6 +35,23 @@ pub unsafe trait Backing {
         1
     }
 
+    /// Decides whether usable spans that hold nothing yet get large pages at first touch, where the backing
+    /// has a choice; returns their kind then, and `None` when nothing changed.
+    fn prefer_large(&self, first: usize, spans: usize, large: bool) -> Option<SpanKind> {
+        let _ = (first, spans, large);
+        None
+    }
+
+    /// Lets the kernel take the memory of usable spans when it is short; a span reads as before or as zero
+    /// until it is written to. `false`: the memory stays taken.
+    ///
+    /// # Safety
+    /// Nobody uses what they hold.
+    unsafe fn offer(&self, first: usize, spans: usize) -> bool {
+        let _ = (first, spans);
+        true
+    }
+
     /// Give back the memory of usable spans.
     ///
     /// # Safety
@@ -74,6 +91,13 @@ unsafe impl<B: Backing> Backing for &B {
     }
     fn unit(&self) -> usize {
         (**self).unit()
+    }
+    fn prefer_large(&self, first: usize, spans: usize, large: bool) -> Option<SpanKind> {
+        (**self).prefer_large(first, spans, large)
+    }
+    unsafe fn offer(&self, first: usize, spans: usize) -> bool {
+        // SAFETY: the caller's promise, handed on.
+        unsafe { (**self).offer(first, spans) }
     }
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {
         // SAFETY: the caller's promise, handed on.

@@ -20,10 +20,12 @@ pub enum Refusal {
     Move,
     /// Not populated.
     Populate,
+    /// Not on large pages, because they could exceed a limit on memory.
+    NearLimit,
 }
 
 /// Number of refusals.
-const REFUSALS: usize = 6;
+const REFUSALS: usize = 7;
 
 /// A reserved range of this machine's memory.
 #[derive(Debug)]
@@ -122,6 +124,23 @@ unsafe impl Backing for NearMemory {
         };
         self.settle(offset, len);
         Ok(kind)
+    }
+
+    fn prefer_large(&self, first: usize, spans: usize, large: bool) -> Option<SpanKind> {
+        if matches!(self.kind, PageKind::Small | PageKind::Medium) {
+            return None;
+        }
+        let kind = if large { PageKind::Thp } else { PageKind::Small };
+        self.range.advise(first * SPAN, spans * SPAN, kind).ok()?;
+        if !large {
+            self.refuse(Refusal::NearLimit);
+        }
+        Some(if large { SpanKind::Thp } else { SpanKind::Small })
+    }
+
+    unsafe fn offer(&self, first: usize, spans: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.range.offer(first * SPAN, spans * SPAN) }.is_ok()
     }
 
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {

@@ -3,9 +3,11 @@
 //! Warm memory is worth keeping: its first touch is paid. But a program must not hold more than it
 //! once needed, nor for long after it stopped needing it. So there is a *bound*: warm memory never
 //! exceeds the highest live total by more than a share and a floor; and a *decay*: what nobody
-//! took for [`DECAY_SECONDS`] is given back.
+//! took for [`DECAY_SECONDS`] is given back. Near a limit on the process's memory the kernel may take
+//! free memory at once, when something else needs it.
 
-use crate::arena::{Arena, whole_spans};
+use crate::arena::{Arena, spans_of, whole_spans};
+use crate::span::Spans;
 use crate::{Backing, Granules, Purged, SpanKind};
 use core::ops::Range;
 use largesse_pages::SPAN;
@@ -65,7 +67,7 @@ impl<B: Backing> Arena<B> {
         let last = self.bins.from(&self.extents, 1).max_by_key(|&free| self.extents.get(free).len)?;
         let spans = self.inside(last);
         let first = spans.clone().take(limit * 4).find(|&span| !self.spans.get(span).warm)?;
-        let allowed = self.retention.allowed(self.totals.peak).saturating_sub(self.totals.warm) / SPAN;
+        let allowed = self.allowed().saturating_sub(self.totals.warm) / SPAN;
         let end = (first + limit.min(allowed)).min(spans.end);
         let run = first..(first..end).find(|&span| self.spans.get(span).warm).unwrap_or(end);
         if run.is_empty() {
@@ -93,12 +95,37 @@ impl<B: Backing> Arena<B> {
 
     /// Keep the bound before `cold` more spans become warm, as far as free whole spans allow.
     pub(crate) fn make_room(&mut self, cold: usize) {
-        let allowed = self.retention.allowed(self.totals.peak);
+        let allowed = self.allowed();
         while cold > 0
             && let excess @ 1.. = (self.spans.warm() + cold).saturating_sub(allowed / SPAN)
             && let Some(free) = self.oldest_warm(|_| true)
             && self.purge_extent(free, excess) > 0
         {}
+    }
+
+    /// Bytes that may be warm.
+    fn allowed(&self) -> usize {
+        self.retention.allowed(self.totals.peak).min(self.limit)
+    }
+
+    /// Lets the kernel take the warm whole spans of the free extent `free` that became free with `window`;
+    /// where it cannot, they are given back at once.
+    pub(crate) fn offer(&mut self, free: &Range<Granules>, window: &Range<Granules>) {
+        let (whole, touched) = (whole_spans(free), spans_of(window));
+        let end = whole.end.min(touched.end);
+        let is_held = |spans: &Spans, span: usize| spans.get(span).warm && !spans.get(span).kind.from_pool();
+        let mut at = whole.start.max(touched.start);
+        while let Some(first) = (at..end).find(|&span| is_held(&self.spans, span)) {
+            at = (first..end).find(|&span| !is_held(&self.spans, span)).unwrap_or(end);
+            // SAFETY: the spans lie wholly inside a free extent.
+            if unsafe { self.backing.offer(first, at - first) } {
+                continue;
+            }
+            // SAFETY: as above. The kind says only which pages come from a pool, and none of these does.
+            if unsafe { self.backing.purge(first, at - first, SpanKind::Small) } == Purged::Kept {
+                (first..at).for_each(|span| self.spans.set_cold(span));
+            }
+        }
     }
 
     /// The free extent with warm whole spans that was given back first, among those whose stamp

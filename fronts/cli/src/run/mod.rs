@@ -147,7 +147,8 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
         environment::set(variable, value);
     }
     let inherited = environment::get(rest::VARIABLE);
-    if let Some(value) = rest::tunables(&settings, inherited.as_deref(), plan.other_allocator) {
+    let (other, memory) = (plan.other_allocator, rest::memory(Path::new("/")));
+    if let Some(value) = rest::tunables(&settings, inherited.as_deref(), other, memory) {
         environment::set(rest::VARIABLE, &value);
     }
     let mut command = Command::new(&program.path);

@@ -4,16 +4,34 @@
 //! value that the user has set is left alone, and another preloaded allocator has no use for it.
 
 use super::settings::Settings;
+use largesse_machine::Room;
 use largesse_report::Pages;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 pub(super) const VARIABLE: &str = "GLIBC_TUNABLES";
 const TUNABLE: &str = "glibc.malloc.hugetlb";
+/// With less memory than this, small requests get small pages: one byte that is written takes 2 MiB on a large
+/// one, so that sparse use could exceed the limit.
+const LEAST_MEMORY: u64 = 1 << 30;
 
-/// The new value of [`VARIABLE`]; `None` when it stays as it is.
-pub(super) fn tunables(settings: &Settings, inherited: Option<&OsStr>, others: bool) -> Option<OsString> {
-    let wanted =
-        matches!(settings.pages, Pages::Auto | Pages::Thp) && settings.children && !others && !settings.far;
+/// Bytes of memory that the program may have: the machine's, or the tightest limit of its control groups.
+pub(super) fn memory(root: &Path) -> u64 {
+    Room::open(root).group_limit().unwrap_or(u64::MAX).min(largesse_pages::physical_memory() as u64)
+}
+
+/// The new value of [`VARIABLE`] for a program that may have `memory` bytes; `None` when it stays as it is.
+pub(super) fn tunables(
+    settings: &Settings,
+    inherited: Option<&OsStr>,
+    others: bool,
+    memory: u64,
+) -> Option<OsString> {
+    let wanted = matches!(settings.pages, Pages::Auto | Pages::Thp)
+        && settings.children
+        && !others
+        && !settings.far
+        && memory >= LEAST_MEMORY;
     let inherited = inherited.unwrap_or_default();
     if !wanted || inherited.to_string_lossy().contains(TUNABLE) {
         return None;
@@ -36,8 +54,11 @@ mod tests {
 
     #[track_caller]
     fn check(pages: Pages, children: bool, inherited: Option<&str>, others: bool, want: Option<&str>) {
-        let value = tunables(&settings(pages, children), inherited.map(OsStr::new), others);
+        let settings = settings(pages, children);
+        let value = tunables(&settings, inherited.map(OsStr::new), others, LEAST_MEMORY);
         assert_eq!(value, want.map(OsString::from));
+        let value = tunables(&settings, inherited.map(OsStr::new), others, LEAST_MEMORY - 1);
+        assert_eq!(value, None, "with little memory");
     }
 
     #[test]

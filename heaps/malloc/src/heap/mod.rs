@@ -41,6 +41,8 @@ pub struct Block {
     pub start: NonNull<u8>,
     /// Bytes of it whose first touch is still to be paid.
     pub cold_bytes: usize,
+    /// Whether the heap is near a limit on the process's memory.
+    pub near_limit: bool,
 }
 
 /// Nothing was handed out; the cause is counted in the report.
@@ -99,19 +101,19 @@ impl<B: Backing> Heap<B> {
     /// A block of `size` bytes whose start is a multiple of `align` (a power of two).
     pub fn allocate(&self, size: usize, align: usize, fill: Fill) -> Result<Block, Refused> {
         let now = now_seconds();
-        let (start, at, granules, cold_bytes) = self.inner.with(|inner| {
+        let (start, at, granules, cold_bytes, near_limit) = self.inner.with(|inner| {
             inner.decay(now);
             let Some(place) = place(size, align, self.header, self.data, &mut inner.colours) else {
                 return Err(inner.refuse(TakeError::RangeFull));
             };
             let (start, at, cold) = inner.take(place, size, fill, now)?;
             inner.update_sums();
-            Ok((start, at, place.granules, cold))
+            Ok((start, at, place.granules, cold, inner.arena.is_near_limit()))
         })?;
         if fill == Fill::Zero {
             self.clear(start, size, at, granules);
         }
-        Ok(Block { start, cold_bytes })
+        Ok(Block { start, cold_bytes, near_limit })
     }
 
     /// Give a block back.
@@ -144,6 +146,22 @@ impl<B: Backing> Heap<B> {
     pub fn tick(&self) {
         let now = now_seconds();
         self.inner.with(|inner| inner.decay(now));
+    }
+
+    /// Sets how many bytes the heap may hold before a limit on the process's memory could be reached: its
+    /// resident bytes, and what is left of the limit.
+    pub fn set_limit(&self, bytes: usize) {
+        self.inner.with(|inner| inner.arena.set_limit(bytes));
+    }
+
+    /// Bytes that are left of the limit if every block is touched.
+    pub fn room(&self) -> usize {
+        self.inner.with(|inner| inner.arena.room())
+    }
+
+    /// Bytes from the start of the range that contain every block there ever was.
+    pub fn used_range(&self) -> usize {
+        self.inner.with(|inner| inner.arena.used_range())
     }
 
     /// Touch at most `spans` of the memory that requests will reach next; returns the bytes touched.

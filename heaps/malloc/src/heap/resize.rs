@@ -80,12 +80,14 @@ impl<B: Backing> Inner<B> {
             return Ok(Step::Done(Block {
                 start: NonNull::new(start).ok_or(NotABlock(address))?,
                 cold_bytes: 0,
+                near_limit: self.arena.is_near_limit(),
             }));
         }
         if usable >= MOVE_FROM
             && let Some(start) = self.resize_by_moving(at, slot, &record, lead, wanted, size, now)
         {
-            return Ok(Step::Done(Block { start, cold_bytes: 0 }));
+            let near_limit = self.arena.is_near_limit();
+            return Ok(Step::Done(Block { start, cold_bytes: 0, near_limit }));
         }
         Ok(Step::Copy { usable })
     }

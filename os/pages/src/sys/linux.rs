@@ -188,6 +188,11 @@ pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_DONTNEED_LOCKED) })
 }
 
+pub(crate) fn offer(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    // SAFETY: the range is ours and the caller of `Reserved::offer` promised that nobody uses its contents.
+    checked(unsafe { system_madvise(at.as_ptr().cast(), len, libc::MADV_FREE) })
+}
+
 /// [`purge`] for ranges of address and length, at once. `false`: some may be there still.
 pub(crate) fn purge_all(ranges: &[(usize, usize)]) -> bool {
     /// `PIDFD_SELF_THREAD` (6.14): the calling thread, without a descriptor. The number for its process changed with 6.16.

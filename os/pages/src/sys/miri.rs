@@ -43,6 +43,9 @@ pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     unsafe { at.write_bytes(0, len) };
     Ok(())
 }
+pub(crate) fn offer(at: NonNull<u8>, len: usize) -> Result<(), i32> {
+    purge(at, len)
+}
 pub(crate) fn purge_all(_ranges: &[(usize, usize)]) -> bool {
     false
 }
@@ -71,6 +74,9 @@ pub(crate) unsafe fn demote(
     Ok(())
 }
 pub(crate) fn any_resident(_at: NonNull<u8>, _len: usize) -> bool {
+    true
+}
+pub(crate) fn is_mapped(_at: NonNull<u8>) -> bool {
     true
 }
 pub(crate) fn map_aligned(

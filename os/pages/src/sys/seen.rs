@@ -100,6 +100,13 @@ pub(crate) fn any_resident(at: NonNull<u8>, len: usize) -> bool {
     any
 }
 
+pub(crate) fn is_mapped(at: NonNull<u8>) -> bool {
+    let mut seen = 0_u8;
+    // SAFETY: one page has one byte; the kernel checks the address.
+    let rc = unsafe { libc::mincore(at.as_ptr().cast(), base_page(), &raw mut seen) };
+    rc == 0 || errno() != libc::ENOMEM
+}
+
 pub(crate) fn each_resident(at: NonNull<u8>, len: usize, f: &mut dyn FnMut(usize)) {
     let page = base_page();
     let mut seen = [0_u8; 512];

@@ -21,8 +21,8 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Make an extent free, joined with its free neighbours.
-    pub(super) fn link_free(&mut self, at: Granules, len: Granules, now: u32) {
+    /// Make an extent free, joined with its free neighbours; returns the whole.
+    pub(super) fn link_free(&mut self, at: Granules, len: Granules, now: u32) -> Range<Granules> {
         let (mut at, mut len) = (at, len);
         if let Some(next) = self.extents.free_after(at) {
             self.bins.unlink(&mut self.extents, next);
@@ -37,5 +37,6 @@ impl<B: Backing> Arena<B> {
         }
         self.extents.define(at, len, State::Free, now);
         self.bins.link(&mut self.extents, at);
+        at..at + len
     }
 }

@@ -79,6 +79,10 @@ pub struct Arena<B> {
     pub(crate) spans: Spans,
     pub(crate) retention: Retention,
     pub(crate) totals: Totals,
+    /// Bytes that may be warm before a limit on the process's memory could be reached.
+    pub(crate) limit: usize,
+    /// Whether spans were given small pages because of `limit`.
+    made_small: bool,
 }
 
 impl<B: Backing> Arena<B> {
@@ -93,10 +97,36 @@ impl<B: Backing> Arena<B> {
             backing,
             retention,
             totals: Totals::default(),
+            limit: usize::MAX,
+            made_small: false,
         };
         arena.extents.define(0, granules, State::Free, 0);
         arena.bins.link(&mut arena.extents, 0);
         Some(arena)
+    }
+
+    /// Sets how many bytes may be warm before a limit on the process's memory could be reached. Nothing is
+    /// touched ahead of need beyond it, and blocks beyond it get small pages.
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+    }
+
+    /// Bytes that may become warm before the limit is reached.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.limit.saturating_sub(self.spans.warm() * SPAN)
+    }
+
+    /// Whether more than a quarter of the limit is warm, so that free memory is offered to the kernel.
+    #[must_use]
+    pub fn is_near_limit(&self) -> bool {
+        self.spans.warm() * SPAN > self.limit / 4
+    }
+
+    /// Bytes from the start of the range that contain every span that was ever usable.
+    #[must_use]
+    pub fn used_range(&self) -> usize {
+        self.spans.top() * SPAN
     }
 
     /// Hand out an extent. Warm memory first, then the best fit, then the lowest address.
@@ -137,8 +167,11 @@ impl<B: Backing> Arena<B> {
         }
         self.backing.wanted(at as usize * GRANULE, len as usize * GRANULE, false);
         self.totals.live -= len as usize * GRANULE;
+        let free = self.link_free(at, len, now);
+        if self.is_near_limit() {
+            self.offer(&free, &window);
+        }
         self.totals.warm = self.spans.warm() * SPAN;
-        self.link_free(at, len, now);
     }
 
     /// Make an extent longer without moving it. `false`: what follows is in use.

@@ -1,0 +1,52 @@
+/* limits CASE MIB WRITTEN_MIB: memory of one kind, written densely or one byte in each 2 MiB. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MIB ((size_t)1 << 20)
+
+static void touch(volatile char *block, size_t bytes, size_t step) {
+    for (size_t at = 0; at < bytes; at += step) block[at] = 1;
+}
+
+static void *must(void *block) {
+    if (block == NULL || block == MAP_FAILED) exit(3);
+    return block;
+}
+
+int main(int count, char **words) {
+    if (count != 4) return 2;
+    const char *kind = words[1];
+    size_t bytes = atoi(words[2]) * MIB, written = atoi(words[3]) * MIB;
+    if (!strcmp(kind, "dense")) { /* one block, of which the first part is written */
+        touch(must(malloc(bytes)), written, 4096);
+    } else if (!strcmp(kind, "sparse")) { /* one block, then so much in small requests */
+        touch(must(malloc(bytes)), bytes, 2 * MIB);
+        for (size_t at = 0; at < written; at += 4000) memset(must(malloc(3984)), 1, 3984);
+    } else if (!strcmp(kind, "blocks")) { /* several sparse blocks */
+        for (size_t at = 0; at < bytes; at += 16 * MIB) touch(must(calloc(16 * MIB, 1)), 16 * MIB, 2 * MIB);
+    } else if (!strcmp(kind, "mappings")) { /* several sparse mappings */
+        for (size_t at = 0; at < bytes; at += 32 * MIB) {
+            int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+            touch(must(mmap(NULL, 32 * MIB, PROT_READ | PROT_WRITE, flags, -1, 0)), 32 * MIB, 2 * MIB);
+        }
+    } else if (!strcmp(kind, "small")) { /* small requests, one byte of each */
+        for (size_t at = 0; at < bytes; at += 100000) touch(must(malloc(100000)), 1, 1);
+    } else if (!strcmp(kind, "growing")) { /* a sparse block that doubles */
+        char *block = NULL;
+        for (size_t size = MIB; size <= bytes; size *= 2) touch(block = must(realloc(block, size)), size, 2 * MIB);
+    } else if (!strcmp(kind, "freed")) { /* a block that is freed, then so much in small requests */
+        char *block = must(malloc(bytes));
+        touch(block, bytes, 4096);
+        free(block);
+        for (size_t at = 0; at < written; at += 4000) memset(must(malloc(3984)), 1, 3984);
+    } else if (!strcmp(kind, "waiting")) { /* blocks that are not touched, until standard input ends */
+        for (size_t at = 0; at < bytes; at += 32 * MIB) must(malloc(32 * MIB));
+        while (getchar() != EOF) {}
+    } else {
+        return 2;
+    }
+    puts("done");
+    return 0;
+}

@@ -1,0 +1,62 @@
+//! Programs in a control group: what fits without Largesse fits with it.
+
+use largesse_tests::{Stage, skipped, workspace};
+use std::process::{Command, Output};
+
+/// The status with which `in-cgroup.sh` ends where it can make no group.
+const CANNOT: i32 = 77;
+
+struct Group {
+    stage: Stage,
+    program: String,
+}
+
+impl Group {
+    /// `None`, after saying why, where a test cannot run.
+    fn new() -> Option<Group> {
+        let stage = Stage::new();
+        let program = stage.compiled("limits.c", &[])?.display().to_string();
+        Some(Group { stage, program })
+    }
+
+    fn run(&self, limit_mib: u32, words: &[&str]) -> Output {
+        let script = workspace().join("docs/examples/in-cgroup.sh");
+        let mut command = Command::new("timeout");
+        command.args(["60", &script.display().to_string(), &limit_mib.to_string()]);
+        let largesse = self.stage.command().display().to_string();
+        command.args([&largesse, "run", "--", &self.program]).args(words);
+        command.env("LARGESSE_LIBRARY", self.stage.library()).output().expect("a shell")
+    }
+}
+
+#[test]
+fn program_that_fits_is_not_killed() {
+    let Some(group) = Group::new() else { return };
+    for (limit_mib, words) in [
+        (156, ["dense", "512", "150"]),
+        (262, ["dense", "256", "256"]),
+        (264, ["dense", "256", "256"]),
+        (64, ["sparse", "512", "0"]),
+        (200, ["sparse", "512", "0"]),
+        (100, ["sparse", "512", "60"]),
+        (150, ["sparse", "64", "60"]),
+        (64, ["blocks", "256", "0"]),
+        (150, ["mappings", "512", "0"]),
+        (64, ["small", "512", "0"]),
+        (100, ["growing", "512", "0"]),
+        (150, ["freed", "100", "100"]),
+    ] {
+        let done = group.run(limit_mib, &words);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if done.status.code() == Some(CANNOT) {
+            skipped(text(&done.stderr).trim_start_matches("skipped: ").trim());
+            return;
+        }
+        let (said, why) = (text(&done.stdout), text(&done.stderr));
+        assert!(
+            done.status.success() && said.starts_with("done"),
+            "{words:?} under {limit_mib} MiB ended with {}: {said}{why}",
+            done.status
+        );
+    }
+}
