@@ -16,6 +16,7 @@ mod pin;
 mod run;
 mod say;
 mod status;
+mod table;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

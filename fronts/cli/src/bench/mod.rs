@@ -37,6 +37,7 @@ mod warm;
 
 use crate::agent;
 use crate::say::{counted, say};
+use crate::table::Paper;
 use definition::Bench;
 use machine::Machine;
 use outcome::Outcome;
@@ -214,7 +215,7 @@ fn show(args: &Args, outcome: &Outcome<'_>) {
     if args.json {
         json::outcome(outcome).iter().for_each(|line| say!("{line}"));
     } else {
-        say!("{}", table::show(outcome, args.scale, progress::terminal_columns()));
+        say!("{}", table::show(outcome, args.scale, Paper::here()));
     }
 }
 

@@ -40,8 +40,3 @@ impl Progress {
         self.0.finish_and_clear();
     }
 }
-
-/// The width to print tables for; none where nobody looks at it.
-pub(crate) fn terminal_columns() -> Option<u16> {
-    comfy_table::Table::new().width()
-}

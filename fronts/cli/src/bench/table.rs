@@ -3,36 +3,29 @@
 use super::outcome::{Cell, Line, Outcome, Unit};
 use super::settings::Role;
 use crate::say::counted;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent};
+use crate::table::{Column, Paper, Table};
 use std::fmt::Write as _;
 
-/// The table of one bench, with what it is and what went wrong; without a width it is as wide as it needs.
-pub(super) fn show(outcome: &Outcome<'_>, scale: f64, columns: Option<u16>) -> String {
+/// The table of one bench, with what it is and what went wrong.
+pub(super) fn show(outcome: &Outcome<'_>, scale: f64, paper: Paper) -> String {
     let bench = outcome.bench;
     let peers = outcome.contestants.iter().any(|one| one.setting.role == Role::Peer);
-    let mut table = empty(columns);
-    let mut header = vec![bench.name.clone()];
-    header.extend(
-        outcome.contestants.iter().map(|one| if one.again { "noise".to_owned() } else { one.name() }),
-    );
+    let mut columns = vec![Column::text(bench.name.clone(), 8)];
+    for (place, one) in outcome.contestants.iter().enumerate() {
+        let name = if one.again { "noise".to_owned() } else { one.name() };
+        // Stock, its noise and the subject stay; peers go first.
+        let column = Column::number(name);
+        columns.push(if place <= outcome.subject().max(1) { column } else { column.spare(1) });
+    }
     if peers {
-        header.push("to best peer".into());
+        columns.push(Column::number("to best peer"));
     }
-    header.push("reading".into());
-    let last = header.len() - 1;
-    table.set_header(header);
-    for line in &outcome.lines {
-        table.add_row(row(outcome, line, peers));
-    }
-    for place in 1..last {
-        if let Some(column) = table.column_mut(place) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    columns.push(Column::words("reading", 10));
+    let mut table = Table::new(columns);
+    outcome.lines.iter().for_each(|line| table.row(row(outcome, line, peers)));
     let size = of_size(scale);
     let about = if outcome.about.is_empty() { String::new() } else { format!(" ({})", outcome.about) };
-    let mut text = format!("{}{size}{about}\n{table}\n", bench.title);
+    let mut text = format!("{}{size}{about}\n{}\n", bench.title, table.show(paper));
     let unchecked = bench.tests.iter().filter(|test| bench.expected(&test.name, scale).is_none()).count();
     if unchecked > 0 {
         let _ = writeln!(
@@ -44,25 +37,12 @@ pub(super) fn show(outcome: &Outcome<'_>, scale: f64, columns: Option<u16>) -> S
     for trouble in &outcome.troubles {
         let _ = writeln!(text, "{trouble}");
     }
-    text
+    paper.page(&text)
 }
 
 /// How large the data are, when not as large as they could be.
 pub(super) fn of_size(scale: f64) -> String {
     if (scale - 1.0).abs() < 1e-9 { String::new() } else { format!(", at {scale} of its size") }
-}
-
-/// A table without anything in it, no wider than `columns`.
-pub(super) fn empty(columns: Option<u16>) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).remove_style(TableComponent::HorizontalLines);
-    table.remove_style(TableComponent::MiddleIntersections);
-    table.remove_style(TableComponent::LeftBorderIntersections);
-    table.remove_style(TableComponent::RightBorderIntersections);
-    if let Some(columns) = columns {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-    }
-    table
 }
 
 fn row(outcome: &Outcome<'_>, line: &Line, peers: bool) -> Vec<String> {
@@ -117,7 +97,9 @@ mod tests {
     fn the_table_shows_ratios_noise_and_the_best_peer() {
         let samples: &[(&[f64], &str)] =
             &[(&[1.0; 3], "a"), (&[1.02; 3], "a"), (&[0.8; 3], "a"), (&[0.9; 3], "a"), (&[0.5; 3], "b")];
-        let text = with_outcome(samples, |outcome| show(outcome, 1.0, None));
+        let text = with_outcome(samples, |outcome| {
+            show(outcome, 1.0, Paper { columns: None, unicode: true, boxes: true })
+        });
         let line = text.lines().find(|line| line.contains("toeplitz")).unwrap();
         for shown in ["1.0000 s (0%)", "±2.0%", "0.800 (0%)", "WRONG", "glibc-thp 0.889", "20.0% less time"]
         {

@@ -24,10 +24,11 @@ mod show;
 mod tree;
 
 use crate::say::say;
+use crate::table::Paper;
 use finding::Status;
 use live::Live;
 use machine::Machine;
-pub(crate) use probe::is_root;
+pub(crate) use probe::{is_root, terminal_columns};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -104,7 +105,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     } else {
         let columns = probe::terminal_columns();
         let colour = std::io::stdout().is_terminal() && !options::no_colour();
-        say!("{}", show::table(&machine, &findings, columns.unwrap_or(100), colour).trim_end());
+        let text = show::table(&machine, &findings, columns.unwrap_or(100), colour);
+        say!("{}", Paper::here().text(text.trim_end()));
     }
     let worst = findings.iter().map(|finding| finding.status).max();
     if worst == Some(Status::Problem) { ExitCode::FAILURE } else { ExitCode::SUCCESS }

@@ -2,6 +2,7 @@
 
 use super::finding::{Finding, Status, Subject, size};
 use super::machine::Machine;
+use crate::table::folded as fold;
 
 /// Narrower than this lines are not folded: they would be columns of single words.
 const NARROWEST: usize = 40;
@@ -148,21 +149,6 @@ impl Page {
         let between = if shown + 2 + counts.len() <= self.width { "  " } else { "\n" };
         format!("{verdict}{between}{counts}\n")
     }
-}
-
-/// Folds at spaces; a word that is too long stays whole.
-fn fold(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

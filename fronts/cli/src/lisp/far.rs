@@ -5,6 +5,7 @@
 
 use crate::run::far::Far;
 use crate::status::far_totals;
+use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
 use largesse_pager::{
     Broker, Count, FarMemory, FileStore, Linux, PageStore, Pager, Place, Segments, SetSize, Trouble,
@@ -33,7 +34,7 @@ impl Told {
     pub(super) fn table(&self) -> String {
         let words = Count::NAMES.into_iter().zip(self.pager.counters.all()).collect();
         let mut text = String::new();
-        let _ = writeln!(text, "Far memory in {}\n{}", self.store, far_totals(&words));
+        let _ = write!(text, "Far memory in {}\n{}", self.store, far_totals(&words, Paper::here()));
         text
     }
 }

@@ -22,6 +22,7 @@ mod text;
 
 use crate::bench::progress::Progress;
 use crate::say::say;
+use crate::table::Paper;
 use measure::Limits;
 use measure::bandwidth::{self, Bandwidth};
 use measure::cores::{self, Pair};
@@ -99,7 +100,8 @@ fn show(args: &Args) -> Result<(), String> {
         measured.ladder.as_deref().map(tables::ladder),
         measured.cores.as_deref().map(tables::cores),
     ];
-    say!("{}", (text::full(&seen) + &tables.into_iter().flatten().collect::<String>()).trim_end());
+    let text = text::full(&seen) + &tables.into_iter().flatten().collect::<String>();
+    say!("{}", Paper::here().page(text.trim_end()));
     Ok(())
 }
 

@@ -1,9 +1,9 @@
 //! The machine for people.
 
 use super::seen::{Live, Pages, Seen, source};
+use crate::say::counted;
 use crate::status::size;
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
+use crate::table::{Column, Paper, Table};
 use largesse_machine::topology::{Cache, Holds, Node};
 use largesse_machine::{Bitmap, Topology};
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ pub(super) fn full(seen: &Seen) -> String {
     let topology = &seen.topology;
     let memory: u64 = topology.nodes.iter().map(|node| node.memory).sum();
     let counts = [
-        counted(topology.packages.len(), "package"),
-        counted(topology.cores.len(), "core"),
-        counted(topology.online.len(), "processor"),
-        counted(topology.nodes.len(), "NUMA node"),
+        counted(topology.packages.len() as u64, "package"),
+        counted(topology.cores.len() as u64, "core"),
+        counted(topology.online.len() as u64, "processor"),
+        counted(topology.nodes.len() as u64, "NUMA node"),
     ];
     let mut text = format!(
         "{}, Linux {}\n{}, {}\n\n{}",
@@ -35,11 +35,6 @@ pub(super) fn full(seen: &Seen) -> String {
         let _ = write!(text, "\nThis process\n{}", here(live, topology));
     }
     text
-}
-
-/// `1 core`, `2 cores`.
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Packages, their nodes, and the processors under each last cache: cores are apart, threads of one core together.
@@ -123,15 +118,11 @@ fn caches(topology: &Topology) -> String {
     }
     let rows = kinds.into_iter().map(|(cache, count)| {
         let line = if cache.line > 0 { format!("lines of {} B", cache.line) } else { String::new() };
-        let ways = if cache.ways > 0 {
-            counted(usize::try_from(cache.ways).unwrap_or(0), "way")
-        } else {
-            String::new()
-        };
+        let ways = if cache.ways > 0 { counted(cache.ways, "way") } else { String::new() };
         [
             name(cache),
             format!("{count} of them"),
-            format!("each for {}", counted(cache.cpus.len(), "processor")),
+            format!("each for {}", counted(cache.cpus.len() as u64, "processor")),
             line,
             ways,
         ]
@@ -205,16 +196,12 @@ fn here(live: &Live, topology: &Topology) -> String {
     text
 }
 
-/// Columns, with two spaces before and between them.
+/// Columns to the right. Where there is no room the last ones are left out, and that is said.
 pub(super) fn table<R: IntoIterator<Item = String>>(rows: impl IntoIterator<Item = R>) -> String {
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((2, 0)).set_cell_alignment(CellAlignment::Right);
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n") + "\n"
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.into_iter().collect()).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let column = |place: usize| if place == 0 { Column::number("") } else { Column::number("").spare(1) };
+    let mut table = Table::bare((0..columns).map(column));
+    rows.into_iter().for_each(|row| table.row(row));
+    table.show(Paper::here())
 }

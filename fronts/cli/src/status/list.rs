@@ -4,6 +4,7 @@ use super::portrait::Portrait;
 use super::process::{self, Process};
 use super::table;
 use super::trouble::Trouble;
+use crate::table::Paper;
 use serde::Serialize;
 
 /// What one look at all processes found.
@@ -38,7 +39,11 @@ pub(super) fn of_all(json: bool) -> String {
             _ => {}
         }
     }
-    if json { serde_json::to_string(&found).unwrap_or_default() } else { table::of_all(&found) }
+    if json {
+        serde_json::to_string(&found).unwrap_or_default()
+    } else {
+        table::of_all(&found, Paper::here())
+    }
 }
 
 fn look(pid: u32) -> Result<Option<Summary>, Trouble> {

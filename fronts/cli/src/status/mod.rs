@@ -23,6 +23,7 @@ mod table;
 mod trouble;
 
 use crate::say::say;
+use crate::table::Paper;
 use portrait::Portrait;
 use process::Process;
 use std::process::ExitCode;
@@ -70,5 +71,5 @@ fn of_one(pid: u32, json: bool) -> Result<String, Trouble> {
         };
     };
     let portrait = Portrait::of(&process, &heap);
-    Ok(if json { portrait.json() } else { table::full(&portrait) })
+    Ok(if json { portrait.json() } else { table::full(&portrait, Paper::here()) })
 }

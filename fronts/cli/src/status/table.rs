@@ -5,69 +5,77 @@ pub(super) mod far;
 use super::list::Found;
 use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};
 use crate::doctor::is_root;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, TableComponent, presets};
+use crate::say::counted;
+use crate::table::{Column, Paper, Table, facts};
 use std::fmt::Write as _;
 
 /// From here on a largest size is no limit.
 const NO_LIMIT: u64 = 1 << 50;
 
 /// Everything about one process.
-pub(super) fn full(portrait: &Portrait) -> String {
+pub(super) fn full(portrait: &Portrait, paper: Paper) -> String {
     let mut text = heading(portrait);
     if portrait.blocks.is_empty() {
         text += "\nNo large block is alive now.\n";
     } else {
-        let _ = write!(text, "\n{}\n", blocks(portrait));
+        let _ = write!(text, "\n{}", blocks(portrait, paper));
     }
     if !portrait.advised.is_empty() {
         let _ = write!(
             text,
-            "\nMappings of other libraries, advised\n{}\n",
-            advised(&portrait.advised, portrait.exact)
+            "\nMappings of other libraries, advised\n{}",
+            advised(&portrait.advised, portrait.exact).show(paper)
         );
     }
     if let Some(far) = &portrait.far {
-        text += &far::all(far);
+        text += &far::all(far, paper);
     }
-    let _ = write!(text, "\nSince the start\n{}\n", counters(&portrait.counters));
+    let _ = write!(text, "\nSince the start\n{}", counters(&portrait.counters, paper));
     if portrait.not_granted.is_empty() {
         text += "\nEvery request was granted.\n";
     } else {
-        let _ = write!(text, "\nNot granted\n{}\n", not_granted(&portrait.not_granted));
+        let _ = write!(text, "\nNot granted\n{}", not_granted(&portrait.not_granted).show(paper));
     }
     text += &notes(portrait);
-    text
+    paper.page(&text)
 }
 
 /// One line a process.
-pub(super) fn of_all(found: &Found) -> String {
+pub(super) fn of_all(found: &Found, paper: Paper) -> String {
     let mut text = String::new();
     if found.processes.is_empty() {
         text += "No process with large blocks was found; start one with `largesse run -- PROGRAM`.\n";
     } else {
-        let columns =
-            ["pid", "pages", "blocks", "size", "in memory", "on large pages", "not granted", "command"];
-        let mut table = table(&columns, &[0, 2, 3, 4, 5, 6]);
+        let mut table = Table::new([
+            Column::number("pid"),
+            Column::text("pages", 5).spare(4),
+            Column::number("blocks").spare(5),
+            Column::number("size").spare(2),
+            Column::number("in memory"),
+            Column::number("on large pages").spare(1),
+            Column::number("not granted").spare(3),
+            Column::text("command", 24),
+        ]);
         for one in &found.processes {
-            table.add_row([
-                number(one.pid),
-                Cell::new(one.pages),
-                number(one.blocks),
-                right(size(one.bytes)),
-                right(size(one.resident_bytes)),
-                right(share(Some(one.large_bytes), one.bytes, true)),
-                number(one.not_granted),
-                Cell::new(&one.command),
+            table.row([
+                one.pid.to_string(),
+                one.pages.to_owned(),
+                one.blocks.to_string(),
+                size(one.bytes),
+                size(one.resident_bytes),
+                share(Some(one.large_bytes), one.bytes, true),
+                one.not_granted.to_string(),
+                one.command.clone(),
             ]);
         }
-        let _ = writeln!(text, "{table}");
+        text += &table.show(paper);
     }
     if found.not_permitted > 0 {
         let processes = if found.not_permitted == 1 { "process" } else { "processes" };
         let more = if is_root() { "" } else { "; root sees more" };
         let _ = writeln!(text, "{} {processes} may not be looked at{more}.", found.not_permitted);
     }
-    text
+    paper.page(&text)
 }
 
 /// `1.5 GiB`: four characters and the unit.
@@ -110,107 +118,89 @@ fn heading(portrait: &Portrait) -> String {
 }
 
 /// The blocks, and their sum below a line.
-fn blocks(portrait: &Portrait) -> String {
-    let mut table = table(&["address", "size", "kind", "in memory", "on large pages", "node"], &[1, 3, 4, 5]);
-    // Narrow enough for any terminal; and one line a row is what the sum below relies on.
-    table.set_content_arrangement(ContentArrangement::Disabled);
+fn blocks(portrait: &Portrait, paper: Paper) -> String {
+    let mut table = Table::new([
+        Column::text("address", 14),
+        Column::number("size"),
+        Column::text("kind", 4).spare(2),
+        Column::number("in memory"),
+        Column::number("on large pages"),
+        Column::number("node").spare(1),
+    ]);
     for block in &portrait.blocks {
-        table.add_row(row(block, portrait.exact));
+        table.row(row(block, portrait.exact));
     }
     let totals = &portrait.totals;
-    table.add_row([
-        Cell::new(match totals.blocks {
-            1 => "1 block".into(),
-            count => format!("{count} blocks"),
-        }),
-        right(size(totals.bytes)),
-        Cell::new(""),
-        right(size(totals.resident_bytes)),
-        right(share(Some(totals.large_bytes), totals.bytes, portrait.exact)),
-        Cell::new(""),
+    table.row([
+        counted(totals.blocks, "block"),
+        size(totals.bytes),
+        String::new(),
+        size(totals.resident_bytes),
+        share(Some(totals.large_bytes), totals.bytes, portrait.exact),
+        String::new(),
     ]);
-    let text = table.to_string();
-    let mut lines: Vec<&str> = text.lines().collect();
-    if let [.., _sum, border] = lines[..] {
-        lines.insert(lines.len() - 2, border);
-    }
-    lines.join("\n")
+    table.apart(1);
+    table.show(paper)
 }
 
-fn row(block: &Block, exact: bool) -> [Cell; 6] {
+fn row(block: &Block, exact: bool) -> [String; 6] {
     [
-        Cell::new(&block.address),
-        right(size(block.size)),
-        Cell::new(block.kind),
-        right(block.resident_bytes.map_or("?".into(), size)),
-        right(share(block.large_bytes, block.size, exact)),
-        right(block.node.map_or("–".into(), |node| node.to_string())),
+        block.address.clone(),
+        size(block.size),
+        block.kind.to_owned(),
+        block.resident_bytes.map_or("?".into(), size),
+        share(block.large_bytes, block.size, exact),
+        block.node.map_or("–".into(), |node| node.to_string()),
     ]
 }
 
 fn advised(mappings: &[Advised], exact: bool) -> Table {
-    let mut table = table(&["address", "size", "in memory", "on large pages"], &[1, 2, 3]);
+    let mut table = Table::new([
+        Column::text("address", 14),
+        Column::number("size"),
+        Column::number("in memory"),
+        Column::number("on large pages"),
+    ]);
     for mapping in mappings {
-        table.add_row([
-            Cell::new(&mapping.address),
-            right(size(mapping.size)),
-            right(mapping.resident_bytes.map_or("?".into(), size)),
-            right(share(mapping.large_bytes, mapping.size, exact)),
+        table.row([
+            mapping.address.clone(),
+            size(mapping.size),
+            mapping.resident_bytes.map_or("?".into(), size),
+            share(mapping.large_bytes, mapping.size, exact),
         ]);
     }
     table
 }
 
-/// Two facts a row.
-fn pairs(rows: &[[(&str, String); 2]]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    for [left, other] in rows {
-        table.add_row([
-            Cell::new(format!("  {}", left.0)),
-            right(left.1.clone()),
-            Cell::new(format!("   {}", other.0)),
-            right(other.1.clone()),
-        ]);
-    }
-    table
-}
-
-fn counters(tally: &Tally) -> Table {
+fn counters(tally: &Tally, paper: Paper) -> String {
     let of_all = |count: u64| match tally.allocations {
         0 => String::new(),
         all => format!(" ({})", percent(count, all)),
     };
-    pairs(&[
-        [
-            ("blocks handed out", tally.allocations.to_string()),
-            ("blocks given back", tally.frees.to_string()),
-        ],
-        [
-            ("re-used touched memory", format!("{}{}", tally.reused, of_all(tally.reused))),
-            ("new memory handed out", size(tally.fresh_bytes)),
-        ],
-        [("size now", size(tally.live_bytes)), ("size at most", size(tally.peak_bytes))],
-        [
-            ("kept for re-use", size(tally.retained_bytes)),
-            ("returned to the kernel", size(tally.returned_bytes)),
-        ],
-        [
-            ("prepared ahead of need", size(tally.populated_bytes)),
-            ("calloc: clearing spared", size(tally.clear_skipped_bytes)),
-        ],
-        [
-            ("resized in place", tally.resized_in_place.to_string()),
-            ("moved by page tables", tally.moved_by_mremap.to_string()),
-        ],
-        [("mappings advised", tally.advised_mappings.to_string()), ("their size", size(tally.advised_bytes))],
-    ])
+    let pairs = [
+        ("blocks handed out", tally.allocations.to_string()),
+        ("blocks given back", tally.frees.to_string()),
+        ("re-used touched memory", format!("{}{}", tally.reused, of_all(tally.reused))),
+        ("new memory handed out", size(tally.fresh_bytes)),
+        ("size now", size(tally.live_bytes)),
+        ("size at most", size(tally.peak_bytes)),
+        ("kept for re-use", size(tally.retained_bytes)),
+        ("returned to the kernel", size(tally.returned_bytes)),
+        ("prepared ahead of need", size(tally.populated_bytes)),
+        ("calloc: clearing spared", size(tally.clear_skipped_bytes)),
+        ("resized in place", tally.resized_in_place.to_string()),
+        ("moved by page tables", tally.moved_by_mremap.to_string()),
+        ("mappings advised", tally.advised_mappings.to_string()),
+        ("their size", size(tally.advised_bytes)),
+    ];
+    facts(&pairs, paper)
 }
 
 fn not_granted(causes: &[NotGranted]) -> Table {
-    let mut table = table(&["times", "cause", "what to do"], &[0]);
+    let mut table =
+        Table::new([Column::number("times"), Column::text("cause", 12), Column::words("what to do", 16)]);
     for one in causes {
-        table.add_row([number(one.count), Cell::new(&one.cause), Cell::new(&one.advice)]);
+        table.row([one.count.to_string(), one.cause.to_string(), one.advice.to_string()]);
     }
     table
 }
@@ -243,32 +233,6 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{} %", u128::from(part) * 100 / u128::from(whole))
 }
 
-fn table(columns: &[&str], to_the_right: &[usize]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    for between in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
-        table.remove_style(between);
-    }
-    for header in [TableComponent::HeaderLines, TableComponent::MiddleHeaderIntersections] {
-        table.set_style(header, '─');
-    }
-    table.set_header(
-        columns
-            .iter()
-            .enumerate()
-            .map(|(place, name)| if to_the_right.contains(&place) { right(*name) } else { Cell::new(name) }),
-    );
-    table
-}
-
-fn number(value: impl std::fmt::Display) -> Cell {
-    right(value.to_string())
-}
-
-fn right(text: impl Into<String>) -> Cell {
-    Cell::new(text.into()).set_alignment(CellAlignment::Right)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,6 +253,29 @@ mod tests {
         ];
         for (bytes, want) in cases {
             assert_eq!(size(bytes), want);
+        }
+    }
+
+    #[test]
+    fn the_list_fits_every_page() {
+        let one = |pid, command: &str| crate::status::list::Summary {
+            pid,
+            command: command.into(),
+            pages: "hugetlb-1g",
+            blocks: 1_048_576,
+            bytes: 61_900 << 20,
+            resident_bytes: 61_900 << 20,
+            large_bytes: 61_900 << 20,
+            not_granted: 262_144,
+        };
+        let processes = vec![one(4_194_303, "/usr/lib/R/bin/exec/R -f simulation.R"), one(2, "sh")];
+        let found = Found { processes, not_permitted: 2 };
+        for columns in [40, 60, 80, 120] {
+            let text = of_all(&found, Paper::plain(Some(columns)));
+            assert!(text.lines().all(|line| line.len() <= columns), "at {columns} columns:\n{text}");
+            for words in ["4194303", "60.4 GiB", "/usr/lib/R/bin"] {
+                assert!(text.contains(words) && text.is_ascii(), "{words} at {columns} columns:\n{text}");
+            }
         }
     }
 

@@ -1,10 +1,9 @@
 //! The tuner's decisions of a marked program, iteration by iteration, as its report gives them.
 
-use super::super::table::empty;
 use super::outcome::Outcome;
+use crate::table::{Column, Paper, Table};
 use serde::Deserialize;
 use serde_json::Value;
-use std::fmt::Write as _;
 
 /// One pass through the compute core.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -29,22 +28,19 @@ pub(super) fn of(report: &Value) -> Vec<Pass> {
 }
 
 /// A row an iteration, a column a share of local memory; nothing for a program without marks.
-pub(super) fn show(outcome: &Outcome<'_>, columns: Option<u16>) -> String {
+pub(super) fn show(outcome: &Outcome<'_>, paper: Paper) -> String {
     let most = outcome.decisions.iter().map(|passes| passes.len()).max().unwrap_or(0);
     if most == 0 {
         return String::new();
     }
-    let mut table = empty(columns);
-    let shares = outcome.percents.iter().map(|percent| format!("{percent}%"));
-    table.set_header(std::iter::once("iteration".to_owned()).chain(shares));
+    let shares = outcome.percents.iter().map(|percent| Column::number(format!("{percent}%")).spare(1));
+    let mut table = Table::new(std::iter::once(Column::number("iteration")).chain(shares));
     for turn in 0..most {
         let cells = outcome.decisions.iter().map(|passes| passes.get(turn).map_or("-".into(), shown));
-        table.add_row(std::iter::once((turn + 1).to_string()).chain(cells));
+        table.row(std::iter::once((turn + 1).to_string()).chain(cells));
     }
     let mut text = String::from("marked: page size, sets swapped in/sets that fit, seconds (last run)\n");
-    for line in table.lines() {
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
+    text += &table.show(paper);
     text
 }
 
@@ -76,13 +72,14 @@ mod tests {
                     if cell.page_size == MARKED && cell.percent == 50 { of(&report) } else { Vec::new() };
                 Samples { decisions, ..samples(&[2.0], "aa") }
             },
-            |_, outcome| show(outcome, None),
+            |_, outcome| show(outcome, Paper::plain(None)),
         );
         for words in ["128K 1280/1216 14.50", "64K 2510/2432 18.47", "2M 4163/4864 0.82"] {
             assert!(text.contains(words), "{text}");
         }
         assert_eq!(text.lines().filter(|line| line.contains('/')).count(), 1 + 3, "{text}");
-        let unmarked = with_outcome(|_| samples(&[2.0], "aa"), |_, outcome| show(outcome, None));
+        let unmarked =
+            with_outcome(|_| samples(&[2.0], "aa"), |_, outcome| show(outcome, Paper::plain(None)));
         assert_eq!((unmarked, of(&Value::Null)), (String::new(), Vec::new()));
     }
 }

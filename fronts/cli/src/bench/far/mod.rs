@@ -24,12 +24,13 @@ mod spec;
 mod table;
 
 use crate::say::{counted, say};
+use crate::table::Paper;
 use spec::MARKED;
 pub(super) use spec::Spec;
 
 use super::definition::Bench;
 use super::machine::Machine;
-use super::progress::{self, Progress};
+use super::progress::Progress;
 use super::settings::Settings;
 use super::stats::no_claim;
 use super::trouble::Trouble;
@@ -112,7 +113,7 @@ fn show(args: &Args, plan: &Plan<'_>, outcome: &Outcome<'_>) {
     if args.json {
         json::outcome(outcome).iter().for_each(|line| say!("{line}"));
     } else {
-        say!("{}", table::show(plan, outcome, progress::terminal_columns()));
+        say!("{}", table::show(plan, outcome, Paper::here()));
     }
 }
 

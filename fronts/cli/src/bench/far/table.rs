@@ -1,18 +1,18 @@
 //! The outcome as a table for people, beside what others published.
 
-use super::super::table::{empty, of_size};
+use super::super::table::of_size;
 use super::decisions;
 use super::outcome::{Outcome, Slowdown};
 use super::plan::Plan;
 use super::spec::Published;
-use comfy_table::{CellAlignment, Table};
+use crate::table::{Column, Paper, Table};
 use std::fmt::Write as _;
 
 /// Between two tables.
 const GAP: &str = "    ";
 
-/// The table of one bench, with what it is and what went wrong; without a width it is as wide as it needs.
-pub(super) fn show(plan: &Plan<'_>, outcome: &Outcome<'_>, columns: Option<u16>) -> String {
+/// The table of one bench, with what it is and what went wrong.
+pub(super) fn show(plan: &Plan<'_>, outcome: &Outcome<'_>, paper: Paper) -> String {
     let about = if outcome.about.is_empty() { String::new() } else { format!(" ({})", outcome.about) };
     let mut text = format!("{}{}{about}\n", plan.bench.title, of_size(plan.scale));
     let noise = outcome.noise.map_or(String::new(), |noise| format!(", noise ±{:.1}%", noise * 100.0));
@@ -25,82 +25,62 @@ pub(super) fn show(plan: &Plan<'_>, outcome: &Outcome<'_>, columns: Option<u16>)
     }
     let mib = outcome.footprint as f64 / f64::from(1 << 20);
     let _ = writeln!(text, "; touches {mib:.1} MiB; store {}", plan.store);
-    let ours = lines(&ours(outcome, columns), 3);
+    let ours = ours(outcome).lines(paper);
     let theirs = plan.spec.published.as_ref().map(|published| {
-        let mut theirs = lines(&theirs(published, columns), 0);
+        let mut theirs = theirs(published).lines(paper);
         theirs.insert(0, published.title.clone());
         theirs
     });
     let ours: Vec<_> = ["slowdown, by local memory".to_owned()].into_iter().chain(ours).collect();
-    text.push_str(&together(&ours, &theirs.unwrap_or_default(), columns));
-    text.push_str(&decisions::show(outcome, columns));
+    text.push_str(&together(&ours, &theirs.unwrap_or_default(), paper.columns));
+    text.push_str(&decisions::show(outcome, paper));
     for trouble in &outcome.troubles {
         let _ = writeln!(text, "{trouble}");
     }
-    text
+    paper.page(&text)
 }
 
-fn ours(outcome: &Outcome<'_>, columns: Option<u16>) -> Table {
-    let mut table = empty(columns);
-    table.set_header(header(outcome.bench, outcome.percents));
+fn ours(outcome: &Outcome<'_>) -> Table {
+    let mut table = Table::new(header(outcome.bench, outcome.percents));
     for (size, row) in &outcome.rows {
-        table.add_row(std::iter::once((*size).to_owned()).chain(row.iter().map(shown)));
+        table.row(std::iter::once((*size).to_owned()).chain(row.iter().map(shown)));
     }
     let each = 0..outcome.percents.len();
     let best = each.clone().map(|column| {
         outcome.best_fixed(column).map_or("-".to_owned(), |(size, ratio)| format!("{size} {}", times(ratio)))
     });
-    table.add_row(std::iter::once("best fixed".to_owned()).chain(best));
+    table.row(std::iter::once("best fixed".to_owned()).chain(best));
     let auto = each.clone().map(|column| match outcome.auto_to_best(column) {
         Some(Slowdown::Measured { ratio, .. }) => format!("{ratio:.2}"),
         Some(Slowdown::Above(bound)) => format!("> {}", rounded_down(bound)),
         _ => "-".to_owned(),
     });
-    table.add_row(std::iter::once("auto to it".to_owned()).chain(auto));
+    table.row(std::iter::once("auto to it".to_owned()).chain(auto));
     let worst = each.map(|column| outcome.worst_to_auto(column).map_or("-".to_owned(), times));
-    table.add_row(std::iter::once("worst to auto".to_owned()).chain(worst));
-    right(table, outcome.percents.len())
+    table.row(std::iter::once("worst to auto".to_owned()).chain(worst));
+    table.apart(3);
+    table
 }
 
-fn theirs(published: &Published, columns: Option<u16>) -> Table {
-    let mut table = empty(columns);
-    table.set_header(header("", &published.local_percent));
+fn theirs(published: &Published) -> Table {
+    let mut table = Table::new(header("", &published.local_percent));
     for row in &published.rows {
         let ratios = row.seconds.iter().map(|seconds| times(seconds / published.baseline_seconds));
-        table.add_row(std::iter::once(row.page_size.clone()).chain(ratios));
-    }
-    right(table, published.local_percent.len())
-}
-
-fn header(name: &str, percents: &[u8]) -> Vec<String> {
-    std::iter::once(name.to_owned()).chain(percents.iter().map(|percent| format!("{percent}%"))).collect()
-}
-
-/// Everything but the first column to the right.
-fn right(mut table: Table, columns: usize) -> Table {
-    for place in 1..=columns {
-        if let Some(column) = table.column_mut(place) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+        table.row(std::iter::once(row.page_size.clone()).chain(ratios));
     }
     table
 }
 
-/// The lines of `table`, the last `apart` rows below a rule.
-fn lines(table: &Table, apart: usize) -> Vec<String> {
-    let mut lines: Vec<_> = table.lines().collect();
-    if apart > 0
-        && let Some(rule) = lines.last().cloned()
-    {
-        lines.insert(lines.len().saturating_sub(apart + 1), rule);
-    }
-    lines
+/// A column for the sizes, and one for each share of local memory; the smallest shares, which are last, go first.
+fn header(name: &str, percents: &[u8]) -> Vec<Column> {
+    let shares = percents.iter().map(|percent| Column::number(format!("{percent}%")).spare(1));
+    std::iter::once(Column::text(name, 8)).chain(shares).collect()
 }
 
 /// Beside each other where there is room, otherwise one after the other.
-fn together(left: &[String], right: &[String], columns: Option<u16>) -> String {
+fn together(left: &[String], right: &[String], columns: Option<usize>) -> String {
     let width = |lines: &[String]| lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-    let (wide, room) = (width(left), columns.map_or(usize::MAX, usize::from));
+    let (wide, room) = (width(left), columns.unwrap_or(usize::MAX));
     let mut text = String::new();
     if right.is_empty() || wide + GAP.len() + width(right) > room {
         for line in left.iter().chain(right) {
@@ -165,13 +145,17 @@ mod tests {
         }
     }
 
+    fn page(columns: Option<usize>) -> Paper {
+        Paper { columns, unicode: true, boxes: true }
+    }
+
     fn words(line: &str) -> Vec<&str> {
         line.split([' ', '│']).filter(|word| !word.is_empty()).collect()
     }
 
     #[test]
     fn a_row_for_each_size_then_the_best_and_auto_to_it() {
-        let text = with_outcome(cell, |plan, outcome| show(plan, outcome, Some(80)));
+        let text = with_outcome(cell, |plan, outcome| show(plan, outcome, page(Some(80))));
         let line = |name: &str| words(text.lines().find(|line| line.trim_start().starts_with(name)).unwrap());
         assert_eq!(line("4K")[1..5], ["2.50x", "(0%)", "2.50x", "(0%)"]);
         assert_eq!(line("4K")[9..], [">", "30x"]);
@@ -183,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_published_table_is_beside_ours_where_there_is_room_and_below_where_not() {
-        let at = |columns| with_outcome(cell, |plan, outcome| show(plan, outcome, columns));
+        let at = |columns| with_outcome(cell, |plan, outcome| show(plan, outcome, page(columns)));
         let (beside, below) = (at(Some(150)), at(Some(100)));
         let first = |text: &str| words(text.lines().find(|line| line.contains("1M ")).unwrap()).len();
         assert!(first(&beside) > first(&below), "{beside}\n{below}");

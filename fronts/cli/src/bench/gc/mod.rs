@@ -25,11 +25,12 @@ mod table;
 mod workshop;
 
 use super::machine::Machine;
-use super::progress::{self, Progress};
+use super::progress::Progress;
 use super::stats::no_claim;
 use super::trouble::Trouble;
 use super::{Args, json as common, place};
 use crate::say::say;
+use crate::table::Paper;
 use definition::{Definition, System};
 use outcome::Outcome;
 use rounds::Plan;
@@ -109,7 +110,7 @@ fn show(args: &Args, definition: &Definition, outcome: &Outcome<'_>) {
     if args.json {
         json::outcome(outcome, &definition.reference).iter().for_each(|line| say!("{line}"));
     } else {
-        say!("{}", table::show(outcome, &definition.reference, progress::terminal_columns()));
+        say!("{}", table::show(outcome, &definition.reference, Paper::here()));
     }
 }
 

@@ -1,9 +1,9 @@
 //! The outcome as a table for people.
 
 use super::super::stats::Summary;
-use super::super::table::empty;
 use super::outcome::{Cell, Outcome, Row};
-use comfy_table::CellAlignment;
+use crate::say::counted;
+use crate::table::{Column, Paper, Table};
 use std::fmt::Write as _;
 
 pub(super) const LEGEND: &str = "\
@@ -11,34 +11,28 @@ Every thread does the same work. `1 thread`: the time of one repetition (largest
 `p threads`: the gain, p times the time of one thread over the time of p, the median of all rounds. `gc`: the share of the\n\
 time in which collections held threads up.";
 
-/// The table of one program, and what went wrong; without a width it is as wide as it needs.
-pub(super) fn show(outcome: &Outcome<'_>, reference: &str, columns: Option<u16>) -> String {
-    let mut table = empty(columns);
+/// The table of one program, and what went wrong.
+pub(super) fn show(outcome: &Outcome<'_>, reference: &str, paper: Paper) -> String {
     let beside = outcome.rows.iter().any(|row| outcome.to_reference(row, reference).is_some());
-    let mut header = vec![outcome.program.name.clone(), "1 thread".into()];
+    let mut columns = vec![Column::text(outcome.program.name.clone(), 10), Column::number("1 thread")];
     if beside {
-        header.push(format!("to {reference}"));
+        columns.push(Column::number(format!("to {reference}")));
     }
-    header.push("gc".into());
+    columns.push(Column::number("gc"));
     let more = outcome.rows.first().map_or(&[][..], |row| &row.cells[1..]);
-    header.extend(more.iter().flat_map(|(threads, _)| [format!("{threads} threads"), "gc".into()]));
-    let width = header.len();
-    table.set_header(header);
+    let pair = |threads: u32| [Column::number(counted(threads, "thread")), Column::number("gc")];
+    columns.extend(more.iter().flat_map(|(threads, _)| pair(*threads)).map(|column| column.spare(1)));
+    let mut table = Table::new(columns);
     for row in &outcome.rows {
         let ratio = outcome.to_reference(row, reference);
         let ratio = beside.then(|| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")));
-        table.add_row(cells(row, ratio));
+        table.row(cells(row, ratio));
     }
-    for place in 1..width {
-        if let Some(column) = table.column_mut(place) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = format!("{}\n{table}\n", outcome.program.title);
+    let mut text = format!("{}\n{}\n", outcome.program.title, table.show(paper));
     if outcome.program.pauses {
         for row in &outcome.rows {
             for ((threads, _), pauses) in row.cells.iter().zip(&row.pauses) {
-                text += &pauses.show(&format!("{}, {threads} threads", row.system));
+                text += &pauses.show(&format!("{}, {}", row.system, counted(*threads, "thread")));
             }
         }
     }
@@ -97,7 +91,9 @@ mod tests {
             ("euslisp", &[Ok(&[(0.04, 0.02)]), Err(Miss::Stopped)]),
             ("go", &[Err(Miss::Wrong("1 is not 2".into())), Ok(&[])]),
         ];
-        let text = with_outcome(rows, |definition, outcome| show(outcome, &definition.reference, None));
+        let text = with_outcome(rows, |definition, outcome| {
+            show(outcome, &definition.reference, Paper::plain(None))
+        });
         let line = |name: &str| {
             let line = text.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
             line.split_whitespace().collect::<Vec<_>>()
@@ -119,7 +115,9 @@ mod tests {
     #[test]
     fn without_the_reference_nothing_is_compared_with_it() {
         let rows: &Rows<'_> = &[("safepoint", &[Ok(&[(2e-7, 0.0)])])];
-        let text = with_outcome(rows, |definition, outcome| show(outcome, &definition.reference, None));
+        let text = with_outcome(rows, |definition, outcome| {
+            show(outcome, &definition.reference, Paper::plain(None))
+        });
         assert!(text.contains("0.20 ns") && !text.contains("to euslisp"), "{text}");
     }
 }

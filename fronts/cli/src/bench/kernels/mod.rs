@@ -30,6 +30,7 @@ use super::place;
 use super::progress::Progress;
 use super::trouble::Trouble;
 use crate::say::say;
+use crate::table::Paper;
 use case::{Case, Kernel};
 use contestants::Peers;
 use data::Data;
@@ -65,7 +66,7 @@ pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
         peers.absent().for_each(|(name, why)| say!("{}", super::json::absent(NAME, Some(name), why)));
     } else {
         say!("{}\n", machine.line());
-        say!("{}", show::levels(&levels));
+        say!("{}", Paper::here().page(&show::levels(&levels)));
         peers.absent().for_each(|(name, why)| say!("{name}: skipped: {why}"));
     }
 
@@ -88,9 +89,9 @@ pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
     if args.json {
         show::ladder_json(&ladder).iter().for_each(|line| say!("{line}"));
     } else {
-        say!("{}", show::tables(&rows, super::progress::terminal_columns()));
-        say!("{}", show::ladder(&ladder));
-        say!("{}", show::LEGEND);
+        say!("{}", show::tables(&rows, Paper::here()));
+        say!("{}", Paper::here().page(&show::ladder(&ladder)));
+        say!("{}", Paper::here().page(show::LEGEND));
     }
     if let Some(path) = &args.svg {
         let picture = show::picture(&rows, &levels, &machine.line()).map_err(Trouble::Touch)?;

@@ -5,8 +5,7 @@ use super::case::Kernel;
 use super::ladder::Ladder;
 use super::levels::Levels;
 use super::rows::{Row, Time};
-use crate::bench::table::empty;
-use comfy_table::CellAlignment;
+use crate::table::{Column, Paper, Table};
 use largesse_picture::curves::{Axes, Panel, Series};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -50,12 +49,12 @@ pub(super) fn levels_json(levels: &Levels) -> Value {
 }
 
 /// A table for each kernel.
-pub(super) fn tables(rows: &[Row], columns: Option<u16>) -> String {
+pub(super) fn tables(rows: &[Row], paper: Paper) -> String {
     let kernels = Kernel::ALL.into_iter().filter(|kernel| rows.iter().any(|row| row.case.kernel == *kernel));
-    kernels.map(|kernel| table(kernel, rows, columns)).collect::<Vec<_>>().join("\n")
+    kernels.map(|kernel| table(kernel, rows, paper)).collect::<Vec<_>>().join("\n")
 }
 
-fn table(kernel: Kernel, rows: &[Row], columns: Option<u16>) -> String {
+fn table(kernel: Kernel, rows: &[Row], paper: Paper) -> String {
     let rows: Vec<&Row> = rows.iter().filter(|row| row.case.kernel == kernel).collect();
     let mut names: Vec<&str> = Vec::new();
     for time in rows.iter().flat_map(|row| &row.times) {
@@ -63,12 +62,14 @@ fn table(kernel: Kernel, rows: &[Row], columns: Option<u16>) -> String {
             names.push(time.name);
         }
     }
-    let mut table = empty(columns);
-    let mut header = vec![kernel.name().to_owned(), "level".into(), "lies".into()];
-    header.extend(names.iter().map(ToString::to_string));
-    header.extend(["GB/s".into(), "x".into()]);
-    let width = header.len();
-    table.set_header(header);
+    let mut columns = vec![Column::number(kernel.name()), Column::number("level"), Column::number("lies")];
+    // The first column is ours; of the others the last goes first.
+    columns.extend(names.iter().enumerate().map(|(place, name)| {
+        let column = Column::number(*name);
+        if place == 0 { column } else { column.spare(1) }
+    }));
+    columns.extend([Column::number("GB/s").spare(2), Column::number("x")]);
+    let mut table = Table::new(columns);
     for row in &rows {
         let lies = if kernel.vectors() == 2 {
             format!("{} {:+}", row.case.shift, row.offset)
@@ -81,14 +82,9 @@ fn table(kernel: Kernel, rows: &[Row], columns: Option<u16>) -> String {
         cells.push(first.map_or("-".to_owned(), |time| format!("{:.1}", row.gigabytes(*time))));
         let blas = row.time("openblas").zip(first).map(|(blas, first)| blas.best / first.best);
         cells.push(blas.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
-        table.add_row(cells);
+        table.row(cells);
     }
-    for place in 2..width {
-        if let Some(column) = table.column_mut(place) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = format!("{}\n{table}\n", kernel.formula());
+    let mut text = format!("{}\n{}\n", kernel.formula(), table.show(paper));
     for wrong in rows.iter().flat_map(|row| &row.wrong) {
         let what = if wrong.ours { "WRONG" } else { "left out, its answer is wrong" };
         let _ = writeln!(text, "{}: {what}: {}", wrong.name, wrong.how);

@@ -168,7 +168,7 @@ pub(in crate::machine) fn measure(
     let inside = Kernel::ALL.map(|kernel| inside(&live.counter, first, kernel));
     let mut rows = Vec::new();
     for (cpus, node) in plan {
-        step(format!("{} against node {node}", super::super::text::counted(cpus.len(), "thread")));
+        step(format!("{} against node {node}", crate::say::counted(cpus.len() as u64, "thread")));
         let distance = topology.node_of(cpus[0]).and_then(|from| from.distance_to(*node));
         let mut row = Row {
             cpus: cpus.clone(),

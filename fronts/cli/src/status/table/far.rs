@@ -1,16 +1,16 @@
 //! Far memory, in all and by region.
 
-use super::{pairs, right, size, table};
+use super::size;
 use crate::status::portrait::{Far, FarRegion, Words};
-use comfy_table::{Cell, ContentArrangement, Table};
+use crate::table::{Column, Paper, Table, facts};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 /// Regions that a table shows, those that were waited for most: more do not fit beside each other.
 const MOST_SHOWN: usize = 5;
 
-pub(super) fn all(far: &Far) -> String {
-    let mut text = format!("\nFar memory in {}\n{}\n", far.store, totals(&far.words));
+pub(super) fn all(far: &Far, paper: Paper) -> String {
+    let mut text = format!("\nFar memory in {}\n{}", far.store, totals(&far.words, paper));
     if let Some(agent) = &far.agent {
         let (all, locked) = (size(agent.memory_bytes), size(agent.locked_bytes));
         let _ = writeln!(text, "  held by process {}: {all} in memory, locked {locked}", agent.pid);
@@ -20,7 +20,7 @@ pub(super) fn all(far: &Far) -> String {
         regions.sort_by_key(|region| Reverse(word(&region.words, "wait_ns")));
         let more = regions.len().saturating_sub(MOST_SHOWN);
         regions.truncate(MOST_SHOWN);
-        let _ = writeln!(text, "\nBy region\n{}", by_region(&regions));
+        let _ = write!(text, "\nBy region\n{}", by_region(&regions).show(paper));
         if more > 0 {
             let _ = writeln!(text, "  and {more} more, which were waited for less (--json shows all)");
         }
@@ -48,34 +48,48 @@ fn otherwise(words: &Words) -> String {
 }
 
 /// What happened in all of far memory.
-pub(crate) fn totals(words: &Words) -> Table {
+pub(crate) fn totals(words: &Words, paper: Paper) -> String {
     let count = |name| word(words, name).to_string();
     let bytes = |name| size(word(words, name));
-    pairs(&[
-        [("in all", bytes("mapped_bytes")), ("moves together", sets(words))],
-        [("here", bytes("resident_bytes")), ("may be here", bytes("local_bytes"))],
-        [("in the store", bytes("stored_bytes")), ("pinned by a device", count("pinned"))],
-        [("faults served", count("faults")), ("to write only", count("write_faults"))],
-        [("served beside who waits", count("beside")), ("otherwise", otherwise(words))],
-        [("pages from the store", count("fills")), ("new, zero", count("zero_fills"))],
-        [("pages that left", count("evictions")), ("written to the store", count("write_backs"))],
-        [("read from the store", bytes("bytes_in")), ("written", bytes("bytes_out"))],
-        [("threads waited", seconds(words, "wait_ns")), ("for room", seconds(words, "room_ns"))],
-        [("dropped unwritten", count("dropped")), ("segments", count("segments"))],
-        [("over the limit", count("over_limit")), ("no room in the store", count("no_room"))],
-        [("fetched ahead of need", count("prefetched")), ("of these in time", count("prefetch_hits"))],
-    ])
+    let pairs = [
+        ("in all", bytes("mapped_bytes")),
+        ("moves together", sets(words)),
+        ("here", bytes("resident_bytes")),
+        ("may be here", bytes("local_bytes")),
+        ("in the store", bytes("stored_bytes")),
+        ("pinned by a device", count("pinned")),
+        ("faults served", count("faults")),
+        ("to write only", count("write_faults")),
+        ("served beside who waits", count("beside")),
+        ("otherwise", otherwise(words)),
+        ("pages from the store", count("fills")),
+        ("new, zero", count("zero_fills")),
+        ("pages that left", count("evictions")),
+        ("written to the store", count("write_backs")),
+        ("read from the store", bytes("bytes_in")),
+        ("written", bytes("bytes_out")),
+        ("threads waited", seconds(words, "wait_ns")),
+        ("for room", seconds(words, "room_ns")),
+        ("dropped unwritten", count("dropped")),
+        ("segments", count("segments")),
+        ("over the limit", count("over_limit")),
+        ("no room in the store", count("no_room")),
+        ("fetched ahead of need", count("prefetched")),
+        ("of these in time", count("prefetch_hits")),
+    ];
+    facts(&pairs, paper)
 }
 
 /// One region a column: pages unless the unit says otherwise.
 fn by_region(regions: &[&FarRegion]) -> Table {
-    let names = std::iter::once("").chain(regions.iter().map(|region| region.region));
-    let numbers: Vec<usize> = (1..=regions.len()).collect();
-    let mut table = table(&names.collect::<Vec<_>>(), &numbers);
-    table.set_content_arrangement(ContentArrangement::Disabled);
+    let columns = regions.iter().enumerate().map(|(place, region)| {
+        let column = Column::number(region.region);
+        // The first region, which was waited for most, always stays.
+        if place == 0 { column } else { column.spare(1) }
+    });
+    let mut table = Table::new(std::iter::once(Column::text("", 12)).chain(columns));
     let mut row = |title: &str, of: &dyn Fn(&FarRegion) -> String| {
-        table
-            .add_row(std::iter::once(Cell::new(title)).chain(regions.iter().map(|region| right(of(region)))));
+        table.row(std::iter::once(title.to_owned()).chain(regions.iter().map(|region| of(region))));
     };
     let bytes = |name: &'static str| move |region: &FarRegion| size(word(&region.words, name));
     let count = |name: &'static str| move |region: &FarRegion| word(&region.words, name).to_string();
