@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Number of `not_granted` causes below, and of pages words. */
-#define LARGESSE_CAUSES 22
+#define LARGESSE_CAUSES 23
 
 /* Results of calls that can fail. */
 enum {
