@@ -185,8 +185,8 @@ double largesse_cycles_per_second(const char **name);
 typedef struct {
     size_t   struct_size;
     uint32_t cpu;                /* the kernel's number of a processor that is online */
-    uint32_t core, package;      /* those it belongs to, counted from 0 */
-    int32_t  node;               /* its NUMA node; -1: none */
+    uint32_t core, package;      /* those it belongs to, counted from 0; (uint32_t)-1: not known */
+    int32_t  node;               /* its NUMA node; -1: none, or not known */
     uint32_t permitted;          /* 1: this process may run there */
 } largesse_cpu_t;
 

@@ -54,7 +54,7 @@ pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) ->
     let Some(here) = here() else { return unsafe { list(out, capacity, &[]) } };
     let permitted = pin::permitted();
     let place = |sets: &[largesse_machine::Bitmap], cpu| {
-        sets.iter().position(|set| set.contains(cpu)).map_or(0, |place| place as u32)
+        sets.iter().position(|set| set.contains(cpu)).map_or(u32::MAX, |place| place as u32)
     };
     let all: Vec<Cpu> = here
         .online
@@ -64,7 +64,11 @@ pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) ->
             cpu,
             core: place(&here.cores, cpu),
             package: place(&here.packages, cpu),
-            node: here.node_of(cpu).and_then(|node| i32::try_from(node.number).ok()).unwrap_or(-1),
+            node: here
+                .node_of(cpu)
+                .filter(|_| here.nodes_are_known)
+                .and_then(|node| i32::try_from(node.number).ok())
+                .unwrap_or(-1),
             permitted: u32::from(permitted.contains(cpu)),
         })
         .collect();
@@ -83,6 +87,7 @@ pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut Node, capacity: usize) 
     let all: Vec<Node> = here
         .nodes
         .iter()
+        .filter(|_| here.nodes_are_known)
         .map(|node| Node {
             struct_size: size_of::<Node>(),
             node: node.number,

@@ -342,8 +342,9 @@ static SEXP machine(void)
     }
     for (R_xlen_t i = 0; i < m; i++) {
         INTEGER(column[0])[i] = (int)cpu[i].cpu;
-        INTEGER(column[1])[i] = (int)cpu[i].core;
-        INTEGER(column[2])[i] = (int)cpu[i].package;
+        /* What the kernel does not say is UINT32_MAX. */
+        INTEGER(column[1])[i] = cpu[i].core == UINT32_MAX ? NA_INTEGER : (int)cpu[i].core;
+        INTEGER(column[2])[i] = cpu[i].package == UINT32_MAX ? NA_INTEGER : (int)cpu[i].package;
         INTEGER(column[3])[i] = cpu[i].node < 0 ? NA_INTEGER : cpu[i].node;
         LOGICAL(column[4])[i] = cpu[i].permitted != 0;
     }

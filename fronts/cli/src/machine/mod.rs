@@ -19,6 +19,7 @@ mod picture;
 mod seen;
 mod tables;
 mod text;
+mod tree;
 
 use crate::bench::progress::Progress;
 use crate::say::say;

@@ -2,7 +2,8 @@
 
 use super::Measured;
 use super::seen::Seen;
-use super::text::{groups, name};
+use super::text::name;
+use super::tree::{Kind, Part, parts};
 use crate::status::size;
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
@@ -38,51 +39,36 @@ pub(super) fn svg(seen: &Seen, measured: &Measured) -> Result<String, String> {
 }
 
 fn packages(topology: &Topology) -> Vec<Group> {
-    let package = |(number, cpus): (usize, &Bitmap)| Group {
-        name: format!("package {number}"),
-        groups: topology
-            .nodes
-            .iter()
-            .filter(|node| !node.cpus.and(cpus).is_empty())
-            .map(|node| Group {
-                name: format!("NUMA node {}: {}", node.number, size(node.memory)),
-                groups: caches(topology, &node.cpus.and(cpus)),
-                cores: Vec::new(),
-            })
-            .collect(),
-        cores: Vec::new(),
-    };
     let bare = topology.nodes.iter().filter(|node| node.cpus.is_empty()).map(|node| Group {
         name: format!("NUMA node {} without processors: {}", node.number, size(node.memory)),
         ..Group::default()
     });
-    topology.packages.iter().enumerate().map(package).chain(bare).collect()
+    parts(topology).iter().map(|part| group(topology, part, None)).chain(bare).collect()
 }
 
-fn caches(topology: &Topology, inside: &Bitmap) -> Vec<Group> {
-    let group = |(cache, cpus): (Option<&largesse_machine::topology::Cache>, Bitmap)| Group {
-        name: cache.map_or(String::new(), name),
-        groups: Vec::new(),
-        cores: topology
-            .cores
-            .iter()
-            .filter(|core| !core.and(&cpus).is_empty())
-            .map(|core| lines(topology, core, cache))
-            .collect(),
+/// A part as a box; `above` is the level of the cache it is drawn in.
+fn group(topology: &Topology, part: &Part, above: Option<u32>) -> Group {
+    let above = if let Kind::Cache(level) = part.kind { Some(level) } else { above };
+    let name = match part.kind {
+        Kind::Node => format!("NUMA {}: {}", part.name, part.note),
+        Kind::Unknown => "packages and caches not known".into(),
+        Kind::Package | Kind::Cache(_) => part.name.clone(),
     };
-    groups(topology, inside).into_iter().map(group).collect()
+    Group {
+        name,
+        groups: part.parts.iter().map(|inner| group(topology, inner, above)).collect(),
+        cores: part.cores.iter().map(|core| lines(topology, core, above)).collect(),
+    }
 }
 
-/// A core: its processors, and the caches below the one it is drawn in.
-fn lines(
-    topology: &Topology,
-    core: &Bitmap,
-    above: Option<&largesse_machine::topology::Cache>,
-) -> Vec<String> {
+/// A core: its processors, its kind, and the caches below the one it is drawn in.
+fn lines(topology: &Topology, core: &Bitmap, above: Option<u32>) -> Vec<String> {
     let below = topology.caches.iter().rev().filter(|cache| {
         cache.kind != Holds::Instructions
             && core.is_within(&cache.cpus)
-            && above.is_none_or(|it| cache.level < it.level)
+            && above.is_none_or(|above| cache.level < above)
     });
-    std::iter::once(format!("CPU {core}")).chain(below.map(name)).collect()
+    let kind =
+        topology.kinds.iter().filter(|kind| core.is_within(&kind.cpus)).map(|kind| kind.name.to_owned());
+    std::iter::once(format!("CPU {core}")).chain(kind).chain(below.map(name)).collect()
 }

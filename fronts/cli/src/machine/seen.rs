@@ -82,7 +82,10 @@ impl Seen {
 
     pub(super) fn json(&self) -> Value {
         let topology = &self.topology;
-        let sets = |sets: &[Bitmap]| sets.iter().map(ToString::to_string).collect::<Vec<_>>();
+        // Null: the kernel does not say.
+        let sets = |sets: &[Bitmap]| {
+            (!sets.is_empty()).then(|| sets.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
         let live = self.live.as_ref().map(|live| {
             let precision = live.counter.precision();
             json!({
@@ -109,8 +112,11 @@ impl Seen {
             "packages": sets(&topology.packages),
             "dies": sets(&topology.dies),
             "cores": sets(&topology.cores),
-            "caches": topology.caches.iter().map(cache).collect::<Vec<_>>(),
-            "nodes": topology.nodes.iter().map(node).collect::<Vec<_>>(),
+            "kinds": topology.kinds.iter().map(|kind| json!({ "name": kind.name, "cpus": kind.cpus.to_string() })).collect::<Vec<_>>(),
+            "caches": (!topology.caches.is_empty()).then(|| topology.caches.iter().map(cache).collect::<Vec<_>>()),
+            "nodes": topology.nodes_are_known.then(|| topology.nodes.iter().map(node).collect::<Vec<_>>()),
+            "bytes": topology.nodes.iter().map(|node| node.memory).sum::<u64>(),
+            "unread": topology.unread,
             "pages": self.pages,
             "here": live,
         })
@@ -127,7 +133,7 @@ fn cache(cache: &Cache) -> Value {
 fn node(node: &Node) -> Value {
     let distances = node.distances.iter().map(|(to, distance)| json!({ "to": to, "distance": distance }));
     json!({
-        "number": node.number, "cpus": node.cpus.to_string(), "bytes": node.memory, "free_bytes": node.free,
+        "number": node.number, "cpus": node.cpus.to_string(), "bytes": node.memory, "free_bytes": node.free, "side_cache_bytes": node.side_cache,
         "distances": distances.collect::<Vec<_>>(),
     })
 }

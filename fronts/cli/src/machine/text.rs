@@ -1,6 +1,7 @@
 //! The machine for people.
 
 use super::seen::{Live, Pages, Seen, source};
+use super::tree::{Kind, Part, parts};
 use crate::say::counted;
 use crate::status::size;
 use crate::table::{Column, Paper, Table};
@@ -12,11 +13,12 @@ use std::fmt::Write as _;
 pub(super) fn full(seen: &Seen) -> String {
     let topology = &seen.topology;
     let memory: u64 = topology.nodes.iter().map(|node| node.memory).sum();
+    let nodes = if topology.nodes_are_known { topology.nodes.len() } else { 0 };
     let counts = [
-        counted(topology.packages.len() as u64, "package"),
-        counted(topology.cores.len() as u64, "core"),
+        known(topology.packages.len(), "package"),
+        known(topology.cores.len(), "core"),
         counted(topology.online.len() as u64, "processor"),
-        counted(topology.nodes.len() as u64, "NUMA node"),
+        known(nodes, "NUMA node"),
     ];
     let mut text = format!(
         "{}, Linux {}\n{}, {}\n\n{}",
@@ -26,7 +28,11 @@ pub(super) fn full(seen: &Seen) -> String {
         size(memory),
         tree(topology)
     );
-    let _ = write!(text, "\nCaches\n{}", caches(topology));
+    if !topology.kinds.is_empty() {
+        let _ = write!(text, "\nKinds of cores\n{}", kinds(topology));
+    }
+    let caches = if topology.caches.is_empty() { "  not known\n".into() } else { caches(topology) };
+    let _ = write!(text, "\nCaches\n{caches}");
     if topology.nodes.len() > 1 {
         let _ = write!(text, "\nDistances between nodes (10: local)\n{}", distances(topology));
     }
@@ -37,60 +43,63 @@ pub(super) fn full(seen: &Seen) -> String {
     text
 }
 
-/// Packages, their nodes, and the processors under each last cache: cores are apart, threads of one core together.
+/// As [`counted`]; `cores not known` for none.
+fn known(count: usize, noun: &str) -> String {
+    if count == 0 { format!("{noun}s not known") } else { counted(count as u64, noun) }
+}
+
+/// Packages, nodes and shared caches with their cores: cores are apart, threads of one core together.
 fn tree(topology: &Topology) -> String {
     let mut text = String::new();
-    for (number, package) in topology.packages.iter().enumerate() {
-        let _ = writeln!(text, "package {number}: processors {package}");
-        for node in topology.nodes.iter().filter(|node| !node.cpus.and(package).is_empty()) {
-            let _ = writeln!(text, "  node {}: {}", node.number, memory(node));
-            let inside = node.cpus.and(package);
-            for (cache, cpus) in groups(topology, &inside) {
-                let cores = topology.cores.iter().filter(|core| !core.and(&cpus).is_empty());
-                let cores: Vec<String> = cores.map(ToString::to_string).collect();
-                let _ = writeln!(
-                    text,
-                    "    {}{}",
-                    cache.map(|it| format!("{}: ", name(it))).unwrap_or_default(),
-                    cores.join(" | ")
-                );
-            }
-        }
+    for part in parts(topology) {
+        describe(&mut text, &part, 0);
     }
     for node in topology.nodes.iter().filter(|node| node.cpus.is_empty()) {
         let _ = writeln!(text, "node {}, without processors: {}", node.number, memory(node));
     }
+    for file in topology.unread.iter().take(1) {
+        let more = topology.unread.len() - 1;
+        let and =
+            if more == 0 { String::new() } else { format!(", and {}", counted(more as u64, "other file")) };
+        let _ = writeln!(text, "cannot be read, so that something is missing here: {}{and}", file.display());
+    }
     text
 }
 
-fn memory(node: &Node) -> String {
-    match node.memory {
-        0 => "no memory".into(),
-        all => format!("{}, {} free", size(all), size(node.free)),
-    }
+fn describe(text: &mut String, part: &Part, depth: usize) {
+    let indent = "  ".repeat(depth);
+    let cores: Vec<String> = part.cores.iter().map(ToString::to_string).collect();
+    let cores = cores.join(" | ");
+    let name = &part.name;
+    let _ = match part.kind {
+        Kind::Unknown => {
+            let all: Bitmap = part.cores.iter().flat_map(Bitmap::iter).collect();
+            writeln!(text, "{indent}processors {all}")
+        }
+        Kind::Cache(_) if cores.is_empty() => writeln!(text, "{indent}{name}"),
+        Kind::Cache(_) => writeln!(text, "{indent}{name}: {cores}"),
+        Kind::Package | Kind::Node if cores.is_empty() => writeln!(text, "{indent}{name}: {}", part.note),
+        Kind::Package | Kind::Node => writeln!(text, "{indent}{name}: {}\n{indent}  {cores}", part.note),
+    };
+    part.parts.iter().for_each(|inner| describe(text, inner, depth + 1));
 }
 
-/// The processors of `inside` by the last cache they share.
-pub(super) fn groups<'a>(topology: &'a Topology, inside: &Bitmap) -> Vec<(Option<&'a Cache>, Bitmap)> {
-    let last = topology.last_cache().map_or(0, |cache| cache.level);
-    let mut left = inside.clone();
-    let mut found = Vec::new();
-    let data = topology.caches.iter().filter(|cache| cache.kind != Holds::Instructions);
-    // Where a last level is missing for some processors, the level below it is theirs.
-    for level in (2..=last).rev() {
-        for cache in data.clone().filter(|cache| cache.level == level) {
-            let cpus = cache.cpus.and(&left);
-            if !cpus.is_empty() {
-                left = left.without(&cpus);
-                found.push((Some(cache), cpus));
-            }
+/// A line for each kind of core.
+fn kinds(topology: &Topology) -> String {
+    table(topology.kinds.iter().map(|kind| {
+        let cores = topology.cores.iter().filter(|core| core.is_within(&kind.cpus)).count();
+        [kind.name.to_owned(), known(cores, "core"), format!("processors {}", kind.cpus)]
+    }))
+}
+
+pub(super) fn memory(node: &Node) -> String {
+    match node.memory {
+        0 => "no memory".into(),
+        all if node.side_cache > 0 => {
+            format!("{}, {} free, behind a cache of {}", size(all), size(node.free), size(node.side_cache))
         }
+        all => format!("{}, {} free", size(all), size(node.free)),
     }
-    if !left.is_empty() {
-        found.push((None, left));
-    }
-    found.sort_by_key(|(_, cpus)| cpus.first());
-    found
 }
 
 /// `L3 32.0 MiB`.

@@ -139,6 +139,69 @@ fn a_saved_machine_is_shown() {
     assert_eq!(json(&["--json", "--root", root])["here"], Value::Null);
 }
 
+#[track_caller]
+fn shows(name: &str, lines: &[&str]) {
+    let saved = Saved::of(name);
+    let text = text(&["--root", saved.0.to_str().unwrap()]);
+    let want = lines.join("\n");
+    assert!(text.contains(&want), "{name}: no\n{want}\nin\n{text}");
+}
+
+#[test]
+fn shared_caches_are_shown_once() {
+    shows(
+        "one-socket-hybrid",
+        &[
+            "package 0: processors 0-19",
+            "  node 0: 30.9 GiB, 26.8 GiB free",
+            "    L3 24.0 MiB: 0-1 | 2-3 | 4-5 | 6-7 | 8-9 | 10-11",
+            "      L2 2.0 MiB: 12 | 13 | 14 | 15",
+            "      L2 2.0 MiB: 16 | 17 | 18 | 19",
+            "",
+            "Kinds of cores",
+            "  performance  6 cores   processors 0-11",
+            "   efficiency  8 cores  processors 12-19",
+        ],
+    );
+    shows(
+        "memory-tiers",
+        &["package 0: processors 0-5", "  L3 16.0 MiB", "    node 0: 2.8 GiB, 2.6 GiB free", "      0 | 1"],
+    );
+    shows(
+        "memory-side-caches",
+        &["    node 0: 370 GiB, 369 GiB free, behind a cache of 96.0 GiB\n      0,40 | 4,44 |"],
+    );
+    for (name, box_name, count) in [
+        ("one-socket-hybrid", "L3 24.0 MiB", 1),
+        ("memory-tiers", "L3 16.0 MiB", 1),
+        ("one-socket-hybrid", "L2 2.0 MiB", 2),
+    ] {
+        let saved = Saved::of(name);
+        let svg = saved.0.join("machine.svg");
+        text(&["--root", saved.0.to_str().unwrap(), "--svg", svg.to_str().unwrap()]);
+        let drawn = file(svg.to_str().unwrap());
+        assert_eq!(drawn.matches(box_name).count(), count, "{name}: {box_name}");
+    }
+}
+
+#[test]
+fn unknown_parts_are_called_unknown() {
+    let known = [
+        "packages not known, cores not known, 32 processors, NUMA nodes not known, 62.5 GiB",
+        "",
+        "processors 0-31",
+    ];
+    shows("online-alone", &known);
+    shows("online-alone", &["Caches", "  not known"]);
+    shows("packages-alone", &["1 package, cores not known, 4 processors, 4 NUMA nodes"]);
+    let saved = Saved::of("online-alone");
+    let seen = json(&["--json", "--root", saved.0.to_str().unwrap()]);
+    for name in ["packages", "dies", "cores", "caches", "nodes"] {
+        assert_eq!(seen[name], Value::Null, "{name} of {seen:#}");
+    }
+    assert_eq!(seen["bytes"], 65_536_000_u64 << 10);
+}
+
 /// A saved machine of `os/machine` as files; removed when dropped.
 struct Saved(PathBuf);
 

@@ -44,9 +44,11 @@ pub(in crate::machine) fn chosen(topology: &Topology, permitted: &[u32]) -> Vec<
     }
     let first = |core: &largesse_machine::Bitmap| core.iter().find(|cpu| permitted.contains(cpu));
     let mut cores: Vec<u32> = topology.cores.iter().filter_map(first).collect();
+    if cores.is_empty() {
+        cores = permitted.to_vec(); // the kernel does not say which threads are one core
+    }
     let apart = cores.len().div_ceil(MOST);
-    cores = cores.into_iter().step_by(apart).collect();
-    cores
+    cores.into_iter().step_by(apart).collect()
 }
 
 /// Nanoseconds; `None` when a thread could not stay on its processor.
