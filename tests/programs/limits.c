@@ -41,8 +41,10 @@ int main(int count, char **words) {
         touch(block, bytes, 4096);
         free(block);
         for (size_t at = 0; at < written; at += 4000) memset(must(malloc(3984)), 1, 3984);
-    } else if (!strcmp(kind, "waiting")) { /* blocks that are not touched, until standard input ends */
-        for (size_t at = 0; at < bytes; at += 32 * MIB) must(malloc(32 * MIB));
+    } else if (!strcmp(kind, "waiting")) { /* blocks of a size, until standard input ends */
+        for (size_t at = 0; at < bytes; at += written) touch(must(malloc(written)), written, 4096);
+        puts("ready");
+        fflush(stdout);
         while (getchar() != EOF) {}
     } else {
         return 2;

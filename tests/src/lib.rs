@@ -15,6 +15,7 @@
 
 mod built;
 mod guest;
+mod pool;
 mod run;
 mod skip;
 mod stage;
@@ -23,6 +24,7 @@ mod user;
 
 pub use built::{built_command, built_library, deep, workspace};
 pub use guest::{Done, Guest};
+pub use pool::Pool;
 pub use run::{Exit, Ran, Run, same_output};
 pub use skip::{events_are_permitted, has_program, large_pages_are_available, skipped};
 pub use stage::{Stage, store_in};

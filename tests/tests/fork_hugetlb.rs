@@ -1,47 +1,7 @@
 //! Children of a program with large blocks, under thp and under hugetlb with an almost empty pool: a
 //! write to a hugetlb page that is shared with the parent kills a child when the pool is empty.
 
-use largesse_tests::{Exit, Ran, Run, Stage, User, has_program, is_root, skipped, users};
-use std::fs::File;
-use std::path::Path;
-
-const POOL: &str = "/proc/sys/vm/nr_hugepages";
-
-/// A pool of some 2 MiB pages; the former size comes back when dropped. One at a time.
-struct Pool {
-    former: String,
-    _turn: File,
-}
-
-impl Pool {
-    /// `None`, said aloud, where the pool cannot be changed.
-    fn of(pages: u32) -> Option<Pool> {
-        if !is_root() {
-            skipped("only root can fill the hugetlb pool");
-            return None;
-        }
-        let turn = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("pool.lock")).ok()?;
-        turn.lock().ok()?;
-        let former = std::fs::read_to_string(POOL).ok()?.trim().to_owned();
-        let pool = Pool { former, _turn: turn };
-        if std::fs::write(POOL, pages.to_string()).is_err() {
-            skipped("the hugetlb pool cannot be written");
-            return None;
-        }
-        let got = std::fs::read_to_string(POOL).ok()?;
-        if got.trim() != pages.to_string() {
-            skipped(&format!("of {pages} pages for the hugetlb pool the kernel had {}", got.trim()));
-            return None;
-        }
-        Some(pool)
-    }
-}
-
-impl Drop for Pool {
-    fn drop(&mut self) {
-        let _ = std::fs::write(POOL, &self.former);
-    }
-}
+use largesse_tests::{Exit, Pool, Ran, Run, Stage, User, has_program, users};
 
 #[track_caller]
 fn delivered(ran: &Ran, user: User, words: &str) {

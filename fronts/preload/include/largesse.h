@@ -17,7 +17,9 @@ extern "C" {
 #endif
 
 /* Number of `not_granted` causes below, and of pages words. */
-#define LARGESSE_CAUSES 23
+#define LARGESSE_CAUSES 21
+/* Number of `not_granted_more`, whose causes have the numbers from LARGESSE_CAUSES on. */
+#define LARGESSE_MORE_CAUSES 2
 
 /* Results of calls that can fail. */
 enum {
@@ -52,6 +54,7 @@ typedef struct {
     uint64_t far_local_bytes, far_resident_bytes, far_stored_bytes, far_mapped_bytes, far_set_bytes;
     uint64_t far_faults, far_fills, far_prefetched, far_prefetch_hits, far_evictions, far_write_backs;
     uint64_t far_bytes_in, far_bytes_out, far_wait_ns;
+    uint64_t not_granted_more[LARGESSE_MORE_CAUSES];   /* since interface 1.3 */
 } largesse_stats_t;
 
 typedef struct {

@@ -17,6 +17,8 @@ pub(crate) const OK: c_int = 0;
 pub(crate) const BAD_ARGUMENT: c_int = -1;
 pub(crate) const NOT_SUPPORTED: c_int = -2;
 const VERSION: u32 = 1 << 16 | 3;
+/// Number of causes in `largesse_stats_t` before interface 1.3: later ones are counted at its end.
+const FIRST_CAUSES: usize = 21;
 
 /// `largesse_stats_t`.
 #[repr(C)]
@@ -45,8 +47,9 @@ pub(crate) struct Stats {
     moved_by_mremap: u64,
     advised_mappings: u64,
     advised_bytes: u64,
-    not_granted: [u64; CAUSES],
+    not_granted: [u64; FIRST_CAUSES],
     far: [u64; FAR.len()],
+    not_granted_more: [u64; CAUSES - FIRST_CAUSES],
 }
 
 /// The fields `far_…` of `largesse_stats_t`.
@@ -100,6 +103,7 @@ pub(crate) extern "C" fn largesse_version() -> u32 {
 pub(crate) fn stats() -> Stats {
     let (min, max, enabled) = ROUTING.limits();
     let counters = serve::heap().map(|heap| heap.with_report(|report| report.counters)).unwrap_or_default();
+    let refused = serve::not_granted();
     Stats {
         struct_size: size_of::<Stats>(),
         enabled: u32::from(enabled),
@@ -124,8 +128,9 @@ pub(crate) fn stats() -> Stats {
         moved_by_mremap: counters.moved_by_mremap,
         advised_mappings: counters.advised_mappings,
         advised_bytes: counters.advised_bytes,
-        not_granted: serve::not_granted(),
+        not_granted: core::array::from_fn(|at| refused[at]),
         far: far::counters().map_or([0; FAR.len()], |words| FAR.map(|count| words.get(count))),
+        not_granted_more: core::array::from_fn(|at| refused[FIRST_CAUSES + at]),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the one heap stands on: near memory, or far memory over a store.
 
 use core::ptr::NonNull;
-use largesse_arena::{Backing, NearMemory, Purged, SpanKind};
+use largesse_arena::{Backing, NearMemory, Purged, Refusal, SpanKind};
 use largesse_pager::{FarMemory, PageStore};
 use largesse_pages::MapError;
 
@@ -74,6 +74,9 @@ unsafe impl Backing for Ground {
     }
     fn any_resident(&self, span: usize) -> bool {
         self.backing().any_resident(span)
+    }
+    fn refused(&self, what: Refusal) -> u64 {
+        self.backing().refused(what)
     }
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         self.backing().wanted(offset, len, wanted);

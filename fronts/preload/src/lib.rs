@@ -48,6 +48,7 @@ mod placement;
 mod private;
 mod ranges;
 mod refusal;
+mod refused;
 mod report;
 mod serve;
 mod session;

@@ -4,11 +4,10 @@ use crate::errno::Errno;
 use crate::ground::{Far, Ground};
 use crate::guard::Inside;
 use crate::wish::Wish;
-use crate::{helper, next, start};
+use crate::{helper, next, refused, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use largesse_arena::Refusal;
 use largesse_malloc::{Fill, Heap, Refused, ResizeError, Routing};
 use largesse_report::{CAUSES, Cause};
 
@@ -91,12 +90,14 @@ pub(crate) fn not_granted() -> [u64; CAUSES] {
     for (count, early) in counts.iter_mut().zip(&EARLY_CAUSES) {
         *count += early.load(Ordering::Relaxed);
     }
-    if let Some(near) = ground().and_then(Ground::near) {
-        for (refusal, cause) in REFUSALS {
-            counts[cause as usize] += near.refused(refusal);
-        }
-    }
     counts
+}
+
+/// Counts in the heap's report what was noted before there was a heap: `largesse status` reads nothing else.
+fn count_early(heap: &LargeHeap) {
+    for (cause, early) in Cause::ALL.into_iter().zip(&EARLY_CAUSES) {
+        (0..early.swap(0, Ordering::Relaxed)).for_each(|_| heap.note(cause));
+    }
 }
 
 /// What the heap stands on.
@@ -110,24 +111,15 @@ pub(crate) fn far() -> Option<&'static Far> {
     ground().and_then(Ground::far)
 }
 
-/// What near memory counts, and what it is called in the report.
-const REFUSALS: [(Refusal, Cause); 7] = [
-    (Refusal::PoolEmpty, Cause::HugetlbPoolEmpty),
-    (Refusal::PoolRefused, Cause::HugetlbRefused),
-    (Refusal::Lock, Cause::LockRefused),
-    (Refusal::Place, Cause::NodeRefused),
-    (Refusal::Move, Cause::MoveRefused),
-    (Refusal::Populate, Cause::PopulateRefused),
-    (Refusal::NearLimit, Cause::NearLimit),
-];
-
 /// A block, or `None` when the next allocator shall try.
 #[cold]
 pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_void> {
     let _inside = Inside::enter();
     let errno = Errno::save();
     let heap = heap().or_else(make)?;
-    match heap.allocate(size, align, fill) {
+    let allocated = heap.allocate(size, align, fill);
+    refused::say_new(heap);
+    match allocated {
         Ok(block) => {
             helper::block_taken(&block);
             errno.put();
@@ -265,7 +257,9 @@ fn made(ground: &'static Ground, heap: &'static LargeHeap) -> &'static LargeHeap
     RANGE_START.store(range, Ordering::Relaxed);
     RANGE_LEN.store(len, Ordering::Relaxed);
     HEAP.store((&raw const *heap).cast_mut(), Ordering::Release);
+    count_early(heap);
     start::publish(heap);
+    refused::say(heap);
     heap
 }
 

@@ -241,17 +241,19 @@ static SEXP stats(void)
 
     SEXP list = PROTECT(named(names, FIELDS + 3));
     for (int i = 0; i < FIELDS; i++) SET_VECTOR_ELT(list, i, ScalarReal(field[i].value));
-    SEXP cause = allocVector(STRSXP, LARGESSE_CAUSES);
+    enum { CAUSES = LARGESSE_CAUSES + LARGESSE_MORE_CAUSES };
+    SEXP cause = allocVector(STRSXP, CAUSES);
     SET_VECTOR_ELT(list, FIELDS, cause);
-    SEXP count = allocVector(REALSXP, LARGESSE_CAUSES);
+    SEXP count = allocVector(REALSXP, CAUSES);
     SET_VECTOR_ELT(list, FIELDS + 1, count);
-    SEXP advice = allocVector(STRSXP, LARGESSE_CAUSES);
+    SEXP advice = allocVector(STRSXP, CAUSES);
     SET_VECTOR_ELT(list, FIELDS + 2, advice);
-    for (uint32_t i = 0; i < LARGESSE_CAUSES; i++) {
+    for (uint32_t i = 0; i < CAUSES; i++) {
         const char *name = library.cause_name(i), *words = library.cause_advice(i);
         SET_STRING_ELT(cause, i, name ? mkChar(name) : NA_STRING);
         SET_STRING_ELT(advice, i, words ? mkChar(words) : NA_STRING);
-        REAL(count)[i] = (double)now.not_granted[i];
+        const uint64_t *counts = i < LARGESSE_CAUSES ? now.not_granted + i : now.not_granted_more + (i - LARGESSE_CAUSES);
+        REAL(count)[i] = (double)*counts;
     }
     UNPROTECT(1);
     return list;

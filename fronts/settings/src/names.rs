@@ -6,7 +6,7 @@ use core::fmt;
 pub const PREFIX: &str = "LARGESSE_";
 
 /// Every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
-pub const VARIABLES: [&str; 27] = [
+pub const VARIABLES: [&str; 28] = [
     "LARGESSE_AHEAD",
     "LARGESSE_ALIGN",
     // `largesse bench` sets it for the programs that it measures.
@@ -17,6 +17,8 @@ pub const VARIABLES: [&str; 27] = [
     "LARGESSE_DEEP",
     "LARGESSE_FAR",
     "LARGESSE_FAULT_ENGINE",
+    // The launcher sets it: what it has told the user already.
+    "LARGESSE_FORETOLD",
     "LARGESSE_HEADER",
     "LARGESSE_ISA",
     "LARGESSE_LIBRARY",

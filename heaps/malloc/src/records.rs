@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{Ordering, fence};
 use largesse_pages::{Table, Zeroed};
-use largesse_report::{BlockRecord, Cause, Counters, Kind, Report};
+use largesse_report::{BlockRecord, Cause, Counters, Kind, Report, Rest};
 
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,12 +18,33 @@ struct Page(Report);
 // SAFETY: zero bytes are a report without blocks.
 unsafe impl Zeroed for Page {}
 
+/// The kinds of page that a block is on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kinds {
+    /// The kind at its start.
+    pub(crate) first: Kind,
+    /// After how many spans, counted from the one that the block starts in, which other kind begins;
+    /// [`Kind::Mixed`] where others follow that.
+    pub(crate) then: Option<(usize, Kind)>,
+}
+
+impl Kinds {
+    fn rest(self) -> u32 {
+        const MOST: u32 = (1 << 24) - 1;
+        let rest = self.then.map(|(spans, kind)| Rest {
+            spans: u32::try_from(spans).unwrap_or(MOST).min(MOST),
+            kind: kind as u32,
+        });
+        rest.map_or(0, Rest::pack)
+    }
+}
+
 /// Slots for live blocks: a free one is found without a search.
 #[derive(Debug)]
 pub(crate) struct Records {
     page: Table<Page>,
     slots: Table<Slot>,
-    /// Free slots are chained by `reserved`, which holds the next number plus one.
+    /// Free slots are chained by `rest`, which holds the next number plus one.
     free: u32,
 }
 
@@ -48,7 +69,11 @@ impl Records {
     }
 
     pub(crate) fn note(&mut self, cause: Cause) {
-        self.report_mut().not_granted[cause as usize] += 1;
+        self.note_many(cause, 1);
+    }
+
+    pub(crate) fn note_many(&mut self, cause: Cause, times: u64) {
+        self.report_mut().not_granted[cause as usize] += times;
     }
 
     pub(crate) fn get(&self, slot: u32) -> BlockRecord {
@@ -56,7 +81,7 @@ impl Records {
     }
 
     /// Write a record into a free slot; `None` when the table is full.
-    pub(crate) fn add(&mut self, address: u64, size: u64, kind: Kind) -> Option<u32> {
+    pub(crate) fn add(&mut self, address: u64, size: u64, kinds: Kinds) -> Option<u32> {
         let used = self.report().slots;
         let slot = match self.free.checked_sub(1) {
             Some(slot) => slot,
@@ -65,29 +90,32 @@ impl Records {
         };
         self.change(|records| {
             if records.free > 0 {
-                records.free = records.get(slot).reserved;
+                records.free = records.get(slot).rest;
             } else {
                 records.report_mut().slots += 1;
             }
-            records.slots[slot as usize].0 = BlockRecord { address, size, kind: kind as u32, reserved: 0 };
+            records.slots[slot as usize].0 =
+                BlockRecord { address, size, kind: kinds.first as u32, rest: kinds.rest() };
         });
         Some(slot)
     }
 
-    pub(crate) fn resize(&mut self, slot: u32, address: u64, size: u64) {
+    pub(crate) fn resize(&mut self, slot: u32, address: u64, size: u64, kinds: Kinds) {
         self.change(|records| {
-            let record = &mut records.slots[slot as usize].0;
-            record.address = address;
-            record.size = size;
+            records.slots[slot as usize].0 =
+                BlockRecord { address, size, kind: kinds.first as u32, rest: kinds.rest() };
         });
     }
 
-    /// Every block of one kind is of another kind now.
+    /// Every block, or part of one, that is of the kind `from` is of the kind `to` now.
     pub(crate) fn rekind(&mut self, from: Kind, to: Kind) {
+        let new = |kind: u32| if kind == from as u32 { to as u32 } else { kind };
         self.change(|records| {
             let used = records.report().slots as usize;
-            for slot in records.slots[..used].iter_mut().filter(|slot| slot.0.kind == from as u32) {
-                slot.0.kind = to as u32;
+            for slot in records.slots[..used].iter_mut().filter(|slot| slot.0.kind != Kind::Free as u32) {
+                slot.0.kind = new(slot.0.kind);
+                let rest = Rest::unpack(slot.0.rest).map(|rest| Rest { kind: new(rest.kind), ..rest });
+                slot.0.rest = rest.filter(|rest| rest.kind != slot.0.kind).map_or(0, Rest::pack);
             }
         });
     }
@@ -95,7 +123,7 @@ impl Records {
     pub(crate) fn remove(&mut self, slot: u32) {
         self.change(|records| {
             let next = records.free;
-            records.slots[slot as usize].0 = BlockRecord { reserved: next, ..BlockRecord::default() };
+            records.slots[slot as usize].0 = BlockRecord { rest: next, ..BlockRecord::default() };
             records.free = slot + 1;
         });
     }
@@ -128,16 +156,29 @@ impl Records {
 mod tests {
     use super::*;
 
+    const ONE: Kinds = Kinds { first: Kind::Thp, then: None };
+
+    #[test]
+    fn demoted_part_joins_the_rest_of_its_block() {
+        let mut records = Records::new(1).unwrap();
+        let kinds = Kinds { first: Kind::Hugetlb, then: Some((3, Kind::Thp)) };
+        let slot = records.add(0x1000, 10, kinds).unwrap();
+        assert_eq!(Rest::unpack(records.get(slot).rest), Some(Rest { spans: 3, kind: Kind::Thp as u32 }));
+        records.rekind(Kind::Hugetlb, Kind::Thp);
+        let record = records.get(slot);
+        assert_eq!((record.kind, record.rest), (Kind::Thp as u32, 0));
+    }
+
     #[test]
     fn slots_are_used_again_and_generations_stay_even() {
         let mut records = Records::new(3).unwrap();
-        let a = records.add(0x1000, 10, Kind::Thp).unwrap();
-        let b = records.add(0x2000, 20, Kind::Thp).unwrap();
+        let a = records.add(0x1000, 10, ONE).unwrap();
+        let b = records.add(0x2000, 20, ONE).unwrap();
         records.remove(a);
-        assert_eq!(records.add(0x3000, 30, Kind::Small), Some(a));
+        assert_eq!(records.add(0x3000, 30, ONE), Some(a));
         assert_eq!(records.get(b).size, 20);
-        assert!(records.add(0x4000, 40, Kind::Thp).is_some());
-        assert_eq!(records.add(0x5000, 50, Kind::Thp), None, "a full table refuses");
+        assert!(records.add(0x4000, 40, ONE).is_some());
+        assert_eq!(records.add(0x5000, 50, ONE), None, "a full table refuses");
         assert_eq!(records.iter().count(), 3);
         assert_eq!(records.report().generation % 2, 0);
         assert_eq!(records.report().slots, 3);

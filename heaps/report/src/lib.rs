@@ -20,7 +20,7 @@ mod cause;
 mod record;
 
 pub use cause::{CAUSES, Cause};
-pub use record::{BlockRecord, Counters, FarStore, Kind, MAX_ADVISED, Pages, Region, Report, Signpost};
+pub use record::{BlockRecord, Counters, FarStore, Kind, MAX_ADVISED, Pages, Region, Report, Rest, Signpost};
 
 /// First bytes of a [`Signpost`].
 pub const MAGIC: [u8; 8] = *b"LARGESSE";

@@ -87,6 +87,8 @@ pub enum Kind {
     Small = 3,
     /// Another library's mapping that was advised.
     Advised = 4,
+    /// On more than one kind of page.
+    Mixed = 5,
 }
 
 /// What a segment of far memory is.
@@ -148,8 +150,33 @@ pub struct BlockRecord {
     pub size: u64,
     /// A [`Kind`] as a number: the reader may find anything in another process's memory.
     pub kind: u32,
-    /// Reserved, zero. (Free slots keep the number of the next free slot here.)
-    pub reserved: u32,
+    /// Zero where the whole block is of one kind; else what follows, as [`Rest`] packs it. A free slot keeps the
+    /// number of the next free slot here.
+    pub rest: u32,
+}
+
+/// The second part of a block that is on two kinds of page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// Number of the units of 2 MiB, counted from the one that the block starts in, before the second part;
+    /// from 1 to 2^24 - 1.
+    pub spans: u32,
+    /// The [`Kind`] of the second part, as a number below 256.
+    pub kind: u32,
+}
+
+impl Rest {
+    /// Both numbers in one word.
+    #[must_use]
+    pub const fn pack(self) -> u32 {
+        self.spans << 8 | self.kind
+    }
+
+    /// The numbers in a word; `None` for a block of one kind.
+    #[must_use]
+    pub const fn unpack(word: u32) -> Option<Rest> {
+        if word == 0 { None } else { Some(Rest { spans: word >> 8, kind: word & 0xff }) }
+    }
 }
 
 /// Running totals since the process started.

@@ -1,6 +1,6 @@
 //! What an arena stands on: near memory here, far memory in the pager.
 
-use crate::SpanKind;
+use crate::{Refusal, SpanKind};
 use core::ptr::NonNull;
 use largesse_pages::MapError;
 
@@ -71,6 +71,12 @@ pub unsafe trait Backing {
     /// Whether anything of a usable span is in memory.
     fn any_resident(&self, span: usize) -> bool;
 
+    /// How often a request was served with less than it asked for.
+    fn refused(&self, what: Refusal) -> u64 {
+        let _ = what;
+        0
+    }
+
     /// What `len` bytes at `offset` hold does not matter any more, or does from now on. A backing may
     /// lose what nobody wants: it reads as zero or as before then.
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
@@ -112,6 +118,9 @@ unsafe impl<B: Backing> Backing for &B {
     }
     fn any_resident(&self, span: usize) -> bool {
         (**self).any_resident(span)
+    }
+    fn refused(&self, what: Refusal) -> u64 {
+        (**self).refused(what)
     }
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         (**self).wanted(offset, len, wanted);

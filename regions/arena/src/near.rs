@@ -44,13 +44,6 @@ impl NearMemory {
         NearMemory { range, kind, placement, lock, refused: Default::default() }
     }
 
-    /// How often a request was served with less.
-    #[must_use]
-    pub fn refused(&self, what: Refusal) -> u64 {
-        // Relaxed: a statistic.
-        self.refused[what as usize].load(Ordering::Relaxed)
-    }
-
     /// Replace the hugetlb pages of some spans by ordinary ones, contents kept.
     ///
     /// # Safety
@@ -172,6 +165,11 @@ unsafe impl Backing for NearMemory {
             self.refuse(Refusal::Populate);
         }
         done.is_ok()
+    }
+
+    fn refused(&self, what: Refusal) -> u64 {
+        // Relaxed: a statistic.
+        self.refused[what as usize].load(Ordering::Relaxed)
     }
 
     fn any_resident(&self, span: usize) -> bool {

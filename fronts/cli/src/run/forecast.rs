@@ -3,7 +3,7 @@
 
 use super::machine::{field, in_list, number, word};
 use super::settings::{Node, Settings};
-use largesse_report::Pages;
+use largesse_report::{Cause, Pages};
 use std::path::Path;
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
@@ -11,8 +11,20 @@ const POOLS: &str = "sys/kernel/mm/hugepages";
 /// CAP_IPC_LOCK: locks without limit.
 const CAP_IPC_LOCK: u32 = 14;
 
+/// Names the causes of [`lines`] to the library, which does not repeat them.
+pub(super) const VARIABLE: &str = "LARGESSE_FORETOLD";
+
+/// A request that will not be granted.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// What the library may count for it.
+    pub(super) causes: &'static [Cause],
+    /// What the user is told.
+    pub(super) text: String,
+}
+
 /// One line for each request that this machine, read below `root`, will not grant.
-pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<String> {
+pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<Line> {
     let pages = match settings.pages {
         _ if settings.far => None, // far memory is on base pages
         Pages::Auto | Pages::Thp => transparent(root),
@@ -22,7 +34,22 @@ pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<String> {
         Pages::Small => None,
     };
     let lock = if settings.lock { lock(root) } else { None };
-    [pages, lock, node(root, settings.node)].into_iter().flatten().collect()
+    let kind: &[Cause] = match settings.pages {
+        Pages::Hugetlb | Pages::Hugetlb1G => &[Cause::HugetlbPoolEmpty, Cause::HugetlbRefused],
+        Pages::Medium => &[Cause::Pages64kNotOffered, Cause::Pages64kOvertaken],
+        Pages::Auto | Pages::Thp | Pages::Small => {
+            &[Cause::ThpNever, Cause::ThpDisabledForProcess, Cause::ThpRefused]
+        }
+    };
+    let lines: [(&[Cause], Option<String>); 3] =
+        [(kind, pages), (&[Cause::LockRefused], lock), (&[Cause::NodeRefused], node(root, settings.node))];
+    lines.into_iter().filter_map(|(causes, text)| Some(Line { causes, text: text? })).collect()
+}
+
+/// The value of [`VARIABLE`].
+pub(super) fn foretold(lines: &[Line]) -> String {
+    let names = lines.iter().flat_map(|line| line.causes).map(|cause| cause.name().to_string_lossy());
+    names.collect::<Vec<_>>().join(",")
 }
 
 fn transparent(root: &Path) -> Option<String> {
@@ -186,8 +213,8 @@ mod tests {
         };
         let lines = lines(&root.0, &settings);
         match want {
-            None => assert_eq!(lines, [""; 0]),
-            Some(words) => assert!(lines.len() == 1 && lines[0].contains(words), "{lines:?}"),
+            None => assert!(lines.is_empty(), "{lines:?}"),
+            Some(words) => assert!(lines.len() == 1 && lines[0].text.contains(words), "{lines:?}"),
         }
     }
 

@@ -125,7 +125,7 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
         server.serve().map_err(Trouble::Ranks)?;
         std::process::exit(0);
     }
-    let Ready { program, plan } = match Ready::check(args, &settings, ranks.is_some()) {
+    let Ready { program, plan, foretold } = match Ready::check(args, &settings, ranks.is_some()) {
         Ok(ready) => ready,
         Err(trouble) => {
             *idle = ranks;
@@ -142,6 +142,11 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
     }
     environment::remove(agent::PASSWORD);
     environment::set("LD_PRELOAD", &plan.value);
+    if foretold.is_empty() {
+        environment::remove(forecast::VARIABLE);
+    } else {
+        environment::set(forecast::VARIABLE, foretold.as_ref());
+    }
     environment::set("LARGESSE_PID", std::process::id().to_string().as_ref());
     for (variable, value) in &settings.variables {
         environment::set(variable, value);
@@ -161,6 +166,8 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
 struct Ready {
     program: Program,
     plan: preload::Plan,
+    /// The value of [`forecast::VARIABLE`].
+    foretold: String,
 }
 
 impl Ready {
@@ -181,11 +188,12 @@ impl Ready {
         let library = library::find(environment::get("LARGESSE_LIBRARY"))?;
         let plan = preload::plan(&library, environment::get("LD_PRELOAD").as_deref())?;
 
+        let forecast = forecast::lines(root, settings);
         let hints = environment::remarks().into_iter().chain(inspection.hints);
-        for line in hints.chain(forecast::lines(root, settings)) {
+        for line in hints.chain(forecast.iter().map(|line| line.text.clone())) {
             eprintln!("largesse: {line}");
         }
-        Ok(Ready { program, plan })
+        Ok(Ready { program, plan, foretold: forecast::foretold(&forecast) })
     }
 }
 

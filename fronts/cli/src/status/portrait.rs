@@ -4,7 +4,7 @@ use super::decode::{self, Heap, in_user_space};
 use super::process::Process;
 use super::seen::{Eye, Seen};
 use largesse_pager::{COUNTS, Count};
-use largesse_report::{BlockRecord, CAUSES, Cause, Counters, Kind, Pages, Region, Report};
+use largesse_report::{BlockRecord, CAUSES, Cause, Counters, Kind, Pages, Region, Report, Rest};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub(super) struct FarRegion {
     pub(super) words: Words,
 }
 
-/// One live block.
+/// One live block, or a part of it: a block on two kinds of page is shown as two.
 #[derive(Debug, Serialize)]
 pub(super) struct Block {
     pub(super) address: String,
@@ -133,10 +133,10 @@ impl Portrait {
     pub(super) fn of(process: &Process, heap: &Heap) -> Portrait {
         let eye = Eye::on(process.pid);
         let report = &*heap.report;
-        let seen: Vec<Seen> =
-            heap.blocks.iter().map(|record| eye.look(record.address, record.size)).collect();
+        let parts: Vec<BlockRecord> = heap.blocks.iter().flat_map(parts).collect();
+        let seen: Vec<Seen> = parts.iter().map(|record| eye.look(record.address, record.size)).collect();
         let blocks: Vec<Block> =
-            heap.blocks.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
+            parts.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
         Portrait {
             pid: process.pid,
             command: process.command.clone(),
@@ -154,7 +154,7 @@ impl Portrait {
             },
             exact: seen.iter().all(|seen| seen.exact),
             steady: heap.steady,
-            totals: totals(&blocks),
+            totals: Totals { blocks: heap.blocks.len() as u64, ..totals(&blocks) },
             blocks,
             advised: advised(process, report, &eye),
             counters: Tally::from(&report.counters),
@@ -194,6 +194,26 @@ fn agent(pid: u64) -> Agent {
     Agent { pid, memory_bytes: bytes("VmRSS:").unwrap_or(0), locked_bytes: bytes("VmLck:").unwrap_or(0) }
 }
 
+/// A block, or its two parts where they are on different kinds of page.
+fn parts(record: &BlockRecord) -> impl Iterator<Item = BlockRecord> {
+    const SPAN: u64 = 2 << 20;
+    let split = Rest::unpack(record.rest).and_then(|rest| {
+        let first = (u64::from(rest.spans) * SPAN).checked_sub(record.address % SPAN)?;
+        let second = record.size.checked_sub(first).filter(|size| *size > 0)?;
+        (first > 0).then_some((
+            first,
+            BlockRecord {
+                address: record.address.checked_add(first)?,
+                size: second,
+                kind: rest.kind,
+                rest: 0,
+            },
+        ))
+    });
+    let size = split.map_or(record.size, |(first, _)| first);
+    [Some(BlockRecord { size, ..*record }), split.map(|(_, second)| second)].into_iter().flatten()
+}
+
 fn block(record: &BlockRecord, seen: Seen, report: &Report) -> Block {
     Block {
         address: format!("{:#x}", record.address),
@@ -209,11 +229,18 @@ fn kind(number: u32, report: &Report) -> &'static str {
     const THP: u32 = Kind::Thp as u32;
     const HUGETLB: u32 = Kind::Hugetlb as u32;
     const SMALL: u32 = Kind::Small as u32;
+    const MIXED: u32 = Kind::Mixed as u32;
     match number {
         THP => "thp",
         HUGETLB => "hugetlb",
-        SMALL if pages(report) == Some(Pages::Medium) => "64k",
+        SMALL
+            if pages(report) == Some(Pages::Medium)
+                && report.not_granted[Cause::Pages64kNotOffered as usize] == 0 =>
+        {
+            "64k"
+        }
         SMALL => "4k",
+        MIXED => "mixed",
         _ => "unknown",
     }
 }
@@ -297,5 +324,29 @@ impl From<&Counters> for Tally {
             advised_mappings,
             advised_bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_on_two_kinds_has_two_parts() {
+        const MIB: u64 = 1 << 20;
+        let whole = |rest: Option<(u32, Kind)>| BlockRecord {
+            address: 5 * MIB,
+            size: 8 * MIB,
+            kind: Kind::Hugetlb as u32,
+            rest: rest.map_or(0, |(spans, kind)| Rest { spans, kind: kind as u32 }.pack()),
+        };
+        let seen = |rest| -> Vec<(u64, u64, u32)> {
+            parts(&whole(rest)).map(|part| (part.address / MIB, part.size / MIB, part.kind)).collect()
+        };
+        assert_eq!(seen(None), [(5, 8, 2)]);
+        assert_eq!(seen(Some((2, Kind::Thp))), [(5, 3, 2), (8, 5, 1)]);
+        // Numbers that no library writes leave the block whole.
+        assert_eq!(seen(Some((0, Kind::Thp))), [(5, 8, 2)]);
+        assert_eq!(seen(Some((900, Kind::Thp))), [(5, 8, 2)]);
     }
 }

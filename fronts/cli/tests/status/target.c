@@ -14,7 +14,7 @@
 #define MIB (1024UL * 1024)
 
 struct signpost { char magic[8]; uint32_t version, report_size; uint64_t report; };
-struct block { uint64_t address, size; uint32_t kind, reserved; };
+struct block { uint64_t address, size; uint32_t kind, rest; };
 struct report {
     uint64_t generation, blocks, slots, range_start, range_len, min_bytes, max_bytes;
     uint32_t header, pages, enabled, locked, patched;
@@ -54,7 +54,7 @@ int main(int n, char **words) {
         report.slots = UINT64_MAX;
     }
 
-    struct signpost post = {"LARGESSE", 4, sizeof(struct report), (uintptr_t)&report};
+    struct signpost post = {"LARGESSE", 5, sizeof(struct report), (uintptr_t)&report};
     memcpy(post.magic, "LARGESSE", 8);
     if (!strcmp(mode, "newer")) {
         post.version = 99;

@@ -2,14 +2,35 @@
 
 use super::{Fill, NotABlock, Refused};
 use crate::layout::Place;
-use crate::records::Records;
+use crate::records::{Kinds, Records};
 use core::ptr::NonNull;
-use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Prefer, Request, SpanKind, TakeError};
+use largesse_arena::{
+    Arena, Backing, Colours, GRANULE, Granules, Prefer, Refusal, Request, SpanKind, TakeError,
+};
 use largesse_pages::SPAN;
 use largesse_report::{BlockRecord, Cause, Kind};
 
 /// A cleared block from here on is looked at when it is freed: much of it may never have been touched.
 const INSPECT_FROM: usize = 2 * SPAN;
+
+/// What a backing counts, and the cause that it is reported under.
+const REFUSALS: [(Refusal, Cause); 7] = [
+    (Refusal::PoolEmpty, Cause::HugetlbPoolEmpty),
+    (Refusal::PoolRefused, Cause::HugetlbRefused),
+    (Refusal::Lock, Cause::LockRefused),
+    (Refusal::Place, Cause::NodeRefused),
+    (Refusal::Move, Cause::MoveRefused),
+    (Refusal::Populate, Cause::PopulateRefused),
+    (Refusal::NearLimit, Cause::NearLimit),
+];
+
+fn in_report(kind: SpanKind) -> Kind {
+    match kind {
+        kind if kind.from_pool() => Kind::Hugetlb,
+        SpanKind::Small => Kind::Small,
+        _ => Kind::Thp,
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Inner<B: 'static> {
@@ -17,6 +38,8 @@ pub(super) struct Inner<B: 'static> {
     pub(super) records: Records,
     pub(super) colours: Colours,
     pub(super) last_decay: u32,
+    /// The backing's refusals that are in the report, in the order of [`REFUSALS`].
+    pub(super) seen: [u64; REFUSALS.len()],
 }
 
 impl<B: Backing> Inner<B> {
@@ -66,19 +89,31 @@ impl<B: Backing> Inner<B> {
         fill: Fill,
         now: u32,
     ) -> Result<(), Refused> {
-        let kind = match self.arena.kind(at) {
-            kind if kind.from_pool() => Kind::Hugetlb,
-            SpanKind::Small => Kind::Small,
-            _ => Kind::Thp,
-        };
-        let Some(slot) = self.records.add(start.as_ptr().expose_provenance() as u64, size as u64, kind)
-        else {
+        let kinds = self.kinds(at);
+        let address = start.as_ptr().expose_provenance() as u64;
+        let Some(slot) = self.records.add(address, size as u64, kinds) else {
             self.arena.give_back(at, false, now);
             return Err(self.refuse(TakeError::RangeFull));
         };
         self.arena.set_owner(at, slot << 1 | u32::from(fill == Fill::Zero && size >= INSPECT_FROM));
         self.add_live(size as u64);
         Ok(())
+    }
+
+    /// The kinds of page that an extent is on.
+    pub(super) fn kinds(&self, at: Granules) -> Kinds {
+        let mut runs = self.arena.kinds(at).map(|(spans, kind)| (spans, in_report(kind)));
+        let (mut spans, first) = runs.next().unwrap_or((0, Kind::Thp));
+        let mut then = None;
+        for (more, kind) in runs {
+            match then {
+                None if kind == first => spans += more,
+                None => then = Some((spans, kind)),
+                Some((spans, second)) if kind != second => then = Some((spans, Kind::Mixed)),
+                Some(_) => {}
+            }
+        }
+        Kinds { first, then }
     }
 
     pub(super) fn add_live(&mut self, size: u64) {
@@ -109,6 +144,11 @@ impl<B: Backing> Inner<B> {
     }
 
     pub(super) fn update_sums(&mut self) {
+        for (seen, (refusal, cause)) in self.seen.iter_mut().zip(REFUSALS) {
+            let now = self.arena.backing().refused(refusal);
+            self.records.note_many(cause, now - *seen);
+            *seen = now;
+        }
         let totals = self.arena.totals();
         let counters = self.records.counters();
         counters.retained_bytes = totals.warm.saturating_sub(totals.live) as u64;

@@ -80,7 +80,8 @@ impl<B: Backing> Heap<B> {
         report.range_start = start as u64;
         report.range_len = len as u64;
         report.header = settings.header as u32;
-        let inner = Inner { arena, records, colours: Colours::default(), last_decay: now_seconds() };
+        let inner =
+            Inner { arena, records, colours: Colours::default(), last_decay: now_seconds(), seen: [0; _] };
         Some(Heap {
             backing,
             start,
@@ -145,7 +146,10 @@ impl<B: Backing> Heap<B> {
     /// Give back what nobody took for a while; to be called now and then when nothing else happens.
     pub fn tick(&self) {
         let now = now_seconds();
-        self.inner.with(|inner| inner.decay(now));
+        self.inner.with(|inner| {
+            inner.decay(now);
+            inner.update_sums();
+        });
     }
 
     /// Sets how many bytes the heap may hold before a limit on the process's memory could be reached: its
@@ -167,8 +171,8 @@ impl<B: Backing> Heap<B> {
     /// Touch at most `spans` of the memory that requests will reach next; returns the bytes touched.
     pub fn prepare(&self, spans: usize) -> usize {
         let Some((first, count)) = self.inner.with(|inner| inner.arena.cold_ahead(spans)) else { return 0 };
+        // A refusal is the backing's to count.
         if !self.backing.populate(first, count) {
-            self.note(Cause::PopulateRefused);
             return 0;
         }
         self.inner.with(|inner| {

@@ -36,7 +36,11 @@ impl<B: Backing> Heap<B> {
     /// `address` is a live block of this heap that nobody else uses meanwhile.
     pub unsafe fn resize(&self, address: usize, size: usize) -> Result<Block, ResizeError> {
         let now = now_seconds();
-        let step = self.inner.with(|inner| inner.resize_in_place_or_move(address, size, now))?;
+        let step = self.inner.with(|inner| {
+            let step = inner.resize_in_place_or_move(address, size, now);
+            inner.update_sums();
+            step
+        })?;
         let old_usable = match step {
             Step::Done(block) => return Ok(block),
             Step::Copy { usable } => usable,
@@ -74,7 +78,8 @@ impl<B: Backing> Inner<B> {
         if fits || self.arena.grow(at, wanted, now) {
             self.records.counters().live_bytes -= record.size;
             self.add_live(size as u64);
-            self.records.resize(slot, address as u64, size as u64);
+            let kinds = self.kinds(at);
+            self.records.resize(slot, address as u64, size as u64, kinds);
             self.records.counters().resized_in_place += 1;
             let start = core::ptr::with_exposed_provenance_mut(address);
             return Ok(Step::Done(Block {
@@ -124,7 +129,8 @@ impl<B: Backing> Inner<B> {
         let start = unsafe { target.add(lead) };
         self.arena.set_owner(to, self.arena.owner(at));
         self.arena.give_back(at, true, now);
-        self.records.resize(slot, start.as_ptr().expose_provenance() as u64, size as u64);
+        let kinds = self.kinds(to);
+        self.records.resize(slot, start.as_ptr().expose_provenance() as u64, size as u64, kinds);
         let counters = self.records.counters();
         counters.live_bytes -= record.size;
         counters.moved_by_mremap += 1;

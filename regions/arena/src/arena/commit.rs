@@ -100,7 +100,8 @@ mod tests {
         let granules = (spans * PER_SPAN) as Granules;
         let request = Request { granules, align: 1, phase: 0, prefer: Prefer::Warm };
         let at = arena.take(request, 0).unwrap().at;
-        (at, arena.kind(at))
+        let kind = arena.kinds(at).next().unwrap().1;
+        (at, kind)
     }
 
     #[test]

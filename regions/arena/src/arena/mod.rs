@@ -241,10 +241,16 @@ impl<B: Backing> Arena<B> {
         self.extents.get_mut(at).next = tag;
     }
 
-    /// On which kind of page an extent starts.
-    #[must_use]
-    pub fn kind(&self, at: Granules) -> SpanKind {
-        self.spans.get(at as usize / PER_SPAN).kind
+    /// The kinds of page that an extent is on, in the order of addresses: runs of spans, with their number.
+    pub fn kinds(&self, at: Granules) -> impl Iterator<Item = (usize, SpanKind)> {
+        let mut spans = spans_of(&(at..at + self.extents.get(at).len));
+        core::iter::from_fn(move || {
+            let kind = self.spans.get(spans.clone().next()?).kind;
+            let end = spans.clone().find(|&span| self.spans.get(span).kind != kind).unwrap_or(spans.end);
+            let run = end - spans.start;
+            spans.start = end;
+            Some((run, kind))
+        })
     }
 
     /// The first run of granules in `range` that may hold anything but zero.

@@ -70,7 +70,7 @@ fn report(slots: u64) -> Report {
 }
 
 fn block(address: u64, kind: Kind) -> BlockRecord {
-    BlockRecord { address, size: 1 << 20, kind: kind as u32, reserved: 0 }
+    BlockRecord { address, size: 1 << 20, kind: kind as u32, rest: 0 }
 }
 
 #[test]

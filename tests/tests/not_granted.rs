@@ -1,0 +1,113 @@
+//! What was not granted is the same on standard error, in the report and for `largesse status`.
+
+use largesse_tests::{Pool, Stage, is_root, skipped};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+/// What a program with three blocks of 5 MiB shows.
+#[derive(Debug)]
+struct Shown {
+    status: Value,
+    report: Value,
+    stderr: String,
+}
+
+impl Shown {
+    fn of(stage: &Stage, options: &[&str]) -> Option<Shown> {
+        let program = stage.compiled("limits.c", &[])?;
+        let report = stage.scratch().join("report.json");
+        let mut run = Command::new(stage.command());
+        run.arg("run").args(options).arg("--report").arg(&report).arg("--").arg(program);
+        run.args(["waiting", "15", "5"]).env("LARGESSE_LIBRARY", stage.library());
+        let mut child = run
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("largesse");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        let status =
+            Command::new(stage.command()).args(["status", &child.id().to_string(), "--json"]).output();
+        let status = serde_json::from_slice(&status.expect("largesse").stdout).unwrap_or_default();
+        let done = child.wait_with_output().expect("an end");
+        let report = std::fs::read(&report).expect("a report");
+        Some(Shown {
+            status,
+            report: serde_json::from_slice(&report).expect("JSON"),
+            stderr: String::from_utf8_lossy(&done.stderr).into_owned(),
+        })
+    }
+
+    /// The causes that `largesse status` shows, with their counts.
+    fn causes(&self) -> Vec<(String, u64)> {
+        let all = self.status["not_granted"].as_array().cloned().unwrap_or_default();
+        let cause =
+            |it: &Value| (it["cause"].as_str().unwrap_or("?").to_owned(), it["count"].as_u64().unwrap_or(0));
+        all.iter().map(cause).collect()
+    }
+
+    #[track_caller]
+    fn check(&self, cause: &str, lines: usize) {
+        let causes = self.causes();
+        assert!(
+            causes.iter().any(|(name, count)| name == cause && *count > 0),
+            "{cause} is missing: {self:#?}"
+        );
+        for (name, count) in causes {
+            assert_eq!(self.report["not_granted"][&name]["count"], count, "{name} in the report: {self:#?}");
+        }
+        assert_eq!(self.stderr.lines().count(), lines, "lines on standard error: {self:#?}");
+    }
+}
+
+/// Whether the machine's pool of pages of this size exists and is empty.
+fn pool_is_empty(kb: u32) -> bool {
+    let file = format!("/sys/kernel/mm/hugepages/hugepages-{kb}kB/nr_hugepages");
+    std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "0")
+}
+
+#[test]
+fn missing_pages_are_named_everywhere() {
+    if !is_root() {
+        return skipped("largesse status needs the right to read other processes");
+    }
+    let stage = Stage::new();
+    let Some(_pool) = Pool::of(0) else { return };
+    let Some(shown) = Shown::of(&stage, &["--pages", "hugetlb"]) else { return };
+    shown.check("hugetlb-pool-empty", 1);
+    if pool_is_empty(1 << 20) {
+        Shown::of(&stage, &["--pages", "hugetlb-1g"]).expect("compiled").check("hugetlb-pool-empty", 1);
+    } else {
+        skipped("no empty pool of 1 GiB pages");
+    }
+    let medium = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+    if std::fs::read_to_string(medium).is_ok_and(|text| text.contains("[never]")) {
+        let shown = Shown::of(&stage, &["--pages", "64k"]).expect("compiled");
+        shown.check("64k-not-offered", 1);
+        assert_eq!(shown.status["blocks"][0]["kind"], "4k", "{shown:#?}");
+    } else {
+        skipped("this machine offers 64 KiB pages");
+    }
+}
+
+#[test]
+fn small_pool_is_named_at_the_first_block_without() {
+    if !is_root() {
+        return skipped("largesse status needs the right to read other processes");
+    }
+    let stage = Stage::new();
+    let Some(_pool) = Pool::of(6) else { return };
+    let Some(shown) = Shown::of(&stage, &["--pages", "hugetlb"]) else { return };
+    shown.check("hugetlb-pool-empty", 1);
+    assert!(shown.stderr.contains("pool has too few free pages"), "{shown:#?}");
+    let blocks = shown.status["blocks"].as_array().expect("blocks");
+    let kinds: Vec<&str> = blocks.iter().filter_map(|block| block["kind"].as_str()).collect();
+    assert_eq!(
+        kinds,
+        ["hugetlb", "hugetlb", "hugetlb", "thp"],
+        "the third block is on two kinds: {shown:#?}"
+    );
+    assert_eq!(shown.status["totals"]["blocks"], 3);
+}
