@@ -5,7 +5,7 @@
 //! pager is brought to rest before, and the child makes its own before its program goes on.
 //!
 //! ```text
-//!   hold: gate closed (nobody serves, no page in flight) ─► states locked ─► store.fork(Before)
+//!   hold: bell held (nobody asks) ─► gate closed (nobody serves, no page in flight) ─► states locked ─► store.fork(Before)
 //!           ─► broker idle ─► ranges are inherited
 //!   parent: ranges are not inherited ─► broker ─► store.fork(InParent) ─► states unlocked ─► gate open
 //!   child:  own broker ─► store.fork(InChild) ─► own descriptor, ranges registered
@@ -37,12 +37,15 @@ pub struct Held<'a, S> {
     broker: Idle<'a>,
     inner: MutexGuard<'a, Inner>,
     closed: Closed<'a>,
+    bell: MutexGuard<'a, ()>,
 }
 
 impl<S: PageStore> Pager<Linux, S> {
     /// Brings everything to rest, for a fork. The caller sees to it that nobody calls
     /// [`enter`](Pager::enter) or [`drop_contents`](Pager::drop_contents) until the end.
     pub fn hold(&self) -> Held<'_, S> {
+        // First: whoever asks waits for a thread that passes the gate.
+        let bell = self.kernel.bell.hold();
         let closed = self.kernel.gate.close(|| {
             // Under the lock: the evictor has either seen that the gate closes, or sleeps.
             let _inner = self.lock();
@@ -53,7 +56,7 @@ impl<S: PageStore> Pager<Linux, S> {
         let store = self.store.fork(Fork::Before { bytes });
         let broker = self.kernel.broker().hold();
         let ranges = self.kernel.let_inherit(true);
-        Held { pager: self, store, ranges, broker, inner, closed }
+        Held { pager: self, store, ranges, broker, inner, closed, bell }
     }
 
     /// The pages that are here and clean, in runs; `None` when one is in flight after all.
@@ -93,14 +96,14 @@ impl<S: PageStore> Pager<Linux, S> {
 impl<S: PageStore> Held<'_, S> {
     /// After the fork, or its failure, in the parent: all goes on.
     pub fn in_parent(self) {
-        let Held { pager, store, broker, inner, closed, .. } = self;
+        let Held { pager, store, broker, inner, closed, bell, .. } = self;
         // What was refused is inherited as before: zeros for whom we do not know of.
         let _ = pager.kernel.let_inherit(false);
         drop(broker);
         if store.is_ok() {
             let _ = pager.store.fork(Fork::InParent);
         }
-        drop((inner, closed));
+        drop((inner, closed, bell));
     }
 
     /// In the child. When this is `Ok`, threads that serve faults must be started before far memory
@@ -109,7 +112,7 @@ impl<S: PageStore> Held<'_, S> {
     /// # Safety
     /// This is the child's only thread.
     pub unsafe fn in_child(self) -> Result<(), Trouble> {
-        let Held { pager, store, ranges, broker, mut inner, closed } = self;
+        let Held { pager, store, ranges, broker, mut inner, closed, bell } = self;
         drop(broker);
         store?;
         ranges?;
@@ -125,7 +128,7 @@ impl<S: PageStore> Held<'_, S> {
         let clean = pager.clean(&mut inner).ok_or(Trouble::Kernel(FaultError(libc::EBUSY)))?;
         let protect = || clean.into_iter().try_for_each(|run| pager.kernel.protect(run, true));
         pager.kernel.broker().call(protect)?;
-        drop((inner, closed));
+        drop((inner, closed, bell));
         Ok(())
     }
 }

@@ -7,8 +7,10 @@
 //! Here means no other thread is woken, which costs more than the fault itself.
 
 use crate::kernel::Linux;
+use crate::page::State;
 use crate::pager::{Buffer, Pager, Touch};
-use crate::{MOST_SET, PageStore, Trouble};
+use crate::{MOST_SET, PageNumber, PageStore, Trouble};
+use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -78,23 +80,46 @@ impl Desk {
 
 impl<S: PageStore> Pager<Linux, S> {
     /// Serves a fault of the calling thread, in it (`here`) or in the thread that fills. When it
-    /// returns, the thread may try again. The caller lets no signal come in between.
-    pub fn resolve(&self, touch: Touch, here: bool) -> Result<(), Trouble> {
+    /// returns, the thread may try again. `false`: the page is not far memory any more, and the fault is none of ours. The
+    /// caller lets no signal come in between.
+    pub fn resolve(&self, touch: Touch, here: bool) -> Result<bool, Trouble> {
         let desk = &self.kernel().desk;
-        if !here {
-            desk.ask(touch);
-            return Ok(());
-        }
-        {
+        if !self.kernel().faults().by_signal() {
+            self.kernel().bell.ask(touch);
+        } else if here {
             // Whatever puts pages in flight happens inside: a fork waits for it.
             let _inside = self.kernel().gate.enter();
             let mut buffer = desk.buffer().ok_or(FaultError(libc::ENOMEM))?;
             self.serve(touch, &mut buffer)?;
             desk.give_back(buffer);
+        } else {
+            desk.ask(touch);
         }
         let mut inner = self.lock();
         while inner.pages[touch.page].state.in_flight() {
             inner = self.landed.wait(inner);
+        }
+        Ok(inner.pages[touch.page].state != State::Outside)
+    }
+
+    /// Makes pinned pages resident, and lets them be written to if asked, without touching them: the program
+    /// may have protected them, and a touch would be a signal. `here` is as for [`resolve`](Pager::resolve); the caller lets no
+    /// signal come in between.
+    pub fn page_in(&self, pinned: &Range<PageNumber>, write: bool, here: bool) -> Result<(), Trouble> {
+        let mut inner = self.lock();
+        for page in pinned.clone() {
+            loop {
+                match inner.pages[page].state {
+                    State::Dirty | State::Outside => break,
+                    State::Clean if !write => break,
+                    State::Filling | State::Leaving => inner = self.landed.wait(inner),
+                    State::Clean | State::Zero | State::Away => {
+                        drop(inner);
+                        self.resolve(Touch { page, write }, here)?;
+                        inner = self.lock();
+                    }
+                }
+            }
         }
         Ok(())
     }

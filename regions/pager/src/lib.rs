@@ -22,6 +22,7 @@
 #![cfg(not(miri))]
 
 mod arrival;
+mod bell;
 mod beside;
 mod bring;
 mod broker;

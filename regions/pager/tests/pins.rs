@@ -11,7 +11,7 @@ use std::sync::Arc;
 fn system_call(pager: &TestPager, pages: Range<PageNumber>, word: u64) {
     let mut rest = pages;
     while !rest.is_empty() {
-        let pinned = pager.pin(rest.clone());
+        let pinned = pager.pin(rest.clone(), LEAST_PIN);
         assert!(pinned.len() >= rest.len().min(LEAST_PIN) && pinned.start == rest.start);
         for page in pinned.clone() {
             let found = pager.kernel().word(page, 0, None);
@@ -40,8 +40,8 @@ fn pinned_pages_stay_while_others_come_and_go_and_leave_afterwards() {
         let store = Arc::new(TestStore::new(Fault::None));
         let pager = pager(2048, 128, set, &store);
         run(&pager, || {
-            let pinned = pager.pin(100..130);
-            let again = pager.pin(110..140);
+            let pinned = pager.pin(100..130, LEAST_PIN);
+            let again = pager.pin(110..140, LEAST_PIN);
             sweep(&pager, 100..140);
             sweep(&pager, 200..2048);
             assert!((100..140).all(|page| pager.kernel().try_write(page, 1, 7)), "{set}");
@@ -75,7 +75,7 @@ fn many_threads_pin_more_than_fits_and_none_waits_for_another() {
             }
         });
         // All that is here may be pinned: who needs another page has it, over the limit.
-        let pins: Vec<_> = (0..6).map(|pin| pager.pin(pin * 64..pin * 64 + 64)).collect();
+        let pins: Vec<_> = (0..6).map(|pin| pager.pin(pin * 64..pin * 64 + 64, LEAST_PIN)).collect();
         pins.iter().for_each(|pin| sweep(&pager, pin.clone()));
         pager.kernel().word(4000, 0, Some(1));
         pins.iter().for_each(|pin| pager.unpin(pin));

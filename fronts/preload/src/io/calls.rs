@@ -5,13 +5,24 @@
 
 use libc::c_long;
 
+/// Bytes that the kernel uses at most of an array whose length the program says, but for descriptors to be polled: it refuses
+/// more, or goes by what there is to say (`epoll_wait`).
+pub(super) const LONGEST: usize = 64 << 10;
+
 /// How much memory an argument points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     /// A structure of at most so many bytes.
     Bytes(usize),
-    /// As many units as another argument says, each of so many bytes.
+    /// An array: the number of the argument that has its length, an `int`, and the bytes of an element; at most [`LONGEST`]
+    /// bytes together.
     Times(usize, usize),
+    /// As many `pollfd` as another argument says.
+    Polled(usize),
+    /// As many bytes as another argument says, or as the longest path has.
+    Path(usize),
+    /// One bit for each descriptor below another argument, in words.
+    Descriptors(usize),
     /// As many bytes as another argument says, of which the call may use fewer, and says so.
     Buffer(usize),
     /// A path: a C string.
@@ -25,13 +36,18 @@ pub(super) enum Extent {
     Deadline(usize),
     /// As many `iovec` as another argument says, and what they point to.
     Vector(usize),
+    /// A pointer to a set of signals, and the length of the set.
+    Mask,
     /// A `msghdr`, and what it points to.
     Message,
     /// As many `mmsghdr` as another argument says.
     Messages(usize),
 }
 
-use Extent::{Buffer, Bytes, Command, Deadline, Message, Messages, Request, Text, Times, Vector};
+use Extent::{
+    Buffer, Bytes, Command, Deadline, Descriptors, Mask, Message, Messages, Path, Polled, Request, Text,
+    Times, Vector,
+};
 
 /// An argument that points to memory.
 #[derive(Clone, Copy, Debug)]
@@ -44,9 +60,10 @@ pub(super) struct Pointer {
 }
 
 impl Pointer {
-    /// What it points to says what else is used: only who reads it can know.
+    /// The argument is a structure with further pointers (`iovec`, `msghdr`), which must be read to find all memory that
+    /// the call uses.
     pub(super) const fn is_nested(&self) -> bool {
-        matches!(self.extent, Vector(_) | Message | Messages(_))
+        matches!(self.extent, Vector(_) | Mask | Message | Messages(_))
     }
 }
 
@@ -77,6 +94,7 @@ const ADDRESS: Extent = Bytes(128);
 const LENGTH: Extent = Bytes(4);
 const USAGE: Extent = Bytes(144);
 const MASK: Extent = Bytes(8);
+const SET: Extent = Descriptors(0);
 
 /// The frequent ones first: the filter looks in this order.
 pub(super) const CALLS: &[Call] = &[
@@ -89,7 +107,7 @@ pub(super) const CALLS: &[Call] = &[
     call(libc::SYS_openat, &[reads(1, Text)]),
     call(libc::SYS_clock_gettime, &[writes(1, TIME)]),
     call(libc::SYS_getrusage, &[writes(1, USAGE)]),
-    call(libc::SYS_poll, &[writes(0, Times(1, 8))]),
+    call(libc::SYS_poll, &[writes(0, Polled(1))]),
     call(libc::SYS_recvfrom, &[writes(1, Buffer(2)), writes(4, ADDRESS), writes(5, LENGTH)]),
     call(libc::SYS_sendto, &[reads(1, Buffer(2)), reads(4, Times(5, 1))]),
     call(libc::SYS_readv, &[writes(1, Vector(2))]),
@@ -107,11 +125,11 @@ pub(super) const CALLS: &[Call] = &[
     call(libc::SYS_clock_getres, &[writes(1, TIME)]),
     call(libc::SYS_gettimeofday, &[writes(0, TIME), writes(1, TIME)]),
     call(libc::SYS_times, &[writes(0, Bytes(32))]),
-    call(libc::SYS_ppoll, &[writes(0, Times(1, 8)), writes(2, TIME), reads(3, MASK)]),
-    call(libc::SYS_select, &[writes(1, ADDRESS), writes(2, ADDRESS), writes(3, ADDRESS), writes(4, TIME)]),
+    call(libc::SYS_ppoll, &[writes(0, Polled(1)), writes(2, TIME), reads(3, MASK)]),
+    call(libc::SYS_select, &[writes(1, SET), writes(2, SET), writes(3, SET), writes(4, TIME)]),
     call(
         libc::SYS_pselect6,
-        &[writes(1, ADDRESS), writes(2, ADDRESS), writes(3, ADDRESS), writes(4, TIME), reads(5, TIME)],
+        &[writes(1, SET), writes(2, SET), writes(3, SET), writes(4, TIME), reads(5, Mask)],
     ),
     call(libc::SYS_epoll_ctl, &[reads(3, Bytes(12))]),
     call(libc::SYS_epoll_wait, &[writes(1, Times(2, 12))]),
@@ -126,9 +144,9 @@ pub(super) const CALLS: &[Call] = &[
     call(libc::SYS_access, &[reads(0, Text)]),
     call(libc::SYS_faccessat, &[reads(1, Text)]),
     call(libc::SYS_faccessat2, &[reads(1, Text)]),
-    call(libc::SYS_readlink, &[reads(0, Text), writes(1, Times(2, 1))]),
-    call(libc::SYS_readlinkat, &[reads(1, Text), writes(2, Times(3, 1))]),
-    call(libc::SYS_getcwd, &[writes(0, Times(1, 1))]),
+    call(libc::SYS_readlink, &[reads(0, Text), writes(1, Path(2))]),
+    call(libc::SYS_readlinkat, &[reads(1, Text), writes(2, Path(3))]),
+    call(libc::SYS_getcwd, &[writes(0, Path(1))]),
     call(libc::SYS_getdents64, &[writes(1, Buffer(2))]),
     call(libc::SYS_chdir, &[reads(0, Text)]),
     call(libc::SYS_mkdir, &[reads(0, Text)]),
@@ -197,6 +215,8 @@ pub(super) const SIGNALS: [c_long; 3] =
 
 /// So is this: what is handed to it comes later, and may be read after the call.
 pub(super) const QUEUE: c_long = libc::SYS_io_uring_setup;
+/// Its row.
+const SETUP: &Call = &call(QUEUE, &[writes(1, Bytes(120))]);
 
 /// Whether the kernel may read memory after a call that was handed it.
 pub(super) fn lends(number: c_long, arguments: &[usize; 6]) -> bool {
@@ -211,7 +231,7 @@ pub(super) fn lends(number: c_long, arguments: &[usize; 6]) -> bool {
 
 /// The row of a call.
 pub(super) fn find(number: c_long) -> Option<&'static Call> {
-    CALLS.iter().find(|call| call.number == number)
+    CALLS.iter().chain([SETUP]).find(|call| call.number == number)
 }
 
 #[cfg(test)]
@@ -229,7 +249,8 @@ mod tests {
                 assert!(argument < 6 && same.count() == 1, "{}", call.number);
             }
         }
-        assert!(SIGNALS.iter().chain([&QUEUE]).all(|&number| find(number).is_none()));
+        assert!(SIGNALS.iter().all(|&number| find(number).is_none()));
+        assert!(CALLS.iter().all(|call| call.number != QUEUE));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The in-thread engine: who meets a far page fetches it, in the handler of the signal that says so.
+//! The in-thread engine: the faulting thread pages in by itself, in its handler of SIGBUS.
 
 use super::signals;
 use crate::errno::Errno;
@@ -25,7 +25,7 @@ unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_
     // SAFETY: the kernel hands both to every handler that asks for them.
     let (info_of, context_of) = unsafe { (&*info, &*context.cast::<ucontext_t>()) };
     let far = serve::far().filter(|_| info_of.si_code > 0);
-    // SAFETY: a signal of the kernel's for an address.
+    // SAFETY: any bits of this union are an address. The signal is passed on if that is no far page, also when a process sent it.
     let address = unsafe { info_of.si_addr() }.addr();
     let page = far.and_then(|far| Some((far, far.pager().kernel().page_at(address)?)));
     let Some((far, page)) = page else {
@@ -37,8 +37,21 @@ unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_
         give_up("a handler of the program met it on a stack for signals (sigaltstack) that is too small");
     }
     let write = context_of.uc_mcontext.gregs[libc::REG_ERR as usize] & WRITE != 0;
-    if let Err(trouble) = far.pager().resolve(Touch { page, write }, far::stores_everywhere()) {
-        give_up(&trouble.to_string());
+    match far.pager().resolve(Touch { page, write }, far::stores_everywhere()) {
+        Ok(true) => {}
+        // The program mapped something else there, perhaps a moment ago: where that cannot be touched the signal is its own.
+        Ok(false) if is_touchable(address) => {}
+        // SAFETY: what a handler got, and last.
+        Ok(false) => return unsafe { signals::pass_on(signal, info, context) },
+        Err(trouble) => give_up(&trouble.to_string()),
     }
     errno.put();
+}
+
+/// Whether the kernel has a page for a touch of this address (Linux 5.14; `false` before).
+fn is_touchable(address: usize) -> bool {
+    let page = largesse_pages::base_page();
+    let at = core::ptr::with_exposed_provenance_mut(address / page * page);
+    // SAFETY: this advice changes nothing that the page holds.
+    unsafe { largesse_pages::raw_madvise(at, page, libc::MADV_POPULATE_READ) == 0 }
 }

@@ -17,9 +17,11 @@
 
 #![expect(clippy::cast_sign_loss, reason = "registers, and numbers of the kernel's interface")]
 
+mod buffers;
 mod calls;
 mod filter;
 mod in_thread;
+mod program;
 mod raw;
 mod serve;
 mod signals;
@@ -84,13 +86,14 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
     {
         far.pager().kernel().lend();
     }
+    let own = call.signal_stack();
+    let asked = serve::Asked { number, arguments, blocked, own: &own };
     let answer = match number {
-        libc::SYS_rt_sigprocmask => signals::set_blocked(&mut call),
-        libc::SYS_rt_sigaction => signals::set_action(arguments),
-        libc::SYS_sigaltstack => serve::signal_stack(arguments, blocked),
-        calls::QUEUE => stay::make(number, arguments, blocked),
+        libc::SYS_rt_sigprocmask => signals::set_blocked(&mut call, &own),
+        libc::SYS_rt_sigaction => signals::set_action(arguments, &own),
+        libc::SYS_sigaltstack => serve::signal_stack(asked),
         _ => match calls::find(number) {
-            Some(row) => serve::serve(row, arguments, blocked, &call.signal_stack()),
+            Some(row) => serve::serve(row, asked),
             // SAFETY: as above, and last: it is a filter of the program's own.
             None => return unsafe { signals::pass_on(signal, info, context) },
         },

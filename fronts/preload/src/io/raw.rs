@@ -1,6 +1,5 @@
 //! System calls from code of our own, which the filter lets pass, and what a trapped one looks like.
 
-use core::arch::asm;
 use core::ffi::c_int;
 use core::ops::Range;
 pub(super) use largesse_pages::raw_call as call;
@@ -8,21 +7,6 @@ use libc::{c_long, siginfo_t, ucontext_t};
 
 /// `SYS_SECCOMP`: the filter sent the signal.
 const BY_FILTER: c_int = 1;
-
-/// Brings a page as a touch of the program would, and leaves it as it is. Other threads may use the
-/// byte meanwhile, and compilers know that nothing is added: hence the instruction.
-///
-/// # Safety
-/// The page is the program's, which may use it in that way.
-pub(super) unsafe fn touch(page: usize, written: bool) {
-    if written {
-        // SAFETY: the caller's promise; no byte changes.
-        unsafe { asm!("lock or byte ptr [{0}], 0", in(reg) page, options(nostack)) };
-    } else {
-        // SAFETY: the caller's promise.
-        unsafe { asm!("test byte ptr [{0}], 0", in(reg) page, options(nostack, readonly)) };
-    }
-}
 
 /// Replaces the signals that this thread has blocked.
 pub(super) fn block(signals: u64) {
@@ -61,10 +45,9 @@ impl<'a> Trapped<'a> {
             .map(|which| self.register(which))
     }
 
-    /// The stack for signals that the program gave the thread, which stays here (`serve::signal_stack`).
+    /// The stack for signals that the program gave the thread, as far as it is resident for good (`serve::signal_stack`).
     pub(super) fn signal_stack(&self) -> Range<usize> {
-        let start = self.context.uc_stack.ss_sp.addr();
-        start..start + self.context.uc_stack.ss_size
+        used_of_stack(self.context.uc_stack.ss_sp.addr(), self.context.uc_stack.ss_size)
     }
 
     /// What the call returns.
@@ -76,6 +59,12 @@ impl<'a> Trapped<'a> {
     pub(super) fn blocked(&mut self) -> &mut u64 {
         blocked(self.context)
     }
+}
+
+/// The part of a stack for signals that is used, its end. The kernel takes any address and any length for one.
+pub(super) fn used_of_stack(at: usize, len: usize) -> Range<usize> {
+    const LONGEST: usize = 16 << 20;
+    at.checked_add(len).map_or(0..0, |end| end - len.min(LONGEST)..end)
 }
 
 /// The kernel's set of blocked signals in what a handler gets.

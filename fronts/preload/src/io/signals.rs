@@ -5,9 +5,11 @@
 //! here, also those that the C library makes on its own: the bits of our signals are left out of
 //! every set, and the program's own actions for them are kept here.
 
+use super::program;
 use super::raw::{self, Trapped};
-use super::stay::word;
+use super::stay::Stays;
 use core::ffi::{c_int, c_void};
+use core::ops::Range;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use libc::{siginfo_t, ucontext_t};
 use std::sync::{Mutex, PoisonError};
@@ -89,16 +91,17 @@ fn lock(signal: c_int) -> std::sync::MutexGuard<'static, Action> {
 }
 
 /// `rt_sigprocmask`: the set that the thread will have is in what the handler returns to.
-pub(super) fn set_blocked(trapped: &mut Trapped<'_>) -> isize {
+pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &Range<usize>) -> isize {
     let [how, set, old, size, ..] = trapped.arguments();
     if size != size_of::<u64>() {
         return -(libc::EINVAL as isize);
     }
+    let mut stays = Stays::new(own);
     let blocked = trapped.blocked();
     let before = *blocked;
     if set != 0 {
-        // SAFETY: the program says that there is a set.
-        let set = unsafe { word(set) } as u64;
+        let Some([set]) = program::read(set, &mut stays) else { return -(libc::EFAULT as isize) };
+        let set = set as u64;
         *blocked = match how as c_int {
             libc::SIG_BLOCK => before | set,
             libc::SIG_UNBLOCK => before & !set,
@@ -106,58 +109,57 @@ pub(super) fn set_blocked(trapped: &mut Trapped<'_>) -> isize {
             _ => return -(libc::EINVAL as isize),
         } & !ours();
     }
-    if old != 0 {
-        // SAFETY: the program says that there is room for a set.
-        unsafe { core::ptr::with_exposed_provenance_mut::<u64>(old).write_unaligned(before) };
+    if old != 0 && !program::write(old, &[before as usize], &mut stays) {
+        return -(libc::EFAULT as isize);
     }
     0
 }
 
 /// `rt_sigaction`.
-pub(super) fn set_action(mut arguments: [usize; 6]) -> isize {
+pub(super) fn set_action(mut arguments: [usize; 6], own: &Range<usize>) -> isize {
     let [signal, new, old, size, ..] = arguments;
-    // SAFETY: the program says that there is an action.
-    let read = |at| unsafe { core::ptr::with_exposed_provenance::<Action>(at).read_unaligned() };
-    let signal = signal as c_int;
-    if !(1..=64).contains(&signal) || size != size_of::<u64>() {
+    if size != size_of::<u64>() {
         return -(libc::EINVAL as isize);
     }
-    let mut wish = (new != 0).then(|| read(new));
-    if bit(signal) & ours() == 0 {
+    let mut stays = Stays::new(own);
+    let mut wish = None;
+    if new != 0 {
+        let Some([handler, flags, restorer, blocked]) = program::read(new, &mut stays) else {
+            return -(libc::EFAULT as isize);
+        };
+        wish = Some(Action { handler, flags, restorer, blocked: blocked as u64 });
+    }
+    let signal = signal as c_int;
+    let mut before = Action::default();
+    if !(1..=64).contains(&signal) || bit(signal) & ours() == 0 {
         if let Some(wish) = &mut wish {
             wish.blocked &= !ours();
             arguments[1] = (&raw const *wish).addr();
         }
-        let mut before = Action::default();
-        if old != 0 {
-            arguments[2] = (&raw mut before).addr();
-        }
+        arguments[2] = if old != 0 { (&raw mut before).addr() } else { 0 };
         // SAFETY: the program's call, on structures of our own.
         let answer = unsafe { raw::call(libc::SYS_rt_sigaction, arguments) };
-        if answer == 0 && old != 0 {
-            write(old, before);
+        if answer != 0 {
+            return answer;
         }
-        return answer;
+    } else {
+        // SAFETY: no preconditions.
+        let process = unsafe { raw::call(libc::SYS_getpid, [0; 6]) };
+        let mut kept = lock(signal);
+        before = *kept;
+        // What a child of `vfork` sets would be its parent's; `exec` undoes it anyway.
+        if let Some(wish) = wish
+            && process == PROCESS.load(Ordering::Relaxed) as isize
+        // Relaxed: set before the filter is
+        {
+            *kept = wish;
+        }
     }
-    let mut kept = lock(signal);
-    if old != 0 {
-        write(old, *kept);
-    }
-    // SAFETY: no preconditions.
-    let process = unsafe { raw::call(libc::SYS_getpid, [0; 6]) };
-    // What a child of `vfork` sets would be its parent's; `exec` undoes it anyway.
-    if let Some(wish) = wish
-        && process == PROCESS.load(Ordering::Relaxed) as isize
-    // Relaxed: set before the filter is
-    {
-        *kept = wish;
+    let Action { handler, flags, restorer, blocked } = before;
+    if old != 0 && !program::write(old, &[handler, flags, restorer, blocked as usize], &mut stays) {
+        return -(libc::EFAULT as isize);
     }
     0
-}
-
-fn write(at: usize, action: Action) {
-    // SAFETY: the program says that there is room for an action.
-    unsafe { core::ptr::with_exposed_provenance_mut::<Action>(at).write_unaligned(action) };
 }
 
 /// One of our signals that is not about far memory: as if we were not there.

@@ -1,6 +1,7 @@
 //! The kernel of this machine: userfaultfd.
 
 use super::{Fetch, Kernel, Show, copied};
+use crate::bell::Bell;
 use crate::beside::Beside;
 use crate::gate::Gate;
 use crate::in_thread::Desk;
@@ -40,6 +41,8 @@ pub struct Linux {
     pub(crate) desk: Desk,
     /// Where faults are served that one tells of.
     pub(crate) beside: Beside,
+    /// Where a thread asks for a page without touching it, where a descriptor tells of faults.
+    pub(crate) bell: Bell,
     /// The system may read pages after the call that was handed them.
     lent: AtomicBool,
 }
@@ -62,6 +65,7 @@ impl Linux {
             gate,
             desk,
             beside: Beside::default(),
+            bell: Bell::new()?,
             lent: AtomicBool::new(false),
         };
         if kernel.faults().by_signal() {
@@ -102,6 +106,7 @@ impl Linux {
     fn register_all(&self) -> Result<(), FaultError> {
         self.broker.call(|| self.faults().outlive_threads())?;
         self.broker.call(|| self.staging.register(self.faults()))?;
+        self.broker.call(|| self.bell.register(self.faults()))?;
         self.parts(&(0..usize::MAX)).iter().try_for_each(|part| self.register(part.start, part.len()))
     }
 
@@ -171,12 +176,17 @@ impl Linux {
         if self.faults().by_signal() {
             return self.desk.next();
         }
+        // The request that was handed out before has been served. Where this fails, its page is asked for again.
+        let _ = self.bell.answer(self.faults());
         let mut faults = [Fault { address: 0, write: false, protected: false, thread: 0 }];
         if self.faults().read(&mut faults) == 0 {
             return None;
         }
         let [fault] = faults;
         self.beside.met_by(fault.thread);
+        if let Some(asked) = self.bell.request(fault.address) {
+            return Some(asked);
+        }
         let page = self.page_at(fault.address)?;
         Some(Touch { page, write: fault.write || fault.protected })
     }

@@ -1,0 +1,199 @@
+//! A call whose buffers are more than can be resident at a time.
+//!
+//! ```text
+//!   files, devices        piece after piece, until all is done or a piece falls short
+//!   pipes, streams        the same for writes; a read takes what comes first, as it may
+//!   messages, appends     one call with a copy in ordinary memory: a second call would be a second message
+//! ```
+
+use super::program;
+use super::raw;
+use super::stay::{Part, Stays};
+use core::ops::Range;
+use core::ptr::NonNull;
+use libc::{c_int, c_long};
+
+/// Bytes that the kernel uses at most in one call (`MAX_RW_COUNT`).
+const MOST: usize = 0x7fff_f000;
+/// Appends of up to this length are made in one call, so that those of other processes do not come in between: 16 MiB.
+const LONGEST_APPEND: usize = 16 << 20;
+/// Bytes that are copied at a time.
+const COPIED: usize = 64 << 10;
+
+/// The buffers of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Buffers<'a> {
+    pub(super) parts: &'a [Part],
+    /// The kernel writes to them.
+    pub(super) written: bool,
+    /// Addresses that are resident anyway (see [`Stays`]).
+    pub(super) own: &'a Range<usize>,
+}
+
+/// How bytes pass through a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// One call, whole or not at all.
+    Message,
+    /// All that was asked for, unless the other end has no more.
+    All,
+    /// As much as one call gives.
+    First,
+    /// Nothing: the message is too long.
+    Refused,
+}
+
+impl Buffers<'_> {
+    /// Bytes of all of them; `None` where the kernel refuses the call for that.
+    pub(super) fn bytes(&self) -> Option<usize> {
+        let fits = |part: &Part| part.len <= isize::MAX.cast_unsigned().saturating_sub(part.at);
+        self.parts
+            .iter()
+            .all(fits)
+            .then(|| self.parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len)))
+    }
+
+    /// Makes a call in a way that needs few resident pages. `call` makes it with some parts, `done` bytes after the first one.
+    pub(super) fn carry(
+        &self,
+        number: c_long,
+        arguments: &[usize; 6],
+        call: &mut dyn FnMut(&[Part], usize) -> isize,
+    ) -> isize {
+        let total = self.bytes().unwrap_or(0).min(MOST);
+        match flow(number, arguments, self.written, total) {
+            Flow::Message => self.copied(total, call),
+            Flow::All => self.in_pieces(total, true, call),
+            Flow::First => self.in_pieces(total, false, call),
+            Flow::Refused => call(self.parts, 0),
+        }
+    }
+
+    fn in_pieces(&self, total: usize, all: bool, call: &mut dyn FnMut(&[Part], usize) -> isize) -> isize {
+        let mut done = 0;
+        loop {
+            let mut stays = Stays::new(self.own);
+            let piece = stays.first(self.parts, done, total - done, self.written);
+            let len: usize = piece.iter().map(|part| part.len).sum();
+            let answer = call(&piece, done);
+            let Ok(bytes) = usize::try_from(answer) else {
+                return if done > 0 { done.cast_signed() } else { answer };
+            };
+            done += bytes;
+            if !all || bytes < len || done >= total {
+                return done.cast_signed();
+            }
+        }
+    }
+
+    /// One call with a copy of the buffers, in memory that is not far. Where the program may not use its buffers the
+    /// kernel finds that, or a message that arrived is lost, as without us.
+    fn copied(&self, total: usize, call: &mut dyn FnMut(&[Part], usize) -> isize) -> isize {
+        let Some(room) = Room::new(total) else { return -(libc::ENOMEM as isize) };
+        if !self.written && !self.exchange(&room, total) {
+            return call(self.parts, 0);
+        }
+        let answer = call(&[Part { at: room.start.as_ptr().addr(), len: total }], 0);
+        // Where the kernel was asked for it the answer is the length of the message, which may have been cut.
+        let got = usize::try_from(answer).unwrap_or(0).min(total);
+        if self.written && !self.exchange(&room, got) {
+            return -(libc::EFAULT as isize);
+        }
+        answer
+    }
+
+    /// Fills the copy, or the program's buffers from it: the first bytes. `false`: the program may not use all of these.
+    fn exchange(&self, room: &Room, bytes: usize) -> bool {
+        let mut done = 0;
+        while done < bytes {
+            let mut stays = Stays::new(self.own);
+            for part in stays.first(self.parts, done, COPIED.min(bytes - done), self.written) {
+                let ours = room.start.as_ptr().addr() + done;
+                let which =
+                    if self.written { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
+                // SAFETY: the copy has at least `bytes` bytes, and what is done and this part are not more.
+                if unsafe { program::copy(which, ours, part) } < part.len {
+                    return false;
+                }
+                done += part.len;
+            }
+        }
+        true
+    }
+}
+
+/// Memory that is not far, for a copy.
+struct Room {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Room {
+    /// Pages that are never used cost nothing.
+    fn new(len: usize) -> Option<Room> {
+        let len = len.max(1);
+        largesse_pages::mapping_at(len).map(|start| Room { start, len })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // SAFETY: a mapping of our own, which only this value uses; pages that the kernel was lent live as long as its references to them.
+        unsafe { largesse_pages::raw_munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// How the bytes of a call pass, of which `written` says that it is one that reads.
+fn flow(number: c_long, arguments: &[usize; 6], written: bool, total: usize) -> Flow {
+    match number {
+        libc::SYS_getrandom => return Flow::All,
+        libc::SYS_getdents64 | libc::SYS_vmsplice => return Flow::First,
+        _ => {}
+    }
+    let fd = arguments[0];
+    let flags = ask(libc::SYS_fcntl, [fd, libc::F_GETFL as usize, 0, 0, 0, 0]).unwrap_or(0);
+    // SAFETY: all zero bytes are a valid `stat`.
+    let mut about: libc::stat = unsafe { core::mem::zeroed() };
+    let known = ask(libc::SYS_fstat, [fd, (&raw mut about).addr(), 0, 0, 0, 0]).is_some();
+    let stream = if written { Flow::First } else { Flow::All };
+    match about.st_mode & libc::S_IFMT {
+        libc::S_IFREG if !written && flags & libc::O_APPEND as usize != 0 && total <= LONGEST_APPEND => {
+            Flow::Message
+        }
+        libc::S_IFREG | libc::S_IFBLK | libc::S_IFCHR => Flow::All,
+        libc::S_IFIFO if flags & libc::O_DIRECT as usize == 0 => stream,
+        libc::S_IFSOCK if kind_of_socket(fd) == libc::SOCK_STREAM => {
+            let flags = match number {
+                libc::SYS_recvfrom => arguments[3],
+                libc::SYS_recvmsg => arguments[2],
+                _ => 0,
+            };
+            if flags & libc::MSG_WAITALL as usize != 0 { Flow::All } else { stream }
+        }
+        // The kernel says so before it reads anything.
+        libc::S_IFSOCK if !written && total > room_of_socket(fd) => Flow::Refused,
+        _ if known => Flow::Message,
+        _ => Flow::First,
+    }
+}
+
+fn kind_of_socket(fd: usize) -> c_int {
+    option_of_socket(fd, libc::SO_TYPE)
+}
+
+fn room_of_socket(fd: usize) -> usize {
+    usize::try_from(option_of_socket(fd, libc::SO_SNDBUF)).unwrap_or(0)
+}
+
+fn option_of_socket(fd: usize, option: c_int) -> c_int {
+    let (mut value, mut len) = (0, size_of::<c_int>() as libc::socklen_t);
+    let (value_at, len_at) = ((&raw mut value).addr(), (&raw mut len).addr());
+    ask(libc::SYS_getsockopt, [fd, libc::SOL_SOCKET as usize, option as usize, value_at, len_at, 0]);
+    value
+}
+
+/// A call about a descriptor, whose pointers are ours. `None`: it was refused.
+fn ask(number: c_long, arguments: [usize; 6]) -> Option<usize> {
+    // SAFETY: callers hand in room for the answer, which lives until the call ends.
+    usize::try_from(unsafe { raw::call(number, arguments) }).ok()
+}

@@ -1,0 +1,90 @@
+//! Asks the thread that serves faults for a page, without a touch of that page.
+//!
+//! The pages of a system call may have any protection, and addresses that a program passes to one may be wrong: to touch
+//! them could end the program where the kernel answers `EFAULT`. The thread that makes the call may not use the userfaultfd
+//! descriptor either (`broker.rs`). So it touches a page of ours that is registered with the descriptor and always
+//! missing. The serving thread reads that fault like any other, takes the request, and fills the page when it has served it.
+
+use crate::pager::Touch;
+use core::sync::atomic::{AtomicBool, Ordering};
+use largesse_pages::fault::{FaultError, Userfault};
+use largesse_pages::{MapError, PageKind, Reserved, SPAN, Table, base_page};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The page that is touched, and the request.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    page: Reserved,
+    /// The bytes that fill it.
+    zeros: Table<u8>,
+    /// Held by the asking thread until it is answered.
+    turn: Mutex<()>,
+    /// The request of the thread that has its turn; `None` once it was taken.
+    request: Mutex<Option<Touch>>,
+    /// A request was taken and is not answered yet.
+    taken: AtomicBool,
+}
+
+impl Bell {
+    pub(crate) fn new() -> Result<Bell, FaultError> {
+        let refused = |error: MapError| FaultError(error.errno);
+        let page = Reserved::new(SPAN, SPAN).map_err(refused)?;
+        page.commit(0, base_page(), PageKind::Small).map_err(refused)?;
+        let zeros = Table::new(base_page()).ok_or(FaultError(libc::ENOMEM))?;
+        Ok(Bell {
+            page,
+            zeros,
+            turn: Mutex::default(),
+            request: Mutex::default(),
+            taken: AtomicBool::new(false),
+        })
+    }
+
+    fn address(&self) -> usize {
+        self.page.start().as_ptr().addr()
+    }
+
+    /// Faults at its page are told by `faults` from now on.
+    pub(crate) fn register(&self, faults: &Userfault) -> Result<(), FaultError> {
+        faults.register(self.address(), base_page())
+    }
+
+    /// Has a fault served by a serving thread. It may return a moment before the page is resident.
+    pub(crate) fn ask(&self, touch: Touch) {
+        let _turn = self.hold();
+        *lock(&self.request) = Some(touch);
+        // SAFETY: the page is ours, committed for good and read by its holder of the turn alone; the fault is served.
+        unsafe { self.page.start().as_ptr().read_volatile() };
+        // SAFETY: its contents are of no use. The kernel refuses this for no mapping of ours.
+        let _ = unsafe { self.page.purge(0, base_page()) };
+    }
+
+    /// Waits until no thread asks, and lets none ask: for a fork.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        lock(&self.turn)
+    }
+
+    /// The request that waits, if `fault` is at the page.
+    pub(crate) fn request(&self, fault: usize) -> Option<Touch> {
+        if fault.wrapping_sub(self.address()) >= base_page() {
+            return None;
+        }
+        let touch = lock(&self.request).take()?;
+        self.taken.store(true, Ordering::Relaxed); // Relaxed: a second serving thread may answer early, see `ask`
+        Some(touch)
+    }
+
+    /// Lets the asking thread go on, if its request was taken.
+    pub(crate) fn answer(&self, faults: &Userfault) -> Result<(), FaultError> {
+        // Relaxed: as above.
+        if self.taken.load(Ordering::Relaxed) && self.taken.swap(false, Ordering::Relaxed) {
+            faults.fill(self.address(), &self.zeros, false)?;
+            faults.wake(self.address(), base_page())?;
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,43 @@
+//! System calls on far memory: every fault engine gives the answers that the kernel gives without Largesse.
+
+use largesse_tests::{Exit, Run, Stage, fault_engines, users};
+
+/// The program prints one line for each answer, at least `lines`; every line is the kernel's.
+#[track_caller]
+fn check(program: &str, flags: &[&str], lines: usize) {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled(program, flags) else { return };
+    for user in users() {
+        let alone = Run::new(&stage, &[&program]).as_user(user).finish().succeeded();
+        let wanted: Vec<_> = alone.stdout.lines().collect();
+        assert!(wanted.len() >= lines, "the program gave {} answers of {lines}", wanted.len());
+        for engine in fault_engines(user) {
+            let options = ["--local=1M", "--far=memory:", "--fault-engine", engine];
+            let ran = Run::new(&stage, &[&program]).as_user(user).under(&options).finish();
+            let got: Vec<_> = ran.stdout.lines().collect();
+            for (number, (got, wanted)) in got.iter().zip(&wanted).enumerate() {
+                assert_eq!(got, wanted, "{user:?} {engine}: line {number}, on the left, is not the kernel's");
+            }
+            let last = got.last();
+            assert_eq!(
+                got.len(),
+                wanted.len(),
+                "{user:?} {engine}: no answer after {last:?}, {:?}",
+                ran.exit
+            );
+            assert_eq!(ran.exit, Exit::Code(0), "{user:?} {engine}");
+            let evictions = ran.report["far"]["evictions"].as_u64().unwrap_or(0);
+            assert!(evictions > 10_000, "{user:?} {engine}: only {evictions} pages were evicted");
+        }
+    }
+}
+
+#[test]
+fn bad_calls_get_the_kernels_answers() {
+    check("far_bad_calls.c", &["-O1"], 4000);
+}
+
+#[test]
+fn many_and_long_buffers_pass_whole() {
+    check("far_vectors.c", &["-O1", "-lpthread"], 300);
+}
