@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, LONG = 3 << 20, FLOOD = 2 << 20, GAP = 5000 };
+enum { PAGE = 4096, LONG = 3 << 20, FLOOD = 5 << 18, GAP = 5000 };
 
 static char *from, *to, *flood;
 

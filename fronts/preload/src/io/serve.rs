@@ -41,20 +41,8 @@ pub(super) fn serve(call: &Call, asked: Asked<'_>) -> isize {
             Extent::Text => program::text(at, &mut stays),
             Extent::Path(count) => arguments[count].min(PATH),
             Extent::Request(request) => request_size(arguments[request]),
-            Extent::Command(command) => {
-                if takes_structure(arguments[command]) {
-                    32
-                } else {
-                    0
-                }
-            }
-            Extent::Deadline(operation) => {
-                if waits(arguments[operation]) {
-                    16
-                } else {
-                    0
-                }
-            }
+            Extent::Command(command) => 32 * usize::from(takes_structure(arguments[command])),
+            Extent::Deadline(operation) => 16 * usize::from(waits(arguments[operation])),
             Extent::Times(count, unit) => (number(arguments[count]) * unit).min(LONGEST),
             Extent::Polled(count) => polled(arguments[count]) * size_of::<libc::pollfd>(),
             Extent::Descriptors(count) => number(arguments[count]).min(descriptors()).div_ceil(64) * 8,
@@ -248,7 +236,7 @@ fn messages(asked: Asked<'_>, pointer: &Pointer, count: usize) -> isize {
             all.extend(parts?);
             Some(all)
         });
-    // A message that is refused ends the call: so it is for those before it.
+    // Where a header cannot be read, the messages before it are sent or received all the same: one by one.
     if together.is_some_and(|parts| asked.holds(&parts, written, &mut stays)) {
         let mut now = asked;
         now.arguments[count] = many;
