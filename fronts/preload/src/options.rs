@@ -120,7 +120,7 @@ impl Options {
             let name = if given_min.is_some() { "LARGESSE_MIN_KB" } else { "LARGESSE_MAX_KB" };
             return Err(crossed(name, given_min.unwrap_or(max) >> 10));
         }
-        Ok(Options {
+        let options = Options {
             pages: one(
                 get,
                 "LARGESSE_PAGES",
@@ -165,7 +165,31 @@ impl Options {
             )?,
             // Not ours to refuse: a bad value is said elsewhere.
             threads: get("OMP_NUM_THREADS").and_then(|list| largesse_settings::threads(&list).ok()),
-        })
+        };
+        match options.excluded_by_far().filter(|_| options.far.is_some()) {
+            Some((name, accepts)) => {
+                Err(UnknownValue { name, value: get(name).unwrap_or_default(), why: Why::Not(accepts) })
+            }
+            None => Ok(options),
+        }
+    }
+}
+
+impl Options {
+    /// The first setting that far memory would silently ignore, and what may be set with it.
+    pub(crate) fn excluded_by_far(&self) -> Option<(&'static str, &'static str)> {
+        let pages = !matches!(self.pages, Pages::Auto | Pages::Small);
+        [
+            (self.lock, "LARGESSE_LOCK", "0 with far memory, whose pages leave memory"),
+            (pages, "LARGESSE_PAGES", "auto, 4k with far memory, which is on pages of 4 KiB"),
+            (
+                self.placement != Placement::FirstTouch,
+                "LARGESSE_NODE",
+                "first-touch with far memory, which is placed where it is touched",
+            ),
+        ]
+        .into_iter()
+        .find_map(|(is_set, name, accepts)| is_set.then_some((name, accepts)))
     }
 }
 
@@ -295,6 +319,25 @@ mod tests {
         check(&[("LARGESSE_LOCAL", "4G")], far, Err("LARGESSE_FAR"));
         check(&[("LARGESSE_PAGE_SIZE", "5000")], far, Err("LARGESSE_PAGE_SIZE"));
         check(&[("LARGESSE_MIN_KB", "1M")], |o| o.min, Ok(1 << 20));
+    }
+
+    #[test]
+    fn settings_that_far_memory_excludes() {
+        let far = [("LARGESSE_LOCAL", "64M"), ("LARGESSE_FAR", "file:/x")];
+        for other in [
+            ("LARGESSE_LOCK", "1"),
+            ("LARGESSE_PAGES", "hugetlb"),
+            ("LARGESSE_PAGES", "64k"),
+            ("LARGESSE_NODE", "interleave"),
+            ("LARGESSE_NODE", "0"),
+        ] {
+            check(&[far[0], far[1], other], |o| o.lock, Err(other.0));
+            assert!(
+                Options::parse(&|name| (name == other.0).then(|| other.1.into())).is_ok(),
+                "{other:?} alone"
+            );
+        }
+        check(&[far[0], far[1], ("LARGESSE_PAGES", "4k")], |o| o.pages, Ok(Pages::Small));
     }
 
     #[test]

@@ -244,7 +244,10 @@ pub(crate) fn make_far(wish: &Wish) -> Result<(), String> {
         Some(Ground::Near(_)) => Err("this session has large blocks already; far memory is chosen \
             before the first one, or at the start: largesse run --local SIZE -- PROGRAM"
             .into()),
-        None => start::make_far_heap(wish).map(|(ground, heap)| _ = made(ground, heap)),
+        None => match start::options().excluded_by_far() {
+            Some((name, accepts)) => Err(format!("{name} is set; it accepts {accepts}")),
+            None => start::make_far_heap(wish).map(|(ground, heap)| _ = made(ground, heap)),
+        },
     };
     MAKING.store(NOBODY, Ordering::Release);
     outcome

@@ -1,12 +1,13 @@
 //! The far-memory options, worked out before the program starts: the library gets plain numbers.
 
-use super::settings::{Given, Setting};
+use super::settings::{Given, Node, Setting};
 use super::trouble::Trouble;
 use super::{environment, library};
 use crate::agent;
 use crate::mpi::{self, Ranks};
 use largesse_agent::Name;
 use largesse_pager::Local;
+use largesse_report::Pages;
 use largesse_settings::Amount;
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -122,6 +123,26 @@ pub(super) fn variables(
         }
     }
     Ok(variables)
+}
+
+/// Refuses what cannot be had together with `--local`, which would silently have no effect.
+pub(super) fn excluded(
+    value: impl Fn(&'static str) -> Option<Setting>,
+    pages: Pages,
+    lock: bool,
+    node: Node,
+) -> Result<(), Trouble> {
+    let pages_excluded = !matches!(pages, Pages::Auto | Pages::Small);
+    for (is_given, variable, why) in [
+        (lock, "LARGESSE_LOCK", "far memory is not locked in memory: its pages leave it"),
+        (pages_excluded, "LARGESSE_PAGES", "far memory is on pages of 4 KiB"),
+        (node != Node::FirstTouch, "LARGESSE_NODE", "far memory is placed where it is touched"),
+    ] {
+        if let Some(setting) = value(variable).filter(|_| is_given) {
+            return Err(setting.excluded_by("--local", why));
+        }
+    }
+    Ok(())
 }
 
 fn named(store: &Setting) -> Result<OsString, Trouble> {

@@ -74,6 +74,9 @@ impl Settings {
             header.size(largesse_settings::header)?;
         }
         let far = far::variables(value, &get)?;
+        if !far.is_empty() {
+            far::excluded(value, pages, lock, node)?;
+        }
         let default_min = if far.is_empty() { DEFAULT_MIN_KB } else { FAR_MIN_KB };
         check_limits(value("LARGESSE_MIN_KB"), value("LARGESSE_MAX_KB"), default_min)?;
 
@@ -132,6 +135,16 @@ impl Setting {
     pub(super) fn refused(&self, accepts: impl Into<String>) -> Trouble {
         let value = agent::without_secrets(&self.value.to_string_lossy());
         Trouble::BadValue { origin: self.origin, value, accepts: accepts.into() }
+    }
+
+    /// The error that this setting cannot be combined with the option `other`.
+    pub(super) fn excluded_by(&self, other: &'static str, why: &'static str) -> Trouble {
+        Trouble::Excluded {
+            origin: self.origin,
+            value: self.value.to_string_lossy().into_owned(),
+            other,
+            why,
+        }
     }
 
     pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Trouble> {
@@ -257,6 +270,31 @@ mod tests {
         assert!(parsed(&[max], &[("LARGESSE_MIN_KB", "64")]).is_ok());
         let megabyte = ("--min-kb", "LARGESSE_MIN_KB", "1MB");
         assert!(parsed(&[megabyte, max], &[]).unwrap_err().contains("--min-kb (1024 KiB) is above"));
+    }
+
+    #[test]
+    fn settings_that_far_memory_excludes() {
+        let local = ("--local", "LARGESSE_LOCAL", "64M");
+        for (option, words) in [
+            (("--lock", "LARGESSE_LOCK", "1"), "--lock cannot be combined with --local"),
+            (("--pages", "LARGESSE_PAGES", "hugetlb"), "--pages hugetlb cannot be combined with --local"),
+            (("--pages", "LARGESSE_PAGES", "hugetlb-1g"), "pages of 4 KiB"),
+            (("--pages", "LARGESSE_PAGES", "64k"), "leave one of the two out"),
+            (("--pages", "LARGESSE_PAGES", "thp"), "--pages thp"),
+            (("--node", "LARGESSE_NODE", "0"), "--node 0 cannot be combined with --local"),
+            (("--interleave", "LARGESSE_NODE", "interleave"), "--interleave cannot be combined with --local"),
+        ] {
+            let message = parsed(&[local, option], &[]).expect_err("accepted");
+            assert!(message.contains(words), "{message}");
+            assert!(parsed(&[option], &[]).is_ok(), "{option:?} without --local");
+        }
+        let message = parsed(&[local], &[("LARGESSE_LOCK", "1")]).unwrap_err();
+        assert!(message.starts_with("LARGESSE_LOCK=1 cannot be combined with --local"), "{message}");
+        for (name, value) in
+            [("LARGESSE_PAGES", "4k"), ("LARGESSE_NODE", "first-touch"), ("LARGESSE_LOCK", "0")]
+        {
+            assert!(parsed(&[local], &[(name, value)]).is_ok(), "{name}={value}");
+        }
     }
 
     #[test]

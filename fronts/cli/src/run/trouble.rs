@@ -15,6 +15,8 @@ pub(crate) enum Trouble {
     BadValue { origin: &'static str, value: String, accepts: String },
     /// A value that is not the size that an option or a variable needs.
     BadSize { origin: &'static str, value: String, why: Misread },
+    /// A setting that would have no effect together with another option.
+    Excluded { origin: &'static str, value: String, other: &'static str, why: &'static str },
     /// The smallest size is above the largest.
     Limits { min: (&'static str, u64), max: (&'static str, u64) },
     /// The report cannot be written.
@@ -73,6 +75,7 @@ impl Trouble {
             Trouble::NoProgram
             | Trouble::BadValue { .. }
             | Trouble::BadSize { .. }
+            | Trouble::Excluded { .. }
             | Trouble::Limits { .. } => 2,
             Trouble::Report { .. }
             | Trouble::NoLibrary { .. }
@@ -100,6 +103,13 @@ impl fmt::Display for Trouble {
                 write!(f, "{} is not understood; it accepts {accepts}", shown(origin, value))
             }
             Trouble::BadSize { origin, value, why } => write!(f, "{} {why}", shown(origin, value)),
+            Trouble::Excluded { origin, value, other, why } => {
+                let given = match *origin {
+                    "--lock" | "--interleave" => (*origin).to_owned(),
+                    origin => shown(origin, value),
+                };
+                write!(f, "{given} cannot be combined with {other}: {why}; leave one of the two out")
+            }
             Trouble::Limits { min: (min, least), max: (max, most) } => {
                 write!(
                     f,
