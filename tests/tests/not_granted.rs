@@ -1,11 +1,11 @@
-//! What was not granted is the same on standard error, in the report and for `largesse status`.
+//! Standard error, the report and `largesse status` agree on requests that were not granted.
 
 use largesse_tests::{Pool, Stage, is_root, skipped};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-/// What a program with three blocks of 5 MiB shows.
+/// The outputs about a program with three blocks of 5 MiB.
 #[derive(Debug)]
 struct Shown {
     status: Value,

@@ -60,7 +60,7 @@ fn set(heap: &LargeHeap, resident: u64, available: u64) {
     heap.set_limit(usize::try_from(usable).unwrap_or(usize::MAX));
 }
 
-/// What the heap may hold of `all` bytes: all but an eighth, and all but [`SPARE`] or half.
+/// Returns the part of `all` bytes that the heap may hold: all but an eighth, and all but [`SPARE`] or half.
 fn usable(all: u64) -> u64 {
     all - (all / 8).max(SPARE.min(all / 2))
 }

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// What a limit of a control group that has none is above: version 1 writes the largest number of whole pages.
+/// A limit from here on, in bytes, is none: version 1 writes the largest number of whole pages.
 const UNLIMITED: u64 = u64::MAX / 4;
 /// Bytes of `memory.stat` and `/proc/meminfo` that are read; the lines wanted are among the first.
 const MOST_TEXT: usize = 8 << 10;
