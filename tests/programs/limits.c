@@ -41,6 +41,12 @@ int main(int count, char **words) {
         touch(block, bytes, 4096);
         free(block);
         for (size_t at = 0; at < written; at += 4000) memset(must(malloc(3984)), 1, 3984);
+    } else if (!strcmp(kind, "reserved")) { /* as an allocator of its own does it */
+        char *block = must(mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        if (mprotect(block, written, PROT_READ | PROT_WRITE)) return 3;
+        touch(block, written, 4096);
+    } else if (!strcmp(kind, "shared")) { /* an anonymous shared mapping */
+        touch(must(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), written, 4096);
     } else if (!strcmp(kind, "waiting")) { /* blocks of a size, until standard input ends */
         for (size_t at = 0; at < bytes; at += written) touch(must(malloc(written)), written, 4096);
         puts("ready");

@@ -26,6 +26,7 @@
 
 mod allocator;
 mod control;
+mod coverage;
 mod cycles;
 mod errno;
 mod exports;

@@ -5,7 +5,7 @@ use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
 use crate::wish::Wish;
-use crate::{allocator, far, fork, helper, last_thread, limit, report, slots, timeline};
+use crate::{allocator, coverage, far, fork, helper, last_thread, limit, report, slots, timeline};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
@@ -148,6 +148,7 @@ fn leave_blocks_to(other: &str) {
 extern "C" fn finish() {
     if is_launched() {
         report::write("finished");
+        coverage::say();
     }
 }
 
