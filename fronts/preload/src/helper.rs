@@ -13,6 +13,7 @@
 //! has no helper.
 
 use crate::limit::Limit;
+use crate::waits::Waits;
 use crate::{guard, last_thread, serve};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::DECAY_SECONDS;
@@ -122,6 +123,7 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
 
 fn work() {
     let mut away = AWAY.0;
+    let mut waits = Waits::new();
     let limit = if WANTED.load(Ordering::Relaxed) == DECAY_ONLY { None } else { Limit::of_own_thread() };
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
@@ -129,6 +131,7 @@ fn work() {
         if spans == 0 || spans >= DECAY_ONLY {
             largesse_pages::wait_while_for(&WANTED, spans, DECAY_SECONDS / 2);
             heap.tick();
+            waits.look();
             limit.iter().for_each(|limit| limit.refresh(heap));
             continue;
         }

@@ -60,4 +60,5 @@ mod statics;
 mod timeline;
 mod topology;
 mod tune;
+mod waits;
 mod wish;
