@@ -13,8 +13,10 @@ COMMAND       = target/release/largesse
 
 all: library command plugins
 
+# What every build needs, before it begins.
 cargo:
 	@ci/cargo.sh
+	@ci/linker.sh
 
 library: cargo
 	cargo build --profile preload -p largesse-preload -p largesse-pin
