@@ -12,6 +12,7 @@ mod doctor;
 mod lisp;
 mod machine;
 mod mpi;
+mod own;
 mod pin;
 mod run;
 mod say;

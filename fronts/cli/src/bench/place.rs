@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Trouble> {
     let looked = match named {
         Some(named) => vec![named.to_owned()],
-        None => around(&std::env::current_exe().unwrap_or_default()),
+        None => around(&crate::own::path().unwrap_or_default()),
     };
     let found =
         looked.iter().find(|root| root.join("definitions").is_dir() && root.join("programs").is_dir());

@@ -92,7 +92,7 @@ impl Settings {
     pub(super) fn command(&self, setting: &Setting, more: &[OsString], words: &[OsString]) -> Command {
         let mut line: Vec<OsString> = Vec::new();
         if let Some(options) = &setting.launch {
-            line.push(std::env::current_exe().unwrap_or_else(|_| "largesse".into()).into());
+            line.push(crate::own::path().unwrap_or_else(|_| "largesse".into()).into());
             line.push("run".into());
             line.extend(options.iter().map(OsString::from));
             line.extend_from_slice(more);

@@ -16,7 +16,7 @@ pub(super) const NAME: &str = "touch";
 
 /// The shell's command line that touches `mib` MiB, without the setting's own allocator.
 pub(super) fn command(mib: u64) -> String {
-    let own = std::env::current_exe().unwrap_or_else(|_| "largesse".into());
+    let own = crate::own::path().unwrap_or_else(|_| "largesse".into());
     let own = own.display().to_string().replace('\'', r"'\''");
     format!("env -u LD_PRELOAD -u GLIBC_TUNABLES '{own}' bench {NAME} --touch {mib}")
 }

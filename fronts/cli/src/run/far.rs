@@ -190,7 +190,7 @@ pub(super) fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<
 /// `None`: it has said why not. The store's name may hold a password: it is not an argument, which
 /// everybody can read.
 fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(crate::own::path()?);
     let owner = std::process::id().to_string();
     command.args(["agent", "--store", "-", "--owner", &owner]).env_remove("LD_PRELOAD");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

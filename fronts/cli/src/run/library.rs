@@ -17,7 +17,7 @@ pub(super) fn find(named: Option<OsString>) -> Result<PathBuf, Trouble> {
         let path = std::path::absolute(&path).unwrap_or(path);
         return checked(path, SYMBOL);
     }
-    let program = std::env::current_exe().unwrap_or_default();
+    let program = crate::own::path().unwrap_or_default();
     let looked = places(&program, |directory| directory.join("CACHEDIR.TAG").exists());
     match looked.iter().find(|path| path.exists()) {
         Some(path) => checked(path.clone(), SYMBOL),

@@ -120,7 +120,14 @@ impl fmt::Display for Trouble {
                 write!(f, "--report: {} cannot be written: {error}", path.display())
             }
             Trouble::NoLibrary { looked } => {
-                writeln!(f, "liblargesse.so was not found; looked at")?;
+                if looked.is_empty() {
+                    writeln!(
+                        f,
+                        "liblargesse.so was not found: this command cannot tell where it lies (/proc is missing)"
+                    )?;
+                } else {
+                    writeln!(f, "liblargesse.so was not found; looked at")?;
+                }
                 for path in looked {
                     writeln!(f, "  {}", path.display())?;
                 }

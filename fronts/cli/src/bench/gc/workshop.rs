@@ -19,7 +19,7 @@ impl Workshop {
         Ok(Workshop {
             folder: Scratch::new()?,
             programs: std::path::absolute(root.join("programs")).unwrap_or_else(|_| root.join("programs")),
-            largesse: std::env::current_exe().unwrap_or_else(|_| "largesse".into()),
+            largesse: crate::own::path().unwrap_or_else(|_| "largesse".into()),
         })
     }
 
