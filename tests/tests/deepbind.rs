@@ -3,7 +3,7 @@
 use largesse_tests::{Run, Stage, same_output, skipped};
 use std::path::{Path, PathBuf};
 
-/// The program, and two copies of the library beside it, linked with these options.
+/// The program, and two copies of the library in the same folder, linked with these options.
 fn stage(program_options: &[&str], library_options: &[&str]) -> Option<(Stage, PathBuf, [PathBuf; 2])> {
     let stage = Stage::new();
     let program = stage.compiled("deep.c", &[&["-ldl"], program_options].concat())?;

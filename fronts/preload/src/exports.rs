@@ -1,8 +1,9 @@
 //! The `malloc` family under its C names. Each is a comparison, then the heap or the next allocator.
 
 use crate::guard::called_from_outside;
-use crate::{next, serve};
+use crate::{next, serve, shortage};
 use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
 use largesse_malloc::Fill;
 
 /// What every plain block is aligned to.
@@ -12,10 +13,10 @@ const MALLOC_ALIGN: usize = 16;
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     called_from_outside("malloc");
-    if serve::takes(size)
-        && let Some(block) = serve::allocate(size, MALLOC_ALIGN, Fill::Any)
-    {
-        return block;
+    if serve::takes(size) {
+        let block = serve::allocate(size, MALLOC_ALIGN, Fill::Any);
+        // SAFETY: no preconditions.
+        return block.unwrap_or_else(|| shortage::answer(size, unsafe { next::malloc(size) }));
     }
     // SAFETY: no preconditions.
     unsafe { next::malloc(size) }
@@ -27,9 +28,10 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void
     called_from_outside("calloc");
     if let Some(total) = count.checked_mul(size)
         && serve::takes(total)
-        && let Some(block) = serve::allocate(total, MALLOC_ALIGN, Fill::Zero)
     {
-        return block;
+        let block = serve::allocate(total, MALLOC_ALIGN, Fill::Zero);
+        // SAFETY: no preconditions.
+        return block.unwrap_or_else(|| shortage::answer(total, unsafe { next::calloc(count, size) }));
     }
     // SAFETY: no preconditions; an overflowing product is the C library's to refuse.
     unsafe { next::calloc(count, size) }
@@ -57,11 +59,11 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c
     }
     if serve::owns(old) {
         // SAFETY: the caller's promise: a live block of ours.
-        return unsafe { serve::resize(old, size) };
+        return shortage::answer(size, unsafe { serve::resize(old, size) });
     }
     if serve::takes(size) {
         // SAFETY: the caller's promise: a live block of the next allocator.
-        return unsafe { serve::adopt(old, size) };
+        return shortage::answer(size, unsafe { serve::adopt(old, size) });
     }
     // SAFETY: the caller's promise.
     unsafe { next::realloc(old, size) }
@@ -91,7 +93,7 @@ fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
 pub(crate) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
     called_from_outside("memalign");
     // SAFETY: no preconditions.
-    aligned(align, size).unwrap_or_else(|| unsafe { next::memalign(align, size) })
+    aligned(align, size).unwrap_or_else(|| shortage::answer(size, unsafe { next::memalign(align, size) }))
 }
 
 /// `aligned_alloc(3)`.
@@ -99,7 +101,8 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_vo
 pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     called_from_outside("aligned_alloc");
     // SAFETY: no preconditions.
-    aligned(align, size).unwrap_or_else(|| unsafe { next::aligned_alloc(align, size) })
+    aligned(align, size)
+        .unwrap_or_else(|| shortage::answer(size, unsafe { next::aligned_alloc(align, size) }))
 }
 
 /// `posix_memalign(3)`.
@@ -109,7 +112,11 @@ pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usi
     let accepted = align.is_multiple_of(size_of::<*mut c_void>());
     let Some(block) = accepted.then(|| aligned(align, size)).flatten() else {
         // SAFETY: the caller's promise.
-        return unsafe { next::posix_memalign(out, align, size) };
+        let error = unsafe { next::posix_memalign(out, align, size) };
+        if error == libc::ENOMEM {
+            shortage::answer(size, null_mut());
+        }
+        return error;
     };
     if block.is_null() {
         return libc::ENOMEM;
@@ -124,7 +131,8 @@ pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usi
 pub(crate) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
     called_from_outside("valloc");
     // SAFETY: no preconditions.
-    aligned(largesse_pages::base_page(), size).unwrap_or_else(|| unsafe { next::valloc(size) })
+    aligned(largesse_pages::base_page(), size)
+        .unwrap_or_else(|| shortage::answer(size, unsafe { next::valloc(size) }))
 }
 
 /// `pvalloc(3)`.
@@ -134,7 +142,7 @@ pub(crate) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     let page = largesse_pages::base_page();
     let block = size.checked_next_multiple_of(page).and_then(|size| aligned(page, size));
     // SAFETY: no preconditions.
-    block.unwrap_or_else(|| unsafe { next::pvalloc(size) })
+    block.unwrap_or_else(|| shortage::answer(size, unsafe { next::pvalloc(size) }))
 }
 
 /// `malloc_usable_size(3)`.

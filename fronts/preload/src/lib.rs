@@ -53,6 +53,7 @@ mod refused;
 mod report;
 mod serve;
 mod session;
+mod shortage;
 mod signals;
 mod slots;
 mod start;

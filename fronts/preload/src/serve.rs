@@ -4,7 +4,7 @@ use crate::errno::Errno;
 use crate::ground::{Far, Ground};
 use crate::guard::Inside;
 use crate::wish::Wish;
-use crate::{helper, next, refused, start};
+use crate::{helper, next, refused, shortage, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -127,6 +127,7 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
         }
         // A full store: what the next allocator has is not far, and would go beyond the limit.
         Err(_) if far().is_some() => {
+            shortage::explain(size);
             Errno(libc::ENOMEM).put();
             Some(null_mut())
         }
@@ -203,6 +204,9 @@ pub(crate) unsafe fn adopt(old: *mut c_void, size: usize) -> *mut c_void {
     if !takes(usable)
         && let Some(new) = allocate(size, 16, Fill::Any)
     {
+        if new.is_null() {
+            return new; // refused: the old block stays as it is
+        }
         // SAFETY: `usable` bytes can be read, `size` written, and the blocks are distinct.
         unsafe { new.cast::<u8>().copy_from_nonoverlapping(old.cast(), usable.min(size)) };
         // SAFETY: the caller's promise.
@@ -229,6 +233,9 @@ fn make_alone() -> Option<&'static LargeHeap> {
     let Some((ground, heap)) = start::make_heap() else {
         note(Cause::RangeFull);
         ROUTING.enable(false); // there is no range: do not try at every request
+        let why =
+            shortage::with_limits("no address space for large blocks, the C library serves them".into());
+        start::warn(&why);
         return None;
     };
     Some(made(ground, heap))

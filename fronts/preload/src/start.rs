@@ -5,7 +5,7 @@ use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
 use crate::wish::Wish;
-use crate::{allocator, coverage, far, fork, helper, last_thread, limit, report, slots, timeline};
+use crate::{allocator, coverage, far, fork, helper, last_thread, limit, report, shortage, slots, timeline};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
@@ -23,6 +23,8 @@ const OWN_FAILURE: c_int = 125;
 const GIB: usize = 1 << 30;
 /// The file name of this library.
 const NAME: &str = "liblargesse.so";
+/// Data that far memory needs for itself, in bytes, where the process has a limit on data.
+const FAR_DATA: usize = 64 << 20;
 
 static OPTIONS: OnceLock<Options> = OnceLock::new();
 static BAD_SETTING: OnceLock<CString> = OnceLock::new();
@@ -174,14 +176,17 @@ pub(crate) fn make_heap() -> Option<Made> {
         }
         Some(wish) => match make_far_heap(wish) {
             Ok(made) => Some(made),
-            Err(why) => refuse_to_start(&format!("no far memory: {why}")),
+            Err(why) => refuse_to_start(&format!("no far memory: {}", shortage::with_limits(why))),
         },
     }
 }
 
 /// The heap on far memory, or why there is none; worded for the user.
 pub(crate) fn make_far_heap(wish: &Wish) -> Result<Made, String> {
-    let range = || reserve(SPAN, 4).ok_or("no address space (ulimit -v)");
+    // The two ranges share what a limit on data leaves after tables, stacks and pages that are being moved.
+    let data = limit(libc::RLIMIT_DATA).saturating_sub(FAR_DATA) / 2;
+    let most = (limit(libc::RLIMIT_AS) / 4).min(data);
+    let range = || reserve(SPAN, most).ok_or("no address space");
     let far = far::make(range()?, range()?, wish)?;
     // Memory that was given back should not hold room in the store.
     let made = make_on(Ground::Far(far), Retention { share: 0, floor: 0 });
@@ -198,28 +203,31 @@ fn make_on(ground: Ground, retention: Retention) -> Option<Made> {
 fn near_ground(options: &Options) -> Option<Ground> {
     let kind = page_kind(options.pages);
     let align = if kind == PageKind::Hugetlb1G { GIB } else { SPAN };
-    Some(Ground::Near(NearMemory::new(reserve(align, 2)?, kind, options.placement, options.lock)))
+    // Blocks cannot take more than the limit on data, and the tables of a larger range would use it up.
+    let most = (limit(libc::RLIMIT_AS) / 2).min(limit(libc::RLIMIT_DATA));
+    Some(Ground::Near(NearMemory::new(reserve(align, most)?, kind, options.placement, options.lock)))
 }
 
-/// Address space for four times the memory of the machine; where there is a limit, at most this part of it.
-fn reserve(align: usize, part: usize) -> Option<Reserved> {
+/// Reserves address space for four times the memory of the machine, and at most `limit` bytes.
+fn reserve(align: usize, limit: usize) -> Option<Reserved> {
     let wanted = largesse_pages::physical_memory().max(GIB).next_power_of_two().saturating_mul(4);
-    let mut len = wanted.min(address_space_limit() / part) / GIB.max(align) * GIB;
+    let mut len = wanted.min(limit) / GIB.max(align) * GIB;
     while len >= 64 * SPAN {
         match Reserved::new(len, align) {
             Ok(range) => return Some(range),
             Err(MapError { .. }) => len = len / 2 / align * align,
         }
     }
-    // Less than a gibibyte is left under the limit: take half of it, in spans.
-    let len = address_space_limit() / part / align * align;
+    // The limit leaves less than a gibibyte: take what it leaves, in spans.
+    let len = limit / align * align;
     (len > 0 && len < GIB).then(|| Reserved::new(len, align).ok()).flatten()
 }
 
-fn address_space_limit() -> usize {
+/// Returns a limit of this process in bytes; `usize::MAX` when there is none.
+pub(crate) fn limit(what: libc::__rlimit_resource_t) -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is valid for writing.
-    let rc = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    let rc = unsafe { libc::getrlimit(what, &raw mut limit) };
     if rc != 0 || limit.rlim_cur == libc::RLIM_INFINITY {
         usize::MAX
     } else {

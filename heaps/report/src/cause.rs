@@ -6,7 +6,7 @@
 pub enum Cause {
     /// The reserved address range is used up; the C library served the block.
     RangeFull = 0,
-    /// The kernel refused memory (ENOMEM): the caller got NULL.
+    /// The kernel, or the store of far memory, refused memory (ENOMEM): the caller got NULL.
     OutOfMemory = 1,
     /// The hugetlb pool had too few free pages; transparent huge pages were used.
     HugetlbPoolEmpty = 2,
@@ -119,7 +119,7 @@ impl Cause {
     pub const fn advice(self) -> &'static core::ffi::CStr {
         match self {
             Cause::RangeFull => c"the reserved address range is full; the C library serves what comes now (raise `ulimit -v`)",
-            Cause::OutOfMemory => c"the kernel refused memory; the program was told NULL (see `largesse doctor`: overcommit, cgroup)",
+            Cause::OutOfMemory => c"the kernel, or the store of far memory, refused memory; the program was told NULL (see `ulimit -a`; `largesse doctor`: overcommit, cgroup)",
             Cause::HugetlbPoolEmpty => c"the hugetlb pool has too few free pages, transparent huge pages were used: sysctl vm.nr_hugepages=N",
             Cause::HugetlbRefused => c"hugetlb pages of this size are not available, transparent huge pages were used (see `largesse doctor`)",
             Cause::ThpNever => c"transparent huge pages are off: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",

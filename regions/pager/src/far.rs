@@ -8,7 +8,7 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_arena::{Backing, Purged, SpanKind};
 use largesse_pages::{MapError, MapOp, PageKind, Reserved, SPAN, base_page};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// How much of far memory may be here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,7 @@ pub struct FarMemory<S> {
     pager: Arc<Pager<Linux, S>>,
     local: Local,
     lost: Fatal,
+    refused: OnceLock<StoreError>,
 }
 
 impl<S: PageStore> FarMemory<S> {
@@ -75,17 +76,32 @@ impl<S: PageStore> FarMemory<S> {
         local: Local,
         lost: Fatal,
     ) -> FarMemory<S> {
-        FarMemory { heap, mappings: Mutex::new(Mappings::new(mappings)), pager, local, lost }
+        FarMemory {
+            heap,
+            mappings: Mutex::new(Mappings::new(mappings)),
+            pager,
+            local,
+            lost,
+            refused: OnceLock::new(),
+        }
     }
 
     /// As [`Pager::enter`]. A store that has no room refuses; one that is lost has taken with it what the program
     /// has already, and refusing more would only hide that.
     pub(crate) fn enter(&self, pages: Range<PageNumber>) -> Result<(), StoreError> {
         let entered = self.pager.enter(pages);
-        if let Err(error @ StoreError::Lost(_)) = &entered {
-            (self.lost)(&error.clone().into());
+        match &entered {
+            Ok(()) => {}
+            Err(error @ StoreError::Lost(_)) => (self.lost)(&error.clone().into()),
+            Err(error) => _ = self.refused.set(error.clone()),
         }
         entered
+    }
+
+    /// Why the store refused room for the first time; `None` when it never did.
+    #[must_use]
+    pub fn refused(&self) -> Option<&StoreError> {
+        self.refused.get()
     }
 
     /// The segment that starts with page `first` may hold so many bytes more.

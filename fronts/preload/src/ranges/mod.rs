@@ -12,8 +12,8 @@ mod protection;
 
 use crate::ground::Far;
 use crate::mapping::{self, ANONYMOUS, READ_WRITE, is_plain};
-use crate::serve;
 use crate::signals::Blocked;
+use crate::{serve, shortage};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use largesse_pager::NoMapping;
@@ -94,6 +94,7 @@ pub(crate) unsafe fn map(
         }
         Err(NoMapping::Refused(_)) => {
             serve::note(Cause::OutOfMemory);
+            shortage::explain(len);
             Some(refused(libc::ENOMEM))
         }
     }
@@ -123,6 +124,7 @@ unsafe fn map_over(
             }
             Err(_) => {
                 serve::note(Cause::OutOfMemory);
+                shortage::explain(at.len());
                 return refused(libc::ENOMEM);
             }
         }

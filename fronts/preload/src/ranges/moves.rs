@@ -2,7 +2,7 @@
 
 use super::{Answer, READ_WRITE, far_range, is_error, protection, quietly, refused};
 use crate::ground::Far;
-use crate::serve;
+use crate::{serve, shortage};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr::with_exposed_provenance_mut;
@@ -60,7 +60,7 @@ pub(super) unsafe fn remap(
         }
         match quietly(|| far.extend(&from, to_len - from.len())) {
             Ok(()) => return from.start.cast_signed(),
-            Err(NoMapping::Refused(_)) => return out_of_memory(),
+            Err(NoMapping::Refused(_)) => return out_of_memory(to_len),
             Err(NoMapping::NoAddresses) if flags & libc::MREMAP_MAYMOVE == 0 => return refused(libc::ENOMEM),
             Err(NoMapping::NoAddresses) => {}
         }
@@ -73,7 +73,7 @@ pub(super) unsafe fn remap(
         // SAFETY: the caller's promise: what is there is given up.
         unsafe { super::map_at(new, to_len) }
     } else {
-        quietly(|| far.map(to_len)).map_or_else(|_| out_of_memory(), usize::cast_signed)
+        quietly(|| far.map(to_len)).map_or_else(|_| out_of_memory(to_len), usize::cast_signed)
     };
     if is_error(to) {
         return to;
@@ -93,7 +93,8 @@ pub(super) unsafe fn remap(
     to
 }
 
-fn out_of_memory() -> Answer {
+fn out_of_memory(len: usize) -> Answer {
     serve::note(Cause::OutOfMemory);
+    shortage::explain(len);
     refused(libc::ENOMEM)
 }
