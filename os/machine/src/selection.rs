@@ -271,11 +271,15 @@ mod tests {
             memory: 1 << 30,
             free: 1 << 29,
             distances: vec![(0, 10), (1, 21)],
+            side_cache: 0,
         };
         Topology {
             online: set("0-7"),
             packages: sockets.clone(),
             dies: sockets.clone(),
+            kinds: Vec::new(),
+            nodes_are_known: true,
+            unread: Vec::new(),
             cores: sets(&["0,4", "1,5", "2,6", "3,7"]),
             caches: sockets.iter().map(cache).collect(),
             nodes: vec![node(0, &sockets[0]), node(3, &sockets[1])],

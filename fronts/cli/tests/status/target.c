@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define CAUSES 22
+#define CAUSES 23
 #define ADVISED 512
 #define MIB (1024UL * 1024)
 
