@@ -1,4 +1,4 @@
-//! What users write in options and variables means the same everywhere.
+//! Options and variables are read alike by the launcher and the library.
 
 use largesse_tests::{Exit, Ran, Run, Stage};
 

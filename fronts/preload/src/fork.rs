@@ -12,7 +12,7 @@
 
 use crate::ground::Ground;
 use crate::slots::looking;
-use crate::{far_fork, helper, last_thread, private, serve};
+use crate::{far_fork, helper, last_thread, private, record, serve};
 use core::ffi::c_int;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
@@ -85,6 +85,7 @@ unsafe extern "C" fn in_child() {
     serve::fork_is_over();
     helper::forget();
     last_thread::in_child();
+    record::in_child();
     let Some(heap) = kept_heap() else {
         far_fork::not_held();
         return serve::after_fork_without_heap();

@@ -48,6 +48,7 @@ mod options;
 mod placement;
 mod private;
 mod ranges;
+mod record;
 mod refusal;
 mod refused;
 mod report;

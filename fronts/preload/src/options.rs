@@ -30,6 +30,7 @@ pub(crate) struct Options {
     pub(crate) placement: Placement,
     /// Serve forked and executed children of the launched process too.
     pub(crate) children: bool,
+    /// The folder where the launcher's watcher looks for what processes report.
     pub(crate) report: Option<String>,
     /// The process that the launcher became.
     pub(crate) pid: Option<u32>,
@@ -149,7 +150,7 @@ impl Options {
                 },
             )?,
             children: one(get, "LARGESSE_CHILDREN", "on, off", true, switch("off", "on"))?,
-            report: get("LARGESSE_REPORT"),
+            report: get("LARGESSE_REPORT_FOLDER"),
             pid: one(get, "LARGESSE_PID", "a process number", None, |text| text.parse().ok().map(Some))?,
             ahead: one(get, "LARGESSE_AHEAD", "on, off", true, switch("off", "on"))?,
             far,

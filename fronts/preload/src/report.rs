@@ -1,43 +1,39 @@
-//! The report of `largesse run --report FILE.json`: written at the start, and again at exit. With far
-//! memory it ends with a time line, which `FILE.svg` shows as a picture.
+//! What this process says of itself for `largesse run --report`: `PID.json` in the watcher's folder, written at the
+//! start and again at `exit`. With far memory it has a time line, which `PID.svg` shows as a picture.
 
 use crate::start::{options, warn};
-use crate::{far, serve, timeline};
+use crate::{far, record, serve, timeline};
 use core::sync::atomic::Ordering;
-use largesse_pager::{Count, Counters, SegmentWords};
+use largesse_pager::{Count, Counters as FarCounters, SegmentWords};
 use largesse_picture::Moment;
-use largesse_report::{Cause, Region};
+use largesse_report::{Cause, Counters, Region};
 use serde_json::{Map, Value, json};
 
-/// Write the report, if one was asked for.
+/// Writes what this process says, if a report was asked for. A forked child has its record only: locks that it
+/// inherited may be taken for good.
 pub(crate) fn write(state: &str) {
-    let Some(path) = &options().report else { return };
+    let Some(folder) = options().report.as_ref().filter(|_| record::is_of_this_program()) else { return };
+    let stem = format!("{folder}/{}", std::process::id());
     // First: pages go on leaving, and no interval shall have more than the whole.
     let timeline = timeline::finish();
-    let mut text = format!("{:#}", describe(state));
+    let mut report = describe(state);
     if let Some((intervals, moments)) = timeline {
-        // One line an interval: hundreds of them, for machines.
-        let rows: Vec<String> = intervals.iter().map(|row| format!("    {row}")).collect();
-        text.truncate(text.len() - "\n}".len());
-        text += &format!(",\n  \"timeline\": [\n{}\n  ]\n}}", rows.join(",\n"));
-        if let Some(stem) = path.strip_suffix(".json") {
-            draw(&format!("{stem}.svg"), &moments);
-        }
+        report["timeline"] = intervals.into();
+        draw(&format!("{stem}.svg"), &moments);
     }
-    put(path, "report", &(text + "\n"));
+    put(&format!("{stem}.json"), &report.to_string());
 }
 
 fn draw(path: &str, moments: &[Moment]) {
     match largesse_picture::svg(&command().join(" "), moments) {
-        Ok(picture) => put(path, "picture", &picture),
-        Err(why) => warn(&format!("no picture {path}: {why}")),
+        Ok(picture) => put(path, &picture),
+        Err(why) => warn(&format!("no picture was drawn: {why}")),
     }
 }
 
-fn put(path: &str, what: &str, text: &str) {
-    if let Err(error) = std::fs::write(path, text) {
-        warn(&format!("cannot write the {what} to {path}: {error}"));
-    }
+/// Nobody reads a file that cannot be written: the watcher's folder is gone.
+fn put(path: &str, text: &str) {
+    let _ = std::fs::write(path, text);
 }
 
 fn command() -> Vec<String> {
@@ -56,6 +52,8 @@ fn describe(state: &str) -> Value {
             (text(cause.name()), json!({ "count": count, "advice": text(cause.advice()) }))
         })
         .collect();
+    let named: Map<String, Value> =
+        Counters::NAMES.into_iter().map(str::to_owned).zip(counters.all().map(Value::from)).collect();
     json!({
         "state": state,
         "pid": std::process::id(),
@@ -68,22 +66,7 @@ fn describe(state: &str) -> Value {
             "lock": options.lock,
             "children": options.children,
         },
-        "counters": {
-            "allocations": counters.allocations,
-            "frees": counters.frees,
-            "live_bytes": counters.live_bytes,
-            "peak_bytes": counters.peak_bytes,
-            "reused": counters.reused,
-            "fresh_bytes": counters.fresh_bytes,
-            "retained_bytes": counters.retained_bytes,
-            "returned_bytes": counters.returned_bytes,
-            "populated_bytes": counters.populated_bytes,
-            "clear_skipped_bytes": counters.clear_skipped_bytes,
-            "resized_in_place": counters.resized_in_place,
-            "moved_by_mremap": counters.moved_by_mremap,
-            "advised_mappings": counters.advised_mappings,
-            "advised_bytes": counters.advised_bytes,
-        },
+        "counters": named,
         "far": far(),
         "tuned": crate::tune::report(),
         "not_granted": refused,
@@ -93,7 +76,7 @@ fn describe(state: &str) -> Value {
 /// The words of far memory, in all and by region; null without it.
 fn far() -> Value {
     let (Some(words), Some(segments)) = (far::counters(), far::segments()) else { return Value::Null };
-    let named = |words: &Counters| -> Map<String, Value> {
+    let named = |words: &FarCounters| -> Map<String, Value> {
         let named = Count::NAMES.into_iter().zip(words.all());
         named.map(|(name, word)| (name.to_owned(), word.into())).collect()
     };

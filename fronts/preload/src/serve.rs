@@ -4,7 +4,7 @@ use crate::errno::Errno;
 use crate::ground::{Far, Ground};
 use crate::guard::Inside;
 use crate::wish::Wish;
-use crate::{helper, next, refused, shortage, start};
+use crate::{helper, next, record, refused, shortage, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -122,6 +122,7 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
     match allocated {
         Ok(block) => {
             helper::block_taken(&block);
+            record::update();
             errno.put();
             Some(block.start.as_ptr().cast())
         }
@@ -139,11 +140,13 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
 pub(crate) fn free(block: *mut c_void) {
     let _inside = Inside::enter();
     let errno = Errno::save();
+    record::before_free();
     if let Some(heap) = heap()
         && heap.free(block.addr()).is_err()
     {
         start::die(&["free(): not a block of this heap, or freed twice"]);
     }
+    record::update();
     errno.put();
 }
 
@@ -176,7 +179,10 @@ pub(crate) unsafe fn resize(old: *mut c_void, size: usize) -> *mut c_void {
         let Some(heap) = heap() else { start::die(&["realloc(): not a block of this heap"]) };
         // SAFETY: the caller's promise.
         match unsafe { heap.resize(old.addr(), size) } {
-            Ok(block) => return block.start.as_ptr().cast(),
+            Ok(block) => {
+                record::update();
+                return block.start.as_ptr().cast();
+            }
             Err(ResizeError::NotABlock(_)) => start::die(&["realloc(): not a block of this heap"]),
             Err(ResizeError::Refused(Refused::RangeFull | Refused::NoMemory)) => {}
         }

@@ -51,9 +51,7 @@ fn choose(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> 
         let _ = ROUTING.set((FAR_MIN_KB << 10).min(min), max);
         ROUTING.enable(enabled);
     }
-    if start::is_launched() {
-        timeline::start();
-    }
+    timeline::start();
     Ok(())
 }
 

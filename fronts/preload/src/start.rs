@@ -5,7 +5,9 @@ use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::slots::object;
 use crate::wish::Wish;
-use crate::{allocator, coverage, far, fork, helper, last_thread, limit, report, shortage, slots, timeline};
+use crate::{
+    allocator, coverage, far, fork, helper, last_thread, limit, record, report, shortage, slots, timeline,
+};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
@@ -131,7 +133,8 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     if options.pid.is_none() {
         remark_on_settings();
     }
-    if is_launched() {
+    if options.report.is_some() {
+        record::start();
         report::write("running");
         timeline::start();
     }
@@ -148,8 +151,9 @@ fn leave_blocks_to(other: &str) {
 }
 
 extern "C" fn finish() {
+    record::finish();
+    report::write("finished");
     if is_launched() {
-        report::write("finished");
         coverage::say();
     }
 }

@@ -2,14 +2,13 @@
 //!
 //! A thread of this process reads the words. Another process could as well, as `largesse status` does,
 //! but not for everybody: `largesse run` becomes the program, so that nobody stays who may read the
-//! memory of a child, and who is no ancestor often may not. Only the process that was started writes
-//! a report, and only it has this thread: a forked child has neither.
+//! memory of a child, and who is no ancestor often may not. A forked child has no time line.
 //!
 //! The number of intervals is bounded: when there are too many, every two become one, and later ones
 //! are as long.
 
-use crate::start::{options, warn};
-use crate::{far, helper};
+use crate::start::warn;
+use crate::{far, helper, record};
 use core::time::Duration;
 use largesse_pager::{COUNTS, Count};
 use largesse_picture::Moment;
@@ -65,7 +64,7 @@ impl Timeline {
 
 /// Begins, when a report is to be written and there is far memory.
 pub(crate) fn start() {
-    if options().report.is_none() || far::counters().is_none() {
+    if !record::is_of_this_program() || far::counters().is_none() {
         return;
     }
     with(|timeline| timeline.insert(Timeline::new()).look());

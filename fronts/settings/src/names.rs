@@ -6,7 +6,7 @@ use core::fmt;
 pub const PREFIX: &str = "LARGESSE_";
 
 /// Every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
-pub const VARIABLES: [&str; 28] = [
+pub const VARIABLES: [&str; 29] = [
     "LARGESSE_AHEAD",
     "LARGESSE_ALIGN",
     // `largesse bench` sets it for the programs that it measures.
@@ -36,6 +36,8 @@ pub const VARIABLES: [&str; 28] = [
     "LARGESSE_REDIS_PASSWORD_FILE",
     "LARGESSE_REDIS_USER",
     "LARGESSE_REPORT",
+    // The launcher sets it: the folder of the watcher.
+    "LARGESSE_REPORT_FOLDER",
     "LARGESSE_STATIC_DATA",
     // The tests of the R package read it.
     "LARGESSE_TESTS_NEED_LIBRARY",
@@ -98,7 +100,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 /// The number of letters to insert, delete or replace to get from one text to the other, without regard to case;
 /// `None` for long texts.
 fn distance(one: &str, other: &str) -> Option<usize> {
-    // The row of Wagner and Fischer's table for the letters of `one` so far.
+    // One row of Wagner and Fischer's table: distances of the first letters of `one` to each beginning of `other`.
     let mut row = [0; LONGEST];
     if one.len() >= LONGEST || other.len() >= LONGEST {
         return None;

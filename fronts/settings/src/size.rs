@@ -20,7 +20,7 @@ pub enum Amount {
     Percent(u8),
 }
 
-/// What a setting accepts.
+/// The bounds of one setting, and the unit of a plain number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
     /// The unit of a number without one: 1 or 1024 bytes.

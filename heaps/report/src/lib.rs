@@ -17,9 +17,11 @@
 #![expect(clippy::cast_possible_truncation, reason = "the size of a structure fits 32 bits")]
 
 mod cause;
+mod process;
 mod record;
 
 pub use cause::{CAUSES, Cause};
+pub use process::{COMMAND_WORDS, RECORD_VERSION, RECORD_WORDS, RecordWord, large_bytes};
 pub use record::{BlockRecord, Counters, FarStore, Kind, MAX_ADVISED, Pages, Region, Report, Rest, Signpost};
 
 /// First bytes of a [`Signpost`].

@@ -213,6 +213,47 @@ pub struct Counters {
     pub advised_bytes: u64,
 }
 
+impl Counters {
+    /// The names of the totals, in the order of [`Counters::all`].
+    pub const NAMES: [&'static str; 14] = [
+        "allocations",
+        "frees",
+        "live_bytes",
+        "peak_bytes",
+        "reused",
+        "fresh_bytes",
+        "retained_bytes",
+        "returned_bytes",
+        "populated_bytes",
+        "clear_skipped_bytes",
+        "resized_in_place",
+        "moved_by_mremap",
+        "advised_mappings",
+        "advised_bytes",
+    ];
+
+    /// Every total.
+    #[must_use]
+    pub const fn all(&self) -> [u64; 14] {
+        [
+            self.allocations,
+            self.frees,
+            self.live_bytes,
+            self.peak_bytes,
+            self.reused,
+            self.fresh_bytes,
+            self.retained_bytes,
+            self.returned_bytes,
+            self.populated_bytes,
+            self.clear_skipped_bytes,
+            self.resized_in_place,
+            self.moved_by_mremap,
+            self.advised_mappings,
+            self.advised_bytes,
+        ]
+    }
+}
+
 /// Everything a heap says about itself. `generation` is odd while the blocks are being changed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -45,7 +45,7 @@ pub use mapping::{
     mapping_at, raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, writable,
 };
 pub use range::{Reserved, SPAN};
-pub use signpost::publish;
+pub use signpost::{publish, share_file};
 #[cfg(not(miri))]
 pub use sys::raw_call;
 pub use system::{

@@ -9,6 +9,12 @@ pub fn publish(name: &CStr, bytes: &[u8]) -> Result<NonNull<u8>, MapError> {
     sys::publish(name, bytes).map_err(|errno| MapError { op: MapOp::Publish, len: bytes.len(), errno })
 }
 
+/// Makes the file `path` of `len` bytes of zeros, and maps it, readable and writable, for good. The descriptor is
+/// closed again. The file has its room: a write through the mapping cannot fail for lack of it.
+pub fn share_file(path: &CStr, len: usize) -> Result<NonNull<u8>, MapError> {
+    sys::share_file(path, len).map_err(|errno| MapError { op: MapOp::Publish, len, errno })
+}
+
 #[cfg(all(test, not(miri)))]
 mod tests {
     extern crate std;

@@ -11,7 +11,7 @@
 //! Knows which programs can be served, and tells why before they start. Does not know what the
 //! library does once it is loaded.
 //! # Invariants
-//! 1. The program is executed in place: its exit status, signals and process number are its own.
+//! 1. The program is executed in place: its exit status, signals and process number are its own, also with `--report`.
 //! 2. A program that cannot be served is not started.
 
 mod elf;
@@ -22,6 +22,7 @@ mod library;
 mod machine;
 mod preload;
 mod program;
+mod report;
 mod rest;
 mod settings;
 pub(crate) mod signals;
@@ -30,6 +31,7 @@ mod trouble;
 use crate::agent;
 use crate::mpi::Ranks;
 use program::Program;
+use report::Target;
 use settings::Settings;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
@@ -93,9 +95,9 @@ pub(crate) struct Args {
     /// (who meets a page fetches it; filtered, too) [default: auto]
     #[arg(long, value_name = "ENGINE", allow_hyphen_values = true, help_heading = "Far memory")]
     fault_engine: Option<OsString>,
-    /// Write what the program got to FILE.json when it ends; with far memory also over time, and as a
-    /// picture in FILE.svg
-    #[arg(long, value_name = "FILE.json")]
+    /// Write what the program and the programs that it started got to FILE.json when it ends; with far memory
+    /// also over time, and as a picture in FILE.svg. `-` is standard output
+    #[arg(long, value_name = "FILE.json", allow_hyphen_values = true)]
     report: Option<OsString>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM [ARGS]")]
@@ -156,10 +158,23 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
     if let Some(value) = rest::tunables(&settings, inherited.as_deref(), other, memory) {
         environment::set(rest::VARIABLE, &value);
     }
+    // What an outer `largesse run --report` asked for goes on; this file is ours alone.
+    environment::remove("LARGESSE_REPORT");
+    let mut folder = None;
+    if let Some(target) = &settings.report {
+        let temporary = environment::get("TMPDIR").filter(|it| !it.is_empty());
+        let temporary = temporary.map_or_else(std::env::temp_dir, PathBuf::from);
+        let made = report::watch(target, &temporary).map_err(Trouble::Watcher)?;
+        environment::set("LARGESSE_REPORT_FOLDER", made.as_os_str());
+        folder = Some(made);
+    }
     let mut command = Command::new(&program.path);
     command.arg0(&args.command[0]).args(&args.command[1..]);
     signals::restore_inherited(&mut command);
-    Err(Trouble::exec(&program.path, &command.exec()))
+    let trouble = Trouble::exec(&program.path, &command.exec());
+    // The watcher has nothing to report then.
+    folder.iter().for_each(|folder| _ = std::fs::remove_dir_all(folder));
+    Err(trouble)
 }
 
 /// A program that can be served, and how the library gets into it.
@@ -174,8 +189,8 @@ impl Ready {
     /// `ranks`: its pages are to be at other ranks.
     fn check(args: &Args, settings: &Settings, ranks: bool) -> Result<Ready, Trouble> {
         let root = Path::new("/");
-        if let Some(report) = &settings.report {
-            settings::report_can_be_written(report)?;
+        if let Some(Target::File(path)) = &settings.report {
+            settings::report_can_be_written(path)?;
         }
         machine::node_exists(root, settings)?;
 

@@ -4,6 +4,7 @@
 //! apply and a variable set by the user stays in force.
 
 use super::far;
+use super::report::Target;
 use super::trouble::Trouble;
 use crate::agent;
 use largesse_report::Pages;
@@ -12,7 +13,7 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The library's smallest block when nobody says (docs/settings.md), KiB.
 const DEFAULT_MIN_KB: u64 = 256;
@@ -47,7 +48,7 @@ pub(super) struct Settings {
     pub(super) node: Node,
     /// Local memory is limited, the rest is in a store.
     pub(super) far: bool,
-    pub(super) report: Option<PathBuf>,
+    pub(super) report: Option<Target>,
     /// What to put into the environment.
     pub(super) variables: Vec<(&'static str, OsString)>,
 }
@@ -85,13 +86,8 @@ impl Settings {
         variables.retain(|(variable, _)| far.iter().all(|(known, _)| known != variable));
         let is_far = !far.is_empty();
         variables.extend(far);
-        let report = value("LARGESSE_REPORT").map(|setting| PathBuf::from(setting.value));
-        // The program may change its directory before it writes: say where from here.
-        let report = report.map(|path| std::path::absolute(&path).unwrap_or(path));
-        if let Some(path) = &report {
-            variables.retain(|(variable, _)| *variable != "LARGESSE_REPORT");
-            variables.push(("LARGESSE_REPORT", path.clone().into()));
-        }
+        let report = value("LARGESSE_REPORT").map(|setting| Target::of(&setting.value));
+        variables.retain(|(variable, _)| *variable != "LARGESSE_REPORT");
         Ok(Settings { pages, lock, children, node, far: is_far, report, variables })
     }
 }
@@ -300,7 +296,8 @@ mod tests {
     #[test]
     fn a_report_keeps_its_place_when_the_program_changes_directory() {
         let settings = parsed(&[("--report", "LARGESSE_REPORT", "here.json")], &[]).unwrap();
-        let (_, value) = &settings.variables[0];
-        assert!(Path::new(value).is_absolute());
+        assert!(matches!(settings.report, Some(Target::File(path)) if path.is_absolute()));
+        let settings = parsed(&[("--report", "LARGESSE_REPORT", "-")], &[]).unwrap();
+        assert_eq!(settings.report, Some(Target::Stdout));
     }
 }

@@ -37,6 +37,8 @@ pub(crate) enum Trouble {
     Agent(Option<io::Error>),
     /// Other ranks cannot hold the program's pages.
     Ranks(crate::mpi::Trouble),
+    /// The watcher that writes the report was not started.
+    Watcher(io::Error),
     /// `exec` failed.
     Exec { path: PathBuf, error: io::Error },
 }
@@ -78,6 +80,7 @@ impl Trouble {
             | Trouble::Excluded { .. }
             | Trouble::Limits { .. } => 2,
             Trouble::Report { .. }
+            | Trouble::Watcher(_)
             | Trouble::NoLibrary { .. }
             | Trouble::BadLibrary { .. }
             | Trouble::LibraryPath { .. }
@@ -151,6 +154,10 @@ impl fmt::Display for Trouble {
             Trouble::Agent(None) => write!(f, "the program was not started"),
             Trouble::Agent(Some(error)) => write!(f, "the agent was not started: {error}"),
             Trouble::Ranks(why) => why.fmt(f),
+            Trouble::Watcher(error) => write!(
+                f,
+                "--report: no private folder in $TMPDIR or /tmp, or no process that looks on: {error}"
+            ),
             Trouble::NotFound { name } if name.contains('/') => write!(f, "{name}: no such file"),
             Trouble::NotFound { name } => write!(f, "{name}: not found in PATH"),
             Trouble::NotExecutable { path, why } => write!(f, "{} cannot be executed: {why}", path.display()),

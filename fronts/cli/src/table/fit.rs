@@ -116,7 +116,7 @@ impl Fitted {
         (0..height).map(line).collect()
     }
 
-    /// What was left out, in lines that fit.
+    /// Names the columns that were left out, in lines that fit.
     pub(super) fn note(&self, table: &Table, paper: Paper) -> Vec<String> {
         if self.dropped.is_empty() {
             return Vec::new();

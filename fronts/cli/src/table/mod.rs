@@ -9,7 +9,7 @@
 //! Knows widths. Does not know what the cells are about.
 //! # Invariants
 //! 1. A cell of a number column is never folded and never shortened, whatever the width.
-//! 2. What is left out is said.
+//! 2. Columns that are left out are named below the table.
 
 mod fit;
 mod paper;

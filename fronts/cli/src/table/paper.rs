@@ -1,4 +1,4 @@
-//! What a table is printed on: how wide it is, and which characters it shows.
+//! The page that a table is printed on: its width, and the characters that it can show.
 #![expect(clippy::disallowed_methods, reason = "the locale and the terminal are told by the environment")]
 
 use std::io::IsTerminal as _;
@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// The width and the characters of the place where a table is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paper {
-    /// Characters in a line; `None` where nobody folds lines (a pipe, a file).
+    /// Characters in a line; `None` where lines may have any length (a pipe, a file).
     pub(crate) columns: Option<usize>,
     /// Every character of Unicode is shown; otherwise ASCII only.
     pub(crate) unicode: bool,
@@ -70,7 +70,7 @@ impl Paper {
         page
     }
 
-    /// What ends a text that was cut.
+    /// Returns the mark at the end of a text that was cut.
     pub(super) fn cut(self) -> &'static str {
         if self.unicode { "…" } else { "..." }
     }

@@ -48,6 +48,19 @@ pub(super) fn memory_file(name: &CStr) -> Result<Descriptor, i32> {
     Descriptor::made(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })
 }
 
+/// Returns a shared mapping of a new file of `len` bytes, readable by its owner only.
+pub(crate) fn share_file(path: &CStr, len: usize) -> Result<NonNull<u8>, i32> {
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: the path is a C string.
+    let file = Descriptor::made(unsafe { libc::open(path.as_ptr(), flags, 0o600) })?;
+    // SAFETY: the descriptor is open.
+    checked(unsafe { libc::fallocate(file.0, 0, 0, len as i64) })?;
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping of our own file.
+    let at = unsafe { system_mmap(null_mut(), len, rights, libc::MAP_SHARED, file.0, 0) };
+    if at == libc::MAP_FAILED { Err(errno()) } else { NonNull::new(at.cast()).ok_or(libc::ENOMEM) }
+}
+
 pub(crate) fn publish(name: &CStr, bytes: &[u8]) -> Result<NonNull<u8>, i32> {
     let file = memory_file(name)?;
     let len = base_page();

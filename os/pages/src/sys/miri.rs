@@ -114,6 +114,9 @@ pub(crate) unsafe fn protect(_: usize, _: usize, _: bool) -> Result<(), i32> {
 pub(crate) fn publish(_name: &CStr, _bytes: &[u8]) -> Result<NonNull<u8>, i32> {
     Err(libc::ENOSYS)
 }
+pub(crate) fn share_file(_path: &CStr, _len: usize) -> Result<NonNull<u8>, i32> {
+    Err(libc::ENOSYS)
+}
 #[derive(Debug)]
 pub(crate) struct Descriptor;
 pub(crate) fn open_pagemap(_pid: Option<u32>) -> Result<Descriptor, i32> {

@@ -1,0 +1,158 @@
+//! The report, from what the processes wrote and what the watcher saw.
+
+use super::end::{End, signal_name};
+use largesse_report::{CAUSES, COMMAND_WORDS, Cause, Counters, RECORD_VERSION, RECORD_WORDS, RecordWord};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// The watcher's observations of one process.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) pid: u32,
+    /// Nanoseconds, as in records.
+    pub(super) seen_at: u64,
+    pub(super) ended_at: u64,
+    /// `None`: it runs.
+    pub(super) end: Option<End>,
+    /// The highest number that was read.
+    pub(super) large_bytes: u64,
+}
+
+/// The words that a process left.
+struct Record([u64; RECORD_WORDS]);
+
+impl Record {
+    fn read(folder: &Path, pid: u32) -> Option<Record> {
+        let bytes = std::fs::read(folder.join(pid.to_string())).ok()?;
+        let mut words = [0; RECORD_WORDS];
+        let (whole, _) = bytes.as_chunks::<8>();
+        words.iter_mut().zip(whole).for_each(|(word, bytes)| *word = u64::from_ne_bytes(*bytes));
+        let record = Record(words);
+        (record.word(RecordWord::Version) == RECORD_VERSION).then_some(record)
+    }
+
+    fn word(&self, word: RecordWord) -> u64 {
+        self.0[word as usize]
+    }
+
+    fn counters(&self) -> [u64; Counters::NAMES.len()] {
+        std::array::from_fn(|place| self.0[RecordWord::Counters as usize + place])
+    }
+
+    fn not_granted(&self) -> [u64; CAUSES] {
+        std::array::from_fn(|place| self.0[RecordWord::NotGranted as usize + place])
+    }
+
+    fn command(&self) -> Vec<String> {
+        let words = &self.0[RecordWord::Command as usize..][..COMMAND_WORDS];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        bytes[..end].split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    }
+}
+
+/// A process as the report shows it.
+struct Process {
+    pid: u32,
+    counters: [u64; Counters::NAMES.len()],
+    not_granted: [u64; CAUSES],
+    large_bytes: u64,
+    shown: Value,
+}
+
+/// Returns the report, and the number of the process whose figures stand at its top level: the one that was started,
+/// or, if that had no large block, the one with the highest peak.
+pub(super) fn report(folder: &Path, seen: &[Seen]) -> (Value, u32) {
+    let processes: Vec<Process> = seen.iter().filter_map(|one| process(folder, one)).collect();
+    let launched = seen.first().map_or(0, |one| one.pid);
+    let peak = Counters::NAMES.iter().position(|name| *name == "peak_bytes").unwrap_or(0);
+    let first = processes.iter().find(|one| one.pid == launched && one.counters[0] > 0);
+    let main = first.or_else(|| processes.iter().max_by_key(|one| (one.counters[peak], one.pid == launched)));
+    let main_pid = main.map_or(launched, |one| one.pid);
+    let base = std::fs::read_to_string(folder.join(format!("{main_pid}.json"))).unwrap_or_default();
+    let mut report: Map<String, Value> = serde_json::from_str(&base).unwrap_or_default();
+    if let Some(main) = main
+        && let Value::Object(shown) = &main.shown
+    {
+        report.extend(shown.clone());
+    }
+    let tree = json!({
+        "processes": processes.len(),
+        "counters": named(&sums(processes.iter().map(|one| one.counters))),
+        "not_granted": causes(&sums(processes.iter().map(|one| one.not_granted))),
+        "large_peak_bytes": processes.iter().map(|one| one.large_bytes).sum::<u64>(),
+    });
+    let fact = |file: &str| std::fs::read_to_string(file).ok().map(|text| text.trim().to_owned());
+    report.insert("host".into(), json!(fact("/proc/sys/kernel/hostname")));
+    report.insert("kernel".into(), json!(fact("/proc/sys/kernel/osrelease")));
+    report.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
+    report.insert("launched_pid".into(), json!(launched));
+    report.insert("tree".into(), tree);
+    report.insert("processes".into(), processes.into_iter().map(|one| one.shown).collect());
+    (Value::Object(report), main_pid)
+}
+
+fn sums<const N: usize>(all: impl Iterator<Item = [u64; N]>) -> [u64; N] {
+    all.fold([0; N], |sum, one| std::array::from_fn(|place| sum[place].saturating_add(one[place])))
+}
+
+fn named(counters: &[u64; Counters::NAMES.len()]) -> Map<String, Value> {
+    Counters::NAMES.iter().zip(counters).map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
+}
+
+/// The causes that were counted, with their advice.
+fn causes(counts: &[u64; CAUSES]) -> Map<String, Value> {
+    let counted = Cause::ALL.into_iter().zip(counts).filter(|(_, count)| **count > 0);
+    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let entry = |(cause, count): (Cause, &u64)| {
+        (text(cause.name()), json!({ "count": count, "advice": text(cause.advice()) }))
+    };
+    counted.map(entry).collect()
+}
+
+/// A process with the library; others left no record, and only the one that was started is shown without.
+fn process(folder: &Path, seen: &Seen) -> Option<Process> {
+    let record = Record::read(folder, seen.pid)?;
+    // The kernel's word counts first; where it did not say, the status that `exit` was called with.
+    let said = match record.word(RecordWord::Ended) {
+        0 => None,
+        at => Some((End::Exited(i32::try_from(record.word(RecordWord::Status)).unwrap_or(0)), at)),
+    };
+    let end = seen.end.filter(|end| *end != End::Unknown).map(|end| (end, seen.ended_at));
+    let end = end.or(said).or(seen.end.map(|end| (end, seen.ended_at)));
+    let (state, status, signal) = match end {
+        None => ("running", Value::Null, Value::Null),
+        Some((End::Exited(status), _)) => ("finished", json!(status), Value::Null),
+        Some((End::Killed(signal), _)) => ("killed", Value::Null, json!(signal_name(signal))),
+        Some((End::Unknown, _)) => ("ended", Value::Null, Value::Null),
+    };
+    let began = record.word(RecordWord::Started).min(seen.seen_at.max(1));
+    let ended = end.map_or_else(super::watcher::now, |(_, at)| at);
+    let large_bytes = record.word(RecordWord::LargePeak).max(seen.large_bytes);
+    let (counters, not_granted) = (record.counters(), record.not_granted());
+    let shown = json!({
+        "pid": seen.pid,
+        "parent": record.word(RecordWord::Parent),
+        "command": record.command(),
+        "state": state,
+        "status": status,
+        "signal": signal,
+        "seconds": ended.saturating_sub(began) as f64 * 1e-9,
+        "large_peak_bytes": large_bytes,
+        "counters": named(&counters),
+        "not_granted": causes(&not_granted),
+    });
+    Some(Process { pid: seen.pid, counters, not_granted, large_bytes, shown })
+}
+
+/// The report as a file: one line for each interval of the time line, hundreds of them, for machines.
+pub(super) fn text(mut report: Value) -> String {
+    let timeline = report.as_object_mut().and_then(|report| report.remove("timeline"));
+    let mut text = format!("{report:#}");
+    if let Some(Value::Array(rows)) = timeline {
+        let rows: Vec<String> = rows.iter().map(|row| format!("    {row}")).collect();
+        text.truncate(text.len() - "\n}".len());
+        text += &format!(",\n  \"timeline\": [\n{}\n  ]\n}}", rows.join(",\n"));
+    }
+    text + "\n"
+}

@@ -1,0 +1,116 @@
+//! `--report`: one report for all processes of the program, written when it has ended, however it ended.
+//!
+//! # Picture
+//! ```text
+//!   largesse run ──fork──► watcher ◄── pidfd of each process, /proc/PID/smaps_rollup
+//!        │                    ▲
+//!        exec                 │ a private folder: records (mapped by each process), its own JSON and picture
+//!        ▼                    │
+//!     program ── children ────┘                    at the end: report.json, picture
+//! ```
+//! # Knows / does not know
+//! Knows which processes have the library, how each ended, and what it wrote last. Does not know how a heap works.
+//! # Invariants
+//! 1. The program keeps the launcher's process number, and gets no child that it did not start.
+//! 2. The watcher ends with the program, and its folder is gone then. No file is replaced that was not named, but a
+//!    picture of ours.
+
+mod compose;
+mod end;
+mod watcher;
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+/// Where the report goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// Standard output, as `-`.
+    Stdout,
+    /// A file; its path is absolute.
+    File(PathBuf),
+}
+
+impl Target {
+    pub(super) fn of(value: &OsStr) -> Target {
+        let path = Path::new(value);
+        // The program may change its directory.
+        let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        if value == "-" { Target::Stdout } else { Target::File(absolute()) }
+    }
+}
+
+/// Starts a watcher for the program that this process is about to become, and returns the watcher's folder, which the
+/// library is told. The caller has one thread.
+pub(super) fn watch(target: &Target, temporary: &Path) -> io::Result<PathBuf> {
+    let folder = private_folder(temporary)?;
+    let program = std::process::id();
+    let process = end::open(program)?;
+    // SAFETY: this process has one thread.
+    let child = checked(unsafe { libc::fork() })?;
+    if child == 0 {
+        // A second fork: the watcher must not be a child of the program, which may wait for all of its children.
+        // SAFETY: as above.
+        if unsafe { libc::fork() } == 0 {
+            detach(&process, target);
+            watcher::watch(&folder, program, process, target);
+        }
+        // SAFETY: a number. Nothing of the launcher's is cleaned up twice.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: a child of ours, and a number to fill.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } == -1
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+    Ok(folder)
+}
+
+/// Makes a folder that only this user can enter.
+fn private_folder(temporary: &Path) -> io::Result<PathBuf> {
+    let name = temporary.join("largesse-report-XXXXXX").into_os_string();
+    let name = CString::new(name.into_vec())?;
+    let made = name.into_raw();
+    // SAFETY: a C string of our own, whose X are replaced in place.
+    let done = unsafe { libc::mkdtemp(made) };
+    // SAFETY: as it came from `into_raw`, of the same length.
+    let name = unsafe { CString::from_raw(made) };
+    if done.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(PathBuf::from(OsStr::from_bytes(name.as_bytes())))
+}
+
+/// Closes every descriptor but standard error, and standard output where the report goes there: a reader of the
+/// program's messages finds the report whole at their end. Signals for the program's group are not for the watcher.
+fn detach(process: &OwnedFd, target: &Target) {
+    const FIRST: i32 = 3;
+    let ignored = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTTOU];
+    // SAFETY: numbers; ignoring a signal runs none of our code. The descriptors that are closed belong to
+    // the launcher, of which this copy uses none.
+    unsafe {
+        libc::setpgid(0, 0);
+        for signal in ignored {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        libc::dup2(null, 0);
+        if *target != Target::Stdout {
+            libc::dup2(null, 1);
+        }
+        libc::close(null);
+        let own = process.as_raw_fd();
+        if own > FIRST {
+            libc::close_range(FIRST.cast_unsigned(), own.cast_unsigned() - 1, 0);
+        }
+        libc::close_range(own.cast_unsigned() + 1, libc::c_uint::MAX, 0);
+        libc::chdir(c"/".as_ptr());
+    }
+}
+
+fn checked(rc: i32) -> io::Result<i32> {
+    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc) }
+}

@@ -1,0 +1,173 @@
+//! The process that looks on while the program runs, and writes the report.
+
+use super::Target;
+use super::compose::{self, Seen};
+use super::end::{self, End};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The file by which the program says that it calls `exit` and waits for the report.
+const DONE: &str = "done";
+/// Nanoseconds between two readings of bytes on large pages: at first, and at most.
+const READINGS: (u64, u64) = (2_000_000, 500_000_000);
+/// Readings take at most 1/`SHARE` of the time.
+const SHARE: u64 = 50;
+/// Processes that are watched at most; each has a descriptor until it has ended.
+const MOST: usize = 10_000;
+/// Marks a picture as one that this command may replace.
+const MARK: &str = "<!-- drawn by largesse run --report -->";
+
+struct Watched {
+    /// `None` when the process has ended.
+    process: Option<OwnedFd>,
+    seen: Seen,
+}
+
+/// Watches until the program has ended, and writes the report.
+pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Target) {
+    let mut watched = vec![Watched { process: Some(process), seen: Seen::new(program, now()) }];
+    let mut known = HashSet::from([program]);
+    let changes = changes_of(folder);
+    let (mut interval, mut read_at) = (READINGS.0, now());
+    loop {
+        let left = (read_at + interval).saturating_sub(now()).div_ceil(1_000_000);
+        wait(changes.as_ref(), &mut watched, left);
+        let names = changes.as_ref().map(new_names).unwrap_or_default();
+        for pid in names.iter().filter_map(|name| name.parse().ok()) {
+            if known.len() < MOST
+                && known.insert(pid)
+                && let Ok(process) = end::open(pid)
+            {
+                watched.push(Watched { process: Some(process), seen: Seen::new(pid, now()) });
+            }
+        }
+        let done = names.iter().any(|name| name == DONE);
+        if done || now() >= read_at + interval {
+            let began = now();
+            let alive = watched.iter_mut().filter(|one| one.process.is_some());
+            alive.for_each(|one| one.seen.read_large_bytes());
+            // The kernel walks page tables for it, at the expense of the program.
+            let cost = now() - began;
+            (interval, read_at) = ((interval * 2).min(READINGS.1).max(cost * SHARE), now());
+        }
+        if done || watched[0].process.is_none() {
+            break;
+        }
+    }
+    // Only the launcher takes the folder away: it did not become the program.
+    if folder.exists() {
+        let seen: Vec<Seen> = watched.into_iter().map(|one| one.seen).collect();
+        finish(folder, &seen, target);
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+/// Waits for a new file or the end of a process, `milliseconds` at most; notes which processes have ended, and how.
+fn wait(changes: Option<&File>, watched: &mut [Watched], milliseconds: u64) {
+    let ready = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // A negative number is passed over.
+    let mut waiting = vec![ready(changes.map_or(-1, |file| file.as_raw_fd()))];
+    waiting.extend(watched.iter().map(|one| ready(one.process.as_ref().map_or(-1, |it| it.as_raw_fd()))));
+    let limit = i32::try_from(milliseconds).unwrap_or(i32::MAX);
+    // SAFETY: as many entries as it is told.
+    unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, limit) };
+    for (one, _) in watched.iter_mut().zip(&waiting[1..]).filter(|(_, poll)| poll.revents != 0) {
+        if let Some(process) = one.process.take() {
+            one.seen.ended_at = now();
+            one.seen.end = Some(end::of(one.seen.pid, &process));
+        }
+    }
+}
+
+/// Told of new files in the folder.
+fn changes_of(folder: &Path) -> Option<File> {
+    let path = std::ffi::CString::new(folder.as_os_str().as_bytes()).ok()?;
+    // SAFETY: numbers.
+    let fd = unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) };
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: a descriptor that the kernel just made for us.
+    let file = unsafe { File::from_raw_fd(fd) };
+    // SAFETY: numbers, and a C string.
+    let done = unsafe { libc::inotify_add_watch(fd, path.as_ptr(), libc::IN_CREATE) };
+    (done >= 0).then_some(file)
+}
+
+/// The names of files that are new since the last call.
+fn new_names(mut changes: &File) -> Vec<String> {
+    /// Bytes of an event before its name; the last four are the length of the name.
+    const HEAD: usize = 16;
+    let mut buffer = [0_u8; 1 << 16];
+    let Ok(len) = changes.read(&mut buffer) else { return Vec::new() };
+    let mut rest = &buffer[..len];
+    let mut names = Vec::new();
+    while let Some((head, after)) = rest.split_at_checked(HEAD) {
+        let length = u32::from_ne_bytes([head[12], head[13], head[14], head[15]]) as usize;
+        let Some((name, after)) = after.split_at_checked(length) else { break };
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(length);
+        names.push(String::from_utf8_lossy(&name[..end]).into_owned());
+        rest = after;
+    }
+    names
+}
+
+fn finish(folder: &Path, seen: &[Seen], target: &Target) {
+    let (report, shown) = compose::report(folder, seen);
+    let text = compose::text(report);
+    let path = match target {
+        Target::Stdout => {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return;
+        }
+        Target::File(path) => path,
+    };
+    if let Err(error) = std::fs::write(path, text) {
+        eprintln!("largesse: cannot write the report to {}: {error}", path.display());
+    }
+    let picture = std::fs::read_to_string(folder.join(format!("{shown}.svg")));
+    if let Ok(picture) = picture
+        && path.extension().is_some_and(|extension| extension == "json")
+    {
+        draw(&path.with_extension("svg"), &picture);
+    }
+}
+
+/// Writes the picture to `path`. A file of this name that is not ours was not named, and is left alone.
+fn draw(path: &Path, picture: &str) {
+    let there = std::fs::symlink_metadata(path);
+    let ours = || std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK));
+    if there.is_ok_and(|there| !there.is_file() || !ours()) {
+        eprintln!(
+            "largesse: {} is there already and not a picture of Largesse's: no picture was drawn",
+            path.display()
+        );
+        return;
+    }
+    if let Err(error) = std::fs::write(path, format!("{}\n{MARK}\n", picture.trim_end())) {
+        eprintln!("largesse: cannot write the picture to {}: {error}", path.display());
+    }
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`, as in records.
+pub(super) fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: one structure to fill.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+impl Seen {
+    fn new(pid: u32, at: u64) -> Seen {
+        Seen { pid, seen_at: at, ended_at: 0, end: None::<End>, large_bytes: 0 }
+    }
+
+    fn read_large_bytes(&mut self) {
+        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid)).unwrap_or_default();
+        self.large_bytes = self.large_bytes.max(largesse_report::large_bytes(&rollup));
+    }
+}

@@ -1,0 +1,162 @@
+//! The record of this process for the watcher of `largesse run --report` (`largesse_report::RecordWord`).
+//!
+//! It is a file in the watcher's folder that is mapped here: whatever ends the process, the watcher finds what was
+//! written last. The counters are copied after each large block that is handed out or given back. Bytes on large
+//! pages are read from `/proc/self/smaps_rollup` before a block is freed while the size of all blocks is at its peak
+//! and an eighth above the last reading, and at `exit`; the watcher reads them from outside as well.
+
+use crate::start::{is_launched, options};
+use crate::{far, serve};
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::time::Duration;
+use largesse_report::{COMMAND_WORDS, RECORD_VERSION, RECORD_WORDS, RecordWord};
+use std::ffi::CString;
+use std::path::Path;
+use std::time::Instant;
+
+type Words = [AtomicU64; RECORD_WORDS];
+
+/// The mapped record; null without a watcher.
+static RECORD: AtomicPtr<Words> = AtomicPtr::new(null_mut());
+/// Bytes of all blocks when bytes on large pages were read last.
+static READ_AT: AtomicU64 = AtomicU64::new(0);
+/// The longest wait for the watcher at the end of the launched process.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+unsafe extern "C" {
+    /// As `atexit`, but the function is told the exit status.
+    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+fn words() -> Option<&'static Words> {
+    // Acquire: pairs with the Release in `make`, so that the record is filled in.
+    // SAFETY: a record that was published is mapped for good.
+    unsafe { RECORD.load(Ordering::Acquire).as_ref() }
+}
+
+/// The process whose constructor made a record; a forked child of it has another number.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+/// Whether this process has a record, and is no forked child that has not executed a program.
+pub(crate) fn is_of_this_program() -> bool {
+    STARTED.load(Ordering::Relaxed) == std::process::id()
+}
+
+/// Makes the record of this process, when there is a watcher.
+pub(crate) fn start() {
+    if make() {
+        STARTED.store(std::process::id(), Ordering::Relaxed); // Relaxed: before the program's first thread
+        // SAFETY: the function lives as long as this library, which is never unloaded.
+        unsafe { on_exit(exiting, null_mut()) };
+    }
+}
+
+/// Makes the record of a forked child: the one it inherited is its parent's.
+pub(crate) fn in_child() {
+    if !RECORD.swap(null_mut(), Ordering::AcqRel).is_null() {
+        make();
+    }
+}
+
+fn make() -> bool {
+    let Some(folder) = &options().report else { return false };
+    let pid = std::process::id();
+    let Ok(path) = CString::new(format!("{folder}/{pid}")) else { return false };
+    // Without a folder, or in another user's, there is no watcher for this process.
+    let Ok(at) = largesse_pages::share_file(&path, size_of::<Words>()) else { return false };
+    let record = at.cast::<Words>().as_ptr();
+    // SAFETY: the mapping has the size of `Words`, is aligned to a page, and stays for good.
+    let words = unsafe { &*record };
+    set(words, RecordWord::Pid, pid.into());
+    set(words, RecordWord::Parent, std::os::unix::process::parent_id().into());
+    set(words, RecordWord::Started, now());
+    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let places = words[RecordWord::Command as usize..].iter().take(COMMAND_WORDS);
+    for (place, bytes) in places.zip(command.chunks(8)) {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        place.store(u64::from_ne_bytes(word), Ordering::Relaxed);
+    }
+    // Release: pairs with the Acquire in `words`. The watcher reads the file, where the order of stores is kept.
+    words[RecordWord::Version as usize].store(RECORD_VERSION, Ordering::Release);
+    RECORD.store(record, Ordering::Release);
+    true
+}
+
+fn set(words: &Words, word: RecordWord, value: u64) {
+    // Relaxed: each word stands for itself.
+    words[word as usize].store(value, Ordering::Relaxed);
+}
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: one structure to fill.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// Copies what the heap counts.
+pub(crate) fn update() {
+    let Some(words) = words() else { return };
+    let Some(heap) = serve::heap() else { return };
+    let counters = heap.with_report(|report| report.counters.all());
+    let causes = serve::not_granted();
+    for (from, values) in [(RecordWord::Counters, &counters[..]), (RecordWord::NotGranted, &causes[..])] {
+        for (place, value) in words[from as usize..].iter().zip(values) {
+            place.store(*value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Reads the bytes on large pages when a block is about to be freed at a new height.
+pub(crate) fn before_free() {
+    if words().is_none() {
+        return;
+    }
+    let Some(heap) = serve::heap() else { return };
+    let (live, peak) = heap.with_report(|report| (report.counters.live_bytes, report.counters.peak_bytes));
+    let last = READ_AT.load(Ordering::Relaxed);
+    if live == peak && live > last + last / 8 {
+        READ_AT.store(live, Ordering::Relaxed);
+        read_large_bytes();
+    }
+}
+
+/// Keeps the highest number of bytes on large pages. Far memory has none.
+fn read_large_bytes() {
+    let Some(words) = words().filter(|_| far::counters().is_none()) else { return };
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    let bytes = largesse_report::large_bytes(&rollup);
+    words[RecordWord::LargePeak as usize].fetch_max(bytes, Ordering::Relaxed);
+}
+
+/// Brings the record up to date when `exit` runs the destructors.
+pub(crate) fn finish() {
+    read_large_bytes();
+    update();
+}
+
+/// The last of the functions that `exit` runs: destructors have run, and the status is known.
+extern "C" fn exiting(status: c_int, _: *mut c_void) {
+    let Some(words) = words() else { return };
+    // The kernel hands the low eight bits to the parent.
+    set(words, RecordWord::Status, u64::from(status.unsigned_abs() & 0xff));
+    // Release: a reader that sees the end sees the status.
+    words[RecordWord::Ended as usize].store(now(), Ordering::Release);
+    if !is_launched() {
+        return;
+    }
+    // The report is to be whole when the process has ended: its parent may read it at once.
+    let Some(folder) = &options().report else { return };
+    let _ = std::fs::write(format!("{folder}/{DONE}"), "");
+    let began = Instant::now();
+    while Path::new(folder).exists() && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// The file that tells the watcher to write the report now.
+const DONE: &str = "done";
