@@ -151,7 +151,7 @@ static void first_touch(int cpus)
 static void absent(int node, int cpu, const char *nodes)
 {
     char words[64], list[32];
-    snprintf(words, sizeof words, "there is no NUMA node %d with memory; there is %s", node, nodes);
+    snprintf(words, sizeof words, "NUMA node %d does not exist, or has no memory; with memory: %s", node, nodes);
     if (CALL(largesse_alloc_on_node)(MIB, node)) fail("memory on an absent node", 1, 0);
     says(words);
     char *at = map(MIB);
@@ -162,7 +162,7 @@ static void absent(int node, int cpu, const char *nodes)
     same("no whole page", CALL(largesse_interleave)(at + 1, 100), LARGESSE_BAD_ARGUMENT);
     says("no whole page");
     snprintf(list, sizeof list, "0,%d", cpu);
-    snprintf(words, sizeof words, "there is no processor %d; online: 0-", cpu);
+    snprintf(words, sizeof words, "processor %d does not exist, or is offline; this machine has 0-", cpu);
     same("pin", CALL(largesse_pin)(list, 0), LARGESSE_NOT_SUPPORTED);
     says(words);
     same("pin", CALL(largesse_pin)("0-x", 0), LARGESSE_BAD_ARGUMENT);

@@ -18,7 +18,7 @@ pin(permitted)
 
 # What is not there is named, and nothing changes.
 before <- allowed()
-fails(pin(c(first, 8000)), "there is no processor 8000", "online: ")
+fails(pin(c(first, 8000)), "processor 8000 does not exist", " online")
 fails(pin("0-x"), "'0-x' is neither a number nor a range")
 fails(pin(), "cpus is missing", "pin(0:3)")
 fails(pin(-1), "numbers from 0")

@@ -109,8 +109,9 @@ pub(super) fn variables(
     };
     variables.push(("LARGESSE_FAR", store));
     if let Some(size) = value("LARGESSE_PAGE_SIZE") {
-        size.size(largesse_settings::page_size)?;
-        variables.push(("LARGESSE_PAGE_SIZE", size.value));
+        let bytes = size.size(largesse_settings::page_size)?;
+        let value = bytes.map_or_else(|| "auto".to_owned(), |bytes| bytes.to_string());
+        variables.push(("LARGESSE_PAGE_SIZE", value.into()));
     }
     if let Some(engine) = value(ENGINE) {
         engine.word(&ENGINES)?;
@@ -226,11 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn sizes_stay_as_written_and_the_store_has_a_default() {
+    fn page_sizes_become_bytes_and_the_store_has_a_default() {
         let all = worked_out(&[("LARGESSE_LOCAL", "4G"), ("LARGESSE_PAGE_SIZE", "64K")]).unwrap();
         let want = [("LARGESSE_LOCAL", "4G"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
         assert_eq!(all[..2], want.map(|(name, value)| (name, value.into())));
-        assert_eq!(all[2], ("LARGESSE_PAGE_SIZE", "64K".into()));
+        assert_eq!(all[2], ("LARGESSE_PAGE_SIZE", "65536".into()));
         assert_eq!(worked_out(&[]).unwrap(), []);
     }
 
