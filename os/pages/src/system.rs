@@ -11,8 +11,10 @@ pub enum Thp {
     Madvise,
     /// Nobody gets them.
     Never,
-    /// The kernel was built without.
+    /// The kernel was built without: it refuses the advice.
     Absent,
+    /// The kernel takes the advice, and its mode cannot be read (`/sys` is hidden).
+    Unknown,
 }
 
 /// What multi-size THP says about one page size.
@@ -58,8 +60,19 @@ pub fn thp_mode() -> Thp {
         Some(b"always") => Thp::Always,
         Some(b"madvise") => Thp::Madvise,
         Some(_) => Thp::Never,
+        None if advice_is_taken() => Thp::Unknown,
         None => Thp::Absent,
     }
+}
+
+/// Advises a page for transparent huge pages: a kernel without these refuses, whether or not its files can be read.
+fn advice_is_taken() -> bool {
+    let len = base_page();
+    let Some(at) = crate::map_aligned(len, len, libc::PROT_READ | libc::PROT_WRITE, 0) else { return false };
+    let taken = crate::advise_mapping(at, len, crate::PageKind::Thp).is_ok();
+    // SAFETY: mapped just now, and no other code knows the address.
+    unsafe { crate::raw_munmap(at, len) };
+    taken
 }
 
 /// What the system gives advised mappings for pages of 64 KiB. A kernel without multi-size THP has none.
@@ -76,7 +89,11 @@ pub fn large_pages() -> Offer {
 }
 
 fn inherited() -> Offer {
-    if matches!(thp_mode(), Thp::Always | Thp::Madvise) { Offer::Given } else { Offer::Refused }
+    if matches!(thp_mode(), Thp::Always | Thp::Madvise | Thp::Unknown) {
+        Offer::Given
+    } else {
+        Offer::Refused
+    }
 }
 
 fn offer(path: &core::ffi::CStr, without_file: Offer) -> Offer {

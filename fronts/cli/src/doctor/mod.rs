@@ -19,7 +19,7 @@ mod fix;
 mod live;
 mod machine;
 mod options;
-mod probe;
+pub(crate) mod probe;
 mod show;
 mod tree;
 

@@ -28,6 +28,8 @@ pub(super) struct Pages {
     pub(super) base: u64,
     /// Transparent ones.
     pub(super) thp: Vec<Thp>,
+    /// The file that would say whether there are transparent ones, where it cannot be read.
+    pub(super) thp_unread: Option<String>,
     pub(super) pools: Vec<Pool>,
 }
 
@@ -50,7 +52,10 @@ pub(super) struct Pool {
 /// Of the process that asks.
 #[derive(Debug)]
 pub(super) struct Live {
+    /// What the control group permits.
     pub(super) cpus: Bitmap,
+    /// What the process was pinned to, or all of these: everything is measured there.
+    pub(super) pinned: Bitmap,
     pub(super) nodes: Option<Bitmap>,
     pub(super) counter: Counter,
     pub(super) clock: Option<CoreClock>,
@@ -63,8 +68,10 @@ impl Seen {
         let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
         let live = (root == Path::new("/")).then(|| {
             let counter = Counter::calibrate();
+            let cpus = pin::permitted();
             Live {
-                cpus: pin::permitted(),
+                pinned: pin::current().unwrap_or_else(|_| cpus.clone()),
+                cpus,
                 nodes: pin::permitted_nodes(root),
                 clock: CoreClock::measure(&counter),
                 counter,
@@ -90,6 +97,7 @@ impl Seen {
             let precision = live.counter.precision();
             json!({
                 "permitted_cpus": live.cpus.to_string(),
+                "pinned_cpus": live.pinned.to_string(),
                 "permitted_nodes": live.nodes.as_ref().map(ToString::to_string),
                 "counter": {
                     "source": source(&live.counter),
@@ -185,7 +193,9 @@ impl Pages {
             }
         }
         thp.sort_by_key(|it| it.size);
-        Pages { base: largesse_pages::base_page() as u64, thp, pools }
+        let is_unread = root == Path::new("/") && largesse_pages::thp_mode() == largesse_pages::Thp::Unknown;
+        let thp_unread = is_unread.then(|| format!("/{THP}/enabled"));
+        Pages { base: largesse_pages::base_page() as u64, thp, thp_unread, pools }
     }
 }
 

@@ -157,6 +157,9 @@ fn pages(pages: &Pages) -> String {
     for thp in &pages.thp {
         let _ = writeln!(text, "  {:>9}  transparent: {}", size(thp.size), thp.mode);
     }
+    if let Some(file) = &pages.thp_unread {
+        let _ = writeln!(text, "  {:>9}  transparent: {file} cannot be read (largesse doctor tries)", "?");
+    }
     for pool in &pages.pools {
         let _ = writeln!(
             text,
@@ -173,6 +176,9 @@ fn here(live: &Live, topology: &Topology) -> String {
     let precision = live.counter.precision();
     let limit = if live.cpus == topology.online { String::new() } else { format!(" of {}", topology.online) };
     let mut text = format!("  may run on   processors {}{limit}", live.cpus);
+    if live.pinned != live.cpus {
+        let _ = write!(text, ", pinned to {}", live.pinned);
+    }
     if let Some(nodes) = &live.nodes {
         let _ = write!(text, ", with memory on nodes {nodes}");
     }

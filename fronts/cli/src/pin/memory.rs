@@ -22,6 +22,7 @@ pub(super) enum Policy {
 pub(super) enum Error {
     NotAList(NotAList),
     Empty,
+    NotKnown,
     NoSuchNode(NoSuchNode),
     NotPermitted { nodes: Bitmap, permitted: Bitmap },
     Kernel(MapError),
@@ -31,6 +32,11 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::NotAList(error) => error.fmt(f),
+            Error::NotKnown => write!(
+                f,
+                "this machine's NUMA nodes are not known, because /sys/devices/system/node cannot be read: give their \
+                 numbers to --node, --interleave=0-1 or --preferred"
+            ),
             Error::Empty => write!(f, "no NUMA node was named: give a list such as 0-1, or all"),
             Error::NoSuchNode(error) => error.fmt(f),
             Error::NotPermitted { nodes, permitted } => write!(
@@ -48,25 +54,19 @@ impl fmt::Display for Error {
     }
 }
 
-/// Sets the memory policy of this thread, which the program that it becomes keeps.
-pub(super) fn place(policy: &Policy, machine: &Topology) -> Result<(), Error> {
-    let usable = permitted(machine);
-    let checked = |nodes: Bitmap| {
-        if let Some(absent) = nodes.without(&machine.nodes_with_memory()).first() {
-            machine.node(absent).map_err(Error::NoSuchNode)?;
-        }
-        let refused = nodes.without(&usable);
-        if !refused.is_empty() {
-            return Err(Error::NotPermitted { nodes: refused, permitted: usable.clone() });
-        }
-        if nodes.is_empty() { Err(Error::Empty) } else { Ok(nodes) }
+/// Sets the memory policy of this thread, which the program that it becomes keeps. Where `machine` is not known, the
+/// kernel refuses nodes that do not exist.
+pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), Error> {
+    let listed = |text: &str| match machine {
+        None if text.trim() == "all" => Err(Error::NotKnown),
+        None => checked(list(text, &Bitmap::new())?, None),
+        Some(machine) => checked(list(text, &usable(machine))?, Some(machine)),
     };
-    let listed = |text: &str| checked(list(text, &machine.nodes_with_memory().and(&usable))?);
     let set = |policy| placement::place_thread(policy).map_err(Error::Kernel);
     match policy {
         Policy::Local => set(ThreadPolicy::Local),
         Policy::Preferred(node) => {
-            set(ThreadPolicy::Preferred(checked([*node].into_iter().collect())?.words()))
+            set(ThreadPolicy::Preferred(checked([*node].into_iter().collect(), machine)?.words()))
         }
         Policy::Bind(text) => set(ThreadPolicy::Bind(listed(text)?.words())),
         Policy::Interleave(text) => {
@@ -79,8 +79,30 @@ pub(super) fn place(policy: &Policy, machine: &Topology) -> Result<(), Error> {
     }
 }
 
+/// Whether memory may be placed on all of these nodes.
+fn checked(nodes: Bitmap, machine: Option<&Topology>) -> Result<Bitmap, Error> {
+    if let Some(machine) = machine {
+        if let Some(absent) = nodes.without(&machine.nodes_with_memory()).first() {
+            machine.node(absent).map_err(Error::NoSuchNode)?;
+        }
+        let permitted = usable(machine);
+        let refused = nodes.without(&permitted);
+        if !refused.is_empty() {
+            return Err(Error::NotPermitted { nodes: refused, permitted });
+        }
+    }
+    if nodes.is_empty() { Err(Error::Empty) } else { Ok(nodes) }
+}
+
+/// The nodes with memory on which a cpuset lets this process have some.
+fn usable(machine: &Topology) -> Bitmap {
+    let all = machine.nodes_with_memory();
+    pin::permitted_nodes(Path::new("/")).map_or_else(|| all.clone(), |permitted| permitted.and(&all))
+}
+
 /// Returns the processors of the nodes in a list.
-pub(super) fn cpus_of(text: &str, machine: &Topology) -> Result<Bitmap, Error> {
+pub(super) fn cpus_of(text: &str, machine: Option<&Topology>) -> Result<Bitmap, Error> {
+    let machine = machine.ok_or(Error::NotKnown)?;
     let there: Bitmap = machine.nodes.iter().map(|node| node.number).collect();
     let nodes = list(text, &there)?;
     if let Some(node) = nodes.without(&there).first() {
@@ -94,8 +116,4 @@ pub(super) fn cpus_of(text: &str, machine: &Topology) -> Result<Bitmap, Error> {
 
 fn list(text: &str, all: &Bitmap) -> Result<Bitmap, Error> {
     if text.trim() == "all" { Ok(all.clone()) } else { text.parse().map_err(Error::NotAList) }
-}
-
-fn permitted(machine: &Topology) -> Bitmap {
-    pin::permitted_nodes(Path::new("/")).unwrap_or_else(|| machine.nodes_with_memory())
 }

@@ -120,12 +120,13 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
         return Err(Trouble::NothingToDo);
     }
     let machine = || Topology::read(Path::new("/")).map_err(Trouble::Topology);
+    let nodes = || Topology::read(Path::new("/")).ok().filter(|machine| machine.nodes_are_known);
     // Memory first: the pages of this process are not the program's.
     if let Some(policy) = policy {
-        memory::place(&policy, &machine()?).map_err(Trouble::Memory)?;
+        memory::place(&policy, nodes().as_ref()).map_err(Trouble::Memory)?;
     }
-    if let Some(nodes) = &args.cpunodebind {
-        let cpus = memory::cpus_of(nodes, &machine()?).map_err(Trouble::Memory)?;
+    if let Some(list) = &args.cpunodebind {
+        let cpus = memory::cpus_of(list, nodes().as_ref()).map_err(Trouble::Memory)?;
         stay_on("--cpunodebind", &cpus)?;
     }
     if let Some(text) = &args.cpus {

@@ -3,6 +3,7 @@
 
 use super::machine::{field, in_list, number, word};
 use super::settings::{Node, Settings};
+use crate::doctor::probe;
 use largesse_report::{Cause, Pages};
 use std::path::Path;
 
@@ -66,10 +67,24 @@ fn transparent(root: &Path) -> Option<String> {
             "transparent huge pages are off, large blocks get small pages: \
              echo madvise > /{THP}/{file}"
         )),
-        Offer::Missing => {
-            Some("this kernel has no transparent huge pages: large blocks get small pages".into())
-        }
+        Offer::Missing if root == Path::new("/") => unreadable(),
+        Offer::Missing => Some(NO_THP.into()),
     }
+}
+
+const NO_THP: &str = "this kernel has no transparent huge pages: large blocks get small pages";
+
+/// The files of this machine say nothing: what the kernel does when it is asked.
+fn unreadable() -> Option<String> {
+    if largesse_pages::thp_mode() == largesse_pages::Thp::Absent {
+        return Some(NO_THP.into());
+    }
+    if probe::transparent_page().is_ok() {
+        return None;
+    }
+    let file = format!("/{THP}/enabled");
+    let why = std::fs::read(&file).err().map_or_else(String::new, |error| format!(" ({error})"));
+    Some(format!("{file} cannot be read{why}, and a trial got small pages: large blocks may get small pages"))
 }
 
 fn medium(root: &Path) -> Option<String> {
@@ -88,6 +103,9 @@ fn medium(root: &Path) -> Option<String> {
 fn pool(root: &Path, kb: u64) -> Option<String> {
     let file = |name: &str| number(root, &format!("{POOLS}/hugepages-{kb}kB/{name}"));
     let Some(free) = file("free_hugepages") else {
+        if root == Path::new("/") && !root.join("sys/kernel").exists() {
+            return Some(format!("/{POOLS} cannot be read: whether there is a pool is not known"));
+        }
         return Some(format!(
             "this machine has no pool of {} pages: large blocks get transparent huge pages",
             if kb == 2048 { "2 MiB" } else { "1 GiB" }

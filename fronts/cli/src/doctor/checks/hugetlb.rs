@@ -6,11 +6,19 @@ use crate::doctor::tree::Tree;
 use largesse_machine::room::Mount;
 
 const POOLS: &str = "/sys/kernel/mm/hugepages";
+/// There on every kernel, if `/sys` is.
+const KERNEL: &str = "/sys/kernel";
 const NODES: &str = "/sys/devices/system/node";
 
 pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     let mut pools: Vec<(u64, String)> =
         tree.list(POOLS).into_iter().filter_map(|name| Some((kib(&name)?, name))).collect();
+    // Saved machines are without the folder where the kernel is without pools.
+    if pools.is_empty() && !tree.is_saved() && !tree.exists(KERNEL) {
+        return vec![Finding::new(Hugetlb, Status::Info, "hugetlb", "not known").why(format!(
+            "{POOLS} cannot be read: whether there is a pool for --pages hugetlb is not known"
+        ))];
+    }
     if pools.is_empty() {
         return vec![
             Finding::new(Hugetlb, Status::Info, "hugetlb", "not there")

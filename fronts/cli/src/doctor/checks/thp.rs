@@ -9,7 +9,11 @@ use crate::doctor::tree::Tree;
 pub(crate) const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
 pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
-    let Some(enabled) = tree.read(&format!("{DIRECTORY}/enabled")) else { return vec![absent()] };
+    let Some(enabled) = tree.read(&format!("{DIRECTORY}/enabled")) else {
+        let size = machine.transparent_size;
+        let seen = live.trial("thp").map_or_else(absent, |verdict| unreadable(verdict, size));
+        return std::iter::once(seen).chain(disabled(live.thp_disable)).collect();
+    };
     let switches = Switches::read(tree, &enabled, machine.transparent_size);
     let mut findings = vec![mode(&switches)];
     if let Some(text) = tree.read(&format!("{DIRECTORY}/defrag")) {
@@ -55,6 +59,25 @@ impl Switches {
 pub(crate) fn chosen(choices: &str) -> &str {
     let inside = choices.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(choices, |(word, _)| word)
+}
+
+/// The switches cannot be read (a hidden `/sys`): the trial says what the kernel does.
+fn unreadable(verdict: Verdict, transparent_size: Option<u64>) -> Finding {
+    let file = format!("{DIRECTORY}/enabled");
+    let finding = |status, now: String| {
+        Finding::new(Transparent, status, "thp", now)
+            .why(format!("{file} cannot be read; this is what a trial says"))
+    };
+    match verdict {
+        Verdict::Granted => finding(
+            Status::Ok,
+            format!("given: asked for {0}, got {0}", size(transparent_size.unwrap_or(2 << 20))),
+        ),
+        // A kernel without them does not know the advice.
+        Verdict::Refused(libc::EINVAL | libc::ENOSYS) => absent(),
+        _ => finding(Status::Advice, "not known: a trial got small pages".into())
+            .wanted("a readable /sys, or a free large page"),
+    }
 }
 
 fn absent() -> Finding {
