@@ -109,7 +109,7 @@ fn show(args: &Args) -> Result<(), String> {
 /// What was asked for; nothing else is begun.
 fn measure(args: &Args, seen: &Seen, live: &Live, limits: &Limits) -> Measured {
     let plan = if args.bandwidth { bandwidth::plan(&seen.topology, live) } else { Vec::new() };
-    let cpus = cores::chosen(&seen.topology, &live.cpus.iter().collect::<Vec<_>>());
+    let cpus = cores::chosen(&seen.topology, &live.pinned.iter().collect::<Vec<_>>());
     let pairs = cpus.len() * cpus.len().saturating_sub(1) / 2;
     let steps = plan.len() + if args.latency { SIZES.len() * Rung::ALL.len() + pairs } else { 0 };
     let progress = Progress::over(steps as u64);

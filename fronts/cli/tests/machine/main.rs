@@ -202,6 +202,32 @@ fn unknown_parts_are_called_unknown() {
     assert_eq!(seen["bytes"], 65_536_000_u64 << 10);
 }
 
+/// Measurements stay where the caller was pinned.
+#[test]
+fn pinned_measurements_use_their_processors() {
+    let permitted = json(&["--json"])["here"]["permitted_cpus"].as_str().unwrap().to_owned();
+    let permitted: largesse_machine::Bitmap = permitted.parse().unwrap();
+    let last = permitted.iter().last().unwrap();
+    let pinned = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_largesse"));
+        command.args(["pin", "--cpus", &last.to_string(), "--", env!("CARGO_BIN_EXE_largesse"), "machine"]);
+        let output = command.args(options).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let seen: Value =
+        serde_json::from_str(&pinned(&["--json", "--bandwidth", "--latency", "--memory", "1M"])).unwrap();
+    assert_eq!(seen["here"]["pinned_cpus"], last.to_string());
+    for row in seen["bandwidth"]["rows"].as_array().unwrap() {
+        assert_eq!(row["cpus"], serde_json::json!([last]), "{row:#}");
+    }
+    assert_eq!(seen["cores_ns"].as_array().unwrap().len(), 0, "one processor has no pair");
+    if permitted.len() > 1 {
+        let text = pinned(&[]);
+        assert!(text.contains(&format!("processors {permitted}, pinned to {last}")), "{text}");
+    }
+}
+
 /// A saved machine of `os/machine` as files; removed when dropped.
 struct Saved(PathBuf);
 

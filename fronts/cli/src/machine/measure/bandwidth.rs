@@ -133,15 +133,15 @@ pub(in crate::machine) fn plan(topology: &Topology, live: &Live) -> Vec<(Vec<u32
     let permitted = live.nodes.clone().unwrap_or_else(|| topology.nodes_with_memory());
     let memory: Vec<u32> = topology.nodes_with_memory().and(&permitted).iter().collect();
     let local =
-        |node: u32| topology.nodes.iter().find(|it| it.number == node).map(|it| it.cpus.and(&live.cpus));
+        |node: u32| topology.nodes.iter().find(|it| it.number == node).map(|it| it.cpus.and(&live.pinned));
     let mut rows: Vec<(Vec<u32>, u32)> = Vec::new();
     for node in &topology.nodes {
-        let Some(cpu) = node.cpus.and(&live.cpus).first() else { continue };
+        let Some(cpu) = node.cpus.and(&live.pinned).first() else { continue };
         rows.extend(memory.iter().map(|to| (vec![cpu], *to)));
     }
     for &node in &memory {
         let near = local(node).unwrap_or_default();
-        let far = live.cpus.without(&near);
+        let far = live.pinned.without(&near);
         let all: Vec<u32> = near.iter().chain(far.iter()).collect();
         let doubled =
             std::iter::successors(Some(2), |count| Some(count * 2)).take_while(|count| *count < all.len());
@@ -164,7 +164,7 @@ pub(in crate::machine) fn measure(
         topology.caches.iter().filter(|cache| cache.level == last.level).map(|cache| cache.size).sum::<u64>()
     });
     let bytes = (caches * TIMES_CACHE).clamp(LEAST, MOST).min(limits.memory);
-    let first = live.cpus.first().unwrap_or(0);
+    let first = live.pinned.first().unwrap_or(0);
     let inside = Kernel::ALL.map(|kernel| inside(&live.counter, first, kernel));
     let mut rows = Vec::new();
     for (cpus, node) in plan {
