@@ -1,6 +1,6 @@
 //! The kernels as callers see them: NaNs settled, parts given to threads.
 
-use crate::environment::{Exceptions, Trial};
+use crate::fenv::{Exceptions, Trial};
 use crate::parts::in_parts;
 use crate::reference::{PART, settle};
 use crate::table::{Table, of_products};

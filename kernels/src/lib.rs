@@ -27,7 +27,7 @@
 
 mod arch;
 mod element;
-mod environment;
+mod fenv;
 mod isa;
 mod kernels;
 pub mod limits;

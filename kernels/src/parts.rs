@@ -1,6 +1,6 @@
 //! Long vectors in parts, whose place depends on the length alone; threads share the parts.
 
-use crate::environment::{Environment, Raised};
+use crate::fenv::{Environment, Raised};
 use crate::reference::{PART, PARTS, part_len};
 use crate::{Element, Team};
 use core::cell::UnsafeCell;
@@ -36,8 +36,8 @@ pub(crate) fn in_parts<T: Element, const K: usize>(
         }
     };
     // With and without a team: the same exceptions, raised in the calling thread.
-    let (environment, raised) = (Environment::here(), Raised::default());
-    let work = |range| raised.add(environment.during(|| some(range)));
+    let (mode, raised) = (Environment::here(), Raised::default());
+    let work = |range| raised.add(mode.during(|| some(range)));
     let size = if n < TOGETHER_FROM / bytes { 1 } else { team.size().min(count) };
     if size <= 1 {
         work(0..count);
