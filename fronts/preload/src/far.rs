@@ -3,8 +3,9 @@
 use crate::ground::Far;
 use crate::statics::{self, Piece};
 use crate::wish::{Engine, Store, Wish};
-use crate::{guard, io, last_thread, serve, start};
+use crate::{guard, helper, io, last_thread, serve, start};
 use largesse_agent::AgentStore;
+use largesse_machine::thread;
 use largesse_pager::{
     Broker, Count, Counters, FarMemory, FileStore, Linux, PageStore, Pager, Place, SegmentWords, Segments,
     SetSize, Trouble,
@@ -32,7 +33,13 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
         Engine::Events => &[Way::Device, Way::Call],
         Engine::UserMode => &[Way::UserModeOnly],
     };
-    let in_thread = wish.engine == Engine::Thread;
+    let traced = wish.engine == Engine::Thread && thread::is_traced();
+    if traced {
+        start::warn(
+            "a debugger or tracer stops at each signal: far pages are served by userfaultfd, not by --fault-engine thread",
+        );
+    }
+    let in_thread = wish.engine == Engine::Thread && !traced;
     let faults =
         if in_thread { Userfault::open_by_signal(ways) } else { broker.call(|| Userfault::open(ways)) };
     let faults = faults.map_err(|FaultError(errno)| no_userfaultfd(errno))?;
@@ -77,6 +84,8 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
     }
     if filtered {
         used.extend(statics::around(statics.iter().map(|(_, piece)| piece)));
+        // Before the filter, which sends a signal when a thread is started: a debugger would stop there.
+        helper::start(false);
         io::install(&used, in_thread).map_err(no_filter)?;
     }
     Ok(far)

@@ -127,7 +127,10 @@ fn work() {
     let limit = if WANTED.load(Ordering::Relaxed) == DECAY_ONLY { None } else { Limit::of_own_thread() };
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
-        let Some(heap) = serve::heap() else { return };
+        let Some(heap) = serve::heap() else {
+            largesse_pages::wait_while_for(&WANTED, spans, DECAY_SECONDS / 2);
+            continue; // with far memory the thread is started before the heap
+        };
         if spans == 0 || spans >= DECAY_ONLY {
             largesse_pages::wait_while_for(&WANTED, spans, DECAY_SECONDS / 2);
             heap.tick();

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 /// The bytes before the data of an R vector (R 3.5 and later).
 pub(crate) const R_HEADER: usize = 48;
 /// Exit status of the launcher's own failures, like `env` and `timeout`.
-const OWN_FAILURE: c_int = 125;
+pub(crate) const OWN_FAILURE: c_int = 125;
 const GIB: usize = 1 << 30;
 /// The file name of this library.
 const NAME: &str = "liblargesse.so";

@@ -42,8 +42,19 @@ pub fn worked_by_all() -> std::time::Duration {
 /// Number of threads of this process, with a first thread that has ended; `None` where `/proc` does not say.
 #[must_use]
 pub fn count() -> Option<u32> {
+    status("Threads:")
+}
+
+/// Whether another process traces the calling thread, as debuggers do. `false` where `/proc` does not say.
+#[must_use]
+pub fn is_traced() -> bool {
+    status("TracerPid:").is_some_and(|tracer| tracer != 0)
+}
+
+/// A number in the status of the calling thread.
+fn status(name: &str) -> Option<u32> {
     let text = std::fs::read_to_string("/proc/thread-self/status").ok()?;
-    text.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
+    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
 /// The status with which the first thread of this process ended, once it has; `None` where `/proc` does not say.

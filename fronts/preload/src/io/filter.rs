@@ -8,13 +8,15 @@
 //!   made by the C library's code? ─no─► go on
 //!        └yes─► SIGSYS
 //! ```
-//! What the kernel keeps across `exec` is the filter, not our handler: so the code must be where the C
-//! library of this process is, and a program that is executed later has its own elsewhere.
+//! The kernel keeps the filter across `exec`, but not our handler: so the code must be where the C
+//! library of this process is, and a program that is executed later has its own elsewhere (`exec.rs`).
 
 use super::calls::{CALLS, QUEUE, SIGNALS};
+use super::raw;
+use core::ffi::c_int;
 use core::mem::offset_of;
 use core::ops::Range;
-use libc::{seccomp_data, sock_filter};
+use libc::{c_long, seccomp_data, sock_filter};
 
 const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
 const EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
@@ -26,13 +28,14 @@ const GO_ON: u32 = libc::SECCOMP_RET_ALLOW;
 /// `AUDIT_ARCH_X86_64`: the numbers of the table are its.
 pub(super) const ARCH: u32 = 0xc000_003e;
 
-/// The filter. `far` are addresses, `code` is that of the C library.
-pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>]) -> Vec<sock_filter> {
-    let mut made = Program::default();
-    made.load(offset_of!(seccomp_data, arch));
-    made.push(EQUAL, 1, 0, ARCH);
-    made.push(RETURN, 0, 0, GO_ON);
-    made.load(offset_of!(seccomp_data, nr));
+/// Calls that execute a program.
+pub(super) const EXEC: [c_long; 2] = [libc::SYS_execve, libc::SYS_execveat];
+/// What the signal says (`si_errno`) when the filter of [`for_exec`] sent it.
+pub(super) const PUT_OFF: u32 = 1;
+
+/// The filter. `far` are addresses, `code` is that of the C library; `exec`: it traps [`EXEC`] as well.
+pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>], exec: bool) -> Vec<sock_filter> {
+    let mut made = Program::new();
     // Which arguments are looked at, and the jumps of the calls that have these.
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
     let nested = |it: &super::calls::Call| it.pointers.iter().any(super::calls::Pointer::is_nested);
@@ -40,8 +43,7 @@ pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>]) -> Vec<sock_f
     let rows = CALLS.iter().map(|call| (call.number, (!nested(call)).then(|| pointers(call))));
     let mut always = Vec::new();
     for (number, arguments) in rows.chain(SIGNALS.iter().chain([&QUEUE]).map(|&number| (number, None))) {
-        made.push(EQUAL, 0, 1, number as u32);
-        let jump = made.jump();
+        let jump = made.jump_if(number);
         let Some(arguments) = arguments else {
             always.push(jump);
             continue;
@@ -51,6 +53,14 @@ pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>]) -> Vec<sock_f
             None => groups.push((arguments, vec![jump])),
         }
     }
+    if exec {
+        always.extend(EXEC.map(|number| made.jump_if(number)));
+    }
+    let trace = made.jump_if(libc::SYS_ptrace);
+    made.push(RETURN, 0, 0, GO_ON);
+    made.land(&[trace]);
+    const TRACE_ME: Range<usize> = libc::PTRACE_TRACEME as usize..libc::PTRACE_TRACEME as usize + 1;
+    always.extend(made.within(offset_of!(seccomp_data, args), core::slice::from_ref(&TRACE_ME)));
     made.push(RETURN, 0, 0, GO_ON);
     for (arguments, jumps) in groups {
         made.land(&jumps);
@@ -59,18 +69,57 @@ pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>]) -> Vec<sock_f
         }
         made.push(RETURN, 0, 0, GO_ON);
     }
-    made.land(&always);
-    let ours = made.within(offset_of!(seccomp_data, instruction_pointer), code);
-    made.push(RETURN, 0, 0, GO_ON);
-    made.land(&ours);
-    made.push(RETURN, 0, 0, libc::SECCOMP_RET_TRAP);
-    made.0
+    made.trap(&always, code, 0)
 }
 
-#[derive(Default)]
+/// The filter that is added to a process whose tracing begins when it executes a program: it traps [`EXEC`].
+pub(super) fn for_exec(code: &[Range<usize>]) -> Vec<sock_filter> {
+    let mut made = Program::new();
+    let jumps = EXEC.map(|number| made.jump_if(number));
+    made.push(RETURN, 0, 0, GO_ON);
+    made.trap(&jumps, code, PUT_OFF)
+}
+
+/// Installs a filter, for the calling thread and those it starts. The error is the kernel's `errno`.
+pub(super) fn install(program: &[sock_filter]) -> Result<(), c_int> {
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as usize;
+    let arguments = [libc::SECCOMP_SET_MODE_FILTER as usize, flags, (&raw const program).addr(), 0, 0, 0];
+    // SAFETY: the program is valid until the call ends, and the kernel checks it.
+    let mut answer = unsafe { raw::call(libc::SYS_seccomp, arguments) };
+    if answer == -(libc::EACCES as isize) {
+        // A process that may not administer the system must promise that no program it executes gains rights.
+        // SAFETY: numbers only.
+        unsafe { raw::call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0]) };
+        // SAFETY: as above.
+        answer = unsafe { raw::call(libc::SYS_seccomp, arguments) };
+    }
+    if answer == 0 { Ok(()) } else { Err(-answer as c_int) }
+}
+
 struct Program(Vec<sock_filter>);
 
 impl Program {
+    /// The beginning of every filter, after which the number of the call is loaded.
+    fn new() -> Program {
+        let mut made = Program(Vec::new());
+        made.load(offset_of!(seccomp_data, arch));
+        made.push(EQUAL, 1, 0, ARCH);
+        made.push(RETURN, 0, 0, GO_ON);
+        made.load(offset_of!(seccomp_data, nr));
+        made
+    }
+
+    /// The end of every filter: `jumps` lead to the trap if the call was made by `code`.
+    fn trap(mut self, jumps: &[usize], code: &[Range<usize>], mark: u32) -> Vec<sock_filter> {
+        self.land(jumps);
+        let ours = self.within(offset_of!(seccomp_data, instruction_pointer), code);
+        self.push(RETURN, 0, 0, GO_ON);
+        self.land(&ours);
+        self.push(RETURN, 0, 0, libc::SECCOMP_RET_TRAP | mark);
+        self.0
+    }
+
     /// One instruction; `yes` and `no` are instructions to skip.
     fn push(&mut self, code: u16, yes: u8, no: u8, k: u32) {
         self.0.push(sock_filter { code, jt: yes, jf: no, k });
@@ -78,6 +127,12 @@ impl Program {
 
     fn load(&mut self, offset: usize) {
         self.push(LOAD, 0, 0, offset as u32);
+    }
+
+    /// A jump that is taken when the loaded number is that of a call.
+    fn jump_if(&mut self, number: c_long) -> usize {
+        self.push(EQUAL, 0, 1, number as u32);
+        self.jump()
     }
 
     /// A jump that does not know yet where to.

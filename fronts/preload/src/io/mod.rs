@@ -19,6 +19,7 @@
 
 mod buffers;
 mod calls;
+mod exec;
 mod filter;
 mod in_thread;
 mod program;
@@ -42,20 +43,9 @@ pub(crate) fn install(far: &[Range<usize>], in_thread: bool) -> Result<(), c_int
         in_thread::install()?;
     }
     signals::take(libc::SIGSYS, trapped)?;
-    let program = filter::program(far, &code());
-    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-    let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as usize;
-    let arguments = [libc::SECCOMP_SET_MODE_FILTER as usize, flags, (&raw const program).addr(), 0, 0, 0];
-    // SAFETY: the program is valid until the call ends, and the kernel checks it.
-    let mut answer = unsafe { raw::call(libc::SYS_seccomp, arguments) };
-    if answer == -(libc::EACCES as isize) {
-        // Who may not administer the system must promise that nothing it starts gains rights.
-        // SAFETY: numbers only.
-        unsafe { raw::call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0]) };
-        // SAFETY: as above.
-        answer = unsafe { raw::call(libc::SYS_seccomp, arguments) };
-    }
-    if answer == 0 { Ok(()) } else { Err(-answer as c_int) }
+    let code = code();
+    let same_addresses = exec::prepare(&code);
+    filter::install(&filter::program(far, &code, same_addresses))
 }
 
 /// Where the C library's code is, and the kernel's page that makes calls for it.
@@ -92,6 +82,10 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
         libc::SYS_rt_sigprocmask => signals::set_blocked(&mut call, &own),
         libc::SYS_rt_sigaction => signals::set_action(arguments, &own),
         libc::SYS_sigaltstack => serve::signal_stack(asked),
+        libc::SYS_ptrace => exec::trace_me(arguments, blocked),
+        libc::SYS_execve | libc::SYS_execveat => {
+            exec::execute(number, arguments, blocked, exec::is_put_off(call.mark()))
+        }
         _ => match calls::find(number) {
             Some(row) => serve::serve(row, asked),
             // SAFETY: as above, and last: it is a filter of the program's own.

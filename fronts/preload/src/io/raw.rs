@@ -19,6 +19,7 @@ pub(super) fn block(signals: u64) {
 #[derive(Debug)]
 pub(super) struct Trapped<'a> {
     context: &'a mut ucontext_t,
+    mark: c_int,
 }
 
 impl<'a> Trapped<'a> {
@@ -29,11 +30,16 @@ impl<'a> Trapped<'a> {
     pub(super) unsafe fn new(info: *const siginfo_t, context: *mut ucontext_t) -> Option<Trapped<'a>> {
         // SAFETY: the kernel hands both to every handler that asks for them.
         let (info, context) = unsafe { (&*info, &mut *context) };
-        (info.si_code == BY_FILTER).then_some(Trapped { context })
+        (info.si_code == BY_FILTER).then_some(Trapped { context, mark: info.si_errno })
     }
 
     fn register(&self, which: c_int) -> usize {
         self.context.uc_mcontext.gregs[which as usize] as usize
+    }
+
+    /// The mark of the filter that sent the signal.
+    pub(super) fn mark(&self) -> c_int {
+        self.mark
     }
 
     pub(super) fn number(&self) -> c_long {

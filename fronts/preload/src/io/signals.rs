@@ -56,6 +56,13 @@ pub(crate) fn in_this_process() {
     PROCESS.store(process as i32, Ordering::Relaxed); // Relaxed: there is one thread
 }
 
+/// Whether the calling process is a child of `vfork`, or of another call that runs no fork handlers.
+pub(super) fn in_other_process() -> bool {
+    // SAFETY: no preconditions.
+    let process = unsafe { raw::call(libc::SYS_getpid, [0; 6]) };
+    process != PROCESS.load(Ordering::Relaxed) as isize // Relaxed: set before the filter is
+}
+
 pub(super) type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
 /// Has a signal come to `handler`, and unblocks it.
@@ -143,14 +150,11 @@ pub(super) fn set_action(mut arguments: [usize; 6], own: &Range<usize>) -> isize
             return answer;
         }
     } else {
-        // SAFETY: no preconditions.
-        let process = unsafe { raw::call(libc::SYS_getpid, [0; 6]) };
         let mut kept = lock(signal);
         before = *kept;
-        // What a child of `vfork` sets would be its parent's; `exec` undoes it anyway.
+        // An action that a child of `vfork` sets would be its parent's; `exec` undoes it anyway.
         if let Some(wish) = wish
-            && process == PROCESS.load(Ordering::Relaxed) as isize
-        // Relaxed: set before the filter is
+            && !in_other_process()
         {
             *kept = wish;
         }

@@ -31,7 +31,7 @@ const CODE: Range<usize> = 0x7f12_3450_0000..0x7f12_3460_0000;
 
 #[track_caller]
 fn check(number: libc::c_long, ip: usize, args: [u64; 6], trapped: bool) {
-    let got = answer(&program(&FAR, &[CODE]), &call(number, ip, args));
+    let got = answer(&program(&FAR, &[CODE], false), &call(number, ip, args));
     assert_eq!(got == libc::SECCOMP_RET_TRAP, trapped, "{number} {ip:#x} {args:x?}");
 }
 
@@ -67,11 +67,36 @@ fn what_hides_its_pointers_or_concerns_signals_is_always_trapped() {
 #[test]
 fn calls_of_another_machine_go_on() {
     let other = seccomp_data { arch: 0x4000_0003, ..call(libc::SYS_writev, CODE.start, [0; 6]) };
-    assert_eq!(answer(&program(&FAR, &[CODE]), &other), GO_ON);
+    assert_eq!(answer(&program(&FAR, &[CODE], false), &other), GO_ON);
 }
 
 #[test]
 fn the_filter_is_as_short_as_the_kernel_wants() {
-    let program = program(&[FAR[0].clone(), 0x7f00_0000_1000..0x7fff_0000_1000], &[CODE, CODE, CODE]);
+    let program = program(&[FAR[0].clone(), 0x7f00_0000_1000..0x7fff_0000_1000], &[CODE, CODE, CODE], true);
     assert!(program.len() <= 4096, "{}", program.len());
+}
+
+#[test]
+fn exec_is_trapped_where_asked() {
+    for number in EXEC {
+        for (filter, wanted) in [
+            (program(&FAR, &[CODE], false), GO_ON),
+            (program(&FAR, &[CODE], true), libc::SECCOMP_RET_TRAP),
+            (for_exec(&[CODE]), libc::SECCOMP_RET_TRAP | PUT_OFF),
+        ] {
+            assert_eq!(answer(&filter, &call(number, CODE.start, [0; 6])), wanted, "call {number}");
+            assert_eq!(
+                answer(&filter, &call(number, CODE.end, [0; 6])),
+                GO_ON,
+                "call {number} of other code"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_traceme_of_ptrace_is_trapped() {
+    check(libc::SYS_ptrace, CODE.start, [libc::PTRACE_TRACEME as u64, 0, 0, 0, 0, 0], true);
+    check(libc::SYS_ptrace, CODE.start, [libc::PTRACE_CONT as u64, 5, 0, 0, 0, 0], false);
+    check(libc::SYS_ptrace, CODE.start, [1 << 32, 5, 0, 0, 0, 0], false);
 }
