@@ -108,7 +108,7 @@ pub struct Series {
 pub fn svg(title: &str, panels: &[Panel], walls: &[(f64, &str)]) -> Result<String, String> {
     let mut text = String::new();
     draw(title, panels, walls, &mut text).map_err(|trouble| trouble.to_string())?;
-    Ok(text)
+    Ok(crate::well_formed(&text))
 }
 
 fn draw(title: &str, panels: &[Panel], walls: &[(f64, &str)], text: &mut String) -> Result<(), Trouble> {

@@ -59,7 +59,12 @@ type Trouble = DrawingAreaErrorKind<std::io::Error>;
 pub fn svg(title: &str, moments: &[Moment]) -> Result<String, String> {
     let mut text = String::new();
     draw(title, moments, &mut text).map_err(|trouble| trouble.to_string())?;
-    Ok(text)
+    Ok(well_formed(&text))
+}
+
+/// A picture is XML, which forbids most control characters even as references: titles and labels may have any.
+fn well_formed(picture: &str) -> String {
+    largesse_text::lines(picture).into_owned()
 }
 
 fn draw(title: &str, moments: &[Moment], text: &mut String) -> Result<(), Trouble> {
@@ -107,6 +112,16 @@ mod tests {
         for word in words.into_iter().chain([title]) {
             assert!(svg.contains(word), "{word}");
         }
+    }
+
+    #[test]
+    fn any_title_is_well_formed() {
+        let svg = svg("R \x1b[2J\0\x07 \u{9b}\u{202e}\u{fffe} ]]> <!-- &#0; \"'", &moments(300)).unwrap();
+        assert!(
+            svg.contains("R \\u001b[2J\\u0000\\u0007 \\u009b\\u202e\\ufffe ]]&gt; &lt;!-- &amp;#0;"),
+            "{svg}"
+        );
+        assert!(!svg.contains(|letter: char| letter.is_control() && letter != '\n'), "{svg}");
     }
 
     #[test]

@@ -21,11 +21,11 @@ pub(crate) fn write(state: &str) {
         report["timeline"] = intervals.into();
         draw(&format!("{stem}.svg"), &moments);
     }
-    put(&format!("{stem}.json"), &report.to_string());
+    put(&format!("{stem}.json"), &largesse_text::lines(&report.to_string()));
 }
 
 fn draw(path: &str, moments: &[Moment]) {
-    match largesse_picture::svg(&command().join(" "), moments) {
+    match largesse_picture::svg(&largesse_text::line(command().join(" ")), moments) {
         Ok(picture) => put(path, &picture),
         Err(why) => warn(&format!("no picture was drawn: {why}")),
     }

@@ -304,9 +304,9 @@ pub(crate) fn publish(heap: &LargeHeap) {
     }
 }
 
-/// One line on standard error.
+/// Prints a message on standard error; it may name files, hosts and servers of any spelling.
 pub(crate) fn warn(text: &str) {
-    say(&["largesse: ", text, "\n"]);
+    say(&["largesse: ", &largesse_text::lines(text), "\n"]);
 }
 
 fn say(parts: &[&str]) {

@@ -20,6 +20,7 @@ mod stores;
 pub(crate) use redis::PASSWORD;
 pub(crate) use stores::{accepted, has_password, is_agents, without_secrets};
 
+use crate::say::complain;
 use background::Background;
 use largesse_agent::{Agent, Name};
 use std::io::{Read as _, Write as _};
@@ -77,6 +78,6 @@ fn prepare(store: &str, owner: Option<i32>) -> Result<(Name, Agent), String> {
 }
 
 fn refuse(why: &str) -> ExitCode {
-    eprintln!("largesse: {why}");
+    complain!("largesse: {why}");
     ExitCode::from(NO_STORE)
 }

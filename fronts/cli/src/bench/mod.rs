@@ -36,7 +36,7 @@ mod verdict;
 mod warm;
 
 use crate::agent;
-use crate::say::{counted, say};
+use crate::say::{complain, counted, say};
 use crate::table::Paper;
 use definition::Bench;
 use machine::Machine;
@@ -119,7 +119,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(trouble) => {
-            eprintln!("largesse bench: {trouble}");
+            complain!("largesse bench: {trouble}");
             ExitCode::from(2)
         }
     }

@@ -23,7 +23,7 @@ pub(crate) mod probe;
 mod show;
 mod tree;
 
-use crate::say::say;
+use crate::say::{complain, say};
 use crate::table::Paper;
 use finding::Status;
 use live::Live;
@@ -76,7 +76,7 @@ struct Report<'a> {
 
 pub(crate) fn main(args: &Args) -> ExitCode {
     if !args.root.is_dir() {
-        eprintln!("largesse doctor: --root {}: no such directory", args.root.display());
+        complain!("largesse doctor: --root {}: no such directory", args.root.display());
         return ExitCode::from(2);
     }
     let tree = Tree::new(&args.root);
@@ -86,7 +86,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         return change(args, &tree, &live, &machine);
     }
     if args.dry_run {
-        eprintln!("largesse doctor: --dry-run goes with --fix or --undo");
+        complain!("largesse doctor: --dry-run goes with --fix or --undo");
         return ExitCode::from(2);
     }
     let findings = checks::all(&tree, &live, &machine);
@@ -95,7 +95,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         drop(fix::plan(&tree, &live, &machine, fix::Wish { hugetlb_pages: Some(1), for_all: false }));
         let saved = tree.save(directory).and_then(|()| std::fs::write(directory.join("live"), live.text()));
         if let Err(error) = saved {
-            eprintln!("largesse doctor: --save {}: {error}", directory.display());
+            complain!("largesse doctor: --save {}: {error}", directory.display());
             return ExitCode::from(2);
         }
     }
@@ -119,7 +119,7 @@ fn change(args: &Args, tree: &Tree, live: &Live, machine: &Machine) -> ExitCode 
     let plan = match planned {
         Ok(plan) => plan,
         Err(refusal) => {
-            eprintln!("largesse doctor: {refusal}.");
+            complain!("largesse doctor: {refusal}.");
             return ExitCode::FAILURE;
         }
     };

@@ -4,6 +4,7 @@
 //! in which every user may have faults served will do, and no call is filtered.
 
 use crate::run::far::Far;
+use crate::say::complain;
 use crate::status::far_totals;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
@@ -81,7 +82,7 @@ fn store(name: &str, len: usize, broker: &Arc<Broker>) -> Result<(Box<dyn PageSt
 /// The heap is out of reach: nobody must go on, and nothing wrong was handed to anybody.
 fn lost(trouble: &Trouble) -> ! {
     borrow_stderr();
-    eprintln!("largesse lisp: far memory is lost, and the program with it: {trouble}");
+    complain!("largesse lisp: far memory is lost, and the program with it: {trouble}");
     // SAFETY: a number. What runs at an ordinary exit could touch the heap.
     unsafe { libc::_exit(LOST) }
 }

@@ -1,5 +1,6 @@
 //! Ctrl-C: a thread waits for the signal and stops every evaluation; a second one ends the process.
 
+use crate::say::complain;
 use largesse_lisp::Interrupt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -45,7 +46,7 @@ pub(super) fn install(interrupt: Interrupt) {
     };
     // Without the thread Ctrl-C does nothing; the program itself goes on.
     if let Err(cause) = std::thread::Builder::new().name("interrupt".to_owned()).spawn(wait) {
-        eprintln!("largesse lisp: Ctrl-C will not work: {cause}");
+        complain!("largesse lisp: Ctrl-C will not work: {cause}");
     }
 }
 

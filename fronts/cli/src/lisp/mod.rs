@@ -6,6 +6,7 @@ mod memory;
 mod prompt;
 
 use crate::run::far::Far;
+use crate::say::complain;
 use clap::ValueEnum;
 use largesse_gc::{Settings, Sync};
 use largesse_lisp::{Ended, Interpreter};
@@ -75,7 +76,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     let far = match Far::of(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {
         Ok(far) => far,
         Err(trouble) => {
-            eprintln!("largesse lisp: {trouble}");
+            complain!("largesse lisp: {trouble}");
             return trouble.exit_code();
         }
     };
@@ -85,7 +86,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         match thread.spawn_scoped(scope, || run_here(args, far.as_ref())) {
             Ok(thread) => thread.join().unwrap_or(101),
             Err(cause) => {
-                eprintln!("largesse lisp: no thread with a stack of {STACK} bytes: {cause}");
+                complain!("largesse lisp: no thread with a stack of {STACK} bytes: {cause}");
                 1
             }
         }
@@ -141,7 +142,7 @@ fn start(args: &Args, settings: Settings, far: Option<&Far>) -> Result<Interpret
 }
 
 fn failed(cause: &str) -> i32 {
-    eprintln!("largesse lisp: {cause}");
+    complain!("largesse lisp: {cause}");
     1
 }
 

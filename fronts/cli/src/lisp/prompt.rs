@@ -1,7 +1,7 @@
 //! The prompt: history, completion, forms over many lines.
 
 use super::interrupt;
-use crate::say::say;
+use crate::say::{self, complain};
 use largesse_lisp::{Ended, Interpreter};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -66,7 +66,7 @@ pub(super) fn run(lisp: &mut Interpreter) -> i32 {
     if let Some(path) = &history
         && let Err(cause) = editor.save_history(path)
     {
-        eprintln!("largesse lisp: the history was not saved to {}: {cause}", path.display());
+        complain!("largesse lisp: the history was not saved to {}: {cause}", path.display());
     }
     status
 }
@@ -100,12 +100,12 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
             rest.clear();
         }
         match answer {
-            Ok(Some(value)) => say!("{value}"),
+            Ok(Some(value)) => say::raw(format_args!("{value}\n")),
             Ok(None) | Err(Ended::Incomplete) => {}
             Err(Ended::Error(report)) => eprintln!("{report}"),
             Err(Ended::Interrupted) => match lisp.resume() {
-                0 => eprintln!("interrupted"),
-                busy => eprintln!("interrupted; {busy} threads have not stopped yet"),
+                0 => complain!("interrupted"),
+                busy => complain!("interrupted; {busy} threads have not stopped yet"),
             },
             Err(Ended::Quit(status)) => return status,
         }

@@ -22,7 +22,7 @@ mod text;
 mod tree;
 
 use crate::bench::progress::Progress;
-use crate::say::say;
+use crate::say::{complain, say};
 use crate::table::Paper;
 use measure::Limits;
 use measure::bandwidth::{self, Bandwidth};
@@ -74,7 +74,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     match show(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("largesse machine: {why}");
+            complain!("largesse machine: {why}");
             ExitCode::from(2)
         }
     }

@@ -2,6 +2,7 @@
 
 use super::signals;
 use super::trouble::Trouble;
+use crate::say::complain;
 use largesse_agent::{Agent, Name, Place};
 use largesse_machine::pin;
 use largesse_mpi::{Mpi, PATIENCE, Ranks, Vain, World};
@@ -36,7 +37,7 @@ pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), Trouble>) -> Resu
     }
     drop(from);
     let code = look_after(program, into, join).unwrap_or_else(|trouble| {
-        eprintln!("largesse: {trouble}");
+        complain!("largesse: {trouble}");
         NO_STORE
     });
     std::process::exit(code)
@@ -62,11 +63,11 @@ fn look_after(
     let neighbours = (world.ranks_here - 1) as usize;
     if ranks.far() + neighbours > (world.ranks - 1) as usize {
         let why = if world.share == 0 { "MPI was told so" } else { "they are hidden from each other" };
-        eprintln!("largesse: ranks of this machine have no memory in common ({why}); it is slower so");
+        complain!("largesse: ranks of this machine have no memory in common ({why}); it is slower so");
     }
     let (processors, all) = (pin::current().map_or(0, |it| it.len()), pin::permitted().len());
     if processors == 1 && all > 1 {
-        eprintln!(
+        complain!(
             "largesse: the launcher gives the program one processor of {all}, which the threads that fetch far pages share; \
              type `mpirun --bind-to none …` to give it all"
         );
@@ -124,7 +125,7 @@ fn watch(mpi: Arc<Mpi>, program: libc::pid_t, ended: Arc<OnceLock<i32>>) {
             // SAFETY: a number. What MPI would do at an ordinary exit could wait as well.
             unsafe { libc::_exit(code) }
         }
-        eprintln!(
+        complain!(
             "largesse: far memory is lost, and the program with it: a rank has not answered for {} seconds",
             PATIENCE.as_secs()
         );

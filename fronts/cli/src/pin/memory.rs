@@ -1,5 +1,6 @@
 //! On which NUMA nodes the memory of the program is placed.
 
+use crate::say::complain;
 use largesse_machine::topology::NoSuchNode;
 use largesse_machine::{Bitmap, NotAList, Topology, pin};
 use largesse_pages::MapError;
@@ -72,7 +73,7 @@ pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), E
         Policy::Interleave(text) => {
             let nodes = listed(text)?;
             if nodes.len() == 1 {
-                eprintln!("largesse: --interleave changes nothing: node {nodes} is the only one");
+                complain!("largesse: --interleave changes nothing: node {nodes} is the only one");
             }
             set(ThreadPolicy::Interleave(nodes.words()))
         }

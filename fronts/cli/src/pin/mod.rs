@@ -16,6 +16,7 @@ mod memory;
 mod threads;
 
 use crate::run::{Trouble as Refusal, signals};
+use crate::say::complain;
 use largesse_machine::selection::{SelectionError, select};
 use largesse_machine::topology::Unreadable;
 use largesse_machine::{Bitmap, Topology, pin};
@@ -104,7 +105,7 @@ impl fmt::Display for Trouble {
 
 pub(crate) fn main(args: &Args) -> ExitCode {
     let Err(trouble) = start(args);
-    eprintln!("largesse: {trouble}");
+    complain!("largesse: {trouble}");
     match &trouble {
         Trouble::Exec { error, .. } if error.kind() == io::ErrorKind::NotFound => 127.into(),
         Trouble::Exec { .. } => 126.into(),

@@ -5,6 +5,7 @@ use super::trouble::Trouble;
 use super::{environment, library};
 use crate::agent;
 use crate::mpi::{self, Ranks};
+use crate::say::complain;
 use largesse_agent::Name;
 use largesse_pager::Local;
 use largesse_report::Pages;
@@ -84,7 +85,7 @@ pub(super) fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ran
 /// Says so when a password is where everybody can read it.
 pub(super) fn warn_of_passwords(given: &[Given]) {
     if given.iter().any(|one| agent::has_password(&one.value.to_string_lossy())) {
-        eprintln!(
+        complain!(
             "largesse: everybody on this machine can read the password on the command line: use LARGESSE_REDIS_PASSWORD_FILE"
         );
     }

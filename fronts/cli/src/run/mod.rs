@@ -30,6 +30,7 @@ mod trouble;
 
 use crate::agent;
 use crate::mpi::Ranks;
+use crate::say::complain;
 use program::Program;
 use report::Target;
 use settings::Settings;
@@ -110,7 +111,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         Ok(never) => match never {},
         Err(trouble) => {
             // Said before the launcher hears of it: some launchers end everything at once.
-            eprintln!("largesse: {trouble}");
+            complain!("largesse: {trouble}");
             idle.iter().for_each(Ranks::dismiss);
             trouble.exit_code()
         }
@@ -206,7 +207,7 @@ impl Ready {
         let forecast = forecast::lines(root, settings);
         let hints = environment::remarks().into_iter().chain(inspection.hints);
         for line in hints.chain(forecast.iter().map(|line| line.text.clone())) {
-            eprintln!("largesse: {line}");
+            complain!("largesse: {line}");
         }
         Ok(Ready { program, plan, foretold: forecast::foretold(&forecast) })
     }

@@ -22,7 +22,7 @@ mod seen;
 mod table;
 mod trouble;
 
-use crate::say::say;
+use crate::say::{complain, say};
 use crate::table::Paper;
 use portrait::Portrait;
 use process::Process;
@@ -55,7 +55,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(trouble) => {
-            eprintln!("largesse: {trouble}");
+            complain!("largesse: {trouble}");
             ExitCode::FAILURE
         }
     }

@@ -64,7 +64,7 @@ pub struct Series {
 pub fn svg(machine: &Machine) -> Result<String, String> {
     let mut text = String::new();
     draw(machine, &mut text).map_err(|trouble| trouble.to_string())?;
-    Ok(text)
+    Ok(crate::well_formed(&text))
 }
 
 fn draw(machine: &Machine, text: &mut String) -> Result<(), Trouble> {

@@ -6,7 +6,7 @@ use crate::doctor::checks::far::{self, DEVICE};
 use crate::doctor::checks::limits::GROUP;
 use crate::doctor::finding::size;
 use crate::doctor::tree::Tree;
-use crate::say::say;
+use crate::say::{complain, say};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -37,8 +37,8 @@ pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
             }
             How::Act => {
                 if let Err(error) = take(tree, step) {
-                    eprintln!("largesse doctor: {what}: {error}");
-                    eprintln!("largesse doctor: stopped here; what is above was done");
+                    complain!("largesse doctor: {what}: {error}");
+                    complain!("largesse doctor: stopped here; what is above was done");
                     return false;
                 }
                 say!("{past:<13} {what}");

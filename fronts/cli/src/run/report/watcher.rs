@@ -3,6 +3,7 @@
 use super::Target;
 use super::compose::{self, Seen};
 use super::end::{self, End};
+use crate::say::complain;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -119,6 +120,7 @@ fn new_names(mut changes: &File) -> Vec<String> {
 fn finish(folder: &Path, seen: &[Seen], target: &Target) {
     let (report, shown) = compose::report(folder, seen);
     let text = compose::text(report);
+    let text = largesse_text::lines(&text);
     let path = match target {
         Target::Stdout => {
             let _ = std::io::stdout().write_all(text.as_bytes());
@@ -126,8 +128,8 @@ fn finish(folder: &Path, seen: &[Seen], target: &Target) {
         }
         Target::File(path) => path,
     };
-    if let Err(error) = std::fs::write(path, text) {
-        eprintln!("largesse: cannot write the report to {}: {error}", path.display());
+    if let Err(error) = std::fs::write(path, text.as_ref()) {
+        complain!("largesse: cannot write the report to {}: {error}", path.display());
     }
     let picture = std::fs::read_to_string(folder.join(format!("{shown}.svg")));
     if let Ok(picture) = picture
@@ -142,14 +144,14 @@ fn draw(path: &Path, picture: &str) {
     let there = std::fs::symlink_metadata(path);
     let ours = || std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK));
     if there.is_ok_and(|there| !there.is_file() || !ours()) {
-        eprintln!(
+        complain!(
             "largesse: {} is there already and not a picture of Largesse's: no picture was drawn",
             path.display()
         );
         return;
     }
     if let Err(error) = std::fs::write(path, format!("{}\n{MARK}\n", picture.trim_end())) {
-        eprintln!("largesse: cannot write the picture to {}: {error}", path.display());
+        complain!("largesse: cannot write the picture to {}: {error}", path.display());
     }
 }
 

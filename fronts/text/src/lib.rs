@@ -1,0 +1,101 @@
+//! Makes text of other processes harmless for terminals, JSON and XML.
+//!
+//! # Picture
+//! ```text
+//!   command lines, names of files, labels ─► line  ─► one line of a table or a message
+//!   a whole message, table, JSON, picture ─► lines ─► standard output and error, files
+//! ```
+//! # Knows / does not know
+//! Knows which characters are not text. Does not know where a text comes from, nor where it goes.
+//! # Invariants
+//! 1. No control character, no character that changes the direction of text, and none that XML 1.0 forbids is
+//!    in a result, apart from ends of lines and tabs in that of [`lines`].
+//! 2. Escapes are those of JSON strings: a JSON text is still one after [`lines`], and means the same.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Returns `bytes` as text on one line: harmful characters, ends of lines among them, are escapes as
+/// `\u001b` and `\n`, and bytes that are not UTF-8 are `\xff`.
+#[must_use]
+pub fn line(bytes: impl AsRef<[u8]>) -> String {
+    let mut text = String::new();
+    for chunk in bytes.as_ref().utf8_chunks() {
+        escape(chunk.valid(), is_harmful, &mut text);
+        let _ = write!(text, "{}", chunk.invalid().escape_ascii());
+    }
+    text
+}
+
+/// Returns a text of any number of lines with harmful characters as escapes; ends of lines and tabs stay.
+#[must_use]
+pub fn lines(text: &str) -> Cow<'_, str> {
+    let is_harmful = |letter| !matches!(letter, '\n' | '\t') && is_harmful(letter);
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut harmless = String::new();
+    escape(text, is_harmful, &mut harmless);
+    Cow::Owned(harmless)
+}
+
+fn escape(text: &str, is_harmful: impl Fn(char) -> bool, into: &mut String) {
+    for letter in text.chars() {
+        match letter {
+            letter if !is_harmful(letter) => into.push(letter),
+            '\n' => into.push_str("\\n"),
+            '\t' => into.push_str("\\t"),
+            '\r' => into.push_str("\\r"),
+            letter => {
+                for unit in letter.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(into, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+}
+
+/// Whether a terminal could obey `letter`, a reader could be deceived by it, or XML 1.0 forbids it.
+fn is_harmful(letter: char) -> bool {
+    match letter {
+        // The control characters C0 and C1, and delete.
+        '\0'..='\x1f' | '\x7f'..='\u{9f}' => true,
+        // Marks, embeddings, overrides and isolates of the direction of text.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        // Ends of lines and paragraphs.
+        '\u{2028}' | '\u{2029}' => true,
+        // Not characters, and tags, which are invisible.
+        '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}' => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn harmful_characters_are_escaped() {
+        let cases: [(&[u8], &str); 10] = [
+            (b"R -f a.R", "R -f a.R"),
+            ("für é 日本 🦀 <&>\"".as_bytes(), "für é 日本 🦀 <&>\""),
+            (b"\x1b[2J\x1b]0;title\x07", "\\u001b[2J\\u001b]0;title\\u0007"),
+            (b"one\ntwo\r\tthree", "one\\ntwo\\r\\tthree"),
+            ("\u{9b}31m\u{7f}\u{85}".as_bytes(), "\\u009b31m\\u007f\\u0085"),
+            ("a\u{202e}b\u{2066}c\u{200f}".as_bytes(), "a\\u202eb\\u2066c\\u200f"),
+            ("\u{2028}\u{fffe}\u{ffff}".as_bytes(), "\\u2028\\ufffe\\uffff"),
+            ("\u{e0041}".as_bytes(), "\\udb40\\udc41"),
+            (b"a\xffb\x9b", "a\\xffb\\x9b"),
+            (b"\xed\xa0\x80", "\\xed\\xa0\\x80"),
+        ];
+        for (bytes, want) in cases {
+            assert_eq!(line(bytes), want, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(lines("one\n\ttwo\x1b[0m\n"), "one\n\ttwo\\u001b[0m\n");
+        assert!(matches!(lines("nothing\nto do"), Cow::Borrowed(_)));
+    }
+}
