@@ -8,6 +8,11 @@ use std::{fmt, io};
 
 /// More slots than this were never written by a heap (a million blocks of 64 KiB are 64 GiB).
 const MOST_SLOTS: u64 = 1 << 22;
+/// Live blocks that are kept: more than programs have, whose blocks are of 64 KiB and mostly of megabytes, in a
+/// few megabytes of this command's memory.
+const MOST_BLOCKS: usize = 1 << 17;
+/// Bytes of records that are read again because the heap has changed.
+const MOST_READ: u64 = 256 << 20;
 /// Slots are read this many at a time, so that a wrong count fails early.
 const CHUNK: usize = 4096;
 /// A heap that changes all the time is shown as it was at the last try.
@@ -19,8 +24,10 @@ const ADDRESS_END: u64 = 1 << 56;
 #[derive(Debug)]
 pub(super) struct Heap {
     pub(super) report: Box<Report>,
-    /// Live blocks, by address.
+    /// Live blocks, by address; the first `MOST_BLOCKS` of the table.
     pub(super) blocks: Vec<BlockRecord>,
+    /// Number of live blocks that are not among them.
+    pub(super) left_out: u64,
     /// The words of far memory, if there is any.
     pub(super) far: Option<Far>,
     /// Nothing changed while they were read.
@@ -105,11 +112,12 @@ pub(super) fn heap(
     if !post.readable() {
         return Err(Undecodable::OtherVersion { version: post.version });
     }
-    let mut tries = 0;
+    let (mut tries, mut bytes_read) = (0, 0_u64);
     loop {
         tries += 1;
-        let last = tries == TRIES;
         let report: Box<Report> = Box::new(plain(&read, post.report)?);
+        bytes_read = bytes_read.saturating_add(report.slots.saturating_mul(size_of::<BlockRecord>() as u64));
+        let last = tries == TRIES || bytes_read > MOST_READ;
         let at_rest = report.generation.is_multiple_of(2);
         if at_rest || last {
             let blocks = live_blocks(&read, &report);
@@ -117,7 +125,8 @@ pub(super) fn heap(
             let steady = at_rest && u64::from_ne_bytes(generation) == report.generation;
             if steady || last {
                 let far = far(&read, &report)?;
-                return Ok(Heap { report, blocks: blocks?, far, steady });
+                let (blocks, left_out) = blocks?;
+                return Ok(Heap { report, blocks, left_out, far, steady });
             }
         }
         pause();
@@ -155,12 +164,12 @@ pub(super) fn in_user_space(address: u64, len: u64) -> bool {
 fn live_blocks(
     read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
     report: &Report,
-) -> Result<Vec<BlockRecord>, Undecodable> {
+) -> Result<(Vec<BlockRecord>, u64), Undecodable> {
     if report.slots > MOST_SLOTS {
         return Err(Undecodable::Damaged { what: "the number of slots", value: report.slots });
     }
     let slots = usize::try_from(report.slots).unwrap_or(0);
-    let mut live: Vec<BlockRecord> = Vec::new();
+    let (mut live, mut left_out): (Vec<BlockRecord>, u64) = (Vec::new(), 0);
     let mut chunk = vec![BlockRecord::default(); slots.min(CHUNK)];
     for first in (0..slots).step_by(CHUNK) {
         let part = &mut chunk[..CHUNK.min(slots - first)];
@@ -169,7 +178,9 @@ fn live_blocks(
         let address = address
             .ok_or(Undecodable::Damaged { what: "the address of the blocks", value: report.blocks })?;
         read(address, as_bytes(part)).map_err(Undecodable::Unread)?;
-        live.extend(part.iter().filter(|record| record.kind != Kind::Free as u32));
+        for record in part.iter().filter(|record| record.kind != Kind::Free as u32) {
+            if live.len() < MOST_BLOCKS { live.push(*record) } else { left_out += 1 }
+        }
     }
     for record in &live {
         if !in_user_space(record.address, record.size) {
@@ -177,7 +188,7 @@ fn live_blocks(
         }
     }
     live.sort_unstable_by_key(|record| record.address);
-    Ok(live)
+    Ok((live, left_out))
 }
 
 fn plain<T: Plain>(read: &impl Fn(u64, &mut [u8]) -> io::Result<()>, address: u64) -> Result<T, Undecodable> {

@@ -1,11 +1,13 @@
 //! Every process that has large blocks, one a line.
 
+use super::patience;
 use super::portrait::Portrait;
 use super::process::{self, Process};
 use super::table;
 use super::trouble::Trouble;
 use crate::table::Paper;
 use serde::Serialize;
+use std::time::Instant;
 
 /// What one look at all processes found.
 #[derive(Debug, Default, Serialize)]
@@ -13,6 +15,15 @@ pub(super) struct Found {
     pub(super) processes: Vec<Summary>,
     /// Processes of other users, mostly.
     pub(super) not_permitted: u64,
+    /// Processes whose report could not be read, and why.
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// A process that has a report which cannot be shown.
+#[derive(Debug, Serialize)]
+pub(super) struct LeftOut {
+    pub(super) pid: u32,
+    pub(super) why: String,
 }
 
 /// One process in a line.
@@ -22,6 +33,8 @@ pub(super) struct Summary {
     pub(super) command: String,
     pub(super) pages: &'static str,
     pub(super) blocks: u64,
+    /// Blocks that are not counted in the numbers here.
+    pub(super) left_out: u64,
     pub(super) bytes: u64,
     pub(super) resident_bytes: u64,
     pub(super) large_bytes: u64,
@@ -31,11 +44,14 @@ pub(super) struct Summary {
 
 pub(super) fn of_all(json: bool) -> String {
     let mut found = Found::default();
-    for pid in process::all() {
-        match look(pid) {
+    for (pid, answer) in patience::look_at(process::all(), look) {
+        match answer.unwrap_or(Err(Trouble::Slow { pid })) {
             Ok(Some(summary)) => found.processes.push(summary),
             Err(Trouble::Denied { .. }) => found.not_permitted += 1,
-            // Ended meanwhile, of the kernel, or without the library.
+            Err(trouble @ (Trouble::Report { .. } | Trouble::Slow { .. })) => {
+                found.left_out.push(LeftOut { pid, why: trouble.to_string() });
+            }
+            // It has ended since, belongs to the kernel, or does not use the library.
             _ => {}
         }
     }
@@ -46,18 +62,19 @@ pub(super) fn of_all(json: bool) -> String {
     }
 }
 
-fn look(pid: u32) -> Result<Option<Summary>, Trouble> {
+fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Trouble> {
     let process = Process::open(pid)?;
     if !process.has_signpost() {
         return Ok(None);
     }
-    let Some(heap) = process.heap()? else { return Ok(None) };
-    let portrait = Portrait::of(&process, &heap);
+    let Some(heap) = process.heap(deadline)? else { return Ok(None) };
+    let portrait = Portrait::of(&process, &heap, deadline);
     Ok(Some(Summary {
         pid,
         command: portrait.command,
         pages: portrait.pages,
         blocks: portrait.totals.blocks,
+        left_out: portrait.left_out,
         bytes: portrait.totals.bytes,
         resident_bytes: portrait.totals.resident_bytes,
         large_bytes: portrait.totals.large_bytes,

@@ -13,9 +13,11 @@
 //! # Invariants
 //! 1. The target may die, lie or change under the reader: every length is bounded, every address
 //!    is checked, and the worst outcome is a message.
+//! 2. A process costs a second at most, and all of them five (`patience.rs`).
 
 mod decode;
 mod list;
+mod patience;
 mod portrait;
 mod process;
 mod seen;
@@ -27,6 +29,7 @@ use crate::table::Paper;
 use portrait::Portrait;
 use process::Process;
 use std::process::ExitCode;
+use std::time::Instant;
 pub(crate) use table::{far::totals as far_totals, size};
 use trouble::Trouble;
 
@@ -46,7 +49,11 @@ pub(crate) struct Args {
 pub(crate) fn main(args: &Args) -> ExitCode {
     let text = match args.pid {
         None => Ok(list::of_all(args.json)),
-        Some(pid) => of_one(pid, args.json),
+        Some(pid) => {
+            let json = args.json;
+            let mut found = patience::look_at(vec![pid], move |pid, deadline| of_one(pid, json, deadline));
+            found.remove(&pid).flatten().unwrap_or(Err(Trouble::Slow { pid }))
+        }
     };
     match text {
         Ok(text) => {
@@ -61,15 +68,15 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-fn of_one(pid: u32, json: bool) -> Result<String, Trouble> {
+fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Trouble> {
     let process = Process::open(pid)?;
-    let Some(heap) = process.heap()? else {
+    let Some(heap) = process.heap(deadline)? else {
         return if json {
             Ok(serde_json::json!({ "pid": pid, "command": process.command, "blocks": [] }).to_string())
         } else {
             Ok(format!("Process {pid} ({}) has the library, but no large block yet.", process.command))
         };
     };
-    let portrait = Portrait::of(&process, &heap);
+    let portrait = Portrait::of(&process, &heap, deadline);
     Ok(if json { portrait.json() } else { table::full(&portrait, Paper::here()) })
 }

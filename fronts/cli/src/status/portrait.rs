@@ -7,6 +7,7 @@ use largesse_pager::{COUNTS, Count};
 use largesse_report::{BlockRecord, CAUSES, Cause, Counters, Kind, Pages, Region, Report, Rest};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 /// A process and its large blocks. All sizes are bytes.
 #[derive(Debug, Serialize)]
@@ -30,6 +31,8 @@ pub(super) struct Portrait {
     /// False: the program was so busy that blocks may be missing or stale.
     pub(super) steady: bool,
     pub(super) blocks: Vec<Block>,
+    /// Number of blocks that the process says it has and that are not shown.
+    pub(super) left_out: u64,
     pub(super) totals: Totals,
     /// Mappings of other libraries that were advised and are still there.
     pub(super) advised: Vec<Advised>,
@@ -130,11 +133,15 @@ pub(super) struct NotGranted {
 }
 
 impl Portrait {
-    pub(super) fn of(process: &Process, heap: &Heap) -> Portrait {
+    /// What there is to be seen by `deadline`.
+    pub(super) fn of(process: &Process, heap: &Heap, deadline: Instant) -> Portrait {
         let eye = Eye::on(process.pid);
         let report = &*heap.report;
-        let parts: Vec<BlockRecord> = heap.blocks.iter().flat_map(parts).collect();
-        let seen: Vec<Seen> = parts.iter().map(|record| eye.look(record.address, record.size)).collect();
+        let mut looked_at = 0;
+        let in_time =
+            heap.blocks.iter().take_while(|_| Instant::now() < deadline).inspect(|_| looked_at += 1);
+        let look = |record: BlockRecord| (record, eye.look(record.address, record.size));
+        let (parts, seen): (Vec<BlockRecord>, Vec<Seen>) = in_time.flat_map(parts).map(look).unzip();
         let blocks: Vec<Block> =
             parts.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
         Portrait {
@@ -154,7 +161,8 @@ impl Portrait {
             },
             exact: seen.iter().all(|seen| seen.exact),
             steady: heap.steady,
-            totals: Totals { blocks: heap.blocks.len() as u64, ..totals(&blocks) },
+            totals: Totals { blocks: looked_at, ..totals(&blocks) },
+            left_out: heap.left_out + (heap.blocks.len() as u64 - looked_at),
             blocks,
             advised: advised(process, report, &eye),
             counters: Tally::from(&report.counters),
@@ -179,7 +187,7 @@ fn far(far: &decode::Far) -> Far {
     Far {
         words: named(&far.words),
         regions: far.segments.iter().map(region).collect(),
-        store: far.store.name().to_owned(),
+        store: largesse_text::line(far.store.name()),
         agent: (far.store.agent != 0).then(|| agent(far.store.agent)),
     }
 }

@@ -3,16 +3,20 @@
 use super::decode::{self, Heap, Undecodable};
 use super::trouble::Trouble;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How the kernel shows the memfd that `largesse_report::MEMFD_NAME` names.
 const SIGNPOST: &str = "/memfd:largesse (deleted)";
 const LIBRARY: &str = "liblargesse.so";
 /// Longer commands are cut: this is a heading.
 const MOST_COMMAND: usize = 60;
+/// Bytes that are read of a command, which may be megabytes.
+const MOST_TYPED: u64 = 4096;
+/// Bytes that are read of a list of mappings: the kernel's usual 65530 of them, with names of ordinary length.
+const MOST_MAPS: u64 = 64 << 20;
 
 /// A process that has memory of its own, and may be looked at.
 #[derive(Debug)]
@@ -46,8 +50,9 @@ impl Process {
         self.signpost().is_some()
     }
 
-    /// What its heap says; `None` when the library is there and has nothing to say yet.
-    pub(super) fn heap(&self) -> Result<Option<Heap>, Trouble> {
+    /// What its heap says, if it can be read by `deadline`; `None` when the library is there and has nothing to
+    /// say yet.
+    pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, Trouble> {
         let pid = self.pid;
         let Some(signpost) = self.signpost() else {
             let loaded = self.mappings.iter().any(|mapping| mapping.name.ends_with(LIBRARY));
@@ -55,7 +60,10 @@ impl Process {
             return if loaded { Ok(None) } else { Err(Trouble::NotServed { pid, command }) };
         };
         let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| Trouble::of(pid, error))?;
-        let read = |address, into: &mut [u8]| memory.read_exact_at(into, address);
+        let read = |address, into: &mut [u8]| match Instant::now() {
+            now if now < deadline => memory.read_exact_at(into, address),
+            _ => Err(io::ErrorKind::TimedOut.into()),
+        };
         let pause = || std::thread::sleep(Duration::from_millis(1));
         match decode::heap(signpost, read, pause) {
             Ok(heap) => Ok(Some(heap)),
@@ -65,6 +73,9 @@ impl Process {
             }
             Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err(Trouble::of(pid, error))
+            }
+            Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                Err(Trouble::Slow { pid })
             }
             Err(why) => Err(Trouble::Report { pid, why }),
         }
@@ -91,9 +102,14 @@ pub(super) fn all() -> Vec<u32> {
     pids
 }
 
-/// Names of files may be any bytes.
+/// Returns the first `MOST_MAPS` bytes of a file as text. Names of files may be any bytes.
 pub(super) fn read_text(path: &str) -> io::Result<String> {
-    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    first_bytes(Path::new(path), MOST_MAPS).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn first_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut bytes).map(|_| bytes)
 }
 
 fn mappings(maps: &str) -> Vec<Mapping> {
@@ -111,15 +127,15 @@ pub(super) fn mapping(line: &str) -> Option<Mapping> {
 
 /// What was typed, fit for one line of a terminal.
 fn command(folder: &Path) -> String {
-    let typed = std::fs::read(folder.join("cmdline")).unwrap_or_default();
-    let typed = if typed.is_empty() { std::fs::read(folder.join("comm")).unwrap_or_default() } else { typed };
-    printable(&String::from_utf8_lossy(&typed).replace('\0', " "))
+    let read = |name| first_bytes(&folder.join(name), MOST_TYPED).unwrap_or_default();
+    let typed = read("cmdline");
+    printable(if typed.is_empty() { read("comm") } else { typed })
 }
 
 /// The words are the target's: no control character of theirs reaches the terminal.
-fn printable(text: &str) -> String {
-    let clean: String =
-        text.trim().chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+fn printable(mut text: Vec<u8>) -> String {
+    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    let clean = largesse_text::line(text.trim_ascii());
     match clean.char_indices().nth(MOST_COMMAND) {
         Some((place, _)) => format!("{}…", &clean[..place]),
         None => clean,
@@ -149,7 +165,7 @@ nonsense\n";
 
     #[test]
     fn a_command_cannot_write_to_the_terminal() {
-        assert_eq!(printable("R\x1b[2J -f\ta.R\n"), "R?[2J -f?a.R");
-        assert_eq!(printable(&"é".repeat(100)).chars().count(), MOST_COMMAND + 1);
+        assert_eq!(printable(b"R\x1b[2J\0-f\ta\xff.R\n\0".into()), "R\\u001b[2J -f\\ta\\xff.R");
+        assert_eq!(printable("é".repeat(100).into()).chars().count(), MOST_COMMAND + 1);
     }
 }

@@ -60,7 +60,9 @@ impl Eye {
 fn spread(shares: &[Share], start: u64, len: u64) -> Seen {
     let end = start.saturating_add(len);
     let mut seen = Seen::default();
-    for share in shares {
+    // By address, as the kernel writes them.
+    let first = shares.partition_point(|share| share.mapping.end <= start);
+    for share in shares[first..].iter().take_while(|share| share.mapping.start < end) {
         let overlap = share.mapping.end.min(end).saturating_sub(share.mapping.start.max(start));
         if overlap > 0 {
             let whole = share.mapping.end - share.mapping.start;

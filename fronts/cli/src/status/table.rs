@@ -9,6 +9,10 @@ use crate::say::counted;
 use crate::table::{Column, Paper, Table, facts};
 use std::fmt::Write as _;
 
+/// Rows of blocks that are printed; a row takes kilobytes while a table is laid out.
+const MOST_ROWS: usize = 4000;
+/// Processes that are named because they are not shown.
+const MOST_NAMED: usize = 20;
 /// From here on a largest size is no limit.
 const NO_LIMIT: u64 = 1 << 50;
 
@@ -70,12 +74,27 @@ pub(super) fn of_all(found: &Found, paper: Paper) -> String {
         }
         text += &table.show(paper);
     }
+    for one in found.processes.iter().filter(|one| one.left_out > 0) {
+        let _ = writeln!(text, "{}", left_out(one.pid, one.blocks, one.left_out));
+    }
+    for one in found.left_out.iter().take(MOST_NAMED) {
+        let _ = writeln!(text, "{}", one.why);
+    }
+    if let Some(more @ 1..) = found.left_out.len().checked_sub(MOST_NAMED) {
+        let _ =
+            writeln!(text, "{more} more processes have reports that cannot be shown (--json names them).");
+    }
     if found.not_permitted > 0 {
         let processes = if found.not_permitted == 1 { "process" } else { "processes" };
         let more = if is_root() { "" } else { "; root sees more" };
         let _ = writeln!(text, "{} {processes} may not be looked at{more}.", found.not_permitted);
     }
     paper.page(&text)
+}
+
+fn left_out(pid: u32, shown: u64, left_out: u64) -> String {
+    let all = shown.saturating_add(left_out);
+    format!("Process {pid} says it has {all} blocks: {shown} were looked at, and the numbers are theirs.")
 }
 
 /// `1.5 GiB`: four characters and the unit.
@@ -127,7 +146,7 @@ fn blocks(portrait: &Portrait, paper: Paper) -> String {
         Column::number("on large pages"),
         Column::number("node").spare(1),
     ]);
-    for block in &portrait.blocks {
+    for block in portrait.blocks.iter().take(MOST_ROWS) {
         table.row(row(block, portrait.exact));
     }
     let totals = &portrait.totals;
@@ -207,6 +226,13 @@ fn not_granted(causes: &[NotGranted]) -> Table {
 
 fn notes(portrait: &Portrait) -> String {
     let mut text = String::new();
+    let (rows, blocks) = (portrait.blocks.len().min(MOST_ROWS), portrait.blocks.len());
+    if rows < blocks {
+        let _ = writeln!(text, "\nThe first {rows} of {blocks} blocks are listed; --json lists all.");
+    }
+    if portrait.left_out > 0 {
+        let _ = writeln!(text, "\n{}", left_out(portrait.pid, blocks as u64, portrait.left_out));
+    }
     if !portrait.exact {
         text += "\n~ this kernel (before 6.7) counts large pages per mapping: a block is shown its share, and no node.\n";
     }
@@ -258,7 +284,8 @@ mod tests {
 
     #[test]
     fn the_list_fits_every_page() {
-        let one = |pid, command: &str| crate::status::list::Summary {
+        let one = |left_out: 0,
+            pid, command: &str| crate::status::list::Summary {
             pid,
             command: command.into(),
             pages: "hugetlb-1g",
@@ -269,7 +296,7 @@ mod tests {
             not_granted: 262_144,
         };
         let processes = vec![one(4_194_303, "/usr/lib/R/bin/exec/R -f simulation.R"), one(2, "sh")];
-        let found = Found { processes, not_permitted: 2 };
+        let found = Found { processes, not_permitted: 2, left_out: Vec::new() };
         for columns in [40, 60, 80, 120] {
             let text = of_all(&found, Paper::plain(Some(columns)));
             assert!(text.lines().all(|line| line.len() <= columns), "at {columns} columns:\n{text}");

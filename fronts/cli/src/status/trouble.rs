@@ -32,6 +32,10 @@ pub(super) enum Trouble {
         pid: u32,
         why: Undecodable,
     },
+    /// Its report was not read in time.
+    Slow {
+        pid: u32,
+    },
     Other {
         pid: u32,
         error: io::Error,
@@ -85,6 +89,9 @@ impl fmt::Display for Trouble {
                 }
             }
             Trouble::Report { pid, why } => write!(f, "process {pid}: {why}"),
+            Trouble::Slow { pid } => {
+                write!(f, "process {pid} was left out: its report was not read within a second")
+            }
             Trouble::Other { pid, error } => write!(f, "process {pid} cannot be read: {error}"),
         }
     }

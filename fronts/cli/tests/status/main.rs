@@ -1,6 +1,7 @@
 //! `largesse status` as a user meets it, on a program that publishes what the library would.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
+mod hostile;
 mod real;
 
 use serde_json::Value;

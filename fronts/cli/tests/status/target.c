@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #define CAUSES 23
@@ -54,6 +55,23 @@ int main(int n, char **words) {
         report.slots = UINT64_MAX;
     }
 
+    static struct { uint64_t agent; char name[248]; } store = {0, "file:/x\033[2J\033]0;title\a\nProcess 1: fine\302\233\342\200\256"};
+    static uint64_t far_words[512];
+    if (!strcmp(mode, "escapes")) {
+        report.far = report.far_segments = (uintptr_t)far_words;
+        report.far_store = (uintptr_t)&store;
+    }
+    if (!strcmp(mode, "many") || !strcmp(mode, "restless")) {
+        /* Each record on the same memory; half of them free. */
+        report.slots = 1UL << 22;
+        struct block *all = mmap(NULL, report.slots * sizeof *all, PROT_READ | PROT_WRITE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        for (uint64_t i = 0; i < report.slots; i += 2) {
+            all[i] = (struct block){(uintptr_t)start, 12 * MIB, 1, 0};
+        }
+        report.blocks = (uintptr_t)all;
+    }
+
     struct signpost post = {"LARGESSE", 5, sizeof(struct report), (uintptr_t)&report};
     memcpy(post.magic, "LARGESSE", 8);
     if (!strcmp(mode, "newer")) {
@@ -69,5 +87,12 @@ int main(int n, char **words) {
     close(file);
     puts("ready");
     fflush(stdout);
+    for (volatile uint64_t *generation = &report.generation; !strcmp(mode, "restless");) {
+        *generation += 2;
+        struct pollfd input = {.fd = 0, .events = POLLIN};
+        if (*generation % (1 << 16) == 0 && poll(&input, 1, 0) > 0) {
+            break;
+        }
+    }
     return getchar() == EOF ? 0 : 1;
 }
