@@ -44,10 +44,19 @@ pub(super) struct Summary {
 
 pub(super) fn of_all(json: bool) -> String {
     let mut found = Found::default();
-    for (pid, answer) in patience::look_at(process::all(), look) {
+    // Few processes have a report: those that have none are out of the way before any is read.
+    let opened = patience::look_at(process::all(), |pid, _| has_report(pid));
+    let mut reported = Vec::new();
+    for (pid, answer) in opened {
+        match answer {
+            Some(Ok(true)) => reported.push(pid),
+            Some(Err(Trouble::Denied { .. })) => found.not_permitted += 1,
+            _ => {}
+        }
+    }
+    for (pid, answer) in patience::look_at(reported, look) {
         match answer.unwrap_or(Err(Trouble::Slow { pid })) {
             Ok(Some(summary)) => found.processes.push(summary),
-            Err(Trouble::Denied { .. }) => found.not_permitted += 1,
             Err(trouble @ (Trouble::Report { .. } | Trouble::Slow { .. })) => {
                 found.left_out.push(LeftOut { pid, why: trouble.to_string() });
             }
@@ -62,11 +71,12 @@ pub(super) fn of_all(json: bool) -> String {
     }
 }
 
+fn has_report(pid: u32) -> Result<bool, Trouble> {
+    Process::open(pid).map(|process| process.has_signpost())
+}
+
 fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Trouble> {
     let process = Process::open(pid)?;
-    if !process.has_signpost() {
-        return Ok(None);
-    }
     let Some(heap) = process.heap(deadline)? else { return Ok(None) };
     let portrait = Portrait::of(&process, &heap, deadline);
     Ok(Some(Summary {

@@ -13,7 +13,7 @@
 //! # Invariants
 //! 1. The target may die, lie or change under the reader: every length is bounded, every address
 //!    is checked, and the worst outcome is a message.
-//! 2. A process costs a second at most, and all of them five (`patience.rs`).
+//! 2. A process costs a second at most, and all of them a few (`patience.rs`).
 
 mod decode;
 mod list;

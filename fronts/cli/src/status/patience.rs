@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 const EACH: Duration = Duration::from_millis(800);
 /// A process is given up this long after `EACH`: a read may not return, say of a page that a FUSE server holds back.
 const GRACE: Duration = Duration::from_millis(200);
-/// Time for all processes together.
-const ALL: Duration = Duration::from_secs(5);
+/// Time for all processes of one call.
+const ALL: Duration = Duration::from_secs(4);
 /// Processes that are read at the same time: a few slow ones do not keep the others waiting.
 const AT_ONCE: usize = 64;
 
