@@ -284,8 +284,7 @@ mod tests {
 
     #[test]
     fn the_list_fits_every_page() {
-        let one = |left_out: 0,
-            pid, command: &str| crate::status::list::Summary {
+        let one = |pid, command: &str| crate::status::list::Summary {
             pid,
             command: command.into(),
             pages: "hugetlb-1g",
@@ -294,6 +293,7 @@ mod tests {
             resident_bytes: 61_900 << 20,
             large_bytes: 61_900 << 20,
             not_granted: 262_144,
+            left_out: 0,
         };
         let processes = vec![one(4_194_303, "/usr/lib/R/bin/exec/R -f simulation.R"), one(2, "sh")];
         let found = Found { processes, not_permitted: 2, left_out: Vec::new() };
