@@ -45,7 +45,7 @@ test-numa: cargo
 	@$(MAKE) --no-print-directory library command
 	ci/numa.sh
 
-# Miri, sanitizers and fuzzing: nightly, minutes to an hour.
+# Miri, sanitizers, fuzzing (nightly), and test suites of other projects: an hour and more.
 check-deep: cargo
 	@ci/need.sh gcc $(TEST_PACKAGES) $(EMULATORS)
 	@$(MAKE) --no-print-directory all
@@ -55,6 +55,7 @@ check-deep: cargo
 	ci/san.sh
 	ci/lisp.sh
 	ci/fuzz.sh
+	ci/foreign.sh
 
 # Far memory under many threads, a minute on each store; a thousand starts of Lisp threads; random Lisp programs, two hours;
 # random calls, an hour for each target.

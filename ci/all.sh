@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 checks=(style test loom exports deny r)
-[ "${1:-}" = quick ] || checks+=(isa miri san lisp fuzz)
+[ "${1:-}" = quick ] || checks+=(isa hwloc miri san lisp fuzz foreign)
 for check in "${checks[@]}"; do
     echo "== ci/$check.sh"
     "ci/$check.sh"
