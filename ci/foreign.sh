@@ -9,28 +9,34 @@ ci/need.sh python3-venv libpython3.11-testsuite postgresql-15 redis-server
 largesse=$PWD/target/release/largesse
 folder=$(mktemp -d /var/tmp/largesse-foreign.XXXXXX)
 chmod 755 "$folder"
-trap 'rm -rf "$folder"' EXIT
+mkdir -m 1777 "$folder/scratch"
+[ -n "${KEEP:-}" ] || trap 'rm -rf "$folder"' EXIT
 failed=()
 
 # How each suite runs: without Largesse, on large pages, and with far memory under both ways to receive faults.
-modes=(alone pages far thread)
+modes=(${MODES:-alone pages far thread})
 launcher() { # MODE: sets `launch`
     case $1 in
     alone) launch=() ;;
     pages) launch=("$largesse" run --) ;;
-    far) launch=("$largesse" run --local 256M --far "file:$folder/store" --) ;;
-    thread) launch=("$largesse" run --local 256M --far "file:$folder/store" --fault-engine thread --) ;;
+    far) launch=("$largesse" run --local 256M --far "file:$folder/scratch/store" --) ;;
+    thread) launch=("$largesse" run --local 256M --far "file:$folder/scratch/store" --fault-engine thread --) ;;
     esac
 }
 
-# compare SUITE FUNCTION: FUNCTION prints what must be the same; it starts programs by "${launch[@]}".
+# compare SUITE: its function prints what must be the same, and starts programs by "${launch[@]}". Its first command that
+# fails ends it, hence the shell of its own: bash ignores `set -e` inside conditions.
 compare() {
-    local suite=$1 mode launch
+    local suite=$1 mode launch status
     for mode in "${modes[@]}"; do
         launcher "$mode"
         echo "== $suite, $mode"
-        if ! "$2" > "$folder/$suite.$mode" 2> "$folder/$suite.$mode.log"; then
-            echo "$suite, $mode: it did not run"; tail -n 20 "$folder/$suite.$mode.log"
+        set +e
+        (set -e; "$suite" > "$folder/$suite.$mode" 2> "$folder/$suite.$mode.log")
+        status=$?
+        set -e
+        if [ $status -ne 0 ]; then
+            echo "$suite, $mode: it ended with $status"; tail -n 20 "$folder/$suite.$mode.log" "$folder"/*server.log
             failed+=("$suite:$mode")
         elif ! [ -s "$folder/$suite.$mode" ]; then
             echo "$suite, $mode: it printed nothing, so nothing was compared"
@@ -75,15 +81,15 @@ postgres() {
     rm -rf "$data" && mkdir -p "$data"
     [ "$(id -u)" -ne 0 ] || { chown postgres "$data"; as=(setpriv --reuid=postgres --regid=postgres --clear-groups); }
     "${as[@]}" "$bin/initdb" -D "$data" -A trust > "$folder/log"
-    "${as[@]}" "${launch[@]}" "$bin/postgres" -D "$data" -k "$data" -c listen_addresses= -c fsync=off > "$data.log" 2>&1 &
+    "${as[@]}" "${launch[@]}" "$bin/postgres" -D "$data" -k "$data" -c listen_addresses= -c fsync=off > "$data-server.log" 2>&1 &
     local server=$!
     for _ in $(seq 300); do "$bin/pg_isready" -q -h "$data" && break; kill -0 $server; sleep 0.1; done
     # Each connection is a process that the server forks: sorts, hash joins and aggregates, with and without room.
     for memory in 64kB 512MB; do
-        "${as[@]}" "$bin/psql" -h "$data" -d postgres -qAt <<SQL
+        "${as[@]}" "$bin/psql" -h "$data" -d postgres -v ON_ERROR_STOP=1 -qAt <<SQL
 set work_mem = '$memory';
 drop table if exists t;
-create table t as select i, (i * 7919) % 100003 as j, md5(i::text) as word from generate_series(1, 400000) i;
+create table t as select i, (i::bigint * 7919) % 100003 as j, md5(i::text) as word from generate_series(1, 400000) i;
 select count(*), sum(j), md5(string_agg(word, '' order by word)) from t;
 select count(*), sum(a.i) from t a join t b on a.j = b.i;
 select j % 10, count(*), min(word), max(word) from t group by 1 order by 1;
@@ -97,7 +103,7 @@ SQL
 redis() {
     local data=$folder/redis
     rm -rf "$data" && mkdir -p "$data"
-    "${launch[@]}" redis-server --port 0 --unixsocket "$data/socket" --dir "$data" --save "" --enable-debug-command yes > "$data/log" 2>&1 &
+    "${launch[@]}" redis-server --port 0 --unixsocket "$data/socket" --dir "$data" --save "" --enable-debug-command yes > "$data-server.log" 2>&1 &
     local server=$!
     for _ in $(seq 300); do [ -S "$data/socket" ] && break; kill -0 $server; sleep 0.1; done
     local ask=(redis-cli -s "$data/socket")
@@ -130,7 +136,7 @@ suites=("$@")
 [ $# -gt 0 ] || suites=(cpython numpy scipy pandas postgres redis programs)
 for suite in "${suites[@]}"; do
     case $suite in numpy | scipy | pandas) venv ;; esac
-    compare "$suite" "$suite"
+    compare "$suite"
 done
 if [ ${#failed[@]} -gt 0 ]; then
     echo "differs: ${failed[*]}" >&2
