@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Eight threads over four times local memory, every word checked: a minute on each store.
-# stress.sh [SECONDS [STORE...]]; without stores, on every kind that is here.
+# stress.sh [SECONDS [STORE...]]; without stores, on every kind that is here, and signal handlers with every engine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -19,6 +19,11 @@ if [ $# -gt 0 ]; then
     for store in "$@"; do stress "$store"; done
     exit
 fi
+gcc -O2 -pthread tests/programs/far_signals.c -o "$folder/far_signals"
+for engine in auto user-mode thread; do
+    echo "signals: $engine"
+    (cd "$folder" && ../release/largesse run --local 8M --fault-engine "$engine" -- ./far_signals storm $((seconds * 100)))
+done
 stress memory:
 stress "file:$PWD/$folder/pages"
 if command -v redis-check-rdb > "$folder/log"; then

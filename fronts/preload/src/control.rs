@@ -101,6 +101,7 @@ pub(crate) extern "C" fn largesse_version() -> u32 {
 
 /// What the process has.
 pub(crate) fn stats() -> Stats {
+    let _inside = Inside::enter();
     let (min, max, enabled) = ROUTING.limits();
     let counters = serve::heap().map(|heap| heap.with_report(|report| report.counters)).unwrap_or_default();
     let refused = serve::not_granted();
@@ -189,6 +190,7 @@ fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {
 /// Take new blocks or not.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_enable(on: c_int) -> c_int {
+    let _inside = Inside::enter();
     if on != 0 {
         if slots::why_not().is_some() {
             return NOT_SUPPORTED;
@@ -219,6 +221,7 @@ pub(crate) extern "C" fn largesse_set_limits(min_bytes: u64, max_bytes: u64) -> 
 }
 
 fn publish_limits() {
+    let _inside = Inside::enter();
     let (min, max, enabled) = ROUTING.limits();
     if let Some(heap) = serve::heap() {
         heap.edit_report(|report| {
@@ -239,6 +242,7 @@ pub(crate) extern "C" fn largesse_trim(keep: usize) -> usize {
 /// Why this process cannot be served.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_why_not() -> *const c_char {
+    let _inside = Inside::enter();
     slots::why_not().map_or(null(), |text| text.as_ptr())
 }
 

@@ -2,13 +2,17 @@
 //!
 //! The first call measures its frequency, not `Inside` our code: reading a folder asks the C library for memory.
 
+use crate::signals::Blocked;
 use core::ffi::c_char;
 use largesse_machine::cycles::{Counter, Source, Ticks};
 use std::sync::OnceLock;
 
 fn counter() -> &'static Counter {
     static COUNTER: OnceLock<Counter> = OnceLock::new();
-    COUNTER.get_or_init(Counter::calibrate)
+    COUNTER.get_or_init(|| {
+        let _blocked = Blocked::handlers();
+        Counter::calibrate()
+    })
 }
 
 /// A reading of the counter.

@@ -1,13 +1,11 @@
 //! Far memory across `fork`: the pager is at rest meanwhile, and a child has its own.
 //!
 //! What a child finds missing before it has its own pager would read as zeros. So nothing of the
-//! program may run between: signals are blocked, and our handlers are the last before the fork and
+//! program may run between: `fork.rs` blocks signals, and our handlers are the last before the fork and
 //! the first after it. The C library runs handlers in an order that follows their registration, so
 //! the name by which every library registers them is ours: whoever comes first, we were before.
 
-use crate::signals::Blocked;
 use crate::{far, io, serve, start};
-use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use largesse_pager::{Held, Mappings, PageStore};
 use std::sync::MutexGuard;
@@ -52,50 +50,37 @@ pub(crate) unsafe fn register(
     unsafe { register(before, in_parent, in_child, object) }
 }
 
-struct Forking {
+/// Far memory at rest while the process forks.
+pub(crate) struct Resting {
     held: Held<'static, Box<dyn PageStore>>,
-    // Dropped in this order.
     mappings: MutexGuard<'static, Mappings>,
-    signals: Blocked,
 }
 
-struct Slot(UnsafeCell<Option<Forking>>);
-
-// SAFETY: used by the thread only that keeps the heap across `fork`, and there is one at a time.
-unsafe impl Sync for Slot {}
-
-static FORKING: Slot = Slot(UnsafeCell::new(None));
-
-fn slot() -> &'static mut Option<Forking> {
-    // SAFETY: as `Sync` says; callers use the reference at once and drop it.
-    unsafe { &mut *FORKING.0.get() }
-}
-
-/// Before `fork`, with the heap kept: nobody asks for far memory.
-pub(crate) fn before() {
-    let Some(far) = serve::far() else { return };
-    let signals = Blocked::all();
-    let here = (&raw const signals).addr();
+/// Before `fork`, with the heap kept: nobody asks for far memory. `None` without far memory.
+pub(crate) fn before() -> Option<Resting> {
+    let far = serve::far()?;
+    let on_stack = 0_u8;
+    let here = (&raw const on_stack).addr();
     if [here, largesse_pages::thread_handle()].iter().any(|&at| far.pager().kernel().page_at(at).is_some()) {
         // The child would stand on pages that may be missing, before it could make its own pager.
         give_up("the stack of the thread that forks is far memory");
     }
     let mappings = far.mappings();
-    *slot() = Some(Forking { held: far.pager().hold(), mappings, signals });
+    Some(Resting { held: far.pager().hold(), mappings })
 }
 
 /// After it, in the parent, with the heap still kept.
-pub(crate) fn in_parent() {
-    if let Some(Forking { held, mappings, signals }) = slot().take() {
+pub(crate) fn in_parent(resting: Option<Resting>) {
+    if let Some(Resting { held, mappings }) = resting {
         held.in_parent();
-        drop((mappings, signals));
+        drop(mappings);
     }
 }
 
 /// In the child.
-pub(crate) fn in_child() {
+pub(crate) fn in_child(resting: Option<Resting>) {
     let Some(far) = serve::far() else { return };
-    let Some(Forking { held, mappings, signals }) = slot().take() else { return not_held() };
+    let Some(Resting { held, mappings }) = resting else { return not_held() };
     // SAFETY: the child has one thread, and its program does not run yet.
     if let Err(trouble) = unsafe { held.in_child() } {
         give_up(&trouble.to_string());
@@ -104,7 +89,7 @@ pub(crate) fn in_child() {
     if let Err(error) = far::start_threads(far.pager()) {
         give_up(&format!("its threads could not be started: {error}"));
     }
-    drop((mappings, signals));
+    drop(mappings);
 }
 
 /// In a child whose fork found no heap: if one was made meanwhile, its pages are out of reach.

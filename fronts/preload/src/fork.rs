@@ -11,20 +11,54 @@
 //! ```
 
 use crate::ground::Ground;
+use crate::serve::LargeHeap;
+use crate::signals::Blocked;
 use crate::slots::looking;
 use crate::{far_fork, helper, last_thread, private, record, serve};
+use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// The two ends of a pair of sockets, -1 when there is none. The heap's lock, which is kept across
 /// `fork`, orders forks of several threads.
 static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
-/// The thread that keeps the heap across `fork`, 0 when there is none. A heap may be made by another
-/// thread after [`before`] found none: then there is nothing to release.
-static KEEPER: AtomicUsize = AtomicUsize::new(0);
 const PARENT: usize = 0;
 const CHILD: usize = 1;
+
+/// Everything that the forking thread holds from [`before`] to [`in_parent`] or [`in_child`].
+struct Forking {
+    heap: Keeping,
+    /// Far memory at rest, if there is any.
+    far: Option<far_fork::Resting>,
+    private: private::Held,
+    /// No handler of the program may run before all is released: it could fork, too.
+    signals: Blocked,
+}
+
+/// The forking thread's hold on the heap.
+#[derive(Clone, Copy)]
+enum Keeping {
+    /// There was no heap. Another thread may make one before the fork is over.
+    NoHeap,
+    /// The thread holds its lock.
+    Heap(&'static LargeHeap),
+    /// The thread forks in a signal handler that interrupted a call of the heap. That call goes on in parent and child when
+    /// the handler returns, with the lock that it holds.
+    Interrupted,
+}
+
+struct Slot(UnsafeCell<Option<Forking>>);
+
+// SAFETY: only the thread that holds the lock of `private`, which is in the slot, uses it.
+unsafe impl Sync for Slot {}
+
+static FORKING: Slot = Slot(UnsafeCell::new(None));
+
+fn slot() -> &'static mut Option<Forking> {
+    // SAFETY: as `Sync` says; callers use the reference at once and drop it.
+    unsafe { &mut *FORKING.0.get() }
+}
 
 /// Ask to be told of forks; once, and before anybody else asks.
 pub(crate) fn watch() {
@@ -50,49 +84,70 @@ fn wait_until(done: impl Fn() -> bool) {
 }
 
 unsafe extern "C" fn before() {
+    let signals = Blocked::handlers();
     wait_until(|| serve::heap().is_some() || serve::no_heap_while_forking());
     looking::look_no_more();
     wait_until(looking::nobody_looks);
-    if let Some(heap) = serve::heap() {
-        heap.before_fork();
-        KEEPER.store(largesse_pages::thread_handle(), Ordering::Relaxed); // Relaxed: under the heap's lock
-        if heap.has_pool_pages() {
-            connect();
-        }
-        far_fork::before();
+    let heap = keep_heap();
+    // Far memory is never interrupted: its calls block signals.
+    let far = if let Keeping::Heap(_) = heap { far_fork::before() } else { None };
+    let private = private::hold();
+    *slot() = Some(Forking { heap, far, private, signals });
+}
+
+fn keep_heap() -> Keeping {
+    let Some(heap) = serve::heap() else { return Keeping::NoHeap };
+    if heap.is_interrupted() {
+        return Keeping::Interrupted;
     }
-    private::before_fork();
+    heap.before_fork();
+    if heap.has_pool_pages() {
+        connect();
+    }
+    Keeping::Heap(heap)
 }
 
 unsafe extern "C" fn in_parent() {
-    private::after_fork();
+    let Some(Forking { heap, far, private, signals }) = slot().take() else { return };
+    drop(private);
     looking::look_again();
     serve::fork_is_over();
-    let Some(heap) = kept_heap() else { return };
-    close(CHILD);
-    // Ends when the child says so, or dies: then nobody holds the other end.
-    while let Some(lost @ 1..) = receive_address() {
-        send(PARENT, core::ptr::with_exposed_provenance(lost), largesse_pages::SPAN);
+    if let Keeping::Heap(heap) = heap {
+        close(CHILD);
+        // Ends when the child says so, or dies: then nobody holds the other end.
+        while let Some(lost @ 1..) = receive_address() {
+            send(PARENT, core::ptr::with_exposed_provenance(lost), largesse_pages::SPAN);
+        }
+        close(PARENT);
+        far_fork::in_parent(far);
+        heap.after_fork_in_parent();
     }
-    close(PARENT);
-    far_fork::in_parent();
-    heap.after_fork_in_parent();
+    drop(signals);
 }
 
 unsafe extern "C" fn in_child() {
-    private::after_fork();
+    let Some(Forking { heap, far, private, signals }) = slot().take() else { return };
+    drop(private);
     looking::look_afresh();
     serve::fork_is_over();
     helper::forget();
     last_thread::in_child();
     record::in_child();
-    let Some(heap) = kept_heap() else {
-        far_fork::not_held();
-        return serve::after_fork_without_heap();
-    };
+    match heap {
+        Keeping::Heap(heap) => in_child_with(heap, far),
+        Keeping::NoHeap => {
+            far_fork::not_held();
+            serve::after_fork_without_heap();
+        }
+        Keeping::Interrupted => {}
+    }
+    drop(signals);
+}
+
+fn in_child_with(heap: &LargeHeap, far: Option<far_fork::Resting>) {
     close(PARENT);
     heap.after_fork_in_child();
-    far_fork::in_child();
+    far_fork::in_child(far);
     let mut lost = |to, from: usize, len| {
         let address = from.to_ne_bytes();
         send(CHILD, address.as_ptr(), address.len()) && receive(CHILD, to, len)
@@ -104,14 +159,6 @@ unsafe extern "C" fn in_child() {
     let done = 0_usize.to_ne_bytes();
     send(CHILD, done.as_ptr(), done.len());
     close(CHILD);
-}
-
-/// The heap, if this thread kept it; it is about to be released.
-fn kept_heap() -> Option<&'static serve::LargeHeap> {
-    // Relaxed: only the thread that stored its own handle sees it, and no other does while it is kept.
-    let mine =
-        KEEPER.compare_exchange(largesse_pages::thread_handle(), 0, Ordering::Relaxed, Ordering::Relaxed);
-    mine.ok().and_then(|_| serve::heap())
 }
 
 fn connect() {

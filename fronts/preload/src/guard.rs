@@ -1,4 +1,32 @@
-//! In builds with debug assertions: our own code must not enter the exported `malloc`.
+//! A thread of the program inside our own code.
+//!
+//! No handler of the program interrupts it there (`signals.rs`). In builds with debug assertions, our code must not enter
+//! the exported `malloc` either.
+
+use crate::signals::Blocked;
+
+/// While it lives, the calling thread runs our code, and may hold locks of ours.
+pub(crate) struct Inside {
+    // Dropped in this order: a handler may run from the moment that signals are no longer blocked.
+    _mark: Mark,
+    _blocked: Option<Blocked>,
+}
+
+impl Inside {
+    /// Enters code that may take any lock of ours.
+    pub(crate) fn enter() -> Inside {
+        let blocked = Some(Blocked::handlers());
+        Inside { _mark: Mark::set(), _blocked: blocked }
+    }
+
+    /// Enters the heap, which takes no lock but its own, and those of far memory if there is any. Without far memory signals
+    /// are not blocked, which takes longer than the rest of a `malloc`: the two things that want the heap's lock in a
+    /// handler, `fork` and `mmap`, ask [`Heap::is_interrupted`](largesse_malloc::Heap::is_interrupted).
+    pub(crate) fn enter_heap() -> Inside {
+        let blocked = crate::serve::far().map(|_| Blocked::handlers());
+        Inside { _mark: Mark::set(), _blocked: blocked }
+    }
+}
 
 #[cfg(debug_assertions)]
 mod checked {
@@ -9,16 +37,16 @@ mod checked {
         static INSIDE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// While it lives, this thread runs our code.
-    pub(crate) struct Inside(bool);
+    /// While it lives, this thread is known to run our code.
+    pub(super) struct Mark(bool);
 
-    impl Inside {
-        pub(crate) fn enter() -> Inside {
-            Inside(INSIDE.replace(true))
+    impl Mark {
+        pub(super) fn set() -> Mark {
+            Mark(INSIDE.replace(true))
         }
     }
 
-    impl Drop for Inside {
+    impl Drop for Mark {
         fn drop(&mut self) {
             INSIDE.set(self.0);
         }
@@ -43,12 +71,12 @@ mod checked {
 
 #[cfg(not(debug_assertions))]
 mod checked {
-    pub(crate) struct Inside;
+    pub(super) struct Mark;
 
-    impl Inside {
+    impl Mark {
         #[inline]
-        pub(crate) fn enter() -> Inside {
-            Inside
+        pub(super) fn set() -> Mark {
+            Mark
         }
     }
 
@@ -61,4 +89,5 @@ mod checked {
     pub(crate) fn called_from_outside(_name: &'static str) {}
 }
 
-pub(crate) use checked::{Inside, called_from_outside, outside};
+use checked::Mark;
+pub(crate) use checked::{called_from_outside, outside};

@@ -3,6 +3,7 @@
 //! OpenBLAS, for one, maps its packing buffers itself. Only mappings that are plain memory are
 //! touched: private, anonymous, readable and writable, at an address of the kernel's choice.
 
+use crate::guard::Inside;
 use crate::ranges::{self, calls::told};
 use crate::serve::{self, LargeHeap};
 use crate::start::options;
@@ -84,7 +85,8 @@ fn advise(at: *mut c_void, len: usize) {
         serve::note(Cause::ThpRefused);
         return;
     }
-    if let Some(heap) = serve::heap_or_make() {
+    let _inside = Inside::enter_heap();
+    if let Some(heap) = serve::heap_or_make().filter(|heap| !heap.is_interrupted()) {
         heap.edit_report(|report| {
             let slot = report.counters.advised_mappings as usize % MAX_ADVISED;
             report.advised[slot] = [at.addr() as u64, len as u64];

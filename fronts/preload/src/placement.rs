@@ -4,6 +4,7 @@
 
 use crate::control::{BAD_ARGUMENT, NOT_SUPPORTED};
 use crate::refusal::answer;
+use crate::signals::Blocked;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt::Display;
 use core::ptr::null_mut;
@@ -18,6 +19,7 @@ use std::path::Path;
 /// `cpus` is NULL or a C string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_pin(cpus: *const c_char, whole_process: c_int) -> c_int {
+    let _blocked = Blocked::handlers();
     if cpus.is_null() {
         return answer(Err((BAD_ARGUMENT, &"no processor was named")));
     }
@@ -43,6 +45,7 @@ pub(crate) unsafe extern "C" fn largesse_pin(cpus: *const c_char, whole_process:
 /// Memory on one node.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_alloc_on_node(bytes: usize, node: c_int) -> *mut c_void {
+    let _blocked = Blocked::handlers();
     let Ok(number) = u32::try_from(node) else {
         answer(Err((BAD_ARGUMENT, &NoNode(node))));
         return null_mut();
@@ -72,6 +75,7 @@ pub(crate) extern "C" fn largesse_alloc_on_node(bytes: usize, node: c_int) -> *m
 /// Spread what is touched from now on over all nodes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_interleave(address: *mut c_void, bytes: usize) -> c_int {
+    let _blocked = Blocked::handlers();
     let Some((address, len)) = whole_pages(address, bytes) else { return no_page() };
     match place(address, len, Placement::Interleave) {
         Ok(()) => answer(Ok(())),
@@ -82,6 +86,7 @@ pub(crate) extern "C" fn largesse_interleave(address: *mut c_void, bytes: usize)
 /// Put what is there, and what will be, on a node.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_move(address: *mut c_void, bytes: usize, node: c_int) -> c_int {
+    let _blocked = Blocked::handlers();
     let Ok(number) = u32::try_from(node) else { return answer(Err((BAD_ARGUMENT, &NoNode(node)))) };
     let Some((address, len)) = whole_pages(address, bytes) else { return no_page() };
     match migrate(address, len, number) {
@@ -101,6 +106,7 @@ pub(crate) unsafe extern "C" fn largesse_where(
     nodes: *mut i32,
     capacity: usize,
 ) -> usize {
+    let _blocked = Blocked::handlers();
     let page = largesse_pages::base_page();
     let first = address.addr() / page;
     let pages = address.addr().saturating_add(bytes).div_ceil(page).saturating_sub(first);

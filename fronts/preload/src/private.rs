@@ -2,10 +2,13 @@
 //!
 //! A short list of sizes, each a chain of freed cells; new cells are cut from chunks of their own
 //! mapping. Our code allocates little (options, the report's JSON), so one lock and no return.
+//!
+//! A thread of the program blocks its signals before it comes here (`signals.rs`): a handler may need cells, too. Builds
+//! with debug assertions check that.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SMALLEST: usize = 16;
 const CLASSES: usize = 20;
@@ -17,25 +20,21 @@ struct Cells {
     end: usize,
 }
 
-pub(crate) struct Private {
-    taken: AtomicBool,
-    cells: core::cell::UnsafeCell<Cells>,
-}
+// SAFETY: free cells are used by no thread, whichever freed them.
+unsafe impl Send for Cells {}
 
-// SAFETY: `cells` is only reached while `taken` is ours.
-unsafe impl Sync for Private {}
+/// Threads that wait for the lock sleep: the owner may be one that runs only when no other thread does.
+pub(crate) struct Private(Mutex<Cells>);
 
 #[global_allocator]
 static PRIVATE: Private = Private::new();
 
-/// Before `fork`: nobody is inside; [`after_fork`] in parent and child lets them in again.
-pub(crate) fn before_fork() {
-    PRIVATE.lock();
-}
+/// The lock, held across a fork, so that the child finds the cells whole.
+pub(crate) struct Held(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, Cells>);
 
-pub(crate) fn after_fork() {
-    // Release: as in `with`.
-    PRIVATE.taken.store(false, Ordering::Release);
+/// Takes the lock for a fork.
+pub(crate) fn hold() -> Held {
+    Held(PRIVATE.cells())
 }
 
 fn class(layout: Layout) -> Option<usize> {
@@ -46,25 +45,13 @@ fn class(layout: Layout) -> Option<usize> {
 
 impl Private {
     const fn new() -> Private {
-        Private {
-            taken: AtomicBool::new(false),
-            cells: core::cell::UnsafeCell::new(Cells { free: [null_mut(); CLASSES], next: 0, end: 0 }),
-        }
+        Private(Mutex::new(Cells { free: [null_mut(); CLASSES], next: 0, end: 0 }))
     }
 
-    fn lock(&self) {
-        // Acquire and Release: each owner sees what the last one wrote.
-        while self.taken.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            core::hint::spin_loop();
-        }
-    }
-
-    fn with<R>(&self, f: impl FnOnce(&mut Cells) -> R) -> R {
-        self.lock();
-        // SAFETY: `taken` is ours until the store below.
-        let result = f(unsafe { &mut *self.cells.get() });
-        self.taken.store(false, Ordering::Release);
-        result
+    fn cells(&self) -> MutexGuard<'_, Cells> {
+        #[cfg(all(debug_assertions, not(test)))]
+        crate::signals::check_that_handlers_are_blocked();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,14 +88,14 @@ impl Cells {
 unsafe impl GlobalAlloc for Private {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match class(layout) {
-            Some(class) => self.with(|cells| cells.take(class)),
+            Some(class) => self.cells().take(class),
             None => largesse_pages::mapping_at(layout.size()).map_or(null_mut(), NonNull::as_ptr),
         }
     }
 
     unsafe fn dealloc(&self, cell: *mut u8, layout: Layout) {
         if let Some(class) = class(layout) {
-            self.with(|cells| cells.give(cell, class));
+            self.cells().give(cell, class);
         } else {
             // SAFETY: `alloc` made a mapping of its own for a layout without a class.
             unsafe { largesse_pages::raw_munmap(cell.cast(), layout.size()) };

@@ -5,6 +5,7 @@
 //! pages are read from `/proc/self/smaps_rollup` before a block is freed while the size of all blocks is at its peak
 //! and an eighth above the last reading, and at `exit`; the watcher reads them from outside as well.
 
+use crate::guard::Inside;
 use crate::start::{is_launched, options};
 use crate::{far, serve};
 use core::ffi::{c_int, c_void};
@@ -128,6 +129,7 @@ pub(crate) fn before_free() {
 /// Keeps the highest number of bytes on large pages. Far memory has none.
 fn read_large_bytes() {
     let Some(words) = words().filter(|_| far::counters().is_none()) else { return };
+    let _inside = Inside::enter();
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let bytes = largesse_report::large_bytes(&rollup);
     words[RecordWord::LargePeak as usize].fetch_max(bytes, Ordering::Relaxed);

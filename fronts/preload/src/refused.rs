@@ -3,6 +3,7 @@
 //! The launcher says before the program starts what the machine will not grant; what it said is not said
 //! again. Only the process that the launcher became speaks: its children would repeat it.
 
+use crate::guard::Inside;
 use crate::serve::{self, LargeHeap};
 use crate::start;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -48,6 +49,7 @@ pub(crate) fn say(heap: &LargeHeap) {
     if !start::is_launched() {
         return;
     }
+    let _inside = Inside::enter();
     let counts = heap.with_report(|report| report.not_granted);
     if SAID.load(Ordering::Relaxed) & FORETOLD_READ == 0 {
         let foretold = start::environment(FORETOLD).unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::{helper, next, record, refused, shortage, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use largesse_malloc::{Fill, Heap, Refused, ResizeError, Routing};
+use largesse_malloc::{Fill, Heap, Refused, ResizeError, Resized, Routing};
 use largesse_report::{CAUSES, Cause};
 
 pub(crate) type LargeHeap = Heap<Ground>;
@@ -30,7 +30,7 @@ const NOBODY: u32 = 0;
 const MAKER: u32 = 1;
 /// A thread that forks: there is no heap, and none may come meanwhile.
 const FORKER: u32 = 2;
-/// Causes noted before there is a heap to count them.
+/// Causes noted before there is a heap to count them, or where its lock cannot be taken.
 static EARLY_CAUSES: [AtomicU64; CAUSES] = [const { AtomicU64::new(0) }; CAUSES];
 
 #[inline]
@@ -71,21 +71,24 @@ pub(crate) fn heap() -> Option<&'static LargeHeap> {
 
 /// The heap, made now if there is none yet.
 pub(crate) fn heap_or_make() -> Option<&'static LargeHeap> {
-    let _inside = Inside::enter();
     heap().or_else(make)
 }
 
-/// Count a request that was served with less.
+/// Counts a request that was served with less.
 pub(crate) fn note(cause: Cause) {
     match heap() {
-        Some(heap) => heap.note(cause),
+        Some(heap) if !heap.is_interrupted() => {
+            let _inside = Inside::enter_heap();
+            heap.note(cause);
+        }
         // Relaxed: a statistic.
-        None => _ = EARLY_CAUSES[cause as usize].fetch_add(1, Ordering::Relaxed),
+        _ => _ = EARLY_CAUSES[cause as usize].fetch_add(1, Ordering::Relaxed),
     }
 }
 
 /// How often each cause occurred, wherever it was counted.
 pub(crate) fn not_granted() -> [u64; CAUSES] {
+    let _inside = Inside::enter();
     let mut counts = heap().map_or([0; CAUSES], |heap| heap.with_report(|report| report.not_granted));
     for (count, early) in counts.iter_mut().zip(&EARLY_CAUSES) {
         *count += early.load(Ordering::Relaxed);
@@ -114,7 +117,7 @@ pub(crate) fn far() -> Option<&'static Far> {
 /// A block, or `None` when the next allocator shall try.
 #[cold]
 pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_void> {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter_heap();
     let errno = Errno::save();
     let heap = heap().or_else(make)?;
     let allocated = heap.allocate(size, align, fill);
@@ -138,7 +141,7 @@ pub(crate) fn allocate(size: usize, align: usize, fill: Fill) -> Option<*mut c_v
 
 #[cold]
 pub(crate) fn free(block: *mut c_void) {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter_heap();
     let errno = Errno::save();
     record::before_free();
     if let Some(heap) = heap()
@@ -151,7 +154,7 @@ pub(crate) fn free(block: *mut c_void) {
 }
 
 pub(crate) fn usable(block: *mut c_void) -> usize {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter_heap();
     match heap().map(|heap| heap.usable(block.addr())) {
         Some(Ok(usable)) => usable,
         _ => start::die(&["malloc_usable_size(): not a block of this heap"]),
@@ -159,7 +162,7 @@ pub(crate) fn usable(block: *mut c_void) -> usize {
 }
 
 pub(crate) fn trim(keep: usize) -> usize {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter_heap();
     heap().map_or(0, |heap| heap.trim(keep))
 }
 
@@ -174,28 +177,40 @@ pub(crate) unsafe fn resize(old: *mut c_void, size: usize) -> *mut c_void {
         return null_mut();
     }
     let (min, ..) = ROUTING.limits();
-    if size >= min / 2 {
-        let _inside = Inside::enter();
-        let Some(heap) = heap() else { start::die(&["realloc(): not a block of this heap"]) };
-        // SAFETY: the caller's promise.
-        match unsafe { heap.resize(old.addr(), size) } {
-            Ok(block) => {
-                record::update();
-                return block.start.as_ptr().cast();
-            }
-            Err(ResizeError::NotABlock(_)) => start::die(&["realloc(): not a block of this heap"]),
-            Err(ResizeError::Refused(Refused::RangeFull | Refused::NoMemory)) => {}
-        }
-    }
-    // It became small, or the range is full: the next allocator's turn.
-    // SAFETY: no preconditions.
-    let new = unsafe { next::malloc(size) };
+    // SAFETY: the caller's promise.
+    let resized = if size >= min / 2 { unsafe { resize_without_copying(old, size) } } else { None };
+    let (new, usable) = match resized {
+        Some(Resized::Done(block)) => return block.start.as_ptr().cast(),
+        Some(Resized::Copy { to, usable }) => (to.start.as_ptr().cast(), usable),
+        // It became small, or the range is full: the next allocator's turn.
+        // SAFETY: no preconditions.
+        None => (unsafe { next::malloc(size) }, usable(old)),
+    };
     if !new.is_null() {
+        // Not `Inside`: copying may take long, and handlers of the program run meanwhile.
         // SAFETY: the old block has `usable` bytes, the new one `size`; they are distinct.
-        unsafe { new.cast::<u8>().copy_from_nonoverlapping(old.cast(), usable(old).min(size)) };
+        unsafe { new.cast::<u8>().copy_from_nonoverlapping(old.cast(), usable.min(size)) };
         free(old);
     }
     new
+}
+
+/// Resizes a block of ours, unless it must be copied. `None`: the heap has no memory for it.
+///
+/// # Safety
+/// As [`resize`].
+unsafe fn resize_without_copying(old: *mut c_void, size: usize) -> Option<Resized> {
+    let _inside = Inside::enter_heap();
+    let Some(heap) = heap() else { start::die(&["realloc(): not a block of this heap"]) };
+    // SAFETY: the caller's promise.
+    match unsafe { heap.resize_without_copying(old.addr(), size) } {
+        Ok(resized) => {
+            record::update();
+            Some(resized)
+        }
+        Err(ResizeError::NotABlock(_)) => start::die(&["realloc(): not a block of this heap"]),
+        Err(ResizeError::Refused(Refused::RangeFull | Refused::NoMemory)) => None,
+    }
 }
 
 /// `realloc` of another allocator's block to a size that is ours.
@@ -226,6 +241,7 @@ pub(crate) unsafe fn adopt(old: *mut c_void, size: usize) -> *mut c_void {
 /// Make the heap. Of several threads one makes it; the others let the next allocator serve them.
 #[cold]
 fn make() -> Option<&'static LargeHeap> {
+    let _inside = Inside::enter();
     if !take_making(MAKER) {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Requests for large blocks that end in NULL: the first one is explained on standard error.
 
 use crate::errno::Errno;
+use crate::guard::Inside;
 use crate::serve;
 use crate::start::{limit, warn};
 use core::ffi::c_void;
@@ -22,6 +23,7 @@ pub(crate) fn explain(size: usize) {
     static EXPLAINED: AtomicBool = AtomicBool::new(false);
     // Relaxed: it orders nothing else.
     if size <= largesse_pages::physical_memory() && !EXPLAINED.swap(true, Ordering::Relaxed) {
+        let _inside = Inside::enter();
         let errno = Errno::save();
         let store = serve::far().and_then(|far| far.refused());
         warn(&format!("no memory for {size} bytes: {}", reason(store, limit)));

@@ -3,6 +3,7 @@
 use crate::ground::Ground;
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
+use crate::signals::Blocked;
 use crate::slots::object;
 use crate::wish::Wish;
 use crate::{
@@ -111,6 +112,7 @@ static CONSTRUCTOR: extern "C" fn(c_int, *const *const c_char, *const *const c_c
 static DESTRUCTOR: extern "C" fn() = finish;
 
 extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) {
+    let _blocked = Blocked::handlers();
     let options = options();
     if ROUTING.set(options.min, options.max).is_err() {
         refuse_to_start("LARGESSE_MIN_KB must be at least 64 and not above LARGESSE_MAX_KB");
@@ -151,6 +153,7 @@ fn leave_blocks_to(other: &str) {
 }
 
 extern "C" fn finish() {
+    let _blocked = Blocked::handlers();
     record::finish();
     report::write("finished");
     if is_launched() {

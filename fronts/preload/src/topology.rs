@@ -3,6 +3,7 @@
 //! Not `Inside` our code: reading a folder asks the C library for memory.
 
 use crate::handed_out::{REFUSED, Structure, fill_all};
+use crate::signals::Blocked;
 use core::ffi::c_int;
 use largesse_machine::{Topology, pin};
 use std::path::Path;
@@ -50,6 +51,7 @@ fn here() -> Option<Topology> {
 /// `out` points to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` is 0.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) -> usize {
+    let _blocked = Blocked::handlers();
     // SAFETY: the caller's promise.
     let Some(here) = here() else { return unsafe { list(out, capacity, &[]) } };
     let permitted = pin::permitted();
@@ -82,6 +84,7 @@ pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) ->
 /// As [`largesse_cpus`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut Node, capacity: usize) -> usize {
+    let _blocked = Blocked::handlers();
     // SAFETY: the caller's promise.
     let Some(here) = here() else { return unsafe { list(out, capacity, &[]) } };
     let all: Vec<Node> = here
@@ -103,6 +106,7 @@ pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut Node, capacity: usize) 
 /// From node to node.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_distance(from: c_int, to: c_int) -> c_int {
+    let _blocked = Blocked::handlers();
     let number = |node: c_int| u32::try_from(node).ok();
     let distance = || {
         let here = here()?;

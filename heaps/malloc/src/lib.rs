@@ -26,6 +26,6 @@ mod records;
 mod routing;
 mod sync;
 
-pub use heap::{Block, Fill, Heap, NotABlock, Refused, ResizeError, Settings};
+pub use heap::{Block, Fill, Heap, NotABlock, Refused, ResizeError, Resized, Settings};
 pub use layout::DataAlign;
 pub use routing::{BadLimits, Routing, SMALLEST_MIN};

@@ -24,20 +24,22 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-const FREE: u32 = 0;
-const TAKEN: u32 = 1;
-/// Taken, and someone may sleep.
-const CONTENDED: u32 = 2;
+/// No thread holds the lock.
+const FREE: usize = 0;
+/// Added to the owner's handle, which is aligned, while a thread may sleep.
+const CONTENDED: usize = 1;
 
-/// A mutual exclusion lock that neither allocates nor poisons, and that a forked child can reset.
+/// A mutual exclusion lock that neither allocates nor poisons, that a forked child can reset, and that knows its owner.
 ///
-/// States: free → taken → free; taken → contended when somebody is about to sleep; whoever unlocks
+/// States: free → owner's handle → free; a thread that is about to sleep marks the handle as contended; unlocking
 /// a contended lock wakes one sleeper, which takes it as contended again (it cannot know whether it
 /// was the last). Blocks of this heap are large and rare, so that one lock does not queue.
 #[derive(Debug)]
 pub(crate) struct Lock<T> {
-    state: AtomicU32,
-    /// The thread that keeps the lock across `fork`, 0 when there is none. It may enter meanwhile:
+    owner: AtomicUsize,
+    /// Changes when a contended lock becomes free: sleepers wait for that.
+    wakes: AtomicU32,
+    /// The thread that keeps the lock across `fork`, 0 when there is none. That thread may enter:
     /// fork handlers of other libraries, which run between ours, use memory too.
     forking: AtomicUsize,
     value: UnsafeCell<T>,
@@ -50,7 +52,12 @@ unsafe impl<T: Send> Send for Lock<T> {}
 
 impl<T> Lock<T> {
     pub(crate) fn new(value: T) -> Lock<T> {
-        Lock { state: AtomicU32::new(FREE), forking: AtomicUsize::new(0), value: UnsafeCell::new(value) }
+        Lock {
+            owner: AtomicUsize::new(FREE),
+            wakes: AtomicU32::new(0),
+            forking: AtomicUsize::new(0),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Run `f` with the value, alone.
@@ -66,6 +73,12 @@ impl<T> Lock<T> {
         result
     }
 
+    /// Whether the calling thread holds the lock: a signal handler, which has interrupted it in [`with`](Lock::with).
+    pub(crate) fn is_mine(&self) -> bool {
+        // Relaxed: only the thread that stored its own handle sees it.
+        self.owner.load(Ordering::Relaxed) & !CONTENDED == this_thread()
+    }
+
     /// Keep the lock beyond the end of a scope: until `release_after_fork` in the parent, `reset` in the child.
     pub(crate) fn keep_across_fork(&self) {
         self.lock();
@@ -75,28 +88,41 @@ impl<T> Lock<T> {
 
     /// `false`: this thread has it already.
     fn lock(&self) -> bool {
+        self.try_lock(this_thread()) || self.lock_slow()
+    }
+
+    fn try_lock(&self, owner: usize) -> bool {
         // Acquire: pairs with the Release in `unlock`, so that we see what the last owner wrote.
-        self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            || self.lock_slow()
+        self.owner.compare_exchange(FREE, owner, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     #[cold]
     fn lock_slow(&self) -> bool {
+        let me = this_thread();
         // Relaxed: see `keep_across_fork`.
-        if self.forking.load(Ordering::Relaxed) == this_thread() {
+        if self.forking.load(Ordering::Relaxed) == me {
             return false;
         }
         #[cfg(not(loom))]
         for _ in 0..100 {
             core::hint::spin_loop();
-            // Acquire: as in `lock`.
-            if self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            if self.try_lock(me) {
                 return true;
             }
         }
-        // Acquire: as in `lock`.
-        while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
-            sleep_while_contended(&self.state);
+        while !self.try_lock(me | CONTENDED) {
+            // Acquire: pairs with the Release in `unlock`. If the lock becomes free after this, the count is another one.
+            let wakes = self.wakes.load(Ordering::Acquire);
+            // Relaxed, both: nothing is read that the owner wrote.
+            let owner = self.owner.load(Ordering::Relaxed);
+            let marked = || {
+                let (yes, no) = (Ordering::Relaxed, Ordering::Relaxed);
+                owner & CONTENDED != 0
+                    || self.owner.compare_exchange(owner, owner | CONTENDED, yes, no).is_ok()
+            };
+            if owner != FREE && marked() {
+                sleep_while(&self.wakes, wakes);
+            }
         }
         true
     }
@@ -109,8 +135,10 @@ impl<T> Lock<T> {
 
     fn unlock(&self) {
         // Release: pairs with the Acquire of the next owner.
-        if self.state.swap(FREE, Ordering::Release) == CONTENDED {
-            wake(&self.state);
+        if self.owner.swap(FREE, Ordering::Release) & CONTENDED != 0 {
+            // Release: pairs with the Acquire in `lock_slow`.
+            self.wakes.fetch_add(1, Ordering::Release);
+            wake(&self.wakes);
         }
     }
 
@@ -120,7 +148,7 @@ impl<T> Lock<T> {
     pub(crate) fn reset(&self) {
         self.forking.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire in `lock`, although only one thread is left.
-        self.state.store(FREE, Ordering::Release);
+        self.owner.store(FREE, Ordering::Release);
     }
 }
 
@@ -130,18 +158,18 @@ fn this_thread() -> usize {
 }
 #[cfg(loom)]
 fn this_thread() -> usize {
-    usize::MAX
+    usize::MAX & !CONTENDED
 }
 #[cfg(not(loom))]
-fn sleep_while_contended(state: &AtomicU32) {
-    largesse_pages::wait_while(state, CONTENDED);
+fn sleep_while(word: &AtomicU32, value: u32) {
+    largesse_pages::wait_while(word, value);
 }
 #[cfg(not(loom))]
-fn wake(state: &AtomicU32) {
-    largesse_pages::wake_one(state);
+fn wake(word: &AtomicU32) {
+    largesse_pages::wake_one(word);
 }
 #[cfg(loom)]
-fn sleep_while_contended(_: &AtomicU32) {
+fn sleep_while(_: &AtomicU32, _: u32) {
     loom::thread::yield_now();
 }
 #[cfg(loom)]

@@ -34,7 +34,7 @@ pub fn now_seconds() -> u32 {
     sys::now_seconds()
 }
 
-/// What the threads of a process are told apart by; a forked child keeps its thread's.
+/// What the threads of a process are told apart by: not 0, and even. A forked child keeps its thread's.
 #[must_use]
 pub fn thread_handle() -> usize {
     sys::thread_handle()

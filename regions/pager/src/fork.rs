@@ -61,10 +61,10 @@ impl<S: PageStore> Pager<Linux, S> {
 
     /// The pages that are here and clean, in runs; `None` when one is in flight after all.
     fn clean(&self, inner: &mut Inner) -> Option<Vec<Range<PageNumber>>> {
-        // Whatever is here is in the queue: the table of all pages may be very long.
-        let mut queued = Vec::with_capacity(inner.queue.runs());
+        // Resident pages are in the queue, or wait to be looked at: the table of all pages may be very long.
+        let mut queued: Vec<_> = inner.steps.pages().collect();
         inner.queue.retain(|run| {
-            queued.push(run.first as usize..(run.first + run.pages) as usize);
+            queued.push(run.range());
             true
         });
         queued.sort_unstable_by_key(|run| run.start);

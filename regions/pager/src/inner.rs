@@ -116,7 +116,7 @@ impl Inner {
         }
         while pages < wanted && *tries > 0 {
             let Some((run, part)) = self.next_to_leave() else { break };
-            let range = run.first as usize..(run.first + run.pages) as usize;
+            let range = run.range();
             let some_stay = self.keep_pinned(&range, part) | self.keep_changed(full, &range, part);
             let parts = runs(range, |number| {
                 let page = self.pages[number];
@@ -222,11 +222,11 @@ impl Inner {
         }
     }
 
-    /// Forgets runs whose pages left another way, when there are too many of them.
+    /// Forgets runs of which no page is resident any more, when there are too many of them.
     pub(crate) fn tidy(&mut self) {
         if self.queue.runs() > 2 * self.resident + 1024 {
             let pages = &self.pages;
-            self.queue.retain(|run| pages[run.first as usize].state.is_resident());
+            self.queue.retain(|run| run.range().any(|page| pages[page].state.is_resident()));
         }
     }
 }

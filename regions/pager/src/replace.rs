@@ -39,6 +39,14 @@ pub struct Run {
     pub pages: u32,
 }
 
+impl Run {
+    /// Its pages.
+    #[must_use]
+    pub const fn range(&self) -> Range<PageNumber> {
+        self.first as usize..(self.first + self.pages) as usize
+    }
+}
+
 /// Which part a run left from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {

@@ -38,6 +38,11 @@ impl Steps {
         many
     }
 
+    /// The pages of all steps.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = Range<PageNumber>> {
+        self.0.iter().map(|(pages, _)| pages.clone())
+    }
+
     /// Whether there is one to be looked at.
     fn due(&self, clock: u32, after: usize) -> bool {
         self.0.front().is_some_and(|(_, came)| clock.wrapping_sub(*came) as usize > after)

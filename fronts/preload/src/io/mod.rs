@@ -33,7 +33,7 @@ use crate::slots::object::each_object;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use raw::Trapped;
-pub(crate) use signals::in_this_process;
+pub(crate) use signals::{in_this_process, ours};
 
 /// From now on system calls on `far` work, in this thread and those it starts; `in_thread`: so do
 /// its faults. The error is the kernel's `errno`.

@@ -45,7 +45,8 @@ fn wanted(signal: c_int) -> &'static Mutex<Action> {
     &WANTED[usize::from(signal == libc::SIGBUS)]
 }
 
-fn ours() -> u64 {
+/// The signals that the program cannot block: far memory needs them.
+pub(crate) fn ours() -> u64 {
     OURS.load(Ordering::Relaxed) // Relaxed: set before the filter is
 }
 

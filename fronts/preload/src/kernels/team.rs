@@ -6,6 +6,7 @@
 use super::processors;
 use crate::guard::outside;
 use crate::last_thread;
+use crate::signals::Blocked;
 use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -23,6 +24,7 @@ pub(super) struct Processors;
 
 impl Team for Processors {
     fn size(&self) -> usize {
+        let _blocked = Blocked::handlers();
         processors::threads(worker)
     }
 
@@ -90,6 +92,7 @@ impl Crew {
         if let Some(crew) = Crew::found() {
             return crew;
         }
+        let _blocked = Blocked::handlers();
         let new = Box::into_raw(Box::new(Crew {
             process: std::process::id(),
             busy: AtomicBool::new(false),
@@ -117,7 +120,10 @@ impl Crew {
         if self.busy.swap(true, Ordering::Acquire) {
             return (0..members).for_each(work);
         }
-        self.grow(members);
+        {
+            let _blocked = Blocked::handlers();
+            self.grow(members);
+        }
         // SAFETY: only the lifetime changes; `Finish` waits for every member before `work` can end.
         let shared =
             unsafe { core::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work) };

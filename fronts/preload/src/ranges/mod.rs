@@ -12,7 +12,6 @@ mod protection;
 
 use crate::ground::Far;
 use crate::mapping::{self, ANONYMOUS, READ_WRITE, is_plain};
-use crate::signals::Blocked;
 use crate::{serve, shortage};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
@@ -51,10 +50,9 @@ fn far_range(at: *const c_void, len: usize) -> Option<(&'static Far, Range<usize
     is_far.then_some((far, range))
 }
 
-/// Runs `work` on far memory. No handler of the program interrupts it: it could ask for the same lock.
+/// Runs `work` on far memory, under the locks of ours that it takes.
 fn quietly<R>(work: impl FnOnce() -> R) -> R {
     let _inside = crate::guard::Inside::enter();
-    let _blocked = Blocked::all();
     work()
 }
 

@@ -45,7 +45,7 @@ pub(super) unsafe fn remap(
     let Some(to_len) = new_len.checked_next_multiple_of(largesse_pages::base_page()) else {
         return refused(libc::EINVAL);
     };
-    if to_len == 0 || !far.is_mapped(&from) || flags & libc::MREMAP_DONTUNMAP != 0 {
+    if to_len == 0 || !quietly(|| far.is_mapped(&from)) || flags & libc::MREMAP_DONTUNMAP != 0 {
         serve::note(Cause::FarAdvice);
         return refused(libc::EINVAL);
     }

@@ -5,6 +5,7 @@
 
 use super::object::{self, each_object};
 use super::patch::patch;
+use crate::guard::Inside;
 use crate::start::{Hooked, hooked, text};
 use crate::{allocator, next};
 use core::arch::naked_asm;
@@ -46,6 +47,7 @@ pub(crate) unsafe extern "C" fn dlopen(file: *const c_char, mode: c_int) -> *mut
 
 /// Returns the function that opens `file` for the code at `caller`.
 extern "C" fn choose(file: *const c_char, mode: c_int, caller: *const c_void) -> *const c_void {
+    let _inside = Inside::enter();
     if hooked() == Hooked::Patched as u32 {
         return super::dlopen_and_patch as *const c_void;
     }
@@ -65,13 +67,20 @@ fn is_the_same_from_here(file: &[u8], caller: *const c_void) -> bool {
 
 /// Opens a library, and patches the objects that came with it.
 unsafe extern "C" fn dlopen_deep(file: *const c_char, mode: c_int) -> *mut c_void {
-    let mut before = Vec::new();
-    each_object(|object| before.push(object.base()));
+    let before = {
+        let _inside = Inside::enter();
+        let mut before = Vec::new();
+        each_object(|object| before.push(object.base()));
+        before
+    };
     // SAFETY: the caller's promise.
     let handle = unsafe { next::dlopen(file, mode) };
-    if !handle.is_null() && frees_to_c_library(handle) {
+    let patched = !handle.is_null() && frees_to_c_library(handle);
+    let _inside = Inside::enter();
+    if patched {
         patch(|object| !before.contains(&object.base()));
     }
+    drop(before);
     handle
 }
 

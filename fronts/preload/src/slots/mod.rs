@@ -14,6 +14,7 @@ pub(crate) mod object;
 mod patch;
 
 use crate::allocator;
+use crate::guard::Inside;
 use crate::start::{Hooked, set_hooked};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use object::{RAllocator, each_object};
@@ -66,6 +67,7 @@ pub(crate) unsafe extern "C" fn dlopen_and_patch(file: *const c_char, mode: c_in
     // SAFETY: the caller's promise.
     let handle = unsafe { crate::next::dlopen(file, mode) };
     if !handle.is_null() {
+        let _inside = Inside::enter();
         patch::patch(|_| true);
     }
     handle

@@ -6,7 +6,8 @@ use largesse_pages::MapError;
 use largesse_report::{Cause, Kind};
 
 impl<B: Backing> Heap<B> {
-    /// Before `fork`: nobody is inside the heap until one of the two calls below.
+    /// Before `fork`: nobody is inside the heap until one of the two calls below. The caller does not
+    /// [interrupt](Heap::is_interrupted) it.
     pub fn before_fork(&self) {
         self.inner.keep_across_fork();
     }

@@ -12,7 +12,7 @@ use inner::Inner;
 use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Retention, TakeError};
 use largesse_pages::{SPAN, now_seconds};
 use largesse_report::{BlockRecord, Cause, Report};
-pub use resize::ResizeError;
+pub use resize::{ResizeError, Resized};
 
 /// What a heap is made with.
 #[derive(Clone, Copy, Debug)]
@@ -180,6 +180,12 @@ impl<B: Backing> Heap<B> {
             inner.records.counters().populated_bytes += (count * SPAN) as u64;
         });
         count * SPAN
+    }
+
+    /// Whether the calling thread is a signal handler that interrupted a call of this heap in the same thread, so that every
+    /// call that it makes itself would wait for good.
+    pub fn is_interrupted(&self) -> bool {
+        self.inner.is_mine()
     }
 
     /// Count a request that was served with less.

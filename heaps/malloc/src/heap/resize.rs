@@ -24,34 +24,68 @@ impl From<NotABlock> for ResizeError {
     }
 }
 
-enum Step {
+/// How far a block was resized without copying.
+#[derive(Clone, Copy, Debug)]
+pub enum Resized {
+    /// The block has its new size, here.
     Done(Block),
-    Copy { usable: usize },
+    /// The contents must be copied to this new block, and the old block freed.
+    Copy {
+        /// The new block.
+        to: Block,
+        /// The size of the old block in bytes.
+        usable: usize,
+    },
 }
 
 impl<B: Backing> Heap<B> {
-    /// Make a block larger or smaller; returns where it is now. On refusal the block is as it was.
+    /// Makes a block larger or smaller; returns where it is now. On refusal the block is as it was.
     ///
     /// # Safety
     /// `address` is a live block of this heap that nobody else uses meanwhile.
     pub unsafe fn resize(&self, address: usize, size: usize) -> Result<Block, ResizeError> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.resize_without_copying(address, size)? } {
+            Resized::Done(block) => Ok(block),
+            Resized::Copy { to, usable } => {
+                let old = core::ptr::with_exposed_provenance::<u8>(address);
+                // SAFETY: the old block has `usable` bytes, the new one `size`; both are live and distinct.
+                unsafe { to.start.as_ptr().copy_from_nonoverlapping(old, usable.min(size)) };
+                self.free(address)?;
+                Ok(to)
+            }
+        }
+    }
+
+    /// Resizes a block as [`resize`](Heap::resize) does, but leaves copying to the caller, so that signals that are blocked
+    /// during this call need not be blocked while a large block is copied.
+    ///
+    /// # Safety
+    /// As [`resize`](Heap::resize).
+    pub unsafe fn resize_without_copying(&self, address: usize, size: usize) -> Result<Resized, ResizeError> {
         let now = now_seconds();
         let step = self.inner.with(|inner| {
             let step = inner.resize_in_place_or_move(address, size, now);
             inner.update_sums();
             step
         })?;
-        let old_usable = match step {
-            Step::Done(block) => return Ok(block),
-            Step::Copy { usable } => usable,
-        };
-        let block = self.allocate(size, 1, Fill::Any).map_err(ResizeError::Refused)?;
-        let old = core::ptr::with_exposed_provenance::<u8>(address);
-        // SAFETY: the old block has `old_usable` bytes, the new one `size`; both are live and distinct.
-        unsafe { block.start.as_ptr().copy_from_nonoverlapping(old, old_usable.min(size)) };
-        self.free(address).map_err(ResizeError::NotABlock)?;
-        Ok(block)
+        match step {
+            Step::Done(block) => Ok(Resized::Done(block)),
+            Step::Copy { usable } => {
+                let to = self.allocate(size, 1, Fill::Any).map_err(ResizeError::Refused)?;
+                Ok(Resized::Copy { to, usable })
+            }
+        }
     }
+}
+
+/// The part of resizing a block that is done under the lock.
+enum Step {
+    Done(Block),
+    /// Nothing; the block has this number of bytes.
+    Copy {
+        usable: usize,
+    },
 }
 
 impl<B: Backing> Inner<B> {

@@ -152,7 +152,7 @@ pub(crate) fn now_seconds() -> u32 {
     0
 }
 pub(crate) fn thread_handle() -> usize {
-    std::thread_local! { static MINE: u8 = const { 0 } }
+    std::thread_local! { static MINE: usize = const { 0 } }
     MINE.with(|mine| (&raw const *mine).addr())
 }
 pub(crate) fn thread_id() -> u32 {

@@ -1,0 +1,124 @@
+//! Signal handlers of the program that use far memory while the interrupted thread is inside the library.
+
+use largesse_tests::{Exit, Run, Stage, User, fault_engines, users};
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A program that takes longer to end by a signal is taken for one that hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Signals {
+    stage: Stage,
+    program: PathBuf,
+}
+
+impl Signals {
+    fn new() -> Option<Signals> {
+        let stage = Stage::new();
+        let program = stage.compiled("far_signals.c", &["-pthread"])?;
+        Some(Signals { stage, program })
+    }
+
+    fn run(&self, user: User, way: &str, count: &str) -> Run<'_> {
+        Run::new(&self.stage, &[&self.program]).arg(way).arg(count).as_user(user)
+    }
+
+    /// Runs `way` with every engine, as every user, until `count` signals have been handled.
+    #[track_caller]
+    fn check(&self, way: &str, count: &str) {
+        for user in users() {
+            for engine in fault_engines(user) {
+                let options = ["--local=8M", "--far=memory:", "--fault-engine", engine];
+                let ran = self.run(user, way, count).under(&options).finish();
+                let ended = (ran.exit, ran.stdout.as_str());
+                assert_eq!(
+                    ended,
+                    (Exit::Code(0), "working\n0 wrong\n"),
+                    "{way} as {user:?}, {engine}: {ran:#?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn handlers_use_far_memory() {
+    let Some(signals) = Signals::new() else { return };
+    signals.check("timer", "100");
+}
+
+#[test]
+fn signals_storm_on_threads() {
+    let Some(signals) = Signals::new() else { return };
+    signals.check("storm", "300");
+}
+
+#[test]
+fn handlers_run_in_marked_regions() {
+    let Some(signals) = Signals::new() else { return };
+    signals.check("marked", "100");
+}
+
+#[test]
+fn handlers_fork() {
+    let Some(signals) = Signals::new() else { return };
+    signals.check("fork", "40");
+}
+
+#[test]
+fn forking_handlers_need_no_far_memory() {
+    let Some(signals) = Signals::new() else { return };
+    for user in users() {
+        let ran = signals.run(user, "quick", "100").under(&[]).finish();
+        assert_eq!(
+            (ran.exit, ran.stdout.as_str()),
+            (Exit::Code(0), "working\n0 wrong\n"),
+            "{user:?}: {ran:#?}"
+        );
+    }
+}
+
+#[test]
+fn late_far_memory_meets_handlers() {
+    let Some(signals) = Signals::new() else { return };
+    for user in users() {
+        let ran = signals.run(user, "late", "100").under(&[]).finish();
+        assert_eq!(
+            (ran.exit, ran.stdout.as_str()),
+            (Exit::Code(0), "working\n0 wrong\n"),
+            "{user:?}: {ran:#?}"
+        );
+        assert!(ran.report["far"]["evictions"].as_u64() > Some(0), "Nothing was far: {ran:#?}");
+    }
+}
+
+#[test]
+fn sigterm_ends_a_busy_program() {
+    let Some(signals) = Signals::new() else { return };
+    for user in users() {
+        for engine in fault_engines(user) {
+            let options = ["--local=8M", "--far=memory:", "--fault-engine", engine];
+            let mut child = signals.run(user, "storm", "0").under(&options).start();
+            let mut line = String::new();
+            let read = BufReader::new(child.stdout.take().unwrap()).read_line(&mut line);
+            assert!(read.is_ok() && line == "working\n", "{user:?} {engine}: the program printed {line:?}.");
+            let process = i32::try_from(child.id()).unwrap();
+            // SAFETY: numbers only; the process is our child and has not been waited for.
+            unsafe { libc::kill(process, libc::SIGTERM) };
+            let start = Instant::now();
+            let status = loop {
+                match child.try_wait().unwrap() {
+                    Some(status) => break status,
+                    None if start.elapsed() > PATIENCE => {
+                        let _ = child.kill();
+                        panic!("{user:?} {engine}: SIGTERM did not end the program within {PATIENCE:?}.");
+                    }
+                    None => std::thread::sleep(Duration::from_millis(2)),
+                }
+            };
+            let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+            assert_eq!(signal, Some(libc::SIGTERM), "{user:?} {engine}: {status:?}");
+        }
+    }
+}
