@@ -254,7 +254,11 @@ fn a_limit_on_files_is_a_block_that_is_not_given() {
         assert_eq!(steps.does("limit 48"), "limit");
         assert_eq!(steps.does("more"), "no more");
         assert_eq!(steps.does("read 1"), "0 wrong");
-        assert_eq!(steps.end(), (Some(0), String::new()));
+        let (status, messages) = steps.end();
+        assert_eq!(status, Some(0), "{messages}");
+        let said = messages.starts_with("largesse: no memory for ")
+            && messages.contains("ulimit -f limits files to ");
+        assert!(said && messages.lines().count() == 1, "one line names the limit: {messages}");
     }
 }
 

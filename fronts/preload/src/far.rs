@@ -3,7 +3,7 @@
 use crate::ground::Far;
 use crate::statics::{self, Piece};
 use crate::wish::{Engine, Store, Wish};
-use crate::{guard, helper, io, last_thread, serve, start};
+use crate::{guard, helper, io, last_thread, serve, start, timeline};
 use largesse_agent::AgentStore;
 use largesse_machine::thread;
 use largesse_pager::{
@@ -84,8 +84,11 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
     }
     if filtered {
         used.extend(statics::around(statics.iter().map(|(_, piece)| piece)));
-        // Before the filter, which sends a signal when a thread is started: a debugger would stop there.
+        // Threads are started before the filter, which sends a signal for each: a debugger would stop there.
         helper::start(false);
+        if start::options().report.is_some() {
+            timeline::start_thread();
+        }
         io::install(&used, in_thread).map_err(no_filter)?;
     }
     Ok(far)

@@ -77,7 +77,10 @@ pub(crate) unsafe extern "C" fn mmap64(
 }
 
 fn advise(at: *mut c_void, len: usize) {
-    if !serve::heap_or_make().is_none_or(|heap| has_room(heap, len)) {
+    let _inside = Inside::enter_heap();
+    // A signal handler that interrupted the heap gets large pages without asking for room, and they are not recorded.
+    let heap = serve::heap_or_make().filter(|heap| !heap.is_interrupted());
+    if !heap.is_none_or(|heap| has_room(heap, len)) {
         serve::note(Cause::NearLimit);
         return;
     }
@@ -85,8 +88,7 @@ fn advise(at: *mut c_void, len: usize) {
         serve::note(Cause::ThpRefused);
         return;
     }
-    let _inside = Inside::enter_heap();
-    if let Some(heap) = serve::heap_or_make().filter(|heap| !heap.is_interrupted()) {
+    if let Some(heap) = heap {
         heap.edit_report(|report| {
             let slot = report.counters.advised_mappings as usize % MAX_ADVISED;
             report.advised[slot] = [at.addr() as u64, len as u64];

@@ -6,6 +6,7 @@
 //! and an eighth above the last reading, and at `exit`; the watcher reads them from outside as well.
 
 use crate::guard::Inside;
+use crate::signals::Blocked;
 use crate::start::{is_launched, options};
 use crate::{far, serve};
 use core::ffi::{c_int, c_void};
@@ -143,6 +144,7 @@ pub(crate) fn finish() {
 
 /// The last of the functions that `exit` runs: destructors have run, and the status is known.
 extern "C" fn exiting(status: c_int, _: *mut c_void) {
+    let _blocked = Blocked::handlers();
     let Some(words) = words() else { return };
     // The kernel hands the low eight bits to the parent.
     set(words, RecordWord::Status, u64::from(status.unsigned_abs() & 0xff));

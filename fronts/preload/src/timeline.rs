@@ -9,6 +9,7 @@
 
 use crate::start::warn;
 use crate::{far, helper, record};
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use largesse_pager::{COUNTS, Count};
 use largesse_picture::Moment;
@@ -68,7 +69,14 @@ pub(crate) fn start() {
         return;
     }
     with(|timeline| timeline.insert(Timeline::new()).look());
-    if !helper::spawn(follow) {
+    start_thread();
+}
+
+/// Starts the thread that looks, once in a process. Before there is a time line it waits.
+pub(crate) fn start_thread() {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    // Relaxed: it orders nothing else.
+    if !STARTED.swap(true, Ordering::Relaxed) && !helper::spawn(follow) {
         warn("no thread for the report's time line: it shows the beginning and the end only");
     }
 }
