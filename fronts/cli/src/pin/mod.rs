@@ -30,12 +30,12 @@ use std::process::{Command, ExitCode};
 /// Start a program on chosen processors, and its memory on chosen NUMA nodes.
 ///
 /// CPUS is a list (0-3,8 or 0-14:2), a mask (0xff), or groups of this machine: N:0-3 (the first four cores), S0:0-3 (of
-/// socket 0), M1 (all of NUMA node 1), C0 (a last-level cache), D0 (a die), S:scatter (a socket after the other),
-/// E:N:4:1:2 (four cores, one hardware thread each); join them with @. NODES is a list (0-1,3) or all.
+/// socket 0), M1 (all of NUMA node 1), C0 (a last-level cache), D0 (a die), S:scatter (one processor of each socket in
+/// turn), E:N:4:1:2 (four processors, the first of every two); join them with @. NODES is a list (0-1,3) or all.
 ///
-/// The program is executed in place: exit status and signals are its own. Largesse itself exits with 2 (a processor or
-/// a node that does not exist or may not be used), 126 (the program cannot be executed or its threads cannot be pinned)
-/// or 127 (the program was not found).
+/// The program is executed in place: exit status and signals are its own. Largesse itself exits with 2 (wrong options, or
+/// a processor or a node that does not exist or may not be used), 125 (--threads finds no usable liblargesse_pin.so), 126
+/// (the program cannot be executed, or cannot load that library) or 127 (the program was not found).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "largesse pin [OPTIONS] -- PROGRAM [ARGS]...")]
 pub(crate) struct Args {
