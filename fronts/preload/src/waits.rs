@@ -1,24 +1,41 @@
 //! One line on standard error when a program waits for far memory for most of a minute.
 
-use crate::{far, start};
+use crate::{serve, start};
 use core::time::Duration;
+use largesse_pager::replace::Refaults;
 use largesse_pager::{Count, Counters};
+use largesse_pages::base_page;
 use std::time::Instant;
 
 /// How long the program is watched before its waits are judged.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Waits of this length in a window, all threads together, are worth a line.
+/// Waiting this long within a window is worth a line. Threads that wait at the same time count once.
 const MOST_OF_IT: Duration = Duration::from_secs(45);
+/// Refaults advise more local memory when they are at least one in this number of evictions.
+const REFAULTS: u64 = 4;
 
 /// The totals at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moment {
     /// Time since the start.
     at: Duration,
-    /// Time that threads have waited.
+    /// Time in which at least one thread waited.
     waited: Duration,
-    /// Bytes read from the store.
-    read: u64,
+    /// Number of evicted pages.
+    evictions: u64,
+    refaults: Refaults,
+}
+
+impl Moment {
+    /// Returns what happened since `before`.
+    fn since(&self, before: &Moment) -> Moment {
+        Moment {
+            at: self.at.saturating_sub(before.at),
+            waited: self.waited.saturating_sub(before.waited),
+            evictions: self.evictions.saturating_sub(before.evictions),
+            refaults: self.refaults.since(&before.refaults),
+        }
+    }
 }
 
 /// The program's waits, looked at now and then.
@@ -36,43 +53,55 @@ impl Waits {
 
     /// Looks at the waits of far memory, and says once that there are too many.
     pub(crate) fn look(&mut self) {
-        let Some(words) = far::counters() else { return };
-        let now = Moment {
-            at: self.began.elapsed(),
-            waited: Duration::from_nanos(words.get(Count::WaitNs)),
-            read: words.get(Count::BytesIn),
-        };
-        if let Some((waited, read)) = self.step(now)
+        let at = self.began.elapsed();
+        let Some(far) = serve::far().filter(|_| self.is_due(at)) else { return };
+        let pager = far.pager();
+        let evictions = pager.counters.get(Count::Evictions);
+        let now = Moment { at, waited: pager.stalled(), evictions, refaults: pager.refaults() };
+        if let Some(window) = self.step(now)
             && start::is_launched()
         {
-            start::warn(&line(waited, read, words));
+            start::warn(&line(&window, &pager.counters));
         }
     }
 
-    /// The time waited and the bytes read in the window that ends `now`; `None` unless it is the first with
-    /// waits of [`MOST_OF_IT`].
-    fn step(&mut self, now: Moment) -> Option<(Duration, u64)> {
-        if self.said || now.at - self.window.at < WINDOW {
+    /// Whether a window ends at `at`.
+    fn is_due(&self, at: Duration) -> bool {
+        !self.said && at - self.window.at >= WINDOW
+    }
+
+    /// Returns what happened in the window that ends `now`; `None` unless it is the first with waits of
+    /// [`MOST_OF_IT`].
+    fn step(&mut self, now: Moment) -> Option<Moment> {
+        if !self.is_due(now.at) {
             return None;
         }
-        let before = core::mem::replace(&mut self.window, now);
-        let waited = now.waited.saturating_sub(before.waited);
-        self.said = waited >= MOST_OF_IT;
-        self.said.then_some((waited, now.read.saturating_sub(before.read)))
+        let window = now.since(&core::mem::replace(&mut self.window, now));
+        self.said = window.waited >= MOST_OF_IT;
+        self.said.then_some(window)
     }
 }
 
-fn line(waited: Duration, read: u64, words: &Counters) -> String {
+fn line(window: &Moment, words: &Counters) -> String {
     let local = words.get(Count::LocalBytes);
+    let waited = format!(
+        "within {} s this program waited {} s for far memory",
+        window.at.as_secs(),
+        window.waited.as_secs()
+    );
+    if window.refaults.pages() < window.evictions / REFAULTS || window.refaults.pages() == 0 {
+        return format!(
+            "{waited}; it seldom used memory again that had left --local ({} MiB), so that a faster store (--far) would help more than a larger --local",
+            local >> 20
+        );
+    }
+    // Data that is nowhere needs no local memory.
     let all = words.get(Count::ResidentBytes).saturating_add(words.get(Count::StoredBytes));
-    // An upper bound: a page that was read several times within the window is counted each time.
-    let used = local.saturating_add(read).min(all.max(local));
+    let needed =
+        (local + window.refaults.missing() * base_page() as u64).min(all.max(local)).div_ceil(1 << 20);
     format!(
-        "in a minute this program's threads waited {} s for far memory; they used at most {} MiB in that time, and --local is {} MiB: with --local {}M it would not wait",
-        waited.as_secs(),
-        used >> 20,
-        local >> 20,
-        used.div_ceil(1 << 20)
+        "{waited}; its working set is about {needed} MiB, and --local is {} MiB: with --local {needed}M it would hardly wait",
+        local >> 20
     )
 }
 
@@ -88,7 +117,7 @@ mod tests {
         let due = steps.iter().map(|&(at, more)| {
             waited += more;
             let waited = Duration::from_secs(waited);
-            waits.step(Moment { at: Duration::from_secs(at), waited, read: 0 }).is_some()
+            waits.step(Moment { at: Duration::from_secs(at), waited, ..Moment::default() }).is_some()
         });
         assert_eq!(due.collect::<Vec<_>>(), want, "{steps:?}");
     }
@@ -101,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn line_names_a_size_that_helps() {
-        let words = Counters::default();
-        let text = line(Duration::from_secs(51), 0, &words);
-        assert!(text.starts_with("in a minute this program's threads waited 51 s"), "{text}");
+    fn program_without_refaults_needs_a_faster_store() {
+        let window = Moment { waited: Duration::from_secs(51), evictions: 1000, ..Moment::default() };
+        let text = line(&window, &Counters::default());
+        assert!(text.contains("waited 51 s") && text.contains("a faster store"), "{text}");
     }
 }

@@ -48,6 +48,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let waking = if buffer.own { SIGNAL_NS } else { WAKE_NS };
         let waiting = self.bring(inner, (touch, access), upto, waking, buffer)?;
         self.count(touch.page, Count::WaitNs, nanoseconds(began));
+        self.stalled.waited(began, Instant::now());
         Ok(waiting)
     }
 

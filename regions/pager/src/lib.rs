@@ -52,6 +52,7 @@ pub mod replace;
 mod segments;
 mod sets;
 mod staging;
+mod stalled;
 mod store;
 pub mod streams;
 mod trouble;

@@ -22,8 +22,9 @@ use crate::inner::Inner;
 use crate::leaving::Leaving;
 use crate::news::News;
 use crate::pin::Pins;
-use crate::replace::Queue;
+use crate::replace::{Queue, Refaults};
 use crate::sets::{Ahead, MOST_AHEAD, Sets, most_ahead};
+use crate::stalled::Stalled;
 use crate::streams::Streams;
 use crate::tune::{Core, Iteration, Regions, Timing};
 use crate::untouched::Steps;
@@ -113,6 +114,7 @@ pub struct Pager<K, S> {
     pub(crate) bounds: crate::Segments,
     /// Counts.
     pub counters: Counters,
+    pub(crate) stalled: Stalled,
     /// Of these, what happened in each segment.
     pub(crate) segments: Table<SegmentWords>,
 }
@@ -163,6 +165,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             crowded: News::default(),
             bounds,
             counters,
+            stalled: Stalled::new(),
             segments,
         };
         pager.tell(&pager.lock());
@@ -196,6 +199,17 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// The words of each segment, of which the first [`Count::Segments`] are in use.
     pub fn segments(&self) -> &[SegmentWords] {
         &self.segments
+    }
+
+    /// Returns the counts of refaulted pages by refault distance, since the start.
+    pub fn refaults(&self) -> Refaults {
+        *self.lock().queue.refaults()
+    }
+
+    /// Returns the time in which at least one thread waited for a fault to be served, since the start. Threads that wait
+    /// at the same time count once.
+    pub fn stalled(&self) -> Duration {
+        self.stalled.total()
     }
 
     /// The kernel.

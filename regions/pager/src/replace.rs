@@ -23,12 +23,15 @@
 
 mod absence;
 mod kept;
+mod refaults;
 
 use crate::PageNumber;
 use absence::Absence;
 use core::ops::Range;
 use kept::Kept;
 use std::collections::VecDeque;
+
+pub use refaults::Refaults;
 
 /// Pages that arrived together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +114,7 @@ pub struct Queue {
     aside: Vec<Run>,
     fates: [Fate; 2],
     absence: Absence,
+    refaults: Refaults,
     /// Pages that are to leave until the next probe, and that left in this one.
     until_probe: u32,
     probed: u32,
@@ -128,6 +132,7 @@ impl Default for Queue {
             aside: Vec::new(),
             fates,
             absence: Absence::default(),
+            refaults: Refaults::default(),
             until_probe: PROBE - 1,
             probed: 0,
             clock: 0,
@@ -148,6 +153,12 @@ impl Queue {
         self.clock
     }
 
+    /// Returns the counts of refaulted pages by refault distance, since the start.
+    #[must_use]
+    pub const fn refaults(&self) -> &Refaults {
+        &self.refaults
+    }
+
     /// Runs that are known; some of their pages may be gone already.
     #[must_use]
     pub fn runs(&self) -> usize {
@@ -166,7 +177,9 @@ impl Queue {
         let pages = run.pages as usize;
         let mut keep = self.kept.pages() + pages <= local - local / PASSING_SHARE;
         if let Some((part, left)) = back {
-            let age = self.clock.wrapping_sub(left) as usize;
+            let distance = self.clock.wrapping_sub(left);
+            self.refaults.add(run.pages, distance);
+            let age = distance as usize;
             if age <= local * LARGEST_LOOP {
                 let fate = &mut self.fates[part as usize];
                 fate.back = fate.back.saturating_add(run.pages);

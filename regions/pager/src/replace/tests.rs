@@ -1,8 +1,9 @@
 use super::*;
 use std::collections::HashMap;
 
-/// Runs a sequence of pages through a memory of `local` pages; the share that hit, and what is here at the end.
-fn run(local: usize, pages: impl Iterator<Item = u32>) -> (f64, HashMap<u32, ()>) {
+/// Runs a sequence of pages through a memory of `local` pages. Returns the share of hits, the resident pages at the end,
+/// and the queue.
+fn simulate(local: usize, pages: impl Iterator<Item = u32>) -> (f64, HashMap<u32, ()>, Queue) {
     let mut queue = Queue::new();
     let mut here: HashMap<u32, ()> = HashMap::new();
     let mut left: HashMap<u32, (Part, u32)> = HashMap::new();
@@ -21,7 +22,18 @@ fn run(local: usize, pages: impl Iterator<Item = u32>) -> (f64, HashMap<u32, ()>
         queue.arrive(Run { first: page, pages: 1 }, local, left.get(&page).copied());
         here.insert(page, ());
     }
-    (f64::from(hits) / f64::from(all), here)
+    (f64::from(hits) / f64::from(all), here, queue)
+}
+
+/// Returns the share of hits of a [simulation](simulate), and the resident pages at its end.
+fn run(local: usize, pages: impl Iterator<Item = u32>) -> (f64, HashMap<u32, ()>) {
+    let (hits, here, _) = simulate(local, pages);
+    (hits, here)
+}
+
+/// Returns the refaults of a [simulation](simulate).
+pub(super) fn refaults(local: usize, pages: impl Iterator<Item = u32>) -> Refaults {
+    *simulate(local, pages).2.refaults()
 }
 
 fn hits(local: usize, pages: impl Iterator<Item = u32>) -> f64 {
