@@ -47,6 +47,9 @@ int main(int count, char **words) {
         touch(block, written, 4096);
     } else if (!strcmp(kind, "shared")) { /* an anonymous shared mapping */
         touch(must(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), written, 4096);
+    } else if (!strcmp(kind, "held")) { /* an anonymous shared mapping, until standard input ends */
+        touch(must(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), written, 4096);
+        while (getchar() != EOF) {}
     } else if (!strcmp(kind, "waiting")) { /* blocks of a size, until standard input ends */
         for (size_t at = 0; at < bytes; at += written) touch(must(malloc(written)), written, 4096);
         puts("ready");

@@ -1,6 +1,9 @@
-//! Memory that `--local` does not bound is named when the program ends.
+//! Memory that `--local` does not bound is named while the program runs, or when it ends.
 
-use largesse_tests::{Exit, Run, Stage, users};
+use largesse_tests::{Exit, Run, Stage, is_root, skipped, users};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
 
 #[test]
 fn memory_beyond_the_bound_is_named() {
@@ -29,5 +32,72 @@ fn memory_beyond_the_bound_is_named() {
                 None => assert!(!ran.hints.contains("not covered"), "{user:?} {kind} {ran:#?}"),
             }
         }
+    }
+}
+
+/// Outputs about a running program: the first line that the library wrote, `largesse status PID` at that time, and the
+/// messages from then on until the program had ended.
+#[derive(Debug)]
+struct Seen {
+    line: String,
+    status: Value,
+    table: String,
+    rest: String,
+    report: Value,
+}
+
+/// Runs 100 MiB of a kind until the library has written a line, and ends the program: by SIGKILL, or by itself.
+fn seen(stage: &Stage, kind: &str, is_killed: bool) -> Option<Seen> {
+    let program = stage.compiled("limits.c", &[])?;
+    let report = stage.scratch().join(format!("{kind}-{is_killed}.json"));
+    let mut run = Command::new(stage.command());
+    run.args(["run", "--local", "16M", "--far", &stage.store(), "--report"])
+        .arg(&report)
+        .arg("--")
+        .arg(program);
+    run.args([kind, "100", "100"]).env("LARGESSE_LIBRARY", stage.library());
+    let mut child =
+        run.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("largesse");
+    let mut messages = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    messages.read_line(&mut line).expect("a line");
+    let status = |options: &[&str]| {
+        let pid = child.id().to_string();
+        let shown = Command::new(stage.command()).args(["status", &pid]).args(options).output();
+        shown.expect("largesse").stdout
+    };
+    let json = serde_json::from_slice(&status(&["--json"])).unwrap_or_default();
+    let table = String::from_utf8_lossy(&status(&[])).into_owned();
+    if is_killed {
+        child.kill().expect("a process");
+    }
+    drop(child.stdin.take());
+    child.wait().expect("an end");
+    let mut rest = String::new();
+    messages.read_to_string(&mut rest).expect("UTF-8");
+    let report = std::fs::read(&report).expect("a report");
+    Some(Seen { line, status: json, table, rest, report: serde_json::from_slice(&report).expect("JSON") })
+}
+
+#[test]
+fn running_program_is_told_once() {
+    if !is_root() {
+        return skipped("largesse status needs the right to read other processes");
+    }
+    let stage = Stage::new();
+    for is_killed in [false, true] {
+        let Some(seen) = seen(&stage, "held", is_killed) else { return };
+        assert!(
+            seen.line.contains(" MiB of this program's memory are not covered by --local")
+                && seen.rest.is_empty(),
+            "one line: {seen:#?}"
+        );
+        let mib = seen.status["far"]["uncovered_bytes"].as_u64().unwrap_or(0) >> 20;
+        assert!(seen.line.contains(&format!("{mib} MiB of this program's")), "the same amount: {seen:#?}");
+        assert!((100..110).contains(&mib), "{mib} MiB instead of 100: {seen:#?}");
+        assert!(seen.table.contains("not covered by --local"), "the table: {seen:#?}");
+        // The report of a killed program has what it said at its start.
+        let reported = seen.report["far"]["uncovered_bytes"].as_u64().unwrap_or(0) >> 20;
+        assert!(is_killed || reported == mib, "{reported} MiB in the report: {seen:#?}");
     }
 }

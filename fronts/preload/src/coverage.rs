@@ -4,10 +4,19 @@ use crate::serve;
 use crate::start::{self, warn};
 use core::fmt::{self, Display};
 use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_pager::Count;
+use largesse_pages::own_bytes;
 
-/// Less than this is not spoken of, nor less than a quarter of the bound.
-const WORTH_A_LINE: u64 = 64 << 20;
+/// Less than this is not named, nor less than a quarter of the bound.
+const WORTH_A_LINE: u64 = 64 << 20; // bytes
+/// A second line follows when the amount is at least this many times that of the first.
+const GROWTH: u64 = 2;
+
+/// The estimate for which the mappings were read last, in bytes.
+static READ_AT: AtomicU64 = AtomicU64::new(0);
+/// The amount that the last line named, in bytes.
+static SAID: AtomicU64 = AtomicU64::new(0);
 
 /// Resident bytes outside far memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +32,13 @@ struct Uncovered {
 }
 
 impl Uncovered {
-    /// Reads the text of `/proc/self/smaps`; `is_far` says which addresses are far memory.
-    fn read(smaps: &str, is_far: impl Fn(&Range<usize>) -> bool) -> Uncovered {
+    /// Sums over the text of `smaps`. `is_far` tells whether a range is far memory, and `own` the resident bytes in a
+    /// range that are the library's own.
+    fn read(
+        smaps: &str,
+        is_far: impl Fn(&Range<usize>) -> bool,
+        own: impl Fn(&Range<usize>) -> u64,
+    ) -> Uncovered {
         let mut sums = Uncovered::default();
         let mut lines = smaps.lines().peekable();
         while let Some(header) = lines.next() {
@@ -40,13 +54,14 @@ impl Uncovered {
             if is_far(&mapping.at) {
                 continue;
             }
+            let anonymous = (anonymous << 10).saturating_sub(own(&mapping.at));
             let is_nameless = ["/dev/zero", "/SYSV"].iter().any(|start| mapping.name.starts_with(start));
             match mapping.name {
                 _ if mapping.is_shared && is_nameless => sums.shared += resident << 10,
                 _ if mapping.is_shared => {}
-                "[heap]" | "[stack]" => sums.small += anonymous << 10,
-                "" if flags.split(' ').any(|flag| flag == "nr") => sums.reserved += anonymous << 10,
-                _ => sums.other += anonymous << 10,
+                "[heap]" | "[stack]" => sums.small += anonymous,
+                "" if flags.split(' ').any(|flag| flag == "nr") => sums.reserved += anonymous,
+                _ => sums.other += anonymous,
             }
         }
         sums
@@ -54,11 +69,6 @@ impl Uncovered {
 
     fn all(&self) -> u64 {
         self.reserved + self.shared + self.small + self.other
-    }
-
-    /// Whether the sum is worth a line, given a bound of `local` bytes.
-    fn is_much(&self, local: u64) -> bool {
-        self.all() > WORTH_A_LINE.max(local / 4)
     }
 }
 
@@ -74,7 +84,7 @@ impl Display for Uncovered {
             (self.small, "in small requests and the stack"),
             (self.other, "in other mappings"),
         ] {
-            // A part of less than a sixteenth, such as the library's own tables, is left out.
+            // A part of less than a sixteenth is left out.
             if bytes > 0 && bytes >= self.all() / 16 {
                 write!(f, "{separator}{} MiB {what}", bytes >> 20)?;
                 separator = ", ";
@@ -103,17 +113,56 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// Says at the end of the program how much of its memory was not bounded, if that is much.
-pub(crate) fn say() {
-    let (Some(far), true) = (serve::far(), start::is_launched()) else { return };
-    let Ok(smaps) = std::fs::read("/proc/self/smaps") else { return };
-    let kernel = far.pager().kernel();
-    let uncovered = Uncovered::read(&String::from_utf8_lossy(&smaps), |at| kernel.touches(at));
-    let local = far.pager().counters.get(Count::LocalBytes);
-    if uncovered.is_much(local) {
+/// Whether `bytes` outside far memory are worth a line, given a bound of `local` bytes.
+fn is_much(bytes: u64, local: u64) -> bool {
+    bytes > WORTH_A_LINE.max(local / 4)
+}
+
+/// Estimates the bytes outside far memory from the text of `status`, which costs the kernel no walk through page tables,
+/// and `far`, the resident bytes of far memory. The library's own tables and buffers are among them.
+fn estimate(status: &str, far: u64) -> u64 {
+    let kib = |name: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+        value.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    let resident: u64 = ["RssAnon:", "RssShmem:"].into_iter().filter_map(kib).sum();
+    (resident << 10).saturating_sub(far)
+}
+
+/// Whether the mappings are to be read for an `estimate`, when they were read for the one `before`: it is much, or was,
+/// and has changed by an eighth.
+fn is_due(estimate: u64, before: u64, local: u64) -> bool {
+    is_much(estimate.max(before), local) && estimate.abs_diff(before) > before / 8
+}
+
+/// Publishes how much of the program's memory `--local` does not bound, if that is much, and says so once; again only when
+/// it has grown [`GROWTH`] times. The helper thread calls it every second, and the program's end once more.
+pub(crate) fn look() {
+    let Some(far) = serve::far() else { return };
+    let pager = far.pager();
+    let [local, resident] = [Count::LocalBytes, Count::ResidentBytes].map(|count| pager.counters.get(count));
+    // Of the calling thread: what the kernel tells of the process is empty once its first thread has ended.
+    let read = |name: &str| std::fs::read(format!("/proc/thread-self/{name}")).ok();
+    let Some(status) = read("status") else { return };
+    let estimate = estimate(&String::from_utf8_lossy(&status), resident);
+    // Relaxed, here and below: the helper and the end of the program at most both say the line.
+    if !is_due(estimate, READ_AT.load(Ordering::Relaxed), local) {
+        return;
+    }
+    let Some(smaps) = read("smaps") else { return };
+    READ_AT.store(estimate, Ordering::Relaxed);
+    let kernel = pager.kernel();
+    let uncovered = Uncovered::read(&String::from_utf8_lossy(&smaps), |at| kernel.touches(at), own_bytes);
+    let all = uncovered.all();
+    if !is_much(all, local) {
+        return pager.set_uncovered(0);
+    }
+    pager.set_uncovered(all);
+    if start::is_launched() && all >= SAID.load(Ordering::Relaxed).saturating_mul(GROWTH) {
+        SAID.store(all, Ordering::Relaxed);
         warn(&format!(
             "{} MiB of this program's memory are not covered by --local, which is {} MiB now: {uncovered}",
-            uncovered.all() >> 20,
+            all >> 20,
             local >> 20
         ));
     }
@@ -149,7 +198,7 @@ VmFlags: rd wr
 
     #[test]
     fn memory_outside_of_far_ranges_is_counted_by_kind() {
-        let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000);
+        let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000, |_| 0);
         let want = Uncovered { reserved: 100 * MIB, shared: 20 * MIB, small: 8 * MIB, other: 0 };
         assert_eq!(uncovered, want);
         let words = uncovered.to_string();
@@ -161,11 +210,34 @@ VmFlags: rd wr
     }
 
     #[test]
+    fn own_tables_are_not_counted() {
+        let own = |at: &Range<usize>| if at.start == 0x1000_0000 { 60 * MIB } else { 0 };
+        let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000, own);
+        assert_eq!(uncovered.reserved, 40 * MIB, "bytes beside the library's own 60 MiB");
+    }
+
+    #[test]
     fn little_is_not_worth_a_line() {
-        let reserved = |mib: u64| Uncovered { reserved: mib * MIB, ..Uncovered::default() };
         for (mib, local_mib, want) in [(64, 64, false), (65, 64, true), (200, 1024, false), (257, 1024, true)]
         {
-            assert_eq!(reserved(mib).is_much(local_mib * MIB), want, "{mib} MiB beside {local_mib} MiB");
+            assert_eq!(is_much(mib * MIB, local_mib * MIB), want, "{mib} MiB beside {local_mib} MiB");
+        }
+    }
+
+    #[test]
+    fn estimate_leaves_out_files_and_far_memory() {
+        let status = "VmRSS:\t 900 kB\nRssAnon:\t 500 kB\nRssFile:\t 300 kB\nRssShmem:\t 100 kB\n";
+        for (far, want) in [(0, 600 << 10), (200 << 10, 400 << 10), (1 << 30, 0)] {
+            assert_eq!(estimate(status, far), want, "bytes beside {far} bytes of far memory");
+        }
+    }
+
+    #[test]
+    fn mappings_are_read_after_a_change() {
+        for (now, before, want) in
+            [(60, 0, false), (70, 0, true), (75, 70, false), (80, 70, true), (10, 70, true), (10, 10, false)]
+        {
+            assert_eq!(is_due(now * MIB, before * MIB, 64 * MIB), want, "{now} MiB after {before} MiB");
         }
     }
 }

@@ -14,7 +14,7 @@
 
 use crate::limit::Limit;
 use crate::waits::Waits;
-use crate::{guard, last_thread, serve};
+use crate::{coverage, guard, last_thread, serve};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::DECAY_SECONDS;
 use largesse_machine::service;
@@ -33,6 +33,9 @@ const STEP: usize = 4;
 const CHEAP: u128 = 1_000_000; // nanoseconds
 /// How long to stay away after it was found cheap, in seconds: at first, and at most.
 const AWAY: (u32, u32) = (1, 16);
+
+/// The helper looks at the waits and the coverage of far memory once in this number of seconds.
+const FAR_SECONDS: u32 = 1;
 
 const ABSENT: u32 = u32::MAX;
 /// The helper looks whether memory should go back, and no more: nobody wakes it.
@@ -132,9 +135,11 @@ fn work() {
             continue; // with far memory the thread is started before the heap
         };
         if spans == 0 || spans >= DECAY_ONLY {
-            largesse_pages::wait_while_for(&WANTED, spans, DECAY_SECONDS / 2);
+            let seconds = if serve::far().is_some() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
+            largesse_pages::wait_while_for(&WANTED, spans, seconds);
             heap.tick();
             waits.look();
+            coverage::look();
             limit.iter().for_each(|limit| limit.refresh(heap));
             continue;
         }

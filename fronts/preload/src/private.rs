@@ -96,9 +96,9 @@ unsafe impl GlobalAlloc for Private {
     unsafe fn dealloc(&self, cell: *mut u8, layout: Layout) {
         if let Some(class) = class(layout) {
             self.cells().give(cell, class);
-        } else {
-            // SAFETY: `alloc` made a mapping of its own for a layout without a class.
-            unsafe { largesse_pages::raw_munmap(cell.cast(), layout.size()) };
+        } else if let Some(start) = NonNull::new(cell) {
+            // SAFETY: `alloc` made a mapping of its own for a layout without a class, and the caller has given it up.
+            unsafe { largesse_pages::unmap_own(start, layout.size()) };
         }
     }
 }

@@ -155,10 +155,8 @@ fn leave_blocks_to(other: &str) {
 extern "C" fn finish() {
     let _blocked = Blocked::handlers();
     record::finish();
+    coverage::look();
     report::write("finished");
-    if is_launched() {
-        coverage::say();
-    }
 }
 
 /// This is the very process that `largesse run` became.

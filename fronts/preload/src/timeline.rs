@@ -104,7 +104,7 @@ pub(crate) fn finish() -> Option<(Vec<Value>, Vec<Moment>)> {
 }
 
 /// What is, at the end of an interval; everything else is counted in it.
-const NOW: [Count; 7] = [
+const NOW: [Count; 8] = [
     Count::LocalBytes,
     Count::ResidentBytes,
     Count::StoredBytes,
@@ -112,6 +112,7 @@ const NOW: [Count; 7] = [
     Count::SetBytes,
     Count::LeastSetBytes,
     Count::MostSetBytes,
+    Count::UncoveredBytes,
 ];
 
 /// One interval of the report.

@@ -27,6 +27,7 @@ mod error;
 #[cfg(not(miri))]
 pub mod fault;
 mod mapping;
+mod own;
 pub mod placement;
 mod range;
 #[cfg(not(miri))]
@@ -42,8 +43,9 @@ pub use area::Area;
 pub use error::{MapError, MapOp};
 pub use mapping::{
     advise_mapping, each_resident, forget, forget_all, inherited, is_mapped, make_anonymous, map_aligned,
-    mapping_at, raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, writable,
+    mapping_at, raw_madvise, raw_mlock, raw_mmap, raw_mprotect, raw_mremap, raw_munmap, unmap_own, writable,
 };
+pub use own::own_bytes;
 pub use range::{Reserved, SPAN};
 pub use signpost::{publish, share_file};
 #[cfg(not(miri))]

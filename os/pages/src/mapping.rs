@@ -133,10 +133,21 @@ pub fn inherited(address: *mut c_void, len: usize, yes: bool) -> Result<(), MapE
     sys::inherited(start, len, yes).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
 }
 
-/// Plain zeroed memory for metadata, never returned: address space now, pages at first touch.
+/// Maps zeroed memory for the library's own tables and buffers, or returns `None` where the kernel refuses it: address
+/// space now, pages at first touch. It does not count as the program's ([`crate::own_bytes`]).
 #[must_use]
 pub fn mapping_at(len: usize) -> Option<core::ptr::NonNull<u8>> {
-    sys::map_metadata(len)
+    sys::map_metadata(len).inspect(|start| crate::own::add(start.as_ptr().addr(), len))
+}
+
+/// Unmaps memory of the library's own.
+///
+/// # Safety
+/// [`mapping_at`] returned `start` for this length, and nobody uses the memory.
+pub unsafe fn unmap_own(start: core::ptr::NonNull<u8>, len: usize) {
+    crate::own::remove(start.as_ptr().addr());
+    // SAFETY: the caller's promise: the mapping is one of our own, and nobody uses it.
+    unsafe { raw_munmap(start.as_ptr().cast(), len) };
 }
 
 /// Make the pages around `[address, address + len)` writable (relocation slots behind RELRO);

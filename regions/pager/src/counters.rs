@@ -55,6 +55,8 @@ pub enum Count {
     Pinned,
     /// Pages that could not leave because the store had no room for them.
     NoRoom,
+    /// Resident bytes of the program outside far memory, when they were counted last; 0 while they are few.
+    UncoveredBytes,
     /// Segments that have words of their own.
     Segments,
 }
@@ -92,6 +94,7 @@ impl Count {
         "over_limit",
         "pinned",
         "no_room",
+        "uncovered_bytes",
         "segments",
     ];
 }

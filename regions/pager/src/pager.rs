@@ -201,6 +201,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         &self.segments
     }
 
+    /// Publishes the number of resident bytes of the program that are not far memory.
+    pub fn set_uncovered(&self, bytes: u64) {
+        self.counters.set(Count::UncoveredBytes, bytes);
+    }
+
     /// Returns the counts of refaulted pages by refault distance, since the start.
     pub fn refaults(&self) -> Refaults {
         *self.lock().queue.refaults()

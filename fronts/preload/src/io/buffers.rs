@@ -139,7 +139,7 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         // SAFETY: a mapping of our own, which only this value uses; pages that the kernel was lent live as long as its references to them.
-        unsafe { largesse_pages::raw_munmap(self.start.as_ptr().cast(), self.len) };
+        unsafe { largesse_pages::unmap_own(self.start, self.len) };
     }
 }
 

@@ -51,7 +51,7 @@ fn otherwise(words: &Words) -> String {
 pub(crate) fn totals(words: &Words, paper: Paper) -> String {
     let count = |name| word(words, name).to_string();
     let bytes = |name| size(word(words, name));
-    let pairs = [
+    let mut pairs = vec![
         ("in all", bytes("mapped_bytes")),
         ("moves together", sets(words)),
         ("here", bytes("resident_bytes")),
@@ -77,6 +77,10 @@ pub(crate) fn totals(words: &Words, paper: Paper) -> String {
         ("fetched ahead of need", count("prefetched")),
         ("of these in time", count("prefetch_hits")),
     ];
+    // Few bytes are not counted.
+    if word(words, "uncovered_bytes") > 0 {
+        pairs.push(("not covered by --local", bytes("uncovered_bytes")));
+    }
     facts(&pairs, paper)
 }
 
