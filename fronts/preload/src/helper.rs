@@ -131,7 +131,7 @@ fn work() {
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
         let Some(heap) = serve::heap() else {
-            largesse_pages::wait_while_for(&WANTED, spans, DECAY_SECONDS / 2);
+            largesse_pages::wait_while_for(&WANTED, spans, FAR_SECONDS);
             continue; // with far memory the thread is started before the heap
         };
         if spans == 0 || spans >= DECAY_ONLY {
