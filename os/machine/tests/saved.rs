@@ -22,6 +22,9 @@ fn check(name: &str, count: Count, online: &str, rows: &[(u32, &str)]) {
     let parts = [&seen.packages, &seen.dies, &seen.cores].map(Vec::len);
     let got = [seen.online.len(), parts[0], parts[1], parts[2], first, second, third, seen.nodes.len()];
     assert_eq!((got, seen.online.to_string().as_str()), (count, online), "{name}");
+    for cache in &seen.caches {
+        assert!(!cache.cpus.is_empty(), "{name}: no processors in {cache:?}");
+    }
     for (number, row) in rows {
         let node = seen.nodes.iter().find(|node| node.number == *number).unwrap();
         let distances: Vec<String> =
