@@ -92,8 +92,9 @@ pub fn each_node(
 /// Reads a byte of each page from address `start` on that is in memory although `nodes` says that it is not. Returns
 /// whether there was one.
 fn read_unreported(start: u64, nodes: &[i32]) -> bool {
+    let Ok(address) = usize::try_from(start) else { return false };
     let page = sys::base_page();
-    let first = core::ptr::with_exposed_provenance_mut::<u8>(start as usize);
+    let first = core::ptr::with_exposed_provenance_mut::<u8>(address);
     let mut any = false;
     let mut read = |offset: usize| {
         if nodes[offset / page] == -libc::ENOENT {
