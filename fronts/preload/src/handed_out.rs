@@ -12,7 +12,7 @@ const LARGEST: usize = 64 << 10;
 /// A structure of `largesse.h`.
 ///
 /// # Safety
-/// It is `repr(C)` and its first field is a `usize`, its size.
+/// It is `repr(C)`, its first field is a `usize`, its size, and `FIRST` is at least the size of that field.
 pub(crate) unsafe trait Structure: Copy {
     /// Size of its first version, in bytes; a smaller `struct_size` is refused.
     const FIRST: usize;
@@ -24,7 +24,7 @@ pub(crate) const REFUSED: usize = usize::MAX;
 /// Returns the caller's `struct_size`; `None` when it is refused.
 ///
 /// # Safety
-/// `out` points to a `usize`.
+/// `out` points to a `usize` and is aligned for it.
 unsafe fn size_of_callers<T: Structure>(out: *const T) -> Option<usize> {
     // SAFETY: the caller's promise; the structure begins with its size.
     let size = unsafe { out.cast::<usize>().read() };
@@ -35,14 +35,14 @@ unsafe fn size_of_callers<T: Structure>(out: *const T) -> Option<usize> {
 /// Fills in one structure.
 ///
 /// # Safety
-/// `out` is null, or its first field says how many bytes can be written.
+/// `out` is null, or aligned, and its first field says how many bytes can be written.
 pub(crate) unsafe fn fill<T: Structure>(out: *mut T, now: T) -> c_int {
     if out.is_null() {
         return BAD_ARGUMENT;
     }
     // SAFETY: the caller's promise.
     match unsafe { size_of_callers(out) } {
-        // SAFETY: the caller's structure has `size` bytes.
+        // SAFETY: `size` is at least `T::FIRST`, and the caller promises as many writable bytes.
         Some(size) => unsafe { copy(out, size, now) },
         None => return BAD_ARGUMENT,
     }

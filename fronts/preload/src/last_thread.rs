@@ -53,14 +53,16 @@ unsafe impl Sync for Mask {}
 
 static MASK: Mask = Mask(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// Has the end of the first thread noticed, if it is the calling one: from the constructor, and in a forked child.
+/// Locks the mutex whose owner's end is noticed, and creates the key, if the first thread calls: in the constructor, and in a
+/// forked child.
 pub(crate) fn hold() {
     if largesse_pages::thread_id() != std::process::id() {
         return;
     }
     let mutex = LOCK.0.get().cast::<libc::pthread_mutex_t>();
-    // SAFETY: no other thread uses the mutex yet, the attributes are local, and the destructor lives as long as this
-    // library, which is never unloaded.
+    // SAFETY: this is the only thread: at the start, or in a forked child, where the C library has emptied the list of robust
+    // mutexes, so that the one inherited is plain memory. The attributes are local, and the destructor lives as long as
+    // this library, which is never unloaded.
     unsafe {
         let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
         libc::pthread_mutexattr_init(&raw mut attributes);
@@ -118,8 +120,8 @@ fn c_library_counts(threads: u32) -> bool {
     counter.is_none_or(|counter| counter.load(Ordering::Relaxed) <= threads) // Relaxed: nothing else is read
 }
 
-/// The destructor, in the first thread, when it has called `pthread_exit`. In the last round: those of the program
-/// have been called.
+/// The destructor of the key, in the first thread when it has called `pthread_exit`. It sets the key again until the last
+/// round, when those of the program have been called.
 unsafe extern "C" fn ends(round: *mut c_void) {
     if round.addr() < ROUNDS {
         return set_round(round.addr() + 1);
@@ -139,7 +141,10 @@ unsafe extern "C" fn ends(round: *mut c_void) {
 /// Waits for the end of the first thread and then of all others, and ends the process as they would have done.
 fn wait_and_end() {
     // SAFETY: the mutex was initialised before this thread was started.
-    unsafe { libc::pthread_mutex_lock(LOCK.0.get().cast()) };
+    let locked = unsafe { libc::pthread_mutex_lock(LOCK.0.get().cast()) };
+    if locked != libc::EOWNERDEAD {
+        return; // the first thread has not ended: nothing is known, and nothing may be ended
+    }
     let first_was_last = only_first();
     while !only_first() {
         std::thread::sleep(INTERVAL);

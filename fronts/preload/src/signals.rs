@@ -65,7 +65,7 @@ fn change(how: c_int, set: u64) -> u64 {
     before
 }
 
-/// Aborts unless the calling thread has blocked its signals, as a representative of which `SIGALRM` stands.
+/// Aborts unless `SIGALRM`, which is checked in place of all signals, is blocked in the calling thread.
 #[cfg(all(debug_assertions, not(test)))]
 pub(crate) fn check_that_handlers_are_blocked() {
     if change(libc::SIG_BLOCK, 0) & bit(libc::SIGALRM) == 0 {

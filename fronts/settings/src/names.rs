@@ -45,10 +45,10 @@ pub const VARIABLES: [&str; 29] = [
     "LARGESSE_THREAD_CPUS",
 ];
 
-/// Names as long as this, in bytes, and longer ones get no suggestion.
+/// Names with this many bytes or more after `LARGESSE_` get no suggestion.
 const LONGEST: usize = 64;
 
-/// Whether Largesse reads the variable `name`.
+/// Returns whether `name` is one of [`VARIABLES`].
 #[must_use]
 pub fn is_known(name: &str) -> bool {
     VARIABLES.contains(&name)

@@ -30,7 +30,7 @@ pub enum SelectionError {
     NoGroup {
         /// The name that was asked for, such as `S2`.
         name: String,
-        /// The names of this kind, such as `S0-S1`; empty where the kind does not exist here.
+        /// The names of the groups of this kind, such as `S0, S1`; empty where there are none.
         there: String,
     },
     /// The group has fewer processors than the place asks for.
@@ -82,7 +82,7 @@ impl std::error::Error for SelectionError {}
 /// ```
 ///
 /// # Errors
-/// A text that is none of the forms, and groups or places that do not exist here.
+/// A text that is none of the forms, and groups or places that do not exist here. An empty text selects nothing.
 pub fn select(text: &str, machine: &Topology, permitted: &Bitmap) -> Result<Vec<u32>, SelectionError> {
     let mut selected = Vec::new();
     for part in text.trim().split('@').filter(|_| !text.trim().is_empty()) {
@@ -215,7 +215,7 @@ fn at_places(group: &str, cpus: &[u32], places: &[u32]) -> Result<Vec<u32>, Sele
 }
 
 /// Reads `GROUP:COUNT[:CHUNK:STRIDE]` and takes CHUNK of every STRIDE processors until there are COUNT; the hardware
-/// threads of a core lie next to each other.
+/// threads of a core lie next to each other. CHUNK and STRIDE are 1 by default; a STRIDE below CHUNK counts as CHUNK.
 fn every(machine: &Topology, usable: &Bitmap, text: &str) -> Result<Vec<u32>, SelectionError> {
     let not_understood = || SelectionError::NotUnderstood(text.to_owned());
     let (group, sizes) = text.split_once(':').ok_or_else(not_understood)?;

@@ -55,7 +55,8 @@ impl Bell {
         *lock(&self.request) = Some(touch);
         // SAFETY: the page is ours, committed for good and read by its holder of the turn alone; the fault is served.
         unsafe { self.page.start().as_ptr().read_volatile() };
-        // SAFETY: its contents are of no use. The kernel refuses this for no mapping of ours.
+        // SAFETY: only the holder of the turn reads the page, and never uses its contents. A fill that is late leaves it resident:
+        // the next fault is then not asked for, and the caller tries its own page again.
         let _ = unsafe { self.page.purge(0, base_page()) };
     }
 

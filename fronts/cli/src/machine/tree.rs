@@ -4,7 +4,7 @@
 //!   package ─ node ─ L3 ─ L2 of four cores ─ cores      the usual order
 //!   package ─ L3 ─ nodes ─ cores                        one cache for several nodes
 //! ```
-//! What is shared is there once, whatever it spans; what the kernel does not say is not there.
+//! Each shared part appears once, whatever it spans. Parts that the kernel does not report are omitted.
 
 use super::text::{memory, name};
 use largesse_machine::topology::Holds;

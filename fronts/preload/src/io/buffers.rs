@@ -86,8 +86,8 @@ impl Buffers<'_> {
         }
     }
 
-    /// One call with a copy of the buffers, in memory that is not far. Where the program may not use its buffers the
-    /// kernel finds that, or a message that arrived is lost, as without us.
+    /// Makes one call with a copy of the buffers in memory that is not far. If the buffers are inaccessible the call fails
+    /// with `EFAULT`; a message that was received already is lost, as without the library.
     fn copied(&self, total: usize, call: &mut dyn FnMut(&[Part], usize) -> isize) -> isize {
         let Some(room) = Room::new(total) else { return -(libc::ENOMEM as isize) };
         if !self.written && !self.exchange(&room, total) {
@@ -102,7 +102,8 @@ impl Buffers<'_> {
         answer
     }
 
-    /// Fills the copy, or the program's buffers from it: the first bytes. `false`: the program may not use all of these.
+    /// Copies the first `bytes` bytes between the program's buffers and `room`, towards the buffers if `written`. Returns
+    /// `false` if some of them are inaccessible.
     fn exchange(&self, room: &Room, bytes: usize) -> bool {
         let mut done = 0;
         while done < bytes {
@@ -129,7 +130,7 @@ struct Room {
 }
 
 impl Room {
-    /// Pages that are never used cost nothing.
+    /// Maps `len` bytes, at least 1; pages that are never touched take no memory. `None` if the kernel refuses.
     fn new(len: usize) -> Option<Room> {
         let len = len.max(1);
         largesse_pages::mapping_at(len).map(|start| Room { start, len })
@@ -138,12 +139,13 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // SAFETY: a mapping of our own, which only this value uses; pages that the kernel was lent live as long as its references to them.
+        // SAFETY: a mapping of our own, which only this value uses. Pages that the kernel still references (sends without a
+        // copy) stay allocated until it releases them.
         unsafe { largesse_pages::unmap_own(self.start, self.len) };
     }
 }
 
-/// How the bytes of a call pass, of which `written` says that it is one that reads.
+/// Returns how the bytes of a call pass through its descriptor; `written`: the kernel writes to the buffers.
 fn flow(number: c_long, arguments: &[usize; 6], written: bool, total: usize) -> Flow {
     match number {
         libc::SYS_getrandom => return Flow::All,
@@ -170,7 +172,7 @@ fn flow(number: c_long, arguments: &[usize; 6], written: bool, total: usize) -> 
             };
             if flags & libc::MSG_WAITALL as usize != 0 { Flow::All } else { stream }
         }
-        // The kernel says so before it reads anything.
+        // The kernel answers `EMSGSIZE` before it reads the buffers.
         libc::S_IFSOCK if !written && total > room_of_socket(fd) => Flow::Refused,
         _ if known => Flow::Message,
         _ => Flow::First,

@@ -62,7 +62,8 @@ pub(super) fn trace_me(arguments: [usize; 6], blocked: u64) -> isize {
     make(libc::SYS_ptrace, arguments, blocked)
 }
 
-/// Whether the parent waits for this process, as that of a child of `vfork` does. `true` where the kernel does not say.
+/// Returns whether this process shares its address space with its parent, as a child of `vfork` does; also `true` where the
+/// kernel does not say.
 fn shares_memory_with_parent() -> bool {
     // SAFETY: numbers only.
     unsafe {
@@ -74,10 +75,12 @@ fn shares_memory_with_parent() -> bool {
 
 /// `execve` and `execveat`; `put_off`: the process asked to be traced.
 pub(super) fn execute(number: c_long, arguments: [usize; 6], blocked: u64, put_off: bool) -> isize {
+    // Relaxed: set before the filter was installed.
     if NEVER_RANDOMISED.load(Ordering::Relaxed) {
-        refuse(); // Relaxed: set before the filter was installed
+        refuse();
     }
-    // A program that is not there leaves the process untraced: it may try the next folder of its PATH.
+    // A path that cannot be executed leaves the process untraced: it may try the next folder of its PATH. Folders and files
+    // of unknown format are not told apart.
     if put_off && is_executable(number, arguments) {
         // SAFETY: numbers only.
         unsafe { raw::call(libc::SYS_ptrace, [libc::PTRACE_TRACEME as usize, 0, 0, 0, 0, 0]) };

@@ -1,10 +1,11 @@
 //! The number of threads that a call uses: what the program set, what `OMP_NUM_THREADS` says, or one for each processor of
 //! the process.
 //!
-//! The affinity of the calling thread does not count: OpenMP (`OMP_PROC_BIND`) and programs bind single threads, the main one
-//! even before the library's constructor runs. The processors of the process are those that it had when it asked for its first
-//! memory, or those that `largesse_pin` gave all of it later. Once there is a worker thread, which nobody binds by itself, they
-//! are the worker's: it follows a changed cpuset and `taskset --all-tasks`.
+//! The affinity of the calling thread alone does not decide: OpenMP (`OMP_PROC_BIND`) and programs bind single threads, the
+//! main one even before the library's constructor runs. The processors of the process are those that it had when it asked for
+//! its first memory, or those that `largesse_pin` gave all of it later, and those of the main and the calling thread. Once
+//! there is a worker thread, which only tools bind that bind all threads, they are the worker's: its mask follows a changed
+//! cpuset and `taskset --all-tasks`.
 
 use crate::control::{BAD_ARGUMENT, OK};
 use crate::start;
@@ -31,7 +32,8 @@ pub(crate) fn remember() {
     }
 }
 
-/// Returns the processors of the process, as a worker's mask says, or as they were remembered.
+/// Returns the affinity mask of the worker thread if there is one. Otherwise returns the union of the remembered mask and
+/// the present masks of the main thread and the calling thread.
 pub(super) fn of_process(worker: Option<u32>) -> Bitmap {
     let of_thread = |thread| pin::mask_of(thread).map(|mask| Bitmap::from_words(&mask)).ok();
     if let Some(mask) = worker.and_then(of_thread) {
@@ -52,8 +54,8 @@ pub(super) fn threads(worker: impl FnOnce() -> Option<u32>) -> usize {
     chosen.unwrap_or_else(|| within_quota(&of_process(worker()))).clamp(1, MOST)
 }
 
-/// Returns the number of processors, or of those that a CPU quota of the control group amounts to. The quota is read again
-/// when the processors have changed.
+/// Returns the number of processors, or of those that a CPU quota of the control group amounts to. The answer is kept
+/// until the number of processors differs.
 fn within_quota(processors: &Bitmap) -> usize {
     /// The number of processors and the answer for it, 32 bits each.
     static KNOWN: AtomicU64 = AtomicU64::new(0);

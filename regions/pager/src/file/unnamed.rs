@@ -47,7 +47,7 @@ fn named_for_a_moment(folder: &[u8], flags: c_int) -> Result<c_int, i32> {
     let opened = open(&name, libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | flags);
     // Some file systems refuse O_DIRECT after they have made the file.
     if opened != Err(libc::EEXIST) {
-        // SAFETY: a C string; the file of this name is the one that was just made.
+        // SAFETY: a C string. No other process can guess a name of 128 random bits, so a file of this name is ours.
         unsafe { libc::unlink(name.as_ptr()) };
     }
     opened
