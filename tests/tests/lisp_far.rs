@@ -93,7 +93,7 @@ fn what_is_not_granted_is_said() {
         (&["--far=memory:"][..], 2, "nothing without --local"),
         (&["--page-size=64K"], 2, "nothing without --local"),
         (&["--local=much"], 2, "512M or 4G"),
-        (&["--local=1000"], 2, "1M is the least"),
+        (&["--local=1000"], 2, "the least is 1M"),
         (&["--local=64M", "--far=disk"], 2, "file:PATH"),
         (&["--local=64M", "--pages=4k"], 2, "cannot be used with"),
         (&["--local=64M", "--far=file:/dev/shm/pages"], 1, "file:/dev/shm/pages"),
