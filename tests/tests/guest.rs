@@ -56,7 +56,7 @@ fn memory_is_where_it_was_asked_to_be() {
         ("pin preferred", pinned("--preferred 3", "spread 3 64 64"), 0, asked),
         ("pin preferred, more", pinned("--preferred 3", "spread 3 450 200"), 0, asked),
         ("pin nodes", pinned("--membind 2-3", "spread 2 64 64"), 0, asked),
-        ("pin node's cpus", pinned("-N 3", "spread 3 64 64"), 0, asked),
+        ("pin cpus of a node", pinned("-N 3", "spread 3 64 64"), 0, asked),
         ("pin some nodes", pinned("--interleave=1,3", "spread 3 64 31"), 0, asked),
         (
             "pin scatter",
@@ -104,7 +104,7 @@ fn programs_on_an_older_kernel() {
             "sleep 60 | largesse run -- blocks wait & sleep 2; largesse status $(pidof blocks); kill $(pidof blocks)"
                 .into(),
             0,
-            "64.0 MiB   thp",
+            "64.0 MiB  thp",
         ),
         ("doctor", "largesse doctor".into(), 0, "without PAGEMAP_SCAN"),
         ("far, memory", far("--far=memory:"), 0, "1310720 words, 0 wrong"),

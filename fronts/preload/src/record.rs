@@ -100,13 +100,13 @@ fn now() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Copies what the heap counts.
+/// Copies the counters of the heap, if there is one, and of requests that were not granted.
 pub(crate) fn update() {
     let Some(words) = words() else { return };
-    let Some(heap) = serve::heap() else { return };
-    let counters = heap.with_report(|report| report.counters.all());
     let causes = serve::not_granted();
-    for (from, values) in [(RecordWord::Counters, &counters[..]), (RecordWord::NotGranted, &causes[..])] {
+    let counters = serve::heap().map(|heap| heap.with_report(|report| report.counters.all()));
+    let counters = counters.iter().map(|counters| (RecordWord::Counters, &counters[..]));
+    for (from, values) in counters.chain([(RecordWord::NotGranted, &causes[..])]) {
         for (place, value) in words[from as usize..].iter().zip(values) {
             place.store(*value, Ordering::Relaxed);
         }

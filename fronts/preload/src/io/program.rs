@@ -68,9 +68,10 @@ pub(super) fn text(at: usize, stays: &mut Stays<'_>) -> usize {
 pub(super) unsafe fn copy(which: c_long, ours: usize, program: Part) -> usize {
     let ours = Part { at: ours, len: program.len };
     let (ours, program) = ((&raw const ours).addr(), (&raw const program).addr());
-    // SAFETY: no preconditions. In a child of `vfork` the C library's own may be the number of the parent.
-    let process = unsafe { raw::call(libc::SYS_getpid, [0; 6]) }.cast_unsigned();
+    // The calling thread, not the process: the kernel finds no memory under the number of a first thread that has ended.
+    // SAFETY: no preconditions.
+    let thread = unsafe { raw::call(libc::SYS_gettid, [0; 6]) }.cast_unsigned();
     // SAFETY: two parts that live until the call ends, of which the caller promises the first; the kernel checks the other.
-    let copied = unsafe { raw::call(which, [process, ours, 1, program, 1, 0]) };
+    let copied = unsafe { raw::call(which, [thread, ours, 1, program, 1, 0]) };
     usize::try_from(copied).unwrap_or(0)
 }

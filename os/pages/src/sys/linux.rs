@@ -237,11 +237,13 @@ pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
     let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let from = libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
     // SAFETY: the buffer has the length given; the kernel checks what is read.
-    let got = unsafe { libc::process_vm_readv(libc::getpid(), &raw const to, 1, &raw const from, 1, 0) };
+    let got = unsafe {
+        libc::process_vm_readv(super::thread_id().cast_signed(), &raw const to, 1, &raw const from, 1, 0)
+    };
     if usize::try_from(got) == Ok(into.len()) {
         return true;
     }
-    let Ok(memory) = open(c"/proc/self/mem") else { return false };
+    let Ok(memory) = open(c"/proc/thread-self/mem") else { return false };
     // SAFETY: the buffer has the length given; the kernel checks what is read.
     let got = unsafe { libc::pread(memory.0, into.as_mut_ptr().cast(), into.len(), at as i64) };
     usize::try_from(got) == Ok(into.len())

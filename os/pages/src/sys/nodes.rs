@@ -90,7 +90,10 @@ pub(crate) fn read_byte(address: *mut u8) -> bool {
     let into = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
     let from = libc::iovec { iov_base: address.cast(), iov_len: 1 };
     // SAFETY: the kernel checks both addresses, and writes one byte, which is ours.
-    unsafe { libc::process_vm_readv(libc::getpid(), &raw const into, 1, &raw const from, 1, 0) == 1 }
+    unsafe {
+        libc::process_vm_readv(super::thread_id().cast_signed(), &raw const into, 1, &raw const from, 1, 0)
+            == 1
+    }
 }
 
 /// Set the bits of a list such as `0-1,3`.

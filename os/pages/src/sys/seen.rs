@@ -8,7 +8,7 @@ use core::ffi::CStr;
 use core::ptr::NonNull;
 
 pub(crate) fn open_pagemap(pid: Option<u32>) -> Result<Descriptor, i32> {
-    let Some(pid) = pid else { return open(c"/proc/self/pagemap") };
+    let Some(pid) = pid else { return open(c"/proc/thread-self/pagemap") };
     let mut path = *b"/proc/0000000000/pagemap\0";
     let mut rest = pid;
     // Leading zeros are not a pid: write the digits, then close the gap.
