@@ -12,10 +12,10 @@ session <- function(...) {
 store <- paste0("file:", file.path(getwd(), "far pages"))
 begin <- sprintf("far_memory('16M', store = '%s')", store)
 
-# What has no sense says what has.
+# A value without sense gets a message that says which values have it.
 fails(far_memory(), "local is missing", "far_memory(\"4G\")")
 fails(far_memory("much"), "local \"much\"", "512M")
-fails(far_memory("1000"), "at least \"1M\"")
+fails(far_memory("1000"), "the least is 1M")
 fails(far_memory("1G", store = "disk"), "store \"disk\"", "file:PATH")
 fails(far_memory("1G", page_size = "5K"), "page_size \"5K\"", "power of two")
 fails(far_memory(NA), "one string")
