@@ -145,6 +145,10 @@ fn wait_and_end() {
     if locked != libc::EOWNERDEAD {
         return; // the first thread has not ended: nothing is known, and nothing may be ended
     }
+    // A thread of ours that is not counted yet would look like one of the program.
+    while service::starting() != 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let first_was_last = only_first();
     while !only_first() {
         std::thread::sleep(INTERVAL);

@@ -13,6 +13,8 @@ use std::io;
 /// A thread counts from its first instruction until its work is done, which is less than its life. So a thread that is
 /// about to begin or to end is taken for one of the program's, and never the other way round.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
+/// Service threads between `pthread_create` and their first instruction.
+static STARTING: AtomicU32 = AtomicU32::new(0);
 
 /// Starts a detached thread called `name` (at most 15 bytes) with a stack of `stack` bytes.
 ///
@@ -40,12 +42,14 @@ where
         libc::pthread_attr_init(&raw mut attributes);
         libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
         libc::pthread_attr_setstacksize(&raw mut attributes, stack);
+        STARTING.fetch_add(1, Ordering::Relaxed); // Relaxed: as in `run`
         let refused = libc::pthread_create(&raw mut thread, &raw const attributes, run::<W>, start.cast());
         libc::pthread_attr_destroy(&raw mut attributes);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, null_mut());
         refused
     };
     if refused != 0 {
+        STARTING.fetch_sub(1, Ordering::Relaxed); // Relaxed: as in `run`
         // SAFETY: no thread was started, so the box still belongs to this one.
         drop(unsafe { Box::from_raw(start) });
         return Err(io::Error::from_raw_os_error(refused));
@@ -55,6 +59,7 @@ where
 
 extern "C" fn run<W: FnOnce()>(start: *mut c_void) -> *mut c_void {
     RUNNING.fetch_add(1, Ordering::Relaxed); // Relaxed: the number publishes nothing else
+    STARTING.fetch_sub(1, Ordering::Release); // Release: pairs with the Acquire in `starting`
     // SAFETY: `start` made this box for this thread alone.
     let (name, work) = *unsafe { Box::from_raw(start.cast::<(&CStr, W)>()) };
     // SAFETY: names the calling thread; the text is a C string.
@@ -70,9 +75,16 @@ pub fn running() -> u32 {
     RUNNING.load(Ordering::Relaxed) // Relaxed: as in `run`
 }
 
+/// Returns the number of service threads that were started and are not counted as running yet.
+#[must_use]
+pub fn starting() -> u32 {
+    STARTING.load(Ordering::Acquire) // Acquire: whoever sees 0 sees them counted in `RUNNING`
+}
+
 /// Sets the number of service threads to 0, in a forked child, which inherits none of them.
 pub fn forget() {
     RUNNING.store(0, Ordering::Relaxed); // Relaxed: the child has one thread
+    STARTING.store(0, Ordering::Relaxed);
 }
 
 #[cfg(test)]
