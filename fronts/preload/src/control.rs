@@ -10,7 +10,7 @@ use core::ffi::{c_char, c_int};
 use core::mem::offset_of;
 use core::ptr::null;
 use largesse_pager::Count;
-use largesse_pages::truth::{Answer, Inspector};
+use largesse_pages::residency::{Answer, Inspector};
 use largesse_report::{BlockRecord, CAUSES, Cause};
 
 pub(crate) const OK: c_int = 0;

@@ -9,7 +9,7 @@
 use crate::serve::LargeHeap;
 use largesse_machine::Room;
 use largesse_pages::descriptors;
-use largesse_pages::truth::{Answer, Inspector};
+use largesse_pages::residency::{Answer, Inspector};
 use std::path::Path;
 
 /// Left to what the heap does not see, in bytes where more is available: stacks, small requests, other

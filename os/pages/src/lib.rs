@@ -36,7 +36,7 @@ mod signpost;
 mod sys;
 mod system;
 mod table;
-pub mod truth;
+pub mod residency;
 mod wait;
 
 pub use area::Area;

@@ -2,7 +2,7 @@
 //! where. Page by page from Linux 6.7 on; before, the share of the mapping a range lies in.
 
 use super::process::{Mapping, mapping, read_text};
-use largesse_pages::truth::{Answer, Inspector};
+use largesse_pages::residency::{Answer, Inspector};
 use std::cell::OnceCell;
 
 /// What stands behind one range.

@@ -19,7 +19,7 @@ mod raw;
 #[cfg(not(miri))]
 pub(crate) mod seccomp;
 #[cfg(not(miri))]
-mod seen;
+mod residency;
 #[cfg(not(miri))]
 pub(crate) mod shared;
 #[cfg(not(miri))]
@@ -32,4 +32,4 @@ pub use call::raw_call;
 #[cfg(miri)]
 pub(crate) use miri::*;
 #[cfg(not(miri))]
-pub(crate) use {files::*, linux::*, moved::*, nodes::*, raw::*, seen::*, wait::*};
+pub(crate) use {files::*, linux::*, moved::*, nodes::*, raw::*, residency::*, wait::*};

@@ -1,6 +1,6 @@
 //! Memory to measure: on pages of one kind, on one node, there before the clock runs.
 
-use largesse_pages::truth::{Answer, Inspector};
+use largesse_pages::residency::{Answer, Inspector};
 use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, placement};
 use serde::Serialize;
 
