@@ -10,7 +10,7 @@ use largesse_pager::{
     Broker, Count, Counters, FarMemory, FileStore, Linux, PageStore, Pager, Place, SegmentWords, Segments,
     SetSize, Trouble,
 };
-use largesse_pages::fault::{FaultError, Userfault, WAYS, Way, refuse_direct_input};
+use largesse_pages::fault::{FaultError, OPEN_METHODS, OpenMethod, Userfault, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_report::{Cause, FarStore, Region};
 use std::sync::{Arc, OnceLock};
@@ -29,9 +29,9 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
     // Starting a thread asks the C library for memory, which may ask us.
     let broker = guard::outside(Broker::start).map_err(no_thread)?;
     let ways = match wish.engine {
-        Engine::Auto | Engine::Thread => &WAYS[..],
-        Engine::Events => &[Way::Device, Way::Call],
-        Engine::UserMode => &[Way::UserModeOnly],
+        Engine::Auto | Engine::Thread => &OPEN_METHODS[..],
+        Engine::Events => &[OpenMethod::Device, OpenMethod::Call],
+        Engine::UserMode => &[OpenMethod::UserModeOnly],
     };
     let traced = wish.engine == Engine::Thread && thread::is_traced();
     if traced {
@@ -43,7 +43,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
     let faults =
         if in_thread { Userfault::open_by_signal(ways) } else { broker.call(|| Userfault::open(ways)) };
     let faults = faults.map_err(|FaultError(errno)| no_userfaultfd(errno))?;
-    let filtered = in_thread || faults.way() == Way::UserModeOnly;
+    let filtered = in_thread || faults.method() == OpenMethod::UserModeOnly;
     let addresses = |range: &Reserved| {
         let start = range.start().as_ptr().addr();
         start..start + range.len()

@@ -1,44 +1,44 @@
-//! A place in the address space, which every kind of range here has.
+//! An address range, the part common to every kind of mapping in this crate.
 
 use core::ptr::NonNull;
 
-/// Where a range starts, and how long it is.
+/// A contiguous range of addresses, which is one mapping or part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: an address and a length: nothing of it is tied to a thread.
+// SAFETY: an address and a length are not tied to a thread.
 unsafe impl Send for Area {}
-// SAFETY: as above; it is never changed.
+// SAFETY: as above; the fields never change.
 unsafe impl Sync for Area {}
 
 impl Area {
-    /// The caller owns the `len` bytes from `start` on, or answers for whoever does.
+    /// Creates an area of `len` bytes from `start` on, which the caller owns or whose owner's rules it follows.
     pub(crate) const fn new(start: NonNull<u8>, len: usize) -> Area {
         Area { start, len }
     }
 
-    /// First address.
+    /// Returns the first address.
     #[must_use]
     pub const fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// There is nothing.
+    /// Whether the length is zero.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The address of a part, which must lie inside.
+    /// Returns the address of a part; panics unless its `len` bytes from `offset` on lie inside the area.
     pub(crate) fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(offset <= self.len && len <= self.len - offset, "outside of the range");
         // SAFETY: the assertion above keeps the offset inside the range, which is one mapping.

@@ -1,10 +1,11 @@
-//! For tests of what must not happen to a process with other threads in it.
+//! Test support: runs code that must not affect the other threads of the test process in a forked child.
 
 use core::ffi::c_int;
 
-/// Whether `test` holds in a child. It makes system calls only: another thread may have held any lock at the fork.
+/// Whether `test` holds in a forked child. It may make system calls only: another thread may have held any lock at the
+/// fork.
 pub(crate) fn in_child(test: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child makes system calls only, and ends.
+    // SAFETY: the child makes system calls only, and then exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let status = c_int::from(!test());
@@ -12,7 +13,7 @@ pub(crate) fn in_child(test: impl FnOnce() -> bool) -> bool {
         unsafe { libc::_exit(status) };
     }
     let mut status = -1;
-    // SAFETY: our own child and a place for its status.
+    // SAFETY: our own child, and a variable for its status.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     status == 0
 }

@@ -1,45 +1,45 @@
-//! Errors carry what was asked and what came back; fronts word them.
+//! Errors that carry the request and the kernel's answer; front ends turn them into messages.
 
 /// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapOp {
-    /// Reserving address space.
+    /// Address space could not be reserved.
     Reserve,
-    /// Making a reserved range usable.
+    /// A reserved range could not be made accessible.
     Commit,
-    /// Advising about page sizes.
+    /// Advice about page sizes or about inheritance by children was refused.
     Advise,
-    /// Giving pages back.
+    /// Pages could not be returned to the kernel.
     Purge,
-    /// Moving pages to another address.
+    /// Pages could not be moved to another address.
     Relocate,
-    /// Populating ahead of need.
+    /// Pages could not be populated before their first touch.
     Populate,
-    /// Locking in memory.
+    /// Pages could not be locked in memory.
     Lock,
-    /// Placing on a NUMA node.
+    /// A NUMA policy could not be set.
     Place,
-    /// Moving pages to another NUMA node.
+    /// Pages could not be moved to another NUMA node.
     Migrate,
-    /// Making or mapping a named memory file.
+    /// A shared memory file could not be created or mapped.
     Publish,
-    /// Asking what is resident.
+    /// The residency or the nodes of pages could not be read.
     Inspect,
 }
 
-/// A refused request. `Copy` and free of heap data, so that an allocator can carry it.
+/// A request that the kernel refused. It is `Copy` and free of heap data, so that an allocator can return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapError {
-    /// What was asked.
+    /// The requested operation.
     pub op: MapOp,
-    /// For how many bytes.
+    /// Number of bytes in the request; 0 where it has no length.
     pub len: usize,
-    /// What the kernel answered.
+    /// The kernel's `errno`.
     pub errno: i32,
 }
 
 impl MapError {
-    /// The kernel had no memory (or no free page in the pool).
+    /// Whether the kernel had no memory, or the hugetlb pool no free page.
     #[must_use]
     pub const fn is_out_of_memory(&self) -> bool {
         self.errno == libc::ENOMEM

@@ -1,84 +1,85 @@
-//! Page faults of a range, served by this process instead of the kernel (`userfaultfd(2)`).
+//! Page faults of a range, handled by this process instead of the kernel (`userfaultfd(2)`).
 
 use crate::sys::{self, Descriptor};
 
-/// How the descriptor was had, the best first.
+/// How a userfaultfd descriptor is opened, from most to least capable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// `/dev/userfaultfd` (kernel 6.1).
+pub enum OpenMethod {
+    /// Opens `/dev/userfaultfd` (kernel 6.1).
     Device,
-    /// The system call, with `CAP_SYS_PTRACE` or `vm.unprivileged_userfaultfd=1`.
+    /// Makes the system call, with `CAP_SYS_PTRACE` or `vm.unprivileged_userfaultfd=1`.
     Call,
-    /// The system call every user has: a system call that touches a missing page fails with `EFAULT`.
+    /// Makes the system call as every user may: a system call that touches a missing page then fails with `EFAULT`.
     UserModeOnly,
 }
 
-/// Every way, the best first.
-pub const WAYS: [Way; 3] = [Way::Device, Way::Call, Way::UserModeOnly];
+/// Every method, from most to least capable.
+pub const OPEN_METHODS: [OpenMethod; 3] = [OpenMethod::Device, OpenMethod::Call, OpenMethod::UserModeOnly];
 
-/// One fault that a thread waits in.
+/// A page fault that a thread is blocked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Where.
+pub struct PageFault {
+    /// The faulting address.
     pub address: usize,
-    /// The thread wants to write.
+    /// Whether the access is a write.
     pub write: bool,
-    /// The page is there, and protected against writing.
+    /// Whether the page is present and write-protected.
     pub protected: bool,
-    /// The kernel's number of the thread.
+    /// The kernel's number of the faulting thread (`gettid`).
     pub thread: u32,
 }
 
-/// A request on a range was refused, with the kernel's `errno`.
+/// The kernel's `errno` for a request on a range that it refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultError(pub i32);
 
-/// A descriptor that tells of faults in the ranges registered with it.
+/// A userfaultfd descriptor, which reports faults in the ranges registered with it.
 #[derive(Debug)]
 pub struct Userfault {
     fd: Descriptor,
-    way: Way,
+    method: OpenMethod,
     by_signal: bool,
 }
 
-/// Why pages could not be taken.
+/// Why pages could not be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stays {
-    /// A device may be writing to the page: it is pinned.
+pub enum MoveError {
+    /// The page is pinned: a device may be writing to it.
     Pinned,
-    /// The program may not write there, or pages of two mappings were asked for at once.
+    /// The program may not write to the page, or the request spans two mappings.
     Guarded,
-    /// There is no page.
+    /// No page is present at the source.
     Missing,
-    /// There is one already where it was to go.
+    /// A page is already present at the target.
     Occupied,
-    /// The kernel's answer.
+    /// The kernel gave another error.
     Refused(FaultError),
 }
 
 impl Userfault {
-    /// Opens one in the best way this process is allowed; the error is that of the last try.
-    pub fn open(ways: &[Way]) -> Result<Userfault, FaultError> {
-        Userfault::open_as(ways, false)
+    /// Opens a descriptor by the first of `methods` that this process is allowed; the error is that of the last
+    /// attempt.
+    pub fn open(methods: &[OpenMethod]) -> Result<Userfault, FaultError> {
+        Userfault::open_as(methods, false)
     }
 
-    /// One that sends `SIGBUS` to the thread that meets a fault, and tells nobody else. A system call
-    /// fails with `EFAULT`, however it was opened.
-    pub fn open_by_signal(ways: &[Way]) -> Result<Userfault, FaultError> {
-        let mut open = Userfault::open_as(ways, true)?;
-        // Programs use low numbers.
+    /// Opens a descriptor that sends `SIGBUS` to the faulting thread and queues no message. A system call that touches
+    /// a missing page fails with `EFAULT`, whatever the method.
+    pub fn open_by_signal(methods: &[OpenMethod]) -> Result<Userfault, FaultError> {
+        let mut open = Userfault::open_as(methods, true)?;
+        // Programs expect low descriptor numbers to be their own.
         if let Some(high) = sys::userfault::duplicate_above(open.fd.0, 900) {
             open.fd = high;
         }
         Ok(open)
     }
 
-    fn open_as(ways: &[Way], by_signal: bool) -> Result<Userfault, FaultError> {
+    fn open_as(methods: &[OpenMethod], by_signal: bool) -> Result<Userfault, FaultError> {
         let mut last = FaultError(libc::ENOSYS);
-        for &way in ways {
-            match sys::userfault::open(way) {
+        for &method in methods {
+            match sys::userfault::open(method) {
                 Ok(fd) => match sys::userfault::handshake(fd.0, by_signal) {
-                    Ok(()) => return Ok(Userfault { fd, way, by_signal }),
+                    Ok(()) => return Ok(Userfault { fd, method, by_signal }),
                     Err(errno) => last = FaultError(errno),
                 },
                 Err(errno) => last = FaultError(errno),
@@ -87,47 +88,45 @@ impl Userfault {
         Err(last)
     }
 
-    /// How it was opened.
+    /// Returns the method by which it was opened.
     #[must_use]
-    pub const fn way(&self) -> Way {
-        self.way
+    pub const fn method(&self) -> OpenMethod {
+        self.method
     }
 
-    /// Keeps its ranges until the last thread of the process is out of memory. A process that ends
-    /// closes descriptors thread by thread: where another one is in the middle of a `write`, what is
-    /// missing would read as zeros, and be written.
+    /// Keeps its ranges registered until the last thread has left the address space. At exit the kernel closes
+    /// descriptors thread by thread: a `write` of another thread would read missing pages as zeros and write these.
     pub fn outlive_threads(&self) -> Result<(), FaultError> {
         sys::userfault::outlive_threads(self.fd.0).map_err(FaultError)
     }
 
-    /// Whether the thread that meets a fault gets a signal.
+    /// Whether the faulting thread gets `SIGBUS`.
     #[must_use]
     pub const fn by_signal(&self) -> bool {
         self.by_signal
     }
 
-    /// Has the number of this descriptor mean it in the table of the calling thread, too. It is one of
-    /// the first thread of the process.
-    pub fn known_here(&self) -> Result<(), FaultError> {
+    /// Duplicates this descriptor, which the first thread of the process has open, into the calling thread's descriptor
+    /// table under the same number.
+    pub fn duplicate_here(&self) -> Result<(), FaultError> {
         let here = sys::descriptors::of_first_thread(self.fd.0);
         let here = here.and_then(|here| sys::userfault::renumber(here, self.fd.0)).map_err(FaultError)?;
-        here.into_number(); // it stays open for as long as the table is there
+        here.into_number(); // stays open for as long as the table exists
         Ok(())
     }
 
-    /// Takes the place of another one, under its number.
+    /// Replaces the descriptor `before`, and takes over its number.
     pub fn replace(self, before: &Userfault) -> Result<Userfault, FaultError> {
         let fd = sys::userfault::renumber(self.fd, before.fd.0).map_err(FaultError)?;
         Ok(Userfault { fd, ..self })
     }
 
-    /// Be told of missing pages and of writes to protected ones in a range of private memory.
+    /// Registers a range of private memory: missing pages and writes to protected pages are reported from now on.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::register(self.fd.0, at, len).map_err(FaultError)
     }
-
-    /// Fill missing pages at `at` with `bytes`, protected against writing if asked. Pages that are there already are left as
-    /// they are. Who waits for them goes on waiting until it is [woken](Userfault::wake).
+    /// Fills missing pages at `at` with `bytes`, write-protected if asked. Pages that are already present are left as they
+    /// are. Threads that fault there stay blocked until they are [woken](Userfault::wake).
     pub fn fill(&self, at: usize, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
         let (mut done, mut most) = (0, bytes.len());
@@ -138,7 +137,7 @@ impl Userfault {
             done += put;
             match errno {
                 0 | libc::EAGAIN => {}
-                // The kernel fills no two mappings at once: then page by page.
+                // The kernel fills one mapping at a time: continue page by page.
                 libc::ENOENT if rest.len() > page => most = page,
                 libc::EEXIST => done += page,
                 errno => return Err(FaultError(errno)),
@@ -146,8 +145,8 @@ impl Userfault {
         }
         Ok(())
     }
-
-    /// Writes to pages that are there stop and are told (`on`), or go on, for those who waited once they are
+    /// Write-protects present pages so that writes are reported (`on`), or lifts the protection; blocked threads continue
+    /// once they are [woken](Userfault::wake).
     /// [woken](Userfault::wake).
     pub fn protect(&self, at: usize, len: usize, on: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
@@ -157,7 +156,7 @@ impl Userfault {
             match sys::userfault::protect(self.fd.0, at + done, part, on) {
                 Ok(()) => done += part,
                 Err(libc::EAGAIN) => {}
-                // Kernels before 6.4 protect no two mappings at once: then page by page.
+                // Kernels before 6.4 protect one mapping at a time: continue page by page.
                 Err(libc::ENOENT) if part > page => most = page,
                 Err(errno) => return Err(FaultError(errno)),
             }
@@ -165,33 +164,34 @@ impl Userfault {
         Ok(())
     }
 
-    /// Move the pages at `from` to `to`, a registered range where they are missing, in one step for
-    /// whoever uses them: a touch is a fault from then on. Returns the bytes that were moved, and why not all.
-    pub fn take(&self, from: usize, to: usize, len: usize) -> (usize, Option<Stays>) {
+    /// Moves the pages at `from` to `to`, a registered range where they are missing, atomically: an access to the
+    /// source is a fault from then on. Returns the number of bytes moved, and the reason if these are fewer than `len`.
+    pub fn take(&self, from: usize, to: usize, len: usize) -> (usize, Option<MoveError>) {
         let (mut moved, mut written) = (0, None);
         while moved < len {
             let (more, errno) = sys::userfault::take(self.fd.0, from + moved, to + moved, len - moved);
             moved += more;
             match errno {
                 0 | libc::EAGAIN => {}
-                // Perhaps not pinned, but shared with a child since a fork: then a write has it copied.
+                // Perhaps not pinned, but shared with a child since a fork: a write fault gives this process its own
+                // copy.
                 libc::EBUSY if written != Some(moved) => {
                     sys::write_fault(from + moved);
                     written = Some(moved);
                 }
-                errno => return (moved, Some(Stays::from(errno))),
+                errno => return (moved, Some(MoveError::from(errno))),
             }
         }
         (moved, None)
     }
 
-    /// Who waits in the range tries again.
+    /// Wakes the threads that faulted in the range; they repeat the access.
     pub fn wake(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::wake(self.fd.0, at, len).map_err(FaultError)
     }
 
-    /// Faults that are waiting now, into `faults`; returns their number.
-    pub fn read(&self, faults: &mut [Fault]) -> usize {
+    /// Reads the pending faults into `faults` without blocking, 16 at most, and returns their number.
+    pub fn read(&self, faults: &mut [PageFault]) -> usize {
         let mut messages = [[0; sys::userfault::MESSAGE]; 16];
         let room = faults.len().min(messages.len());
         let got = sys::userfault::read(self.fd.0, &mut messages[..room]);
@@ -205,33 +205,33 @@ impl Userfault {
         count
     }
 
-    /// Sleep until there is a fault, at most so many milliseconds. `false`: there is none.
+    /// Waits for a fault for at most `milliseconds`. Returns whether one is pending.
     #[must_use]
     pub fn wait(&self, milliseconds: u16) -> bool {
         sys::userfault::poll(self.fd.0, milliseconds.into())
     }
 }
 
-/// From now on devices do not write to this process's memory past the processor (`O_DIRECT`, io_uring), nor to
-/// that of programs it starts: such requests are answered as where there is no such thing.
+/// Prevents devices from writing to this process's memory without a page fault (`O_DIRECT`, io_uring), for good and in
+/// programs that it starts, too: such requests fail as if the file system or the kernel did not support them.
 pub fn refuse_direct_input() -> Result<(), FaultError> {
     sys::seccomp::refuse_direct_input().map_err(FaultError)
 }
 
-/// Copies memory of this process, whatever its protection is. `false`: not all of it could be read.
+/// Copies memory of this process, whatever its protection. Returns whether all of it could be read.
 #[must_use]
 pub fn read_guarded(at: usize, into: &mut [u8]) -> bool {
     sys::read_guarded(at, into)
 }
 
-impl From<i32> for Stays {
-    fn from(errno: i32) -> Stays {
+impl From<i32> for MoveError {
+    fn from(errno: i32) -> MoveError {
         match errno {
-            libc::EBUSY => Stays::Pinned,
-            libc::EINVAL => Stays::Guarded,
-            libc::ENOENT => Stays::Missing,
-            libc::EEXIST => Stays::Occupied,
-            errno => Stays::Refused(FaultError(errno)),
+            libc::EBUSY => MoveError::Pinned,
+            libc::EINVAL => MoveError::Guarded,
+            libc::ENOENT => MoveError::Missing,
+            libc::EEXIST => MoveError::Occupied,
+            errno => MoveError::Refused(FaultError(errno)),
         }
     }
 }
@@ -241,14 +241,14 @@ mod tests {
     use super::*;
     use crate::{PageKind, Reserved, SPAN, base_page};
 
-    /// What a thread reads and writes in a range whose faults another thread serves.
+    /// Checks the faults that a reading and then writing thread causes in a range that another thread handles.
     #[test]
-    fn missing_pages_are_filled_and_writes_to_protected_ones_are_told() {
+    fn missing_and_protected_pages_report_faults() {
         extern crate std;
-        let Ok(faults) = Userfault::open(&WAYS) else {
+        let Ok(faults) = Userfault::open(&OPEN_METHODS) else {
             #[expect(clippy::disallowed_macros, reason = "absent features are printed as skipped")]
             {
-                std::println!("skipped: no userfaultfd here");
+                std::println!("skipped: this process may not open a userfaultfd");
             }
             return;
         };
@@ -257,11 +257,11 @@ mod tests {
         range.commit(0, SPAN, PageKind::Small).unwrap();
         let at = range.start().as_ptr().addr();
         faults.register(at, SPAN).unwrap();
-        let served = std::thread::scope(|scope| {
-            let server = scope.spawn(|| {
+        let handled = std::thread::scope(|scope| {
+            let handler = scope.spawn(|| {
                 let mut seen = std::vec::Vec::new();
                 while seen.len() < 2 {
-                    let mut some = [Fault { address: 0, write: false, protected: false, thread: 0 }; 4];
+                    let mut some = [PageFault { address: 0, write: false, protected: false, thread: 0 }; 4];
                     if !faults.wait(60_000) {
                         break;
                     }
@@ -285,11 +285,11 @@ mod tests {
                 range.start().add(page + 5).write_volatile(8);
                 assert_eq!(range.start().add(page + 5).read_volatile(), 8);
             }
-            server.join().unwrap()
+            handler.join().unwrap()
         });
-        assert_eq!(served[0].address / page, at / page + 1);
-        assert!(!served[0].write && !served[0].protected);
-        assert!(served[1].write && served[1].protected);
-        assert_eq!([served[0].thread, served[1].thread], [crate::thread_id(); 2]);
+        assert_eq!(handled[0].address / page, at / page + 1);
+        assert!(!handled[0].write && !handled[0].protected);
+        assert!(handled[1].write && handled[1].protected);
+        assert_eq!([handled[0].thread, handled[1].thread], [crate::thread_id(); 2]);
     }
 }

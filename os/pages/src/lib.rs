@@ -1,4 +1,4 @@
-//! Pages: the only crate that asks the kernel for memory.
+//! Reserves, commits and places memory pages: the only crate that asks the kernel for memory.
 //!
 //! # Picture
 //! ```text
@@ -7,15 +7,15 @@
 //!                          └───────decommit─────────┘        drop ──► (kernel)
 //! ```
 //! # Knows / does not know
-//! Knows page sizes and system calls: reserve, commit, transparent huge pages, hugetlb, placement on
-//! nodes, locking, what is really resident and on which page size. Does not know block sizes,
-//! threads, stores or the environment.
+//! The crate knows page sizes and system calls: reserving, committing, transparent huge pages, hugetlb, placement on
+//! NUMA nodes, locking, and residency by page size. It knows nothing of block sizes, threads, stores or the
+//! environment.
 //! # Invariants
 //! 1. This crate never allocates from the Rust heap (`no_std`, no `alloc`).
-//! 2. Every length that reaches a system call is a whole number of pages, but for `raw_*`, which answer as
-//!    the kernel does.
-//! 3. Nothing is advised, placed or dropped that this crate did not map, except what its owner hands in
-//!    (`mapping.rs`, [`placement`]).
+//! 2. Every length passed to a system call is a whole number of pages, except in `raw_*`, which return the kernel's
+//!    answers.
+//! 3. Only memory that this crate mapped, or that its owner passes in (`mapping.rs`, [`placement`]), is advised, placed
+//!    or dropped.
 #![no_std]
 
 mod area;
@@ -30,13 +30,13 @@ mod mapping;
 mod own;
 pub mod placement;
 mod range;
+pub mod residency;
 #[cfg(not(miri))]
 pub mod shared;
 mod signpost;
 mod sys;
 mod system;
 mod table;
-pub mod residency;
 mod wait;
 
 pub use area::Area;
@@ -57,28 +57,28 @@ pub use system::{
 pub use table::{Table, Zeroed};
 pub use wait::{now_seconds, thread_handle, thread_id, wait_while, wait_while_for, wake_one};
 
-/// How a committed range gets its pages.
+/// Which pages back a committed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
-    /// Transparent huge pages, by advice.
+    /// Transparent huge pages are requested by `madvise`.
     Thp,
-    /// 2 MiB pages of the hugetlb pool.
+    /// 2 MiB pages are taken from the hugetlb pool.
     Hugetlb,
-    /// 1 GiB pages of the hugetlb pool.
+    /// 1 GiB pages are taken from the hugetlb pool.
     Hugetlb1G,
-    /// Whatever multi-size THP offers below 2 MiB: advised like [`PageKind::Thp`].
+    /// The largest size that multi-size THP offers below 2 MiB is used; the range is advised like [`PageKind::Thp`].
     Medium,
-    /// Base pages only.
+    /// Only base pages are used.
     Small,
 }
 
-/// Where memory is placed.
+/// The NUMA policy of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// On the node of the processor that touches it first.
+    /// Each page lies on the node of the processor that touches it first.
     FirstTouch,
-    /// Page by page over every node.
+    /// Pages are distributed round-robin over every node with memory.
     Interleave,
-    /// On one node, and nowhere else.
+    /// Every page lies on this node, without fallback to others.
     Node(u32),
 }

@@ -1,13 +1,12 @@
-//! Mappings that other code asked for: the interposed `mmap` of the fronts ends here.
+//! System calls on mappings that other code asked for, such as those of the interposed `mmap`.
 
 use crate::{MapError, MapOp, PageKind, sys};
 use core::ffi::{c_int, c_void};
 
-/// The system call itself, for callers who must answer like the C library: the address, or
-/// `-errno` as the kernel returns it.
+/// Makes the `mmap(2)` system call, for callers that must behave like the C library: returns the address or `-errno`.
 ///
 /// # Safety
-/// As `mmap(2)`: a fixed mapping replaces what was there.
+/// The requirements are those of `mmap(2)`: a fixed mapping replaces existing ones.
 pub unsafe fn raw_mmap(
     address: *mut c_void,
     len: usize,
@@ -20,37 +19,37 @@ pub unsafe fn raw_mmap(
     unsafe { sys::raw_mmap(address, len, protection, flags, fd, offset) }
 }
 
-/// `munmap(2)`: zero, or `-errno`.
+/// Makes the `munmap(2)` system call: returns zero or `-errno`.
 ///
 /// # Safety
-/// Nobody uses the range.
+/// Nothing uses the range any more.
 pub unsafe fn raw_munmap(address: *mut c_void, len: usize) -> isize {
     // SAFETY: the caller's promise.
     unsafe { sys::raw_munmap(address, len) }
 }
 
-/// `madvise(2)`: zero, or `-errno`.
+/// Makes the `madvise(2)` system call: returns zero or `-errno`.
 ///
 /// # Safety
-/// As the call: some advice has contents dropped.
+/// The requirements are those of `madvise(2)`: some advice discards contents.
 pub unsafe fn raw_madvise(address: *mut c_void, len: usize, advice: c_int) -> isize {
     // SAFETY: the caller's promise.
     unsafe { sys::raw_madvise(address, len, advice) }
 }
 
-/// `mprotect(2)`: zero, or `-errno`.
+/// Makes the `mprotect(2)` system call: returns zero or `-errno`.
 ///
 /// # Safety
-/// As the call.
+/// The requirements are those of `mprotect(2)`.
 pub unsafe fn raw_mprotect(address: *mut c_void, len: usize, protection: c_int) -> isize {
     // SAFETY: the caller's promise.
     unsafe { sys::raw_mprotect(address, len, protection) }
 }
 
-/// `mremap(2)`: the new address, or `-errno`.
+/// Makes the `mremap(2)` system call: returns the new address or `-errno`.
 ///
 /// # Safety
-/// As the call.
+/// The requirements are those of `mremap(2)`.
 pub unsafe fn raw_mremap(
     old: *mut c_void,
     old_len: usize,
@@ -62,36 +61,35 @@ pub unsafe fn raw_mremap(
     unsafe { sys::raw_mremap(old, old_len, new_len, flags, new) }
 }
 
-/// `mlock2(2)` of a range, or `mlockall(2)`: zero, or `-errno`.
+/// Makes the `mlock2(2)` system call for a range, or `mlockall(2)` without one: returns zero or `-errno`.
 #[must_use]
 pub fn raw_mlock(range: Option<(*const c_void, usize)>, flags: c_int) -> isize {
     sys::raw_mlock(range, flags)
 }
 
-/// An anonymous private mapping of `len` bytes that starts at a multiple of `align`; `None` when
-/// the kernel refuses.
+/// Maps `len` bytes of anonymous private memory at a multiple of `align`, or returns `None` if the kernel refuses.
 #[must_use]
 pub fn map_aligned(len: usize, align: usize, protection: c_int, flags: c_int) -> Option<*mut c_void> {
     sys::map_aligned(len, align, protection, flags)
 }
 
-/// Advise a mapping that its owner just made through us.
+/// Advises a mapping that its owner just created through this crate.
 pub fn advise_mapping(address: *mut c_void, len: usize, kind: PageKind) -> Result<(), MapError> {
     let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
     sys::advise(start, len, kind).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
 }
 
-/// Put anonymous memory with the same contents in the place of a private mapping of a file.
+/// Replaces a private mapping of a file by anonymous memory with the same contents.
 ///
 /// # Safety
-/// The range is mapped, readable and writable, whole pages, and no other thread uses it meanwhile.
+/// The range is mapped, readable and writable, whole pages, and no other thread uses it during the call.
 pub unsafe fn make_anonymous(address: *mut c_void, len: usize) -> Result<(), MapError> {
     let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
     // SAFETY: the caller's promise.
     unsafe { sys::make_anonymous(start, len) }.map_err(|errno| MapError { op: MapOp::Relocate, len, errno })
 }
 
-/// Calls `f` with the offset of each page of a mapping that is in memory.
+/// Calls `f` with the offset in bytes of each resident page of a mapping.
 pub fn each_resident(address: *mut c_void, len: usize, f: &mut dyn FnMut(usize)) {
     if let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) {
         sys::each_resident(start, len, f);
@@ -104,54 +102,55 @@ pub fn is_mapped(address: *mut c_void) -> bool {
     core::ptr::NonNull::new(address.cast::<u8>()).is_some_and(sys::is_mapped)
 }
 
-/// Give the pages of a private mapping back; it reads as zero, or faults where faults are served.
+/// Returns the pages of a private mapping to the kernel. They read as zero afterwards, or fault if registered with a
+/// userfaultfd.
 ///
 /// # Safety
-/// The range is the caller's, and nobody uses what it holds.
+/// The range is the caller's, and nothing uses its contents.
 pub unsafe fn forget(address: *mut c_void, len: usize) -> Result<(), MapError> {
     let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
     sys::purge(start, len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
 }
 
-/// [`forget`] for several ranges, of address and length: other processors are told once, not once a range, where the kernel
-/// can (Linux 6.16).
+/// Does [`forget`] for several ranges of address and length, with one TLB shootdown instead of one per range where the
+/// kernel can (Linux 6.16).
 ///
 /// # Safety
-/// As for [`forget`].
+/// The requirements are those of [`forget`].
 pub unsafe fn forget_all(ranges: &[(usize, usize)]) -> Result<(), MapError> {
     if ranges.len() > 1 && sys::purge_all(ranges) {
         return Ok(());
     }
     let mut ranges = ranges.iter().map(|&(at, len)| (core::ptr::with_exposed_provenance_mut(at), len));
-    // SAFETY: the caller's promise; what is forgotten twice is forgotten.
+    // SAFETY: the caller's promise; forgetting a range twice has the effect of once.
     ranges.try_for_each(|(at, len)| unsafe { forget(at, len) })
 }
 
-/// Whether a forked child gets the mappings of this range, or nothing at its addresses.
+/// Sets whether a forked child inherits the mappings of this range; otherwise its addresses are unmapped there.
 pub fn inherited(address: *mut c_void, len: usize, yes: bool) -> Result<(), MapError> {
     let Some(start) = core::ptr::NonNull::new(address.cast::<u8>()) else { return Ok(()) };
     sys::inherited(start, len, yes).map_err(|errno| MapError { op: MapOp::Advise, len, errno })
 }
 
-/// Maps zeroed memory for the library's own tables and buffers, or returns `None` where the kernel refuses it: address
-/// space now, pages at first touch. It does not count as the program's ([`crate::own_bytes`]).
+/// Maps zeroed memory for the library's own tables and buffers, populated at first touch, or returns `None` if the
+/// kernel refuses. It is not counted as the program's memory ([`crate::own_bytes`]).
 #[must_use]
 pub fn mapping_at(len: usize) -> Option<core::ptr::NonNull<u8>> {
     sys::map_metadata(len).inspect(|start| crate::own::add(start.as_ptr().addr(), len))
 }
 
-/// Unmaps memory of the library's own.
+/// Unmaps memory that [`mapping_at`] returned.
 ///
 /// # Safety
-/// [`mapping_at`] returned `start` for this length, and nobody uses the memory.
+/// [`mapping_at`] returned `start` for this length, and nothing uses the memory.
 pub unsafe fn unmap_own(start: core::ptr::NonNull<u8>, len: usize) {
     crate::own::remove(start.as_ptr().addr());
-    // SAFETY: the caller's promise: the mapping is one of our own, and nobody uses it.
+    // SAFETY: the caller's promise: the mapping is one of our own, and unused.
     unsafe { raw_munmap(start.as_ptr().cast(), len) };
 }
 
-/// Make the pages around `[address, address + len)` writable (relocation slots behind RELRO);
-/// with `writable` false they are made read-only again.
+/// Makes the pages around `[address, address + len)` writable (relocation slots behind RELRO), or read-only again if
+/// `writable` is false.
 ///
 /// # Safety
 /// The range belongs to a loaded object's data.
@@ -172,27 +171,27 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn what_is_forgotten_together_reads_as_zero_and_its_neighbours_stay() {
+    fn forget_all_zeroes_only_its_ranges() {
         let (page, pages) = (base_page(), 300);
         let start = mapping_at(pages * page).unwrap().as_ptr();
-        // SAFETY: pages of ours, inside the mapping; the next calls only read and forget them.
+        // SAFETY: pages of our own, inside the mapping; the next calls only read and forget them.
         let bytes = unsafe { core::slice::from_raw_parts_mut(start, pages * page) };
         bytes.fill(7);
         let at = bytes.as_ptr().addr();
         let even: Vec<_> = (0..pages).step_by(2).map(|number| (at + number * page, page)).collect();
         start.expose_provenance();
-        // SAFETY: nobody uses the pages while they go.
+        // SAFETY: nothing else uses the pages.
         unsafe { forget_all(&even) }.unwrap();
         for number in 0..pages {
             // SAFETY: inside the mapping.
             let byte = unsafe { start.add(number * page).read_volatile() };
             assert_eq!(byte, if number % 2 == 0 { 0 } else { 7 }, "page {number}");
         }
-        // With another number for this process the kernel refuses, and nothing is seen of it but time.
+        // A kernel that does not know the number for this process refuses, which only costs time: test it by itself.
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let mut numbers = release.split(['.', '-']).filter_map(|it| it.parse::<u32>().ok());
         if (numbers.next(), numbers.next()) >= (Some(6), Some(16)) {
-            assert!(sys::purge_all(&even), "Linux {release}: not at once");
+            assert!(sys::purge_all(&even), "Linux {release} did not purge the ranges in one call");
         }
     }
 }

@@ -1,39 +1,41 @@
-//! Where this library's own tables and buffers are, so that they are not taken for the program's memory.
+//! Records the mappings of this library's own tables and buffers, so that they are not counted as the program's memory.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Smaller mappings are not noted.
-const LEAST: usize = 256 << 10; // bytes
-/// Mappings beyond this number are not noted.
-const MOST: usize = 256;
+/// Mappings of fewer bytes than this are not recorded.
+const MIN_BYTES: usize = 256 << 10;
+/// Number of mappings that can be recorded at once; further ones are not.
+const MAX_MAPPINGS: usize = 256;
 
-/// The address and the length in bytes of one mapping; zero without one.
-struct Slot {
+/// The address and the length in bytes of one recorded mapping; both are zero in a free entry.
+struct OwnMapping {
     start: AtomicUsize,
     len: AtomicUsize,
 }
 
-static SLOTS: [Slot; MOST] = [const { Slot { start: AtomicUsize::new(0), len: AtomicUsize::new(0) } }; MOST];
+static MAPPINGS: [OwnMapping; MAX_MAPPINGS] =
+    [const { OwnMapping { start: AtomicUsize::new(0), len: AtomicUsize::new(0) } }; MAX_MAPPINGS];
 
-// Relaxed throughout: the numbers are for statistics, and nothing is reached through them.
+// Relaxed throughout: the numbers are for statistics, and no memory is reached through them.
 
-/// Notes a mapping of the library's own.
+/// Records a mapping of the library's own, if it is large enough and an entry is free.
 pub(crate) fn add(start: usize, len: usize) {
-    let takes =
-        |slot: &&Slot| slot.start.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-    if len >= LEAST
-        && let Some(slot) = SLOTS.iter().find(takes)
+    let takes = |entry: &&OwnMapping| {
+        entry.start.compare_exchange(0, start, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    };
+    if len >= MIN_BYTES
+        && let Some(entry) = MAPPINGS.iter().find(takes)
     {
-        slot.len.store(len, Ordering::Relaxed);
+        entry.len.store(len, Ordering::Relaxed);
     }
 }
 
-/// Forgets a mapping that [`add`] noted, if it did.
+/// Removes the record of a mapping, if [`add`] made one.
 pub(crate) fn remove(start: usize) {
-    if let Some(slot) = SLOTS.iter().find(|slot| slot.start.load(Ordering::Relaxed) == start) {
-        slot.len.store(0, Ordering::Relaxed);
-        slot.start.store(0, Ordering::Relaxed);
+    if let Some(entry) = MAPPINGS.iter().find(|entry| entry.start.load(Ordering::Relaxed) == start) {
+        entry.len.store(0, Ordering::Relaxed);
+        entry.start.store(0, Ordering::Relaxed);
     }
 }
 
@@ -41,8 +43,8 @@ pub(crate) fn remove(start: usize) {
 #[must_use]
 pub fn own_bytes(within: &Range<usize>) -> u64 {
     let mut pages = 0;
-    for slot in &SLOTS {
-        let (start, len) = (slot.start.load(Ordering::Relaxed), slot.len.load(Ordering::Relaxed));
+    for entry in &MAPPINGS {
+        let (start, len) = (entry.start.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
         let (start, end) = (start.max(within.start), start.saturating_add(len).min(within.end));
         if start < end {
             let at = core::ptr::without_provenance_mut(start);

@@ -1,16 +1,17 @@
-//! Which NUMA node memory lies on: chosen before it is touched, changed afterwards, and looked up.
+//! NUMA nodes of memory: sets the policy before the first touch, migrates pages afterwards, and looks nodes up.
 //!
-//! Any memory of this process can be placed; what it holds does not change. Addresses and lengths are whole pages:
-//! [`whole_pages`] gives those inside a block, so that its neighbours stay where they are.
+//! Any memory of this process can be placed; its contents do not change. Addresses and lengths are whole pages:
+//! [`whole_pages`] returns those inside a block, so that its neighbours are not moved.
 
 use crate::{MapError, MapOp, Placement, sys};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
-/// Pages asked about in one system call.
+/// Number of pages passed to one `move_pages` call.
 const AT_ONCE: usize = 512;
 
-/// The pages that lie wholly in `[address, address + len)`; `None` when there is none.
+/// Returns the address and the length of the pages that lie wholly in `[address, address + len)`, or `None` without
+/// any.
 #[must_use]
 pub fn whole_pages(address: *mut c_void, len: usize) -> Option<(*mut c_void, usize)> {
     let page = sys::base_page();
@@ -19,49 +20,52 @@ pub fn whole_pages(address: *mut c_void, len: usize) -> Option<(*mut c_void, usi
     (inside > 0).then(|| (address.wrapping_byte_add(skip), inside))
 }
 
-/// Place what is touched from now on in a mapping.
+/// Sets the NUMA policy of pages that are touched from now on in a mapping.
 ///
-/// `EINVAL`: a node that does not exist or that the control group does not permit, or an address inside a page.
+/// The error is `EINVAL` for a node that does not exist or that the control group does not permit, and for an address
+/// inside a page.
 pub fn place(address: *mut c_void, len: usize, placement: Placement) -> Result<(), MapError> {
     let refused = |errno| MapError { op: MapOp::Place, len, errno };
     let start = NonNull::new(address.cast::<u8>()).ok_or(refused(libc::EFAULT))?;
     sys::place(start, len, placement).map_err(refused)
 }
 
-/// Put what is in memory of a mapping on `node`, and what will be touched.
+/// Moves the resident pages of a mapping to `node`, and binds pages touched later to it.
 ///
-/// `EIO`: some pages could not be moved (shared, or in use by a device); the others were.
+/// The error is `EIO` if some pages could not be moved (shared, or in use by a device); the others were.
 pub fn migrate(address: *mut c_void, len: usize, node: u32) -> Result<(), MapError> {
     let refused = |errno| MapError { op: MapOp::Migrate, len, errno };
     let start = NonNull::new(address.cast::<u8>()).ok_or(refused(libc::EFAULT))?;
     sys::migrate(start, len, node).map_err(refused)
 }
 
-/// Where memory of a thread is placed. Sets of nodes are words of 64 bits, node 0 in the lowest bit of the first.
+/// The NUMA policy of a thread. Node sets are words of 64 bits, with node 0 in the lowest bit of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadPolicy<'a> {
-    /// On the node of the processor that touches a page first: the kernel's default.
+    /// Each page lies on the node of the processor that touches it first, the kernel's default.
     Local,
-    /// On one of these nodes while it has room, then on others. Before Linux 5.15 only the lowest node counts.
+    /// Pages lie on these nodes while they have free memory, then on others. Before Linux 5.15 only the lowest node
+    /// counts.
     Preferred(&'a [u64]),
-    /// On these nodes and nowhere else.
+    /// Pages lie on these nodes, without fallback to others.
     Bind(&'a [u64]),
-    /// Page by page over these nodes.
+    /// Pages are distributed round-robin over these nodes.
     Interleave(&'a [u64]),
 }
 
-/// Places what the calling thread touches first from now on, and so for threads and programs that it starts.
+/// Sets the NUMA policy of the calling thread, and of threads and programs that it starts.
 ///
-/// `EINVAL`: a node that does not exist or that the control group does not permit, or no node at all.
+/// The error is `EINVAL` for a node that does not exist or that the control group does not permit, and for an empty
+/// set.
 pub fn place_thread(policy: ThreadPolicy<'_>) -> Result<(), MapError> {
     sys::place_thread(policy).map_err(|errno| MapError { op: MapOp::Place, len: 0, errno })
 }
 
-/// Calls `f` with the number of each page of `[address, address + len)` and its node; `None` for a page that is not in
-/// memory.
+/// Calls `f` with the number of each page of `[address, address + len)` and its node, or `None` for a page that is not
+/// resident.
 ///
-/// Kernels before 6.6 do not report pages that automatic NUMA balancing has marked to see who uses them; such pages are
-/// read once, which removes the mark, and asked about again.
+/// Kernels before 6.6 do not report pages that automatic NUMA balancing has marked for hinting faults; such pages are
+/// read once, which removes the mark, and looked up again.
 pub fn each_node(
     address: *mut c_void,
     len: usize,
@@ -89,8 +93,8 @@ pub fn each_node(
     Ok(())
 }
 
-/// Reads a byte of each page from address `start` on that is in memory although `nodes` says that it is not. Returns
-/// whether there was one.
+/// Reads a byte of each resident page from address `start` on that `nodes` reports as absent. Returns whether there was
+/// one.
 fn read_unreported(start: u64, nodes: &[i32]) -> bool {
     let Ok(address) = usize::try_from(start) else { return false };
     let page = sys::base_page();
@@ -113,7 +117,7 @@ mod tests {
     use crate::{PageKind, Reserved, SPAN, base_page};
 
     #[test]
-    fn only_pages_inside_a_block_are_its_own() {
+    fn whole_pages_excludes_partial_pages() {
         let page = base_page();
         let at = |address: usize| core::ptr::without_provenance_mut::<c_void>(address);
         let whole = |address, len| whole_pages(at(address), len).map(|(at, len)| (at.addr(), len));
@@ -125,12 +129,12 @@ mod tests {
     }
 
     #[test]
-    fn touched_pages_have_a_node_and_the_others_none() {
+    fn only_touched_pages_have_nodes() {
         let range = Reserved::new(2 * SPAN, SPAN).unwrap();
         range.commit(0, 2 * SPAN, PageKind::Small).unwrap();
         let (page, start) = (base_page(), range.start());
         let last = 2 * SPAN / page - 1;
-        // SAFETY: committed above.
+        // SAFETY: the range was committed above.
         unsafe { start.add(last * page).write(1) };
         let (mut seen, mut touched) = (0, None);
         let asked = each_node(start.as_ptr().cast(), 2 * SPAN, &mut |number, node| {
@@ -146,25 +150,25 @@ mod tests {
         let (page, range) = (base_page(), Reserved::new(SPAN, SPAN).unwrap());
         range.commit(0, SPAN, PageKind::Small).unwrap();
         let start = range.start();
-        // SAFETY: committed above.
+        // SAFETY: the range was committed above.
         unsafe { start.add(page).write(1) };
         let at = start.as_ptr().expose_provenance() as u64;
         let absent = -libc::ENOENT;
-        assert!(read_unreported(at, &[absent, absent, absent]), "page 1 is in memory");
-        assert!(!read_unreported(at, &[absent, 0, absent]), "page 1 is reported, and no other is in memory");
+        assert!(read_unreported(at, &[absent, absent, absent]), "page 1 is resident but was not read");
+        assert!(
+            !read_unreported(at, &[absent, 0, absent]),
+            "page 1 is reported, and no other page is resident"
+        );
         let mut nodes = [0; 3];
         let pages: [u64; 3] = core::array::from_fn(|number| at + (number * page) as u64);
         sys::nodes_of(0, &pages, &mut nodes).unwrap();
-        assert_eq!((nodes[0], nodes[2]), (absent, absent), "pages that were never touched stay absent");
+        assert_eq!((nodes[0], nodes[2]), (absent, absent), "pages that were never touched became resident");
         range.guard(0, SPAN).unwrap();
-        assert!(
-            !read_unreported(at, &[absent, absent]),
-            "an inaccessible page cannot be read, and nothing happens"
-        );
+        assert!(!read_unreported(at, &[absent, absent]), "an inaccessible page was read");
     }
 
     #[test]
-    fn a_node_that_does_not_exist_is_refused() {
+    fn missing_node_is_refused() {
         let range = Reserved::new(SPAN, SPAN).unwrap();
         let start = range.start().as_ptr().cast();
         for node in [1023, 1024, u32::MAX] {

@@ -1,12 +1,12 @@
-//! One reserved range of addresses, of which parts are usable.
+//! A reserved address range, parts of which are committed.
 
 use crate::{Area, MapError, MapOp, PageKind, Placement, sys};
 use core::ptr::NonNull;
 
-/// The unit of committing and of large pages: 2 MiB.
+/// The granularity of commits and the size of a large page: 2 MiB.
 pub const SPAN: usize = 2 << 20;
 
-/// Address space that belongs to us, without memory until [`commit`](Reserved::commit).
+/// A reserved address range without memory until [`commit`](Reserved::commit). Dropping it unmaps the range.
 ///
 /// ```
 /// use largesse_pages::{PageKind, Reserved, SPAN};
@@ -28,16 +28,16 @@ impl core::ops::Deref for Reserved {
 }
 
 impl Reserved {
-    /// Reserve `len` bytes at a multiple of `align` (a power of two of at least a page).
+    /// Reserves `len` bytes (a multiple of [`SPAN`]) at a multiple of `align` (a power of two of at least a page).
     pub fn new(len: usize, align: usize) -> Result<Reserved, MapError> {
         debug_assert!(align.is_power_of_two() && len.is_multiple_of(SPAN));
         let start = sys::reserve(len, align).map_err(|errno| MapError { op: MapOp::Reserve, len, errno })?;
         Ok(Reserved(Area::new(start, len)))
     }
 
-    /// Make `[offset, offset + len)` usable; it reads as zero where it was not usable before.
-    /// Pages arrive at first touch, except hugetlb pages, which are taken from the pool now, so
-    /// that an empty pool is an error here and not a death later.
+    /// Makes `[offset, offset + len)` accessible; it reads as zero where it was not committed before. Pages are
+    /// allocated at first touch, except hugetlb pages, which are taken from the pool now, so that an empty pool is an
+    /// error here and not `SIGBUS` later.
     pub fn commit(&self, offset: usize, len: usize, kind: PageKind) -> Result<(), MapError> {
         sys::commit(self.at(offset, len), len, kind).map_err(|errno| MapError {
             op: MapOp::Commit,
@@ -46,7 +46,7 @@ impl Reserved {
         })
     }
 
-    /// Place what is touched from now on in `[offset, offset + len)`.
+    /// Sets the NUMA policy of pages that are touched from now on in `[offset, offset + len)`.
     pub fn place(&self, offset: usize, len: usize, placement: Placement) -> Result<(), MapError> {
         sys::place(self.at(offset, len), len, placement).map_err(|errno| MapError {
             op: MapOp::Place,
@@ -55,26 +55,26 @@ impl Reserved {
         })
     }
 
-    /// Keep the pages of a committed range in memory from their first touch on.
+    /// Locks the pages of a committed range in memory, each from its first touch on.
     pub fn lock(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::lock(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Lock, len, errno })
     }
 
-    /// Touch a committed range now, without changing what it holds (kernel 5.14).
+    /// Populates a committed range without changing its contents (kernel 5.14).
     pub fn populate(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::populate(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Populate, len, errno })
     }
 
-    /// Give the pages of a committed range back; it stays usable and reads as zero.
+    /// Returns the pages of a committed range to the kernel; the range stays accessible and reads as zero.
     ///
     /// # Safety
-    /// Nobody uses what the range holds.
+    /// Nothing uses the contents of the range.
     pub unsafe fn purge(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::purge(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
-    /// Changes the kind of page that later first touches of a committed range get: [`PageKind::Thp`],
-    /// [`PageKind::Medium`] or [`PageKind::Small`].
+    /// Sets the kind of page for later first touches in a committed range: [`PageKind::Thp`], [`PageKind::Medium`] or
+    /// [`PageKind::Small`].
     pub fn advise(&self, offset: usize, len: usize, kind: PageKind) -> Result<(), MapError> {
         sys::advise(self.at(offset, len), len, kind).map_err(|errno| MapError {
             op: MapOp::Advise,
@@ -83,34 +83,33 @@ impl Reserved {
         })
     }
 
-    /// Lets the kernel take the pages of a committed range when memory is short (`MADV_FREE`). Each page
-    /// holds its contents or zeros until it is written to, and is the caller's again from then on.
+    /// Lets the kernel reclaim the pages of a committed range under memory pressure (`MADV_FREE`). Each page holds its
+    /// contents or zeros until it is written to, which ends the offer.
     ///
     /// # Safety
-    /// Nobody uses what the range holds.
+    /// Nothing uses the contents of the range.
     pub unsafe fn offer(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::offer(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
-    /// A touch of the range is a signal, until it is committed again; what it holds stays.
+    /// Makes an access to the range raise a signal until it is committed again; the contents are kept.
     pub fn guard(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::guard(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Commit, len, errno })
     }
 
-    /// Give pages and commitment back; the range is only reserved afterwards.
+    /// Returns pages and commit charge to the kernel; the range is only reserved afterwards.
     ///
     /// # Safety
-    /// Nobody uses the range.
+    /// Nothing uses the range.
     pub unsafe fn decommit(&self, offset: usize, len: usize) -> Result<(), MapError> {
         sys::decommit(self.at(offset, len), len).map_err(|errno| MapError { op: MapOp::Purge, len, errno })
     }
 
-    /// Move the pages of one committed range over another by changing page tables only. The source
-    /// stays usable and reads as zero.
+    /// Moves the pages of one committed range over another by changing page tables only. The source stays accessible
+    /// and reads as zero.
     ///
     /// # Safety
-    /// Nobody uses the contents of `[to, to + len)`, and the caller alone uses the source. The
-    /// ranges do not overlap.
+    /// Nothing uses the contents of `[to, to + len)`, and the caller alone uses the source. The ranges do not overlap.
     pub unsafe fn relocate(&self, from: usize, to: usize, len: usize) -> Result<(), MapError> {
         sys::relocate(self.at(from, len), self.at(to, len), len).map_err(|errno| MapError {
             op: MapOp::Relocate,
@@ -119,18 +118,18 @@ impl Reserved {
         })
     }
 
-    /// Replace hugetlb pages by ordinary ones with the same contents, in place. Where a page is gone
-    /// (its other owner wrote to it and the pool was empty) `lost(to, from, len)` fetches it.
+    /// Replaces hugetlb pages by ordinary ones with the same contents, in place. Where a page is missing (another
+    /// process sharing it wrote to it, and the pool was empty), `lost(to, from, len)` fetches its contents.
     ///
     /// # Safety
-    /// Nobody else reads or writes the range meanwhile (in a forked child: its only thread calls).
+    /// Nothing else reads or writes the range during the call (in a forked child, its only thread calls).
     pub unsafe fn demote(
         &self,
         offset: usize,
         len: usize,
         lost: &mut dyn FnMut(NonNull<u8>, usize, usize) -> bool,
     ) -> Result<(), MapError> {
-        // SAFETY: the caller promises that nobody uses the range meanwhile.
+        // SAFETY: the caller promises that nothing else uses the range during the call.
         unsafe { sys::demote(self.at(offset, len), len, lost) }.map_err(|errno| MapError {
             op: MapOp::Relocate,
             len,
@@ -138,7 +137,7 @@ impl Reserved {
         })
     }
 
-    /// Whether any page of the range is in memory.
+    /// Whether any page of the range is resident.
     #[must_use]
     pub fn any_resident(&self, offset: usize, len: usize) -> bool {
         sys::any_resident(self.at(offset, len), len)
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn relocated_pages_keep_their_contents_and_leave_zeros() {
+    fn relocation_moves_contents_leaves_zeros() {
         let range = Reserved::new(4 * SPAN, SPAN).unwrap();
         range.commit(0, 4 * SPAN, PageKind::Small).unwrap();
         // SAFETY: all four spans are committed and only this test uses them.
@@ -196,10 +195,10 @@ mod tests {
         }
     }
 
-    /// Linux before 6.17 moves one mapping at a time, and takes the target away before it finds out. Spans become mappings
-    /// of their own when they were moved before, or were advised.
+    /// Linux before 6.17 moves one mapping at a time, and unmaps the target before it notices. A span becomes a mapping
+    /// of its own if it was moved before or advised.
     #[test]
-    fn spans_that_are_mappings_of_their_own_move_together() {
+    fn separate_mappings_relocate_together() {
         if cfg!(miri) {
             return; // there are no mappings under Miri
         }
@@ -219,10 +218,10 @@ mod tests {
         }
     }
 
-    /// In a child: another thread of the tests would have its memory placed in the hole.
+    /// Runs in a child: the memory of another test thread could be placed in the hole.
     #[test]
     #[cfg(not(miri))]
-    fn a_refused_move_leaves_both_sides_whole() {
+    fn refused_move_changes_nothing() {
         assert!(crate::child::in_child(|| {
             let Ok(range) = Reserved::new(16 * SPAN, SPAN) else { return false };
             if range.commit(0, 16 * SPAN, PageKind::Small).is_err() {
@@ -232,11 +231,11 @@ mod tests {
             let [source, target] = unsafe { [range.start().add(SPAN), range.start().add(9 * SPAN)] };
             // SAFETY: as above.
             unsafe { (source.write(7), target.write(8)) };
-            // A hole in the source, as no caller has it: Linux of every version refuses this.
+            // A hole in the source, which no caller has: every version of Linux refuses this.
             sys::release(range.start(), SPAN);
             // SAFETY: as above.
             let moved = unsafe { range.relocate(0, 8 * SPAN, 4 * SPAN) };
-            // SAFETY: as above; where the move left a hole, the child dies of it.
+            // SAFETY: as above; if the move left a hole, the child dies here.
             unsafe {
                 range.start().add(8 * SPAN).write(1);
                 moved.is_err() && (source.read(), target.read()) == (7, 8)
@@ -245,9 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn a_touched_span_is_resident_and_an_untouched_one_is_not() {
+    fn only_touched_spans_are_resident() {
         if cfg!(miri) {
-            return; // the stand-in for the kernel has no residency
+            return; // Miri's substitute for the kernel has no residency
         }
         let range = Reserved::new(4 * SPAN, SPAN).unwrap();
         range.commit(0, 4 * SPAN, PageKind::Small).unwrap();
@@ -258,9 +257,9 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_pool_leaves_the_reservation_whole() {
+    fn refused_pool_keeps_reservation() {
         if cfg!(miri) {
-            return; // there is no other mapping under Miri
+            return; // Miri has no other mappings
         }
         let range = Reserved::new(4096 * SPAN, SPAN).unwrap();
         // No test machine has a free pool of 8 GiB.
@@ -269,13 +268,13 @@ mod tests {
         let other = crate::map_aligned(4096 * SPAN, SPAN, libc::PROT_READ, 0).unwrap();
         assert!(!(start..start + 4096 * SPAN).contains(&other.addr()), "a hole was left");
         range.commit(0, SPAN, PageKind::Thp).unwrap();
-        // SAFETY: committed above.
+        // SAFETY: the span was committed above.
         unsafe { range.start().write(1) };
     }
 
     #[test]
     #[should_panic(expected = "outside of the range")]
-    fn a_range_beyond_the_end_is_refused() {
+    fn range_beyond_end_is_refused() {
         let range = Reserved::new(SPAN, SPAN).unwrap();
         let _ = range.commit(SPAN, SPAN, PageKind::Small);
     }

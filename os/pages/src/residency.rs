@@ -1,32 +1,31 @@
-//! What is really resident, and on which page size.
+//! Residency of a process's pages, and their sizes.
 //!
-//! `PAGEMAP_SCAN` (kernel 6.7) answers per address and needs no privilege for one's own process.
-//! Where it is missing the answer is [`Answer::NotPerAddress`], and the caller may fall back to
-//! `/proc/PID/smaps`, which speaks per mapping.
+//! `PAGEMAP_SCAN` (kernel 6.7) answers per page and needs no privilege for the own process. Without it the answer is
+//! [`Answer::NotPerAddress`], and the caller may fall back to `/proc/PID/smaps`, which answers per mapping.
 
 use crate::sys;
 
-/// Bytes of a range that are resident, and that are on large pages.
+/// Number of resident bytes of a range, in total and on large pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
-    /// In memory.
+    /// Number of resident bytes, at most the range's length.
     pub resident: u64,
-    /// Of these, on pages mapped as large ones (THP or hugetlb).
+    /// Number of these bytes on pages mapped as large ones (THP or hugetlb).
     pub large: u64,
-    /// NUMA node of the first resident page.
+    /// NUMA node of the first resident page; `None` if no page is resident or the kernel does not say.
     pub node: Option<u32>,
 }
 
-/// The result of asking.
+/// The result of [`Inspector::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Read page by page.
+    /// The residency was read page by page.
     Exact(Residency),
-    /// This kernel cannot say per address.
+    /// This kernel has no `PAGEMAP_SCAN`.
     NotPerAddress,
 }
 
-/// An open view of one process's page tables.
+/// An open `/proc/PID/pagemap`: a view of one process's page tables.
 #[derive(Debug)]
 pub struct Inspector {
     file: sys::Descriptor,
@@ -34,15 +33,14 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Look at process `pid`, or at this process when `None`. The error is an errno: `EACCES` or
-    /// `EPERM` under ptrace rules, `ENOENT` when there is no such process.
+    /// Opens the page tables of process `pid`, or of this process for `None`. The error is an errno: `EACCES` or
+    /// `EPERM` under ptrace rules, `ENOENT` if there is no such process.
     pub fn open(pid: Option<u32>) -> Result<Inspector, i32> {
         let file = sys::open_pagemap(pid)?;
         Ok(Inspector { file, pid: pid.and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0) })
     }
 
-    /// Ask about `[start, start + len)`; both are rounded outwards to base pages, and the result
-    /// never exceeds `len`.
+    /// Reads the residency of `[start, start + len)`, rounded outwards to base pages; no count exceeds `len`.
     #[must_use]
     pub fn ask(&self, start: u64, len: u64) -> Answer {
         let page = sys::base_page() as u64;
@@ -66,11 +64,11 @@ mod tests {
     use crate::{PageKind, Reserved, SPAN};
 
     #[test]
-    fn touched_pages_are_resident_and_the_rest_is_not() {
+    fn only_touched_pages_are_resident() {
         let range = Reserved::new(4 * SPAN, SPAN).unwrap();
         range.commit(0, 4 * SPAN, PageKind::Small).unwrap();
         let base = crate::base_page();
-        // SAFETY: committed above.
+        // SAFETY: the range was committed above.
         unsafe {
             range.start().add(SPAN).write(1);
             range.start().add(SPAN + base).write(1);

@@ -3,14 +3,14 @@
 use crate::{MapError, MapOp, sys};
 use core::{ffi::CStr, ptr::NonNull};
 
-/// Put `bytes` into a memory file called `name` and keep it mapped, read-only, for good. The
-/// descriptor is closed again: nothing is left behind when the process ends.
+/// Writes `bytes` to a memory file called `name` and keeps it mapped, read-only, until the process ends. The descriptor
+/// is closed, so that nothing is left behind then.
 pub fn publish(name: &CStr, bytes: &[u8]) -> Result<NonNull<u8>, MapError> {
     sys::publish(name, bytes).map_err(|errno| MapError { op: MapOp::Publish, len: bytes.len(), errno })
 }
 
-/// Makes the file `path` of `len` bytes of zeros, and maps it, readable and writable, for good. The descriptor is
-/// closed again. The file has its room: a write through the mapping cannot fail for lack of it.
+/// Creates the file `path` of `len` zero bytes and maps it, readable and writable, until the process ends. The
+/// descriptor is closed. Disk space is allocated, so that a write through the mapping cannot fail for lack of it.
 pub fn share_file(path: &CStr, len: usize) -> Result<NonNull<u8>, MapError> {
     sys::share_file(path, len).map_err(|errno| MapError { op: MapOp::Publish, len, errno })
 }
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_published_name_is_found_in_maps() {
+    fn published_name_appears_in_maps() {
         let at = publish(c"largesse-test", b"hello").unwrap();
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let line = maps.lines().find(|line| line.contains("/memfd:largesse-test")).unwrap();

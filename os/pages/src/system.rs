@@ -1,38 +1,38 @@
-//! What this system offers, read at run time.
+//! Page sizes that this system offers, read at run time.
 
 use crate::sys;
 
-/// The mode of transparent huge pages.
+/// The system-wide mode of transparent huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thp {
-    /// Every mapping may get them.
+    /// Every mapping may get huge pages.
     Always,
-    /// Advised mappings get them.
+    /// Only advised mappings get huge pages.
     Madvise,
-    /// Nobody gets them.
+    /// No mapping gets huge pages.
     Never,
-    /// The kernel was built without: it refuses the advice.
+    /// The kernel was built without transparent huge pages and refuses the advice.
     Absent,
-    /// The kernel takes the advice, and its mode cannot be read (`/sys` is hidden).
+    /// The kernel accepts the advice, but its mode cannot be read (`/sys` is hidden).
     Unknown,
 }
 
-/// What multi-size THP says about one page size.
+/// Whether multi-size THP offers one page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// Given to advised mappings (`always`, `madvise`, or `inherit` of such a mode).
+    /// Advised mappings get pages of this size (`always`, `madvise`, or `inherit` of such a mode).
     Given,
-    /// Not given.
+    /// Advised mappings do not get pages of this size.
     Refused,
 }
 
-/// Bytes of a base page.
+/// Returns the size of a base page in bytes.
 #[must_use]
 pub fn base_page() -> usize {
     sys::base_page()
 }
 
-/// Bytes of the transparent large page; `None` when the kernel has none.
+/// Returns the size of a transparent huge page in bytes, or `None` if the kernel has none.
 #[must_use]
 pub fn large_page() -> Option<usize> {
     let mut text = [0; 32];
@@ -40,19 +40,19 @@ pub fn large_page() -> Option<usize> {
     number(read)
 }
 
-/// Bytes of physical memory.
+/// Returns the size of physical memory in bytes.
 #[must_use]
 pub fn physical_memory() -> usize {
     sys::physical_memory()
 }
 
-/// `prctl(PR_SET_THP_DISABLE)` is in force for this process, advised mappings included.
+/// Whether `prctl(PR_SET_THP_DISABLE)` disables huge pages for this process, advised mappings included.
 #[must_use]
 pub fn thp_disabled_for_process() -> bool {
     sys::thp_disabled()
 }
 
-/// The system-wide mode.
+/// Reads the system-wide mode of transparent huge pages.
 #[must_use]
 pub fn thp_mode() -> Thp {
     let mut text = [0; 64];
@@ -65,24 +65,24 @@ pub fn thp_mode() -> Thp {
     }
 }
 
-/// Advises a page for transparent huge pages: a kernel without these refuses, whether or not its files can be read.
+/// Advises a page for transparent huge pages, which a kernel without them refuses whether or not its files can be read.
 fn advice_is_taken() -> bool {
     let len = base_page();
     let Some(at) = crate::map_aligned(len, len, libc::PROT_READ | libc::PROT_WRITE, 0) else { return false };
     let taken = crate::advise_mapping(at, len, crate::PageKind::Thp).is_ok();
-    // SAFETY: mapped just now, and no other code knows the address.
+    // SAFETY: the mapping is new, and no other code knows the address.
     unsafe { crate::raw_munmap(at, len) };
     taken
 }
 
-/// What the system gives advised mappings for pages of 64 KiB. A kernel without multi-size THP has none.
+/// Reads whether advised mappings get pages of 64 KiB. A kernel without multi-size THP offers none.
 #[must_use]
 pub fn medium_pages() -> Offer {
     offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", Offer::Refused)
 }
 
-/// What the system gives advised mappings for pages of 2 MiB: the setting for this size, which may
-/// differ from the system-wide one, or the system-wide one where there is no other.
+/// Reads whether advised mappings get pages of 2 MiB: the setting for this size, which may differ from the system-wide
+/// one, or else the system-wide one.
 #[must_use]
 pub fn large_pages() -> Offer {
     offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", inherited())
@@ -106,7 +106,7 @@ fn offer(path: &core::ffi::CStr, without_file: Offer) -> Offer {
     }
 }
 
-/// The word in brackets of a sysfs choice such as `always [madvise] never`.
+/// Returns the word in brackets of a sysfs choice such as `always [madvise] never`.
 fn chosen(text: &[u8]) -> Option<&[u8]> {
     let open = text.iter().position(|&b| b == b'[')?;
     let rest = &text[open + 1..];
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chosen_word_is_the_bracketed_one() {
+    fn chosen_word_is_bracketed() {
         assert_eq!(chosen(b"always [madvise] never\n"), Some(&b"madvise"[..]));
         assert_eq!(chosen(b"[never]"), Some(&b"never"[..]));
         assert_eq!(chosen(b"always madvise"), None);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_end_at_the_first_other_byte() {
+    fn number_stops_at_first_nondigit() {
         assert_eq!(number(b"2097152\n"), Some(2_097_152));
         assert_eq!(number(b"\n"), None);
         assert_eq!(number(b"99999999999999999999999"), None);

@@ -1,4 +1,4 @@
-//! A fixed table in memory of its own: metadata never lies in the memory it describes.
+//! A fixed table in a mapping of its own, so that metadata never lies in the memory it describes.
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -12,7 +12,7 @@ pub unsafe trait Zeroed {}
 // SAFETY: zero is a byte.
 unsafe impl Zeroed for u8 {}
 
-/// `len` values, all zero at first. Pages of the table that are never written cost nothing.
+/// A table of `len` values, initially zero. Its pages take no memory until they are written to.
 #[derive(Debug)]
 pub struct Table<T> {
     start: NonNull<T>,
@@ -26,7 +26,8 @@ unsafe impl<T: Send> Send for Table<T> {}
 unsafe impl<T: Sync> Sync for Table<T> {}
 
 impl<T: Zeroed> Table<T> {
-    /// A table of `len` zeros. `None` when the kernel refuses the address space. The memory is never returned.
+    /// Maps a table of `len` zeros, or returns `None` if the kernel refuses the address space. The memory is never
+    /// freed.
     pub fn new(len: usize) -> Option<Table<T>> {
         let start = crate::mapping_at(len * size_of::<T>())?.cast();
         Some(Table { start, len, owns: PhantomData })
@@ -36,8 +37,8 @@ impl<T: Zeroed> Table<T> {
 impl<T> core::ops::Deref for Table<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping has `len` values, zero at first, which `Zeroed` makes valid; it is
-        // page-aligned and lives for good.
+        // SAFETY: the mapping has `len` values, initially zero, which `Zeroed` makes valid; it is page-aligned and is
+        // never unmapped.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -57,7 +58,7 @@ mod tests {
     unsafe impl Zeroed for u32 {}
 
     #[test]
-    fn a_table_starts_as_zeros_and_keeps_what_is_written() {
+    fn table_starts_zero_keeps_writes() {
         let mut table = Table::<u32>::new(10_000).unwrap();
         assert!(table.iter().all(|&value| value == 0));
         table[9_999] = 5;

@@ -1,46 +1,47 @@
-//! Waiting on an address, and the few facts about time and threads that a lock needs.
+//! Futex waits, a coarse clock and thread identities, from which locks are built.
 
 use crate::sys;
 use core::sync::atomic::AtomicU32;
 
-/// Who may wait at an address.
+/// Which threads may wait on a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Among {
-    /// Threads of this process.
+    /// Threads of this process wait.
     Threads,
-    /// Whoever maps it.
+    /// Threads of every process that maps the word wait.
     #[cfg_attr(miri, expect(dead_code, reason = "one process"))]
     Processes,
 }
 
-/// Sleep while `word` holds `value` (may return early).
+/// Sleeps while `word` holds `value`. It may return early.
 pub fn wait_while(word: &AtomicU32, value: u32) {
     sys::futex_wait(word, value, None, Among::Threads);
 }
 
-/// Sleep while `word` holds `value`, at most so many seconds (may return early).
+/// Sleeps while `word` holds `value`, for at most `seconds`. It may return early.
 pub fn wait_while_for(word: &AtomicU32, value: u32, seconds: u32) {
     sys::futex_wait(word, value, Some(u64::from(seconds) * 1000), Among::Threads);
 }
 
-/// Wake one sleeper.
+/// Wakes one sleeper on `word`.
 pub fn wake_one(word: &AtomicU32) {
     sys::futex_wake(word, 1, Among::Threads);
 }
 
-/// Seconds of a coarse, monotonic clock (a few nanoseconds to read).
+/// Returns the seconds of a coarse, monotonic clock, which takes a few nanoseconds to read.
 #[must_use]
 pub fn now_seconds() -> u32 {
     sys::now_seconds()
 }
 
-/// What the threads of a process are told apart by: not 0, and even. A forked child keeps its thread's.
+/// Returns an even, nonzero number that identifies the calling thread within its process. A forked child keeps its
+/// thread's.
 #[must_use]
 pub fn thread_handle() -> usize {
     sys::thread_handle()
 }
 
-/// The kernel's number for the calling thread.
+/// Returns the kernel's number of the calling thread (`gettid`).
 #[must_use]
 pub fn thread_id() -> u32 {
     sys::thread_id()

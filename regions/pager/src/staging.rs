@@ -11,7 +11,7 @@ pub(crate) use frames::Frames;
 
 use crate::{MOST_SET, Trouble};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use largesse_pages::fault::{FaultError, Stays, Userfault, read_guarded};
+use largesse_pages::fault::{FaultError, MoveError, Userfault, read_guarded};
 use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -118,7 +118,7 @@ impl Staging {
             let part = most.min(len - done);
             let to = start + lane.shown;
             let (moved, why) =
-                if self.moves { faults.take(from + done, to, part) } else { (0, Some(Stays::Guarded)) };
+                if self.moves { faults.take(from + done, to, part) } else { (0, Some(MoveError::Guarded)) };
             if moved > 0 {
                 lane.shown += moved;
                 let at = core::ptr::with_exposed_provenance::<u8>(to);
@@ -129,17 +129,17 @@ impl Staging {
             let to = start + lane.shown;
             match why {
                 None => {}
-                Some(Stays::Pinned) => done += page,
+                Some(MoveError::Pinned) => done += page,
                 // The rest may lie in several mappings.
-                Some(Stays::Guarded) if self.moves && part > page => most = page,
-                Some(Stays::Guarded) => {
+                Some(MoveError::Guarded) if self.moves && part > page => most = page,
+                Some(MoveError::Guarded) => {
                     if copy(faults, from + done, &mut lane.copies[..part])? {
                         show(done, &lane.copies[..part])?;
                     }
                     done += part;
                 }
                 // The program gave the page back by a system call of its own.
-                Some(Stays::Missing) => {
+                Some(MoveError::Missing) => {
                     lane.copies[..page].fill(0);
                     show(done, &lane.copies[..page])?;
                     done += page;
@@ -147,21 +147,21 @@ impl Staging {
                 // Linux 6.18 keeps its "try again" over the try that succeeds (`move_pages` sets `err` and never clears it): it
                 // does not count what that moved, and finds the place taken. So if the page is not where it was, what is here is
                 // that page. If it is, what is here is nobody's; that was never seen.
-                Some(Stays::Occupied) if !are_here(from + done, page) => {
+                Some(MoveError::Occupied) if !are_here(from + done, page) => {
                     lane.shown += page;
                     let at = core::ptr::with_exposed_provenance::<u8>(to);
                     // SAFETY: a page of this lane, and it is there, says the kernel.
                     show(done, unsafe { core::slice::from_raw_parts(at, page) })?;
                     done += page;
                 }
-                Some(Stays::Occupied) if cleared != Some(done) => {
+                Some(MoveError::Occupied) if cleared != Some(done) => {
                     cleared = Some(done);
                     let at = core::ptr::with_exposed_provenance_mut(to);
                     // SAFETY: the rest of the lane, beyond what was shown.
                     unsafe { largesse_pages::forget(at, len - done) }.map_err(|it| FaultError(it.errno))?;
                 }
-                Some(Stays::Occupied) => return Err(FaultError(libc::EEXIST).into()),
-                Some(Stays::Refused(error)) => return Err(error.into()),
+                Some(MoveError::Occupied) => return Err(FaultError(libc::EEXIST).into()),
+                Some(MoveError::Refused(error)) => return Err(error.into()),
             }
         }
         // Relaxed: a number by itself.

@@ -12,7 +12,7 @@ use largesse_pager::{
     Broker, Count, FarMemory, FileStore, Linux, PageStore, Pager, Place, Segments, SetSize, Trouble,
     borrow_stderr,
 };
-use largesse_pages::fault::{FaultError, Userfault, WAYS};
+use largesse_pages::fault::{FaultError, OPEN_METHODS, Userfault};
 use largesse_pages::{Reserved, SPAN, base_page};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Told {
 /// `range` as a heap's ground, most of it in the store.
 pub(super) fn over(range: Reserved, far: &Far) -> Result<(FarMemory<Box<dyn PageStore>>, Told), String> {
     let broker = Broker::start().map_err(no_thread)?;
-    let faults = broker.call(|| Userfault::open(&WAYS)).map_err(|FaultError(errno)| {
+    let faults = broker.call(|| Userfault::open(&OPEN_METHODS)).map_err(|FaultError(errno)| {
         format!(
             "no far memory: userfaultfd: {}; `largesse doctor` says what to set",
             std::io::Error::from_raw_os_error(errno)

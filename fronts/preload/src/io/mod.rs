@@ -7,7 +7,7 @@
 //!                                    ▼
 //!                   serve: the memory stays here ──the same call──► kernel
 //! ```
-//! With [`Way::UserModeOnly`](largesse_pages::fault::Way), which every user has, and with the in-thread
+//! With [`OpenMethod::UserModeOnly`](largesse_pages::fault::OpenMethod), which every user has, and with the in-thread
 //! engine, only instructions of the program are served; a system call that meets a far page fails
 //! with `EFAULT`. The filter (`seccomp(2)`) costs calls that are not handed far memory a few
 //! comparisons, and sees those too that the C library makes on its own: `fread`, locks, `printf`.

@@ -1,20 +1,21 @@
-//! A system call by an instruction of our own. Filters may look at what the C library calls, and send a signal: nobody who
-//! serves far memory could wait for its answer (`fronts/preload/src/io`).
+//! System calls by an instruction of our own: a seccomp filter for the C library's calls may send a signal, which code
+//! that handles far memory faults could not wait for (`fronts/preload/src/io`).
 
 #![expect(clippy::cast_possible_truncation, reason = "a register is as long as a number of the kernel's")]
 
 use core::arch::asm;
 use core::ffi::c_long;
 
-/// Makes a system call; the answer is the kernel's: a number, or the negative of an error.
+/// Makes a system call and returns the kernel's answer: a result, or a negated errno.
 ///
 /// # Safety
-/// As for that call.
+/// The requirements are those of the call.
 pub unsafe fn raw_call(number: c_long, arguments: [usize; 6]) -> isize {
     let [a, b, c, d, e, f] = arguments;
     let answer: isize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the kernel's convention: these registers go in, `rcx` and `r11` are lost; the rest is the caller's promise.
+    // SAFETY: the kernel's convention: these registers are inputs, `rcx` and `r11` are clobbered; the rest is the
+    // caller's promise.
     unsafe {
         asm!(
             "syscall",
@@ -25,7 +26,7 @@ pub unsafe fn raw_call(number: c_long, arguments: [usize; 6]) -> isize {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above; no other register is lost.
+    // SAFETY: as above; no other register is clobbered.
     unsafe {
         asm!(
             "svc 0",

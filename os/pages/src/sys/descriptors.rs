@@ -1,4 +1,4 @@
-//! Tables of descriptors: system calls that the C library has no names for yet.
+//! Descriptor tables: system calls for which the C library has no names yet.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
@@ -11,13 +11,13 @@ use core::ffi::{c_int, c_uint};
 const CLOSE_RANGE_UNSHARE: c_uint = 1 << 1;
 
 pub(crate) fn own_table() -> Result<(), i32> {
-    // SAFETY: numbers only. What is closed is closed in a table that nobody else has.
+    // SAFETY: numbers only. Descriptors are closed in a table that no other thread has.
     let rc = unsafe { libc::syscall(libc::SYS_close_range, 0, c_uint::MAX, CLOSE_RANGE_UNSHARE) };
     checked(rc as c_int)
 }
 
 pub(crate) fn of_thread(thread: u32, number: c_int) -> Result<Descriptor, i32> {
-    /// `linux/pidfd.h`: a thread, which need not be the first of its process.
+    /// The flag of `linux/pidfd.h` for a thread that need not be the first of its process.
     const PIDFD_THREAD: c_int = libc::O_EXCL;
     // SAFETY: numbers only.
     let thread =

@@ -1,21 +1,21 @@
-//! Files of the kernel, and the file in memory that a heap is found by.
+//! Files of the kernel, and memory files by which other processes find a heap.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 
 use super::linux::{base_page, checked, errno, system_mmap};
 use core::ffi::{CStr, c_int};
 use core::ptr::{NonNull, null_mut};
 
-/// A file descriptor that is closed when dropped.
+/// A file descriptor, closed when dropped.
 #[derive(Debug)]
 pub(crate) struct Descriptor(pub(crate) c_int);
 
 impl Descriptor {
-    /// What a call returned that makes one.
+    /// Takes ownership of the descriptor that a call returned, or returns its errno.
     pub(super) fn made(fd: c_int) -> Result<Descriptor, i32> {
         if fd < 0 { Err(errno()) } else { Ok(Descriptor(fd)) }
     }
 
-    /// Its number, which is the caller's to close.
+    /// Returns the number of the descriptor, which the caller must close.
     pub(crate) fn into_number(self) -> c_int {
         let number = self.0;
         core::mem::forget(self);
@@ -35,7 +35,7 @@ pub(super) fn open(path: &CStr) -> Result<Descriptor, i32> {
     Descriptor::made(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })
 }
 
-/// The start of a small file; `None` when it cannot be read.
+/// Reads the start of a small file, at most the length of `into`, or returns `None` if it cannot be read.
 pub(crate) fn read_file<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]> {
     let file = open(path).ok()?;
     // SAFETY: the buffer has the length given.
@@ -48,7 +48,7 @@ pub(super) fn memory_file(name: &CStr) -> Result<Descriptor, i32> {
     Descriptor::made(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })
 }
 
-/// Returns a shared mapping of a new file of `len` bytes, readable by its owner only.
+/// Maps a new file of `len` bytes, shared and readable by its owner only.
 pub(crate) fn share_file(path: &CStr, len: usize) -> Result<NonNull<u8>, i32> {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     // SAFETY: the path is a C string.

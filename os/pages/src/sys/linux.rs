@@ -1,4 +1,4 @@
-//! Linux: the calls that map memory and say how it is to be, and what the machine's pages are.
+//! Linux: the calls that map memory and set its properties, and the sizes of the machine's pages.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,
@@ -24,10 +24,10 @@ pub(crate) fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-/// The system call and never the C library's name for it, which a front may export.
+/// Makes the system call instead of calling the C library's function, which a front end may export itself.
 ///
 /// # Safety
-/// As `mmap(2)`.
+/// The requirements are those of `mmap(2)`.
 pub(super) unsafe fn system_mmap(
     at: *mut c_void,
     len: usize,
@@ -41,28 +41,28 @@ pub(super) unsafe fn system_mmap(
     core::ptr::with_exposed_provenance_mut(got as usize)
 }
 
-/// As [`system_mmap`].
+/// Makes the system call, for the reason given at [`system_mmap`].
 ///
 /// # Safety
-/// As `munmap(2)`.
+/// The requirements are those of `munmap(2)`.
 pub(super) unsafe fn system_munmap(at: *mut c_void, len: usize) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { libc::syscall(libc::SYS_munmap, at, len) as c_int }
 }
 
-/// As [`system_mmap`].
+/// Makes the system call, for the reason given at [`system_mmap`].
 ///
 /// # Safety
-/// As `madvise(2)`.
+/// The requirements are those of `madvise(2)`.
 pub(super) unsafe fn system_madvise(at: *mut c_void, len: usize, advice: c_int) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { libc::syscall(libc::SYS_madvise, at, len, advice) as c_int }
 }
 
-/// As [`system_mmap`].
+/// Makes the system call, for the reason given at [`system_mmap`].
 ///
 /// # Safety
-/// As `mremap(2)`.
+/// The requirements are those of `mremap(2)`.
 pub(super) unsafe fn system_mremap<T>(
     at: *mut c_void,
     old_len: usize,
@@ -79,14 +79,14 @@ pub(super) fn checked(rc: c_int) -> Result<(), i32> {
     if rc == 0 { Ok(()) } else { Err(errno()) }
 }
 
-/// `mmap` of fresh anonymous memory at an address of the kernel's choice.
+/// Maps fresh anonymous memory at an address that the kernel chooses.
 pub(super) fn map(len: usize, protection: c_int, flags: c_int) -> Result<NonNull<u8>, i32> {
     // SAFETY: without MAP_FIXED a new mapping touches no existing memory.
     let at = unsafe { system_mmap(null_mut(), len, protection, flags, -1, 0) };
     if at == libc::MAP_FAILED { Err(errno()) } else { NonNull::new(at.cast()).ok_or(libc::ENOMEM) }
 }
 
-/// `mmap` that replaces a part of our own reservation.
+/// Maps fresh memory over a part of our own reservation.
 pub(super) fn map_over(at: NonNull<u8>, len: usize, protection: c_int, flags: c_int) -> Result<(), i32> {
     // SAFETY: `at..at+len` lies inside a `Reserved` (callers check), so that the fixed mapping
     // replaces nothing but our own address space.
@@ -94,7 +94,7 @@ pub(super) fn map_over(at: NonNull<u8>, len: usize, protection: c_int, flags: c_
     if got == libc::MAP_FAILED { Err(errno()) } else { Ok(()) }
 }
 
-/// Cut `[at, at + len + align)` down to an aligned `len`.
+/// Unmaps both ends of `[at, at + len + align)` so that an aligned range of `len` bytes is left.
 fn trim(at: NonNull<u8>, len: usize, align: usize) -> NonNull<u8> {
     let skip = at.as_ptr().align_offset(align);
     // SAFETY: `skip < align`, and the mapping has `len + align` bytes.
@@ -138,13 +138,13 @@ pub(crate) fn commit(at: NonNull<u8>, len: usize, kind: PageKind) -> Result<(), 
     // PROT_NONE memory is not charged; this is where the kernel may say ENOMEM.
     // SAFETY: the range lies inside a `Reserved`, so its protection is ours to change.
     checked(unsafe { libc::mprotect(at.as_ptr().cast(), len, READ_WRITE) })?;
-    // A kernel without THP answers EINVAL; what that means is the caller's to say, once.
+    // A kernel without THP answers EINVAL; callers report that once.
     let _ = advise(at, len, kind);
     Ok(())
 }
 
-/// Take pages of a pool elsewhere first, then move them in: a refused fixed mapping would leave a
-/// hole in the reservation, in which the kernel places somebody else's next mapping.
+/// Maps pages of a pool elsewhere first, then moves them in: a refused fixed mapping would leave a hole in the
+/// reservation, in which the kernel could place a foreign mapping.
 fn commit_pool(at: NonNull<u8>, len: usize, flags: c_int) -> Result<(), i32> {
     let pages = map(len, READ_WRITE, flags)?;
     let over = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -153,8 +153,8 @@ fn commit_pool(at: NonNull<u8>, len: usize, flags: c_int) -> Result<(), i32> {
     if got != libc::MAP_FAILED {
         return Ok(());
     }
-    // Before Linux 5.16 hugetlb mappings cannot be moved. The pool had the pages: give them back
-    // and take them in place; should another process have been faster, close the hole at once.
+    // Before Linux 5.16 hugetlb mappings cannot be moved. The pool had the pages: release them and map them in place;
+    // if another process took them in between, close the hole at once.
     release(pages, len);
     map_over(at, len, READ_WRITE, flags).inspect_err(|_| _ = decommit(at, len))
 }
@@ -179,7 +179,7 @@ pub(crate) fn advise(at: NonNull<u8>, len: usize, kind: PageKind) -> Result<(), 
 }
 
 pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
-    // SAFETY: the range is ours and the caller of `Reserved::purge` promised that nobody uses it.
+    // SAFETY: the range is ours, and the caller of `Reserved::purge` promised that its contents are unused.
     if unsafe { system_madvise(at.as_ptr().cast(), len, libc::MADV_DONTNEED) } == 0 {
         return Ok(());
     }
@@ -189,23 +189,24 @@ pub(crate) fn purge(at: NonNull<u8>, len: usize) -> Result<(), i32> {
 }
 
 pub(crate) fn offer(at: NonNull<u8>, len: usize) -> Result<(), i32> {
-    // SAFETY: the range is ours and the caller of `Reserved::offer` promised that nobody uses its contents.
+    // SAFETY: the range is ours, and the caller of `Reserved::offer` promised that its contents are unused.
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, libc::MADV_FREE) })
 }
 
-/// [`purge`] for ranges of address and length, at once. `false`: some may be there still.
+/// Does [`purge`] for several ranges of address and length. Returns `false` if some pages may be left.
 pub(crate) fn purge_all(ranges: &[(usize, usize)]) -> bool {
-    /// `PIDFD_SELF_THREAD` (6.14): the calling thread, without a descriptor. The number for its process changed with 6.16.
+    /// `PIDFD_SELF_THREAD` (6.14): the calling thread, without a descriptor. The number for its process changed with
+    /// 6.16.
     const SELF: usize = (-10_000_isize).cast_unsigned();
-    const MOST: usize = 64;
-    ranges.chunks(MOST).all(|part| {
-        let mut vector = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }; MOST];
+    const MAX_RANGES: usize = 64;
+    ranges.chunks(MAX_RANGES).all(|part| {
+        let mut vector = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }; MAX_RANGES];
         for (entry, &(at, len)) in vector.iter_mut().zip(part) {
             *entry = libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at), iov_len: len };
         }
         let at = vector.as_ptr().expose_provenance();
         let arguments = [SELF, at, part.len(), libc::MADV_DONTNEED as usize, 0, 0];
-        // SAFETY: a vector of so many entries; the ranges are the caller's, as for `purge`.
+        // SAFETY: the vector has as many entries as given; the ranges are the caller's, as for `purge`.
         let done = unsafe { raw_call(libc::SYS_process_madvise, arguments) };
         done == part.iter().map(|&(_, len)| len).sum::<usize>().cast_signed()
     })
@@ -222,17 +223,17 @@ pub(crate) fn populate(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_POPULATE_WRITE) })
 }
 
-/// What a write to a page that is there makes the kernel do, without the write.
+/// Makes the kernel handle a write fault on the present page at `at` without writing.
 pub(crate) fn write_fault(at: usize) {
     if let Some(at) = NonNull::new(core::ptr::with_exposed_provenance_mut(at)) {
         let _ = populate(at, base_page());
     }
 }
 
-/// Copies memory of this process whatever its protection is. `false`: not all of it could be read.
+/// Copies memory of this process, whatever its protection. Returns whether all of it could be read.
 ///
-/// What may be read is read without `/proc`: one call for three, and the kernel lets who waits for the end of a process spin while
-/// it clears away what was looked up there.
+/// Readable memory is copied without `/proc`: one call instead of three, and a thread waiting for the end of this
+/// process would spin while the kernel clears its `/proc` entries.
 pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
     let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let from = libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
@@ -269,7 +270,7 @@ pub(crate) unsafe fn protect(address: usize, len: usize, writable: bool) -> Resu
 
 pub(crate) fn base_page() -> usize {
     static KNOWN: AtomicUsize = AtomicUsize::new(0);
-    // Relaxed: a constant of the machine, read again at worst.
+    // Relaxed: a constant of the machine; at worst it is read again.
     let known = KNOWN.load(Ordering::Relaxed);
     if known != 0 {
         return known;
@@ -287,7 +288,7 @@ pub(crate) fn physical_memory() -> usize {
 }
 
 pub(crate) fn thp_disabled() -> bool {
-    // 1: disabled; 3 (kernel 6.18): disabled except where advised, which is what we do.
+    // 1: disabled; 3 (kernel 6.18): disabled except where advised, which this crate does.
     // SAFETY: PR_GET_THP_DISABLE takes no pointer.
     unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) == 1 }
 }

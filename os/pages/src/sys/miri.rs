@@ -1,4 +1,4 @@
-//! A stand-in for the kernel under Miri: ordinary memory, always usable, no residency.
+//! A substitute for the kernel under Miri: ordinary memory, always accessible, without residency.
 #![expect(clippy::disallowed_methods, reason = "this file takes the place of the others")]
 extern crate std;
 
@@ -26,7 +26,7 @@ pub(crate) fn release(at: NonNull<u8>, len: usize) {
     }
 }
 pub(crate) fn map_metadata(len: usize) -> Option<NonNull<u8>> {
-    // SAFETY: the layout is not empty. Leaked on purpose, like the mapping it stands for.
+    // SAFETY: the layout is not empty. The memory is leaked, like the mapping it replaces.
     NonNull::new(unsafe { alloc_zeroed(Layout::from_size_align(len, PAGE).ok()?) })
 }
 pub(crate) fn commit(_at: NonNull<u8>, _len: usize, kind: PageKind) -> Result<(), i32> {

@@ -1,4 +1,4 @@
-//! The one door to the kernel. Another system is another set of files with the same functions, as `miri.rs` is one.
+//! The only access to the kernel. A port to another system is a set of files with the same functions, like `miri.rs`.
 
 #[cfg(not(miri))]
 mod call;
@@ -17,9 +17,9 @@ mod nodes;
 #[cfg(not(miri))]
 mod raw;
 #[cfg(not(miri))]
-pub(crate) mod seccomp;
-#[cfg(not(miri))]
 mod residency;
+#[cfg(not(miri))]
+pub(crate) mod seccomp;
 #[cfg(not(miri))]
 pub(crate) mod shared;
 #[cfg(not(miri))]

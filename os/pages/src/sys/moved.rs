@@ -1,4 +1,4 @@
-//! Contents that move from mapping to mapping: by page tables where the kernel does it, by copying where not.
+//! Moves contents between mappings: by page tables where the kernel can, otherwise by copying.
 
 use super::files::{Descriptor, memory_file};
 use super::linux::{
@@ -7,9 +7,9 @@ use super::linux::{
 use crate::{PageKind, SPAN};
 use core::ptr::NonNull;
 
-/// Through a place between: a move that the kernel refuses may have taken its target away already (Linux before 6.17,
-/// where the source is more than one mapping), and in a hole of our reservation it would place somebody else's memory.
-/// What is between is one mapping where it is moved on, or each span of it is.
+/// Moves pages by way of an intermediate range. A move that the kernel refuses may have unmapped its target (Linux
+/// before 6.17, if the source is more than one mapping), and a foreign mapping could be placed in that hole of our
+/// reservation. The intermediate range is one mapping, or each of its spans is.
 pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result<(), i32> {
     let (between, step) = match lift(from, len, len) {
         Ok(between) => (between, len),
@@ -19,8 +19,8 @@ pub(crate) fn relocate(from: NonNull<u8>, to: NonNull<u8>, len: usize) -> Result
     (0..len).step_by(step).try_for_each(|offset| put(between, to, offset, step))
 }
 
-/// Moves pages to a place of our own, `step` bytes at a time; the source stays, and reads as zero. After an error
-/// everything is back.
+/// Moves pages to an intermediate range, `step` bytes at a time; the source stays mapped and reads as zero. After an
+/// error all pages are back at the source.
 fn lift(from: NonNull<u8>, len: usize, step: usize) -> Result<NonNull<u8>, i32> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     let between = reserve(len, SPAN)?;
@@ -32,7 +32,7 @@ fn lift(from: NonNull<u8>, len: usize, step: usize) -> Result<NonNull<u8>, i32> 
         if got == libc::MAP_FAILED {
             let errno = errno();
             (0..offset).step_by(step).for_each(|done| _ = put(between, from, done, step));
-            // The target of a refused move may be gone, and its place somebody else's: only what is behind it is ours.
+            // The target of a refused move may be unmapped and in use by others: only the range behind it is ours.
             // SAFETY: inside the reservation.
             release(unsafe { target.add(step) }, len - offset - step);
             return Err(errno);
@@ -41,17 +41,17 @@ fn lift(from: NonNull<u8>, len: usize, step: usize) -> Result<NonNull<u8>, i32> 
     Ok(between)
 }
 
-/// Moves `len` bytes, one mapping, on from between.
+/// Moves `len` bytes, which are one mapping, from the intermediate range to their target.
 fn put(between: NonNull<u8>, to: NonNull<u8>, offset: usize, len: usize) -> Result<(), i32> {
     // SAFETY: the offset is inside both ranges.
     let (source, target) = unsafe { (between.add(offset), to.add(offset)) };
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-    // SAFETY: the source is our own, and the caller of `Reserved::relocate` promised that nobody uses the target.
+    // SAFETY: the source is our own, and the caller of `Reserved::relocate` promised that the target is unused.
     let got = unsafe { system_mremap(source.as_ptr().cast(), len, len, flags, target.as_ptr()) };
     if got != libc::MAP_FAILED {
         return Ok(());
     }
-    // The kernel is out of memory for its own tables. The hole, if there is one, is closed, and the bytes are copied.
+    // The kernel has no memory for page tables. Close the hole, if there is one, and copy the bytes.
     map_over(target, len, READ_WRITE, ANONYMOUS)?;
     // SAFETY: both ranges have `len` bytes and do not overlap.
     unsafe { target.copy_from_nonoverlapping(source, len) };
@@ -59,8 +59,10 @@ fn put(between: NonNull<u8>, to: NonNull<u8>, offset: usize, len: usize) -> Resu
     Ok(())
 }
 
+/// Replaces hugetlb pages by ordinary ones; see `Reserved::demote`.
+///
 /// # Safety
-/// Nobody else uses `[at, at + len)` meanwhile.
+/// Nothing else uses `[at, at + len)` during the call.
 pub(crate) unsafe fn demote(
     at: NonNull<u8>,
     len: usize,
@@ -84,8 +86,8 @@ pub(crate) unsafe fn demote(
     if got == libc::MAP_FAILED { Err(errno()) } else { Ok(()) }
 }
 
-/// Copy one span by way of a file: where a page was taken away the kernel answers EFAULT, while
-/// reading it here would be the end of the process.
+/// Copies one span through a file: for a page that is missing the kernel answers EFAULT, whereas reading it here would
+/// kill the process.
 fn copy_through(file: &Descriptor, from: NonNull<u8>, to: NonNull<u8>) -> bool {
     let mut done = 0;
     while done < SPAN {
@@ -103,14 +105,16 @@ fn copy_through(file: &Descriptor, from: NonNull<u8>, to: NonNull<u8>) -> bool {
     true
 }
 
+/// Replaces a private mapping by anonymous memory with the same contents.
+///
 /// # Safety
-/// `[at, at + len)` is mapped, readable, writable, and no other thread uses it meanwhile.
+/// `[at, at + len)` is mapped, readable, writable, and no other thread uses it during the call.
 pub(crate) unsafe fn make_anonymous(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     let fresh = map(len, READ_WRITE, ANONYMOUS)?;
-    // SAFETY: both have `len` bytes and do not overlap; the caller promises that nobody writes.
+    // SAFETY: both have `len` bytes and do not overlap; the caller promises that no thread writes.
     unsafe { fresh.copy_from_nonoverlapping(at, len) };
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-    // SAFETY: the new mapping, which nobody else knows, takes the place of one with the same bytes.
+    // SAFETY: the new mapping, which no other code knows, replaces one with the same bytes.
     let got = unsafe { system_mremap(fresh.as_ptr().cast(), len, len, flags, at.as_ptr()) };
     if got == libc::MAP_FAILED {
         let errno = errno();

@@ -1,4 +1,4 @@
-//! On which NUMA node memory is to be, and is.
+//! System calls that set and report the NUMA nodes of memory.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
 
@@ -9,16 +9,16 @@ use crate::placement::ThreadPolicy;
 use core::ffi::{c_int, c_long};
 use core::ptr::NonNull;
 
-/// Words of a mask of nodes: 1024 of them, the most that Linux can be built for.
+/// Number of 64-bit words in a node mask, for 1024 nodes, the most that Linux can be built for.
 const NODE_WORDS: usize = 16;
-/// The kernel decrements its `maxnode`, hence one more than there are bits.
+/// The number of bits plus one, because the kernel decrements `maxnode`.
 const MAX_NODE: usize = NODE_WORDS * 64 + 1;
 const MPOL_DEFAULT: c_long = 0;
 const MPOL_PREFERRED: c_long = 1;
 const MPOL_BIND: c_long = 2;
 const MPOL_INTERLEAVE: c_long = 3;
 
-/// The mode and the mask of a placement; `None` for the default, which is first touch.
+/// Returns the mode and the node mask of a placement, or `None` for the default, which is first touch.
 fn policy(placement: Placement) -> Result<Option<(c_long, [u64; NODE_WORDS])>, i32> {
     let mut mask = [0_u64; NODE_WORDS];
     let (mode, node) = match placement {
@@ -38,7 +38,7 @@ pub(crate) fn place(at: NonNull<u8>, len: usize, placement: Placement) -> Result
     bind(at, len, mode, &mask, 0)
 }
 
-/// Puts what is there on a node, and what will be. EIO: some of it could not be moved.
+/// Moves resident pages to a node, and binds later ones to it. The error is EIO if some could not be moved.
 pub(crate) fn migrate(at: NonNull<u8>, len: usize, node: u32) -> Result<(), i32> {
     const MPOL_MF_STRICT: c_long = 1;
     const MPOL_MF_MOVE: c_long = 2;
@@ -59,7 +59,7 @@ fn bind(
     checked(rc as c_int)
 }
 
-/// Sets the policy of the calling thread, which the program that it becomes keeps.
+/// Sets the policy of the calling thread, which survives `exec`.
 pub(crate) fn place_thread(policy: ThreadPolicy<'_>) -> Result<(), i32> {
     let (mode, nodes) = match policy {
         ThreadPolicy::Local => (MPOL_DEFAULT, &[][..]),
@@ -73,7 +73,7 @@ pub(crate) fn place_thread(policy: ThreadPolicy<'_>) -> Result<(), i32> {
     checked(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MAX_NODE) } as c_int)
 }
 
-/// The node of each page: `nodes[i]` of the page at `at[i]`, negative (an errno) for those that are not there.
+/// Writes the node of the page at `at[i]` to `nodes[i]`, or a negated errno for a page that is not resident.
 pub(crate) fn nodes_of(pid: i32, at: &[u64], nodes: &mut [i32]) -> Result<(), i32> {
     debug_assert_eq!(at.len(), nodes.len());
     let none = core::ptr::null::<c_int>();
@@ -84,7 +84,7 @@ pub(crate) fn nodes_of(pid: i32, at: &[u64], nodes: &mut [i32]) -> Result<(), i3
     checked(rc as c_int)
 }
 
-/// Reads the byte at `address` of this process. Returns whether it could: memory may be inaccessible, or not mapped.
+/// Reads the byte at `address` of this process. Returns `false` if it is inaccessible or not mapped.
 pub(crate) fn read_byte(address: *mut u8) -> bool {
     let mut byte = 0_u8;
     let into = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
@@ -96,7 +96,7 @@ pub(crate) fn read_byte(address: *mut u8) -> bool {
     }
 }
 
-/// Set the bits of a list such as `0-1,3`.
+/// Sets the bits of the nodes that have memory, read from a list such as `0-1,3`.
 fn nodes_with_memory(mask: &mut [u64]) {
     let mut text = [0; 256];
     let list = read_file(c"/sys/devices/system/node/has_memory", &mut text).unwrap_or(b"0");

@@ -1,4 +1,4 @@
-//! The calls that a front makes in a program's place, with the kernel's own answers: a value, or the negative of an error.
+//! System calls that a front end makes for a program, with the kernel's own answers: a value, or a negated errno.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,
@@ -9,8 +9,10 @@
 use super::linux::{errno, system_madvise, system_mmap, system_mremap, system_munmap};
 use core::ffi::{c_int, c_void};
 
+/// Makes the system call and returns the address or `-errno`.
+///
 /// # Safety
-/// As `mmap(2)`.
+/// The requirements are those of `mmap(2)`.
 pub(crate) unsafe fn raw_mmap(
     at: *mut c_void,
     len: usize,
@@ -31,29 +33,37 @@ fn answer(rc: c_int) -> isize {
     if rc == -1 { -(errno() as isize) } else { rc as isize }
 }
 
+/// Makes the system call and returns zero or `-errno`.
+///
 /// # Safety
-/// As `munmap(2)`.
+/// The requirements are those of `munmap(2)`.
 pub(crate) unsafe fn raw_munmap(at: *mut c_void, len: usize) -> isize {
     // SAFETY: the caller's promise.
     answer(unsafe { system_munmap(at, len) })
 }
 
+/// Makes the system call and returns zero or `-errno`.
+///
 /// # Safety
-/// As `madvise(2)`.
+/// The requirements are those of `madvise(2)`.
 pub(crate) unsafe fn raw_madvise(at: *mut c_void, len: usize, advice: c_int) -> isize {
     // SAFETY: the caller's promise.
     answer(unsafe { system_madvise(at, len, advice) })
 }
 
+/// Makes the system call and returns zero or `-errno`.
+///
 /// # Safety
-/// As `mprotect(2)`.
+/// The requirements are those of `mprotect(2)`.
 pub(crate) unsafe fn raw_mprotect(at: *mut c_void, len: usize, protection: c_int) -> isize {
     // SAFETY: the caller's promise.
     answer(unsafe { libc::mprotect(at, len, protection) })
 }
 
+/// Makes the system call and returns the address or `-errno`.
+///
 /// # Safety
-/// As `mremap(2)`.
+/// The requirements are those of `mremap(2)`.
 pub(crate) unsafe fn raw_mremap(
     at: *mut c_void,
     old_len: usize,
@@ -65,7 +75,7 @@ pub(crate) unsafe fn raw_mremap(
     address_or_error(unsafe { system_mremap(at, old_len, new_len, flags, to) })
 }
 
-/// `flags` of `mlock2`; `None` is `mlockall`, of all memory with these flags.
+/// Locks a range with the `flags` of `mlock2`, or all memory with the `flags` of `mlockall` if there is no range.
 pub(crate) fn raw_mlock(range: Option<(*const c_void, usize)>, flags: c_int) -> isize {
     let (call, [first, second, third]) = match range {
         Some((at, len)) if flags == 0 => (libc::SYS_mlock, [at.addr(), len, 0]),

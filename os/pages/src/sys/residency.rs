@@ -1,4 +1,4 @@
-//! What is in memory, and on which kind of page.
+//! Residency of pages, and their sizes.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_sign_loss, reason = "numbers of the kernel's interface")]
 
@@ -51,7 +51,8 @@ struct ScanRequest {
     return_mask: u64,
 }
 
-/// Resident bytes, bytes on large pages and the first resident address of `[start, end)`.
+/// Returns the number of resident bytes, that of bytes on large pages, and the first resident address of `[start,
+/// end)`.
 pub(crate) fn scan(file: &Descriptor, start: u64, end: u64) -> Result<(u64, u64, Option<u64>), i32> {
     const PAGEMAP_SCAN: u64 = 0xC060_6610;
     const PRESENT: u64 = 1 << 3;
@@ -116,7 +117,7 @@ pub(crate) fn each_resident(at: NonNull<u8>, len: usize, f: &mut dyn FnMut(usize
         let from = unsafe { at.add(offset) };
         // SAFETY: `seen` has one byte for each page of the part.
         if unsafe { libc::mincore(from.as_ptr().cast(), part, seen.as_mut_ptr()) } != 0 {
-            // Unknown: assume touched, which costs time but loses nothing.
+            // Unknown: assume touched, which costs time but loses no contents.
             seen.fill(1);
         }
         let here = seen[..part.div_ceil(page)].iter().enumerate().filter(|(_, byte)| **byte & 1 != 0);

@@ -1,4 +1,4 @@
-//! seccomp: system calls that this process, and whatever it starts, must not make.
+//! seccomp: denies system calls to this process and the programs it starts.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
@@ -11,7 +11,7 @@ use super::linux::errno;
 use core::ffi::{c_int, c_long};
 use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter, sock_fprog};
 
-/// `AUDIT_ARCH_*`: calls of other kinds of programs have other numbers. And the older `open`, which not all have.
+/// The native `AUDIT_ARCH_*`: 32-bit programs number their calls differently. `OPEN` exists on x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const NATIVE: u32 = 0xc000_003e;
 #[cfg(target_arch = "x86_64")]
@@ -21,7 +21,7 @@ const NATIVE: u32 = 0xc000_00b7;
 #[cfg(target_arch = "aarch64")]
 const OPEN: u32 = u32::MAX;
 
-/// Places in `struct seccomp_data`: the call, the machine, the lower half of an argument.
+/// Offsets into `struct seccomp_data` of the call's number; below, of the architecture and an argument's lower half.
 const NUMBER: u32 = 0;
 const MACHINE: u32 = 4;
 const fn argument(which: u32) -> u32 {
@@ -36,12 +36,12 @@ const fn load(place: u32) -> sock_filter {
     step(BPF_LD | BPF_W | BPF_ABS, place, 0, 0)
 }
 
-/// Goes on with the next step when the loaded value is this one, else skips so many.
+/// Continues with the next step if the loaded value equals `value`, otherwise skips `else_skip` steps.
 const fn is(value: u32, else_skip: u8) -> sock_filter {
     step(BPF_JMP | BPF_JEQ | BPF_K, value, 0, else_skip)
 }
 
-/// Skips so many steps.
+/// Skips `skip` steps.
 const fn go_on(skip: u32) -> sock_filter {
     step(BPF_JMP, skip, 0, 0)
 }
@@ -54,8 +54,8 @@ const fn number(call: c_long) -> u32 {
     call as u32
 }
 
-/// Files opened for direct input and output are answered as by a file system without it; io_uring, and the
-/// newer `openat2`, as by a kernel without them.
+/// Fails opening files for direct I/O like a file system without it, and io_uring and `openat2` like a kernel without
+/// them.
 pub(crate) fn refuse_direct_input() -> Result<(), i32> {
     let mut steps = [
         load(MACHINE),
@@ -81,7 +81,7 @@ pub(crate) fn refuse_direct_input() -> Result<(), i32> {
     ];
     let program = sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     let install = || {
-        // SAFETY: the program is whole and outlives the call; it is for every thread of the process.
+        // SAFETY: the program is whole and outlives the call; it applies to every thread of the process.
         let rc = unsafe {
             libc::syscall(
                 libc::SYS_seccomp,
@@ -93,7 +93,7 @@ pub(crate) fn refuse_direct_input() -> Result<(), i32> {
         if rc == 0 { Ok(()) } else { Err(errno()) }
     };
     install().or_else(|_| {
-        // Who is not root must give up becoming somebody else first.
+        // A process without privilege must first renounce set-user-ID programs.
         // SAFETY: PR_SET_NO_NEW_PRIVS takes no pointer.
         unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
         install()
@@ -106,14 +106,14 @@ mod tests {
     use crate::child::in_child;
 
     fn call(number: c_long, words: [c_long; 3]) -> Result<c_long, i32> {
-        // SAFETY: callers hand in numbers, and a C string where a path is due.
+        // SAFETY: callers pass numbers, and a C string where the call takes a path.
         let rc = unsafe { libc::syscall(number, words[0], words[1], words[2]) };
         if rc == -1 { Err(errno()) } else { Ok(rc) }
     }
 
-    /// In a child: the filter stays for good.
+    /// Runs in a child, because a filter cannot be removed.
     #[test]
-    fn direct_input_is_refused_and_nothing_else() {
+    fn only_direct_input_is_refused() {
         let path = c"/proc/self/exe".as_ptr().expose_provenance() as c_long;
         let direct = c_long::from(libc::O_DIRECT);
         let open = |flags| call(libc::SYS_openat, [libc::AT_FDCWD.into(), path, flags]);

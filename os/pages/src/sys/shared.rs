@@ -1,4 +1,4 @@
-//! Memory that several processes map, and processes as descriptors.
+//! System calls for memory that several processes map, and for process descriptors.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 const F_SEAL_FUTURE_WRITE: c_int = 0x10;
 const MADV_COLLAPSE: c_int = 25;
 
-/// A file in memory of a length that nobody can change.
+/// Creates a memory file of `len` bytes, sealed against changes of its length.
 pub(crate) fn memory_file(name: &CStr, len: usize) -> Result<Descriptor, i32> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a C string.
@@ -27,7 +27,7 @@ fn seal(fd: c_int, seals: c_int) -> Result<(), i32> {
     checked(unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, seals) })
 }
 
-/// Who maps the file from now on can only read it.
+/// Restricts mappings that are made from now on to reading.
 pub(crate) fn seal_for_readers(fd: c_int) -> Result<(), i32> {
     seal(fd, F_SEAL_FUTURE_WRITE)
 }
@@ -36,7 +36,7 @@ pub(crate) fn map_shared(fd: c_int, len: usize, align: usize, writable: bool) ->
     let range = reserve(len, align)?;
     let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
     let flags = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: the range was reserved just now, and nobody else knows it.
+    // SAFETY: the range was reserved just now, and no other code knows it.
     let at = unsafe { system_mmap(range.as_ptr().cast(), len, protection, flags, fd, 0) };
     if at == libc::MAP_FAILED {
         let errno = errno();
@@ -57,13 +57,13 @@ pub(crate) fn punch(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
     checked(unsafe { libc::fallocate(fd, mode, at as i64, len as i64) })
 }
 
-/// Linux 6.1 and later.
+/// Collapses a range into large pages. Needs Linux 6.1.
 pub(crate) fn collapse(at: NonNull<u8>, len: usize) -> Result<(), i32> {
-    // SAFETY: the same contents on a large page.
+    // SAFETY: the contents stay the same on a large page.
     checked(unsafe { system_madvise(at.as_ptr().cast(), len, MADV_COLLAPSE) })
 }
 
-/// Present and locked, unlike `lock`, which waits for the first touch.
+/// Populates and locks a range, unlike `lock`, which locks each page at its first touch.
 pub(crate) fn lock_now(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     // SAFETY: locking our own range changes no contents.
     let rc = unsafe { libc::syscall(libc::SYS_mlock2, at.as_ptr(), len, 0 as c_long) };

@@ -10,13 +10,13 @@
 use super::call::raw_call;
 use super::files::Descriptor;
 use super::linux::errno;
-use crate::fault::{Fault, Way};
+use crate::fault::{OpenMethod, PageFault};
 use core::ffi::{c_int, c_long, c_ulong};
 
-/// `UFFD_USER_MODE_ONLY`: faults of system calls are not reported.
+/// `UFFD_USER_MODE_ONLY`: faults inside system calls are not reported.
 const USER_MODE_ONLY: c_int = 1;
 const API: u64 = 0xaa;
-/// `UFFDIO_*`: direction, size of the structure, `0xaa`, number.
+/// The requests `UFFDIO_*`: direction, size of the structure, `0xaa`, number.
 const IOC_NEW: c_ulong = 0xaa00;
 const IOC_API: c_ulong = 0xc018_aa3f;
 const IOC_REGISTER: c_ulong = 0xc020_aa00;
@@ -26,7 +26,7 @@ const IOC_MOVE: c_ulong = 0xc028_aa05;
 const IOC_WRITEPROTECT: c_ulong = 0xc018_aa06;
 /// `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP`.
 const MISSING_AND_PROTECTED: u64 = 3;
-/// Nobody who waits there is woken.
+/// `UFFDIO_COPY_MODE_DONTWAKE`: threads blocked in faults on the pages are not woken.
 const COPY_MODE_DONTWAKE: u64 = 1;
 const COPY_MODE_WP: u64 = 2;
 const MOVE_MODE_DONTWAKE: u64 = 1;
@@ -34,13 +34,13 @@ const WRITEPROTECT_MODE_DONTWAKE: u64 = 2;
 const EVENT_PAGEFAULT: u8 = 0x12;
 const FLAG_WRITE: u64 = 1;
 const FLAG_WP: u64 = 2;
-/// Bytes of `struct uffd_msg`.
+/// Size of `struct uffd_msg` in bytes.
 pub(crate) const MESSAGE: usize = 32;
 
-pub(crate) fn open(way: Way) -> Result<Descriptor, i32> {
+pub(crate) fn open(method: OpenMethod) -> Result<Descriptor, i32> {
     let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
-    let fd = match way {
-        Way::Device => {
+    let fd = match method {
+        OpenMethod::Device => {
             let how = libc::O_RDWR | libc::O_CLOEXEC;
             // SAFETY: the path is a C string.
             let device = Descriptor::made(unsafe { libc::open(c"/dev/userfaultfd".as_ptr(), how) })?;
@@ -48,20 +48,20 @@ pub(crate) fn open(way: Way) -> Result<Descriptor, i32> {
             return Descriptor::made(unsafe { libc::ioctl(device.0, IOC_NEW, c_long::from(flags)) });
         }
         // SAFETY: the call takes flags by value.
-        Way::Call => unsafe { libc::syscall(libc::SYS_userfaultfd, flags) },
+        OpenMethod::Call => unsafe { libc::syscall(libc::SYS_userfaultfd, flags) },
         // SAFETY: as above.
-        Way::UserModeOnly => unsafe { libc::syscall(libc::SYS_userfaultfd, flags | USER_MODE_ONLY) },
+        OpenMethod::UserModeOnly => unsafe { libc::syscall(libc::SYS_userfaultfd, flags | USER_MODE_ONLY) },
     };
     Descriptor::made(fd as c_int)
 }
 
-/// A duplicate with at least that number, if there may be one.
+/// Duplicates the descriptor to a number of at least `least`, or returns `None` if the limit on descriptors is lower.
 pub(crate) fn duplicate_above(fd: c_int, least: c_int) -> Option<Descriptor> {
     // SAFETY: numbers only.
     Descriptor::made(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, least) }).ok()
 }
 
-/// Gives a descriptor another number; what that was is closed. When it is refused, this one is closed.
+/// Gives a descriptor another number, which is closed first. If that is refused, the descriptor is closed.
 pub(crate) fn renumber(fd: Descriptor, number: c_int) -> Result<Descriptor, i32> {
     if fd.0 == number {
         return Ok(fd);
@@ -70,20 +70,20 @@ pub(crate) fn renumber(fd: Descriptor, number: c_int) -> Result<Descriptor, i32>
     Descriptor::made(unsafe { libc::dup3(fd.0, number, libc::O_CLOEXEC) })
 }
 
-/// Say hello; write-protection of anonymous memory (5.7) is asked for, and who waits (4.14).
+/// Negotiates features: write protection of anonymous memory (5.7), and `SIGBUS` or thread numbers in messages (4.14).
 pub(crate) fn handshake(fd: c_int, by_signal: bool) -> Result<(), i32> {
     const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
     const FEATURE_SIGBUS: u64 = 1 << 7;
     const FEATURE_THREAD_ID: u64 = 1 << 8;
     let features = FEATURE_PAGEFAULT_FLAG_WP | if by_signal { FEATURE_SIGBUS } else { FEATURE_THREAD_ID };
-    // SAFETY: three words, as the request wants.
+    // SAFETY: the request takes three words.
     unsafe { request(fd, IOC_API, &mut [API, features, 0]) }
 }
 
 /// `struct iocb` of `linux/aio_abi.h`.
 #[repr(C)]
 #[derive(Default)]
-struct Request {
+struct AioRequest {
     data: u64,
     key_and_flags: u64,
     operation: u16,
@@ -96,48 +96,48 @@ struct Request {
     more: u64,
 }
 
-/// A request to be told of no event at all, which the kernel ends with the address space: until then it
-/// keeps the file.
+/// Submits an asynchronous poll for no event, which the kernel ends together with the address space: until then it
+/// holds the file open.
 pub(crate) fn outlive_threads(fd: c_int) -> Result<(), i32> {
     const POLL: u16 = 5;
     let mut requests: c_ulong = 0;
-    // SAFETY: room for one request, and for the number of the context.
+    // SAFETY: room for one request and for the number of its context.
     if unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut requests) } != 0 {
         return Err(errno());
     }
-    let request = Request { operation: POLL, fd, ..Request::default() };
+    let request = AioRequest { operation: POLL, fd, ..AioRequest::default() };
     let list = [&raw const request];
-    // SAFETY: one request, which the kernel copies; no memory is written to when it ends.
+    // SAFETY: one request, which the kernel copies; it writes to no memory when the request ends.
     let rc = unsafe { libc::syscall(libc::SYS_io_submit, requests, 1, list.as_ptr()) };
     if rc == 1 { Ok(()) } else { Err(errno()) }
 }
 
 pub(crate) fn register(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
-    // SAFETY: range, mode and room for the answer.
+    // SAFETY: range, mode and space for the answer.
     unsafe { request(fd, IOC_REGISTER, &mut [at as u64, len as u64, MISSING_AND_PROTECTED, 0]) }
 }
 
 pub(crate) fn wake(fd: c_int, at: usize, len: usize) -> Result<(), i32> {
-    // SAFETY: a range.
+    // SAFETY: the request takes a range.
     unsafe { request(fd, IOC_WAKE, &mut [at as u64, len as u64]) }
 }
 
-/// Put `len` bytes into missing pages. Returns the bytes that were put.
+/// Fills missing pages with `len` bytes. Returns the number of bytes filled and the errno.
 pub(crate) fn copy(fd: c_int, at: usize, from: *const u8, len: usize, protect: bool) -> (usize, i32) {
     let mode = COPY_MODE_DONTWAKE | if protect { COPY_MODE_WP } else { 0 };
     let mut words = [at as u64, from.expose_provenance() as u64, len as u64, mode, 0];
-    // SAFETY: target, source, length, mode and room for the answer. The kernel copies into missing
-    // pages of a registered range only; callers hand in a source of `len` bytes.
+    // SAFETY: target, source, length, mode and space for the answer. The kernel copies into missing pages of a
+    // registered range only; callers pass a source of `len` bytes.
     let error = unsafe { request(fd, IOC_COPY, &mut words) }.err().unwrap_or(0);
     done(words[4].cast_signed(), error)
 }
 
-/// Move `len` bytes of pages that are there to a registered range where they are missing. Returns the bytes
-/// that were moved.
+/// Moves `len` bytes of present pages to a registered range where they are missing. Returns the number of bytes moved
+/// and the errno.
 pub(crate) fn take(fd: c_int, from: usize, to: usize, len: usize) -> (usize, i32) {
     let mut words = [to as u64, from as u64, len as u64, MOVE_MODE_DONTWAKE, 0];
-    // SAFETY: target, source, length, mode and room for the answer. Who uses the source waits in a fault
-    // from then on; callers own the target.
+    // SAFETY: target, source, length, mode and space for the answer. Threads that use the source fault from then on;
+    // callers own the target.
     let error = unsafe { request(fd, IOC_MOVE, &mut words) }.err().unwrap_or(0);
     done(words[4].cast_signed(), error)
 }
@@ -148,7 +148,7 @@ pub(crate) fn protect(fd: c_int, at: usize, len: usize, on: bool) -> Result<(), 
     unsafe { request(fd, IOC_WRITEPROTECT, &mut [at as u64, len as u64, mode]) }
 }
 
-/// The answer of a request that may stop half way.
+/// Decodes the answer of a request that may have been done in part.
 fn done(answer: i64, error: i32) -> (usize, i32) {
     match usize::try_from(answer) {
         Ok(bytes) => (bytes, error),
@@ -156,11 +156,13 @@ fn done(answer: i64, error: i32) -> (usize, i32) {
     }
 }
 
+/// Makes the `ioctl` `which` and returns its errno.
+///
 /// # Safety
-/// `words` is what the request expects.
+/// `words` is the structure that the request expects.
 unsafe fn request(fd: c_int, which: c_ulong, words: &mut [u64]) -> Result<(), i32> {
     let arguments = [fd as usize, which as usize, words.as_mut_ptr().expose_provenance(), 0, 0, 0];
-    // The array is on the stack of a handler, perhaps, and that may be far memory.
+    // A handler's stack may be far memory, and so `words`.
     // SAFETY: the caller's promise; the array is writable.
     match unsafe { raw_call(libc::SYS_ioctl, arguments) } {
         0 => Ok(()),
@@ -168,27 +170,27 @@ unsafe fn request(fd: c_int, which: c_ulong, words: &mut [u64]) -> Result<(), i3
     }
 }
 
-/// Waits at most `timeout_ms` for messages.
+/// Waits for messages for at most `timeout_ms`. Returns whether there is one.
 pub(crate) fn poll(fd: c_int, timeout_ms: c_int) -> bool {
     let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry.
     unsafe { libc::poll(&raw mut entry, 1, timeout_ms) > 0 }
 }
 
-/// Reads messages without waiting; returns their number.
+/// Reads messages without blocking and returns their number.
 pub(crate) fn read(fd: c_int, into: &mut [[u8; MESSAGE]]) -> usize {
     let bytes = size_of_val(into);
-    // SAFETY: the buffer has so many bytes.
+    // SAFETY: the buffer has `bytes` bytes.
     let got = unsafe { libc::read(fd, into.as_mut_ptr().cast(), bytes) };
     usize::try_from(got).unwrap_or(0) / MESSAGE
 }
 
-/// The page fault that a message tells of.
-pub(crate) fn fault(message: &[u8; MESSAGE]) -> Option<Fault> {
+/// Decodes a message; returns `None` if it reports no page fault.
+pub(crate) fn fault(message: &[u8; MESSAGE]) -> Option<PageFault> {
     if message[0] != EVENT_PAGEFAULT {
         return None;
     }
     let word = |at: usize| u64::from_ne_bytes(message[at..at + 8].try_into().unwrap_or_default());
     let (flags, address, thread) = (word(8), word(16) as usize, word(24) as u32);
-    Some(Fault { address, write: flags & FLAG_WRITE != 0, protected: flags & FLAG_WP != 0, thread })
+    Some(PageFault { address, write: flags & FLAG_WRITE != 0, protected: flags & FLAG_WP != 0, thread })
 }

@@ -1,4 +1,4 @@
-//! Waiting on an address, the clock, and numbers of threads.
+//! Futexes, the clock and thread numbers.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,
@@ -17,7 +17,7 @@ const fn flag(among: Among) -> c_int {
     }
 }
 
-/// Sleep while the word holds `value`.
+/// Sleeps while the word holds `value`, for at most `milliseconds`. It may return early.
 pub(crate) fn futex_wait(word: &AtomicU32, value: u32, milliseconds: Option<u64>, among: Among) {
     let timeout = milliseconds.map(|milliseconds| libc::timespec {
         tv_sec: (milliseconds / 1000) as c_long,
@@ -29,7 +29,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32, milliseconds: Option<u64>
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, value, timeout) };
 }
 
-/// Wake so many sleepers.
+/// Wakes at most `most` sleepers on the word.
 pub(crate) fn futex_wake(word: &AtomicU32, most: c_int, among: Among) {
     let wake = libc::FUTEX_WAKE | flag(among);
     // SAFETY: waking reads nothing but the address.
@@ -38,7 +38,7 @@ pub(crate) fn futex_wake(word: &AtomicU32, most: c_int, among: Among) {
 
 pub(crate) fn now_seconds() -> u32 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the answer.
+    // SAFETY: `now` is a writable `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut now) };
     now.tv_sec as u32
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Broker, MOST_SET, Segments, SetSize, StoreError};
-use largesse_pages::fault::{Userfault, WAYS};
+use largesse_pages::fault::{OPEN_METHODS, Userfault};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use std::sync::mpsc;
 
@@ -25,7 +25,7 @@ impl PageStore for Nothing {
 #[test]
 fn a_fault_that_waits_for_too_long_is_served_apart() {
     let broker = Broker::start().unwrap();
-    let Ok(faults) = broker.call(|| Userfault::open(&WAYS)) else {
+    let Ok(faults) = broker.call(|| Userfault::open(&OPEN_METHODS)) else {
         #[expect(clippy::disallowed_macros, reason = "absent features are printed as skipped")]
         {
             println!("skipped: no userfaultfd here");

@@ -12,7 +12,7 @@ use crate::staging::{Frames, Staging, are_here};
 use crate::{Arrival, Broker, PageNumber, Ranges, Segments, Trouble};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use largesse_pages::fault::{Fault, FaultError, Userfault, read_guarded};
+use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Linux {
             lent: AtomicBool::new(false),
         };
         if kernel.faults().by_signal() {
-            kernel.broker.call(|| kernel.faults().known_here())?;
+            kernel.broker.call(|| kernel.faults().duplicate_here())?;
         }
         kernel.register_all()?;
         // SAFETY: it was put there just now.
@@ -84,7 +84,7 @@ impl Linux {
     /// # Safety
     /// No other thread uses this value: the child has only one.
     pub(crate) unsafe fn renew(&self) -> Result<(), FaultError> {
-        let way = [self.faults().way()];
+        let way = [self.faults().method()];
         let by_signal = self.faults().by_signal();
         let faults = if by_signal {
             Userfault::open_by_signal(&way)?.replace(self.faults())?
@@ -98,7 +98,7 @@ impl Linux {
         // The parent has it: that number means nothing, or something else, in this process.
         core::mem::forget(*before);
         if by_signal {
-            self.broker.call(|| self.faults().known_here())?;
+            self.broker.call(|| self.faults().duplicate_here())?;
         }
         self.register_all()
     }
@@ -178,7 +178,7 @@ impl Linux {
         }
         // The request that was handed out before has been served. Where this fails, its page is asked for again.
         let _ = self.bell.answer(self.faults());
-        let mut faults = [Fault { address: 0, write: false, protected: false, thread: 0 }];
+        let mut faults = [PageFault { address: 0, write: false, protected: false, thread: 0 }];
         if self.faults().read(&mut faults) == 0 {
             return None;
         }

@@ -1,11 +1,11 @@
 //! Needs a userfaultfd and Linux 6.8: elsewhere nothing is moved.
 
 use super::*;
-use largesse_pages::fault::Way;
+use largesse_pages::fault::OpenMethod;
 
 /// A staging that moves, and a registered part of a program; nothing where that is not allowed, or not known.
 fn moving() -> Option<(Userfault, Staging, Reserved)> {
-    let faults = Userfault::open(&[Way::Device, Way::Call, Way::UserModeOnly]).ok()?;
+    let faults = Userfault::open(&[OpenMethod::Device, OpenMethod::Call, OpenMethod::UserModeOnly]).ok()?;
     let mut staging = Staging::new().unwrap();
     staging.register(&faults).unwrap();
     staging.try_moving(&faults).unwrap();
