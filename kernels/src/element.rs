@@ -1,11 +1,11 @@
-//! The numbers: `f64` and `f32`, and pairs of them.
+//! The element types of vectors: `f64`, `f32`, and complex numbers of them.
 
 use crate::Kernels;
-use crate::table::Table;
+use crate::table::KernelTable;
 use core::fmt::Debug;
 use core::ops::{Add, Mul, Neg, Sub};
 
-/// `f64` or `f32`. No other type can be one: the lanes below are part of what defines the bits.
+/// An element type, `f64` or `f32`. No other type can be one: the number of lanes is part of what defines the bits.
 pub trait Element:
     Copy
     + Debug
@@ -19,56 +19,56 @@ pub trait Element:
     + sealed::Sealed
     + 'static
 {
-    /// Sums of real numbers are kept in so many lanes: 512 bytes, eight registers of AVX-512.
+    /// Number of lanes in which sums of real numbers are kept: 512 bytes, or eight AVX-512 registers.
     const LANES: usize;
-    /// The positive zero, in every lane at the start.
+    /// Positive zero, the initial value of every lane.
     const ZERO: Self;
-    /// Larger than every number.
+    /// Positive infinity.
     const INFINITY: Self;
-    /// What a result is that is not a number, though every input is one: quiet, positive, no payload.
+    /// The result for an invalid operation without any NaN among the inputs: quiet, positive, without payload.
     const NAN: Self;
-    /// When a sum of squares is not to be trusted, and what to do.
+    /// The bounds between which a sum of squares is exact enough for a norm, and the scale factors outside of them.
     const SQUARES: Squares<Self>;
 
-    /// `self * b + c`, rounded once.
+    /// Returns `self * b + c`, rounded once.
     #[must_use]
     fn mul_add(self, b: Self, c: Self) -> Self;
-    /// Without its sign.
+    /// Returns the absolute value.
     #[must_use]
     fn abs(self) -> Self;
-    /// The square root, rounded once.
+    /// Returns the square root, rounded once.
     #[must_use]
     fn sqrt(self) -> Self;
-    /// The same as a quiet NaN, payload and sign kept.
+    /// Returns the number as a quiet NaN with the same payload and sign.
     #[must_use]
     fn quiet(self) -> Self;
-    /// Not a number.
+    /// Whether this is a NaN.
     #[must_use]
     fn is_nan(self) -> bool {
         self.partial_cmp(&self).is_none()
     }
 
     #[doc(hidden)]
-    fn table(kernels: &Kernels) -> &'static Table<Self>;
+    fn table(kernels: &Kernels) -> &'static KernelTable<Self>;
 }
 
-/// A sum of squares from [`Squares::least`] on that is finite lost nothing by underflow, however many
-/// numbers there are. Any other is taken again of the numbers times a power of two.
+/// The range in which a sum of squares loses nothing by underflow, for any number of elements, or by overflow. A norm
+/// whose sum is outside is computed again from scaled elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Squares<T> {
-    /// The least sum that is believed.
+    /// The smallest sum that needs no scaling; every finite sum from it on needs none.
     pub least: T,
-    /// Below: times this, and the root times the next.
+    /// The factor for the elements if the sum is below `least`.
     pub up: T,
-    /// One over `up`.
+    /// The factor for the square root afterwards: the reciprocal of `up`.
     pub up_undone: T,
-    /// When it overflowed: times this, and the root times the next.
+    /// The factor for the elements if the sum overflowed.
     pub down: T,
-    /// One over `down`.
+    /// The factor for the square root afterwards: the reciprocal of `down`.
     pub down_undone: T,
 }
 
-/// Two numbers side by side, as C's `double _Complex` is.
+/// A complex number with the layout of C's `double _Complex`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Complex<T> {
@@ -113,15 +113,15 @@ macro_rules! element {
             }
 
             #[inline(always)]
-            fn table(kernels: &Kernels) -> &'static Table<$t> {
+            fn table(kernels: &Kernels) -> &'static KernelTable<$t> {
                 kernels.$t
             }
         }
     };
 }
 
-// With n numbers, underflow takes less than n 2^-1075 from a sum of squares: nothing beside 2^-900. The
-// smallest number is 2^-1074, and 2^-474 after scaling; the largest sum that is scaled up, below 2^300.
+// With n numbers, underflow takes less than n 2^-1075 from a sum of squares, negligible against 2^-900. The smallest
+// number is 2^-1074, and 2^-474 after scaling; the largest sum that is scaled up is below 2^300.
 element!(
     f64,
     1 << 51,
@@ -133,7 +133,7 @@ element!(
         down_undone: power_f64(600),
     }
 );
-// Likewise n 2^-150 beside 2^-50; 2^-149 becomes 2^-61, the largest sum scaled up is below 2^126.
+// Likewise n 2^-150 is negligible against 2^-50; 2^-149 becomes 2^-61; the largest sum scaled up is below 2^126.
 element!(
     f32,
     1 << 22,
@@ -146,7 +146,7 @@ element!(
     }
 );
 
-/// 2 to a power that is a normal number.
+/// Returns 2 to a power between -1022 and 1023.
 const fn power_f64(power: i64) -> f64 {
     f64::from_bits((power + 1023).cast_unsigned() << 52)
 }

@@ -1,21 +1,22 @@
-//! The floating-point environment of a thread: rounding mode, flushing of subnormal numbers, exception flags, and the
-//! exceptions that trap.
+//! A thread's floating-point environment: rounding mode, flushing of subnormal numbers, exception flags, and unmasked
+//! exceptions.
 //!
 //! Kernels raise the exceptions of [`reference`](crate::reference)'s operations and no others, with any number of threads.
-//! Worker threads run in the caller's mode with every exception masked and return the flags they raised; the caller raises
-//! them, so that a trap (`SIGFPE`) is always delivered to the calling thread, when no worker uses its memory any more.
+//! Worker threads run in the caller's mode with every exception masked and return the flags they raised; the caller
+//! raises them, so that a trap (`SIGFPE`) is delivered to the calling thread, after the workers have stopped using its
+//! memory.
 
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// The control word: MXCSR, or FPCR.
+/// A floating-point control word: MXCSR on x86-64, FPCR on AArch64.
 type Word = u32;
 
 #[cfg(target_arch = "x86_64")]
 mod word {
     use super::Word;
-    /// The control word holds the exception flags in its lowest bits.
+    /// The exception flags, which are the lowest bits of MXCSR.
     pub(super) const FLAGS: Word = 0x3f;
     pub(super) const INVALID: Word = 1;
     pub(super) const DENORMAL: Word = 1 << 1;
@@ -24,12 +25,13 @@ mod word {
     pub(super) const INEXACT: Word = 1 << 5;
     const FLUSH_TO_ZERO: Word = 1 << 15;
 
-    /// The flags of the exceptions that trap.
+    /// Returns the flags of the exceptions that trap.
     pub(super) fn traps(control: Word) -> Word {
         !(control >> 7) & FLAGS
     }
 
-    /// The same mode with every exception masked. The processor ignores flush-to-zero where underflow traps.
+    /// Returns the same mode with every exception masked, and without flush-to-zero where underflow traps, because the
+    /// processor ignores it there.
     pub(super) fn masked(control: Word) -> Word {
         let flush = if traps(control) & UNDERFLOW == 0 { 0 } else { FLUSH_TO_ZERO };
         (control | FLAGS << 7) & !flush
@@ -39,7 +41,7 @@ mod word {
 #[cfg(target_arch = "aarch64")]
 mod word {
     use super::Word;
-    /// The flags that FPSR holds.
+    /// The exception flags of FPSR.
     pub(super) const FLAGS: Word = 0x9f;
     pub(super) const INVALID: Word = 1;
     pub(super) const DENORMAL: Word = 1 << 7;
@@ -47,18 +49,18 @@ mod word {
     pub(super) const UNDERFLOW: Word = 1 << 3;
     pub(super) const INEXACT: Word = 1 << 4;
 
-    /// The flags of the exceptions that trap.
+    /// Returns the flags of the exceptions that trap.
     pub(super) fn traps(control: Word) -> Word {
         control >> 8 & FLAGS
     }
 
-    /// The same mode with every exception masked.
+    /// Returns the same mode with every exception masked.
     pub(super) fn masked(control: Word) -> Word {
         control & !(FLAGS << 8)
     }
 }
 
-/// An operation that raises an exception for some operands.
+/// An arithmetic operation that raises an exception for some operands.
 type Operation = fn(f32, f32) -> f32;
 
 /// A set of floating-point exceptions.
@@ -78,12 +80,12 @@ impl Exceptions {
         }
         let now = Environment::here();
         if self.0 & !now.flags != 0 {
-            // SAFETY: the thread's own mode, with more flags.
+            // SAFETY: the thread's own mode, with further flags set.
             unsafe { Environment { flags: now.flags | self.0, ..now }.set() };
         }
     }
 
-    /// Executes an operation for each exception that raises it.
+    /// Executes, for each exception, an operation that raises it.
     #[cold]
     fn raise_by_operations(self) {
         let denormal = f32::from_bits(1);
@@ -102,7 +104,7 @@ impl Exceptions {
     }
 }
 
-/// Exceptions that several threads raise.
+/// A set of exceptions that several threads add to.
 #[derive(Debug, Default)]
 pub(crate) struct Raised(AtomicU32);
 
@@ -117,7 +119,7 @@ impl Raised {
     }
 }
 
-/// The mode and the exception flags of a thread.
+/// The control word and the exception flags of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Environment {
     control: Word,
@@ -154,7 +156,7 @@ impl Environment {
     /// exceptions that `work` raised.
     pub(crate) fn during(self, work: impl FnOnce()) -> Exceptions {
         let own = Environment::here();
-        // SAFETY: the mode that the work asks for.
+        // SAFETY: the mode that `work` expects.
         unsafe { self.masked().set() };
         work();
         let raised = Exceptions(Environment::here().flags);
@@ -163,11 +165,13 @@ impl Environment {
         raised
     }
 
-    /// The same mode with every exception masked and no flag set.
+    /// Returns the same mode with every exception masked and no flag set.
     fn masked(self) -> Environment {
         Environment { control: word::masked(self.control), flags: 0 }
     }
 
+    /// Writes the control word and the flags of the calling thread.
+    ///
     /// # Safety
     /// The code that computes next expects this mode.
     #[inline]
@@ -175,7 +179,7 @@ impl Environment {
         #[cfg(target_arch = "x86_64")]
         {
             let word = self.control & !word::FLAGS | self.flags;
-            // SAFETY: bits that the register had, and flags; the caller's promise.
+            // SAFETY: bits that the register had, and flags; the rest is the caller's promise.
             unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack)) };
         }
         #[cfg(target_arch = "aarch64")]
@@ -187,7 +191,7 @@ impl Environment {
     }
 }
 
-/// A computation whose exceptions are examined before they reach the program. Until then none of them traps.
+/// A computation whose exceptions are filtered before they reach the program. None of them traps until then.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Trial {
@@ -195,7 +199,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Begins one. Costs a read of the control word unless the thread has unmasked an exception.
+    /// Begins a trial, which costs a read of the control word unless the thread has unmasked an exception.
     #[inline(always)]
     pub(crate) fn begin() -> Trial {
         let own = Environment::here();
@@ -207,7 +211,7 @@ impl Trial {
         Trial { own }
     }
 
-    /// Ends it: of the exceptions that were raised since, those in `keep` are raised in the program's environment.
+    /// Ends the trial, and raises those of its exceptions that are in `keep` in the program's environment.
     #[inline(always)]
     pub(crate) fn end(self, keep: Exceptions) {
         let new = Environment::here().flags & !self.own.flags;
@@ -229,7 +233,7 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// Every exception is raised by its operation, and no other with it but inexact.
+    /// Checks that each operation raises its exception, and no other one except inexact.
     #[test]
     fn operations_raise_their_exceptions() {
         for flag in [word::INVALID, word::OVERFLOW, word::UNDERFLOW, word::INEXACT] {

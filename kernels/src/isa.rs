@@ -1,36 +1,36 @@
-//! Instruction sets, and which of them this processor has.
+//! Instruction sets, and their detection on this processor.
 
 use core::fmt;
 
-/// What a kernel is made of. All of them give the same bits.
+/// The instruction set that a kernel uses. All of them give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isa {
-    /// AVX-512 F and VL, with AVX2 and FMA.
+    /// Kernels use AVX-512 F and VL, with AVX2 and FMA.
     Avx512,
-    /// AVX2 and FMA.
+    /// Kernels use AVX2 and FMA.
     Avx2,
-    /// SSE2. Without fused operations: all but `sum` and `asum` are the portable kernels.
+    /// `sum` and `asum` use SSE2. The other kernels are portable, because SSE2 has no fused operations.
     Sse2,
-    /// NEON.
+    /// Kernels use NEON.
     Neon,
-    /// Whatever the compiler makes of plain code. Fused operations are one call of the C library each where
-    /// the architecture does not always have them.
+    /// Kernels are plain code. A fused operation is a call of the C library unless every processor of the architecture
+    /// has the instruction.
     Portable,
 }
 
 impl Isa {
-    /// The fastest first.
+    /// Every instruction set, the fastest first.
     pub const ALL: [Isa; 5] = [Isa::Avx512, Isa::Avx2, Isa::Sse2, Isa::Neon, Isa::Portable];
 
-    /// This processor, and its system, have it.
+    /// Whether the processor and the operating system support it.
     #[must_use]
-    pub fn is_here(self) -> bool {
+    pub fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
                 use std::arch::is_x86_feature_detected as has;
-                has!("avx512f") && has!("avx512vl") && Isa::Avx2.is_here()
+                has!("avx512f") && has!("avx512vl") && Isa::Avx2.is_available()
             }
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => {
@@ -46,7 +46,7 @@ impl Isa {
         }
     }
 
-    /// `avx512`, `avx2`, `sse2`, `neon`, `portable`.
+    /// Returns the name: `avx512`, `avx2`, `sse2`, `neon` or `portable`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,22 +1,22 @@
-//! The kernels as callers see them: NaNs settled, parts given to threads.
+//! The kernels as callers use them: they divide long vectors among threads, and give NaN results the reference's bits.
 
 use crate::fenv::{Exceptions, Trial};
 use crate::parts::in_parts;
 use crate::reference::{PART, settle};
-use crate::table::{Table, of_products};
-use crate::vector::Place;
+use crate::table::{KernelTable, of_products};
+use crate::vector::Location;
 use crate::{Complex, Element, Isa, Team, Vector, VectorMut, arch};
 use core::hint::black_box;
 
-/// Bytes from which a vector lies beyond the second-level cache: the largest are 2 MiB.
+/// Size in bytes from which a vector exceeds every second-level cache, of which the largest have 2 MiB.
 const FAR_FROM: usize = 4 << 20;
 
 /// The kernels of one instruction set.
 #[derive(Clone, Copy)]
 pub struct Kernels {
     pub(crate) isa: Isa,
-    pub(crate) f64: &'static Table<f64>,
-    pub(crate) f32: &'static Table<f32>,
+    pub(crate) f64: &'static KernelTable<f64>,
+    pub(crate) f32: &'static KernelTable<f32>,
 }
 
 impl core::fmt::Debug for Kernels {
@@ -32,45 +32,46 @@ impl Default for Kernels {
 }
 
 impl Kernels {
-    /// The fastest that this processor has. Keep the value: asking takes longer than a short sum.
+    /// Returns the kernels of the fastest available instruction set. Keep the value: detection takes longer than a
+    /// short sum.
     #[must_use]
     pub fn best() -> Kernels {
         let mut fastest_first = Isa::ALL.into_iter();
-        fastest_first.find_map(Kernels::of).expect("the portable kernels are everywhere")
+        fastest_first.find_map(Kernels::of).expect("the portable kernels are always available")
     }
 
-    /// Those of an instruction set, for tests and measurements; `None` where the processor does not have it.
+    /// Returns the kernels of an instruction set, or `None` if the processor lacks it; for tests and measurements.
     #[must_use]
     pub fn of(isa: Isa) -> Option<Kernels> {
-        if isa.is_here() { arch::kernels(isa) } else { None }
+        if isa.is_available() { arch::kernels(isa) } else { None }
     }
 
-    /// Which.
+    /// Returns the instruction set of these kernels.
     #[must_use]
     pub fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// The sum of `x`.
+    /// Returns the sum of `x`.
     #[inline]
     pub fn sum<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
         let (x, table) = (x.into(), T::table(self));
-        // SAFETY: the elements of a vector can be read, and the processor has the instruction set: `Kernels`
-        // are made by `of` alone.
+        // SAFETY: the elements of a vector can be read, and the processor has the instruction set: only `of` makes
+        // `Kernels`.
         at_once(x.is_contiguous(), x.len(), || unsafe { (table.sum)(x.first(), x.len()) })
-            .unwrap_or_else(|| self.of_one(table.sum, table.strided.sum, x.place(), x.len(), team))
+            .unwrap_or_else(|| self.of_one(table.sum, table.strided.sum, x.location(), x.len(), team))
     }
 
-    /// The sum of the absolute values.
+    /// Returns the sum of the absolute values of `x`.
     #[inline]
     pub fn asum<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
         let (x, table) = (x.into(), T::table(self));
         // SAFETY: as in `sum`.
         at_once(x.is_contiguous(), x.len(), || unsafe { (table.asum)(x.first(), x.len()) })
-            .unwrap_or_else(|| self.of_one(table.asum, table.strided.asum, x.place(), x.len(), team))
+            .unwrap_or_else(|| self.of_one(table.asum, table.strided.asum, x.location(), x.len(), team))
     }
 
-    /// The sum of the squares.
+    /// Returns the sum of the squares of `x`.
     #[inline]
     pub fn sumsq<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
         let (x, table) = (x.into(), T::table(self));
@@ -79,33 +80,33 @@ impl Kernels {
             || {
                 let is_far = x.len() >= FAR_FROM / size_of::<T>();
                 let contiguous = if is_far { table.sumsq_far } else { table.sumsq };
-                self.of_one(contiguous, table.strided.sumsq, x.place(), x.len(), team)
+                self.of_one(contiguous, table.strided.sumsq, x.location(), x.len(), team)
             },
         )
     }
 
-    /// Returns the square root of the sum of the squares. It overflows, and underflows, only when the result does, and
-    /// raises no other exception than the result; tiny numbers count.
+    /// Returns the square root of the sum of the squares of `x`. It overflows or underflows, and raises exceptions,
+    /// only where the result does; tiny elements count.
     #[inline]
     pub fn nrm2<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
         let x = x.into();
         let trial = Trial::begin();
         let plain = self.sumsq(x, team);
         if plain >= T::SQUARES.least && plain < T::INFINITY {
-            // Squares that underflow are negligible.
+            // Squares that underflowed are negligible.
             trial.end(Exceptions::ALL_BUT_UNDERFLOW);
             plain.sqrt()
         } else {
-            // Of a sum that is discarded, only a signalling NaN counts.
+            // Only the exception of a signalling NaN counts if the sum is discarded.
             trial.end(Exceptions::INVALID);
-            self.nrm2_scaled(plain, x.place(), x.len(), team)
+            self.nrm2_scaled(plain, x.location(), x.len(), team)
         }
     }
 
-    /// The sum of `x[i] * y[i]`.
+    /// Returns the sum of `x[i] * y[i]`.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// Panics if the lengths differ.
     #[inline]
     pub fn dot<'a, T: Element>(
         &self,
@@ -119,13 +120,13 @@ impl Kernels {
         at_once(x.is_contiguous() && y.is_contiguous(), x.len(), || unsafe {
             (table.dot)(x.first(), y.first(), x.len())
         })
-        .unwrap_or_else(|| self.dot_of_any(x.place(), y.place(), x.len(), team))
+        .unwrap_or_else(|| self.dot_of_any(x.location(), y.location(), x.len(), team))
     }
 
-    /// `y[i] = a * x[i] + y[i]`, rounded once; nothing at all when `a` is zero, as in BLAS.
+    /// Computes `y[i] = a * x[i] + y[i]`, rounded once, or does nothing if `a` is zero, as in BLAS.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// Panics if the lengths differ.
     #[inline]
     pub fn axpy<'a, T: Element>(
         &self,
@@ -140,17 +141,17 @@ impl Kernels {
             return;
         }
         if x.is_contiguous() && y.is_contiguous() && x.len() <= PART {
-            // SAFETY: as in `sum`; those of a `VectorMut` can be written.
+            // SAFETY: as in `sum`; the elements of a `VectorMut` can be written.
             unsafe { (table.axpy)(a, x.first(), y.first(), x.len()) };
         } else {
-            self.axpy_of_any(a, x.place(), y.place(), x.len(), team);
+            self.axpy_of_any(a, x.location(), y.location(), x.len(), team);
         }
     }
 
-    /// The sum of `x[i] * y[i]` of complex numbers.
+    /// Returns the sum of `x[i] * y[i]` for complex numbers.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// Panics if the lengths differ.
     #[inline]
     pub fn dotu<'a, T: Element>(
         &self,
@@ -161,10 +162,10 @@ impl Kernels {
         self.dot_complex(x.into(), y.into(), false, team)
     }
 
-    /// The sum of `x[i]`, conjugated, times `y[i]`.
+    /// Returns the sum of the conjugate of `x[i]` times `y[i]`.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// Panics if the lengths differ.
     #[inline]
     pub fn dotc<'a, T: Element>(
         &self,
@@ -175,18 +176,18 @@ impl Kernels {
         self.dot_complex(x.into(), y.into(), true, team)
     }
 
-    /// A sum over any vector, by its kernels for elements side by side and for others.
+    /// Reduces a vector with any step, using `contiguous` where elements are adjacent and `strided` otherwise.
     #[inline(never)]
     fn of_one<T: Element>(
         &self,
         contiguous: unsafe fn(*const T, usize) -> T,
         strided: unsafe fn(Vector<'_, T>) -> T,
-        x: Place<T>,
+        x: Location<T>,
         n: usize,
         team: &dyn Team,
     ) -> T {
-        // SAFETY: a vector of the caller's.
-        let x = unsafe { Vector::at_place(x, n) };
+        // SAFETY: the vector is the caller's.
+        let x = unsafe { Vector::at_location(x, n) };
         let [sum] = in_parts(x.len(), size_of::<T>(), team, &|start, len| {
             let x = x.part(start, len);
             // SAFETY: as in `sum`.
@@ -196,9 +197,9 @@ impl Kernels {
     }
 
     #[inline(never)]
-    fn dot_of_any<T: Element>(&self, x: Place<T>, y: Place<T>, n: usize, team: &dyn Team) -> T {
-        // SAFETY: vectors of the caller's.
-        let (x, y) = unsafe { (Vector::at_place(x, n), Vector::at_place(y, n)) };
+    fn dot_of_any<T: Element>(&self, x: Location<T>, y: Location<T>, n: usize, team: &dyn Team) -> T {
+        // SAFETY: the vectors are the caller's.
+        let (x, y) = unsafe { (Vector::at_location(x, n), Vector::at_location(y, n)) };
         let table = T::table(self);
         let contiguous = x.is_contiguous() && y.is_contiguous();
         let [dot] = in_parts(x.len(), 2 * size_of::<T>(), team, &|start, len| {
@@ -212,16 +213,16 @@ impl Kernels {
     }
 
     #[inline(never)]
-    fn axpy_of_any<T: Element>(&self, a: T, x: Place<T>, y: Place<T>, n: usize, team: &dyn Team) {
-        // SAFETY: vectors of the caller's, `y` one to change.
-        let (x, y) = unsafe { (Vector::at_place(x, n), VectorMut::at_place(y, n)) };
+    fn axpy_of_any<T: Element>(&self, a: T, x: Location<T>, y: Location<T>, n: usize, team: &dyn Team) {
+        // SAFETY: the vectors are the caller's, and `y` is writable.
+        let (x, y) = unsafe { (Vector::at_location(x, n), VectorMut::at_location(y, n)) };
         let table = T::table(self);
         let contiguous = x.is_contiguous() && y.is_contiguous();
-        // The same element again and again: in order.
+        // Every step changes the same element: one thread does them in order.
         let team = if y.is_one() { &crate::Alone } else { team };
         in_parts(x.len(), 3 * size_of::<T>(), team, &|start, len| {
-            // SAFETY: parts do not overlap unless `y` is one element, and then come one after the other;
-            // else as in `sum`.
+            // SAFETY: parts do not overlap unless `y` is one element, and then they are processed in order; otherwise
+            // as in `sum`.
             unsafe {
                 let (x, y) = (x.part(start, len), y.part(start, len));
                 if contiguous {
@@ -234,14 +235,14 @@ impl Kernels {
         });
     }
 
-    /// The norm when the sum of squares is not to be trusted.
+    /// Returns the norm if the sum of squares is a NaN, or overflowed or may have underflowed.
     #[cold]
-    fn nrm2_scaled<T: Element>(&self, plain: T, x: Place<T>, n: usize, team: &dyn Team) -> T {
+    fn nrm2_scaled<T: Element>(&self, plain: T, x: Location<T>, n: usize, team: &dyn Team) -> T {
         if plain.is_nan() {
             return plain;
         }
-        // SAFETY: a vector of the caller's.
-        let x = unsafe { Vector::at_place(x, n) };
+        // SAFETY: the vector is the caller's.
+        let x = unsafe { Vector::at_location(x, n) };
         let (scale, undone) = match T::SQUARES {
             limits if plain < limits.least => (limits.up, limits.up_undone),
             limits => (limits.down, limits.down_undone),
@@ -252,9 +253,9 @@ impl Kernels {
             // SAFETY: as in `sum`.
             [unsafe { (table.strided.sumsq_scaled)(x.part(start, len), scale) }]
         });
-        // Numbers that underflow when the largest are scaled down are negligible, and infinity is exact.
+        // Elements that underflow when the largest ones are scaled down are negligible, and infinity is exact.
         trial.end(if sum < T::INFINITY { Exceptions::ALL_BUT_UNDERFLOW } else { Exceptions::INVALID });
-        // What follows raises the result's exceptions: it must not be moved before `end`.
+        // The operations below raise the result's exceptions: they must not be moved before `end`.
         black_box(sum).sqrt() * undone
     }
 
@@ -271,22 +272,22 @@ impl Kernels {
             // SAFETY: as in `sum`; a complex number is two elements.
             unsafe { (T::table(self).dot_complex)(x.first().cast(), y.first().cast(), x.len(), conjugate) }
         } else {
-            of_products(self.products_of_any(x.place(), y.place(), x.len(), team), conjugate)
+            of_products(self.products_of_any(x.location(), y.location(), x.len(), team), conjugate)
         };
         settled_complex(re, im, x, y)
     }
 
-    /// The four sums of products.
+    /// Returns the four sums of products of real and imaginary parts.
     #[inline(never)]
     fn products_of_any<T: Element>(
         &self,
-        x: Place<Complex<T>>,
-        y: Place<Complex<T>>,
+        x: Location<Complex<T>>,
+        y: Location<Complex<T>>,
         n: usize,
         team: &dyn Team,
     ) -> [T; 4] {
-        // SAFETY: vectors of the caller's.
-        let (x, y) = unsafe { (Vector::at_place(x, n), Vector::at_place(y, n)) };
+        // SAFETY: the vectors are the caller's.
+        let (x, y) = unsafe { (Vector::at_location(x, n), Vector::at_location(y, n)) };
         let table = T::table(self);
         let contiguous = x.is_contiguous() && y.is_contiguous();
         in_parts(x.len(), 4 * size_of::<T>(), team, &|start, len| {
@@ -303,7 +304,7 @@ impl Kernels {
     }
 }
 
-/// The usual case: one part, side by side, and the sum is a number.
+/// Returns the sum in the usual case of a contiguous vector of one part, unless it is a NaN.
 #[inline(always)]
 fn at_once<T: Element>(contiguous: bool, n: usize, sum: impl FnOnce() -> T) -> Option<T> {
     if !contiguous || n > PART {
@@ -319,7 +320,7 @@ fn same_length(x: usize, y: usize) {
     assert!(x == y, "vectors of {x} and {y} elements");
 }
 
-/// The two parts of a product, NaNs settled.
+/// Returns the parts of a complex result, with NaNs replaced by the reference's rule.
 #[inline]
 fn settled_complex<T: Element>(
     re: T,
@@ -328,7 +329,7 @@ fn settled_complex<T: Element>(
     y: Vector<'_, Complex<T>>,
 ) -> Complex<T> {
     if re.is_nan() || im.is_nan() {
-        return settled_complex_slow(re, im, x.place(), y.place(), x.len());
+        return settled_complex_slow(re, im, x.location(), y.location(), x.len());
     }
     Complex { re, im }
 }
@@ -337,12 +338,12 @@ fn settled_complex<T: Element>(
 fn settled_complex_slow<T: Element>(
     re: T,
     im: T,
-    x: Place<Complex<T>>,
-    y: Place<Complex<T>>,
+    x: Location<Complex<T>>,
+    y: Location<Complex<T>>,
     n: usize,
 ) -> Complex<T> {
-    // SAFETY: vectors of the caller's.
-    let (x, y) = unsafe { (Vector::at_place(x, n), Vector::at_place(y, n)) };
+    // SAFETY: the vectors are the caller's.
+    let (x, y) = unsafe { (Vector::at_location(x, n), Vector::at_location(y, n)) };
     let inputs = || x.iter().zip(y.iter()).flat_map(|(x, y)| [x.re, x.im, y.re, y.im]);
     Complex { re: settle(re, inputs()), im: settle(im, inputs()) }
 }

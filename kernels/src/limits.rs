@@ -1,40 +1,42 @@
-//! What the processor can do at most: loads without sums, operations without loads. Measurements divide by it.
+//! The processor's throughput limits, by which measurements are divided: loads without sums, and operations without
+//! loads.
 //!
-//! In assembly, so that no compiler removes what has no result. Nothing here looks at a clock: the caller does.
+//! The loops are assembly, so that no compiler removes them for having no result. Callers measure the time.
 
 use crate::Isa;
 
-/// The limits of one instruction set.
+/// The throughput limits of one instruction set.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits(Isa);
 
-/// Numbers that [`Limits::read`] and [`Limits::update`] take at a time.
+/// Number of elements that [`Limits::read`] and [`Limits::update`] process at a time.
 pub const STRIDE: usize = 64;
-/// Chains of operations side by side: more than any processor needs to be busy.
+/// Number of independent chains of operations: more than any processor needs to be saturated.
 const CHAINS: usize = 12;
-/// Operations in a row of a chain, before the loop's own.
+/// Number of operations of a chain in one turn of the loop.
 const ROW: usize = 100;
 
 impl Limits {
-    /// `None` where there is no assembly for it.
+    /// Returns the limits of an instruction set, or `None` if it is not available or there is no assembly for it.
     #[must_use]
     pub fn of(isa: Isa) -> Option<Limits> {
-        (cfg!(target_arch = "x86_64") && isa != Isa::Portable && isa.is_here()).then_some(Limits(isa))
+        (cfg!(target_arch = "x86_64") && isa != Isa::Portable && isa.is_available()).then_some(Limits(isa))
     }
 
-    /// Load all of `x`, in order, so many times; a rest less than [`STRIDE`] is left out.
+    /// Loads all of `x` in order, `passes` times, except a remainder of less than [`STRIDE`] elements.
     pub fn read(self, x: &[f64], passes: usize) {
         let (start, end) = (x.as_ptr(), x[x.len() / STRIDE * STRIDE..].as_ptr());
         if start < end && passes > 0 {
-            // SAFETY: loads within the slice, with an instruction set that is here.
+            // SAFETY: loads within the slice, with an available instruction set.
             unsafe { assembly::read(self.0, start, end, passes) };
         }
     }
 
-    /// Load all of `x` and of `y`, and store to `y` what is there.
+    /// Loads all of `x` and `y`, and stores the elements of `y` unchanged, `passes` times, except a remainder of less
+    /// than [`STRIDE`].
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// Panics if the lengths differ.
     pub fn update(self, x: &[f64], y: &mut [f64], passes: usize) {
         assert_eq!(x.len(), y.len());
         let (start, end) = (x.as_ptr(), x[x.len() / STRIDE * STRIDE..].as_ptr());
@@ -44,27 +46,27 @@ impl Limits {
         }
     }
 
-    /// Additions side by side. How many numbers were added.
+    /// Executes independent additions and returns their number.
     #[must_use]
     pub fn additions(self, rounds: usize) -> usize {
-        // SAFETY: the instruction set is here.
+        // SAFETY: the instruction set is available.
         unsafe { assembly::additions(self.0, rounds.max(1)) };
         rounds.max(1) * CHAINS * self.lanes()
     }
 
-    /// Fused multiplications and additions side by side; `None` without them. How many operations it were,
-    /// two for each.
+    /// Executes independent fused multiply-adds and returns the number of operations, two for each, or `None` without
+    /// FMA.
     #[must_use]
     pub fn multiply_adds(self, rounds: usize) -> Option<usize> {
         if self.0 == Isa::Sse2 {
             return None;
         }
-        // SAFETY: the instruction set is here.
+        // SAFETY: the instruction set is available.
         unsafe { assembly::multiply_adds(self.0, rounds.max(1)) };
         Some(rounds.max(1) * CHAINS * self.lanes() * 2)
     }
 
-    /// Numbers in a register.
+    /// Returns the number of `f64` in a register.
     fn lanes(self) -> usize {
         match self.0 {
             Isa::Avx512 => 8,
@@ -74,17 +76,18 @@ impl Limits {
     }
 }
 
-/// One after the other, each waiting for the one before.
+/// A chain of dependent operations, each of which needs the result of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
-    /// Of floating-point numbers.
+    /// The operations are floating-point additions.
     Additions,
-    /// Of floating-point numbers.
+    /// The operations are floating-point multiplications.
     Multiplications,
 }
 
 impl Chain {
-    /// So many hundreds. How many it were; `None` where there is no assembly for it.
+    /// Executes `hundreds` hundred operations, at least 100, and returns their number, or `None` if there is no
+    /// assembly for it.
     #[must_use]
     pub fn run(self, hundreds: usize) -> Option<usize> {
         if !cfg!(target_arch = "x86_64") {
@@ -100,7 +103,7 @@ mod assembly {
     use super::{Chain, Isa};
     use core::arch::asm;
 
-    /// Eight loads a turn.
+    /// Loops over `passes`, with eight loads in a turn of the inner loop.
     macro_rules! read {
         ($mov:literal, $register:literal, $width:literal, $start:ident, $end:ident, $passes:ident) => {
             asm!(
@@ -137,7 +140,7 @@ mod assembly {
         }
     }
 
-    /// Four times two loads and a store a turn.
+    /// Loops over `passes`, with four times two loads and a store in a turn of the inner loop.
     macro_rules! update {
         ($mov:literal, $register:literal, $width:literal, $start:ident, $end:ident, $y:ident, $passes:ident) => {
             asm!(
@@ -179,15 +182,15 @@ mod assembly {
         }
     }
 
-    /// The upper halves of registers are clean again: with them in use, plain instructions are slower.
+    /// Clears the upper halves of registers, whose use makes plain instructions slower.
     unsafe fn clean(isa: Isa) {
         if isa != Isa::Sse2 {
-            // SAFETY: the caller's promise: the instruction set is here.
+            // SAFETY: the caller promises that the instruction set is available.
             unsafe { asm!("vzeroupper", options(nostack, nomem)) };
         }
     }
 
-    /// One instruction for each of twelve registers, a turn.
+    /// Executes one instruction on each of twelve registers in a turn of the loop.
     macro_rules! twelve {
         ($operation:literal, $register:literal, $rest:literal, $rounds:ident) => {
             asm!(
@@ -220,7 +223,7 @@ mod assembly {
         }
     }
 
-    /// To itself, from itself.
+    /// Adds to each of twelve registers in a turn of the loop, in the form with three operands.
     macro_rules! additions {
         ($register:literal, $rounds:ident) => {
             asm!(
@@ -278,7 +281,7 @@ mod assembly {
     }
 }
 
-/// None for this architecture: `Limits::of` and `Chain::run` say so before they come here.
+/// Empty functions for architectures without assembly, where `Limits::of` and `Chain::run` return `None` before a call.
 #[cfg(not(target_arch = "x86_64"))]
 mod assembly {
     use super::{Chain, Isa};
@@ -295,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_update_leaves_what_is_there() {
+    fn update_changes_nothing() {
         let (x, y) = (vec![1.0; 1000], (0..1000).map(f64::from).collect::<Vec<_>>());
         for limits in Isa::ALL.into_iter().filter_map(Limits::of) {
             let mut updated = y.clone();
@@ -306,19 +309,19 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_waits_and_operations_side_by_side_do_not() {
+    fn chains_are_slower_than_independent_operations() {
         let Some(limits) = Isa::ALL.into_iter().find_map(Limits::of) else { return };
-        let a_second = |count: &dyn Fn() -> Option<usize>| {
+        let per_second = |count: &dyn Fn() -> Option<usize>| {
             let once = || {
                 let start = std::time::Instant::now();
                 count().map(|count| count as f64 / start.elapsed().as_secs_f64())
             };
             (0..20).filter_map(|_| once()).fold(0.0, f64::max)
         };
-        let side_by_side = a_second(&|| Some(limits.additions(1000)));
+        let independent = per_second(&|| Some(limits.additions(1000)));
         for chain in [Chain::Additions, Chain::Multiplications] {
             assert_eq!(chain.run(3), Some(300));
-            assert!(a_second(&|| chain.run(100)) < side_by_side, "{chain:?}");
+            assert!(per_second(&|| chain.run(100)) < independent, "{chain:?}");
         }
     }
 }

@@ -1,61 +1,62 @@
-//! What every kernel must give, to the bit: plain code over fixed lanes and a fixed tree.
+//! The definition of every kernel's result, to the bit: plain code over fixed lanes and a fixed tree.
 //!
-//! # The order
-//! 1. A vector of more than [`PART`] elements is cut into at most [`PARTS`] equal parts; where, depends on
+//! # Order of additions
+//! 1. A vector of more than [`PART`] elements is divided into at most [`PARTS`] equal parts, whose borders depend on
 //!    its length alone (see [`part_len`]).
 //! 2. Within a part, element `i` goes to lane `i mod L`, in order. `L` is [`Element::LANES`] (64 of `f64`,
 //!    128 of `f32`) for real numbers, a quarter of it for complex ones. Every lane starts at `+0.0`.
 //!    Products are added by one fused operation, rounded once.
 //! 3. The lanes are added in halves: lane `k` and lane `k + L/2`, then `k` and `k + L/4`, … down to one.
-//! 4. The parts' results are summed in the same way, as a vector of theirs. At the end `+0.0` is added, so
-//!    that a zero is positive.
+//! 4. The parts' sums are added in the same way, like a vector's elements. At the end `+0.0` is added, so that a zero
+//!    is positive.
 //!
-//! # What is not a number
-//! A result that is not a number is the first NaN among the inputs (`x[0]`, `y[0]`, `x[1]`, …; the real
-//! part before the imaginary), quiet, its sign and payload kept: R's `NA` stays `NA`. When no input is a NaN
-//! (`inf - inf`, `0 * inf`), it is [`Element::NAN`]. For `axpy` the inputs are `a`, `x[i]`, `y[i]`.
+//! # NaN results
+//! A NaN result is the first NaN among the inputs (`x[0]`, `y[0]`, `x[1]`, …; the real part before the imaginary), made
+//! quiet, with its sign and payload: R's `NA` stays `NA`. If no input is a NaN (`inf - inf`, `0 * inf`), it is
+//! [`Element::NAN`]. The inputs of `axpy` are `a`, `x[i]`, `y[i]`.
 //!
 //! # Rounding
-//! Every step is one correctly rounded operation of IEEE 754, so that in other rounding modes, and when
-//! subnormal numbers are flushed to zero, instruction sets with a fused multiply-add agree as well, though
-//! on other bits, and a zero may be negative. Without one, fused operations are the C library's, whose
-//! behaviour in such modes is its own.
+//! Every step is one correctly rounded operation of IEEE 754. In other rounding modes, and with subnormal numbers
+//! flushed to zero, instruction sets with a fused multiply-add therefore agree as well, though on other bits, and a
+//! zero may be negative. Without that instruction, the C library computes fused operations, in its own way in such
+//! modes.
 
 use crate::{Complex, Element};
 use core::ops::Range;
 
-/// Vectors up to this length are one part.
+/// Number of elements up to which a vector is one part.
 pub const PART: usize = 32 * 1024;
-/// There are never more parts.
+/// Largest number of parts of a vector.
 pub const PARTS: usize = 256;
 
-/// The length of every part but the last, which is the rest; a multiple of the lanes.
+/// Returns the length of every part but the last, which has the remaining elements; it is a multiple of the lanes if
+/// there are several.
 #[must_use]
 pub fn part_len<T: Element>(n: usize) -> usize {
     if n <= PART { n } else { n.div_ceil(n.div_ceil(PART).min(PARTS)).next_multiple_of(T::LANES) }
 }
 
-/// The sum of `x`.
+/// Returns the sum of `x`.
 #[must_use]
 pub fn sum<T: Element>(x: &[T]) -> T {
     let [sum] = parts(x.len(), |part| [lanes(part, T::LANES, |sum, i| sum + x[i])]);
     settle(sum, x.iter().copied())
 }
 
-/// The sum of absolute values.
+/// Returns the sum of the absolute values of `x`.
 #[must_use]
 pub fn asum<T: Element>(x: &[T]) -> T {
     let [sum] = parts(x.len(), |part| [lanes(part, T::LANES, |sum, i| sum + x[i].abs())]);
     settle(sum, x.iter().copied())
 }
 
-/// The sum of squares.
+/// Returns the sum of the squares of `x`.
 #[must_use]
 pub fn sumsq<T: Element>(x: &[T]) -> T {
     settle(squares(x, None), x.iter().copied())
 }
 
-/// The root of the sum of squares, which neither overflows nor underflows on the way.
+/// Returns the square root of the sum of squares, without intermediate overflow or underflow.
 #[must_use]
 pub fn nrm2<T: Element>(x: &[T]) -> T {
     let limits = T::SQUARES;
@@ -72,7 +73,7 @@ pub fn nrm2<T: Element>(x: &[T]) -> T {
     settle(norm, x.iter().copied())
 }
 
-/// The inner product.
+/// Returns the inner product.
 #[must_use]
 pub fn dot<T: Element>(x: &[T], y: &[T]) -> T {
     assert_eq!(x.len(), y.len());
@@ -80,21 +81,21 @@ pub fn dot<T: Element>(x: &[T], y: &[T]) -> T {
     settle(dot, x.iter().zip(y).flat_map(|(x, y)| [*x, *y]))
 }
 
-/// The sum of `x[i] * y[i]`.
+/// Returns the sum of `x[i] * y[i]`.
 #[must_use]
 pub fn dotu<T: Element>(x: &[Complex<T>], y: &[Complex<T>]) -> Complex<T> {
     let [re_re, im_im, re_im, im_re] = products(x, y);
     settle_complex(Complex { re: re_re - im_im, im: re_im + im_re }, x, y)
 }
 
-/// The sum of `x[i]`, conjugated, times `y[i]`.
+/// Returns the sum of the conjugate of `x[i]` times `y[i]`.
 #[must_use]
 pub fn dotc<T: Element>(x: &[Complex<T>], y: &[Complex<T>]) -> Complex<T> {
     let [re_re, im_im, re_im, im_re] = products(x, y);
     settle_complex(Complex { re: re_re + im_im, im: re_im - im_re }, x, y)
 }
 
-/// `y[i] = a * x[i] + y[i]`, rounded once; nothing when `a` is zero, as in BLAS.
+/// Computes `y[i] = a * x[i] + y[i]`, rounded once, or does nothing if `a` is zero, as in BLAS.
 pub fn axpy<T: Element>(a: T, x: &[T], y: &mut [T]) {
     assert_eq!(x.len(), y.len());
     if a == T::ZERO {
@@ -105,14 +106,14 @@ pub fn axpy<T: Element>(a: T, x: &[T], y: &mut [T]) {
     }
 }
 
-/// The sum of squares before it is settled, of the numbers or of them times `scale`.
+/// Returns the sum of squares of the elements, times `scale` if given, before the rule for NaNs.
 fn squares<T: Element>(x: &[T], scale: Option<T>) -> T {
     let at = |i: usize| scale.map_or(x[i], |scale| x[i] * scale);
     let [sum] = parts(x.len(), |part| [lanes(part, T::LANES, |sum, i| at(i).mul_add(at(i), sum))]);
     sum
 }
 
-/// The four sums of products of a real or imaginary part of `x` and of `y`.
+/// Returns the four sums of products of a real or imaginary part of `x` with one of `y`.
 fn products<T: Element>(x: &[Complex<T>], y: &[Complex<T>]) -> [T; 4] {
     assert_eq!(x.len(), y.len());
     let count = T::LANES / 4;
@@ -126,7 +127,7 @@ fn products<T: Element>(x: &[Complex<T>], y: &[Complex<T>]) -> [T; 4] {
     })
 }
 
-/// Rules 1 and 4: `K` sums at once.
+/// Applies rules 1 and 4 to `K` sums at once.
 fn parts<T: Element, const K: usize>(n: usize, part: impl Fn(Range<usize>) -> [T; K]) -> [T; K] {
     let len = part_len::<T>(n).max(1);
     let each: Vec<[T; K]> = (0..n).step_by(len).map(|start| part(start..n.min(start + len))).collect();
@@ -136,7 +137,7 @@ fn parts<T: Element, const K: usize>(n: usize, part: impl Fn(Range<usize>) -> [T
     })
 }
 
-/// Rules 2 and 3.
+/// Applies rules 2 and 3 to one part.
 fn lanes<T: Element>(part: Range<usize>, count: usize, add: impl Fn(T, usize) -> T) -> T {
     let mut lanes = vec![T::ZERO; count];
     for i in part.clone() {
@@ -153,7 +154,7 @@ fn lanes<T: Element>(part: Range<usize>, count: usize, add: impl Fn(T, usize) ->
     lanes[0]
 }
 
-/// A NaN by the rule for those.
+/// Returns `result`, replaced by the rule for NaN results if it is one.
 pub(crate) fn settle<T: Element>(result: T, inputs: impl IntoIterator<Item = T>) -> T {
     if !result.is_nan() {
         return result;

@@ -1,7 +1,7 @@
-//! Threads, handed in.
+//! The interface to threads, which callers supply.
 
-/// Threads that work together on one call. Who makes one decides how many there are, where they run, and
-/// what becomes of them in a forked child.
+/// Threads that share the work of one call. The implementation decides how many there are, where they run, and what
+/// happens to them in a forked child.
 pub trait Team: Sync {
     /// Returns the number of members for a call that begins now, the calling thread among them; at least 1.
     fn size(&self) -> usize;
@@ -11,7 +11,7 @@ pub trait Team: Sync {
     fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync));
 }
 
-/// The calling thread.
+/// A team of the calling thread only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 

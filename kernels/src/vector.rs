@@ -1,8 +1,8 @@
-//! Vectors as BLAS has them: elements at equal steps.
+//! Vectors as in BLAS: elements at equal distances.
 
 use core::marker::PhantomData;
 
-/// Elements to read: a slice, or every `step`-th of one.
+/// A readable vector: a slice, or every `step`-th element of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector<'a, E> {
     first: *const E,
@@ -11,14 +11,14 @@ pub struct Vector<'a, E> {
     life: PhantomData<&'a [E]>,
 }
 
-/// Where a vector's element 0 is, and the step: what fits into registers. A [`Vector`] that goes to a function which is
-/// seldom called would be written to memory for every call that does not need it.
-pub(crate) type Place<E> = (*const E, isize);
+/// The address of a vector's element 0 and its step, which fit into registers. A [`Vector`] argument of a rarely called
+/// function would be written to memory even in calls that do not reach the function.
+pub(crate) type Location<E> = (*const E, isize);
 
-/// Elements to change.
+/// A writable vector.
 #[derive(Debug)]
 pub struct VectorMut<'a, E> {
-    /// Made from a pointer that may write. Never handed out: it would be a second borrow.
+    /// A vector made from a writable pointer. It is never returned to callers: it would be a second borrow.
     place: Vector<'a, E>,
     life: PhantomData<&'a mut [E]>,
 }
@@ -29,16 +29,17 @@ unsafe impl<E: Sync> Send for Vector<'_, E> {}
 unsafe impl<E: Sync> Sync for Vector<'_, E> {}
 // SAFETY: it is an exclusive borrow of elements.
 unsafe impl<E: Send> Send for VectorMut<'_, E> {}
-// SAFETY: a shared `VectorMut` changes nothing; `Vector::part` of one is this crate's, which hands
-// disjoint parts to threads.
+// SAFETY: a shared `VectorMut` changes nothing; only this crate calls `VectorMut::part`, and gives disjoint parts to
+// threads.
 unsafe impl<E: Send + Sync> Sync for VectorMut<'_, E> {}
 
-/// The distance from the start of the memory to element 0: a negative step starts at the far end.
+/// Returns the distance in elements from the start of the memory to element 0, which is the last one there if the step
+/// is negative.
 fn offset_of_first(len: usize, step: isize) -> isize {
     if step < 0 { step.wrapping_mul(1_isize.wrapping_sub_unsigned(len)) } else { 0 }
 }
 
-/// Whether `len` elements at this step lie within `have` of them.
+/// Whether `len` elements at this step lie within a memory of `have` elements.
 fn fits(len: usize, step: isize, have: usize) -> bool {
     match len.checked_sub(1) {
         None => true,
@@ -47,19 +48,19 @@ fn fits(len: usize, step: isize, have: usize) -> bool {
 }
 
 impl<'a, E> Vector<'a, E> {
-    /// `len` elements of `memory`, `step` apart. A negative step walks from the far end to the start of
-    /// the slice, as a negative `incx` of BLAS does; 0 is the same element again and again. `None` when
-    /// they are not all in the slice.
+    /// Returns the vector of `len` elements of `memory` at distance `step`, or `None` unless the slice contains them
+    /// all. A negative step runs from the end of the slice to its start, like a negative `incx` in BLAS; 0 repeats one
+    /// element.
     #[must_use]
     pub fn strided(memory: &'a [E], step: isize, len: usize) -> Option<Vector<'a, E>> {
         // SAFETY: every element lies in the slice.
         fits(len, step, memory.len()).then(|| unsafe { Vector::from_raw(memory.as_ptr(), step, len) })
     }
 
-    /// As [`strided`](Vector::strided), from an address: that of the lowest element.
+    /// Returns the vector of [`strided`](Vector::strided) for the address of its lowest element.
     ///
     /// # Safety
-    /// The elements can be read, and nobody but the same call's `VectorMut` changes them during `'a`.
+    /// The elements can be read, and no other code than the same call's `VectorMut` changes them during `'a`.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(memory: *const E, step: isize, len: usize) -> Vector<'a, E> {
@@ -68,53 +69,53 @@ impl<'a, E> Vector<'a, E> {
     }
 
     #[inline]
-    pub(crate) fn place(&self) -> Place<E> {
+    pub(crate) fn location(&self) -> Location<E> {
         (self.first, self.step)
     }
 
-    /// `len` elements at a place.
+    /// Returns the vector of `len` elements at a location.
     ///
     /// # Safety
-    /// As [`from_raw`](Vector::from_raw).
+    /// The requirements are those of [`from_raw`](Vector::from_raw).
     #[inline]
-    pub(crate) unsafe fn at_place((first, step): Place<E>, len: usize) -> Vector<'a, E> {
+    pub(crate) unsafe fn at_location((first, step): Location<E>, len: usize) -> Vector<'a, E> {
         Vector { first, step, len, life: PhantomData }
     }
 
-    /// How many there are.
+    /// Returns the number of elements.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// None at all.
+    /// Whether there are no elements.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Side by side, ascending.
+    /// Whether elements are adjacent in ascending order.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.step == 1
     }
 
-    /// The address of element 0.
+    /// Returns the address of element 0.
     #[inline]
     pub(crate) fn first(&self) -> *const E {
         self.first
     }
 
-    /// `len` elements from `start` on, both within.
+    /// Returns the `len` elements from `start` on, which must lie within the vector.
     #[inline]
     pub(crate) fn part(&self, start: usize, len: usize) -> Vector<'a, E> {
         debug_assert!(start + len <= self.len);
         Vector { first: self.address(start), len, ..*self }
     }
 
-    /// The address of element `i`.
+    /// Returns the address of element `i`.
     #[inline(always)]
     pub(crate) fn address(&self, i: usize) -> *const E {
         self.first.wrapping_offset(i as isize * self.step)
@@ -122,7 +123,7 @@ impl<'a, E> Vector<'a, E> {
 }
 
 impl<E: Copy> Vector<'_, E> {
-    /// Element `i`.
+    /// Returns element `i`.
     ///
     /// # Safety
     /// `i` is less than `len`.
@@ -132,7 +133,7 @@ impl<E: Copy> Vector<'_, E> {
         unsafe { self.address(i).read() }
     }
 
-    /// The elements in their order.
+    /// Returns an iterator over the elements in order.
     pub(crate) fn iter(self) -> impl Iterator<Item = E> {
         // SAFETY: `i < len`.
         (0..self.len).map(move |i| unsafe { self.at(i) })
@@ -140,8 +141,8 @@ impl<E: Copy> Vector<'_, E> {
 }
 
 impl<'a, E> VectorMut<'a, E> {
-    /// As [`Vector::strided`]. A step of 0 is refused unless there is one element or none: it would be
-    /// changed again and again.
+    /// Returns the vector of [`Vector::strided`], or `None` also for a step of 0 and more than one element, which would
+    /// be changed repeatedly.
     #[must_use]
     pub fn strided(memory: &'a mut [E], step: isize, len: usize) -> Option<VectorMut<'a, E>> {
         let fits = fits(len, step, memory.len()) && (step != 0 || len <= 1);
@@ -149,11 +150,11 @@ impl<'a, E> VectorMut<'a, E> {
         fits.then(|| unsafe { VectorMut::from_raw(memory.as_mut_ptr(), step, len) })
     }
 
-    /// As [`Vector::from_raw`]. With a step of 0, element 0 is changed once for each of `len`, in order.
+    /// Returns the vector of [`Vector::from_raw`]. With a step of 0, element 0 is changed `len` times, in order.
     ///
     /// # Safety
-    /// The elements can be read and written, and are nobody else's during `'a`, but that the vector
-    /// handed in beside this one may be the very same elements at the same step.
+    /// The elements can be read and written, and no other code uses them during `'a`, except that the other vector of
+    /// the same call may have the same elements at the same step.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(memory: *mut E, step: isize, len: usize) -> VectorMut<'a, E> {
@@ -162,52 +163,52 @@ impl<'a, E> VectorMut<'a, E> {
     }
 
     #[inline]
-    pub(crate) fn place(&self) -> Place<E> {
-        self.place.place()
+    pub(crate) fn location(&self) -> Location<E> {
+        self.place.location()
     }
 
-    /// `len` elements at a place.
+    /// Returns the vector of `len` elements at a location.
     ///
     /// # Safety
-    /// As [`from_raw`](VectorMut::from_raw).
+    /// The requirements are those of [`from_raw`](VectorMut::from_raw).
     #[inline]
-    pub(crate) unsafe fn at_place(place: Place<E>, len: usize) -> VectorMut<'a, E> {
+    pub(crate) unsafe fn at_location(location: Location<E>, len: usize) -> VectorMut<'a, E> {
         // SAFETY: the caller's promise.
-        VectorMut { place: unsafe { Vector::at_place(place, len) }, life: PhantomData }
+        VectorMut { place: unsafe { Vector::at_location(location, len) }, life: PhantomData }
     }
 
-    /// How many there are.
+    /// Returns the number of elements.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.place.len
     }
 
-    /// None at all.
+    /// Whether there are no elements.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.place.is_empty()
     }
 
-    /// Side by side, ascending.
+    /// Whether elements are adjacent in ascending order.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.place.is_contiguous()
     }
 
-    /// All the same element.
+    /// Whether the step is zero, so that every element is the same.
     pub(crate) fn is_one(&self) -> bool {
         self.place.step == 0
     }
 
-    /// The address of element 0.
+    /// Returns the address of element 0.
     #[inline]
     pub(crate) fn first(&self) -> *mut E {
         self.place.first.cast_mut()
     }
 
-    /// `len` elements from `start` on, both within.
+    /// Returns the `len` elements from `start` on, which must lie within the vector.
     ///
     /// # Safety
     /// Parts that are in use at the same time do not overlap.
@@ -216,7 +217,7 @@ impl<'a, E> VectorMut<'a, E> {
         VectorMut { place: self.place.part(start, len), life: PhantomData }
     }
 
-    /// The address of element `i`.
+    /// Returns the address of element `i`.
     #[inline(always)]
     pub(crate) fn address(&self, i: usize) -> *mut E {
         self.place.address(i).cast_mut()
@@ -241,7 +242,7 @@ impl<'a, E> From<&'a Vec<E>> for Vector<'a, E> {
 impl<'a, E> From<&'a mut [E]> for VectorMut<'a, E> {
     #[inline]
     fn from(slice: &'a mut [E]) -> Self {
-        // SAFETY: a slice is borrowed for `'a`, by us alone.
+        // SAFETY: a slice is borrowed for `'a`, exclusively.
         unsafe { VectorMut::from_raw(slice.as_mut_ptr(), 1, slice.len()) }
     }
 }

@@ -1,4 +1,4 @@
-//! How far a sum is from the exact one: never more than the length of the longest chain allows.
+//! The rounding error of a sum never exceeds the bound given by the longest chain of additions.
 
 mod support;
 
@@ -7,8 +7,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use support::{everywhere, fewer};
 
-/// The exact sum, as a list of numbers that do not overlap, smallest first: each number is carried through
-/// by sums whose error is known exactly.
+/// Returns the exact sum as a list of numbers that do not overlap, smallest first: each number is added by sums whose
+/// error is known exactly.
 fn exact(x: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut parts: Vec<f64> = Vec::new();
     for mut one in x {
@@ -26,25 +26,25 @@ fn exact(x: impl IntoIterator<Item = f64>) -> Vec<f64> {
     parts
 }
 
-/// `a + b` and what rounding took from it.
+/// Returns `a + b` and its rounding error.
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let there = sum - a;
     (sum, (a - (sum - there)) + (b - there))
 }
 
-/// `a * b` and what rounding took from it.
+/// Returns `a * b` and its rounding error.
 fn two_product(a: f64, b: f64) -> [f64; 2] {
     let product = a * b;
     [product, a.mul_add(b, -product)]
 }
 
-/// The distance of `got` from the exact sum.
+/// Returns the distance of `got` from the exact sum.
 fn distance(got: f64, terms: impl IntoIterator<Item = f64>) -> f64 {
     exact(terms.into_iter().chain([-got])).iter().sum::<f64>().abs()
 }
 
-/// Roundings on the way of one element into the sum: its lane, the tree, and the tree of the parts.
+/// Returns the number of roundings from an element to the sum: in its lane, the tree, and the tree of the parts.
 fn roundings(n: usize) -> f64 {
     let lanes = <f64 as Element>::LANES;
     let tree = f64::from(lanes.ilog2());
@@ -53,7 +53,7 @@ fn roundings(n: usize) -> f64 {
     if parts > 1 { chain + parts.div_ceil(lanes) as f64 + tree } else { chain }
 }
 
-/// Half of the distance from 1 to the next number, which is what one rounding may lose.
+/// Half of the distance from 1 to the next number: the largest relative error of one rounding.
 const UNIT: f64 = f64::EPSILON / 2.0;
 
 fn within(x: &[f64], y: &[f64]) {
@@ -78,13 +78,13 @@ proptest! {
     #![proptest_config(fewer())]
 
     #[test]
-    fn sums_are_within_their_bound(pairs in vec((-1e3..1e3, -1e3..1e3), 0..3000)) {
+    fn sums_stay_within_bound(pairs in vec((-1e3..1e3, -1e3..1e3), 0..3000)) {
         let (x, y): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         within(&x, &y);
     }
 
     #[test]
-    fn sums_that_cancel_are_within_their_bound(half in vec((1e-3..1e3, -30..30_i32), 1..1000)) {
+    fn cancelling_sums_stay_within_bound(half in vec((1e-3..1e3, -30..30_i32), 1..1000)) {
         let mut x: Vec<f64> = half.iter().map(|(part, power)| part * 2_f64.powi(*power)).collect();
         x.extend(x.clone().iter().rev().map(|x| -x));
         let y = vec![1.0 / 3.0; x.len()];
@@ -93,19 +93,19 @@ proptest! {
 }
 
 #[test]
-fn long_sums_are_within_their_bound() {
+fn long_sums_stay_within_bound() {
     let x: Vec<f64> = (1..200_000).map(|i| 1.0 / f64::from(i)).collect();
     let y: Vec<f64> = (1..200_000).map(|i| f64::from(i).sin()).collect();
     within(&x, &y);
 }
 
 #[test]
-fn the_bound_is_far_below_that_of_a_plain_loop() {
-    assert!(roundings(1 << 26) < 4200.0, "of {}", 1 << 26);
+fn bound_is_below_plain_loop() {
+    assert!(roundings(1 << 26) < 4200.0, "{} roundings for {} elements", roundings(1 << 26), 1 << 26);
 }
 
 #[test]
-fn the_exact_sum_is_exact() {
+fn exact_sum_is_exact() {
     assert_eq!(exact([1e100, 1.0, -1e100]).iter().sum::<f64>(), 1.0);
     assert_eq!(distance(0.1 + 0.2, [0.1, 0.2]), two_sum(0.1, 0.2).1.abs());
 }

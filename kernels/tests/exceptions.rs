@@ -1,5 +1,5 @@
-//! Floating-point exceptions: every kernel raises those of the reference's operations, on each instruction set, aligned or not,
-//! with any number of threads. A norm raises those of its result.
+//! Every kernel raises the floating-point exceptions of the reference's operations, on each instruction set, at any
+//! alignment, with any number of threads. A norm raises those of its result.
 #![cfg(target_arch = "x86_64")]
 
 mod support;
@@ -27,7 +27,7 @@ fn raised<T>(work: impl FnOnce() -> T) -> u32 {
     after & ALL
 }
 
-/// Members that are threads of their own.
+/// A team whose members are threads of their own.
 struct Threads(usize);
 
 impl Team for Threads {
@@ -40,7 +40,7 @@ impl Team for Threads {
     }
 }
 
-/// Operations that no compiler joins with others, so that they raise their own exceptions only.
+/// Adds without letting the compiler combine operations, so that only this one's exceptions are raised.
 #[inline(never)]
 fn add<T: Element>(x: T, y: T) -> T {
     black_box(black_box(x) + black_box(y))
@@ -51,7 +51,7 @@ fn mul_add<T: Element>(x: T, y: T, z: T) -> T {
     black_box(black_box(x).mul_add(black_box(y), black_box(z)))
 }
 
-/// The reference's order: parts, lanes, halves.
+/// Adds in the reference's order: parts, lanes, halves.
 fn ordered<T: Element>(n: usize, lanes: usize, term: impl Fn(T, usize) -> T) -> T {
     let part = reference::part_len::<T>(n).max(1);
     let in_lanes = |count: usize, len: usize, term: &dyn Fn(T, usize) -> T| {
@@ -70,7 +70,7 @@ fn ordered<T: Element>(n: usize, lanes: usize, term: impl Fn(T, usize) -> T) -> 
     if let [only] = each[..] { only } else { in_lanes(T::LANES, each.len(), &|sum, i| add(sum, each[i])) }
 }
 
-/// Numbers that raise an exception in some lanes: which, depends on what is added to what.
+/// Returns numbers that raise an exception in some lanes, depending on which are added to which.
 fn hostile<T: Number>(n: usize, seed: u64, kind: u64) -> Vec<T> {
     let (large, tiny, square_root) = if size_of::<T>() == 8 {
         (T::of(1.5e308), T::from_bits(0x0010_0000_0000_0003), T::of(1.1e154))
@@ -181,10 +181,10 @@ fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], place: usize) {
 }
 
 #[test]
-fn kernels_raise_the_references_exceptions() {
+fn kernels_raise_reference_exceptions() {
     for kernels in everywhere() {
         for n in LENGTHS {
-            // Long vectors are slow to check, and need the mixture of all kinds only.
+            // Long vectors are slow to check, and get the mixture of all kinds only.
             let (seeds, kinds) = if n > 1000 { (1, 5..6) } else { (8, 0..6) };
             for seed in 0..seeds {
                 for kind in kinds.clone() {
@@ -197,7 +197,7 @@ fn kernels_raise_the_references_exceptions() {
     }
 }
 
-/// A norm of `values`, followed by zeros: the exceptions of the exact result.
+/// Checks the norm of `values` followed by zeros, which raises the exceptions of the exact result.
 #[track_caller]
 fn norm<T: Number>(values: &[f64], want: f64, exceptions: u32) {
     for kernels in everywhere() {
@@ -214,7 +214,7 @@ fn norm<T: Number>(values: &[f64], want: f64, exceptions: u32) {
 }
 
 #[test]
-fn norms_raise_their_results_exceptions() {
+fn norms_raise_result_exceptions() {
     let two = |power: i32| 2_f64.powi(power);
     // Exact results whose squares overflow or underflow.
     norm::<f64>(&[3.0 * two(1000), 4.0 * two(1000)], 5.0 * two(1000), 0);
@@ -224,7 +224,7 @@ fn norms_raise_their_results_exceptions() {
     norm::<f32>(&[3.0 * two(-120), 4.0 * two(-120)], 5.0 * two(-120), 0);
     norm::<f64>(&[3.0, 4.0], 5.0, 0);
     norm::<f64>(&[], 0.0, 0);
-    // Tiny numbers beside large ones: the result is rounded, and nothing else.
+    // Tiny numbers with large ones: the result is rounded, and nothing else.
     norm::<f64>(&[1.0, 1e-200], 1.0, INEXACT);
     norm::<f64>(&[two(1000), 1e-300], two(1000), INEXACT);
     norm::<f64>(&[3e300, 4e300], 5e300, INEXACT);
@@ -237,7 +237,7 @@ fn norms_raise_their_results_exceptions() {
 }
 
 #[test]
-fn threads_hand_their_exceptions_to_the_caller() {
+fn threads_return_exceptions_to_caller() {
     let n = 2_200_000;
     for kernels in everywhere() {
         let value = 1.5 * 2_f64.powi(1023);

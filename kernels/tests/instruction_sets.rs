@@ -1,4 +1,4 @@
-//! Which instruction sets there are, and that a processor without one gets the next, with the same bits.
+//! Detection of instruction sets: a processor without one gets the next, with the same bits.
 
 #![expect(clippy::cast_possible_truncation, reason = "an `f32` is a rounded `f64`")]
 
@@ -8,25 +8,24 @@ use largesse_kernels::{Alone, Isa, Kernels};
 use support::everywhere;
 
 #[test]
-fn the_best_is_the_first_that_is_here() {
-    let first = Isa::ALL.into_iter().find(|isa| isa.is_here()).unwrap();
+fn best_is_first_available() {
+    let first = Isa::ALL.into_iter().find(|isa| isa.is_available()).unwrap();
     assert_eq!(Kernels::best().isa(), first);
     for isa in Isa::ALL {
-        assert_eq!(Kernels::of(isa).map(|kernels| kernels.isa()), isa.is_here().then_some(isa));
+        assert_eq!(Kernels::of(isa).map(|kernels| kernels.isa()), isa.is_available().then_some(isa));
         assert_eq!(isa.name().parse(), Ok(isa));
     }
     assert_eq!("avx".parse::<Isa>(), Err(()));
 }
 
-/// Results on a processor with AVX-512. An emulated processor without it, or of another architecture,
-/// runs this test too (`ci/isa.sh`): whatever it has, and whatever its C library's `fma` is, it must find
-/// these bits.
+/// Compares with results of a processor with AVX-512. An emulated processor without it, or of another architecture,
+/// runs this test too (`ci/isa.sh`): with its instruction sets and its C library's `fma` it must give these bits.
 #[test]
-fn the_bits_are_those_of_every_other_machine() {
+fn bits_match_other_machines() {
     let x: Vec<f64> = (1..=1000).map(|i| f64::from(i).recip()).collect();
     let y: Vec<f64> = (1..=1000).map(|i| f64::from(i).sqrt() * if i % 3 == 0 { -1.0 } else { 1.0 }).collect();
     let (x32, y32): (Vec<f32>, Vec<f32>) = x.iter().zip(&y).map(|(x, y)| (*x as f32, *y as f32)).unzip();
-    // Products that a rounded multiplication would lose.
+    // Products that a separately rounded multiplication would lose.
     let hard: Vec<f64> = (1..=1000).map(|i| 1.0 + f64::EPSILON * f64::from(i)).collect();
     let opposite: Vec<f64> = (1..=1000).map(|i| if i % 2 == 0 { -1.0 } else { 1.0 + f64::EPSILON }).collect();
     let tiny: Vec<f64> = hard.iter().map(|x| x * 1e-160).collect();

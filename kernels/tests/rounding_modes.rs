@@ -1,5 +1,5 @@
-//! In other rounding modes, and with subnormal numbers flushed to zero, instruction sets that can multiply and add
-//! with one rounding still agree, with any number of threads.
+//! In other rounding modes, and with subnormal numbers flushed to zero, instruction sets with a fused multiply-add
+//! still agree, with any number of threads.
 #![cfg(target_arch = "x86_64")]
 
 mod support;
@@ -22,7 +22,7 @@ impl Team for Pair {
     }
 
     fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync)) {
-        // These threads were made in the usual mode.
+        // These threads start in the usual mode.
         usual(|| {
             std::thread::scope(|scope| {
                 for member in 0..members {
@@ -53,7 +53,7 @@ fn usual<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Results as bits, computed in a mode.
+/// Returns the results of all kernels as bits, computed in a mode.
 fn results(kernels: Kernels, bits: u32, x: &[f64], y: &[f64], team: &dyn Team) -> Vec<u64> {
     let reversed = Vector::strided(x, -1, x.len()).unwrap();
     let mut new = y.to_vec();
@@ -73,7 +73,7 @@ fn results(kernels: Kernels, bits: u32, x: &[f64], y: &[f64], team: &dyn Team) -
 }
 
 #[test]
-fn fused_instruction_sets_agree_in_every_mode() {
+fn fused_sets_agree_in_every_mode() {
     let ordinary: Vec<f64> =
         (1..=1_100_000).map(|i| f64::from(i).recip() * if i % 7 == 0 { -1.0 } else { 1.0 }).collect();
     let tiny: Vec<f64> = ordinary.iter().map(|x| x * 1e-308).collect();
@@ -93,7 +93,7 @@ fn fused_instruction_sets_agree_in_every_mode() {
                     assert!(got == want, "{} in mode {bits:#x}, {} threads", kernels.isa(), team.size());
                 }
             }
-            // The mode was in force: on these numbers it changes something.
+            // The mode was in force: it changes some of these results.
             assert!(bits == FLUSH && x[0] == 1.0 || want != in_usual, "mode {bits:#x}");
         }
     }

@@ -1,4 +1,4 @@
-//! Every instruction set gives the reference's bits, wherever the vectors lie and whatever is in them.
+//! Every instruction set gives the reference's bits, for any alignment, step and contents of the vectors.
 
 mod support;
 
@@ -6,7 +6,7 @@ use largesse_kernels::{Alone, Complex, Kernels, Vector, VectorMut, reference};
 use proptest::prelude::*;
 use support::{Number, everywhere, fewer, lengths, numbers, placed};
 
-/// The same bits, or what differs.
+/// Checks that two numbers have the same bits.
 #[track_caller]
 fn same<T: Number>(kernels: Kernels, what: &str, got: T, want: T) {
     assert_eq!(got.bits(), want.bits(), "{what} on {}: {got:?}, not {want:?}", kernels.isa());
@@ -18,7 +18,7 @@ fn same_complex<T: Number>(kernels: Kernels, what: &str, got: Complex<T>, want: 
     same(kernels, what, got.im, want.im);
 }
 
-/// All kernels of two vectors; `places` are where they begin, in elements behind a cache line.
+/// Checks all kernels on two vectors, which begin `places` elements after a cache line's start.
 #[track_caller]
 fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], places: (usize, usize)) {
     let (a, b) = (placed(x, places.0), placed(y, places.1));
@@ -43,7 +43,7 @@ fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], places: (usize, usize))
     same_complex(kernels, &what, kernels.dotc(cx, cy, &Alone), reference::dotc(cx, cy));
 }
 
-/// Two by two; an odd one is left.
+/// Views pairs of elements as complex numbers, without an odd last one.
 fn complex<T>(x: &[T]) -> &[Complex<T>] {
     // SAFETY: a complex number is two of its parts, and is aligned as they are.
     unsafe { core::slice::from_raw_parts(x.as_ptr().cast(), x.len() / 2) }
@@ -66,16 +66,16 @@ fn every_length_and_place<T: Number>() {
 }
 
 #[test]
-fn f64_at_every_alignment() {
+fn f64_matches_at_every_alignment() {
     every_length_and_place::<f64>();
 }
 
 #[test]
-fn f32_at_every_alignment() {
+fn f32_matches_at_every_alignment() {
     every_length_and_place::<f32>();
 }
 
-/// Around the borders of blocks of rows, and of parts.
+/// Checks lengths around the borders of blocks of rows, and of parts.
 fn long_vectors<T: Number>() {
     let blocks = [32, 33, 64, 65].into_iter().flat_map(|rows| [rows * T::LANES - 1, rows * T::LANES + 5]);
     let parts = [reference::PART - 1, reference::PART, reference::PART + 1, 3 * reference::PART + 77];
@@ -90,19 +90,19 @@ fn long_vectors<T: Number>() {
 }
 
 #[test]
-fn long_vectors_of_f64_in_parts() {
+fn f64_matches_in_long_vectors() {
     long_vectors::<f64>();
 }
 
 #[test]
-fn long_vectors_of_f32_in_parts() {
+fn f32_matches_in_long_vectors() {
     long_vectors::<f32>();
 }
 
-/// Beyond the second cache, where sums of squares have a loop of their own.
+/// Checks vectors larger than the second-level cache, for which sums of squares have a loop of their own.
 fn far_squares<T: Number>() {
     let n = (4 << 20) / size_of::<T>() + 77;
-    // Numbers of like size: the last one counts, in the fewer bits of f32 too.
+    // Numbers of similar size: the last one changes the result even in `f32`.
     let x: Vec<T> = (1..=n).map(|i| T::of(1.0 + (i % 97) as f64 / 97.0)).collect();
     let want = reference::sumsq(&x);
     for kernels in everywhere() {
@@ -114,12 +114,12 @@ fn far_squares<T: Number>() {
 }
 
 #[test]
-fn far_squares_of_f64() {
+fn f64_matches_beyond_cache() {
     far_squares::<f64>();
 }
 
 #[test]
-fn far_squares_of_f32() {
+fn f32_matches_beyond_cache() {
     far_squares::<f32>();
 }
 
@@ -150,8 +150,8 @@ fn steps<T: Number>(x: &[T], y: &[T], (step_x, step_y): (isize, isize)) {
     }
 }
 
-/// A memory in which these elements are `step` apart, the first at the far end when that is negative, as
-/// BLAS says: element `i` at `i * step`, or at `(i - (n - 1)) * step`.
+/// Returns a memory with these elements at distance `step`, the first at the end if that is negative, as in BLAS:
+/// element `i` at `i * step`, or at `(i - (n - 1)) * step`.
 fn spread<E: Copy + Default>(elements: &[E], step: isize) -> Vec<E> {
     let room = elements.len().saturating_sub(1) * step.unsigned_abs() + 1;
     spread_into(vec![E::default(); room], elements, step)
@@ -166,7 +166,7 @@ fn spread_into<E: Copy>(mut memory: Vec<E>, elements: &[E], step: isize) -> Vec<
 }
 
 #[test]
-fn a_step_of_zero_is_one_element_again_and_again() {
+fn zero_step_repeats_one_element() {
     for kernels in everywhere() {
         let three = Vector::strided(&[3.0], 0, 100).unwrap();
         assert_eq!(kernels.sum(three, &Alone), 300.0);
@@ -180,7 +180,7 @@ fn a_step_of_zero_is_one_element_again_and_again() {
 }
 
 #[test]
-fn a_vector_that_leaves_its_memory_is_refused() {
+fn vector_outside_memory_is_refused() {
     let x = [1.0; 10];
     assert!(Vector::strided(&x, 3, 4).is_some());
     for (step, len) in [(3, 5), (-4, 4), (1, 11), (isize::MIN, 2), (isize::MAX, usize::MAX), (0, 0)] {
@@ -194,27 +194,27 @@ proptest! {
     #![proptest_config(fewer())]
 
     #[test]
-    fn whatever_is_in_them_f64(
+    fn f64_matches_for_any_values(
         (x, y) in numbers::<f64>(), places in (0..8_usize, 0..8_usize),
     ) {
         everywhere().for_each(|kernels| agrees(kernels, &x, &y, places));
     }
 
     #[test]
-    fn whatever_is_in_them_f32(
+    fn f32_matches_for_any_values(
         (x, y) in numbers::<f32>(), places in (0..16_usize, 0..16_usize),
     ) {
         everywhere().for_each(|kernels| agrees(kernels, &x, &y, places));
     }
 
     #[test]
-    fn whatever_the_steps((x, y) in numbers::<f64>(), step_x in -5..=5_isize, step_y in -5..=5_isize) {
+    fn f64_matches_for_any_steps((x, y) in numbers::<f64>(), step_x in -5..=5_isize, step_y in -5..=5_isize) {
         prop_assume!(step_x != 0 && step_y != 0);
         steps(&x, &y, (step_x, step_y));
     }
 
     #[test]
-    fn whatever_the_steps_f32((x, y) in numbers::<f32>(), step_x in -3..=3_isize, step_y in -3..=3_isize) {
+    fn f32_matches_for_any_steps((x, y) in numbers::<f32>(), step_x in -3..=3_isize, step_y in -3..=3_isize) {
         prop_assume!(step_x != 0 && step_y != 0);
         steps(&x, &y, (step_x, step_y));
     }

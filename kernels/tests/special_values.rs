@@ -1,16 +1,16 @@
-//! Zeros, infinities, NaNs; results that are hard to represent.
+//! Zeros, infinities, NaNs, and results near the limits of the format.
 
 mod support;
 
 use largesse_kernels::{Alone, Complex, reference};
 use support::everywhere;
 
-/// R's NA: a NaN whose low word is 1954.
+/// R's `NA`, a NaN whose low word is 1954.
 const NA: f64 = f64::from_bits(0x7ff0_0000_0000_07a2);
 const QUIET_NA: u64 = 0x7ff8_0000_0000_07a2;
 
 #[test]
-fn the_sum_of_nothing_and_of_negative_zeros_is_positive_zero() {
+fn zero_sums_are_positive() {
     for kernels in everywhere() {
         for x in [&[][..], &[-0.0_f64], &[-0.0; 200]] {
             assert_eq!(kernels.sum(x, &Alone).to_bits(), 0, "{:?} on {}", x, kernels.isa());
@@ -34,7 +34,7 @@ fn the_sum_of_nothing_and_of_negative_zeros_is_positive_zero() {
 }
 
 #[test]
-fn the_first_nan_is_the_result() {
+fn first_nan_is_the_result() {
     for kernels in everywhere() {
         for n in [1, 7, 64, 100, 1000] {
             for first in [0, n / 2, n - 1] {
@@ -58,7 +58,7 @@ fn the_first_nan_is_the_result() {
 }
 
 #[test]
-fn a_result_that_is_not_a_number_without_any_nan_is_the_plain_one() {
+fn invalid_operations_give_the_plain_nan() {
     let plain = f64::NAN.to_bits();
     assert_eq!(f64::NAN.abs().to_bits(), <f64 as largesse_kernels::Element>::NAN.to_bits());
     for kernels in everywhere() {
@@ -72,7 +72,7 @@ fn a_result_that_is_not_a_number_without_any_nan_is_the_plain_one() {
 }
 
 #[test]
-fn axpy_keeps_the_first_nan_of_its_three_inputs() {
+fn axpy_keeps_the_first_nan() {
     let [a, x, y] = [1, 2, 3].map(|payload| f64::from_bits(0x7ff8_0000_0000_0000 | payload));
     for kernels in everywhere() {
         for n in [1, 5, 40, 333] {
@@ -88,7 +88,7 @@ fn axpy_keeps_the_first_nan_of_its_three_inputs() {
 }
 
 #[test]
-fn axpy_with_a_zero_factor_leaves_everything() {
+fn axpy_by_zero_changes_nothing() {
     for kernels in everywhere() {
         let mut y = [-0.0, 1.0, NA];
         kernels.axpy(-0.0, &[f64::NAN, f64::INFINITY, 1.0][..], &mut y[..], &Alone);
@@ -97,7 +97,7 @@ fn axpy_with_a_zero_factor_leaves_everything() {
 }
 
 #[test]
-fn a_complex_result_settles_each_part() {
+fn complex_parts_have_separate_nans() {
     let z = |re, im| Complex { re, im };
     for kernels in everywhere() {
         let (x, y) = ([z(1.0, 2.0), z(3.0, NA)], [z(5.0, 7.0), z(1.0, 1.0)]);
@@ -120,7 +120,7 @@ fn norm(x: &[f64], want: f64) {
 }
 
 #[test]
-fn a_norm_that_can_be_represented_is() {
+fn representable_norms_are_exact_enough() {
     norm(&[3e300, 4e300], 5e300);
     norm(&[3e-310, 4e-310], 5e-310);
     norm(&[5e-324], 5e-324);
@@ -136,7 +136,7 @@ fn a_norm_that_can_be_represented_is() {
 }
 
 #[test]
-fn a_norm_of_small_numbers_that_can_be_represented_is() {
+fn representable_f32_norms_are_close() {
     for (x, want) in [
         (vec![3e30_f32, 4e30], 5e30_f32),
         (vec![f32::MAX], f32::MAX),
@@ -158,7 +158,7 @@ fn a_norm_of_small_numbers_that_can_be_represented_is() {
 }
 
 #[test]
-fn a_sum_of_absolute_values_overflows_only_when_it_is_too_large() {
+fn asum_overflows_only_when_too_large() {
     for kernels in everywhere() {
         assert_eq!(kernels.asum(&[-f64::MAX, 0.0][..], &Alone), f64::MAX);
         assert_eq!(kernels.asum(&[-5e-324, 5e-324][..], &Alone), 1e-323);
@@ -167,7 +167,7 @@ fn a_sum_of_absolute_values_overflows_only_when_it_is_too_large() {
 }
 
 #[test]
-fn the_first_nan_is_found_in_long_vectors_too() {
+fn long_vectors_keep_the_first_nan() {
     let mut x = vec![0.5_f64; 100_000];
     (x[70_000], x[80_000]) = (NA, -f64::NAN);
     for kernels in everywhere() {

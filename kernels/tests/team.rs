@@ -1,4 +1,4 @@
-//! Any number of threads gives the same bits.
+//! Results have the same bits with any number of threads.
 
 mod support;
 
@@ -6,7 +6,7 @@ use largesse_kernels::{Alone, Complex, Kernels, Team, reference};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::everywhere;
 
-/// Threads made for each call; it counts its calls.
+/// A team that starts threads for each call, and counts the calls.
 struct Scoped {
     size: usize,
     calls: AtomicUsize,
@@ -38,7 +38,7 @@ fn vectors(n: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 #[test]
-fn teams_of_any_size_give_the_same_bits() {
+fn team_size_keeps_bits() {
     let n = reference::PART * 33 + 1234;
     let (x, y) = vectors(n);
     let (cx, cy): (Vec<_>, Vec<_>) = x
@@ -77,9 +77,9 @@ fn teams_of_any_size_give_the_same_bits() {
     }
 }
 
-/// From 8 MiB on, of all vectors.
+/// Checks the threshold of 8 MiB, counted over all vectors.
 #[test]
-fn short_vectors_are_not_worth_a_team() {
+fn short_vectors_use_no_team() {
     let called = |work: &dyn Fn(Kernels, &Scoped)| {
         let team = Scoped::of(2);
         work(Kernels::best(), &team);
@@ -98,19 +98,19 @@ fn short_vectors_are_not_worth_a_team() {
 }
 
 #[test]
-fn more_threads_than_parts_do_no_harm() {
+fn threads_beyond_parts_are_harmless() {
     let (x, _) = vectors(reference::PART * 32 + 1);
     let team = Scoped::of(40);
     assert_eq!(Kernels::best().sum(&x, &team).to_bits(), reference::sum(&x).to_bits());
 }
 
 #[test]
-fn parts_depend_on_the_length_alone() {
+fn parts_depend_on_length_alone() {
     for (n, len) in [
         (0, 0),
         (1, 1),
         (reference::PART, reference::PART),
-        (reference::PART + 1, 16448), // two halves, of whole rows
+        (reference::PART + 1, 16448), // two halves of whole rows
         (64 << 20, (64 << 20) / 256),
     ] {
         assert_eq!(reference::part_len::<f64>(n), len, "{n}");

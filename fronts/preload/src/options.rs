@@ -161,7 +161,7 @@ impl Options {
                 None,
                 |text| match text {
                     "auto" => Some(None),
-                    name => name.parse().ok().filter(|isa: &Isa| isa.is_here()).map(Some),
+                    name => name.parse().ok().filter(|isa: &Isa| isa.is_available()).map(Some),
                 },
             )?,
             // Not ours to refuse: a bad value is said elsewhere.

@@ -1,11 +1,12 @@
-//! AVX2 and FMA: sixteen registers of 32 bytes are the lanes, eight at a time; of long vectors all at once, though that leaves
-//! none for anything else: lines in their order have more of them fetched ahead. A sum of the numbers themselves needs no other.
+//! AVX2 and FMA: sixteen registers of 32 bytes hold the lanes, eight at a time. For long vectors all sixteen are used
+//! at once, which leaves no other register but reads cache lines in order, so that the processor prefetches more. A
+//! plain sum needs no other register.
 
 use super::prelude::*;
 use core::arch::x86_64::*;
 
-pub(super) static F64: Table<f64> = fused!(f64, "avx2,fma", __m256d, lanes 16, at_once 8, long __m256d, lanes 16, at_once 16, reads 1, from dot 256, sum 2, asum 256, sumsq 256, complex 512, axpy 6 of __m256d, Crossing);
-pub(super) static F32: Table<f32> = fused!(f32, "avx2,fma", __m256, lanes 16, at_once 8, long __m256, lanes 16, at_once 16, reads 1, from dot 256, sum 2, asum 256, sumsq 256, complex 512, axpy 6 of __m256, Crossing);
+pub(super) static F64: KernelTable<f64> = fused!(f64, "avx2,fma", __m256d, lanes 16, at_once 8, long __m256d, lanes 16, at_once 16, reads 1, from dot 256, sum 2, asum 256, sumsq 256, complex 512, axpy 6 of __m256d, Crossing);
+pub(super) static F32: KernelTable<f32> = fused!(f32, "avx2,fma", __m256, lanes 16, at_once 8, long __m256, lanes 16, at_once 16, reads 1, from dot 256, sum 2, asum 256, sumsq 256, complex 512, axpy 6 of __m256, Crossing);
 
 impl Simd for __m256d {
     type Element = f64;

@@ -1,36 +1,37 @@
-//! AVX-512 (F and VL): eight registers of 64 bytes are the lanes. Long vectors are read in sixteen of 32 bytes: Zen 4 takes 1.09
-//! cycles for a load of 64 bytes beside other work, 1.03 for two of 32, and two loads a line have more of it fetched ahead. How
-//! many rows are long is where the more expensive beginning and end are paid for. `axpy` uses registers of 32 bytes, too: stores
-//! of 64 are slower.
+//! AVX-512 (F and VL): eight registers of 64 bytes hold the lanes. Long vectors use sixteen registers of 32 bytes: Zen
+//! 4 takes 1.09 cycles for a load of 64 bytes along with other work and 1.03 for two of 32, and two loads in a line
+//! prefetch more of it. A vector is long from the number of rows at which that outweighs the costlier first and last
+//! row. `axpy` also uses registers of 32 bytes, because stores of 64 bytes are slower.
 
 use super::prelude::*;
 use super::simd::Shifts;
 use core::arch::x86_64::*;
 use core::hint::black_box;
 
-pub(super) static F64: Table<f64> = Table {
+pub(super) static F64: KernelTable<f64> = KernelTable {
     sumsq_far: sumsq_far_f64,
     ..fused!(f64, "avx512f,avx512vl,avx2,fma", __m512d, lanes 8, at_once 8, long __m256d, lanes 16, at_once 16, reads 4, from dot 4, sum 8, asum 32, sumsq 32, complex 512, axpy 8 of __m256d, Permutes)
 };
-pub(super) static F32: Table<f32> = Table {
+pub(super) static F32: KernelTable<f32> = KernelTable {
     sumsq_far: sumsq_far_f32,
     ..fused!(f32, "avx512f,avx512vl,avx2,fma", __m512, lanes 8, at_once 8, long __m256, lanes 16, at_once 16, reads 4, from dot 4, sum 8, asum 32, sumsq 32, complex 512, axpy 8 of __m256, Permutes)
 };
 
-/// Every register is asked for twice, as if for two vectors: the third cache and memory then give 2 per cent more.
+/// Loads every register twice, as if for two vectors, which gives 2 per cent more from the third-level cache and from
+/// memory.
 ///
 /// # Safety
-/// As `Table::sumsq`.
+/// The requirements are those of `KernelTable::sumsq`.
 #[target_feature(enable = "avx512f,avx512vl,avx2,fma")]
 unsafe fn sumsq_far_f64(x: *const f64, n: usize) -> f64 {
     // SAFETY: the caller's promise, and this function's instruction set.
     unsafe { reduce::two::<__m512d, Crossing, 8, 8, 4>(x, black_box(x), n) }
 }
 
-/// As [`sumsq_far_f64`].
+/// Does the same as [`sumsq_far_f64`] for `f32`.
 ///
 /// # Safety
-/// As `Table::sumsq`.
+/// The requirements are those of `KernelTable::sumsq`.
 #[target_feature(enable = "avx512f,avx512vl,avx2,fma")]
 unsafe fn sumsq_far_f32(x: *const f32, n: usize) -> f32 {
     // SAFETY: the caller's promise, and this function's instruction set.
@@ -87,26 +88,26 @@ impl Fused for __m512 {
     }
 }
 
-/// Bits `from..to`.
+/// Returns a mask with bits `from..to` set.
 #[inline(always)]
 fn low_bits(from: usize, to: usize) -> u32 {
     (1 << to) - (1 << from)
 }
 
-/// The first step of the tree within a register.
+/// Adds the upper half of a register to the lower: the first step of the tree within a register.
 ///
 /// # Safety
-/// The instruction set.
+/// The processor has the instruction set.
 #[inline(always)]
 unsafe fn halves_f64(sums: __m512d) -> __m256d {
     // SAFETY: the caller's promise.
     unsafe { _mm256_add_pd(_mm512_castpd512_pd256(sums), _mm512_extractf64x4_pd::<1>(sums)) }
 }
 
-/// As [`halves_f64`].
+/// Does the same as [`halves_f64`] for `f32`.
 ///
 /// # Safety
-/// The instruction set.
+/// The processor has the instruction set.
 #[inline(always)]
 unsafe fn halves_f32(sums: __m512) -> __m256 {
     // SAFETY: the caller's promise.
@@ -116,7 +117,7 @@ unsafe fn halves_f32(sums: __m512) -> __m256 {
     }
 }
 
-/// One instruction takes any lanes of two registers.
+/// Shifts across two registers with one instruction, which takes any lanes of both.
 struct Permutes;
 
 impl Shifts<__m512d> for Permutes {

@@ -1,21 +1,21 @@
-//! `y[i] = a * x[i] + y[i]`: every element by itself, so that only a NaN's payload needs care.
+//! `y[i] = a * x[i] + y[i]`: elements are independent, so that only a NaN's payload needs care.
 //!
-//! Results are looked at in blocks, before any of them is stored: with a NaN in it, a block is done again one by one. A
-//! processor that loads and stores in every cycle has no time to do first the one and then the other, so two blocks are
-//! under way: while the results of one are stored, the elements of the next are loaded.
+//! Results are checked in blocks before they are stored; a block with a NaN is computed again element by element. A
+//! processor that loads and stores in every cycle has no time to do both in turn, so two blocks are in progress: while
+//! the results of one are stored, the elements of the next are loaded.
 
 use super::simd::{Nans, Shifts};
 use crate::Element;
 use crate::reference::settle;
 
-/// Elements below which vectors are short: stores are not aligned first.
+/// Number of elements below which vectors are short, and stores are not aligned first.
 pub(super) const ALIGN_FROM: usize = 64;
 
-/// `K` registers are a block. `by_one` is [`one_by_one`], compiled for the instruction set.
+/// Computes `axpy` in blocks of `K` registers. `by_one` is [`one_by_one`], compiled for the instruction set.
 ///
 /// # Safety
-/// The instruction set; `n` elements at `x` can be read, and at `y` read and written; they are the same
-/// elements, or none of them is.
+/// The processor has the instruction set; `n` elements at `x` can be read, and at `y` read and written; they are the
+/// same elements, or they do not overlap.
 #[inline(always)]
 pub(super) unsafe fn axpy<V: Nans, S: Shifts<V>, const K: usize>(
     a: V::Element,
@@ -27,13 +27,13 @@ pub(super) unsafe fn axpy<V: Nans, S: Shifts<V>, const K: usize>(
     let size = size_of::<V::Element>();
     let aligned = V::COUNT * size;
     // SAFETY: the instruction set.
-    let call = Call { a, factor: unsafe { V::splat(a) }, x, y, by_one };
+    let call = AxpyCall { a, factor: unsafe { V::splat(a) }, x, y, by_one };
     let before = y.addr().wrapping_neg() % aligned / size;
     let by = x.wrapping_add(before).addr() % aligned / size;
-    // For what comes from aligned loads, a register of `x` lies before it.
+    // Shifted reads start a register earlier in `x`, which must exist.
     let mut done = if S::PAYS && by > 0 { before + V::COUNT } else { before };
     if done > 0 {
-        // SAFETY: less than `n`.
+        // SAFETY: at most `n` elements.
         unsafe { by_one(a, x, y, done) };
     }
     if S::PAYS && by > 0 {
@@ -44,7 +44,7 @@ pub(super) unsafe fn axpy<V: Nans, S: Shifts<V>, const K: usize>(
             // SAFETY: a register of `x` before and behind the element can be read.
             unsafe { S::shifted(V::load(low), V::load(low.add(V::COUNT)), shift) }
         };
-        // SAFETY: `read` needs one register more than it gives.
+        // SAFETY: `read` needs one register more than it returns.
         done = unsafe { call.blocks::<K>(done, n - V::COUNT, read) };
     }
     // SAFETY: all elements that are asked for are within `n`.
@@ -53,10 +53,10 @@ pub(super) unsafe fn axpy<V: Nans, S: Shifts<V>, const K: usize>(
     unsafe { call.rest(call.blocks::<K>(done, n, read), n) };
 }
 
-/// As [`axpy`], for less than [`ALIGN_FROM`] elements.
+/// Computes `axpy` for less than [`ALIGN_FROM`] elements.
 ///
 /// # Safety
-/// As [`axpy`].
+/// The requirements are those of [`axpy`].
 #[inline(always)]
 pub(super) unsafe fn short<V: Nans, const K: usize>(
     a: V::Element,
@@ -66,7 +66,7 @@ pub(super) unsafe fn short<V: Nans, const K: usize>(
     by_one: ByOne<V::Element>,
 ) {
     // SAFETY: the instruction set.
-    let call = Call { a, factor: unsafe { V::splat(a) }, x, y, by_one };
+    let call = AxpyCall { a, factor: unsafe { V::splat(a) }, x, y, by_one };
     // SAFETY: all elements that are asked for are within `n`.
     let read = |at: usize| unsafe { V::load(x.add(at)) };
     let mut done = 0;
@@ -79,11 +79,11 @@ pub(super) unsafe fn short<V: Nans, const K: usize>(
     unsafe { call.rest(done, n) };
 }
 
-/// [`one_by_one`] of an instruction set.
+/// The type of [`one_by_one`] compiled for an instruction set.
 pub(super) type ByOne<T> = unsafe fn(T, *const T, *mut T, usize);
 
-/// What all blocks of a call have in common.
-struct Call<V: Nans> {
+/// The arguments that all blocks of a call share.
+struct AxpyCall<V: Nans> {
     a: V::Element,
     factor: V,
     x: *const V::Element,
@@ -92,9 +92,10 @@ struct Call<V: Nans> {
 }
 
 /// # Safety of every method
-/// As [`axpy`]; `read(at)` is the register of `x` from element `at` on, and all elements named are there.
-impl<V: Nans> Call<V> {
-    /// From element `done` to the end, `n`: registers one at a time, then elements.
+/// The requirements are those of [`axpy`]; `read(at)` returns the register of `x` from element `at` on, and all named
+/// elements exist.
+impl<V: Nans> AxpyCall<V> {
+    /// Processes elements `done..n`: one register at a time, then single elements.
     #[inline(always)]
     unsafe fn rest(&self, mut done: usize, n: usize) {
         // SAFETY: the caller's promise.
@@ -110,7 +111,8 @@ impl<V: Nans> Call<V> {
         }
     }
 
-    /// Blocks of `K` registers from element `done` on, as many as end at `end` or before. How many elements are done.
+    /// Processes blocks of `K` registers from element `done` on, as many as end by `end`, and returns the number of
+    /// elements done.
     #[inline(always)]
     unsafe fn blocks<const K: usize>(&self, mut done: usize, end: usize, read: impl Fn(usize) -> V) -> usize {
         let block = K * V::COUNT;
@@ -119,7 +121,7 @@ impl<V: Nans> Call<V> {
         }
         // SAFETY: the block that is read ends at `end` or before.
         let mut results = unsafe { self.results::<K>(done, &read) };
-        // Two blocks a turn: they change places without a move.
+        // Two blocks a turn, so that their registers swap roles without a move.
         while done + 3 * block <= end {
             // SAFETY: as above.
             let next = unsafe { self.put_and_read(done, results, &read) };
@@ -137,7 +139,7 @@ impl<V: Nans> Call<V> {
         done + block
     }
 
-    /// The results of the `K` registers from element `at` on.
+    /// Returns the results of the `K` registers from element `at` on.
     #[inline(always)]
     unsafe fn results<const K: usize>(&self, at: usize, read: impl Fn(usize) -> V) -> [V; K] {
         // SAFETY: the caller's promise.
@@ -150,7 +152,7 @@ impl<V: Nans> Call<V> {
         unsafe { self.factor.mul_add(read(at), V::load(self.y.add(at))) }
     }
 
-    /// Stores the results from element `at` on, and gives those of the next block.
+    /// Stores the results from element `at` on, and returns those of the next block.
     #[inline(always)]
     unsafe fn put_and_read<const K: usize>(
         &self,
@@ -183,14 +185,14 @@ impl<V: Nans> Call<V> {
         }
     }
 
-    /// The same, NaNs by the reference's rule.
+    /// Returns the results with NaNs replaced by the reference's rule.
     #[inline(always)]
     unsafe fn settled<const K: usize>(&self, at: usize, results: [V; K]) -> [V; K] {
         // SAFETY: the instruction set.
         if !unsafe { any_nan(&results) } {
             return results;
         }
-        // SAFETY: the caller's promise; nothing of this block was written yet.
+        // SAFETY: the caller's promise; no element of this block was written yet.
         unsafe {
             (self.by_one)(self.a, self.x.add(at), self.y.add(at), K * V::COUNT);
             core::array::from_fn(|k| V::load(self.y.add(at + k * V::COUNT)))
@@ -198,8 +200,10 @@ impl<V: Nans> Call<V> {
     }
 }
 
+/// Whether any lane of the registers is a NaN.
+///
 /// # Safety
-/// The instruction set.
+/// The processor has the instruction set.
 #[inline(always)]
 unsafe fn any_nan<V: Nans>(results: &[V]) -> bool {
     let mut nans = results.chunks(2).map(|two| {
@@ -211,8 +215,10 @@ unsafe fn any_nan<V: Nans>(results: &[V]) -> bool {
     first.is_some_and(|first| unsafe { nans.fold(first, |all, next| all.or(next)).any() })
 }
 
+/// Computes `axpy` element by element, with the reference's rule for NaNs.
+///
 /// # Safety
-/// As [`axpy`].
+/// The requirements are those of [`axpy`].
 #[inline(always)]
 pub(super) unsafe fn one_by_one<T: Element>(a: T, x: *const T, y: *mut T, n: usize) {
     for i in 0..n {
@@ -221,6 +227,8 @@ pub(super) unsafe fn one_by_one<T: Element>(a: T, x: *const T, y: *mut T, n: usi
     }
 }
 
+/// Computes one element of `axpy`, with the reference's rule for NaNs.
+///
 /// # Safety
 /// `x` can be read, `y` read and written.
 #[inline(always)]

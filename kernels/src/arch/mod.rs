@@ -1,4 +1,4 @@
-//! One file an instruction set, over loops that are written once.
+//! The kernels of each instruction set, one file each, over loops that are written once.
 #![expect(clippy::needless_range_loop, reason = "the index is a register's, and a position in memory")]
 #![expect(clippy::cast_possible_truncation, reason = "lanes of a register: 16 at most")]
 
@@ -19,13 +19,13 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
-use crate::table::Table;
+use crate::table::KernelTable;
 use crate::{Isa, Kernels};
 
-/// The kernels of an instruction set; `None` when this program was compiled for another architecture.
-/// Whether the processor has it is not asked here.
+/// Returns the kernels of an instruction set, or `None` if this program was compiled for another architecture. It does
+/// not check that the processor has it.
 pub(crate) fn kernels(isa: Isa) -> Option<Kernels> {
-    let (f64, f32): (&'static Table<f64>, &'static Table<f32>) = match isa {
+    let (f64, f32): (&'static KernelTable<f64>, &'static KernelTable<f32>) = match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => (&avx512::F64, &avx512::F32),
         #[cfg(target_arch = "x86_64")]
@@ -40,7 +40,7 @@ pub(crate) fn kernels(isa: Isa) -> Option<Kernels> {
     Some(Kernels { isa, f64, f32 })
 }
 
-/// The functions for vectors with steps: plain code, compiled for an instruction set.
+/// Defines the functions for vectors with steps: plain code, compiled for an instruction set.
 macro_rules! strided {
     ($t:ty, $features:literal) => {{
         #[target_feature(enable = $features)]
@@ -76,8 +76,8 @@ macro_rules! strided {
 }
 use strided;
 
-/// A function that leaves vectors that are not short to another, and that one those that are long to a third: what is short has a
-/// function that is small, and saves no registers.
+/// Defines a function that handles short vectors itself, and calls others for middle and long ones: the short path is
+/// then small and saves no registers.
 macro_rules! by_length {
     (
         $features:literal, fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty {
@@ -118,10 +118,10 @@ macro_rules! by_length {
 }
 use by_length;
 
-/// The functions of one type of numbers for an instruction set that can multiply and add: `$n` registers `$v` are the lanes,
-/// `$a` of them are worked on at a time, half as many of complex numbers; of long vectors `$far` registers `$w`, `$together` at
-/// a time. `$g` of them are read before the first is added. How many rows of lanes are long depends on the kernel. `axpy` uses
-/// registers `$half`, `$k` at a time.
+/// Defines the functions of one element type for an instruction set with fused multiply-add. `$n` registers `$v` hold
+/// the lanes, `$a` of them at a time (half as many for complex numbers); for long vectors `$far` registers `$w`,
+/// `$together` at a time. `$g` registers are loaded before the first is added. The number of rows of lanes from which
+/// vectors are long depends on the kernel. `axpy` uses `$k` registers `$half` at a time.
 macro_rules! fused {
     (
         $t:ty, $features:literal, $v:ty, lanes $n:literal, at_once $a:literal,
@@ -173,7 +173,7 @@ macro_rules! fused {
             if n < axpy::ALIGN_FROM => axpy::short::<$half, $k>(a, x, y, n, by_one),
             else axpy::axpy::<$half, $shifts, $k>(a, x, y, n, by_one),
         });
-        Table {
+        KernelTable {
             sum,
             asum,
             sumsq,
@@ -188,12 +188,12 @@ macro_rules! fused {
 }
 use fused;
 
-/// What the files of instruction sets use.
+/// The names that the files of instruction sets use.
 mod prelude {
     pub(super) use super::reduce;
     pub(super) use super::simd::{Crossing, Fused, Nans, Simd, load_some, methods};
     pub(super) use super::terms::{Absolute, Itself, Square};
     pub(super) use super::{axpy, by_length, fused, portable, strided};
-    pub(super) use crate::table::{Strided, Table, of_products};
+    pub(super) use crate::table::{KernelTable, Strided, of_products};
     pub(super) use crate::{Complex, Element, Vector, VectorMut};
 }

@@ -1,10 +1,10 @@
-//! The kernels in plain Rust: what every processor can do, and, compiled for each instruction set, what
-//! that one does with vectors whose elements lie apart.
+//! The kernels in plain Rust: for processors without a special version, and, compiled for each instruction set, for
+//! vectors whose elements are not adjacent.
 
 use super::axpy;
 use crate::{Complex, Element, Vector, VectorMut};
 
-/// The sum of `term(i)` over `i < n`, in `L` lanes.
+/// Folds `term` over the indices `i < n` in `L` lanes, and adds the lanes in halves.
 #[inline(always)]
 fn lanes<T: Element, const L: usize>(n: usize, term: impl Fn(T, usize) -> T) -> T {
     let mut sums = [T::ZERO; L];
@@ -27,7 +27,7 @@ fn lanes<T: Element, const L: usize>(n: usize, term: impl Fn(T, usize) -> T) -> 
     sums[0]
 }
 
-// SAFETY (of every `at` below): `lanes` asks for elements below the length it was given.
+// SAFETY (of every `at` below): `lanes` passes indices below the length it was given.
 
 #[inline(always)]
 pub(super) fn sum<T: Element, const L: usize>(x: Vector<'_, T>) -> T {

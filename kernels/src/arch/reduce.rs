@@ -1,19 +1,17 @@
-//! The loop of every sum, once for all instruction sets.
+//! The loop of every sum, written once for all instruction sets.
 //!
 //! # The lanes in registers
-//! `N` registers hold the lanes: the elements are rows of `N` registers, and each position in a row is one
-//! lane. Where `N` is more than the instruction set has, `A` of them are worked on at a time, over a block
-//! of rows. `G` registers are read before the first of them is added: loads that follow loads are faster than loads between
-//! additions.
+//! `N` registers hold the lanes: the elements are rows of `N` registers, and each position in a row is one lane. If `N`
+//! exceeds the instruction set's registers, `A` of them are processed at a time, over a block of rows. `G` registers
+//! are loaded before the first of them is added: consecutive loads are faster than loads between additions.
 //!
-//! # Misaligned vectors cost nothing
-//! A load that crosses two cache lines takes the time of two. So positions are counted from the aligned address
-//! below the vector, `shift` elements before its start, which are masked out. Each lane is then at another
-//! position, `shift` further, but gets the same additions in the same order. Nor does the tree mind: in halves, it
-//! joins positions that are half a row apart, then a quarter, and so on, which the same lanes are, wherever the row
-//! begins; and an addition has no first operand. (The last two positions of complex numbers are told apart, so
-//! `shift` is even there.) A second vector that is aligned differently is put together from aligned loads, where the
-//! instruction set does that for less ([`Shifts::PAYS`]).
+//! # Misaligned vectors take no longer
+//! A load that crosses two cache lines takes the time of two. So positions are counted from the aligned address below
+//! the vector, `shift` elements before its start, which are masked out. Each lane is then `shift` positions further,
+//! but gets the same additions in the same order. The tree gives the same result: in halves, it joins positions half a
+//! row apart, then a quarter, and so on, which are the same lanes wherever the row begins, and addition is commutative.
+//! (The last two positions of complex numbers differ in meaning, so `shift` is even there.) A second vector with
+//! another alignment is assembled from aligned loads, where the instruction set does that for less ([`Shifts::PAYS`]).
 
 use super::simd::{Fused, Shifts, Simd};
 use super::sums::Sums;
@@ -24,18 +22,18 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Rows below which vectors are loaded as they lie; at least one, of which the first register is masked.
+/// Number of rows below which vectors are loaded unaligned; at least one, of which the first register is masked.
 const ALIGN_FROM: usize = 2;
-/// Vectors up to so many registers, or up to half a row, leave the other lanes at zero, and the tree takes the first ones. (A
-/// zero that is negative only for that is made positive in the end.)
+/// Number of registers up to which a vector (or one of half a row) leaves the other lanes at zero, so that the tree
+/// adds the first ones only. (A zero that becomes negative by that is made positive in the end.)
 const SHORT: usize = 4;
-/// Rows in a block: 16 KiB, half of the smallest first-level cache.
+/// Number of rows in a block: 16 KiB, half of the smallest first-level cache.
 const BLOCK: usize = 32;
 
-/// The sum of one vector's `M`; of half a row at most. `H` registers are half a row.
+/// Returns the sum of `M` over one vector of at most half a row, which is `H` registers.
 ///
 /// # Safety
-/// The instruction set; `n` elements at `x` can be read.
+/// The processor has the instruction set; `n` elements at `x` can be read.
 #[inline(always)]
 pub(super) unsafe fn short_one<V: Simd, M: Map<V>, const H: usize>(
     x: *const V::Element,
@@ -45,10 +43,10 @@ pub(super) unsafe fn short_one<V: Simd, M: Map<V>, const H: usize>(
     unsafe { half_a_row::<_, H>(One::<V, M>(x, PhantomData), n) }
 }
 
-/// The sum of one vector's `M`.
+/// Returns the sum of `M` over one vector.
 ///
 /// # Safety
-/// The instruction set; `n` elements at `x` can be read.
+/// The processor has the instruction set; `n` elements at `x` can be read.
 #[inline(always)]
 pub(super) unsafe fn one<V: Simd, M: Map<V>, const N: usize, const A: usize, const G: usize>(
     x: *const V::Element,
@@ -65,10 +63,10 @@ pub(super) unsafe fn one<V: Simd, M: Map<V>, const N: usize, const A: usize, con
     unsafe { reduce::<_, _, N, A, G>(terms, terms, shift, n) }
 }
 
-/// The sum of products; of half a row at most.
+/// Returns the sum of products of two vectors of at most half a row.
 ///
 /// # Safety
-/// The instruction set; `n` elements at `x` and at `y` can be read.
+/// The processor has the instruction set; `n` elements at `x` and at `y` can be read.
 #[inline(always)]
 pub(super) unsafe fn short_two<V: Fused, const H: usize>(
     x: *const V::Element,
@@ -79,10 +77,10 @@ pub(super) unsafe fn short_two<V: Fused, const H: usize>(
     unsafe { half_a_row::<_, H>(Two::<V>(x, y), n) }
 }
 
-/// The sum of products.
+/// Returns the sum of products of two vectors.
 ///
 /// # Safety
-/// The instruction set; `n` elements at `x` and at `y` can be read.
+/// The processor has the instruction set; `n` elements at `x` and at `y` can be read.
 #[inline(always)]
 pub(super) unsafe fn two<V: Fused, S: Shifts<V>, const N: usize, const A: usize, const G: usize>(
     x: *const V::Element,
@@ -104,14 +102,14 @@ pub(super) unsafe fn two<V: Fused, S: Shifts<V>, const N: usize, const A: usize,
     }
     // SAFETY: the instruction set.
     let middle = Apart::<V, S>(Two(terms.0, terms.1.wrapping_sub(by)), unsafe { S::by(by) });
-    // SAFETY: as above; the rows that `middle` reads have one of the vector on either side.
+    // SAFETY: as above; the rows that `middle` reads are neither the first nor the last.
     unsafe { reduce::<_, _, N, A, G>(terms, middle, shift, n) }
 }
 
-/// The four sums of products of complex numbers; of half a row at most.
+/// Returns the four sums of products of complex vectors of at most half a row.
 ///
 /// # Safety
-/// The instruction set; `2 * n` elements at `x` and at `y` can be read.
+/// The processor has the instruction set; `2 * n` elements at `x` and at `y` can be read.
 #[inline(always)]
 pub(super) unsafe fn short_products<V: Fused, const H: usize>(
     x: *const V::Element,
@@ -122,10 +120,10 @@ pub(super) unsafe fn short_products<V: Fused, const H: usize>(
     unsafe { half_a_row::<_, H>(TwoComplex::<V>(x, y), 2 * n) }
 }
 
-/// The four sums of products of complex numbers.
+/// Returns the four sums of products of complex vectors.
 ///
 /// # Safety
-/// The instruction set; `2 * n` elements at `x` and at `y` can be read.
+/// The processor has the instruction set; `2 * n` elements at `x` and at `y` can be read.
 #[inline(always)]
 pub(super) unsafe fn products<V: Fused, const N: usize, const A: usize, const G: usize>(
     x: *const V::Element,
@@ -143,8 +141,8 @@ pub(super) unsafe fn products<V: Fused, const N: usize, const A: usize, const G:
     unsafe { reduce::<_, _, N, A, G>(terms, terms, shift, 2 * n) }
 }
 
-/// How many elements an address is behind a multiple of the register's size; 0 when that is no multiple
-/// of `unit` elements.
+/// Returns the number of elements between an address and the aligned one below it, or 0 unless that is a multiple of
+/// `unit` elements.
 #[inline(always)]
 fn elements_behind<V: Simd>(address: usize, unit: usize) -> usize {
     let size = size_of::<V::Element>();
@@ -152,11 +150,12 @@ fn elements_behind<V: Simd>(address: usize, unit: usize) -> usize {
     if bytes.is_multiple_of(unit * size) { bytes / size } else { 0 }
 }
 
-/// Sums over the positions `shift..shift + n`, a row at least. `middle` reads rows that are neither the first nor the last.
+/// Sums over the positions `shift..shift + n`, at least a row. `middle` reads rows that are neither the first nor the
+/// last.
 ///
 /// # Safety
-/// The instruction set; what is at these positions can be read; `shift` is less than the lanes of a
-/// register.
+/// The processor has the instruction set; the elements at these positions can be read; `shift` is less than the lanes
+/// of a register.
 #[inline(always)]
 unsafe fn reduce<E, M, const N: usize, const A: usize, const G: usize>(
     edges: E,
@@ -182,7 +181,7 @@ where
     loop {
         let block = done..rows.min(done + BLOCK);
         for first in (0..N).step_by(A) {
-            // Lanes whose turn it is not are in memory: compilers would have them keep others from the registers.
+            // The other lanes are in memory: compilers would let them take the registers of these.
             let some =
                 black_box(sums.as_mut_ptr()).cast::<E::Sums>().wrapping_add(first).cast::<[E::Sums; A]>();
             // SAFETY: `A` of the `N` lanes, written when the first block was done; the instruction set.
@@ -200,10 +199,10 @@ where
     }
 }
 
-/// Adds a block of rows to the `A` lanes from register `first` on, and behind the last row what is left.
+/// Adds a block of rows to the `A` lanes from register `first` on, and the remaining elements after the last row.
 ///
 /// # Safety
-/// As [`reduce`], of which these are the rows and the positions.
+/// The requirements are those of [`reduce`], for these rows and positions.
 #[inline(always)]
 unsafe fn columns<E, M, const N: usize, const A: usize, const G: usize>(
     edges: E,
@@ -222,7 +221,7 @@ where
     let rows = end / (N * count);
     let at = |row: usize, k: usize| (row * N + first + k) * count;
     let mut from = block.start;
-    // SAFETY (of all reads): the positions are within `shift..end`, but for those masked out.
+    // SAFETY (of all reads): the positions are within `shift..end`, except those masked out.
     if from == 0 {
         for k in 0..A {
             // SAFETY: as above.
@@ -257,8 +256,8 @@ where
         if rows * N * count == end {
             return sums;
         }
-        // Two loops: compilers unroll one of eight turns, but leave one of sixteen, and then keep the sums in memory. No `break`:
-        // what follows it would be compiled once for all `k`, with the sums in memory.
+        // Two loops: compilers unroll a loop of eight turns, but not one of sixteen, and then keep the sums in memory.
+        // No `break`: the code after it would be compiled once for all `k`, with the sums in memory.
         let (low, high) = sums.split_at_mut(A / 2);
         for k in 0..A / 2 {
             // SAFETY: as above.
@@ -274,10 +273,10 @@ where
     sums
 }
 
-/// Sums over the positions `0..n`, half a row at most, which is `H` registers.
+/// Sums over the positions `0..n`, at most half a row, which is `H` registers.
 ///
 /// # Safety
-/// As [`reduce`].
+/// The requirements are those of [`reduce`].
 #[inline(always)]
 unsafe fn half_a_row<E: Edges, const H: usize>(edges: E, n: usize) -> <E::Sums as Sums>::Output {
     if H > SHORT && n > SHORT * <E::Sums as Sums>::Simd::COUNT {
@@ -289,10 +288,10 @@ unsafe fn half_a_row<E: Edges, const H: usize>(edges: E, n: usize) -> <E::Sums a
     }
 }
 
-/// Sums over the positions `0..n`, which fit into the first registers of a row.
+/// Sums over the positions `0..n`, which fit into the first `K` registers of a row.
 ///
 /// # Safety
-/// As [`reduce`].
+/// The requirements are those of [`reduce`].
 #[inline(always)]
 unsafe fn short<E: Edges, const K: usize>(edges: E, n: usize) -> <E::Sums as Sums>::Output {
     let count = <E::Sums as Sums>::Simd::COUNT;
@@ -311,10 +310,10 @@ unsafe fn short<E: Edges, const K: usize>(edges: E, n: usize) -> <E::Sums as Sum
     unsafe { tree(sums) }
 }
 
-/// The sums of what is in one register, from `at` on, as far as it is before `end`.
+/// Starts sums with the elements of one register, from `at` on, that lie before `end`.
 ///
 /// # Safety
-/// As [`read_up_to`].
+/// The requirements are those of [`read_up_to`].
 #[inline(always)]
 unsafe fn begin_up_to<E: Edges>(edges: E, at: usize, end: usize) -> E::Sums {
     // SAFETY: the caller's promise.
@@ -326,10 +325,10 @@ unsafe fn begin_up_to<E: Edges>(edges: E, at: usize, end: usize) -> E::Sums {
     }
 }
 
-/// What is in one register, from `at` on, as far as it is before `end`, added to the sums.
+/// Adds the elements of one register, from `at` on, that lie before `end` to the sums.
 ///
 /// # Safety
-/// As [`read_up_to`].
+/// The requirements are those of [`read_up_to`].
 #[inline(always)]
 unsafe fn add_up_to<E: Edges>(sums: E::Sums, edges: E, at: usize, end: usize) -> E::Sums {
     // SAFETY: the caller's promise.
@@ -340,10 +339,10 @@ unsafe fn add_up_to<E: Edges>(sums: E::Sums, edges: E, at: usize, end: usize) ->
     }
 }
 
-/// The positions of one register, from `at` on, as far as they are before `end`; `None` when none is.
+/// Reads the elements of one register, from `at` on, that lie before `end`, or returns `None` if there are none.
 ///
 /// # Safety
-/// The instruction set; what is at `at..end` can be read.
+/// The processor has the instruction set; the elements at `at..end` can be read.
 #[inline(always)]
 unsafe fn read_up_to<E: Edges>(edges: E, at: usize, end: usize) -> Option<E::Read> {
     let count = <E::Sums as Sums>::Simd::COUNT;
@@ -351,7 +350,7 @@ unsafe fn read_up_to<E: Edges>(edges: E, at: usize, end: usize) -> Option<E::Rea
         // SAFETY: the caller's promise.
         Some(unsafe { edges.read(at) })
     } else if end > at {
-        // The jump is to be this way: it takes as long as an addition.
+        // Makes this the branch that jumps: a jump takes as long as an addition.
         cold_path();
         // SAFETY: as above, but for those masked out.
         Some(unsafe { edges.read_masked(at, <E::Sums as Sums>::Simd::mask(0, end - at)) })
@@ -361,10 +360,10 @@ unsafe fn read_up_to<E: Edges>(edges: E, at: usize, end: usize) -> Option<E::Rea
     }
 }
 
-/// The lanes in halves, down to the result.
+/// Adds the lanes in halves, down to the result.
 ///
 /// # Safety
-/// The instruction set.
+/// The processor has the instruction set.
 #[inline(always)]
 unsafe fn tree<S: Sums, const N: usize>(mut sums: [S; N]) -> S::Output {
     let mut width = N / 2;

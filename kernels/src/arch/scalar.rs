@@ -1,11 +1,11 @@
-//! Every processor: the portable code, compiled for what they all have.
+//! The portable code, compiled for the instructions that every processor of the architecture has.
 
 use super::portable;
-use crate::table::{Strided, Table, of_products};
+use crate::table::{KernelTable, Strided, of_products};
 use crate::{Complex, Element, Vector, VectorMut};
 
-pub(super) static F64: Table<f64> = F64_FUNCTIONS;
-pub(super) static F32: Table<f32> = F32_FUNCTIONS;
+pub(super) static F64: KernelTable<f64> = F64_FUNCTIONS;
+pub(super) static F32: KernelTable<f32> = F32_FUNCTIONS;
 
 macro_rules! functions {
     ($t:ty) => {{
@@ -18,7 +18,7 @@ macro_rules! functions {
             let (x, y) = (x.cast::<Complex<$t>>(), y.cast::<Complex<$t>>());
             portable::products::<$t, { <$t>::LANES / 4 }>(vector(x, n), vector(y, n))
         }
-        Table {
+        KernelTable {
             sum: |x, n| portable::sum::<$t, { <$t>::LANES }>(vector(x, n)),
             asum: |x, n| portable::asum::<$t, { <$t>::LANES }>(vector(x, n)),
             sumsq: |x, n| portable::sumsq::<$t, { <$t>::LANES }>(vector(x, n)),
@@ -43,7 +43,7 @@ macro_rules! functions {
     }};
 }
 
-/// For those that do only some things better.
-pub(super) const F64_FUNCTIONS: Table<f64> = functions!(f64);
-/// As [`F64_FUNCTIONS`].
-pub(super) const F32_FUNCTIONS: Table<f32> = functions!(f32);
+/// The portable table, for instruction sets that replace a part of it.
+pub(super) const F64_FUNCTIONS: KernelTable<f64> = functions!(f64);
+/// The portable table for `f32`, for instruction sets that replace a part of it.
+pub(super) const F32_FUNCTIONS: KernelTable<f32> = functions!(f32);

@@ -1,39 +1,41 @@
-//! What a kernel needs of a vector register.
+//! The operations on vector registers that kernels need.
 
 use crate::Element;
 
-/// A register of numbers.
+/// A vector register of numbers.
 ///
 /// # Safety of every method
-/// The processor has the instruction set of the type. Methods are inlined into functions that enable it:
-/// only there do they become single instructions.
+/// The processor has the instruction set of the type. Methods are inlined into functions that enable it: only there do
+/// they become single instructions.
 pub(crate) trait Simd: Copy {
     type Element: Element;
-    /// Some of the lanes, one range of them.
+    /// A selection of lanes, which is one range of them.
     type Mask: Copy;
-    /// Lanes.
+    /// Number of lanes.
     const COUNT: usize;
 
     unsafe fn zero() -> Self;
     unsafe fn splat(value: Self::Element) -> Self;
+    /// Loads a register from memory of any alignment.
     /// # Safety
-    /// `COUNT` elements can be read; any alignment will do.
+    /// `COUNT` elements can be read.
     unsafe fn load(from: *const Self::Element) -> Self;
+    /// Stores a register to memory of any alignment.
     /// # Safety
-    /// `COUNT` elements can be written; any alignment will do.
+    /// `COUNT` elements can be written.
     unsafe fn store(self, to: *mut Self::Element);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn abs(self) -> Self;
-    /// Lanes 0 and 1 exchanged, 2 and 3, and so on.
+    /// Exchanges lanes 0 and 1, lanes 2 and 3, and so on.
     unsafe fn swap_pairs(self) -> Self;
-    /// Lanes `from..to`.
+    /// Returns the mask of lanes `from..to`.
     unsafe fn mask(from: usize, to: usize) -> Self::Mask;
-    /// Zeros in the other lanes.
+    /// Loads the lanes of the mask, and zeros into the others.
     /// # Safety
     /// The elements of the mask's lanes can be read; no other is.
     unsafe fn load_masked(from: *const Self::Element, mask: Self::Mask) -> Self;
 
-    /// The lanes' sum, in halves; down to lanes 0 and 1.
+    /// Adds the lanes in halves, down to lanes 0 and 1.
     #[inline(always)]
     unsafe fn tree_pair(self) -> [Self::Element; 2] {
         let mut lanes = [Self::Element::ZERO; 16];
@@ -49,7 +51,7 @@ pub(crate) trait Simd: Copy {
         [lanes[0], lanes[1]]
     }
 
-    /// The lanes' sum, in halves.
+    /// Returns the sum of the lanes, added in halves.
     #[inline(always)]
     unsafe fn tree(self) -> Self::Element {
         // SAFETY: the caller's promise.
@@ -58,25 +60,25 @@ pub(crate) trait Simd: Copy {
     }
 }
 
-/// A register of an instruction set that can multiply and add with one rounding.
+/// A register of an instruction set with a fused multiply-add.
 pub(crate) trait Fused: Simd {
-    /// `self * b + c`.
+    /// Returns `self * b + c`, rounded once.
     unsafe fn mul_add(self, b: Self, c: Self) -> Self;
 }
 
-/// A register in which NaNs can be found.
+/// A register in which NaNs can be detected.
 pub(crate) trait Nans: Fused {
-    /// All bits of the lanes in which one of them is not a number, no others.
+    /// Returns a register with all bits set in lanes where `a` or `b` is a NaN, and none in the others.
     unsafe fn nans(a: Self, b: Self) -> Self;
     unsafe fn or(self, other: Self) -> Self;
-    /// Some sign bit is set.
+    /// Whether some lane's sign bit is set.
     unsafe fn any(self) -> bool;
 }
 
-/// The elements of lanes `from..to`, zeros elsewhere: for registers without masks.
+/// Loads lanes `from..to` and zeros into the others, for registers without masked loads.
 ///
 /// # Safety
-/// The instruction set; these elements can be read.
+/// The processor has the instruction set; these elements can be read.
 #[inline(always)]
 pub(crate) unsafe fn load_some<V: Simd>(from: *const V::Element, (start, end): (usize, usize)) -> V {
     let mut lanes = [V::Element::ZERO; 4];
@@ -89,21 +91,21 @@ pub(crate) unsafe fn load_some<V: Simd>(from: *const V::Element, (start, end): (
     unsafe { V::load(lanes.as_ptr()) }
 }
 
-/// How to read a vector whose registers lie across cache lines.
+/// A method of reading a vector whose registers cross cache lines.
 ///
 /// # Safety of every method
 /// The processor has the instruction set.
 pub(crate) trait Shifts<V: Simd> {
-    /// Putting a register together from two costs less than a load that crosses two lines.
+    /// Whether assembling a register from two costs less than a load that crosses two lines.
     const PAYS: bool;
-    /// A distance, ready for use.
+    /// A shift distance in the form that the instruction takes.
     type By: Copy;
     unsafe fn by(elements: usize) -> Self::By;
-    /// Lanes `by..` of `low`, then the first of `high`.
+    /// Returns lanes `by..` of `low`, followed by the first lanes of `high`.
     unsafe fn shifted(low: V, high: V, by: Self::By) -> V;
 }
 
-/// As they lie.
+/// Reads misaligned registers with loads that cross cache lines.
 pub(crate) struct Crossing;
 
 impl<V: Simd> Shifts<V> for Crossing {
@@ -117,7 +119,7 @@ impl<V: Simd> Shifts<V> for Crossing {
     }
 }
 
-/// Methods that are unsafe for one reason only: the instruction set.
+/// Defines methods that are unsafe for one reason only: the instruction set.
 macro_rules! methods {
     ($(fn $name:ident($($argument:tt $(: $type:ty)?),*) -> $result:ty { $($body:tt)* })*) => {
         $(

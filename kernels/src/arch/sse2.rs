@@ -1,5 +1,5 @@
-//! SSE2: thirty-two registers of 16 bytes are the lanes, eight at a time. It cannot multiply and add with
-//! one rounding: what needs that is the portable code, which asks the C library.
+//! SSE2: thirty-two registers of 16 bytes hold the lanes, eight at a time. Without a fused multiply-add, all other
+//! kernels are the portable code, which calls the C library.
 
 use super::prelude::*;
 use super::scalar;
@@ -16,11 +16,11 @@ macro_rules! sums {
             if n <= <$t>::LANES / 2 => reduce::short_one::<$v, Absolute, 16>(x, n),
             else reduce::one::<$v, Absolute, 32, 8, 1>(x, n),
         });
-        Table { sum, asum, ..$rest }
+        KernelTable { sum, asum, ..$rest }
     }};
 }
 
-/// Lanes `from..to`.
+/// The half-open range of lanes that a masked load reads.
 type Range = (usize, usize);
 
 impl Simd for __m128d {
@@ -60,21 +60,21 @@ impl Simd for __m128 {
         fn mask(from: usize, to: usize) -> Range { (from, to) }
         fn load_masked(from: *const f32, mask: Range) -> Self { load_some(from, mask) }
         fn tree_pair(self) -> [f32; 2] {
-            // The upper lanes add the same numbers as the lower ones. Lanes that nobody reads would otherwise add whatever is
-            // there, which may overflow.
+            // The upper lanes add the same numbers as the lower ones: the compiler could otherwise add unrelated
+            // numbers in lanes that are not read, and these may overflow.
             let two = _mm_add_ps(self, opaque(_mm_shuffle_ps::<0b01_00_11_10>(self, self)));
             [_mm_cvtss_f32(two), _mm_cvtss_f32(_mm_shuffle_ps::<1>(two, two))]
         }
     }
 }
 
-/// Returns the same register, of which the compiler does not know that some lanes will not be read.
+/// Returns the register unchanged, and hides from the compiler that some lanes will not be read.
 #[inline(always)]
 fn opaque(mut lanes: __m128) -> __m128 {
-    // SAFETY: no instruction at all.
+    // SAFETY: the assembly has no instruction.
     unsafe { asm!("/* {0} */", inout(xmm_reg) lanes, options(pure, nomem, nostack, preserves_flags)) };
     lanes
 }
 
-pub(super) static F64: Table<f64> = sums!(f64, __m128d, scalar::F64_FUNCTIONS);
-pub(super) static F32: Table<f32> = sums!(f32, __m128, scalar::F32_FUNCTIONS);
+pub(super) static F64: KernelTable<f64> = sums!(f64, __m128d, scalar::F64_FUNCTIONS);
+pub(super) static F32: KernelTable<f32> = sums!(f32, __m128, scalar::F32_FUNCTIONS);

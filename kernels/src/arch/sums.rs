@@ -1,25 +1,26 @@
-//! What the lanes of a sum are kept in: one register of each row's position, or two.
+//! The accumulators of sums: one register for each register of a row, or two.
 
 use super::simd::Simd;
 
-/// # Safety of every method
+/// The accumulators of one register's lanes.
+///
 /// The processor has the instruction set.
 pub(super) trait Sums: Copy {
     type Simd: Simd;
     type Output;
 
     unsafe fn zero() -> Self;
-    /// One step of the tree.
+    /// Adds the accumulators of another register: one step of the tree.
     unsafe fn join(self, other: Self) -> Self;
-    /// The tree below one register.
+    /// Adds the lanes within a register: the last steps of the tree.
     unsafe fn finish(self) -> Self::Output;
 }
 
-/// A real sum.
+/// The accumulator of a real sum.
 #[derive(Clone, Copy)]
 pub(super) struct Single<V>(pub(super) V);
 
-/// Products of complex numbers: part times same part, part times other part.
+/// The accumulators of products of complex numbers: of equal parts, and of unequal parts.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<V>(pub(super) V, pub(super) V);
 
@@ -48,7 +49,7 @@ impl<V: Simd> Sums for Single<V> {
 
 impl<V: Simd> Sums for Pair<V> {
     type Simd = V;
-    /// Real times real, imaginary times imaginary, real times imaginary, imaginary times real.
+    /// The sums of real times real, imaginary times imaginary, real times imaginary, and imaginary times real.
     type Output = [V::Element; 4];
 
     #[inline(always)]

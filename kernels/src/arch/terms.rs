@@ -1,45 +1,45 @@
-//! What is added at each position.
+//! The terms that a sum adds at each position.
 
 use super::simd::{Fused, Shifts, Simd};
 use super::sums::{Pair, Single, Sums};
 use core::marker::PhantomData;
 
-/// Elements in memory, at positions that count from an address.
+/// Elements in memory, at positions counted from an address.
 ///
 /// # Safety of every method
 /// The processor has the instruction set, and the elements at these positions can be read.
 pub(super) trait Terms: Copy {
     type Sums: Sums;
-    /// What is at the positions of one register.
+    /// The elements at the positions of one register.
     type Read: Copy;
-    /// What is there from `at` on.
+    /// Reads the elements of one register from `at` on.
     unsafe fn read(self, at: usize) -> Self::Read;
-    /// The sums of this alone. (Added to a zero it would be the same, but for the sign of a zero, and the reference makes
-    /// that positive in the end.)
+    /// Starts sums with the first elements. (Adding them to zero would differ in the sign of a zero only, which the
+    /// reference makes positive in the end.)
     unsafe fn begin(first: Self::Read) -> Self::Sums;
     unsafe fn add(sums: Self::Sums, next: Self::Read) -> Self::Sums;
 }
 
-/// Terms that can be read at the edges of a vector, too.
+/// Terms that can also be read at the edges of a vector.
 pub(super) trait Edges: Terms {
-    /// What is at the positions of the mask, counted from `at`, and zeros elsewhere; no other is read.
+    /// Reads the elements at the mask's positions, counted from `at`, and zeros elsewhere; no other element is read.
     unsafe fn read_masked(self, at: usize, mask: Mask<Self>) -> Self::Read;
 }
 
-/// The mask of the registers that hold these terms.
+/// The mask type of the registers that hold these terms.
 pub(super) type Mask<E> = <<<E as Terms>::Sums as Sums>::Simd as Simd>::Mask;
 
-/// What becomes of one number before it is added.
+/// A function of one number that is applied before the number is added.
 pub(super) trait Map<V: Simd> {
     unsafe fn begin(x: V) -> V;
     unsafe fn add(sums: V, x: V) -> V;
 }
 
-/// The number itself.
+/// Maps a number to itself.
 pub(super) struct Itself;
-/// Without its sign.
+/// Maps a number to its absolute value.
 pub(super) struct Absolute;
-/// Its square.
+/// Maps a number to its square.
 pub(super) struct Square;
 
 impl<V: Simd> Map<V> for Itself {
@@ -83,14 +83,14 @@ impl<V: Fused> Map<V> for Square {
     }
 }
 
-/// One vector.
+/// The mapped elements of one vector.
 pub(super) struct One<V: Simd, M>(pub(super) *const V::Element, pub(super) PhantomData<M>);
-/// The products of two.
+/// The products of two vectors' elements.
 pub(super) struct Two<V: Simd>(pub(super) *const V::Element, pub(super) *const V::Element);
-/// As [`Two`], of complex numbers, which are two positions each.
+/// The products of two complex vectors' elements, which take two positions each.
 pub(super) struct TwoComplex<V: Simd>(pub(super) *const V::Element, pub(super) *const V::Element);
-/// As [`Two`], the second read by aligned loads: it lies `by` elements behind the aligned address given.
-/// Reads up to the end of the register that holds the last element asked for.
+/// The products of two vectors' elements, the second read by aligned loads: it starts `by` elements after the given
+/// aligned address. Reads extend to the end of the register with the last element asked for.
 pub(super) struct Apart<V: Simd, S: Shifts<V>>(pub(super) Two<V>, pub(super) S::By);
 
 impl<V: Simd, M: Map<V>> Terms for One<V, M> {
@@ -215,7 +215,7 @@ impl<V: Fused> Edges for TwoComplex<V> {
     }
 }
 
-// `derive` would ask that `V` and `M` be `Copy` instead of the pointers.
+// `derive` would require that `V` and `M` be `Copy` instead of the pointers.
 macro_rules! copy {
     ($($type:ident<$($parameter:ident $(: $bound:path)?),*>),*) => {
         $(

@@ -1,4 +1,4 @@
-//! Numbers to sum, where they lie, and the instruction sets of this processor.
+//! Test vectors, their alignment, and the instruction sets of this processor.
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(clippy::cast_possible_truncation, reason = "an `f32` is a rounded `f64`")]
 
@@ -6,16 +6,16 @@ use largesse_kernels::{Element, Isa, Kernels};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Every instruction set that is here; the others are named once.
+/// Returns the kernels of every available instruction set.
 pub(crate) fn everywhere() -> impl Iterator<Item = Kernels> {
     Isa::ALL.into_iter().filter_map(Kernels::of)
 }
 
-/// A number whose bits can be compared and made.
+/// An element type with conversions from and to bits.
 pub(crate) trait Number: Element + Default {
     fn bits(self) -> u64;
     fn of(value: f64) -> Self;
-    /// Of this many low bits.
+    /// Returns the number with these bits, of which `f32` takes the low 32.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -43,13 +43,13 @@ impl Number for f32 {
     }
 }
 
-/// Around every border: registers, rows, the length from which vectors are aligned.
+/// Returns lengths around every border: registers, rows, and the length from which loads are aligned.
 pub(crate) fn lengths(lanes: usize) -> impl Iterator<Item = usize> {
     let around = [1, 2, 3, 7, 8, 9, 12, 20].into_iter();
     around.map(move |rows| rows * lanes).flat_map(|n| [n - 1, n, n + 1, n + 5]).chain(0..20).chain([37, 45])
 }
 
-/// Two vectors of one length. Ordinary numbers, of very different sizes, or anything at all: subnormal
+/// Generates two vectors of one length: ordinary numbers, numbers of very different sizes, or any values: subnormal
 /// numbers, zeros of both signs, infinities, NaNs with payloads.
 pub(crate) fn numbers<T: Number>() -> impl Strategy<Value = (Vec<T>, Vec<T>)> {
     let len = prop_oneof![0..40_usize, 0..400_usize, 1000..2100_usize];
@@ -69,7 +69,7 @@ fn number<T: Number>(kind: u8) -> BoxedStrategy<T> {
         ]
         .prop_map(T::of)
         .boxed(),
-        // NaNs and infinities among numbers.
+        // NaNs and infinities among ordinary numbers.
         _ => prop_oneof![
             40 => (-1.0..1.0).prop_map(T::of),
             1 => Just(T::of(f64::INFINITY)),
@@ -81,7 +81,8 @@ fn number<T: Number>(kind: u8) -> BoxedStrategy<T> {
     }
 }
 
-/// A copy of elements, some elements behind a cache line, with numbers around it that would be noticed.
+/// A copy of elements, a given number of elements after a cache line's start, between numbers that would change a
+/// result.
 pub(crate) struct Placed<T> {
     memory: Vec<T>,
     start: usize,
@@ -106,7 +107,7 @@ impl<T> Placed<T> {
     }
 }
 
-/// Random cases of each property: 60, or fewer where `PROPTEST_CASES` says so.
+/// Returns a configuration with 60 random cases for each property, or fewer if `PROPTEST_CASES` says so.
 pub(crate) fn fewer() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: usual.cases.min(60), failure_persistence: None, ..usual }
