@@ -1,84 +1,84 @@
-//! What an arena stands on: near memory here, far memory in the pager.
+//! The interface between an arena and its memory: near memory in this crate, far memory in the pager.
 
 use crate::{Refusal, SpanKind};
 use core::ptr::NonNull;
 use largesse_pages::MapError;
 
-/// What became of purged spans.
+/// The result of purging spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purged {
-    /// Still usable, reads as zero.
+    /// The spans are still committed, and read as zero.
     Kept,
-    /// Only reserved now; needs [`Backing::commit`] again.
+    /// The spans are only reserved now, and need [`Backing::commit`] again.
     Decommitted,
-    /// Nothing happened: the contents are still there.
+    /// The backing refused, and the contents are unchanged.
     Refused,
 }
 
 /// A range of spans that gets memory on demand. Span numbers count from the start of the range.
 ///
 /// # Safety
-/// After `commit` returned `Ok`, every byte of the spans can be read and written until they are
-/// decommitted, and reads as zero if it was not usable before or was purged since.
+/// After `commit` returned `Ok`, every byte of the spans can be read and written until they are decommitted, and reads
+/// as zero if it was not committed before or was purged since.
 pub unsafe trait Backing {
-    /// First address, a multiple of the span size.
+    /// Returns the first address, a multiple of the span size.
     fn start(&self) -> NonNull<u8>;
 
-    /// Number of spans in the range.
+    /// Returns the number of spans in the range.
     fn spans(&self) -> usize;
 
-    /// Make spans usable; says on which kind of page. May be asked for one unit only (see `unit`).
+    /// Commits spans and returns the kind of their pages. The spans are whole units, or part of one unit (see `unit`).
     fn commit(&self, first: usize, spans: usize) -> Result<SpanKind, MapError>;
 
-    /// Spans that are committed together, aligned to their number (512 for 1 GiB pages, else 1).
+    /// Returns the number of spans that are committed together, aligned to that number (512 for 1 GiB pages, else 1).
     fn unit(&self) -> usize {
         1
     }
 
-    /// Decides whether usable spans that hold nothing yet get large pages at first touch, where the backing
-    /// has a choice; returns their kind then, and `None` when nothing changed.
+    /// Chooses whether committed spans without contents get large pages at first touch, if the backing has a choice.
+    /// Returns their kind, or `None` if nothing changed.
     fn prefer_large(&self, first: usize, spans: usize, large: bool) -> Option<SpanKind> {
         let _ = (first, spans, large);
         None
     }
 
-    /// Lets the kernel take the memory of usable spans when it is short; a span reads as before or as zero
-    /// until it is written to. `false`: the memory stays taken.
+    /// Lets the kernel reclaim the memory of committed spans under memory pressure; a span then reads as before or as
+    /// zero until it is written to. Returns `false` if the backing cannot.
     ///
     /// # Safety
-    /// Nobody uses what they hold.
+    /// Nothing uses the contents of the spans.
     unsafe fn offer(&self, first: usize, spans: usize) -> bool {
         let _ = (first, spans);
         true
     }
 
-    /// Give back the memory of usable spans.
+    /// Frees the memory of committed spans.
     ///
     /// # Safety
-    /// Nobody uses what they hold.
+    /// Nothing uses the contents of the spans.
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged;
 
-    /// Move contents from some spans to others without copying; the source reads as zero then.
-    /// `false`: nothing happened.
+    /// Moves contents between spans without copying; the source reads as zero afterwards. Returns `false` if nothing
+    /// was moved.
     ///
     /// # Safety
-    /// Both are usable and distinct; nobody uses what the target holds.
+    /// Both ranges are committed and do not overlap, and nothing uses the target's contents.
     unsafe fn relocate(&self, from: usize, to: usize, spans: usize) -> bool;
 
-    /// Touch usable spans now. `false`: not possible.
+    /// Populates committed spans. Returns `false` if the backing cannot.
     fn populate(&self, first: usize, spans: usize) -> bool;
 
-    /// Whether anything of a usable span is in memory.
+    /// Whether any page of a committed span is resident.
     fn any_resident(&self, span: usize) -> bool;
 
-    /// How often a request was served with less than it asked for.
+    /// Returns the number of requests that were served with less than they asked for, by kind of refusal.
     fn refused(&self, what: Refusal) -> u64 {
         let _ = what;
         0
     }
 
-    /// What `len` bytes at `offset` hold does not matter any more, or does from now on. A backing may
-    /// lose what nobody wants: it reads as zero or as before then.
+    /// Declares whether the contents of `len` bytes at `offset` matter from now on. A backing may discard unwanted
+    /// contents, which then read as zero or as before.
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         let _ = (offset, len, wanted);
     }

@@ -1,11 +1,11 @@
-//! Free extents by size: eight bins for each power of two, and a bitmap of those in use.
+//! Free extents by size: eight bins for each power of two, and a bitmap of non-empty bins.
 
 use crate::extent::{Extents, NONE};
 
 const EXACT: u32 = 16;
 const BINS: usize = 256;
 
-/// The bin of a length in granules. Lengths below 16 have a bin each.
+/// Returns the bin of a length in granules. Lengths below 16 have a bin each.
 fn bin_of(len: u32) -> usize {
     if len < EXACT {
         return len as usize;
@@ -25,7 +25,7 @@ impl Bins {
         Bins { heads: [NONE; BINS], in_use: [0; BINS / 64] }
     }
 
-    /// Add a free extent.
+    /// Adds a free extent to its bin.
     pub(crate) fn link(&mut self, extents: &mut Extents, at: u32) {
         let bin = bin_of(extents.get(at).len);
         let head = self.heads[bin];
@@ -39,7 +39,7 @@ impl Bins {
         self.in_use[bin / 64] |= 1 << (bin % 64);
     }
 
-    /// Take a free extent out.
+    /// Removes a free extent from its bin.
     pub(crate) fn unlink(&mut self, extents: &mut Extents, at: u32) {
         let entry = *extents.get(at);
         if entry.next != NONE {
@@ -57,8 +57,8 @@ impl Bins {
         }
     }
 
-    /// Free extents that may hold `len` granules, in the order of bins: small ones first. Those of
-    /// the first bin may be shorter than `len`.
+    /// Returns free extents that may hold `len` granules, in the order of bins, small ones first. Those of the first
+    /// bin may be shorter than `len`.
     pub(crate) fn from<'a>(&'a self, extents: &'a Extents, len: u32) -> impl Iterator<Item = u32> + 'a {
         let mut bin = bin_of(len);
         let mut at = NONE;

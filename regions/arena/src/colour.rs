@@ -1,23 +1,22 @@
-//! Start offsets: equal-sized blocks must not sit at equal offsets.
+//! Cache colouring: blocks of equal size start at different offsets.
 //!
-//! Blocks of a C library start at the same offset of a page, so that two equal vectors compete for
-//! the same cache sets and DRAM banks, and a load that follows a store 4096 bytes away looks like
-//! the same address to the processor. Successive blocks therefore start at offsets that differ by
-//! more than a page, and by more than a few lines modulo a page.
+//! Blocks of a C library start at the same offset of a page, so that two equal vectors compete for the same cache sets
+//! and DRAM banks, and a load 4096 bytes from an earlier store aliases with it in the processor. Successive blocks
+//! therefore start at offsets that differ by more than a page, and by more than a few cache lines modulo a page.
 
-/// Offsets handed out in turn.
+/// Generates the start offsets of successive blocks in rotation.
 #[derive(Debug, Default)]
 pub struct Colours {
     turn: usize,
 }
 
 impl Colours {
-    /// Distance between two colours: a page and 17 lines, so that neighbours differ modulo 4 KiB.
+    /// Distance between two colours in bytes: a page and 17 cache lines, so that neighbours differ modulo 4 KiB.
     pub const STEP: usize = 4096 + 17 * 64;
-    /// How many fit into a granule and leave room for a header.
+    /// Number of colours, which fit into a granule and leave space for a header.
     pub const COUNT: usize = 3;
 
-    /// The next offset in bytes, a multiple of 64.
+    /// Returns the next offset in bytes, a multiple of 64.
     pub fn next_offset(&mut self) -> usize {
         self.turn = (self.turn + 1) % Colours::COUNT;
         self.turn * Colours::STEP
@@ -31,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn successive_colours_differ_within_a_page_and_keep_lines() {
+    fn successive_colours_differ_by_lines() {
         let mut colours = Colours::default();
         let mut last = colours.next_offset();
         for _ in 0..10 {

@@ -1,84 +1,84 @@
-//! Extents: runs of granules, used or free, found from either end (boundary tags in a table).
+//! Extents: runs of used or free granules, found from either end by boundary tags in a table.
 
 use largesse_pages::{Table, Zeroed};
 
-/// No extent.
+/// The value that stands for no extent in links.
 pub(crate) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
-pub(crate) enum State {
-    /// Not the first granule of an extent.
+pub(crate) enum ExtentState {
+    /// The granule is not the first of an extent.
     #[default]
     Inside = 0,
     Free,
     Used,
 }
 
-/// The entry of a granule. `len` to `owner` count at an extent's first granule, `back` at its last.
+/// The boundary tag of a granule. `back` is valid at an extent's last granule, the other fields at its first.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
+pub(crate) struct BoundaryTag {
     pub(crate) len: u32,
-    /// Length of the extent that ends here.
+    /// Length of the extent that ends with this granule, in granules.
     pub(crate) back: u32,
-    pub(crate) state: State,
-    /// Free: neighbours in the bin. Used: `next` is the owner's tag.
+    pub(crate) state: ExtentState,
+    /// Next extent in the bin if free, or the owner's tag if used.
     pub(crate) next: u32,
     pub(crate) prev: u32,
-    /// Free: when it was given back, in seconds.
+    /// Time of freeing if free, in seconds of the caller's clock.
     pub(crate) stamp: u32,
 }
 
-// SAFETY: zero bytes are an `Inside` entry.
-unsafe impl Zeroed for Entry {}
+// SAFETY: zero bytes are a tag of state `Inside`.
+unsafe impl Zeroed for BoundaryTag {}
 
-/// The table of all granules; extents tile it.
+/// The table of all granules, which extents tile without gaps.
 #[derive(Debug)]
-pub(crate) struct Extents(Table<Entry>);
+pub(crate) struct Extents(Table<BoundaryTag>);
 
 impl Extents {
     pub(crate) fn new(granules: usize) -> Option<Extents> {
         Some(Extents(Table::new(granules)?))
     }
 
-    pub(crate) fn get(&self, at: u32) -> &Entry {
+    pub(crate) fn get(&self, at: u32) -> &BoundaryTag {
         &self.0[at as usize]
     }
 
-    pub(crate) fn get_mut(&mut self, at: u32) -> &mut Entry {
+    pub(crate) fn get_mut(&mut self, at: u32) -> &mut BoundaryTag {
         &mut self.0[at as usize]
     }
 
-    /// Write both boundary tags of an extent.
-    pub(crate) fn define(&mut self, at: u32, len: u32, state: State, stamp: u32) {
+    /// Writes both boundary tags of an extent.
+    pub(crate) fn define(&mut self, at: u32, len: u32, state: ExtentState, stamp: u32) {
         debug_assert!(len > 0);
         let entry = self.get_mut(at);
-        *entry = Entry { back: entry.back, len, state, next: NONE, prev: NONE, stamp };
+        *entry = BoundaryTag { back: entry.back, len, state, next: NONE, prev: NONE, stamp };
         self.get_mut(at + len - 1).back = len;
     }
 
-    /// The extent at `at` is now a part of another one.
+    /// Marks the extent at `at` as part of another one.
     pub(crate) fn forget(&mut self, at: u32) {
-        self.get_mut(at).state = State::Inside;
+        self.get_mut(at).state = ExtentState::Inside;
     }
 
-    /// The free extent that follows the one at `at`.
+    /// Returns the free extent that follows the one at `at`, if there is one.
     pub(crate) fn free_after(&self, at: u32) -> Option<u32> {
         let next = at + self.get(at).len;
         let entry = self.0.get(next as usize)?;
-        (entry.state == State::Free).then_some(next)
+        (entry.state == ExtentState::Free).then_some(next)
     }
 
-    /// The free extent that precedes the one at `at`.
+    /// Returns the free extent that precedes the one at `at`, if there is one.
     pub(crate) fn free_before(&self, at: u32) -> Option<u32> {
         let last = at.checked_sub(1)?;
         let start = at - self.get(last).back;
-        (self.get(start).state == State::Free).then_some(start)
+        (self.get(start).state == ExtentState::Free).then_some(start)
     }
 
     #[cfg(test)]
-    /// Every extent in the order of addresses.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
+    /// Returns every extent in address order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &BoundaryTag)> {
         let mut at = 0;
         core::iter::from_fn(move || {
             let entry = self.0.get(at as usize)?;

@@ -1,33 +1,33 @@
-//! Near memory: the backing that is this machine's own memory.
+//! Near memory: the backing in this machine's own memory.
 
 use crate::{Backing, Purged, SpanKind};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_pages::{MapError, PageKind, Placement, Reserved, SPAN};
 
-/// What near memory could not grant.
+/// A kind of request that near memory refused, in whole or in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The hugetlb pool is short of pages.
+    /// The hugetlb pool had too few free pages.
     PoolEmpty,
-    /// hugetlb refused for another reason.
+    /// The kernel refused hugetlb pages for another reason.
     PoolRefused,
-    /// Not locked.
+    /// Pages could not be locked.
     Lock,
-    /// Not placed.
+    /// Pages could not be placed on their NUMA node.
     Place,
-    /// Not moved.
+    /// Pages could not be moved.
     Move,
-    /// Not populated.
+    /// Pages could not be populated.
     Populate,
-    /// Not on large pages, because they could exceed a limit on memory.
+    /// Large pages were not used, because they could exceed the memory limit.
     NearLimit,
 }
 
-/// Number of refusals.
+/// Number of kinds of refusal.
 const REFUSALS: usize = 7;
 
-/// A reserved range of this machine's memory.
+/// A reserved range of this machine's memory, with the properties its pages get.
 #[derive(Debug)]
 pub struct NearMemory {
     range: Reserved,
@@ -38,16 +38,16 @@ pub struct NearMemory {
 }
 
 impl NearMemory {
-    /// Memory of one kind, from a reserved range.
+    /// Creates a backing from a reserved range, with the kind, placement and locking of its pages.
     #[must_use]
     pub fn new(range: Reserved, kind: PageKind, placement: Placement, lock: bool) -> NearMemory {
         NearMemory { range, kind, placement, lock, refused: Default::default() }
     }
 
-    /// Replace the hugetlb pages of some spans by ordinary ones, contents kept.
+    /// Replaces the hugetlb pages of `spans` spans by ordinary ones with the same contents; see [`Reserved::demote`].
     ///
     /// # Safety
-    /// Nobody else reads or writes them meanwhile.
+    /// Nothing else reads or writes the spans during the call.
     pub unsafe fn demote(
         &self,
         first: usize,
@@ -60,7 +60,7 @@ impl NearMemory {
         Ok(())
     }
 
-    /// Place and lock what was mapped anew.
+    /// Places and locks newly mapped pages.
     fn settle(&self, offset: usize, len: usize) {
         if self.range.place(offset, len, self.placement).is_err() {
             self.refuse(Refusal::Place);
@@ -77,7 +77,7 @@ impl NearMemory {
 
     fn commit_pool(&self, offset: usize, len: usize) -> Option<SpanKind> {
         if !(offset | len).is_multiple_of(self.unit() * SPAN) {
-            self.refuse(Refusal::PoolRefused); // a part of a 1 GiB page cannot be had
+            self.refuse(Refusal::PoolRefused); // part of a 1 GiB page cannot be mapped
             return None;
         }
         let error = match self.range.commit(offset, len, self.kind) {
@@ -139,8 +139,8 @@ unsafe impl Backing for NearMemory {
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {
         let (offset, len) = (first * SPAN, spans * SPAN);
         if kind.from_pool() {
-            // A purged hugetlb mapping may fault into an empty pool later and kill the program: its
-            // pages go back to the pool together with the mapping.
+            // A purged hugetlb mapping may fault into an empty pool later and kill the program: its pages return to the
+            // pool together with the mapping.
             // SAFETY: the caller's promise.
             let done = unsafe { self.range.decommit(offset, len) };
             return if done.is_ok() { Purged::Decommitted } else { Purged::Refused };

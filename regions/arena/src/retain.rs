@@ -1,10 +1,9 @@
 //! How much free memory stays warm, and for how long.
 //!
-//! Warm memory is worth keeping: its first touch is paid. But a program must not hold more than it
-//! once needed, nor for long after it stopped needing it. So there is a *bound*: warm memory never
-//! exceeds the highest live total by more than a share and a floor; and a *decay*: what nobody
-//! took for [`DECAY_SECONDS`] is given back. Near a limit on the process's memory the kernel may take
-//! free memory at once, when something else needs it.
+//! Warm memory is worth keeping: its first touch is paid. But a program must not hold more than it once needed, nor for
+//! long after it stopped needing it. So there is a *bound*: warm memory never exceeds the highest live total by more
+//! than a share and a floor; and a *decay*: memory that is free for [`DECAY_SECONDS`] is returned to the kernel. Near
+//! the process's memory limit the kernel may reclaim free memory at once under memory pressure.
 
 use crate::arena::{Arena, spans_of, whole_spans};
 use crate::span::Spans;
@@ -12,15 +11,15 @@ use crate::{Backing, Granules, Purged, SpanKind};
 use core::ops::Range;
 use largesse_pages::SPAN;
 
-/// Free memory that nobody took for so long is given back.
+/// Number of seconds after which free memory is returned to the kernel.
 pub const DECAY_SECONDS: u32 = 10;
 
 /// The bound on warm memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// Share of the highest live total, in 1/256, that may be warm beyond it.
+    /// Share of the highest live total, in 1/256, that may be warm in addition to it.
     pub share: u8,
-    /// Bytes that may be warm beyond that, however little was live.
+    /// Number of bytes that may be warm in addition, whatever the live total.
     pub floor: usize,
 }
 
@@ -31,7 +30,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Bytes that may be warm after `peak` bytes were live.
+    /// Returns the number of bytes that may be warm after `peak` bytes were live.
     #[must_use]
     pub const fn allowed(&self, peak: usize) -> usize {
         peak + peak / 256 * self.share as usize + self.floor
@@ -39,7 +38,7 @@ impl Retention {
 }
 
 impl<B: Backing> Arena<B> {
-    /// Give back what nobody took for a while.
+    /// Returns memory to the kernel that was free for [`DECAY_SECONDS`] at the time `now`.
     pub fn decay(&mut self, now: u32) {
         while let Some(free) = self.oldest_warm(|stamp| now.saturating_sub(stamp) >= DECAY_SECONDS) {
             if self.purge_extent(free, usize::MAX) == 0 {
@@ -48,8 +47,8 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Give back free warm memory, oldest first, until at most `keep` bytes of it are left.
-    /// Returns the bytes given back.
+    /// Returns free warm memory to the kernel, oldest first, until at most `keep` bytes of it are left. Returns the
+    /// number of bytes.
     pub fn trim(&mut self, keep: usize) -> usize {
         let before = self.totals.returned;
         while let excess @ 1.. = self.totals.warm.saturating_sub(self.totals.live).saturating_sub(keep) {
@@ -61,8 +60,8 @@ impl<B: Backing> Arena<B> {
         self.totals.returned - before
     }
 
-    /// The next cold spans that requests will reach, at most `limit`, made usable: first span and
-    /// number. Whoever asks may touch them at leisure, even after they were handed out.
+    /// Commits the next cold spans that requests will reach, at most `limit`, and returns the first span and their
+    /// number. The caller may touch them at any time, even after they were allocated.
     pub fn cold_ahead(&mut self, limit: usize) -> Option<(usize, usize)> {
         let last = self.bins.from(&self.extents, 1).max_by_key(|&free| self.extents.get(free).len)?;
         let spans = self.inside(last);
@@ -84,7 +83,7 @@ impl<B: Backing> Arena<B> {
         Some((run.start, run.len()))
     }
 
-    /// Spans from [`cold_ahead`](Arena::cold_ahead) are touched now.
+    /// Records that spans from [`cold_ahead`](Arena::cold_ahead) were touched.
     pub fn warmed(&mut self, first: usize, spans: usize) {
         let usable = |span: &usize| self.spans.get(*span).kind != SpanKind::Reserved;
         if (first..first + spans).all(|span| usable(&span)) {
@@ -93,7 +92,7 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Keep the bound before `cold` more spans become warm, as far as free whole spans allow.
+    /// Enforces the bound before `cold` more spans become warm, as far as free whole spans allow.
     pub(crate) fn make_room(&mut self, cold: usize) {
         let allowed = self.allowed();
         while cold > 0
@@ -103,13 +102,13 @@ impl<B: Backing> Arena<B> {
         {}
     }
 
-    /// Bytes that may be warm.
+    /// Returns the number of bytes that may be warm.
     fn allowed(&self) -> usize {
         self.retention.allowed(self.totals.peak).min(self.limit)
     }
 
-    /// Lets the kernel take the warm whole spans of the free extent `free` that became free with `window`;
-    /// where it cannot, they are given back at once.
+    /// Offers the warm whole spans of the free extent `free` that became free with `window` to the kernel, or purges
+    /// them at once if the backing cannot.
     pub(crate) fn offer(&mut self, free: &Range<Granules>, window: &Range<Granules>) {
         let (whole, touched) = (whole_spans(free), spans_of(window));
         let end = whole.end.min(touched.end);
@@ -121,15 +120,14 @@ impl<B: Backing> Arena<B> {
             if unsafe { self.backing.offer(first, at - first) } {
                 continue;
             }
-            // SAFETY: as above. The kind says only which pages come from a pool, and none of these does.
+            // SAFETY: as above. The kind only tells which pages are from a pool, and none of these is.
             if unsafe { self.backing.purge(first, at - first, SpanKind::Small) } == Purged::Kept {
                 (first..at).for_each(|span| self.spans.set_cold(span));
             }
         }
     }
 
-    /// The free extent with warm whole spans that was given back first, among those whose stamp
-    /// is `due`.
+    /// Returns the free extent with warm whole spans that was freed first, among those whose stamp is `due`.
     pub(crate) fn oldest_warm(&self, due: impl Fn(u32) -> bool) -> Option<Granules> {
         let warm = |free: &Granules| {
             let spans = self.inside(*free);
@@ -142,12 +140,12 @@ impl<B: Backing> Arena<B> {
             .min_by_key(|&free| self.extents.get(free).stamp)
     }
 
-    /// The whole spans of a free extent.
+    /// Returns the whole spans of a free extent.
     fn inside(&self, free: Granules) -> Range<usize> {
         whole_spans(&(free..free + self.extents.get(free).len))
     }
 
-    /// Give back at most `limit` warm whole spans of a free extent, from its end; returns how many.
+    /// Purges at most `limit` warm whole spans of a free extent, from its end, and returns their number.
     fn purge_extent(&mut self, free: Granules, limit: usize) -> usize {
         let spans = self.inside(free);
         let top = self.spans.top().min(spans.end);

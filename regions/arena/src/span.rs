@@ -1,27 +1,27 @@
-//! What is known of each span of 2 MiB: usable or not, warm or not, which granules are dirty.
+//! The state of each span of 2 MiB: committed or not, warm or not, and which granules are dirty.
 
 use crate::PER_SPAN;
 use largesse_pages::{Table, Zeroed};
 
-/// The state of a span's address space.
+/// The state of a span's address space and the pages that back it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum SpanKind {
-    /// Address space only.
+    /// The span is only reserved.
     #[default]
     Reserved = 0,
-    /// Usable, advised for transparent huge pages.
+    /// The span is committed and advised for transparent huge pages.
     Thp,
-    /// Usable, on 2 MiB pages of the hugetlb pool.
+    /// The span is committed on 2 MiB pages of the hugetlb pool.
     Hugetlb,
-    /// Usable, on 1 GiB pages of the hugetlb pool.
+    /// The span is committed on 1 GiB pages of the hugetlb pool.
     Hugetlb1G,
-    /// Usable, on smaller pages.
+    /// The span is committed on smaller pages.
     Small,
 }
 
 impl SpanKind {
-    /// Pages of a pool: taken at commit, not at first touch.
+    /// Whether pages are from a hugetlb pool, and so allocated at commit, not at first touch.
     #[must_use]
     pub const fn from_pool(self) -> bool {
         matches!(self, SpanKind::Hugetlb | SpanKind::Hugetlb1G)
@@ -30,7 +30,7 @@ impl SpanKind {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
-    /// One bit a granule.
+    /// One bit for each granule, set if it may hold something other than zero.
     pub(crate) dirty: u128,
     pub(crate) kind: SpanKind,
     pub(crate) warm: bool,
@@ -41,7 +41,7 @@ unsafe impl Zeroed for Span {}
 
 const _: () = assert!(PER_SPAN == u128::BITS as usize);
 
-/// The table of spans, and how many are warm.
+/// The table of spans, and the number of warm ones.
 #[derive(Debug)]
 pub(crate) struct Spans {
     table: Table<Span>,
@@ -58,12 +58,12 @@ impl Spans {
         self.table[span]
     }
 
-    /// Number of warm spans in the range.
+    /// Returns the number of warm spans in the range.
     pub(crate) fn warm(&self) -> usize {
         self.warm
     }
 
-    /// Spans from here on were never made usable.
+    /// Returns the first span from which on none was ever committed.
     pub(crate) fn top(&self) -> usize {
         self.top
     }
@@ -86,7 +86,7 @@ impl Spans {
         }
     }
 
-    /// Nothing of the span is in memory any more: it reads as zero.
+    /// Marks a span without memory as cold: it reads as zero.
     pub(crate) fn set_cold(&mut self, span: usize) {
         let span = &mut self.table[span];
         self.warm -= usize::from(span.warm);
@@ -100,7 +100,7 @@ impl Spans {
         }
     }
 
-    /// The first run of dirty granules in a range.
+    /// Returns the first run of dirty granules in a range.
     pub(crate) fn dirty_run(&self, granules: core::ops::Range<usize>) -> Option<core::ops::Range<usize>> {
         let is_dirty = |g: &usize| self.table[g / PER_SPAN].dirty & (1 << (g % PER_SPAN)) != 0;
         let mut at = granules.start;
@@ -122,7 +122,7 @@ impl Spans {
     }
 }
 
-/// Cut a range of granules into spans, each with the mask of its granules.
+/// Splits a range of granules into spans, each with the mask of its granules.
 fn masks(granules: core::ops::Range<usize>) -> impl Iterator<Item = (usize, u128)> {
     let spans = granules.start / PER_SPAN..granules.end.div_ceil(PER_SPAN);
     spans.map(move |span| {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn dirty_runs_end_where_the_dirt_ends() {
+    fn dirty_runs_end_at_clean_granules() {
         let mut spans = Spans::new(4).unwrap();
         spans.set_dirty(120..140);
         spans.set_dirty(200..201);

@@ -1,4 +1,4 @@
-//! The arena against a naive model: a map of used extents, and nothing else.
+//! Compares the arena with a naive model, a map of used extents.
 extern crate std;
 
 use crate::*;
@@ -11,7 +11,7 @@ use std::vec::Vec;
 
 const SPANS: usize = if cfg!(miri) { 12 } else { 24 };
 
-/// A backing in the test: real memory, and the power to refuse.
+/// A backing with real memory that can be told to refuse commits.
 #[derive(Debug)]
 struct Refusing {
     near: NearMemory,
@@ -27,7 +27,7 @@ impl Refusing {
     }
 }
 
-// SAFETY: near memory's own promises; refusing does nothing.
+// SAFETY: near memory keeps the promises; a refusal does nothing.
 unsafe impl Backing for Refusing {
     fn start(&self) -> NonNull<u8> {
         self.near.start()
@@ -67,15 +67,19 @@ fn arena(floor: usize) -> Arena<Refusing> {
 }
 
 impl<B: Backing> Arena<B> {
-    /// Every invariant of the crate that can be read off the tables.
+    /// Checks every invariant of the crate that the tables show.
     fn check(&self, used: &BTreeMap<u32, u32>) {
         let mut at = 0;
         let mut last_free = false;
         let mut seen = BTreeMap::new();
         for (start, entry) in self.extents.iter() {
-            assert_eq!(start, at, "a gap or an overlap");
-            assert_eq!(self.extents.get(start + entry.len - 1).back, entry.len, "the end tag");
-            let free = entry.state == crate::extent::State::Free;
+            assert_eq!(start, at, "a gap or an overlap at {start}");
+            assert_eq!(
+                self.extents.get(start + entry.len - 1).back,
+                entry.len,
+                "the end tag of the extent at {start} is wrong"
+            );
+            let free = entry.state == crate::extent::ExtentState::Free;
             assert!(!(free && last_free), "two free neighbours at {start}");
             last_free = free;
             if !free {
@@ -83,7 +87,7 @@ impl<B: Backing> Arena<B> {
             }
             at += entry.len;
         }
-        assert_eq!(at as usize, SPANS * PER_SPAN, "something was lost at the end");
+        assert_eq!(at as usize, SPANS * PER_SPAN, "the extents do not reach the end of the range");
         assert_eq!(&seen, used);
         let live: usize = used.values().map(|len| *len as usize * GRANULE).sum();
         assert_eq!(self.totals().live, live);
@@ -107,11 +111,15 @@ fn freed_neighbours_become_one_extent() {
         arena.give_back(at, false, 0);
     }
     arena.check(&BTreeMap::new());
-    assert_eq!(arena.take(plain((SPANS * PER_SPAN) as u32), 0).unwrap().at, 0, "the whole range again");
+    assert_eq!(
+        arena.take(plain((SPANS * PER_SPAN) as u32), 0).unwrap().at,
+        0,
+        "the freed extents were not coalesced"
+    );
 }
 
 #[test]
-fn warm_memory_goes_first_even_where_cold_fits_better() {
+fn warm_memory_precedes_better_fit() {
     let mut arena = arena(usize::MAX / 2);
     let warm = arena.take(plain(256), 0).unwrap().at;
     let wall = arena.take(plain(1), 0).unwrap().at;
@@ -132,7 +140,7 @@ fn cold_memory_can_be_preferred() {
 }
 
 #[test]
-fn what_was_never_handed_out_is_not_dirty() {
+fn unallocated_granules_are_clean() {
     let mut arena = arena(usize::MAX / 2);
     let a = arena.take(plain(10), 0).unwrap().at;
     assert_eq!(arena.dirty_run(a..a + 10), None);
@@ -142,31 +150,31 @@ fn what_was_never_handed_out_is_not_dirty() {
 }
 
 #[test]
-fn a_refused_commit_changes_nothing() {
+fn refused_commit_changes_nothing() {
     let mut arena = arena(usize::MAX / 2);
     let a = arena.take(plain(10), 0).unwrap().at;
     arena.backing.refuse.store(true, Ordering::Relaxed);
     assert!(matches!(arena.take(plain(1000), 0), Err(TakeError::NoMemory(_))));
     assert!(!arena.grow(a, 1000, 0));
     arena.check(&BTreeMap::from([(a, 10)]));
-    assert!(arena.take(plain(5), 0).is_ok(), "the first span is usable already");
+    assert!(arena.take(plain(5), 0).is_ok(), "the first span was committed before");
 }
 
 #[test]
-fn a_request_beyond_the_range_is_refused() {
+fn request_beyond_range_is_refused() {
     let mut arena = arena(0);
     assert_eq!(arena.take(plain((SPANS * PER_SPAN) as u32 + 1), 0), Err(TakeError::RangeFull));
     assert_eq!(arena.take(plain(u32::MAX), 0), Err(TakeError::RangeFull));
 }
 
 #[test]
-fn the_bound_gives_back_before_more_becomes_warm() {
+fn bound_purges_before_warming() {
     let mut arena = arena(0);
     let wall = PER_SPAN as u32;
     let a = arena.take(plain(4 * wall), 0).unwrap().at;
     let keep = arena.take(plain(wall), 0).unwrap().at;
     arena.give_back(a, false, 0);
-    // Five spans were live at most. Six more cannot be warm beside the four free ones.
+    // Five spans were live at most. Six more cannot be warm in addition to the four free ones.
     let b = arena.take(plain(5 * wall), 0).unwrap().at;
     assert!(arena.totals().warm <= 6 * SPAN, "{:?}", arena.totals());
     assert_eq!(arena.totals().returned, 4 * SPAN);
@@ -174,7 +182,7 @@ fn the_bound_gives_back_before_more_becomes_warm() {
 }
 
 #[test]
-fn idle_memory_decays_and_used_memory_does_not() {
+fn only_idle_memory_decays() {
     let mut arena = arena(usize::MAX / 2);
     let a = arena.take(plain(256), 100).unwrap().at;
     let b = arena.take(plain(256), 100).unwrap().at;
@@ -184,11 +192,11 @@ fn idle_memory_decays_and_used_memory_does_not() {
     arena.decay(100 + DECAY_SECONDS);
     assert_eq!(arena.totals().returned, 2 * SPAN);
     arena.bytes(b, 256).fill(1);
-    assert_eq!(arena.dirty_run(a..a + 256), None, "what was given back reads as zero");
+    assert_eq!(arena.dirty_run(a..a + 256), None, "purged granules are dirty");
 }
 
 #[test]
-fn trim_keeps_what_it_was_told_to_keep() {
+fn trim_keeps_requested_bytes() {
     let mut arena = arena(usize::MAX / 2);
     let a = arena.take(plain(1024), 0).unwrap().at;
     arena.give_back(a, false, 0);
@@ -197,9 +205,9 @@ fn trim_keeps_what_it_was_told_to_keep() {
 }
 
 #[test]
-fn an_untouched_extent_comes_back_cold() {
+fn untouched_spans_become_cold() {
     if cfg!(miri) {
-        return; // the stand-in for the kernel has no residency
+        return; // Miri's substitute for the kernel has no residency
     }
     let mut arena = arena(usize::MAX / 2);
     let a = arena.take(plain(512), 0).unwrap().at;
@@ -210,7 +218,7 @@ fn an_untouched_extent_comes_back_cold() {
 }
 
 #[test]
-fn relocation_moves_whole_spans_and_names_the_rest() {
+fn relocation_moves_only_whole_spans() {
     let mut arena = arena(usize::MAX / 2);
     let pad = arena.take(plain(5), 0).unwrap().at;
     let from = arena.take(plain(400), 0).unwrap().at;
@@ -219,7 +227,7 @@ fn relocation_moves_whole_spans_and_names_the_rest() {
     }
     let request = Request { granules: 600, align: 128, phase: from % 128, prefer: Prefer::Cold };
     let to = arena.take(request, 0).unwrap().at;
-    // SAFETY: both extents are this test's.
+    // SAFETY: both extents belong to this test.
     let moved = unsafe { arena.relocate(from, to, 400) }.unwrap();
     assert_eq!(moved, 123..379);
     for granule in moved {
@@ -230,7 +238,7 @@ fn relocation_moves_whole_spans_and_names_the_rest() {
 }
 
 #[derive(Clone, Debug)]
-enum Call {
+enum ArenaCall {
     Take { granules: u32, align: u32, cold: bool },
     Free(usize),
     Grow(usize, u32),
@@ -240,20 +248,20 @@ enum Call {
     Ahead(usize),
 }
 
-fn call() -> impl Strategy<Value = Call> {
+fn call() -> impl Strategy<Value = ArenaCall> {
     let size = prop_oneof![1..20_u32, 1..600_u32];
     prop_oneof![
-        4 => (size, 0..9_u32, any::<bool>()).prop_map(|(granules, log, cold)| Call::Take { granules, align: 1 << log, cold }),
-        4 => any::<usize>().prop_map(Call::Free),
-        1 => (any::<usize>(), 1..300_u32).prop_map(|(i, more)| Call::Grow(i, more)),
-        1 => (any::<usize>(), 1..300_u32).prop_map(|(i, less)| Call::Shrink(i, less)),
-        1 => (0..30_u32).prop_map(Call::Decay),
-        1 => (0..10_usize).prop_map(Call::Trim),
-        1 => (1..6_usize).prop_map(Call::Ahead),
+        4 => (size, 0..9_u32, any::<bool>()).prop_map(|(granules, log, cold)| ArenaCall::Take { granules, align: 1 << log, cold }),
+        4 => any::<usize>().prop_map(ArenaCall::Free),
+        1 => (any::<usize>(), 1..300_u32).prop_map(|(i, more)| ArenaCall::Grow(i, more)),
+        1 => (any::<usize>(), 1..300_u32).prop_map(|(i, less)| ArenaCall::Shrink(i, less)),
+        1 => (0..30_u32).prop_map(ArenaCall::Decay),
+        1 => (0..10_usize).prop_map(ArenaCall::Trim),
+        1 => (1..6_usize).prop_map(ArenaCall::Ahead),
     ]
 }
 
-/// Every live extent carries its own mark in its first and last byte of each granule.
+/// Writes a live extent's own mark to the first and last byte of each granule.
 fn mark(arena: &Arena<Refusing>, at: u32, granules: u32, value: u8) {
     for granule in at..at + granules {
         let bytes = arena.bytes(granule, 1);
@@ -269,12 +277,13 @@ fn verify(arena: &Arena<Refusing>, at: u32, granules: u32, value: u8) {
     }
 }
 
-/// By comparing slices, which costs little without optimisation; Miri takes a minute for each million of bytes.
+/// Whether all bytes are zero. It compares slices, which is fast without optimisation; under Miri, where a million
+/// bytes take a minute, it samples.
 fn is_zero(bytes: &[u8]) -> bool {
     if cfg!(miri) { bytes.iter().step_by(1021).all(|&byte| byte == 0) } else { bytes == [0; GRANULE] }
 }
 
-fn run(calls: Vec<Call>, floor: usize) {
+fn run(calls: Vec<ArenaCall>, floor: usize) {
     let mut arena = arena(floor);
     let mut used: BTreeMap<u32, u32> = BTreeMap::new();
     let mut marks: BTreeMap<u32, u8> = BTreeMap::new();
@@ -286,7 +295,7 @@ fn run(calls: Vec<Call>, floor: usize) {
         let value = (step % 255) as u8 + 1;
         let mut grew = false;
         match call {
-            Call::Take { granules, align, cold } => {
+            ArenaCall::Take { granules, align, cold } => {
                 let prefer = if cold { Prefer::Cold } else { Prefer::Warm };
                 if let Ok(taken) = arena.take(Request { granules, align, phase: 0, prefer }, now) {
                     grew = taken.cold_bytes > 0;
@@ -306,14 +315,14 @@ fn run(calls: Vec<Call>, floor: usize) {
                     marks.insert(taken.at, value);
                 }
             }
-            Call::Free(i) => {
+            ArenaCall::Free(i) => {
                 if let Some((at, len)) = pick(&used, i) {
                     verify(&arena, at, len, marks[&at]);
                     arena.give_back(at, i % 2 == 0, now);
                     used.remove(&at);
                 }
             }
-            Call::Grow(i, more) => {
+            ArenaCall::Grow(i, more) => {
                 if let Some((at, len)) = pick(&used, i)
                     && arena.grow(at, len + more, now)
                 {
@@ -321,7 +330,7 @@ fn run(calls: Vec<Call>, floor: usize) {
                     mark(&arena, at + len, more, marks[&at]);
                 }
             }
-            Call::Shrink(i, less) => {
+            ArenaCall::Shrink(i, less) => {
                 if let Some((at, len)) = pick(&used, i)
                     && less < len
                 {
@@ -329,12 +338,12 @@ fn run(calls: Vec<Call>, floor: usize) {
                     used.insert(at, len - less);
                 }
             }
-            Call::Decay(seconds) => {
+            ArenaCall::Decay(seconds) => {
                 now += seconds;
                 arena.decay(now);
             }
-            Call::Trim(spans) => _ = arena.trim(spans * SPAN),
-            Call::Ahead(spans) => {
+            ArenaCall::Trim(spans) => _ = arena.trim(spans * SPAN),
+            ArenaCall::Ahead(spans) => {
                 if let Some((first, count)) = arena.cold_ahead(spans) {
                     assert!(arena.backing.populate(first, count));
                     arena.warmed(first, count);
@@ -357,7 +366,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 6 } else { 60 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_sequence_of_calls_keeps_the_invariants(calls in prop::collection::vec(call(), 1..if cfg!(miri) { 30 } else { 120 }), floor in 0..8_usize) {
+    fn any_calls_keep_the_invariants(calls in prop::collection::vec(call(), 1..if cfg!(miri) { 30 } else { 120 }), floor in 0..8_usize) {
         run(calls, floor * SPAN);
     }
 }

@@ -1,8 +1,8 @@
-//! Making usable what was cut out of free memory.
+//! Commits extents that were taken out of free memory.
 //!
-//! A large page takes 2 MiB for one byte that is written. So a block gets large pages only where the arena
-//! stays below its limit even if every span that was handed out is touched; a block that does not fit is
-//! used sparsely, or the program exceeds the limit in any case.
+//! A large page takes 2 MiB for one byte that is written. So a block gets large pages only if the arena stays below its
+//! limit even when every allocated span is touched; a block that does not fit either is used sparsely, or makes the
+//! program exceed the limit in any case.
 
 use super::{Arena, Granules, spans_of};
 use crate::span::Spans;
@@ -11,8 +11,8 @@ use core::ops::Range;
 use largesse_pages::{MapError, SPAN};
 
 impl<B: Backing> Arena<B> {
-    /// Account for a window that was just cut out of free memory and make it usable; returns how
-    /// many bytes of it are cold. It is no longer free, so that keeping the bound cannot purge it.
+    /// Accounts for a window that was just taken out of free memory and commits it. Returns the number of cold bytes in
+    /// it. The window is no longer free, so that enforcing the bound cannot purge it.
     pub(super) fn make_usable(&mut self, window: &Range<Granules>) -> Result<usize, MapError> {
         let bytes = window.len() * GRANULE;
         let cold = self.spans.cold_in(spans_of(window));
@@ -26,8 +26,8 @@ impl<B: Backing> Arena<B> {
         Ok((cold * SPAN).min(bytes))
     }
 
-    /// Decides on which pages the cold spans of a window that was made usable are: small ones where all of
-    /// the arena's warm memory together with `cold` spans would exceed its limit.
+    /// Chooses the page size of a committed window's cold spans: small pages if all of the arena's warm memory together
+    /// with `cold` spans would exceed its limit.
     fn choose_pages(&mut self, window: Range<usize>, cold: usize) {
         let large = (self.spans.warm() + cold).saturating_mul(SPAN) <= self.limit;
         if cold == 0 || large && !self.made_small {
@@ -48,7 +48,7 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Make the spans usable that are not.
+    /// Commits the spans of a window that are only reserved.
     fn commit(&mut self, window: Range<usize>) -> Result<(), MapError> {
         let reserved = |spans: &Spans, span: usize| spans.get(span).kind == SpanKind::Reserved;
         let unit = self.backing.unit();
@@ -61,7 +61,7 @@ impl<B: Backing> Arena<B> {
             let whole = at / unit * unit..(at / unit + 1) * unit;
             let run = if whole.end <= self.backing.spans() && whole.clone().all(|s| reserved(&self.spans, s))
             {
-                // Whole units as far as the window reaches.
+                // Whole units up to the end of the window.
                 let end = (whole.end..window.end.next_multiple_of(unit).min(self.backing.spans()))
                     .find(|&s| !reserved(&self.spans, s))
                     .unwrap_or(window.end.next_multiple_of(unit).min(self.backing.spans()));
@@ -105,36 +105,32 @@ mod tests {
     }
 
     #[test]
-    fn block_beyond_the_limit_gets_small_pages() {
+    fn block_beyond_limit_gets_small_pages() {
         let mut arena = arena(10);
         assert_eq!(take(&mut arena, 6).1, SpanKind::Thp);
         let (second, kind) = take(&mut arena, 6);
         assert_eq!((kind, arena.backing.refused(Refusal::NearLimit)), (SpanKind::Small, 1));
         arena.give_back(second, false, 0);
-        assert_eq!(
-            take(&mut arena, 6),
-            (second, SpanKind::Small),
-            "small pages that are in memory stay small"
-        );
+        assert_eq!(take(&mut arena, 6), (second, SpanKind::Small), "resident small pages stay small");
         arena.set_limit(SPANS * SPAN);
         arena.give_back(second, false, 0);
         arena.trim(0);
-        assert_eq!(take(&mut arena, 6).1, SpanKind::Thp, "there is room again");
+        assert_eq!(take(&mut arena, 6).1, SpanKind::Thp, "the spans fit below the limit again");
     }
 
     #[test]
-    fn free_memory_makes_room_below_the_limit() {
+    fn free_memory_is_purged_near_limit() {
         let mut arena = arena(10);
         let (first, _) = take(&mut arena, 6);
         let (wall, _) = take(&mut arena, 1);
         arena.give_back(first, false, 0);
         assert_eq!(take(&mut arena, 9).1, SpanKind::Thp);
-        assert_eq!(arena.totals().warm / SPAN, 10, "the freed spans were given back");
+        assert_eq!(arena.totals().warm / SPAN, 10, "the freed spans were not purged");
         arena.give_back(wall, false, 0);
     }
 
     #[test]
-    fn nothing_is_touched_ahead_beyond_the_limit() {
+    fn nothing_is_prepared_beyond_limit() {
         let mut arena = arena(10);
         take(&mut arena, 7);
         assert_eq!(arena.cold_ahead(8).map(|(_, spans)| spans), Some(3));
@@ -143,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn freed_block_is_usable_after_it_was_offered() {
+    fn offered_block_is_usable_again() {
         let mut arena = arena(10);
         assert!(!arena.is_near_limit());
         for value in 1..4 {
             let (at, _) = take(&mut arena, 6);
             assert!(arena.is_near_limit());
             let start = arena.address(at).as_ptr();
-            // SAFETY: the extent has six spans, and is this test's.
+            // SAFETY: the extent has six spans, and belongs to this test.
             unsafe { start.write_bytes(value, 6 * SPAN) };
             // SAFETY: as above.
             assert_eq!(unsafe { start.add(5 * SPAN).read() }, value);

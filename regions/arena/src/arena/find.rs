@@ -1,13 +1,13 @@
-//! Where a request goes: warm memory first, then the best fit, then the lowest address.
+//! Placement of requests: the fewest cold spans first, then the best fit, then the lowest address.
 
 use super::{Arena, Granules, Prefer, Request, spans_of};
 use crate::Backing;
 
-/// Candidates looked at before the best so far is taken.
+/// Number of free extents examined before the best of them is used.
 const CANDIDATES: usize = 48;
 
 impl<B: Backing> Arena<B> {
-    /// The best place for a request: where it starts, and the free extent it lies in.
+    /// Returns the best position for a request: its first granule, and the free extent that contains it.
     pub(super) fn find(&self, request: Request) -> Option<(Granules, Granules)> {
         let mut best: Option<((usize, u32, u32), Granules, Granules)> = None;
         let mut looked = 0;
@@ -26,7 +26,7 @@ impl<B: Backing> Arena<B> {
                 }
             }
             looked += 1;
-            // Bins are visited by size: once a place costs nothing, much longer ones only fit worse.
+            // Bins are visited by size: after a position without cost, much longer extents only fit worse.
             let settled = best.is_some_and(|((cost, known, _), ..)| cost == 0 && len > known * 2);
             if settled || looked >= CANDIDATES {
                 break;
@@ -36,7 +36,7 @@ impl<B: Backing> Arena<B> {
     }
 }
 
-/// The lowest and the highest start in a free extent that satisfy a request.
+/// Returns the lowest and the highest start in a free extent that satisfy a request.
 fn places(free: Granules, len: Granules, request: Request) -> Option<[Granules; 2]> {
     let end = free + len;
     let mask = request.align - 1;

@@ -1,4 +1,4 @@
-//! Taking extents and giving them back.
+//! Allocates, resizes and frees extents.
 
 mod commit;
 mod find;
@@ -6,7 +6,7 @@ mod free;
 mod relocate;
 
 use crate::bins::Bins;
-use crate::extent::{Extents, State};
+use crate::extent::{ExtentState, Extents};
 use crate::retain::Retention;
 use crate::span::Spans;
 use crate::{Backing, GRANULE, PER_SPAN, Purged, SpanKind};
@@ -14,63 +14,63 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_pages::{MapError, SPAN};
 
-/// A number of granules, or the number of one.
+/// A number of granules, or the index of one, counted from the start of the range.
 pub type Granules = u32;
 
-/// Where a request would rather go.
+/// The kind of memory that a request prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
-    /// Memory whose first touch is paid.
+    /// Prefers warm memory, whose first touch is already paid.
     Warm,
-    /// Memory without pages: they will be moved in.
+    /// Prefers memory without pages, because pages will be moved into it.
     Cold,
 }
 
-/// What is asked of the arena.
+/// A request for an extent.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Length.
+    /// Length in granules, at least 1.
     pub granules: Granules,
-    /// The extent starts at `phase` modulo `align`, a power of two.
+    /// Alignment in granules, a power of two: the extent starts at `phase` modulo `align`.
     pub align: Granules,
-    /// See `align`.
+    /// Required remainder of the first granule modulo `align`, in granules.
     pub phase: Granules,
-    /// Warm or cold.
+    /// The preferred kind of memory.
     pub prefer: Prefer,
 }
 
-/// An extent that was handed out.
+/// An allocated extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// Its first granule.
     pub at: Granules,
-    /// Bytes of it whose first touch is still to be paid.
+    /// Number of its bytes whose first touch is still to be paid.
     pub cold_bytes: usize,
 }
 
-/// Why nothing was handed out.
+/// Why no extent was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeError {
     /// No free extent is long enough.
     RangeFull,
-    /// The backing refused.
+    /// The backing refused the memory.
     NoMemory(MapError),
 }
 
-/// Sums over the arena, in bytes.
+/// Numbers of bytes, summed over the arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// In extents that are handed out.
+pub struct ArenaTotals {
+    /// Number of bytes in allocated extents.
     pub live: usize,
-    /// The highest `live`.
+    /// Highest value of `live` since the start.
     pub peak: usize,
-    /// In warm spans.
+    /// Number of bytes in warm spans.
     pub warm: usize,
-    /// Given back to the backing since the start.
+    /// Number of bytes returned to the backing since the start.
     pub returned: usize,
 }
 
-/// Extents over one backing. See the crate's picture.
+/// An allocator of extents over one backing. See the picture of the crate.
 #[derive(Debug)]
 pub struct Arena<B> {
     pub(crate) backing: B,
@@ -78,15 +78,16 @@ pub struct Arena<B> {
     pub(crate) bins: Bins,
     pub(crate) spans: Spans,
     pub(crate) retention: Retention,
-    pub(crate) totals: Totals,
-    /// Bytes that may be warm before a limit on the process's memory could be reached.
+    pub(crate) totals: ArenaTotals,
+    /// Number of bytes that may be warm before the process's memory limit could be reached.
     pub(crate) limit: usize,
     /// Whether spans were given small pages because of `limit`.
     made_small: bool,
 }
 
 impl<B: Backing> Arena<B> {
-    /// An arena over the whole range of `backing`; `None` when there is no room for its tables.
+    /// Creates an arena over the whole range of `backing`, or returns `None` if its tables cannot be mapped or the
+    /// range has too many granules.
     pub fn new(backing: B, retention: Retention) -> Option<Arena<B>> {
         let spans = backing.spans();
         let granules = u32::try_from(spans * PER_SPAN).ok()?;
@@ -96,45 +97,45 @@ impl<B: Backing> Arena<B> {
             spans: Spans::new(spans)?,
             backing,
             retention,
-            totals: Totals::default(),
+            totals: ArenaTotals::default(),
             limit: usize::MAX,
             made_small: false,
         };
-        arena.extents.define(0, granules, State::Free, 0);
+        arena.extents.define(0, granules, ExtentState::Free, 0);
         arena.bins.link(&mut arena.extents, 0);
         Some(arena)
     }
 
-    /// Sets how many bytes may be warm before a limit on the process's memory could be reached. Nothing is
-    /// touched ahead of need beyond it, and blocks beyond it get small pages.
+    /// Sets the number of bytes that may be warm before the process's memory limit could be reached. No memory is
+    /// populated ahead of need beyond it, and blocks beyond it get small pages.
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }
 
-    /// Bytes that may become warm before the limit is reached.
+    /// Returns the number of bytes that may still become warm before the limit is reached.
     #[must_use]
     pub fn room(&self) -> usize {
         self.limit.saturating_sub(self.spans.warm() * SPAN)
     }
 
-    /// Whether more than a quarter of the limit is warm, so that free memory is offered to the kernel.
+    /// Whether more than a quarter of the limit is warm, in which case free memory is offered to the kernel.
     #[must_use]
     pub fn is_near_limit(&self) -> bool {
         self.spans.warm() * SPAN > self.limit / 4
     }
 
-    /// Bytes from the start of the range that contain every span that was ever usable.
+    /// Returns the number of bytes from the start of the range to the end of the last span that was ever committed.
     #[must_use]
     pub fn used_range(&self) -> usize {
         self.spans.top() * SPAN
     }
 
-    /// Hand out an extent. Warm memory first, then the best fit, then the lowest address.
+    /// Allocates an extent: warm memory first, then the best fit, then the lowest address.
     pub fn take(&mut self, request: Request, now: u32) -> Result<Taken, TakeError> {
         let (at, from) = self.find(request).ok_or(TakeError::RangeFull)?;
         let window = at..at + request.granules;
         self.cut(from, &window);
-        self.extents.define(at, request.granules, State::Used, now);
+        self.extents.define(at, request.granules, ExtentState::Used, now);
         match self.make_usable(&window) {
             Ok(cold_bytes) => {
                 self.backing.wanted(at as usize * GRANULE, request.granules as usize * GRANULE, true);
@@ -147,7 +148,7 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Take an extent back. With `maybe_untouched`, spans that nobody touched are noticed.
+    /// Frees an extent. With `maybe_untouched`, its spans that were never touched become cold.
     pub fn give_back(&mut self, at: Granules, maybe_untouched: bool, now: u32) {
         let len = self.extents.get(at).len;
         let window = at..at + len;
@@ -158,8 +159,8 @@ impl<B: Backing> Arena<B> {
                 if kind.from_pool() || self.backing.any_resident(span) {
                     continue;
                 }
-                // What is not in memory may be swapped out: only purging makes it zero.
-                // SAFETY: the span lies wholly inside an extent that was given back.
+                // A span without resident pages may be swapped out: only purging makes it zero.
+                // SAFETY: the span lies wholly inside an extent that was freed.
                 if unsafe { self.backing.purge(span, 1, kind) } == Purged::Kept {
                     self.spans.set_cold(span);
                 }
@@ -174,7 +175,7 @@ impl<B: Backing> Arena<B> {
         self.totals.warm = self.spans.warm() * SPAN;
     }
 
-    /// Make an extent longer without moving it. `false`: what follows is in use.
+    /// Extends an extent in place. Returns `false` if the memory behind it is in use or cannot be committed.
     pub fn grow(&mut self, at: Granules, granules: Granules, now: u32) -> bool {
         let len = self.extents.get(at).len;
         let Some(more) = granules.checked_sub(len) else { return false };
@@ -186,39 +187,39 @@ impl<B: Backing> Arena<B> {
         }
         let window = next..next + more;
         self.cut(next, &window);
-        self.extents.define(next, more, State::Used, now);
+        self.extents.define(next, more, ExtentState::Used, now);
         if self.make_usable(&window).is_err() {
             self.link_free(next, more, now);
             return false;
         }
         self.backing.wanted(next as usize * GRANULE, more as usize * GRANULE, true);
         self.extents.forget(next);
-        self.extents.define(at, granules, State::Used, now);
+        self.extents.define(at, granules, ExtentState::Used, now);
         self.set_owner(at, owner);
         true
     }
 
-    /// Give the end of an extent back.
+    /// Frees the end of an extent beyond its first `granules`.
     pub fn shrink(&mut self, at: Granules, granules: Granules, now: u32) {
         let len = self.extents.get(at).len;
         if granules == 0 || granules >= len {
             return;
         }
         let owner = self.owner(at);
-        self.extents.define(at, granules, State::Used, now);
+        self.extents.define(at, granules, ExtentState::Used, now);
         self.set_owner(at, owner);
-        self.extents.define(at + granules, len - granules, State::Used, now);
+        self.extents.define(at + granules, len - granules, ExtentState::Used, now);
         self.give_back(at + granules, false, now);
     }
 
-    /// The address of a granule.
+    /// Returns the address of a granule.
     #[must_use]
     pub fn address(&self, at: Granules) -> NonNull<u8> {
         // SAFETY: granule numbers come from this arena, so that the offset is inside the range.
         unsafe { self.backing.start().add(at as usize * GRANULE) }
     }
 
-    /// The used extent that an address inside its first granule belongs to, and its length.
+    /// Returns the used extent whose first granule contains an address, and its length.
     #[must_use]
     pub fn used_at(&self, address: usize) -> Option<(Granules, Granules)> {
         let offset = address.checked_sub(self.backing.start().as_ptr().addr())?;
@@ -227,21 +228,21 @@ impl<B: Backing> Arena<B> {
             return None;
         }
         let entry = self.extents.get(at);
-        (entry.state == State::Used).then_some((at, entry.len))
+        (entry.state == ExtentState::Used).then_some((at, entry.len))
     }
 
-    /// The tag the owner gave a used extent.
+    /// Returns the tag that the owner gave a used extent.
     #[must_use]
     pub fn owner(&self, at: Granules) -> u32 {
         self.extents.get(at).next
     }
 
-    /// Tag a used extent.
+    /// Sets the owner's tag of a used extent.
     pub fn set_owner(&mut self, at: Granules, tag: u32) {
         self.extents.get_mut(at).next = tag;
     }
 
-    /// The kinds of page that an extent is on, in the order of addresses: runs of spans, with their number.
+    /// Returns the kinds of page of an extent in address order, as runs of spans with their number.
     pub fn kinds(&self, at: Granules) -> impl Iterator<Item = (usize, SpanKind)> {
         let mut spans = spans_of(&(at..at + self.extents.get(at).len));
         core::iter::from_fn(move || {
@@ -253,26 +254,26 @@ impl<B: Backing> Arena<B> {
         })
     }
 
-    /// The first run of granules in `range` that may hold anything but zero.
+    /// Returns the first run of granules in `range` that may hold something other than zero.
     #[must_use]
     pub fn dirty_run(&self, range: Range<Granules>) -> Option<Range<Granules>> {
         let run = self.spans.dirty_run(range.start as usize..range.end as usize)?;
         Some(run.start as u32..run.end as u32)
     }
 
-    /// Sums over the arena.
+    /// Returns the sums over the arena.
     #[must_use]
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> ArenaTotals {
         self.totals
     }
 
-    /// What the arena stands on.
+    /// Returns the backing of the arena.
     #[must_use]
     pub fn backing(&self) -> &B {
         &self.backing
     }
 
-    /// The first run of spans of one kind: first span and number of spans.
+    /// Returns the first run of spans of one kind: first span and number of spans.
     #[must_use]
     pub fn first_run_of(&self, kind: SpanKind) -> Option<(usize, usize)> {
         let end = self.spans.top();
@@ -281,18 +282,18 @@ impl<B: Backing> Arena<B> {
         Some((first, last - first))
     }
 
-    /// Spans changed their kind behind the arena's back (a forked child demoted them).
+    /// Records that spans changed their kind without the arena (a forked child demoted them).
     pub fn rekind(&mut self, first: usize, spans: usize, kind: SpanKind) {
         self.spans.set_kind(first..first + spans, kind);
     }
 }
 
-/// The spans that a window of granules touches.
+/// Returns the spans that a window of granules touches.
 pub(crate) fn spans_of(window: &Range<Granules>) -> Range<usize> {
     window.start as usize / PER_SPAN..(window.end as usize).div_ceil(PER_SPAN)
 }
 
-/// The spans that lie wholly inside a window of granules.
+/// Returns the spans that lie wholly inside a window of granules.
 pub(crate) fn whole_spans(window: &Range<Granules>) -> Range<usize> {
     let first = (window.start as usize).div_ceil(PER_SPAN);
     first..(window.end as usize / PER_SPAN).max(first)

@@ -1,4 +1,4 @@
-//! Moving contents from extent to extent by page tables.
+//! Moves contents between extents by changing page tables.
 
 use super::{Arena, Granules, whole_spans};
 use crate::{Backing, PER_SPAN};
@@ -6,12 +6,12 @@ use core::ops::Range;
 use largesse_pages::SPAN;
 
 impl<B: Backing> Arena<B> {
-    /// Move the contents of whole spans from one used extent to another of equal phase. Returns
-    /// the granules, counted from the start of the extents, that are at the target now; the rest
-    /// is for the caller to copy.
+    /// Moves the contents of whole spans from one used extent to another of equal phase. Returns the granules, counted
+    /// from the start of the extents, that are now at the target; the caller copies the rest. Returns `None` if nothing
+    /// was moved.
     ///
     /// # Safety
-    /// The caller owns both extents and nobody else uses them.
+    /// The caller owns both extents, and no other code uses them.
     pub unsafe fn relocate(
         &mut self,
         from: Granules,
