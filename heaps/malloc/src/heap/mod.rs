@@ -1,14 +1,14 @@
 //! The heap itself: its face, and what happens outside of the lock.
 
 mod fork;
-mod inner;
+mod locked;
 mod resize;
 
 use crate::layout::{DataAlign, place};
 use crate::records::Records;
 use crate::sync::Lock;
 use core::ptr::NonNull;
-use inner::Inner;
+use locked::Inner;
 use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Retention, TakeError};
 use largesse_pages::{SPAN, now_seconds};
 use largesse_report::{BlockRecord, Cause, Report};

@@ -1,6 +1,6 @@
 //! Larger and smaller blocks: in place, by moving pages, or by copying.
 
-use super::inner::Inner;
+use super::locked::Inner;
 use super::{Block, Fill, Heap, NotABlock, Refused};
 use core::ptr::NonNull;
 use largesse_arena::{Backing, GRANULE, Granules, PER_SPAN, Prefer, Request, TakeError};
