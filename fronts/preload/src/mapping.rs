@@ -9,7 +9,7 @@ use crate::serve::{self, LargeHeap};
 use crate::start::options;
 use core::ffi::{c_int, c_void};
 use largesse_pages::{PageKind, SPAN};
-use largesse_report::{Cause, MAX_ADVISED, Pages};
+use largesse_report::{Cause, MAX_ADVISED, PageChoice};
 
 /// Mappings below are left alone: no large page fits.
 const SMALLEST: usize = SPAN;
@@ -49,7 +49,7 @@ pub(crate) unsafe extern "C" fn mmap(
     }
     if wants_large_pages(address, len, protection, flags)
         && serve::takes_mapping(len)
-        && options().pages != Pages::Small
+        && options().pages != PageChoice::Small
     {
         let len = len.next_multiple_of(largesse_pages::base_page());
         if let Some(at) = largesse_pages::map_aligned(len, SPAN, protection, flags) {

@@ -5,7 +5,7 @@ use largesse_kernels::Isa;
 use largesse_malloc::DataAlign;
 use largesse_pager::Local;
 use largesse_pages::Placement;
-use largesse_report::Pages;
+use largesse_report::PageChoice;
 use largesse_settings::{Amount, Misread, block_size};
 
 /// Requests of at least this size are taken unless the user says otherwise: measured in
@@ -18,7 +18,7 @@ const LARGEST_KB: usize = 1 << 40;
 /// Everything a user may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    pub(crate) pages: Pages,
+    pub(crate) pages: PageChoice,
     pub(crate) lock: bool,
     /// Bytes.
     pub(crate) min: usize,
@@ -86,7 +86,7 @@ impl Default for Options {
     /// What an empty environment means.
     fn default() -> Options {
         Options {
-            pages: Pages::Auto,
+            pages: PageChoice::Auto,
             lock: false,
             min: DEFAULT_MIN_KB << 10,
             max: LARGEST_KB << 10,
@@ -126,8 +126,8 @@ impl Options {
                 get,
                 "LARGESSE_PAGES",
                 "auto, thp, hugetlb, hugetlb-1g, 64k, 4k",
-                Pages::Auto,
-                |text| Pages::WORDS.iter().find(|(word, _)| *word == text).map(|(_, pages)| *pages),
+                PageChoice::Auto,
+                |text| PageChoice::WORDS.iter().find(|(word, _)| *word == text).map(|(_, pages)| *pages),
             )?,
             lock: one(get, "LARGESSE_LOCK", "0, 1", false, switch("0", "1"))?,
             min,
@@ -179,7 +179,7 @@ impl Options {
 impl Options {
     /// The first setting that far memory would silently ignore, and what may be set with it.
     pub(crate) fn excluded_by_far(&self) -> Option<(&'static str, &'static str)> {
-        let pages = !matches!(self.pages, Pages::Auto | Pages::Small);
+        let pages = !matches!(self.pages, PageChoice::Auto | PageChoice::Small);
         [
             (self.lock, "LARGESSE_LOCK", "0 with far memory, whose pages leave memory"),
             (pages, "LARGESSE_PAGES", "auto, 4k with far memory, which is on pages of 4 KiB"),
@@ -285,9 +285,9 @@ mod tests {
 
     #[test]
     fn pages() {
-        check(&[], |o| o.pages, Ok(Pages::Auto));
-        check(&[("LARGESSE_PAGES", "4k")], |o| o.pages, Ok(Pages::Small));
-        check(&[("LARGESSE_PAGES", "hugetlb-1g")], |o| o.pages, Ok(Pages::Hugetlb1G));
+        check(&[], |o| o.pages, Ok(PageChoice::Auto));
+        check(&[("LARGESSE_PAGES", "4k")], |o| o.pages, Ok(PageChoice::Small));
+        check(&[("LARGESSE_PAGES", "hugetlb-1g")], |o| o.pages, Ok(PageChoice::Hugetlb1G));
         check(&[("LARGESSE_PAGES", "4K")], |o| o.pages, Err("LARGESSE_PAGES"));
     }
 
@@ -338,7 +338,7 @@ mod tests {
                 "{other:?} alone"
             );
         }
-        check(&[far[0], far[1], ("LARGESSE_PAGES", "4k")], |o| o.pages, Ok(Pages::Small));
+        check(&[far[0], far[1], ("LARGESSE_PAGES", "4k")], |o| o.pages, Ok(PageChoice::Small));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{Heap, Settings};
 use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, Thp};
-use largesse_report::{Cause, MEMFD_NAME, Pages, Signpost};
+use largesse_report::{Cause, MEMFD_NAME, PageChoice, Signpost};
 use largesse_settings::Unknown;
 use std::ffi::CString;
 use std::sync::OnceLock;
@@ -241,18 +241,18 @@ pub(crate) fn limit(what: libc::__rlimit_resource_t) -> usize {
 }
 
 /// The kind of page to ask the kernel for, and a count of what it will not give.
-fn page_kind(pages: Pages) -> PageKind {
+fn page_kind(pages: PageChoice) -> PageKind {
     match pages {
-        Pages::Small => return PageKind::Small,
-        Pages::Hugetlb => return PageKind::Hugetlb,
-        Pages::Hugetlb1G => return PageKind::Hugetlb1G,
-        Pages::Auto | Pages::Thp | Pages::Medium => {}
+        PageChoice::Small => return PageKind::Small,
+        PageChoice::Hugetlb => return PageKind::Hugetlb,
+        PageChoice::Hugetlb1G => return PageKind::Hugetlb1G,
+        PageChoice::Auto | PageChoice::Thp | PageChoice::Medium => {}
     }
     if largesse_pages::thp_disabled_for_process() {
         serve::note(Cause::ThpDisabledForProcess);
     }
     let large = largesse_pages::large_pages();
-    if pages != Pages::Medium {
+    if pages != PageChoice::Medium {
         if largesse_pages::thp_mode() == Thp::Absent {
             serve::note(Cause::ThpRefused);
         } else if large == Offer::Refused {
@@ -298,7 +298,7 @@ pub(crate) fn publish(heap: &LargeHeap) {
         serve::note(Cause::SignpostRefused);
     }
     // Pages of a pool are taken when they are committed: ahead of need they would be missing elsewhere.
-    let ahead = options.ahead && !matches!(options.pages, Pages::Hugetlb | Pages::Hugetlb1G);
+    let ahead = options.ahead && !matches!(options.pages, PageChoice::Hugetlb | PageChoice::Hugetlb1G);
     let far = far::counters().is_some();
     if ahead || far {
         helper::start(!far);

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{Ordering, fence};
 use largesse_pages::{Table, Zeroed};
-use largesse_report::{BlockRecord, Cause, Counters, Kind, Report, Rest};
+use largesse_report::{BlockKind, BlockRecord, Cause, Counters, HeapReport, Rest};
 
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,7 +13,7 @@ unsafe impl Zeroed for Slot {}
 
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug)]
-struct Page(Report);
+struct Page(HeapReport);
 
 // SAFETY: zero bytes are a report without blocks.
 unsafe impl Zeroed for Page {}
@@ -22,10 +22,10 @@ unsafe impl Zeroed for Page {}
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
     /// The kind at its start.
-    pub(crate) first: Kind,
+    pub(crate) first: BlockKind,
     /// After how many spans, counted from the one that the block starts in, which other kind begins;
-    /// [`Kind::Mixed`] where others follow that.
-    pub(crate) then: Option<(usize, Kind)>,
+    /// [`BlockKind::Mixed`] where others follow that.
+    pub(crate) then: Option<(usize, BlockKind)>,
 }
 
 impl Kinds {
@@ -56,11 +56,11 @@ impl Records {
         Some(Records { page, slots, free: 0 })
     }
 
-    pub(crate) fn report(&self) -> &Report {
+    pub(crate) fn report(&self) -> &HeapReport {
         &self.page[0].0
     }
 
-    pub(crate) fn report_mut(&mut self) -> &mut Report {
+    pub(crate) fn report_mut(&mut self) -> &mut HeapReport {
         &mut self.page[0].0
     }
 
@@ -108,11 +108,12 @@ impl Records {
     }
 
     /// Every block, or part of one, that is of the kind `from` is of the kind `to` now.
-    pub(crate) fn rekind(&mut self, from: Kind, to: Kind) {
+    pub(crate) fn rekind(&mut self, from: BlockKind, to: BlockKind) {
         let new = |kind: u32| if kind == from as u32 { to as u32 } else { kind };
         self.change(|records| {
             let used = records.report().slots as usize;
-            for slot in records.slots[..used].iter_mut().filter(|slot| slot.0.kind != Kind::Free as u32) {
+            for slot in records.slots[..used].iter_mut().filter(|slot| slot.0.kind != BlockKind::Free as u32)
+            {
                 slot.0.kind = new(slot.0.kind);
                 let rest = Rest::unpack(slot.0.rest).map(|rest| Rest { kind: new(rest.kind), ..rest });
                 slot.0.rest = rest.filter(|rest| rest.kind != slot.0.kind).map_or(0, Rest::pack);
@@ -131,7 +132,7 @@ impl Records {
     /// Live blocks, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = BlockRecord> {
         let used = self.report().slots as usize;
-        self.slots[..used].iter().map(|slot| slot.0).filter(|record| record.kind != Kind::Free as u32)
+        self.slots[..used].iter().map(|slot| slot.0).filter(|record| record.kind != BlockKind::Free as u32)
     }
 
     /// Readers in other processes see an odd generation while records change.
@@ -156,17 +157,20 @@ impl Records {
 mod tests {
     use super::*;
 
-    const ONE: Kinds = Kinds { first: Kind::Thp, then: None };
+    const ONE: Kinds = Kinds { first: BlockKind::Thp, then: None };
 
     #[test]
     fn demoted_part_joins_the_rest_of_its_block() {
         let mut records = Records::new(1).unwrap();
-        let kinds = Kinds { first: Kind::Hugetlb, then: Some((3, Kind::Thp)) };
+        let kinds = Kinds { first: BlockKind::Hugetlb, then: Some((3, BlockKind::Thp)) };
         let slot = records.add(0x1000, 10, kinds).unwrap();
-        assert_eq!(Rest::unpack(records.get(slot).rest), Some(Rest { spans: 3, kind: Kind::Thp as u32 }));
-        records.rekind(Kind::Hugetlb, Kind::Thp);
+        assert_eq!(
+            Rest::unpack(records.get(slot).rest),
+            Some(Rest { spans: 3, kind: BlockKind::Thp as u32 })
+        );
+        records.rekind(BlockKind::Hugetlb, BlockKind::Thp);
         let record = records.get(slot);
-        assert_eq!((record.kind, record.rest), (Kind::Thp as u32, 0));
+        assert_eq!((record.kind, record.rest), (BlockKind::Thp as u32, 0));
     }
 
     #[test]

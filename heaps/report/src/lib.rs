@@ -1,17 +1,17 @@
-//! Report: the layout of what a heap says about itself, written by the heap and read by anyone.
+//! The layout of the report that a heap writes about itself and other processes read.
 //!
 //! # Picture
 //! ```text
-//!   the process:  memfd "largesse"  = Signpost ──► Report ──► [BlockRecord; used]
+//!   the process:  memfd "largesse"  = Signpost ──► HeapReport ──► [BlockRecord; used]
 //!                 (named mapping)                (private memory of the heap)
 //!   a reader:     /proc/PID/maps finds the signpost, /proc/PID/mem reads the rest
 //! ```
-//! The signpost holds addresses only and never changes after it was written, so that a forked
-//! child, which shares the mapping but has its own copy of the heap, is described correctly too.
+//! The signpost holds addresses only and never changes after it was written, so that a forked child, which shares the
+//! mapping but has its own copy of the heap, is described correctly as well.
 //! # Knows / does not know
-//! Knows field order and units. Does not know how blocks are found, nor who prints them.
+//! The crate knows field order and units. It does not know how blocks are found and displayed.
 //! # Invariants
-//! 1. Types only: no system call, no allocation, no state (`no_std`, no dependencies).
+//! 1. The crate has types only: no system call, no allocation, no state (`no_std`, no dependencies).
 //! 2. Every type is `#[repr(C)]`; a change of layout changes [`VERSION`].
 #![no_std]
 #![expect(clippy::cast_possible_truncation, reason = "the size of a structure fits 32 bits")]
@@ -22,11 +22,13 @@ mod record;
 
 pub use cause::{CAUSES, Cause};
 pub use process::{COMMAND_WORDS, RECORD_VERSION, RECORD_WORDS, RecordWord, large_bytes};
-pub use record::{BlockRecord, Counters, FarStore, Kind, MAX_ADVISED, Pages, Region, Report, Rest, Signpost};
+pub use record::{
+    BlockKind, BlockRecord, Counters, FarStore, HeapReport, MAX_ADVISED, PageChoice, Region, Rest, Signpost,
+};
 
-/// First bytes of a [`Signpost`].
+/// The first bytes of a [`Signpost`].
 pub const MAGIC: [u8; 8] = *b"LARGESSE";
-/// Changes with every change of layout; a reader refuses another one.
+/// The version of the layout, which changes with every change of it; readers refuse other versions.
 pub const VERSION: u32 = 5;
-/// Name of the memfd, as `/proc/PID/maps` shows it: `/memfd:largesse (deleted)`.
+/// The name of the memory file, which `/proc/PID/maps` shows as `/memfd:largesse (deleted)`.
 pub const MEMFD_NAME: &core::ffi::CStr = c"largesse";

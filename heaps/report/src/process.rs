@@ -1,34 +1,34 @@
-//! The record of one process of a tree that `largesse run --report` watches: words in a file that the process maps
-//! and its watcher reads, so that they outlive a process that is killed.
+//! The record of one process under `largesse run --report`: words in a file that the process maps and its watcher
+//! reads, so that they survive when the process is killed.
 
-/// Words of a record.
+/// Number of 64-bit words in a record.
 pub const RECORD_WORDS: usize = 256;
-/// Changes with every change of the layout below; a reader passes over another one.
+/// The version of the layout below, which changes with every change of it; readers skip other versions.
 pub const RECORD_VERSION: u64 = 1;
-/// Words of the command line at the end of a record: 512 bytes, zeros after the text.
+/// Number of words of the command line at the end of a record: 512 bytes, padded with zeros.
 pub const COMMAND_WORDS: usize = 64;
 
-/// Places of the words of a record. Times are nanoseconds of `CLOCK_MONOTONIC`.
+/// Indices of the words of a record. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[repr(usize)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordWord {
-    /// [`RECORD_VERSION`], written last.
+    /// The value is [`RECORD_VERSION`], written last.
     Version = 0,
     /// The process number.
     Pid = 1,
     /// The process number of the parent when the record was made.
     Parent = 2,
-    /// When the record was made.
+    /// Time at which the record was created.
     Started = 3,
-    /// When `exit` was called; 0 before.
+    /// Time at which `exit` was called; 0 before.
     Ended = 4,
-    /// The exit status; only after `Ended` is set.
+    /// The exit status, valid only after `Ended` is set.
     Status = 5,
-    /// Highest number of bytes on large pages that was seen.
+    /// Highest number of bytes observed on large pages.
     LargePeak = 6,
-    /// The first of [`Counters::NAMES`](crate::Counters::NAMES).
+    /// The first of the counters in [`Counters::NAMES`](crate::Counters::NAMES).
     Counters = 8,
-    /// The first count of [`Cause::ALL`](crate::Cause::ALL).
+    /// The first of the counts for [`Cause::ALL`](crate::Cause::ALL).
     NotGranted = 32,
     /// The first word of the command line.
     Command = RECORD_WORDS - COMMAND_WORDS,
@@ -39,7 +39,7 @@ const _: () = {
     assert!(RecordWord::NotGranted as usize + crate::CAUSES <= RecordWord::Command as usize);
 };
 
-/// Bytes on transparent huge pages and pages of a hugetlb pool, in the text of `/proc/PID/smaps_rollup`.
+/// Returns the number of bytes on transparent huge pages and hugetlb pages, from the text of `/proc/PID/smaps_rollup`.
 #[must_use]
 pub fn large_bytes(rollup: &str) -> u64 {
     const FIELDS: [&str; 3] = ["AnonHugePages", "Private_Hugetlb", "Shared_Hugetlb"];

@@ -1,110 +1,110 @@
-//! The records themselves. All addresses are of the process that wrote them; all sizes are bytes.
+//! The records. Addresses are those of the writing process; sizes are in bytes.
 
 use crate::{CAUSES, MAGIC, VERSION};
 
-/// How many advised mappings of other libraries are remembered.
+/// Largest number of advised mappings of other libraries that are recorded.
 pub const MAX_ADVISED: usize = 512;
 
-/// What the memfd mapping holds: where to find the rest.
+/// The contents of the named memory file: where to find the report.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Signpost {
-    /// [`MAGIC`].
+    /// The value is [`MAGIC`].
     pub magic: [u8; 8],
-    /// [`VERSION`].
+    /// The value is [`VERSION`].
     pub version: u32,
-    /// `size_of::<Report>()` of the writer.
+    /// The writer's `size_of::<HeapReport>()`.
     pub report_size: u32,
-    /// Address of the [`Report`].
+    /// Address of the [`HeapReport`].
     pub report: u64,
 }
 
 impl Signpost {
-    /// A signpost to the report at `report`.
+    /// Returns a signpost to the report at address `report`.
     #[must_use]
     pub const fn to(report: u64) -> Signpost {
-        Signpost { magic: MAGIC, version: VERSION, report_size: size_of::<Report>() as u32, report }
+        Signpost { magic: MAGIC, version: VERSION, report_size: size_of::<HeapReport>() as u32, report }
     }
 
-    /// Whether this crate can read what it points to.
+    /// Whether this version of the crate can read the report.
     #[must_use]
     pub const fn readable(&self) -> bool {
         u64::from_ne_bytes(self.magic) == u64::from_ne_bytes(MAGIC)
             && self.version == VERSION
-            && self.report_size as usize == size_of::<Report>()
+            && self.report_size as usize == size_of::<HeapReport>()
     }
 }
 
-/// The kind of page that was asked for.
+/// The kind of page that the user chose.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Pages {
-    /// The documented default: today transparent huge pages.
+pub enum PageChoice {
+    /// The documented default is used: today transparent huge pages.
     #[default]
     Auto = 0,
-    /// Transparent huge pages (2 MiB on x86-64).
+    /// Transparent huge pages (2 MiB on x86-64) are used.
     Thp = 1,
-    /// The hugetlb pool of 2 MiB pages.
+    /// 2 MiB pages of the hugetlb pool are used.
     Hugetlb = 2,
-    /// The hugetlb pool of 1 GiB pages.
+    /// 1 GiB pages of the hugetlb pool are used.
     Hugetlb1G = 3,
-    /// 64 KiB pages (multi-size THP).
+    /// 64 KiB pages (multi-size THP) are used.
     Medium = 4,
-    /// Base pages only.
+    /// Only base pages are used.
     Small = 5,
 }
 
-impl Pages {
-    /// Every kind with the word users write for it.
-    pub const WORDS: [(&'static str, Pages); 6] = [
-        ("auto", Pages::Auto),
-        ("thp", Pages::Thp),
-        ("hugetlb", Pages::Hugetlb),
-        ("hugetlb-1g", Pages::Hugetlb1G),
-        ("64k", Pages::Medium),
-        ("4k", Pages::Small),
+impl PageChoice {
+    /// Every kind with its option value.
+    pub const WORDS: [(&'static str, PageChoice); 6] = [
+        ("auto", PageChoice::Auto),
+        ("thp", PageChoice::Thp),
+        ("hugetlb", PageChoice::Hugetlb),
+        ("hugetlb-1g", PageChoice::Hugetlb1G),
+        ("64k", PageChoice::Medium),
+        ("4k", PageChoice::Small),
     ];
 
-    /// The word users write.
+    /// Returns the option value.
     #[must_use]
     pub fn word(self) -> &'static str {
-        Pages::WORDS[self as usize].0
+        PageChoice::WORDS[self as usize].0
     }
 }
 
-/// What stands behind one block.
+/// The kind of memory of one block.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Kind {
-    /// The slot is empty.
+pub enum BlockKind {
+    /// The record is unused.
     #[default]
     Free = 0,
-    /// Advised for transparent huge pages.
+    /// The block is advised for transparent huge pages.
     Thp = 1,
-    /// Pages of the hugetlb pool.
+    /// The block is on pages of the hugetlb pool.
     Hugetlb = 2,
-    /// Advised against huge pages, or 64 KiB ones.
+    /// The block is advised against huge pages, or is on 64 KiB ones.
     Small = 3,
-    /// Another library's mapping that was advised.
+    /// The block is an advised mapping of another library.
     Advised = 4,
-    /// On more than one kind of page.
+    /// The block is on more than one kind of page.
     Mixed = 5,
 }
 
-/// What a segment of far memory is.
+/// The contents of a segment of far memory.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
-    /// The heap's range: every large block.
+    /// The segment is the heap's range, which contains every large block.
     Heap = 0,
-    /// A piece of the program's static arrays.
+    /// The segment is a part of the program's static arrays.
     Static = 1,
-    /// Memory that the program mapped itself.
+    /// The segment is memory that the program mapped itself.
     Mapping = 2,
 }
 
 impl Region {
-    /// The word for readers of a label; the label may be anything.
+    /// Returns the displayed word for a label, and `unknown` for other numbers.
     #[must_use]
     pub const fn word(label: u64) -> &'static str {
         const WORDS: [&str; 3] = ["heap", "static", "mapping"];
@@ -112,18 +112,18 @@ impl Region {
     }
 }
 
-/// Where far pages are.
+/// The store that holds far pages.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FarStore {
-    /// The process that holds them; 0 when it is the program itself.
+    /// Process number of the agent that holds them; 0 if the program holds them itself.
     pub agent: u64,
-    /// The store's name, without secrets, and zeros.
+    /// Name of the store without secrets, padded with zeros.
     pub name: [u8; 248],
 }
 
 impl FarStore {
-    /// A store of this name, cut where there is no more room.
+    /// Creates the description of a store; the name is truncated to 248 bytes.
     #[must_use]
     pub fn new(agent: u32, name: &str) -> FarStore {
         let mut store = FarStore { agent: agent.into(), name: [0; 248] };
@@ -132,7 +132,7 @@ impl FarStore {
         store
     }
 
-    /// Its name; whatever stands there is text.
+    /// Returns the name, or `?` if it is not UTF-8.
     #[must_use]
     pub fn name(&self) -> &str {
         let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(self.name.len());
@@ -140,39 +140,39 @@ impl FarStore {
     }
 }
 
-/// One live block.
+/// The record of one live block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockRecord {
-    /// What the caller of `malloc` got.
+    /// Address that the caller of `malloc` got.
     pub address: u64,
-    /// Bytes the caller asked for.
+    /// Number of bytes that the caller requested.
     pub size: u64,
-    /// A [`Kind`] as a number: the reader may find anything in another process's memory.
+    /// A [`BlockKind`] as a number, because a reader may find any value in another process's memory.
     pub kind: u32,
-    /// Zero where the whole block is of one kind; else what follows, as [`Rest`] packs it. A free slot keeps the
-    /// number of the next free slot here.
+    /// Zero if the whole block is of one kind, else the second part as packed by [`Rest`]. In an unused record, the
+    /// number of the next unused record plus one; 0 at the end.
     pub rest: u32,
 }
 
 /// The second part of a block that is on two kinds of page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// Number of the units of 2 MiB, counted from the one that the block starts in, before the second part;
-    /// from 1 to 2^24 - 1.
+    /// Number of 2 MiB units before the second part, counted from the one in which the block starts; from 1 to 2^24 -
+    /// 1.
     pub spans: u32,
-    /// The [`Kind`] of the second part, as a number below 256.
+    /// The [`BlockKind`] of the second part, as a number below 256.
     pub kind: u32,
 }
 
 impl Rest {
-    /// Both numbers in one word.
+    /// Packs both numbers into one word.
     #[must_use]
     pub const fn pack(self) -> u32 {
         self.spans << 8 | self.kind
     }
 
-    /// The numbers in a word; `None` for a block of one kind.
+    /// Unpacks a word; returns `None` for a block of one kind.
     #[must_use]
     pub const fn unpack(word: u32) -> Option<Rest> {
         if word == 0 { None } else { Some(Rest { spans: word >> 8, kind: word & 0xff }) }
@@ -183,33 +183,33 @@ impl Rest {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    /// Blocks handed out.
+    /// Number of blocks allocated.
     pub allocations: u64,
-    /// Blocks given back.
+    /// Number of blocks freed.
     pub frees: u64,
-    /// Bytes asked for, of live blocks.
+    /// Number of bytes requested for live blocks.
     pub live_bytes: u64,
     /// Highest value of `live_bytes`.
     pub peak_bytes: u64,
-    /// Blocks that found at least half of their memory touched already.
+    /// Number of blocks of which at least half was touched before they were allocated.
     pub reused: u64,
-    /// Bytes handed out that no one had touched before (first touch still to be paid).
+    /// Number of allocated bytes whose first touch was still to be paid.
     pub fresh_bytes: u64,
-    /// Bytes of free memory kept for re-use now.
+    /// Number of bytes of free memory retained for reuse now.
     pub retained_bytes: u64,
-    /// Bytes returned to the kernel by decay, bound or trim.
+    /// Number of bytes returned to the kernel by decay, bound or trim.
     pub returned_bytes: u64,
-    /// Bytes populated ahead of need.
+    /// Number of bytes populated ahead of need.
     pub populated_bytes: u64,
-    /// Bytes that `calloc` did not have to clear.
+    /// Number of bytes that `calloc` did not have to clear.
     pub clear_skipped_bytes: u64,
-    /// Blocks resized without moving.
+    /// Number of blocks resized without moving.
     pub resized_in_place: u64,
-    /// Blocks whose pages were moved by `mremap`.
+    /// Number of blocks whose pages were moved by `mremap`.
     pub moved_by_mremap: u64,
-    /// Mappings of other libraries that were advised.
+    /// Number of mappings of other libraries that were advised.
     pub advised_mappings: u64,
-    /// Bytes of those.
+    /// Number of bytes of these mappings.
     pub advised_bytes: u64,
 }
 
@@ -232,7 +232,7 @@ impl Counters {
         "advised_bytes",
     ];
 
-    /// Every total.
+    /// Returns every total, in the order of the fields.
     #[must_use]
     pub const fn all(&self) -> [u64; 14] {
         [
@@ -254,47 +254,47 @@ impl Counters {
     }
 }
 
-/// Everything a heap says about itself. `generation` is odd while the blocks are being changed.
+/// The report of a heap. `generation` is odd while the block records are being changed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Report {
-    /// Even: at rest. A reader copies the records and reads again if this has changed.
+pub struct HeapReport {
+    /// Number of changes begun and ended; a reader copies the records and repeats that if it is odd or has changed.
     pub generation: u64,
     /// Address of the first [`BlockRecord`].
     pub blocks: u64,
-    /// Number of slots ever used: live blocks are among them.
+    /// Number of records ever used, live blocks included.
     pub slots: u64,
     /// Start of the reserved address range.
     pub range_start: u64,
-    /// Its length.
+    /// Length of the reserved address range in bytes.
     pub range_len: u64,
-    /// Blocks of at least this size are taken ...
+    /// Smallest size in bytes for which blocks are allocated here.
     pub min_bytes: u64,
-    /// ... up to this size.
+    /// Largest size in bytes for which blocks are allocated here.
     pub max_bytes: u64,
-    /// Bytes before the data of a block (R's vector header).
+    /// Number of bytes before the data of a block (R's vector header).
     pub header: u32,
-    /// The [`Pages`] asked for.
+    /// The user's [`PageChoice`] as a number.
     pub pages: u32,
-    /// 1 while new blocks are taken.
+    /// 1 while new blocks are allocated here, else 0.
     pub enabled: u32,
-    /// 1 when every block is locked in memory.
+    /// 1 if every block is locked in memory, else 0.
     pub locked: u32,
-    /// 1 when the slots of an R session were patched, 0 when preloaded.
+    /// 1 if the relocation slots of an R session were patched, 0 if the library was preloaded.
     pub patched: u32,
     /// NUMA policy: -1 first touch, -2 interleave, else the node.
     pub node: i32,
-    /// Address of the words of far memory, in the order of `largesse_pager::Count`; 0 without it.
+    /// Address of the counters of far memory, in the order of `largesse_pager::Count`; 0 without far memory.
     pub far: u64,
-    /// Address of the words of each segment of far memory, as `largesse_pager::SegmentWords`, whose
-    /// labels are of [`Region`]; 0 without it.
+    /// Address of the words of each far memory segment (`largesse_pager::SegmentWords`), whose labels are [`Region`]s;
+    /// 0 without far memory.
     pub far_segments: u64,
     /// Address of the [`FarStore`]; 0 without far memory.
     pub far_store: u64,
-    /// Totals.
+    /// Running totals since the process started.
     pub counters: Counters,
-    /// How often each [`crate::Cause`] occurred.
+    /// Number of occurrences of each [`crate::Cause`].
     pub not_granted: [u64; CAUSES],
-    /// Mappings of other libraries that were advised: address and length, zero when empty.
+    /// Address and length in bytes of other libraries' mappings that were advised; zero if unused.
     pub advised: [[u64; 2]; MAX_ADVISED],
 }

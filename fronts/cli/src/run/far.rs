@@ -8,7 +8,7 @@ use crate::mpi::{self, Ranks};
 use crate::say::complain;
 use largesse_agent::Name;
 use largesse_pager::Local;
-use largesse_report::Pages;
+use largesse_report::PageChoice;
 use largesse_settings::Amount;
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -130,11 +130,11 @@ pub(super) fn variables(
 /// Refuses what cannot be had together with `--local`, which would silently have no effect.
 pub(super) fn excluded(
     value: impl Fn(&'static str) -> Option<Setting>,
-    pages: Pages,
+    pages: PageChoice,
     lock: bool,
     node: Node,
 ) -> Result<(), Trouble> {
-    let pages_excluded = !matches!(pages, Pages::Auto | Pages::Small);
+    let pages_excluded = !matches!(pages, PageChoice::Auto | PageChoice::Small);
     for (is_given, variable, why) in [
         (lock, "LARGESSE_LOCK", "far memory is not locked in memory: its pages leave it"),
         (pages_excluded, "LARGESSE_PAGES", "far memory is on pages of 4 KiB"),

@@ -4,7 +4,7 @@
 use super::machine::{field, in_list, number, word};
 use super::settings::{Node, Settings};
 use crate::doctor::probe;
-use largesse_report::{Cause, Pages};
+use largesse_report::{Cause, PageChoice};
 use std::path::Path;
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
@@ -28,17 +28,17 @@ pub(super) struct Line {
 pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<Line> {
     let pages = match settings.pages {
         _ if settings.far => None, // far memory is on base pages
-        Pages::Auto | Pages::Thp => transparent(root),
-        Pages::Hugetlb => pool(root, 2048),
-        Pages::Hugetlb1G => pool(root, 1_048_576),
-        Pages::Medium => medium(root),
-        Pages::Small => None,
+        PageChoice::Auto | PageChoice::Thp => transparent(root),
+        PageChoice::Hugetlb => pool(root, 2048),
+        PageChoice::Hugetlb1G => pool(root, 1_048_576),
+        PageChoice::Medium => medium(root),
+        PageChoice::Small => None,
     };
     let lock = if settings.lock { lock(root) } else { None };
     let kind: &[Cause] = match settings.pages {
-        Pages::Hugetlb | Pages::Hugetlb1G => &[Cause::HugetlbPoolEmpty, Cause::HugetlbRefused],
-        Pages::Medium => &[Cause::Pages64kNotOffered, Cause::Pages64kOvertaken],
-        Pages::Auto | Pages::Thp | Pages::Small => {
+        PageChoice::Hugetlb | PageChoice::Hugetlb1G => &[Cause::HugetlbPoolEmpty, Cause::HugetlbRefused],
+        PageChoice::Medium => &[Cause::Pages64kNotOffered, Cause::Pages64kOvertaken],
+        PageChoice::Auto | PageChoice::Thp | PageChoice::Small => {
             &[Cause::ThpNever, Cause::ThpDisabledForProcess, Cause::ThpRefused]
         }
     };
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(name: &str, pages: Pages, files: &[(&str, &str)], want: Option<&str>) {
+    fn check(name: &str, pages: PageChoice, files: &[(&str, &str)], want: Option<&str>) {
         let root = Root::with(name, files);
         let settings = Settings {
             pages,
@@ -244,36 +244,36 @@ mod tests {
         );
         let never = (general, "always madvise [never]\n");
         let madvise = (general, "always [madvise] never\n");
-        check("thp-1", Pages::Auto, &[madvise], None);
-        check("thp-2", Pages::Thp, &[never], Some("transparent_hugepage/enabled"));
+        check("thp-1", PageChoice::Auto, &[madvise], None);
+        check("thp-2", PageChoice::Thp, &[never], Some("transparent_hugepage/enabled"));
         check(
             "thp-3",
-            Pages::Thp,
+            PageChoice::Thp,
             &[never, (size, "always [inherit] madvise never")],
             Some("hugepage/enabled"),
         );
-        check("thp-4", Pages::Thp, &[never, (size, "always inherit [madvise] never")], None);
+        check("thp-4", PageChoice::Thp, &[never, (size, "always inherit [madvise] never")], None);
         check(
             "thp-5",
-            Pages::Thp,
+            PageChoice::Thp,
             &[madvise, (size, "always inherit madvise [never]")],
             Some("2048kB/enabled"),
         );
-        check("thp-6", Pages::Thp, &[("sys/x", "")], Some("no transparent huge pages"));
-        check("thp-7", Pages::Small, &[never], None);
+        check("thp-6", PageChoice::Thp, &[("sys/x", "")], Some("no transparent huge pages"));
+        check("thp-7", PageChoice::Small, &[never], None);
     }
 
     #[test]
     fn medium_pages_that_are_off_are_told() {
         let size = "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
-        check("64k-1", Pages::Medium, &[(size, "always inherit [madvise] never")], None);
-        check("64k-2", Pages::Medium, &[(size, "always inherit madvise [never]")], Some("64kB/enabled"));
+        check("64k-1", PageChoice::Medium, &[(size, "always inherit [madvise] never")], None);
+        check("64k-2", PageChoice::Medium, &[(size, "always inherit madvise [never]")], Some("64kB/enabled"));
         let both = [
             (size, "always inherit [madvise] never"),
             ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
         ];
-        check("64k-4", Pages::Medium, &both, Some("2048kB/enabled"));
-        check("64k-3", Pages::Medium, &[("sys/x", "")], Some("no 64 KiB pages"));
+        check("64k-4", PageChoice::Medium, &both, Some("2048kB/enabled"));
+        check("64k-3", PageChoice::Medium, &[("sys/x", "")], Some("no 64 KiB pages"));
     }
 
     #[test]
@@ -281,11 +281,11 @@ mod tests {
         let pool = |name| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
         let (free, reserved, beyond) =
             (pool("free_hugepages"), pool("resv_hugepages"), pool("nr_overcommit_hugepages"));
-        check("pool-1", Pages::Hugetlb, &[(&free, "12\n")], None);
-        check("pool-2", Pages::Hugetlb, &[(&free, "0\n")], Some("sysctl vm.nr_hugepages=N"));
-        check("pool-3", Pages::Hugetlb, &[(&free, "4\n"), (&reserved, "4\n")], Some("none free"));
-        check("pool-4", Pages::Hugetlb, &[(&free, "0\n"), (&beyond, "8\n")], None);
-        check("pool-5", Pages::Hugetlb1G, &[(&free, "12\n")], Some("no pool of 1 GiB pages"));
+        check("pool-1", PageChoice::Hugetlb, &[(&free, "12\n")], None);
+        check("pool-2", PageChoice::Hugetlb, &[(&free, "0\n")], Some("sysctl vm.nr_hugepages=N"));
+        check("pool-3", PageChoice::Hugetlb, &[(&free, "4\n"), (&reserved, "4\n")], Some("none free"));
+        check("pool-4", PageChoice::Hugetlb, &[(&free, "0\n"), (&beyond, "8\n")], None);
+        check("pool-5", PageChoice::Hugetlb1G, &[(&free, "12\n")], Some("no pool of 1 GiB pages"));
     }
 
     #[test]

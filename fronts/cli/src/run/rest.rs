@@ -5,7 +5,7 @@
 
 use super::settings::Settings;
 use largesse_machine::Room;
-use largesse_report::Pages;
+use largesse_report::PageChoice;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub(super) fn tunables(
     others: bool,
     memory: u64,
 ) -> Option<OsString> {
-    let wanted = matches!(settings.pages, Pages::Auto | Pages::Thp)
+    let wanted = matches!(settings.pages, PageChoice::Auto | PageChoice::Thp)
         && settings.children
         && !others
         && !settings.far
@@ -48,12 +48,12 @@ pub(super) fn tunables(
 mod tests {
     use super::*;
 
-    fn settings(pages: Pages, children: bool) -> Settings {
+    fn settings(pages: PageChoice, children: bool) -> Settings {
         Settings { pages, children, ..Settings::parse(&[], |_| None).unwrap() }
     }
 
     #[track_caller]
-    fn check(pages: Pages, children: bool, inherited: Option<&str>, others: bool, want: Option<&str>) {
+    fn check(pages: PageChoice, children: bool, inherited: Option<&str>, others: bool, want: Option<&str>) {
         let settings = settings(pages, children);
         let value = tunables(&settings, inherited.map(OsStr::new), others, LEAST_MEMORY);
         assert_eq!(value, want.map(OsString::from));
@@ -64,19 +64,19 @@ mod tests {
     #[test]
     fn the_rest_is_asked_for_large_pages_unless_somebody_decided_otherwise() {
         let asked = Some("glibc.malloc.hugetlb=1");
-        check(Pages::Auto, true, None, false, asked);
-        check(Pages::Thp, true, Some(""), false, asked);
+        check(PageChoice::Auto, true, None, false, asked);
+        check(PageChoice::Thp, true, Some(""), false, asked);
         check(
-            Pages::Auto,
+            PageChoice::Auto,
             true,
             Some("glibc.malloc.perturb=1"),
             false,
             Some("glibc.malloc.perturb=1:glibc.malloc.hugetlb=1"),
         );
-        check(Pages::Auto, true, Some("glibc.malloc.hugetlb=0"), false, None);
-        check(Pages::Small, true, None, false, None);
-        check(Pages::Hugetlb, true, None, false, None);
-        check(Pages::Auto, false, None, false, None);
-        check(Pages::Auto, true, None, true, None);
+        check(PageChoice::Auto, true, Some("glibc.malloc.hugetlb=0"), false, None);
+        check(PageChoice::Small, true, None, false, None);
+        check(PageChoice::Hugetlb, true, None, false, None);
+        check(PageChoice::Auto, false, None, false, None);
+        check(PageChoice::Auto, true, None, true, None);
     }
 }

@@ -7,7 +7,7 @@ use super::far;
 use super::report::Target;
 use super::trouble::Trouble;
 use crate::agent;
-use largesse_report::Pages;
+use largesse_report::PageChoice;
 use largesse_settings::{Misread, block_size};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -41,7 +41,7 @@ pub(super) enum Node {
 /// What is in force for the program: options first, then inherited variables, then defaults.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings {
-    pub(super) pages: Pages,
+    pub(super) pages: PageChoice,
     pub(super) lock: bool,
     /// Programs started by this one are served too.
     pub(super) children: bool,
@@ -61,7 +61,8 @@ impl Settings {
     ) -> Result<Settings, Trouble> {
         let value = |variable: &'static str| Setting::of(variable, given, &get);
 
-        let pages = value("LARGESSE_PAGES").map_or(Ok(Pages::Auto), |setting| setting.word(&Pages::WORDS))?;
+        let pages = value("LARGESSE_PAGES")
+            .map_or(Ok(PageChoice::Auto), |setting| setting.word(&PageChoice::WORDS))?;
         let lock =
             value("LARGESSE_LOCK").map_or(Ok(false), |setting| setting.word(&[("0", false), ("1", true)]))?;
         value("LARGESSE_ALIGN").map_or(Ok(()), |setting| setting.word(&[("64", ()), ("native", ())]))?;
@@ -220,7 +221,7 @@ mod tests {
     fn nothing_given_sets_nothing() {
         let settings = parsed(&[], &[]).unwrap();
         assert_eq!(settings.variables, []);
-        assert_eq!(settings.pages, Pages::Auto);
+        assert_eq!(settings.pages, PageChoice::Auto);
     }
 
     #[test]
@@ -251,7 +252,7 @@ mod tests {
     fn an_option_wins_over_an_inherited_variable() {
         let settings =
             parsed(&[("--pages", "LARGESSE_PAGES", "4k")], &[("LARGESSE_PAGES", "nonsense")]).unwrap();
-        assert_eq!(settings.pages, Pages::Small);
+        assert_eq!(settings.pages, PageChoice::Small);
         assert_eq!(settings.variables, [("LARGESSE_PAGES", "4k".into())]);
     }
 

@@ -2,7 +2,7 @@
 //! there, the result is a heap or an error.
 
 use largesse_pager::{COUNTS, Count, MOST_SEGMENTS, SegmentWords};
-use largesse_report::{BlockRecord, FarStore, Kind, MAGIC, Report, Signpost, VERSION};
+use largesse_report::{BlockKind, BlockRecord, FarStore, HeapReport, MAGIC, Signpost, VERSION};
 use std::mem::MaybeUninit;
 use std::{fmt, io};
 
@@ -23,7 +23,7 @@ const ADDRESS_END: u64 = 1 << 56;
 /// What a heap said about itself.
 #[derive(Debug)]
 pub(super) struct Heap {
-    pub(super) report: Box<Report>,
+    pub(super) report: Box<HeapReport>,
     /// Live blocks, by address; the first `MOST_BLOCKS` of the table.
     pub(super) blocks: Vec<BlockRecord>,
     /// Number of live blocks that are not among them.
@@ -89,7 +89,7 @@ unsafe trait Plain {}
 // SAFETY: an array of bytes and three integers, 8 + 4 + 4 + 8 bytes.
 unsafe impl Plain for Signpost {}
 // SAFETY: seven u64, six 32-bit integers, then u64 only.
-unsafe impl Plain for Report {}
+unsafe impl Plain for HeapReport {}
 // SAFETY: two u64 and two u32.
 unsafe impl Plain for BlockRecord {}
 // SAFETY: one u64 and an array of bytes.
@@ -115,7 +115,7 @@ pub(super) fn heap(
     let (mut tries, mut bytes_read) = (0, 0_u64);
     loop {
         tries += 1;
-        let report: Box<Report> = Box::new(plain(&read, post.report)?);
+        let report: Box<HeapReport> = Box::new(plain(&read, post.report)?);
         bytes_read = bytes_read.saturating_add(report.slots.saturating_mul(size_of::<BlockRecord>() as u64));
         let last = tries == TRIES || bytes_read > MOST_READ;
         let at_rest = report.generation.is_multiple_of(2);
@@ -135,7 +135,7 @@ pub(super) fn heap(
 
 fn far(
     read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
-    report: &Report,
+    report: &HeapReport,
 ) -> Result<Option<Far>, Undecodable> {
     if report.far == 0 {
         return Ok(None);
@@ -163,7 +163,7 @@ pub(super) fn in_user_space(address: u64, len: u64) -> bool {
 
 fn live_blocks(
     read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
-    report: &Report,
+    report: &HeapReport,
 ) -> Result<(Vec<BlockRecord>, u64), Undecodable> {
     if report.slots > MOST_SLOTS {
         return Err(Undecodable::Damaged { what: "the number of slots", value: report.slots });
@@ -178,7 +178,7 @@ fn live_blocks(
         let address = address
             .ok_or(Undecodable::Damaged { what: "the address of the blocks", value: report.blocks })?;
         read(address, as_bytes(part)).map_err(Undecodable::Unread)?;
-        for record in part.iter().filter(|record| record.kind != Kind::Free as u32) {
+        for record in part.iter().filter(|record| record.kind != BlockKind::Free as u32) {
             if live.len() < MOST_BLOCKS { live.push(*record) } else { left_out += 1 }
         }
     }

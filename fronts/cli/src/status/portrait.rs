@@ -4,7 +4,9 @@ use super::decode::{self, Heap, in_user_space};
 use super::process::Process;
 use super::seen::{Eye, Seen};
 use largesse_pager::{COUNTS, Count};
-use largesse_report::{BlockRecord, CAUSES, Cause, Counters, Kind, Pages, Region, Report, Rest};
+use largesse_report::{
+    BlockKind, BlockRecord, CAUSES, Cause, Counters, HeapReport, PageChoice, Region, Rest,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -147,7 +149,7 @@ impl Portrait {
         Portrait {
             pid: process.pid,
             command: process.command.clone(),
-            pages: pages(report).map_or("unknown", Pages::word),
+            pages: pages(report).map_or("unknown", PageChoice::word),
             enabled: report.enabled != 0,
             hooked: if report.patched != 0 { "patched" } else { "preloaded" },
             min_bytes: report.min_bytes,
@@ -222,7 +224,7 @@ fn parts(record: &BlockRecord) -> impl Iterator<Item = BlockRecord> {
     [Some(BlockRecord { size, ..*record }), split.map(|(_, second)| second)].into_iter().flatten()
 }
 
-fn block(record: &BlockRecord, seen: Seen, report: &Report) -> Block {
+fn block(record: &BlockRecord, seen: Seen, report: &HeapReport) -> Block {
     Block {
         address: format!("{:#x}", record.address),
         size: record.size,
@@ -233,16 +235,16 @@ fn block(record: &BlockRecord, seen: Seen, report: &Report) -> Block {
     }
 }
 
-fn kind(number: u32, report: &Report) -> &'static str {
-    const THP: u32 = Kind::Thp as u32;
-    const HUGETLB: u32 = Kind::Hugetlb as u32;
-    const SMALL: u32 = Kind::Small as u32;
-    const MIXED: u32 = Kind::Mixed as u32;
+fn kind(number: u32, report: &HeapReport) -> &'static str {
+    const THP: u32 = BlockKind::Thp as u32;
+    const HUGETLB: u32 = BlockKind::Hugetlb as u32;
+    const SMALL: u32 = BlockKind::Small as u32;
+    const MIXED: u32 = BlockKind::Mixed as u32;
     match number {
         THP => "thp",
         HUGETLB => "hugetlb",
         SMALL
-            if pages(report) == Some(Pages::Medium)
+            if pages(report) == Some(PageChoice::Medium)
                 && report.not_granted[Cause::Pages64kNotOffered as usize] == 0 =>
         {
             "64k"
@@ -253,8 +255,8 @@ fn kind(number: u32, report: &Report) -> &'static str {
     }
 }
 
-fn pages(report: &Report) -> Option<Pages> {
-    Pages::WORDS.iter().map(|(_, pages)| *pages).find(|pages| *pages as u32 == report.pages)
+fn pages(report: &HeapReport) -> Option<PageChoice> {
+    PageChoice::WORDS.iter().map(|(_, pages)| *pages).find(|pages| *pages as u32 == report.pages)
 }
 
 fn totals(blocks: &[Block]) -> Totals {
@@ -267,7 +269,7 @@ fn totals(blocks: &[Block]) -> Totals {
 }
 
 /// A library unmaps without telling: only what is still mapped, and nobody's file, is shown.
-fn advised(process: &Process, report: &Report, eye: &Eye) -> Vec<Advised> {
+fn advised(process: &Process, report: &HeapReport, eye: &Eye) -> Vec<Advised> {
     let known = report.advised.iter().filter(|[address, len]| *len != 0 && in_user_space(*address, *len));
     known
         .filter_map(|&[address, len]| {
@@ -342,19 +344,19 @@ mod tests {
     #[test]
     fn block_on_two_kinds_has_two_parts() {
         const MIB: u64 = 1 << 20;
-        let whole = |rest: Option<(u32, Kind)>| BlockRecord {
+        let whole = |rest: Option<(u32, BlockKind)>| BlockRecord {
             address: 5 * MIB,
             size: 8 * MIB,
-            kind: Kind::Hugetlb as u32,
+            kind: BlockKind::Hugetlb as u32,
             rest: rest.map_or(0, |(spans, kind)| Rest { spans, kind: kind as u32 }.pack()),
         };
         let seen = |rest| -> Vec<(u64, u64, u32)> {
             parts(&whole(rest)).map(|part| (part.address / MIB, part.size / MIB, part.kind)).collect()
         };
         assert_eq!(seen(None), [(5, 8, 2)]);
-        assert_eq!(seen(Some((2, Kind::Thp))), [(5, 3, 2), (8, 5, 1)]);
+        assert_eq!(seen(Some((2, BlockKind::Thp))), [(5, 3, 2), (8, 5, 1)]);
         // Numbers that no library writes leave the block whole.
-        assert_eq!(seen(Some((0, Kind::Thp))), [(5, 8, 2)]);
-        assert_eq!(seen(Some((900, Kind::Thp))), [(5, 8, 2)]);
+        assert_eq!(seen(Some((0, BlockKind::Thp))), [(5, 8, 2)]);
+        assert_eq!(seen(Some((900, BlockKind::Thp))), [(5, 8, 2)]);
     }
 }

@@ -3,7 +3,7 @@
 use super::Heap;
 use largesse_arena::{Backing, SpanKind};
 use largesse_pages::MapError;
-use largesse_report::{Cause, Kind};
+use largesse_report::{BlockKind, Cause};
 
 impl<B: Backing> Heap<B> {
     /// Before `fork`: nobody is inside the heap until one of the two calls below. The caller does not
@@ -38,7 +38,7 @@ impl<B: Backing> Heap<B> {
                     inner.records.note(Cause::DemotedInChild);
                 }
             }
-            inner.records.rekind(Kind::Hugetlb, Kind::Thp);
+            inner.records.rekind(BlockKind::Hugetlb, BlockKind::Thp);
         });
     }
 

@@ -8,7 +8,7 @@ use largesse_arena::{
     Arena, Backing, Colours, GRANULE, Granules, Prefer, Refusal, Request, SpanKind, TakeError,
 };
 use largesse_pages::SPAN;
-use largesse_report::{BlockRecord, Cause, Kind};
+use largesse_report::{BlockKind, BlockRecord, Cause};
 
 /// A cleared block from here on is looked at when it is freed: much of it may never have been touched.
 const INSPECT_FROM: usize = 2 * SPAN;
@@ -24,11 +24,11 @@ const REFUSALS: [(Refusal, Cause); 7] = [
     (Refusal::NearLimit, Cause::NearLimit),
 ];
 
-fn in_report(kind: SpanKind) -> Kind {
+fn in_report(kind: SpanKind) -> BlockKind {
     match kind {
-        kind if kind.from_pool() => Kind::Hugetlb,
-        SpanKind::Small => Kind::Small,
-        _ => Kind::Thp,
+        kind if kind.from_pool() => BlockKind::Hugetlb,
+        SpanKind::Small => BlockKind::Small,
+        _ => BlockKind::Thp,
     }
 }
 
@@ -103,13 +103,13 @@ impl<B: Backing> Inner<B> {
     /// The kinds of page that an extent is on.
     pub(super) fn kinds(&self, at: Granules) -> Kinds {
         let mut runs = self.arena.kinds(at).map(|(spans, kind)| (spans, in_report(kind)));
-        let (mut spans, first) = runs.next().unwrap_or((0, Kind::Thp));
+        let (mut spans, first) = runs.next().unwrap_or((0, BlockKind::Thp));
         let mut then = None;
         for (more, kind) in runs {
             match then {
                 None if kind == first => spans += more,
                 None => then = Some((spans, kind)),
-                Some((spans, second)) if kind != second => then = Some((spans, Kind::Mixed)),
+                Some((spans, second)) if kind != second => then = Some((spans, BlockKind::Mixed)),
                 Some(_) => {}
             }
         }

@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 use locked::Inner;
 use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Retention, TakeError};
 use largesse_pages::{SPAN, now_seconds};
-use largesse_report::{BlockRecord, Cause, Report};
+use largesse_report::{BlockRecord, Cause, HeapReport};
 pub use resize::{ResizeError, Resized};
 
 /// What a heap is made with.
@@ -194,7 +194,7 @@ impl<B: Backing> Heap<B> {
     }
 
     /// Change the report's settings.
-    pub fn edit_report(&self, f: impl FnOnce(&mut Report)) {
+    pub fn edit_report(&self, f: impl FnOnce(&mut HeapReport)) {
         self.inner.with(|inner| f(inner.records.report_mut()));
     }
 
@@ -209,7 +209,7 @@ impl<B: Backing> Heap<B> {
     }
 
     /// Look at the report, with its sums brought up to date.
-    pub fn with_report<R>(&self, f: impl FnOnce(&Report) -> R) -> R {
+    pub fn with_report<R>(&self, f: impl FnOnce(&HeapReport) -> R) -> R {
         self.inner.with(|inner| {
             inner.update_sums();
             f(inner.records.report())

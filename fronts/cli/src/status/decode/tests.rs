@@ -17,7 +17,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn with(report: Report, blocks: &[BlockRecord]) -> Memory {
+    fn with(report: HeapReport, blocks: &[BlockRecord]) -> Memory {
         let memory = Memory::default();
         memory.put(SIGNPOST, &mut [Signpost::to(REPORT)]);
         memory.put(REPORT, &mut [report]);
@@ -45,8 +45,8 @@ impl Memory {
     }
 }
 
-fn report(slots: u64) -> Report {
-    Report {
+fn report(slots: u64) -> HeapReport {
+    HeapReport {
         generation: 4,
         blocks: BLOCKS,
         slots,
@@ -69,13 +69,14 @@ fn report(slots: u64) -> Report {
     }
 }
 
-fn block(address: u64, kind: Kind) -> BlockRecord {
+fn block(address: u64, kind: BlockKind) -> BlockRecord {
     BlockRecord { address, size: 1 << 20, kind: kind as u32, rest: 0 }
 }
 
 #[test]
 fn live_blocks_come_by_address_and_free_slots_do_not() {
-    let blocks = [block(3 << 40, Kind::Thp), block(9, Kind::Free), block(1 << 40, Kind::Hugetlb)];
+    let blocks =
+        [block(3 << 40, BlockKind::Thp), block(9, BlockKind::Free), block(1 << 40, BlockKind::Hugetlb)];
     let heap = Memory::with(report(3), &blocks).heap().unwrap();
     let addresses: Vec<u64> = heap.blocks.iter().map(|block| block.address).collect();
     assert_eq!(addresses, [1 << 40, 3 << 40]);
@@ -86,19 +87,19 @@ fn live_blocks_come_by_address_and_free_slots_do_not() {
 #[test]
 fn many_blocks_are_read_in_several_pieces() {
     let count = CHUNK * 2 + 17;
-    let blocks: Vec<_> = (0..count as u64).map(|number| block(number << 20, Kind::Thp)).collect();
+    let blocks: Vec<_> = (0..count as u64).map(|number| block(number << 20, BlockKind::Thp)).collect();
     let memory = Memory::with(report(count as u64), &blocks);
     assert_eq!(memory.heap().unwrap().blocks.len(), count);
 }
 
 #[test]
 fn a_heap_that_is_changing_is_read_again_until_it_rests() {
-    let memory = Memory::with(Report { generation: 5, ..report(1) }, &[block(1 << 40, Kind::Thp)]);
+    let memory = Memory::with(HeapReport { generation: 5, ..report(1) }, &[block(1 << 40, BlockKind::Thp)]);
     let pauses = Cell::new(0);
     let pause = || {
         pauses.set(pauses.get() + 1);
         if pauses.get() == 3 {
-            memory.put(REPORT, &mut [Report { generation: 6, ..report(1) }]);
+            memory.put(REPORT, &mut [HeapReport { generation: 6, ..report(1) }]);
         }
     };
     let heap = heap(SIGNPOST, |address, into| memory.read(address, into), pause).unwrap();
@@ -108,7 +109,7 @@ fn a_heap_that_is_changing_is_read_again_until_it_rests() {
 
 #[test]
 fn a_heap_that_never_rests_is_shown_and_marked() {
-    let memory = Memory::with(Report { generation: 7, ..report(1) }, &[block(1 << 40, Kind::Thp)]);
+    let memory = Memory::with(HeapReport { generation: 7, ..report(1) }, &[block(1 << 40, BlockKind::Thp)]);
     let heap = memory.heap().unwrap();
     assert!(!heap.steady);
     assert_eq!(heap.blocks.len(), 1);
@@ -117,11 +118,11 @@ fn a_heap_that_never_rests_is_shown_and_marked() {
 
 #[test]
 fn a_change_while_the_records_are_read_is_noticed() {
-    let memory = Memory::with(report(1), &[block(1 << 40, Kind::Thp)]);
+    let memory = Memory::with(report(1), &[block(1 << 40, BlockKind::Thp)]);
     let changed = Cell::new(false);
     let read = |address: u64, into: &mut [u8]| {
         if address == BLOCKS && !changed.replace(true) {
-            memory.put(REPORT, &mut [Report { generation: 8, ..report(0) }]);
+            memory.put(REPORT, &mut [HeapReport { generation: 8, ..report(0) }]);
         }
         memory.read(address, into)
     };
@@ -151,9 +152,9 @@ fn what_is_not_a_report_is_an_error_with_a_reason() {
     refused(&Memory::default(), "cannot be read");
     refused(&Memory::with(report(u64::MAX), &[]), "number of slots is 0xffffffffffffffff");
     refused(&Memory::with(report(MOST_SLOTS), &[]), "cannot be read");
-    refused(&Memory::with(Report { blocks: u64::MAX, ..report(9000) }, &[]), "cannot be read");
-    refused(&Memory::with(report(1), &[block(u64::MAX, Kind::Thp)]), "address of a block");
-    refused(&Memory::with(report(1), &[block(ADDRESS_END, Kind::Thp)]), "address of a block");
+    refused(&Memory::with(HeapReport { blocks: u64::MAX, ..report(9000) }, &[]), "cannot be read");
+    refused(&Memory::with(report(1), &[block(u64::MAX, BlockKind::Thp)]), "address of a block");
+    refused(&Memory::with(report(1), &[block(ADDRESS_END, BlockKind::Thp)]), "address of a block");
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn any_bytes_are_decoded_or_refused() {
         state
     };
     for _ in 0..2000 {
-        let memory = Memory::with(report(64), &vec![block(1 << 40, Kind::Thp); 64]);
+        let memory = Memory::with(report(64), &vec![block(1 << 40, BlockKind::Thp); 64]);
         for piece in memory.pieces.borrow_mut().values_mut() {
             for _ in 0..random() % 8 {
                 let place = usize::try_from(random()).unwrap() % piece.len();
