@@ -4,7 +4,7 @@
 
 use arbitrary::Arbitrary;
 use largesse_arena::{NearMemory, Retention};
-use largesse_malloc::{DataAlign, Fill, Heap, Settings};
+use largesse_malloc::{DataAlign, Fill, LargeBlockHeap, LargeHeapSettings};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use libfuzzer_sys::fuzz_target;
 use std::sync::{Mutex, OnceLock};
@@ -67,22 +67,22 @@ impl Held {
 }
 
 /// Heaps of several kinds, made once: what one input leaves behind is the next one's start.
-fn heap(kind: u8) -> &'static Heap<NearMemory> {
-    static HEAPS: [OnceLock<&'static Heap<NearMemory>>; 4] = [const { OnceLock::new() }; 4];
+fn heap(kind: u8) -> &'static LargeBlockHeap<NearMemory> {
+    static HEAPS: [OnceLock<&'static LargeBlockHeap<NearMemory>>; 4] = [const { OnceLock::new() }; 4];
     HEAPS[usize::from(kind % 4)].get_or_init(|| {
         let range = Reserved::new(SPANS * SPAN, SPAN).expect("address space");
         let near = NearMemory::new(range, PageKind::Thp, Placement::FirstTouch, false);
-        let settings = Settings {
+        let settings = LargeHeapSettings {
             header: if kind & 1 == 0 { 0 } else { 48 },
             data: if kind & 2 == 0 { DataAlign::Lines } else { DataAlign::Native },
             retention: if kind & 2 == 0 { Retention::default() } else { Retention { share: 0, floor: 0 } },
         };
-        let heap = Heap::new(Box::leak(Box::new(near)), settings).expect("room for tables");
+        let heap = LargeBlockHeap::new(Box::leak(Box::new(near)), settings).expect("room for tables");
         Box::leak(Box::new(heap))
     })
 }
 
-fn make(heap: &Heap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<Held>>, seed: u8) {
+fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<Held>>, seed: u8) {
     let take = |which: u8| {
         let mut shared = shared.lock().unwrap();
         let len = shared.len();

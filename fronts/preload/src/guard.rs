@@ -21,7 +21,7 @@ impl Inside {
 
     /// Enters the heap, which takes no lock but its own, and those of far memory if there is any. Without far memory signals
     /// are not blocked, which takes longer than the rest of a `malloc`: the two things that want the heap's lock in a
-    /// handler, `fork` and `mmap`, ask [`Heap::is_interrupted`](largesse_malloc::Heap::is_interrupted).
+    /// handler, `fork` and `mmap`, ask [`is_interrupted`](largesse_malloc::LargeBlockHeap::is_interrupted).
     pub(crate) fn enter_heap() -> Inside {
         let blocked = crate::serve::far().map(|_| Blocked::handlers());
         Inside { _mark: Mark::set(), _blocked: blocked }

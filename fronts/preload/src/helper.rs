@@ -18,7 +18,7 @@ use crate::{coverage, guard, last_thread, serve};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::DECAY_SECONDS;
 use largesse_machine::service;
-use largesse_malloc::Block;
+use largesse_malloc::HeapBlock;
 use largesse_pages::SPAN;
 use largesse_report::Cause;
 
@@ -64,7 +64,7 @@ pub(crate) fn start(prepare: bool) {
 }
 
 /// A block was handed out: wakes the helper if enough of it is cold.
-pub(crate) fn block_taken(block: &Block) {
+pub(crate) fn block_taken(block: &HeapBlock) {
     let wanted = WANTED.load(Ordering::Relaxed);
     if block.cold_bytes < WAKE_FROM || wanted >= DECAY_ONLY {
         return;
@@ -93,7 +93,7 @@ struct Handed(u64);
 impl Handed {
     const BITS: u32 = 16;
 
-    fn new(block: &Block, spans: u32) -> Handed {
+    fn new(block: &HeapBlock, spans: u32) -> Handed {
         Handed(((block.start.as_ptr().addr() / SPAN) as u64) << Handed::BITS | u64::from(spans))
     }
 

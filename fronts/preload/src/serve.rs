@@ -8,10 +8,10 @@ use crate::{helper, next, record, refused, shortage, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use largesse_malloc::{Fill, Heap, Refused, ResizeError, Resized, Routing};
+use largesse_malloc::{Fill, LargeBlockHeap, Refused, ResizeError, Resized, Routing};
 use largesse_report::{CAUSES, Cause};
 
-pub(crate) type LargeHeap = Heap<Ground>;
+pub(crate) type LargeHeap = LargeBlockHeap<Ground>;
 
 /// Nothing is taken before the library has started.
 pub(crate) static ROUTING: Routing = Routing::new(usize::MAX, usize::MAX, false);

@@ -12,7 +12,7 @@ use crate::{
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_arena::{NearMemory, Retention};
-use largesse_malloc::{Heap, Settings};
+use largesse_malloc::{LargeBlockHeap, LargeHeapSettings};
 use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, Thp};
 use largesse_report::{Cause, MEMFD_NAME, PageChoice, Signpost};
 use largesse_settings::Unknown;
@@ -200,8 +200,8 @@ pub(crate) fn make_far_heap(wish: &Wish) -> Result<Made, String> {
 
 fn make_on(ground: Ground, retention: Retention) -> Option<Made> {
     let ground = serve::keep(ground)?;
-    let settings = Settings { header: header(), data: options().data, retention };
-    let heap = serve::keep(Heap::new(ground, settings)?)?;
+    let settings = LargeHeapSettings { header: header(), data: options().data, retention };
+    let heap = serve::keep(LargeBlockHeap::new(ground, settings)?)?;
     Some((ground, heap))
 }
 

@@ -1,41 +1,41 @@
-//! Where in its extent a block starts.
+//! The offset of a block in its extent.
 
 use largesse_arena::{Colours, GRANULE, Granules};
 
-/// Alignment of a block's data.
+/// The alignment of blocks' data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataAlign {
-    /// The data, which begin `header` bytes into the block, start at a cache line, and blocks of
-    /// equal size at different offsets of a page.
+    /// The data, which begin `header` bytes into the block, start at a cache line, and blocks of equal size start at
+    /// different offsets of a page.
     Lines,
-    /// As the C library does it: 16 bytes into a page.
+    /// Blocks start 16 bytes into a page, like those of the C library.
     Native,
 }
 
-/// A block's place in its extent.
+/// The position of a block in its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Bytes from the start of the extent to the block.
+pub(crate) struct BlockLayout {
+    /// Number of bytes from the start of the extent to the block.
     pub(crate) lead: usize,
-    /// Length of the extent.
+    /// Length of the extent in granules.
     pub(crate) granules: Granules,
-    /// Alignment of the extent, in granules.
+    /// Alignment of the extent in granules.
     pub(crate) align: Granules,
 }
 
 const LINE: usize = 64;
 const NATIVE_LEAD: usize = 16;
-/// Alignments up to here are served with any start of an extent.
+/// Alignment in bytes up to which any start of an extent will do.
 const MALLOC_ALIGN: usize = 16;
 
-/// `None`: no extent can be that long or that aligned.
-pub(crate) fn place(
+/// Returns the layout of a block, or `None` if no extent can have that length or alignment.
+pub(crate) fn layout(
     size: usize,
     align: usize,
     header: usize,
     data: DataAlign,
     colours: &mut Colours,
-) -> Option<Place> {
+) -> Option<BlockLayout> {
     let lead = match data {
         _ if align > LINE => 0,
         DataAlign::Native if align <= MALLOC_ALIGN => NATIVE_LEAD,
@@ -47,7 +47,7 @@ pub(crate) fn place(
     };
     let granules = u32::try_from(size.checked_add(lead)?.div_ceil(GRANULE).max(1)).ok()?;
     let align = u32::try_from(align.div_ceil(GRANULE)).ok()?;
-    Some(Place { lead, granules, align })
+    Some(BlockLayout { lead, granules, align })
 }
 
 #[cfg(test)]
@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_behind_the_header_start_at_a_line() {
+    fn data_after_header_start_at_line() {
         for header in [0, 16, 40, 48, 64, 80, 4096] {
             let mut colours = Colours::default();
             for _ in 0..4 {
-                let place = place(1 << 20, 16, header, DataAlign::Lines, &mut colours).unwrap();
-                assert_eq!((place.lead + header) % LINE, 0, "header {header}");
-                assert!(place.lead < GRANULE, "the block starts in its first granule");
+                let block = layout(1 << 20, 16, header, DataAlign::Lines, &mut colours).unwrap();
+                assert_eq!((block.lead + header) % LINE, 0, "header {header}");
+                assert!(block.lead < GRANULE, "the block does not start in its first granule");
             }
         }
     }
@@ -70,23 +70,23 @@ mod tests {
     fn requested_alignment_wins_over_colour() {
         let mut colours = Colours::default();
         for align in [32, 64, 128, 4096, GRANULE, 1 << 21] {
-            let place = place(1 << 20, align, 48, DataAlign::Lines, &mut colours).unwrap();
-            assert_eq!(place.lead % align.min(GRANULE), 0, "align {align}");
-            assert_eq!(place.align as usize, align.div_ceil(GRANULE));
+            let block = layout(1 << 20, align, 48, DataAlign::Lines, &mut colours).unwrap();
+            assert_eq!(block.lead % align.min(GRANULE), 0, "align {align}");
+            assert_eq!(block.align as usize, align.div_ceil(GRANULE));
         }
     }
 
     #[test]
-    fn native_starts_where_the_c_library_does() {
+    fn native_offset_matches_c_library() {
         let mut colours = Colours::default();
-        let lead = |colours: &mut Colours| place(1 << 20, 16, 48, DataAlign::Native, colours).unwrap().lead;
+        let lead = |colours: &mut Colours| layout(1 << 20, 16, 48, DataAlign::Native, colours).unwrap().lead;
         assert_eq!((lead(&mut colours), lead(&mut colours)), (16, 16));
     }
 
     #[test]
-    fn absurd_sizes_have_no_place() {
+    fn oversized_requests_have_no_layout() {
         let mut colours = Colours::default();
-        assert_eq!(place(usize::MAX, 16, 48, DataAlign::Lines, &mut colours), None);
-        assert_eq!(place(usize::MAX / 2, 16, 0, DataAlign::Native, &mut colours), None);
+        assert_eq!(layout(usize::MAX, 16, 48, DataAlign::Lines, &mut colours), None);
+        assert_eq!(layout(usize::MAX / 2, 16, 0, DataAlign::Native, &mut colours), None);
     }
 }

@@ -1,19 +1,19 @@
-//! Malloc: the large-block heap. Which request goes where, re-use, resizing, usable size.
+//! The large-block heap behind `malloc`: routing of requests, reuse, resizing, usable size.
 //!
 //! # Picture
 //! ```text
-//!   size ─► Routing ─► Heap::allocate ─► layout (header, colour) ─► Arena::take ─► block
-//!                          │                                            ▲
-//!                          └─ BlockRecord, Counters (the report)        └─ free, decay, trim
+//!   size ─► Routing ─► LargeBlockHeap::allocate ─► layout (header, colour) ─► Arena::take ─► block
+//!                                  │                                            ▲
+//!                                  └─ BlockRecord, Counters (the report)        └─ free, decay, trim
 //! ```
 //! # Knows / does not know
-//! Knows sizes, headers, alignment, what a block needs when it is cleared or resized. Does not know
-//! system calls, the environment, or that anybody calls it `malloc`.
+//! The crate knows sizes, headers, alignment, and the needs of clearing and resizing. It does not know system calls,
+//! the environment, or the C functions that call it.
 //! # Invariants
-//! 1. A block is known by its address: [`Heap::owns`] is one comparison, and an address that is no
-//!    block of ours is refused, never guessed at.
-//! 2. Nothing here allocates (`no_std`, no `alloc`): recursion into the allocator does not compile.
-//! 3. One lock orders everything but the limits; contents are copied and cleared outside of it.
+//! 1. A block is identified by its address: [`LargeBlockHeap::owns`] is one comparison, and an address in the range that is
+//!    no live block is refused.
+//! 2. The crate does not allocate (`no_std`, no `alloc`): recursion into the allocator does not compile.
+//! 3. One lock orders everything except the routing limits; contents are copied and cleared outside of it.
 #![no_std]
 #![expect(
     clippy::cast_possible_truncation,
@@ -26,6 +26,8 @@ mod records;
 mod routing;
 mod sync;
 
-pub use heap::{Block, Fill, Heap, NotABlock, Refused, ResizeError, Resized, Settings};
+pub use heap::{
+    Fill, HeapBlock, LargeBlockHeap, LargeHeapSettings, NotABlock, Refused, ResizeError, Resized,
+};
 pub use layout::DataAlign;
 pub use routing::{BadLimits, Routing, SMALLEST_MIN};

@@ -1,4 +1,4 @@
-//! The report and its table of live blocks, kept while blocks come and go.
+//! The report and its table of live blocks, updated by every allocation, resize and free.
 
 use core::sync::atomic::{Ordering, fence};
 use largesse_pages::{Table, Zeroed};
@@ -6,25 +6,25 @@ use largesse_report::{BlockKind, BlockRecord, Cause, Counters, HeapReport, Rest}
 
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot(BlockRecord);
+struct RecordSlot(BlockRecord);
 
 // SAFETY: zero bytes are an empty record.
-unsafe impl Zeroed for Slot {}
+unsafe impl Zeroed for RecordSlot {}
 
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug)]
-struct Page(HeapReport);
+struct ReportPage(HeapReport);
 
 // SAFETY: zero bytes are a report without blocks.
-unsafe impl Zeroed for Page {}
+unsafe impl Zeroed for ReportPage {}
 
 /// The kinds of page that a block is on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
-    /// The kind at its start.
+    /// The kind at the start of the block.
     pub(crate) first: BlockKind,
-    /// After how many spans, counted from the one that the block starts in, which other kind begins;
-    /// [`BlockKind::Mixed`] where others follow that.
+    /// Number of spans, counted from the one in which the block starts, until the next kind begins, and that kind,
+    /// which is [`BlockKind::Mixed`] if further kinds follow. `None` if the whole block is of one kind.
     pub(crate) then: Option<(usize, BlockKind)>,
 }
 
@@ -39,19 +39,19 @@ impl Kinds {
     }
 }
 
-/// Slots for live blocks: a free one is found without a search.
+/// The report and the records of live blocks, in which a free slot is found without a search.
 #[derive(Debug)]
 pub(crate) struct Records {
-    page: Table<Page>,
-    slots: Table<Slot>,
-    /// Free slots are chained by `rest`, which holds the next number plus one.
+    page: Table<ReportPage>,
+    slots: Table<RecordSlot>,
+    /// The number of the first free slot plus one, 0 without any; free slots are chained by `rest` in the same form.
     free: u32,
 }
 
 impl Records {
     pub(crate) fn new(capacity: usize) -> Option<Records> {
-        let slots: Table<Slot> = Table::new(capacity)?;
-        let mut page: Table<Page> = Table::new(1)?;
+        let slots: Table<RecordSlot> = Table::new(capacity)?;
+        let mut page: Table<ReportPage> = Table::new(1)?;
         page[0].0.blocks = slots.as_ptr() as u64;
         Some(Records { page, slots, free: 0 })
     }
@@ -80,7 +80,7 @@ impl Records {
         self.slots[slot as usize].0
     }
 
-    /// Write a record into a free slot; `None` when the table is full.
+    /// Writes a record into a free slot and returns its number, or `None` if the table is full.
     pub(crate) fn add(&mut self, address: u64, size: u64, kinds: Kinds) -> Option<u32> {
         let used = self.report().slots;
         let slot = match self.free.checked_sub(1) {
@@ -107,7 +107,7 @@ impl Records {
         });
     }
 
-    /// Every block, or part of one, that is of the kind `from` is of the kind `to` now.
+    /// Changes the kind `from` to `to` in the records of every block and part of one.
     pub(crate) fn rekind(&mut self, from: BlockKind, to: BlockKind) {
         let new = |kind: u32| if kind == from as u32 { to as u32 } else { kind };
         self.change(|records| {
@@ -129,13 +129,13 @@ impl Records {
         });
     }
 
-    /// Live blocks, in no order.
+    /// Returns the records of live blocks, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = BlockRecord> {
         let used = self.report().slots as usize;
         self.slots[..used].iter().map(|slot| slot.0).filter(|record| record.kind != BlockKind::Free as u32)
     }
 
-    /// Readers in other processes see an odd generation while records change.
+    /// Makes a change during which the generation is odd, so that readers in other processes notice it.
     fn change(&mut self, f: impl FnOnce(&mut Records)) {
         self.step();
         f(self);
@@ -143,8 +143,8 @@ impl Records {
     }
 
     fn step(&mut self) {
-        // Both fences: a reader that finds the same even generation before and after its copy saw
-        // nothing of what was written in between.
+        // Both fences: a reader that finds the same even generation before and after its copy saw nothing of the writes
+        // in between.
         fence(Ordering::SeqCst);
         let generation = &raw mut self.report_mut().generation;
         // SAFETY: the field is ours; volatile, because the reader is another process.
@@ -160,7 +160,7 @@ mod tests {
     const ONE: Kinds = Kinds { first: BlockKind::Thp, then: None };
 
     #[test]
-    fn demoted_part_joins_the_rest_of_its_block() {
+    fn demoted_part_joins_its_block() {
         let mut records = Records::new(1).unwrap();
         let kinds = Kinds { first: BlockKind::Hugetlb, then: Some((3, BlockKind::Thp)) };
         let slot = records.add(0x1000, 10, kinds).unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_used_again_and_generations_stay_even() {
+    fn slots_are_reused_at_even_generations() {
         let mut records = Records::new(3).unwrap();
         let a = records.add(0x1000, 10, ONE).unwrap();
         let b = records.add(0x2000, 20, ONE).unwrap();
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(records.add(0x3000, 30, ONE), Some(a));
         assert_eq!(records.get(b).size, 20);
         assert!(records.add(0x4000, 40, ONE).is_some());
-        assert_eq!(records.add(0x5000, 50, ONE), None, "a full table refuses");
+        assert_eq!(records.add(0x5000, 50, ONE), None, "the full table accepted a record");
         assert_eq!(records.iter().count(), 3);
         assert_eq!(records.report().generation % 2, 0);
         assert_eq!(records.report().slots, 3);

@@ -1,30 +1,30 @@
-//! Which request goes where: a pure function of size and settings.
+//! Decides by size which requests the large-block heap serves.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The smallest `min` that is accepted: below, a granule's rounding wastes too much.
+/// The smallest accepted `min` in bytes: below, rounding up to a granule wastes too much.
 pub const SMALLEST_MIN: usize = 64 << 10;
 
-/// Limits that may change while the program runs. Reading them is one load each.
+/// Size limits that may change while the program runs. Reading them takes one load each.
 #[derive(Debug)]
 pub struct Routing {
-    /// Requests below go elsewhere; `usize::MAX` while the heap is switched off.
+    /// Size in bytes from which requests are accepted; `usize::MAX` while the heap is disabled.
     from: AtomicUsize,
     min: AtomicUsize,
     max: AtomicUsize,
 }
 
-/// Limits that make no sense.
+/// The error for limits below [`SMALLEST_MIN`] or in the wrong order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLimits {
-    /// As asked.
+    /// The requested lower limit in bytes.
     pub min: usize,
-    /// As asked.
+    /// The requested upper limit in bytes.
     pub max: usize,
 }
 
 impl Routing {
-    /// Limits in bytes.
+    /// Creates a routing with limits in bytes.
     #[must_use]
     pub const fn new(min: usize, max: usize, enabled: bool) -> Routing {
         let from = if enabled { min } else { usize::MAX };
@@ -32,21 +32,21 @@ impl Routing {
     }
 
     /// Whether a request of `size` bytes is for the large-block heap.
-    // Relaxed throughout: each limit stands alone; a request that races with a change may go either way.
+    // Relaxed throughout: limits are independent; a request that races with a change may be routed either way.
     #[inline]
     #[must_use]
     pub fn takes(&self, size: usize) -> bool {
         size >= self.from.load(Ordering::Relaxed) && size <= self.max.load(Ordering::Relaxed)
     }
 
-    /// The limits in force: min and max in bytes, and whether requests are taken.
+    /// Returns the limits in force: min and max in bytes, and whether requests are accepted.
     #[must_use]
     pub fn limits(&self) -> (usize, usize, bool) {
         let enabled = self.from.load(Ordering::Relaxed) != usize::MAX;
         (self.min.load(Ordering::Relaxed), self.max.load(Ordering::Relaxed), enabled)
     }
 
-    /// Change the limits.
+    /// Changes the limits, in bytes.
     pub fn set(&self, min: usize, max: usize) -> Result<(), BadLimits> {
         if min < SMALLEST_MIN || min > max {
             return Err(BadLimits { min, max });
@@ -58,7 +58,7 @@ impl Routing {
         Ok(())
     }
 
-    /// Take requests or not.
+    /// Sets whether requests are accepted.
     pub fn enable(&self, on: bool) {
         let from = if on { self.min.load(Ordering::Relaxed) } else { usize::MAX };
         self.from.store(from, Ordering::Relaxed);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_takes_nothing_and_keeps_its_limits() {
+    fn disabled_routing_keeps_its_limits() {
         let routing = Routing::new(1 << 20, 4 << 20, true);
         routing.enable(false);
         assert!(!routing.takes(2 << 20));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_without_sense_change_nothing() {
+    fn bad_limits_change_nothing() {
         let routing = Routing::new(1 << 20, 4 << 20, true);
         for (min, max) in [(2 << 20, 1 << 20), (0, 1 << 20), (SMALLEST_MIN - 1, usize::MAX)] {
             assert_eq!(routing.set(min, max), Err(BadLimits { min, max }));

@@ -1,4 +1,4 @@
-//! The one door to atomics, and the lock of a heap.
+//! The crate's atomics, replaced by loom's in its tests, and the lock of a heap.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -13,7 +13,7 @@ pub(crate) use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 
-/// loom's interface over the real cell.
+/// The interface of loom's cell for the real one.
 #[cfg(not(loom))]
 impl<T> UnsafeCell<T> {
     pub(crate) const fn new(value: T) -> UnsafeCell<T> {
@@ -24,35 +24,35 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// No thread holds the lock.
+/// The owner's value while no thread holds the lock.
 const FREE: usize = 0;
-/// Added to the owner's handle, which is aligned, while a thread may sleep.
+/// Added to the owner's handle, which is even, while a thread may sleep.
 const CONTENDED: usize = 1;
 
 /// A mutual exclusion lock that neither allocates nor poisons, that a forked child can reset, and that knows its owner.
 ///
-/// States: free → owner's handle → free; a thread that is about to sleep marks the handle as contended; unlocking
-/// a contended lock wakes one sleeper, which takes it as contended again (it cannot know whether it
-/// was the last). Blocks of this heap are large and rare, so that one lock does not queue.
+/// States: free → owner's handle → free. A thread that is about to sleep marks the handle as contended; unlocking a
+/// contended lock wakes one sleeper, which takes it as contended again (it cannot know whether it was the last). Blocks
+/// of this heap are large and rare, so that one lock causes no queue.
 #[derive(Debug)]
-pub(crate) struct Lock<T> {
+pub(crate) struct HeapLock<T> {
     owner: AtomicUsize,
-    /// Changes when a contended lock becomes free: sleepers wait for that.
+    /// A counter that changes when a contended lock becomes free, on which sleepers wait.
     wakes: AtomicU32,
-    /// The thread that keeps the lock across `fork`, 0 when there is none. That thread may enter:
-    /// fork handlers of other libraries, which run between ours, use memory too.
+    /// The thread that keeps the lock across `fork`, 0 without one. That thread may enter: fork handlers of other
+    /// libraries, which run between ours, also use memory.
     forking: AtomicUsize,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: `with` gives the value to one thread at a time.
-unsafe impl<T: Send> Sync for Lock<T> {}
+unsafe impl<T: Send> Sync for HeapLock<T> {}
 // SAFETY: the lock owns its value.
-unsafe impl<T: Send> Send for Lock<T> {}
+unsafe impl<T: Send> Send for HeapLock<T> {}
 
-impl<T> Lock<T> {
-    pub(crate) fn new(value: T) -> Lock<T> {
-        Lock {
+impl<T> HeapLock<T> {
+    pub(crate) fn new(value: T) -> HeapLock<T> {
+        HeapLock {
             owner: AtomicUsize::new(FREE),
             wakes: AtomicU32::new(0),
             forking: AtomicUsize::new(0),
@@ -60,12 +60,12 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Run `f` with the value, alone.
+    /// Calls `f` with exclusive access to the value.
     #[inline]
     pub(crate) fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         let taken = self.lock();
-        // SAFETY: between `lock` and `unlock` no other thread is here; a thread that keeps the lock
-        // across `fork` is outside of `with` when it comes here again.
+        // SAFETY: between `lock` and `unlock` no other thread has access; a thread that keeps the lock across `fork` is
+        // outside of `with` when it enters again.
         let result = self.value.with_mut(|value| f(unsafe { &mut *value }));
         if taken {
             self.unlock();
@@ -73,20 +73,21 @@ impl<T> Lock<T> {
         result
     }
 
-    /// Whether the calling thread holds the lock: a signal handler, which has interrupted it in [`with`](Lock::with).
+    /// Whether the calling thread holds the lock, as for a signal handler that has interrupted
+    /// [`with`](HeapLock::with).
     pub(crate) fn is_mine(&self) -> bool {
         // Relaxed: only the thread that stored its own handle sees it.
         self.owner.load(Ordering::Relaxed) & !CONTENDED == this_thread()
     }
 
-    /// Keep the lock beyond the end of a scope: until `release_after_fork` in the parent, `reset` in the child.
+    /// Acquires the lock until `release_after_fork` in the parent, `reset` in the child.
     pub(crate) fn keep_across_fork(&self) {
         self.lock();
         // Relaxed: only the thread that stored its own number here acts on it.
         self.forking.store(this_thread(), Ordering::Relaxed);
     }
 
-    /// `false`: this thread has it already.
+    /// Acquires the lock. Returns `false` if this thread already keeps it across `fork`.
     fn lock(&self) -> bool {
         self.try_lock(this_thread()) || self.lock_slow()
     }
@@ -111,9 +112,9 @@ impl<T> Lock<T> {
             }
         }
         while !self.try_lock(me | CONTENDED) {
-            // Acquire: pairs with the Release in `unlock`. If the lock becomes free after this, the count is another one.
+            // Acquire: pairs with the Release in `unlock`. If the lock becomes free after this, the counter differs.
             let wakes = self.wakes.load(Ordering::Acquire);
-            // Relaxed, both: nothing is read that the owner wrote.
+            // Relaxed, both: no data of the owner is read.
             let owner = self.owner.load(Ordering::Relaxed);
             let marked = || {
                 let (yes, no) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -127,7 +128,7 @@ impl<T> Lock<T> {
         true
     }
 
-    /// Give the lock back after `fork`, in the parent.
+    /// Releases the lock after `fork`, in the parent.
     pub(crate) fn release_after_fork(&self) {
         self.forking.store(0, Ordering::Relaxed);
         self.unlock();
@@ -142,9 +143,9 @@ impl<T> Lock<T> {
         }
     }
 
-    /// In a forked child: the lock is free, whatever threads that do not exist here did with it.
+    /// Frees the lock in a forked child, whatever the parent's other threads did with it.
     ///
-    /// The forking thread holds the lock, so the value is whole.
+    /// The forking thread holds the lock, so that the value is consistent.
     pub(crate) fn reset(&self) {
         self.forking.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire in `lock`, although only one thread is left.
@@ -181,11 +182,11 @@ mod tests {
     use super::*;
     use loom::sync::Arc;
 
-    // Seen to fail with `Relaxed` in `unlock`: "Causality violation".
+    // Fails with `Relaxed` in `unlock`: "Causality violation".
     #[test]
-    fn two_threads_never_share_the_value() {
+    fn threads_never_share_the_value() {
         loom::model(|| {
-            let lock = Arc::new(Lock::new(0));
+            let lock = Arc::new(HeapLock::new(0));
             let other = {
                 let lock = lock.clone();
                 loom::thread::spawn(move || lock.with(|n| *n += 1))

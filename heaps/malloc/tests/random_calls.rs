@@ -1,18 +1,18 @@
-//! Any sequence of calls from several threads: every block keeps what was written to it, cleared
-//! blocks are zero, alignments hold, and the sums agree at the end.
+//! Random sequences of calls from several threads: every block keeps its contents, cleared blocks are zero, alignments
+//! hold, and the sums agree at the end.
 
 use largesse_arena::{NearMemory, Retention};
-use largesse_malloc::{DataAlign, Fill, Heap, Settings};
+use largesse_malloc::{DataAlign, Fill, LargeBlockHeap, LargeHeapSettings};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::sync::Mutex;
 
-/// Fewer under Miri, where a call takes a thousand times longer.
+/// Number of calls of each thread; fewer under Miri, where a call takes a thousand times longer.
 const CALLS: usize = if cfg!(miri) { 12 } else { 1500 };
 const LARGEST: usize = if cfg!(miri) { 300 << 10 } else { 6 << 20 };
 const SPANS: usize = if cfg!(miri) { 3 } else { 40 };
 const THREADS: u64 = if cfg!(miri) { 2 } else { 4 };
 
-/// A small generator, so that a seed is a sequence of calls.
+/// A small random number generator, so that a seed determines the sequence of calls.
 struct Random(u64);
 
 impl Random {
@@ -32,21 +32,21 @@ impl Random {
     }
 }
 
-/// A live block and what it holds.
-struct Held {
+/// A live block and the seed of its contents.
+struct LiveBlock {
     address: usize,
     size: usize,
     seed: u8,
 }
 
-/// One byte in so many is written and looked at, and the last one.
+/// Distance in bytes between those that are written and checked, in addition to the last one.
 const STRIDE: usize = 509;
 
 fn mark(seed: u8, offset: usize) -> u8 {
     (offset / STRIDE).to_le_bytes()[0].wrapping_mul(29) ^ seed
 }
 
-impl Held {
+impl LiveBlock {
     fn at(&self, offset: usize) -> *mut u8 {
         core::ptr::with_exposed_provenance_mut(self.address + offset)
     }
@@ -57,7 +57,7 @@ impl Held {
 
     fn fill(&self) {
         for offset in self.offsets(self.size) {
-            // SAFETY: inside the block, which this thread alone has.
+            // SAFETY: inside the block, which only this thread uses.
             unsafe { self.at(offset).write(mark(self.seed, offset)) };
         }
     }
@@ -77,10 +77,10 @@ impl Held {
     }
 
     fn check_zero(&self) {
-        // SAFETY: as above; the block was cleared, and no reference to it is kept.
+        // SAFETY: as above; the block was cleared, and the reference ends with this call.
         let bytes = unsafe { core::slice::from_raw_parts(self.at(0), self.size) };
         let (before, words, after) = {
-            // SAFETY: any bytes are a number.
+            // SAFETY: any bytes are a valid number.
             unsafe { bytes.align_to::<u128>() }
         };
         let zero = words.iter().all(|&word| word == 0) && before.iter().chain(after).all(|&byte| byte == 0);
@@ -88,13 +88,13 @@ impl Held {
     }
 }
 
-fn heap(settings: Settings) -> &'static Heap<NearMemory> {
+fn heap(settings: LargeHeapSettings) -> &'static LargeBlockHeap<NearMemory> {
     let range = Reserved::new(SPANS * SPAN, SPAN).unwrap();
     let near = Box::leak(Box::new(NearMemory::new(range, PageKind::Thp, Placement::FirstTouch, false)));
-    Box::leak(Box::new(Heap::new(near, settings).unwrap()))
+    Box::leak(Box::new(LargeBlockHeap::new(near, settings).unwrap()))
 }
 
-fn work(heap: &Heap<NearMemory>, shared: &Mutex<Vec<Held>>, seed: u64) {
+fn work(heap: &LargeBlockHeap<NearMemory>, shared: &Mutex<Vec<LiveBlock>>, seed: u64) {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     for call in 0..CALLS {
         match random.below(10) {
@@ -106,7 +106,7 @@ fn work(heap: &Heap<NearMemory>, shared: &Mutex<Vec<Held>>, seed: u64) {
                 let address = block.start.as_ptr().expose_provenance();
                 assert_eq!(address % align, 0);
                 assert!(heap.owns(address) && heap.usable(address).unwrap() >= size);
-                let held = Held { address, size, seed: call.to_le_bytes()[0] };
+                let held = LiveBlock { address, size, seed: call.to_le_bytes()[0] };
                 if fill == Fill::Zero {
                     held.check_zero();
                 }
@@ -122,11 +122,11 @@ fn work(heap: &Heap<NearMemory>, shared: &Mutex<Vec<Held>>, seed: u64) {
                 let Some(mut held) = taken(shared, &mut random) else { continue };
                 held.check(held.size);
                 let size = random.size();
-                // SAFETY: the block was taken from the list, so that no other thread has it.
+                // SAFETY: the block was taken from the list, so that no other thread uses it.
                 if let Ok(block) = unsafe { heap.resize(held.address, size) } {
                     let common = held.size.min(size);
                     (held.address, held.size) = (block.start.as_ptr().expose_provenance(), size);
-                    let moved = Held { size: common + 1, ..held };
+                    let moved = LiveBlock { size: common + 1, ..held };
                     moved.check(common);
                     assert!(heap.usable(held.address).unwrap() >= size);
                 }
@@ -140,21 +140,21 @@ fn work(heap: &Heap<NearMemory>, shared: &Mutex<Vec<Held>>, seed: u64) {
                 3 => heap.each_block(|record| assert!(record.size > 0 && record.address > 0)),
                 _ => assert!(
                     heap.free((heap.range().0 + random.below(SPANS * SPAN)) | 1).is_err(),
-                    "an odd address"
+                    "an odd address was freed"
                 ),
             },
         }
     }
 }
 
-fn taken(shared: &Mutex<Vec<Held>>, random: &mut Random) -> Option<Held> {
+fn taken(shared: &Mutex<Vec<LiveBlock>>, random: &mut Random) -> Option<LiveBlock> {
     let mut shared = shared.lock().unwrap();
     let len = shared.len();
     (len > 0).then(|| shared.swap_remove(random.below(len)))
 }
 
 #[track_caller]
-fn check(settings: Settings, threads: u64, seed: u64) {
+fn check(settings: LargeHeapSettings, threads: u64, seed: u64) {
     let heap = heap(settings);
     let shared = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -173,34 +173,37 @@ fn check(settings: Settings, threads: u64, seed: u64) {
     let counters = heap.with_report(|report| report.counters);
     assert_eq!((counters.live_bytes, counters.allocations), (0, counters.frees));
     heap.trim(0);
-    // Everything has come together again: a block as large as the range can be had.
+    // All free extents were coalesced: a block as large as the range fits.
     assert!(heap.allocate((SPANS - 1) * SPAN, 16, Fill::Zero).is_ok());
 }
 
-const PLAIN: Settings =
-    Settings { header: 0, data: DataAlign::Lines, retention: Retention { share: 32, floor: 64 << 20 } };
+const PLAIN: LargeHeapSettings = LargeHeapSettings {
+    header: 0,
+    data: DataAlign::Lines,
+    retention: Retention { share: 32, floor: 64 << 20 },
+};
 
 #[test]
-fn one_thread_makes_any_calls() {
+fn one_threads_blocks_keep_contents() {
     for seed in 1..4 {
         check(PLAIN, 1, seed);
     }
 }
 
 #[test]
-fn several_threads_make_any_calls() {
+fn several_threads_blocks_keep_contents() {
     for seed in 4..6 {
         check(PLAIN, THREADS, seed);
     }
 }
 
 #[test]
-fn with_a_header_and_nothing_retained() {
-    let settings = Settings { header: 48, retention: Retention { share: 0, floor: 0 }, ..PLAIN };
+fn blocks_with_header_keep_contents() {
+    let settings = LargeHeapSettings { header: 48, retention: Retention { share: 0, floor: 0 }, ..PLAIN };
     check(settings, THREADS, 6);
 }
 
 #[test]
-fn at_the_c_librarys_offsets() {
-    check(Settings { data: DataAlign::Native, ..PLAIN }, THREADS, 7);
+fn blocks_at_native_offsets_keep_contents() {
+    check(LargeHeapSettings { data: DataAlign::Native, ..PLAIN }, THREADS, 7);
 }

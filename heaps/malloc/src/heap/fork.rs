@@ -1,36 +1,36 @@
-//! What a fork asks of the heap.
+//! The heap's part in `fork`.
 
-use super::Heap;
+use super::LargeBlockHeap;
 use largesse_arena::{Backing, SpanKind};
 use largesse_pages::MapError;
 use largesse_report::{BlockKind, Cause};
 
-impl<B: Backing> Heap<B> {
-    /// Before `fork`: nobody is inside the heap until one of the two calls below. The caller does not
-    /// [interrupt](Heap::is_interrupted) it.
+impl<B: Backing> LargeBlockHeap<B> {
+    /// Locks the heap before `fork`, until one of the two calls below. The caller must not have
+    /// [interrupted](LargeBlockHeap::is_interrupted) it.
     pub fn before_fork(&self) {
         self.inner.keep_across_fork();
     }
 
-    /// After `fork`, in the parent.
+    /// Unlocks the heap in the parent, after `fork`.
     pub fn after_fork_in_parent(&self) {
         self.inner.release_after_fork();
     }
 
-    /// After `fork`, in the child, whose only thread calls.
+    /// Unlocks the heap in the child, after `fork`, on the child's only thread.
     pub fn after_fork_in_child(&self) {
         self.inner.reset();
     }
 
-    /// In a forked child: blocks on hugetlb pages move to ordinary ones. A write to a shared hugetlb
-    /// page needs a free one of the pool, and the child is killed when there is none. `demote` moves
-    /// so many spans from a first one on; only this thread exists.
+    /// Moves a forked child's blocks on hugetlb pages to ordinary ones; the calling thread is its only one. A write to
+    /// a shared hugetlb page needs a free one of the pool, without which the child is killed. `demote` moves a number
+    /// of spans (its second argument) from a first one on.
     pub fn demote_in_child(&self, mut demote: impl FnMut(usize, usize) -> Result<(), MapError>) {
         self.inner.with(|inner| {
             for kind in [SpanKind::Hugetlb, SpanKind::Hugetlb1G] {
                 while let Some((first, spans)) = inner.arena.first_run_of(kind) {
                     if demote(first, spans).is_err() {
-                        // Leave the rest: a write may still succeed, and there is nobody to tell.
+                        // Leave the rest: a write may still succeed, and the child has no caller to inform.
                         inner.records.note(Cause::OutOfMemory);
                         return;
                     }
@@ -42,7 +42,7 @@ impl<B: Backing> Heap<B> {
         });
     }
 
-    /// Whether any memory is on pages of a pool (and a fork has to demote it).
+    /// Whether any memory is on pages of a pool, which a fork has to demote.
     pub fn has_pool_pages(&self) -> bool {
         self.inner.with(|inner| {
             [SpanKind::Hugetlb, SpanKind::Hugetlb1G]

@@ -1,7 +1,7 @@
-//! What only one thread at a time may do: arena, records and counters together.
+//! The state under the heap's lock: arena, records and counters together.
 
 use super::{Fill, NotABlock, Refused};
-use crate::layout::Place;
+use crate::layout::BlockLayout;
 use crate::records::{Kinds, Records};
 use core::ptr::NonNull;
 use largesse_arena::{
@@ -10,10 +10,11 @@ use largesse_arena::{
 use largesse_pages::SPAN;
 use largesse_report::{BlockKind, BlockRecord, Cause};
 
-/// A cleared block from here on is looked at when it is freed: much of it may never have been touched.
+/// Size in bytes from which a cleared block's residency is checked when it is freed: much of it may never have been
+/// touched.
 const INSPECT_FROM: usize = 2 * SPAN;
 
-/// What a backing counts, and the cause that it is reported under.
+/// The backing's refusals, and the causes under which they are reported.
 const REFUSALS: [(Refusal, Cause); 7] = [
     (Refusal::PoolEmpty, Cause::HugetlbPoolEmpty),
     (Refusal::PoolRefused, Cause::HugetlbRefused),
@@ -33,16 +34,16 @@ fn in_report(kind: SpanKind) -> BlockKind {
 }
 
 #[derive(Debug)]
-pub(super) struct Inner<B: 'static> {
+pub(super) struct LockedHeap<B: 'static> {
     pub(super) arena: Arena<&'static B>,
     pub(super) records: Records,
     pub(super) colours: Colours,
     pub(super) last_decay: u32,
-    /// The backing's refusals that are in the report, in the order of [`REFUSALS`].
+    /// Numbers of the backing's refusals already in the report, in the order of [`REFUSALS`].
     pub(super) seen: [u64; REFUSALS.len()],
 }
 
-impl<B: Backing> Inner<B> {
+impl<B: Backing> LockedHeap<B> {
     pub(super) fn decay(&mut self, now: u32) {
         if now != self.last_decay {
             self.last_decay = now;
@@ -61,18 +62,18 @@ impl<B: Backing> Inner<B> {
 
     pub(super) fn take(
         &mut self,
-        place: Place,
+        layout: BlockLayout,
         size: usize,
         fill: Fill,
         now: u32,
     ) -> Result<(NonNull<u8>, Granules, usize), Refused> {
-        // Alignment is a matter of addresses, and the range may start anywhere on a span.
+        // Alignment concerns addresses, and the range may start at any span.
         let first = (self.arena.address(0).as_ptr().addr() / GRANULE) as Granules;
-        let phase = first.wrapping_neg() & (place.align - 1);
-        let request = Request { granules: place.granules, align: place.align, phase, prefer: Prefer::Warm };
+        let phase = first.wrapping_neg() & (layout.align - 1);
+        let request = Request { granules: layout.granules, align: layout.align, phase, prefer: Prefer::Warm };
         let taken = self.arena.take(request, now).map_err(|error| self.refuse(error))?;
-        // SAFETY: `lead + size` bytes fit into the extent, by `place`.
-        let start = unsafe { self.arena.address(taken.at).add(place.lead) };
+        // SAFETY: `lead + size` bytes fit into the extent, by `layout`.
+        let start = unsafe { self.arena.address(taken.at).add(layout.lead) };
         self.record(taken.at, start, size, fill, now)?;
         let counters = self.records.counters();
         counters.allocations += 1;
@@ -100,7 +101,7 @@ impl<B: Backing> Inner<B> {
         Ok(())
     }
 
-    /// The kinds of page that an extent is on.
+    /// Returns the kinds of page that an extent is on.
     pub(super) fn kinds(&self, at: Granules) -> Kinds {
         let mut runs = self.arena.kinds(at).map(|(spans, kind)| (spans, in_report(kind)));
         let (mut spans, first) = runs.next().unwrap_or((0, BlockKind::Thp));
@@ -122,7 +123,7 @@ impl<B: Backing> Inner<B> {
         counters.peak_bytes = counters.peak_bytes.max(counters.live_bytes);
     }
 
-    /// The block at an address: its extent, its slot, its record.
+    /// Returns the block at an address: its extent, its record's number, and the record.
     pub(super) fn block(&self, address: usize) -> Result<(Granules, u32, BlockRecord), NotABlock> {
         let (at, _) = self.arena.used_at(address).ok_or(NotABlock(address))?;
         let slot = self.arena.owner(at) >> 1;

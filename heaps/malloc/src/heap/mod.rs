@@ -1,77 +1,77 @@
-//! The heap itself: its face, and what happens outside of the lock.
+//! The heap's interface, and the work that it does outside of its lock.
 
 mod fork;
 mod locked;
 mod resize;
 
-use crate::layout::{DataAlign, place};
+use crate::layout::{DataAlign, layout};
 use crate::records::Records;
-use crate::sync::Lock;
+use crate::sync::HeapLock;
 use core::ptr::NonNull;
-use locked::Inner;
 use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Retention, TakeError};
 use largesse_pages::{SPAN, now_seconds};
 use largesse_report::{BlockRecord, Cause, HeapReport};
+use locked::LockedHeap;
 pub use resize::{ResizeError, Resized};
 
-/// What a heap is made with.
+/// The parameters of a heap.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Bytes before the data of a block.
+pub struct LargeHeapSettings {
+    /// Number of bytes before the data of a block.
     pub header: usize,
-    /// Where data start.
+    /// Alignment of the data.
     pub data: DataAlign,
-    /// How much free memory stays warm.
+    /// Bound on the free memory that stays warm.
     pub retention: Retention,
 }
 
-/// What a block holds at first.
+/// The initial contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// Anything.
+    /// The block may hold anything.
     Any,
-    /// Zeros.
+    /// The block is cleared.
     Zero,
 }
 
-/// A block that was handed out.
+/// An allocated block.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
-    /// Where it starts.
+pub struct HeapBlock {
+    /// Address of the block.
     pub start: NonNull<u8>,
-    /// Bytes of it whose first touch is still to be paid.
+    /// Number of its bytes whose first touch is still to be paid.
     pub cold_bytes: usize,
-    /// Whether the heap is near a limit on the process's memory.
+    /// Whether the heap is near the process's memory limit.
     pub near_limit: bool,
 }
 
-/// Nothing was handed out; the cause is counted in the report.
+/// Why no block was allocated; the cause is counted in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The address range is full, or the request is larger than any range.
     RangeFull,
-    /// The kernel refused.
+    /// The kernel refused the memory.
     NoMemory,
 }
 
-/// The address is inside the heap's range and is no live block.
+/// The error for an address in the heap's range that is no live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotABlock(pub usize);
 
-/// Large blocks over one backing.
+/// A heap of large blocks over one backing.
 #[derive(Debug)]
-pub struct Heap<B: 'static> {
+pub struct LargeBlockHeap<B: 'static> {
     backing: &'static B,
     start: usize,
     len: usize,
     header: usize,
     data: DataAlign,
-    inner: Lock<Inner<B>>,
+    inner: HeapLock<LockedHeap<B>>,
 }
 
-impl<B: Backing> Heap<B> {
-    /// A heap over the whole of `backing`; `None` when there is no room for its tables.
-    pub fn new(backing: &'static B, settings: Settings) -> Option<Heap<B>> {
+impl<B: Backing> LargeBlockHeap<B> {
+    /// Creates a heap over the whole of `backing`, or returns `None` if its tables cannot be mapped.
+    pub fn new(backing: &'static B, settings: LargeHeapSettings) -> Option<LargeBlockHeap<B>> {
         let len = backing.spans() * SPAN;
         let start = backing.start().as_ptr().addr();
         let arena = Arena::new(backing, settings.retention)?;
@@ -80,15 +80,20 @@ impl<B: Backing> Heap<B> {
         report.range_start = start as u64;
         report.range_len = len as u64;
         report.header = settings.header as u32;
-        let inner =
-            Inner { arena, records, colours: Colours::default(), last_decay: now_seconds(), seen: [0; _] };
-        Some(Heap {
+        let inner = LockedHeap {
+            arena,
+            records,
+            colours: Colours::default(),
+            last_decay: now_seconds(),
+            seen: [0; _],
+        };
+        Some(LargeBlockHeap {
             backing,
             start,
             len,
             header: settings.header,
             data: settings.data,
-            inner: Lock::new(inner),
+            inner: HeapLock::new(inner),
         })
     }
 
@@ -99,25 +104,25 @@ impl<B: Backing> Heap<B> {
         address.wrapping_sub(self.start) < self.len
     }
 
-    /// A block of `size` bytes whose start is a multiple of `align` (a power of two).
-    pub fn allocate(&self, size: usize, align: usize, fill: Fill) -> Result<Block, Refused> {
+    /// Allocates a block of `size` bytes whose start is a multiple of `align` (a power of two).
+    pub fn allocate(&self, size: usize, align: usize, fill: Fill) -> Result<HeapBlock, Refused> {
         let now = now_seconds();
         let (start, at, granules, cold_bytes, near_limit) = self.inner.with(|inner| {
             inner.decay(now);
-            let Some(place) = place(size, align, self.header, self.data, &mut inner.colours) else {
+            let Some(layout) = layout(size, align, self.header, self.data, &mut inner.colours) else {
                 return Err(inner.refuse(TakeError::RangeFull));
             };
-            let (start, at, cold) = inner.take(place, size, fill, now)?;
+            let (start, at, cold) = inner.take(layout, size, fill, now)?;
             inner.update_sums();
-            Ok((start, at, place.granules, cold, inner.arena.is_near_limit()))
+            Ok((start, at, layout.granules, cold, inner.arena.is_near_limit()))
         })?;
         if fill == Fill::Zero {
             self.clear(start, size, at, granules);
         }
-        Ok(Block { start, cold_bytes, near_limit })
+        Ok(HeapBlock { start, cold_bytes, near_limit })
     }
 
-    /// Give a block back.
+    /// Frees a block.
     pub fn free(&self, address: usize) -> Result<(), NotABlock> {
         let now = now_seconds();
         self.inner.with(|inner| {
@@ -130,7 +135,7 @@ impl<B: Backing> Heap<B> {
         })
     }
 
-    /// Bytes the owner of a block may use.
+    /// Returns the number of bytes that the owner of a block may use.
     pub fn usable(&self, address: usize) -> Result<usize, NotABlock> {
         self.inner.with(|inner| {
             let (at, ..) = inner.block(address)?;
@@ -138,12 +143,12 @@ impl<B: Backing> Heap<B> {
         })
     }
 
-    /// Give free memory beyond `keep` bytes back; returns how much that was.
+    /// Returns free memory beyond `keep` bytes to the kernel, and the number of bytes returned.
     pub fn trim(&self, keep: usize) -> usize {
         self.inner.with(|inner| inner.arena.trim(keep))
     }
 
-    /// Give back what nobody took for a while; to be called now and then when nothing else happens.
+    /// Returns memory to the kernel that was free for a while; to be called now and then while the heap is idle.
     pub fn tick(&self) {
         let now = now_seconds();
         self.inner.with(|inner| {
@@ -152,26 +157,26 @@ impl<B: Backing> Heap<B> {
         });
     }
 
-    /// Sets how many bytes the heap may hold before a limit on the process's memory could be reached: its
-    /// resident bytes, and what is left of the limit.
+    /// Sets the number of bytes that the heap may hold before the process's memory limit could be reached: its resident
+    /// bytes plus what is left of the limit.
     pub fn set_limit(&self, bytes: usize) {
         self.inner.with(|inner| inner.arena.set_limit(bytes));
     }
 
-    /// Bytes that are left of the limit if every block is touched.
+    /// Returns the number of bytes left of the limit if every block is touched.
     pub fn room(&self) -> usize {
         self.inner.with(|inner| inner.arena.room())
     }
 
-    /// Bytes from the start of the range that contain every block there ever was.
+    /// Returns the number of bytes from the start of the range that contain every block ever allocated.
     pub fn used_range(&self) -> usize {
         self.inner.with(|inner| inner.arena.used_range())
     }
 
-    /// Touch at most `spans` of the memory that requests will reach next; returns the bytes touched.
+    /// Populates at most `spans` spans of the memory that requests will use next. Returns the number of bytes.
     pub fn prepare(&self, spans: usize) -> usize {
         let Some((first, count)) = self.inner.with(|inner| inner.arena.cold_ahead(spans)) else { return 0 };
-        // A refusal is the backing's to count.
+        // The backing counts its refusals.
         if !self.backing.populate(first, count) {
             return 0;
         }
@@ -182,33 +187,33 @@ impl<B: Backing> Heap<B> {
         count * SPAN
     }
 
-    /// Whether the calling thread is a signal handler that interrupted a call of this heap in the same thread, so that every
-    /// call that it makes itself would wait for good.
+    /// Whether the calling thread is a signal handler that interrupted a call of this heap in the same thread, so that
+    /// any call of its own would deadlock.
     pub fn is_interrupted(&self) -> bool {
         self.inner.is_mine()
     }
 
-    /// Count a request that was served with less.
+    /// Counts a request that was served with less than it asked for.
     pub fn note(&self, cause: Cause) {
         self.inner.with(|inner| inner.records.note(cause));
     }
 
-    /// Change the report's settings.
+    /// Changes the report's settings.
     pub fn edit_report(&self, f: impl FnOnce(&mut HeapReport)) {
         self.inner.with(|inner| f(inner.records.report_mut()));
     }
 
-    /// Start and length of the range that every block lies in.
+    /// Returns the start and length in bytes of the range that contains every block.
     pub fn range(&self) -> (usize, usize) {
         (self.start, self.len)
     }
 
-    /// Where the report lies, for readers in other processes.
+    /// Returns the address of the report, for readers in other processes.
     pub fn report_address(&self) -> usize {
         self.inner.with(|inner| (&raw const *inner.records.report()).addr())
     }
 
-    /// Look at the report, with its sums brought up to date.
+    /// Calls `f` with the report, after updating its sums.
     pub fn with_report<R>(&self, f: impl FnOnce(&HeapReport) -> R) -> R {
         self.inner.with(|inner| {
             inner.update_sums();
@@ -216,12 +221,12 @@ impl<B: Backing> Heap<B> {
         })
     }
 
-    /// Call `f` for each live block, in no order. `f` must not use the heap.
+    /// Calls `f` for each live block, in no order. `f` must not use the heap.
     pub fn each_block(&self, mut f: impl FnMut(BlockRecord)) {
         self.inner.with(|inner| inner.records.iter().for_each(&mut f));
     }
 
-    /// Clear what may hold anything but zero.
+    /// Clears the granules of a block that may hold something other than zero.
     fn clear(&self, start: NonNull<u8>, size: usize, at: Granules, granules: Granules) {
         let mut from = at;
         let mut cleared = 0;
@@ -231,7 +236,7 @@ impl<B: Backing> Heap<B> {
             let low = extent.max(base);
             let high = (extent + run.len() * GRANULE).min(base + size);
             if low < high {
-                // SAFETY: `low..high` is inside the block, which nobody else knows yet.
+                // SAFETY: `low..high` is inside the block, which no other code knows yet.
                 unsafe { start.add(low - base).write_bytes(0, high - low) };
                 cleared += high - low;
             }

@@ -1,20 +1,21 @@
-//! Larger and smaller blocks: in place, by moving pages, or by copying.
+//! Resizes blocks: in place, by moving pages, or by copying.
 
-use super::locked::Inner;
-use super::{Block, Fill, Heap, NotABlock, Refused};
+use super::locked::LockedHeap;
+use super::{Fill, HeapBlock, LargeBlockHeap, NotABlock, Refused};
 use core::ptr::NonNull;
 use largesse_arena::{Backing, GRANULE, Granules, PER_SPAN, Prefer, Request, TakeError};
 use largesse_pages::{SPAN, now_seconds};
 use largesse_report::BlockRecord;
 
-/// Blocks from here on may be grown by moving pages instead of bytes.
+/// Size in bytes from which blocks may be grown by moving pages instead of copying.
 const MOVE_FROM: usize = 2 * SPAN;
+
 /// Why a block was not resized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResizeError {
-    /// No memory for the new size.
+    /// There was no memory for the new size.
     Refused(Refused),
-    /// There is no such block.
+    /// The address is no live block.
     NotABlock(NotABlock),
 }
 
@@ -24,26 +25,26 @@ impl From<NotABlock> for ResizeError {
     }
 }
 
-/// How far a block was resized without copying.
+/// The result of resizing a block without copying.
 #[derive(Clone, Copy, Debug)]
 pub enum Resized {
-    /// The block has its new size, here.
-    Done(Block),
+    /// The block has its new size, at this address.
+    Done(HeapBlock),
     /// The contents must be copied to this new block, and the old block freed.
     Copy {
         /// The new block.
-        to: Block,
-        /// The size of the old block in bytes.
+        to: HeapBlock,
+        /// Number of usable bytes of the old block.
         usable: usize,
     },
 }
 
-impl<B: Backing> Heap<B> {
-    /// Makes a block larger or smaller; returns where it is now. On refusal the block is as it was.
+impl<B: Backing> LargeBlockHeap<B> {
+    /// Makes a block larger or smaller and returns its new address. After an error the block is unchanged.
     ///
     /// # Safety
-    /// `address` is a live block of this heap that nobody else uses meanwhile.
-    pub unsafe fn resize(&self, address: usize, size: usize) -> Result<Block, ResizeError> {
+    /// `address` is a live block of this heap that nothing else uses during the call.
+    pub unsafe fn resize(&self, address: usize, size: usize) -> Result<HeapBlock, ResizeError> {
         // SAFETY: the caller's promise.
         match unsafe { self.resize_without_copying(address, size)? } {
             Resized::Done(block) => Ok(block),
@@ -57,21 +58,21 @@ impl<B: Backing> Heap<B> {
         }
     }
 
-    /// Resizes a block as [`resize`](Heap::resize) does, but leaves copying to the caller, so that signals that are blocked
+    /// Resizes a block as [`resize`](LargeBlockHeap::resize) does, but leaves copying to the caller, so that signals that are blocked
     /// during this call need not be blocked while a large block is copied.
     ///
     /// # Safety
-    /// As [`resize`](Heap::resize).
+    /// The requirements are those of [`resize`](LargeBlockHeap::resize).
     pub unsafe fn resize_without_copying(&self, address: usize, size: usize) -> Result<Resized, ResizeError> {
         let now = now_seconds();
-        let step = self.inner.with(|inner| {
-            let step = inner.resize_in_place_or_move(address, size, now);
+        let result = self.inner.with(|inner| {
+            let result = inner.resize_in_place_or_move(address, size, now);
             inner.update_sums();
-            step
+            result
         })?;
-        match step {
-            Step::Done(block) => Ok(Resized::Done(block)),
-            Step::Copy { usable } => {
+        match result {
+            ResizeStep::Done(block) => Ok(Resized::Done(block)),
+            ResizeStep::Copy { usable } => {
                 let to = self.allocate(size, 1, Fill::Any).map_err(ResizeError::Refused)?;
                 Ok(Resized::Copy { to, usable })
             }
@@ -79,22 +80,22 @@ impl<B: Backing> Heap<B> {
     }
 }
 
-/// The part of resizing a block that is done under the lock.
-enum Step {
-    Done(Block),
-    /// Nothing; the block has this number of bytes.
+/// The result of the part of resizing that is done under the lock.
+enum ResizeStep {
+    Done(HeapBlock),
+    /// Nothing was done, and the block has this number of usable bytes.
     Copy {
         usable: usize,
     },
 }
 
-impl<B: Backing> Inner<B> {
+impl<B: Backing> LockedHeap<B> {
     fn resize_in_place_or_move(
         &mut self,
         address: usize,
         size: usize,
         now: u32,
-    ) -> Result<Step, ResizeError> {
+    ) -> Result<ResizeStep, ResizeError> {
         let (at, slot, record) = self.block(address)?;
         let lead = address - self.arena.address(at).as_ptr().addr();
         let usable = self.usable(at, address);
@@ -116,7 +117,7 @@ impl<B: Backing> Inner<B> {
             self.records.resize(slot, address as u64, size as u64, kinds);
             self.records.counters().resized_in_place += 1;
             let start = core::ptr::with_exposed_provenance_mut(address);
-            return Ok(Step::Done(Block {
+            return Ok(ResizeStep::Done(HeapBlock {
                 start: NonNull::new(start).ok_or(NotABlock(address))?,
                 cold_bytes: 0,
                 near_limit: self.arena.is_near_limit(),
@@ -126,9 +127,9 @@ impl<B: Backing> Inner<B> {
             && let Some(start) = self.resize_by_moving(at, slot, &record, lead, wanted, size, now)
         {
             let near_limit = self.arena.is_near_limit();
-            return Ok(Step::Done(Block { start, cold_bytes: 0, near_limit }));
+            return Ok(ResizeStep::Done(HeapBlock { start, cold_bytes: 0, near_limit }));
         }
-        Ok(Step::Copy { usable })
+        Ok(ResizeStep::Copy { usable })
     }
 
     #[expect(clippy::too_many_arguments, reason = "the facts its only caller has established")]
