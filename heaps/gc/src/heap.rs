@@ -2,9 +2,9 @@
 
 use crate::blocks::{BLOCK, Blocks};
 use crate::classes::LANES;
-use crate::crew::Crew;
-use crate::ground::Ground;
-use crate::ledger::Ledger;
+use crate::worker_pool::Crew;
+use crate::heap_spans::Ground;
+use crate::keep::Ledger;
 use crate::pace::Pace;
 use crate::record::Record;
 use crate::statistics::Collections;

@@ -1,8 +1,8 @@
 //! Marking: from the roots to everything that can be reached.
 
 use crate::blocks::{Blocks, GROUP, Offset};
-use crate::crew::Crew;
-use crate::shelves::Shelves;
+use crate::worker_pool::Crew;
+use crate::mark_queues::Shelves;
 use crate::sync::{Mutex, lock};
 use crate::verify::Reached;
 use crate::{Language, Layout, Word};

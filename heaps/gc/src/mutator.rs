@@ -3,7 +3,7 @@
 use crate::blocks::object_at;
 use crate::context::Context;
 use crate::heap::{Heap, Shared};
-use crate::ledger::Short;
+use crate::keep::Short;
 use crate::record::Record;
 use crate::sync::{Ordering, lock};
 use crate::world::{ATTENTION, Member, STOP};

@@ -4,7 +4,7 @@
 use crate::Language;
 use crate::blocks::{BLOCK, BlockNumber};
 use crate::heap::Shared;
-use crate::ledger::Ledger;
+use crate::keep::Ledger;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 
 /// Blocks with fewer free bytes are not worth a visit.

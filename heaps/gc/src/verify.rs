@@ -2,7 +2,7 @@
 
 use crate::blocks::{BLOCK, Blocks, Offset, object_at};
 use crate::heap::Shared;
-use crate::ledger::Ledger;
+use crate::keep::Ledger;
 use crate::record::Record;
 use crate::sync::lock;
 use crate::{Language, Layout, Tracer, Word};

@@ -5,7 +5,7 @@ use crate::buddy::Buddy;
 use crate::classes::LANES;
 use crate::context::Bump;
 use crate::delegation::Delegation;
-use crate::ground::Ground;
+use crate::heap_spans::Ground;
 use crate::pace::Pace;
 use crate::{Lane, Layout};
 use core::ptr::NonNull;
