@@ -5,7 +5,7 @@
 mod programs;
 
 use largesse_arena::NearMemory;
-use largesse_gc::Settings;
+use largesse_gc::GcSettings;
 use largesse_lisp::{Ended, Interpreter};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ thread_local! {
 fn start(stress: u64) -> Interpreter {
     let range = Reserved::new(256 * SPAN, SPAN).expect("address space");
     let memory = NearMemory::new(range, PageKind::Small, Placement::FirstTouch, false);
-    let settings = Settings { limit: 256 << 20, gc_threads: 1, stress, poison: true, ..Settings::default() };
+    let settings = GcSettings { limit: 256 << 20, gc_threads: 1, stress, poison: true, ..GcSettings::default() };
     let mut lisp = Interpreter::start(settings, memory, 4 << 20, Vec::new()).expect("a Lisp");
     lisp.evaluate(PRELUDE).expect("the prelude");
     lisp

@@ -2,7 +2,7 @@
 #![no_main]
 
 use largesse_arena::NearMemory;
-use largesse_gc::Settings;
+use largesse_gc::GcSettings;
 use largesse_lisp::Interpreter;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ thread_local! {
 fn start() -> Interpreter {
     let range = Reserved::new(256 * SPAN, SPAN).expect("address space");
     let memory = NearMemory::new(range, PageKind::Small, Placement::FirstTouch, false);
-    let settings = Settings { limit: 256 << 20, gc_threads: 1, stress: 1000, ..Settings::default() };
+    let settings = GcSettings { limit: 256 << 20, gc_threads: 1, stress: 1000, ..GcSettings::default() };
     Interpreter::start(settings, memory, 4 << 20, Vec::new()).expect("a Lisp")
 }
 

@@ -7,7 +7,7 @@ use crate::reader::{Reader, Source};
 use crate::value::{Kind, Value};
 use crate::world::{Tables, World, class};
 use largesse_arena::Backing;
-use largesse_gc::{Heap, Settings, Statistics};
+use largesse_gc::{GcSettings, Heap, Statistics};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl Interrupt {
 impl Interpreter {
     /// A Lisp on a heap of its own, for the calling thread, whose machine stack has `stack` bytes.
     pub fn start(
-        settings: Settings,
+        settings: GcSettings,
         backing: impl Backing + Send + 'static,
         stack: usize,
         arguments: Vec<String>,
@@ -59,7 +59,7 @@ impl Interpreter {
         let tables = Arc::new(Tables::new());
         let heap = Heap::new(Language { tables: Arc::clone(&tables) }, settings, backing)
             .map_err(|cause| format!("no heap: {cause}"))?;
-        let mutator = heap.enrol().enter();
+        let mutator = heap.register_thread().enter();
         let mut world = World::new(heap.clone(), tables, arguments);
         let mut first =
             Context::new(Arc::new(World::new(heap, Arc::clone(&world.tables), Vec::new())), mutator, stack);

@@ -1,7 +1,7 @@
 //! Source text that is not UTF-8: an error that names the line, never a panic.
 
 use largesse_arena::NearMemory;
-use largesse_gc::Settings;
+use largesse_gc::GcSettings;
 use largesse_lisp::{Ended, Interpreter};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 fn lisp() -> Interpreter {
     let range = Reserved::new(256 * SPAN, SPAN).unwrap();
     let memory = NearMemory::new(range, PageKind::Small, Placement::FirstTouch, false);
-    let settings = Settings { limit: 256 << 20, gc_threads: 1, ..Settings::default() };
+    let settings = GcSettings { limit: 256 << 20, gc_threads: 1, ..GcSettings::default() };
     Interpreter::start(settings, memory, 1 << 20, Vec::new()).unwrap()
 }
 

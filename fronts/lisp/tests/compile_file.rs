@@ -1,7 +1,7 @@
 //! `compile-file`: what is loaded does what its source did, without the source and its macros.
 
 use largesse_arena::NearMemory;
-use largesse_gc::Settings;
+use largesse_gc::GcSettings;
 use largesse_lisp::{Ended, Interpreter};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 const STACK: usize = 16 << 20;
 
-fn with_lisp<R: Send>(settings: Settings, act: impl FnOnce(&mut Interpreter) -> R + Send) -> R {
+fn with_lisp<R: Send>(settings: GcSettings, act: impl FnOnce(&mut Interpreter) -> R + Send) -> R {
     std::thread::scope(|scope| {
         let run = || {
             let range = Reserved::new(256 * SPAN, SPAN).unwrap();
@@ -50,7 +50,7 @@ fn folder(name: &str) -> PathBuf {
 fn compiled(folder: &Path, name: &str, source: &str, before: &str) -> String {
     let path = folder.join(name).display().to_string();
     fs::write(format!("{path}.l"), source).unwrap();
-    with_lisp(Settings::default(), |lisp| {
+    with_lisp(GcSettings::default(), |lisp| {
         value(lisp, before);
         assert_eq!(value(lisp, &format!("(compile-file \"{path}\")")), format!("\"{path}.lc\""));
     });
@@ -73,7 +73,7 @@ fn a_loaded_file_defines_what_its_source_defines_as_machine_code() {
         (progn (setq *order* (list *first*)) (push (f 1) *order*))
     "#;
     let path = compiled(&folder, "defines", source, "(defmacro elsewhere (x) `(+ 100 ,x))");
-    with_lisp(Settings::default(), |lisp| {
+    with_lisp(GcSettings::default(), |lisp| {
         value(lisp, &format!("(load \"{path}\")"));
         for (form, wanted) in [
             ("(tools::f 3)", "112"),
@@ -108,11 +108,11 @@ fn constants_are_as_they_were_to_the_bit() {
     let show = "(progn (load \"/PATH/\") (list (constants) (mapcar #'(lambda (x) (if (floatp x) (format nil \"~1,17e\" x))) (constants)) (eq (car (again)) (cadr (again))) (eq (caddr (again)) (cdr (caddr (again)))) (let ((own (fresh))) (and (eq (car own) (caddr own)) (null (symbol-package (car own))) (cadr own)))))";
     let shown = |ending: &str| {
         let show = show.replace("/PATH/", &format!("{path}{ending}"));
-        with_lisp(Settings::default(), |lisp| value(lisp, &show))
+        with_lisp(GcSettings::default(), |lisp| value(lisp, &show))
     };
     let wanted = shown(".l");
     assert!(wanted.ends_with("t t 6)"), "{wanted}");
-    with_lisp(Settings::default(), |lisp| value(lisp, &format!("(compile-file \"{path}.l\")")));
+    with_lisp(GcSettings::default(), |lisp| value(lisp, &format!("(compile-file \"{path}.l\")")));
     assert_eq!(shown(".lc"), wanted);
     fs::remove_dir_all(folder).unwrap();
 }
@@ -127,7 +127,7 @@ fn the_suites_have_the_same_answers() {
         let path = compiled(&folder, suite, &source, check);
         // Collected now and then: nothing is lost while a file is read.
         for stress in [0, 997] {
-            let settings = Settings { stress, poison: stress > 0, ..Settings::default() };
+            let settings = GcSettings { stress, poison: stress > 0, ..GcSettings::default() };
             with_lisp(settings, |lisp| {
                 value(lisp, check.split("(defmacro").next().unwrap());
                 value(lisp, &format!("(load \"{path}\")"));
@@ -144,13 +144,13 @@ fn load_takes_the_compiled_file_unless_its_source_is_newer() {
     let folder = folder("newer");
     let path = folder.join("which").display().to_string();
     let answer = |name: &str| {
-        with_lisp(Settings::default(), |lisp| {
+        with_lisp(GcSettings::default(), |lisp| {
             value(lisp, &format!("(load \"{name}\")"));
             value(lisp, "which")
         })
     };
     fs::write(format!("{path}.l"), "(setq which 'compiled)").unwrap();
-    with_lisp(Settings::default(), |lisp| {
+    with_lisp(GcSettings::default(), |lisp| {
         value(lisp, &format!("(compile-file \"{path}\" :verbose nil :optimize 2)"))
     });
     fs::write(format!("{path}.l"), "(setq which 'source)").unwrap();
@@ -167,7 +167,7 @@ fn load_takes_the_compiled_file_unless_its_source_is_newer() {
         (answer(&format!("{path}.l")), answer(&format!("{path}.lc"))),
         ("source".into(), "compiled".into())
     );
-    with_lisp(Settings::default(), |lisp| {
+    with_lisp(GcSettings::default(), |lisp| {
         let newer = |new: &str, old: &str| format!("(file-newer \"{path}{new}\" \"{path}{old}\")");
         assert_eq!(value(lisp, &newer(".l", ".lc")), "t");
         value(lisp, &format!("(compile-file-if-src-newer \"{path}\")"));
@@ -185,7 +185,7 @@ fn load_takes_the_compiled_file_unless_its_source_is_newer() {
 fn what_cannot_be_done_is_said() {
     let folder = folder("refused");
     let path = folder.join("refused").display().to_string();
-    with_lisp(Settings::default(), |lisp| {
+    with_lisp(GcSettings::default(), |lisp| {
         assert!(
             error(lisp, "(compile-file \"/nowhere/x\")")
                 .contains("/nowhere/x: no such file, also not as /nowhere/x.l")
@@ -216,7 +216,7 @@ fn a_damaged_file_is_an_error() {
     let whole = fs::read(format!("{path}.lc")).unwrap();
     let header = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
     let load = format!("(load \"{path}.lc\")");
-    with_lisp(Settings::default(), |lisp| {
+    with_lisp(GcSettings::default(), |lisp| {
         for end in header + 1..whole.len() {
             fs::write(format!("{path}.lc"), &whole[..end]).unwrap();
             let said = error(lisp, &load);

@@ -4,7 +4,7 @@
 mod programs;
 
 use largesse_arena::NearMemory;
-use largesse_gc::Settings;
+use largesse_gc::GcSettings;
 use largesse_lisp::{Ended, Interpreter};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use programs::{CALLS, PRELUDE, Programs};
@@ -17,7 +17,7 @@ fn tests() -> PathBuf {
 }
 
 /// Runs `f` with new Lisps, on a machine stack of their own.
-fn with_lisps<const N: usize>(settings: [Settings; N], f: impl FnOnce([Interpreter; N]) + Send) {
+fn with_lisps<const N: usize>(settings: [GcSettings; N], f: impl FnOnce([Interpreter; N]) + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let run = move || {
@@ -72,8 +72,8 @@ fn compilation(form: &str) -> Option<String> {
 
 /// Evaluates forms in two Lisps, one of which compiles each; they must agree.
 #[track_caller]
-fn compare(forms: &[String], settings: Settings) {
-    with_lisps([Settings::default(), settings], |[mut plain, mut compiled]| {
+fn compare(forms: &[String], settings: GcSettings) {
+    with_lisps([GcSettings::default(), settings], |[mut plain, mut compiled]| {
         let mut failures = String::new();
         for form in forms {
             let wrapped = if form.starts_with("(def") {
@@ -108,7 +108,7 @@ fn cases(name: &str) -> Vec<String> {
 
 macro_rules! chapters {
     ($($test:ident: $name:literal,)*) => {
-        $( #[test] fn $test() { compare(&cases($name), Settings::default()); } )*
+        $( #[test] fn $test() { compare(&cases($name), GcSettings::default()); } )*
     };
 }
 
@@ -127,8 +127,8 @@ chapters! {
 }
 
 /// Collections at every n-th allocation, and what died is overwritten.
-fn stress(every: u64) -> Settings {
-    Settings { stress: every, poison: true, ..Settings::default() }
+fn stress(every: u64) -> GcSettings {
+    GcSettings { stress: every, poison: true, ..GcSettings::default() }
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn choices(seed: u64) -> impl Iterator<Item = u8> {
 
 /// Programs made by chance, called in both Lisps.
 #[track_caller]
-fn compare_programs(seeds: std::ops::Range<u64>, settings: Settings) {
-    with_lisps([Settings::default(), settings], |[mut plain, mut compiled]| {
+fn compare_programs(seeds: std::ops::Range<u64>, settings: GcSettings) {
+    with_lisps([GcSettings::default(), settings], |[mut plain, mut compiled]| {
         for lisp in [&mut plain, &mut compiled] {
             lisp.evaluate(PRELUDE).unwrap();
         }
@@ -183,7 +183,7 @@ fn compare_programs(seeds: std::ops::Range<u64>, settings: Settings) {
 
 #[test]
 fn programs_by_chance() {
-    compare_programs(0..40, Settings::default());
+    compare_programs(0..40, GcSettings::default());
 }
 
 #[test]

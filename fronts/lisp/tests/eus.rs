@@ -2,7 +2,7 @@
 //! them. Numbers may differ in their last digits.
 
 use largesse_arena::NearMemory;
-use largesse_gc::Settings;
+use largesse_gc::GcSettings;
 use largesse_lisp::{Ended, Interpreter};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn tests() -> PathBuf {
 }
 
 /// Runs `f` with a new Lisp that knows `show`, on a machine stack of its own.
-fn with_lisp(settings: Settings, f: impl FnOnce(&mut Interpreter) + Send) {
+fn with_lisp(settings: GcSettings, f: impl FnOnce(&mut Interpreter) + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
         let run = move || {
@@ -85,7 +85,7 @@ fn agree(ours: &str, theirs: &str) -> bool {
 
 #[track_caller]
 fn check(name: &str) {
-    with_lisp(Settings::default(), |lisp| {
+    with_lisp(GcSettings::default(), |lisp| {
         let mut failures = String::new();
         for (form, theirs) in chapter(name) {
             let ours = answer(lisp, &form);
@@ -122,7 +122,7 @@ chapters! {
 
 /// Has so many threads at once answer the forms of a chapter that are picked, each as one alone.
 #[track_caller]
-fn check_together(name: &str, threads: usize, pick: fn(usize) -> bool, settings: Settings) {
+fn check_together(name: &str, threads: usize, pick: fn(usize) -> bool, settings: GcSettings) {
     with_lisp(settings, |lisp| {
         let (definitions, questions): (Vec<_>, Vec<_>) =
             chapter(name).into_iter().partition(|(form, _)| form.starts_with("(def"));
@@ -155,19 +155,19 @@ fn check_together(name: &str, threads: usize, pick: fn(usize) -> bool, settings:
 }
 
 /// Collections at every n-th allocation, looked at afterwards, and what died is overwritten.
-fn stress(every: u64) -> Settings {
-    Settings { stress: every, verify: true, poison: true, ..Settings::default() }
+fn stress(every: u64) -> GcSettings {
+    GcSettings { stress: every, verify: true, poison: true, ..GcSettings::default() }
 }
 
 #[test]
 fn two_threads_at_once_meet_the_same_bodies() {
-    check_together("geometry/pairs", 2, |_| true, Settings::default());
+    check_together("geometry/pairs", 2, |_| true, GcSettings::default());
 }
 
 #[test]
 fn eight_threads_at_once() {
     for name in ["geometry/pairs", "geometry/matrices", "geometry/vectors"] {
-        check_together(name, 8, |_| true, Settings::default());
+        check_together(name, 8, |_| true, GcSettings::default());
     }
 }
 

@@ -2,7 +2,7 @@
 //! while the heap collects at every n-th allocation.
 
 use largesse_arena::NearMemory;
-use largesse_gc::{Settings, Sync};
+use largesse_gc::{GcSettings, Sync};
 use largesse_lisp::{Ended, Interpreter};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 
@@ -12,7 +12,7 @@ const STACK: usize = 64 << 20;
 const CHECK: &str = include_str!("check.l");
 
 /// Does something with a Lisp on a thread with a large stack.
-fn with_lisp<R: Send>(settings: Settings, act: impl FnOnce(&mut Interpreter) -> R + Send) -> R {
+fn with_lisp<R: Send>(settings: GcSettings, act: impl FnOnce(&mut Interpreter) -> R + Send) -> R {
     std::thread::scope(|scope| {
         let run = || {
             let range = Reserved::new(256 * SPAN, SPAN).unwrap();
@@ -25,9 +25,9 @@ fn with_lisp<R: Send>(settings: Settings, act: impl FnOnce(&mut Interpreter) -> 
     })
 }
 
-fn settings(sync: Sync, stress: u64) -> Settings {
+fn settings(sync: Sync, stress: u64) -> GcSettings {
     let (verify, poison) = (stress == 1000, stress > 0);
-    Settings { sync, stress, limit: 256 << 20, gc_threads: 2, verify, poison, ..Settings::default() }
+    GcSettings { sync, stress, limit: 256 << 20, gc_threads: 2, verify, poison, ..GcSettings::default() }
 }
 
 fn value(lisp: &mut Interpreter, text: &str) -> String {
@@ -41,7 +41,7 @@ const SUITES: [&str; 4] = ["values.l", "control.l", "machine-code.l", "threads.l
 
 /// Loads suites into one Lisp, in the calling thread or in several at once; nothing may print otherwise.
 #[track_caller]
-fn check(files: &[&str], settings: Settings, threads: usize) {
+fn check(files: &[&str], settings: GcSettings, threads: usize) {
     with_lisp(settings, |lisp| {
         value(lisp, CHECK);
         if threads > 1 {
@@ -137,7 +137,7 @@ fn what_machine_code_passes_to_itself_is_alive_while_another_thread_collects() {
 
 #[test]
 fn out_of_memory_is_an_error_and_the_heap_stays_usable() {
-    let small = Settings { limit: 48 << 20, ..settings(Sync::Safepoint, 0) };
+    let small = GcSettings { limit: 48 << 20, ..settings(Sync::Safepoint, 0) };
     with_lisp(small, |lisp| {
         let text = "(handler-case (let (l) (while t (push (make-array 10000) l))) (out-of-memory (e) 'full))";
         for _ in 0..3 {
@@ -255,7 +255,7 @@ fn an_interrupt_stops_a_form_that_is_a_circle() {
 /// What is copied while another thread cuts it is a part of what it was.
 #[test]
 fn a_list_may_be_cut_while_another_thread_copies_it() {
-    let often = Settings { stress: 67, poison: true, ..settings(Sync::Safepoint, 0) };
+    let often = GcSettings { stress: 67, poison: true, ..settings(Sync::Safepoint, 0) };
     with_lisp(often, |lisp| {
         value(lisp, "(defun fresh () (make-list 100 :initial-element (list 1 2)))");
         value(
@@ -310,7 +310,7 @@ fn an_interrupt_stops_machine_code_and_cleans_up() {
 /// A callee's arguments, which no caller keeps, while another thread collects and what died is overwritten.
 #[test]
 fn a_collection_by_another_thread_takes_nothing_from_machine_code() {
-    let poisoned = Settings { poison: true, ..settings(Sync::Safepoint, 0) };
+    let poisoned = GcSettings { poison: true, ..settings(Sync::Safepoint, 0) };
     with_lisp(poisoned, |lisp| {
         value(lisp, "(defun hand-on (n c) (if (= n 0) (car c) (hand-on (- n 1) (cons (+ (car c) 1) nil))))");
         value(lisp, "(compile 'hand-on)");

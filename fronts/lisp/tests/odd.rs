@@ -5,7 +5,7 @@
 //! `cargo test -p largesse-lisp --test odd -- SEED CALLS` makes others, and more of them.
 
 use largesse_arena::NearMemory;
-use largesse_gc::Settings;
+use largesse_gc::GcSettings;
 use largesse_lisp::{Ended, Interpreter};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::io::Write as _;
@@ -201,7 +201,7 @@ fn child(seed: u64, calls: u64, from: usize) {
 fn make_calls(seed: u64, calls: u64, from: usize) {
     let range = Reserved::new(256 * SPAN, SPAN).unwrap();
     let memory = NearMemory::new(range, PageKind::Small, Placement::FirstTouch, false);
-    let settings = Settings { limit: 64 << 20, gc_threads: 1, ..Settings::default() };
+    let settings = GcSettings { limit: 64 << 20, gc_threads: 1, ..GcSettings::default() };
     let mut lisp = Interpreter::start(settings, memory, STACK - (1 << 20), Vec::new()).unwrap();
     lisp.evaluate(START).unwrap();
     let names = |lisp: &mut Interpreter, test: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! How fast lists are copied, by one thread and by two, with little alive and with much.
+//! Measures how fast lists are copied by one thread and by two, with little and with much live data.
 //!
 //! `cargo run --release -p largesse-gc --example copy [SECONDS] [mutex|rwlock|safepoint] [GC-THREADS]`
 #![expect(clippy::disallowed_macros, reason = "an example prints")]
@@ -6,14 +6,15 @@
 
 use core::ptr::NonNull;
 use largesse_arena::NearMemory;
-use largesse_gc::{Heap, Language, Layout, Mutator, Settings, Sync, Tracer, Word};
+use largesse_gc::{GcSettings, Heap, Language, Layout, Mutator, Sync, Tracer, Word};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::time::{Duration, Instant};
 
-/// Runs, of which the median and the extremes are printed: those in which no thread waited for a processor, if there are any.
+/// Number of runs of which the median and the extremes are printed: those in which each thread had a CPU, if there
+/// are any.
 const RUNS: u32 = 25;
 
-/// Pairs of numbers and pairs.
+/// A language of numbers and pairs.
 struct Pairs;
 
 // SAFETY: a number has its lowest bit set, nil is zero, every other word is a pair; pairs are `Layout::Slots`.
@@ -28,7 +29,7 @@ unsafe impl Language for Pairs {
 
 fn pair(thread: &mut Mutator<Pairs>, first: Word, rest: Word) -> NonNull<Word> {
     let pair = thread.allocate(Layout::Slots, 2).expect("memory").cast::<Word>();
-    // SAFETY: two words that nobody else knows.
+    // SAFETY: two words of an object that no other thread has.
     unsafe {
         pair.write(first);
         pair.add(1).write(rest);
@@ -40,7 +41,7 @@ fn word(pair: NonNull<Word>) -> Word {
     Word(pair.as_ptr().expose_provenance() as u64)
 }
 
-/// A list of so many numbers, as the top root.
+/// Creates a list of `len` numbers, as the top root.
 fn list(thread: &mut Mutator<Pairs>, len: u64) -> Word {
     thread.push(Word(0)).expect("roots");
     for number in 0..len {
@@ -53,7 +54,7 @@ fn list(thread: &mut Mutator<Pairs>, len: u64) -> Word {
     thread.roots().last().copied().unwrap_or_default()
 }
 
-/// `copy-seq`: the copy's first pair is the top root, which leads to the rest.
+/// Copies a list, as `copy-seq` does. The copy's first pair is the top root.
 #[inline(never)]
 fn copy(thread: &mut Mutator<Pairs>, source: Word) {
     let mut from = source;
@@ -63,7 +64,7 @@ fn copy(thread: &mut Mutator<Pairs>, source: Word) {
         let (first, rest) = unsafe { (at.cast::<Word>().read(), at.cast::<Word>().add(1).read()) };
         let new = pair(thread, first, Word(0));
         match tail {
-            // SAFETY: the pair that was made before, which the top root leads to.
+            // SAFETY: the pair allocated before, which the top root leads to.
             Some(tail) => unsafe { tail.add(1).write(word(new)) },
             None => {
                 if let Some(top) = thread.roots_mut().last_mut() {
@@ -76,25 +77,25 @@ fn copy(thread: &mut Mutator<Pairs>, source: Word) {
     }
 }
 
-/// How long the calling thread was ready and did not run.
+/// Returns the time for which the calling thread was ready and did not run.
 fn queued() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().nth(1).and_then(|field| field.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// Copies of a list of 1000 by so many threads for a while: pairs a second of all together, and whether they had a
-/// processor each.
+/// Copies a list of 1000 numbers in `threads` threads for `time`: returns pairs per second of all together, and
+/// whether each had a CPU.
 fn run(heap: &Heap<Pairs>, threads: usize, time: Duration) -> (f64, bool) {
-    let mut main = heap.enrol().enter();
+    let mut main = heap.register_thread().enter();
     let mark = main.mark();
     let source = list(&mut main, 1000);
-    let seats: Vec<_> = (0..threads).map(|_| heap.enrol()).collect();
+    let handles: Vec<_> = (0..threads).map(|_| heap.register_thread()).collect();
     let rates = main.blocked(|| {
         std::thread::scope(|scope| {
-            let spawn = |seat: largesse_gc::Seat<Pairs>| {
+            let spawn = |handle: largesse_gc::ThreadHandle<Pairs>| {
                 scope.spawn(move || {
-                    let mut thread = seat.enter();
+                    let mut thread = handle.enter();
                     thread.push(Word(0)).expect("roots");
                     let (began, waited) = (Instant::now(), queued());
                     let mut copies = 0_u64;
@@ -109,7 +110,7 @@ fn run(heap: &Heap<Pairs>, threads: usize, time: Duration) -> (f64, bool) {
                     ((copies * 1000) as f64 / ran.as_secs_f64(), queued() - waited < ran / 50)
                 })
             };
-            let running: Vec<_> = seats.into_iter().map(spawn).collect();
+            let running: Vec<_> = handles.into_iter().map(spawn).collect();
             let one = running.into_iter().map(|thread| thread.join().expect("a copier"));
             one.fold((0.0, true), |(sum, all), (rate, alone)| (sum + rate, all && alone))
         })
@@ -138,9 +139,9 @@ fn main() {
                 Placement::FirstTouch,
                 false,
             );
-            let settings = Settings { sync, gc_threads, ..Settings::default() };
+            let settings = GcSettings { sync, gc_threads, ..GcSettings::default() };
             let heap = Heap::new(Pairs, settings, memory).expect("a heap");
-            let mut main = heap.enrol().enter();
+            let mut main = heap.register_thread().enter();
             let lists = if pairs > 1_000_000 { 4096 } else { 1 };
             (0..lists).for_each(|_| _ = list(&mut main, pairs / lists));
             main.collect();

@@ -1,33 +1,33 @@
-//! Blocks: what each holds, and which of its cells are marked.
+//! The state of each block of the heap, and the mark bits of its objects.
 
 use crate::side::{Side, Zeroed};
 use crate::verify::POISON;
-use crate::{Lane, Layout};
+use crate::{AllocationClass, Layout};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use largesse_pages::{MapError, SPAN};
 
-/// Bytes of a block, the unit of the ledger.
+/// Size of a block in bytes: the unit in which the keep hands out memory.
 pub const BLOCK: usize = 32 << 10;
-/// Words of a block.
+/// Number of 8-byte words in a block.
 pub(crate) const WORDS: usize = BLOCK / 8;
-/// Blocks of a span.
+/// Number of blocks in a span.
 pub(crate) const PER_SPAN: usize = SPAN / BLOCK;
-/// Bytes for which there is one mark: every object starts at a multiple of this.
+/// Bytes of the heap for each mark bit: every object starts at a multiple of this.
 pub(crate) const GRAIN: usize = 16;
-/// Marks of a block.
+/// Number of mark bits of a block.
 pub(crate) const MARKS: usize = BLOCK / GRAIN;
-/// Marks of a cache line.
+/// Number of mark bits of a cache line.
 const LINE: usize = 64 / GRAIN;
-/// Bytes whose marks lie in one word.
+/// Bytes of the heap whose mark bits share one 64-bit word.
 pub(crate) const GROUP: usize = 64 * GRAIN;
-/// Words of marks of a block.
+/// Number of 64-bit words that hold the mark bits of a block.
 const MARK_WORDS: usize = MARKS / 64;
 
 /// The number of a block, counted from the start of the heap.
 pub(crate) type BlockNumber = u32;
 
-/// Bytes from the start of the heap to an address within it.
+/// The distance in bytes of an address from the start of the heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offset(usize);
 
@@ -37,27 +37,27 @@ impl Offset {
     }
 }
 
-/// What a block holds, in one word.
+/// The layout, cell size and allocation position of one block, packed into one word.
 ///
-/// `words << 16 | next << 4 | clean << 3 | large << 2 | layout`: words of a cell, or of the large object that
-/// starts here (0 where none does); the first mark from which free cells are looked for; whether what was
-/// not handed out reads as zero.
+/// `words << 16 | next << 4 | clean << 3 | large << 2 | layout`. `words` is the size of a cell, or of the large
+/// object that starts here (0 in a free block and inside a large object); `next` is the first mark from which free
+/// cells are searched; `clean` says that memory not handed out yet reads as zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Block(u64);
+pub(crate) struct BlockState(u64);
 
-impl Block {
-    /// Free, or within a large object.
-    pub(crate) const NONE: Block = Block(0);
+impl BlockState {
+    /// The state of a block that is free or lies within a large object.
+    pub(crate) const NONE: BlockState = BlockState(0);
 
-    pub(crate) const fn cells(lane: Lane, clean: bool) -> Block {
-        Block((lane.words() as u64) << 16 | (clean as u64) << 3 | lane.layout() as u64)
+    pub(crate) const fn cells(class: AllocationClass, clean: bool) -> BlockState {
+        BlockState((class.words() as u64) << 16 | (clean as u64) << 3 | class.layout() as u64)
     }
 
-    pub(crate) const fn large(layout: Layout, words: usize) -> Block {
-        Block((words as u64) << 16 | 1 << 2 | layout as u64)
+    pub(crate) const fn large(layout: Layout, words: usize) -> BlockState {
+        BlockState((words as u64) << 16 | 1 << 2 | layout as u64)
     }
 
-    /// Words of a cell, or of the large object.
+    /// Returns the number of words of a cell, or of the large object.
     #[inline]
     pub(crate) const fn words(self) -> usize {
         (self.0 >> 16) as usize
@@ -76,43 +76,47 @@ impl Block {
         self.0 & 1 << 3 != 0
     }
 
-    /// The lane of a block of cells.
-    pub(crate) fn lane(self) -> Option<Lane> {
-        if self.is_large() || self.words() == 0 { None } else { Lane::of(self.layout(), self.words()) }
+    /// Returns the allocation class of a block of cells.
+    pub(crate) fn class(self) -> Option<AllocationClass> {
+        if self.is_large() || self.words() == 0 {
+            None
+        } else {
+            AllocationClass::of(self.layout(), self.words())
+        }
     }
 
-    /// Free cells are looked for from this mark on.
+    /// Returns the mark from which free cells are searched.
     pub(crate) const fn next(self) -> usize {
         (self.0 >> 4 & 0xfff) as usize
     }
 
-    pub(crate) const fn with_next(self, next: usize) -> Block {
-        Block(self.0 & !0xfff0 | (next as u64) << 4)
+    pub(crate) const fn with_next(self, next: usize) -> BlockState {
+        BlockState(self.0 & !0xfff0 | (next as u64) << 4)
     }
 
-    pub(crate) const fn unclean(self) -> Block {
-        Block(self.0 & !(1 << 3))
+    pub(crate) const fn unclean(self) -> BlockState {
+        BlockState(self.0 & !(1 << 3))
     }
 
-    /// Blocks that a large object takes.
+    /// Returns the number of blocks that a large object of `words` words occupies.
     pub(crate) const fn span_of_large(words: usize) -> usize {
         words.div_ceil(WORDS)
     }
 }
 
-// SAFETY: zero is a number, and atomics may be written through shared references.
+// SAFETY: zero is a valid number, and atomics may be written through shared references.
 unsafe impl Zeroed for AtomicU64 {}
 
-/// The tables of all blocks. Entries belong to whom the block belongs to: the ledger's lock, the thread it is
-/// delegated to, or the collection while the world stands still; each hands the other on with more than
-/// `Relaxed`.
+/// The state and mark bits of all blocks. An entry belongs to the owner of its block: the keep's lock, the thread
+/// that the block is delegated to, or the collection while the world is stopped. Ownership is passed on with stronger
+/// ordering than `Relaxed`.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     start: usize,
     bytes: usize,
     table: Side<AtomicU64>,
     marks: Side<AtomicU64>,
-    /// See [`leave_holes`](Blocks::leave_holes).
+    /// Whether only whole free cache lines are handed out: see [`leave_holes`](Blocks::leave_holes).
     leaves_holes: AtomicBool,
 }
 
@@ -127,49 +131,50 @@ impl Blocks {
         })
     }
 
-    /// Whether, of cells that are smaller than a cache line, only whole lines are handed out. Then no thread writes to
-    /// lines in which others read what is older, and what is made at once lies close together.
+    /// Sets whether cells smaller than a cache line are handed out in whole free lines only. Then new objects share
+    /// no line with older ones, and objects allocated together are adjacent.
     pub(crate) fn leave_holes(&self, yes: bool) {
         self.leaves_holes.store(yes, Relaxed);
     }
 
-    fn leaves_holes(&self, lane: Lane) -> bool {
-        LINE.is_multiple_of(lane.bytes() / GRAIN) && self.leaves_holes.load(Relaxed)
+    fn leaves_holes(&self, class: AllocationClass) -> bool {
+        LINE.is_multiple_of(class.bytes() / GRAIN) && self.leaves_holes.load(Relaxed)
     }
 
-    /// The address of a block.
+    /// Returns the address of a block.
     pub(crate) fn address(&self, block: BlockNumber) -> usize {
         self.start + block as usize * BLOCK
     }
 
-    /// How far an address is into the heap; `None` when it is outside.
+    /// Returns the offset of an address in the heap, or `None` when it is outside.
     #[inline]
     pub(crate) fn offset(&self, address: usize) -> Option<Offset> {
         let offset = address.wrapping_sub(self.start);
         (offset < self.bytes).then_some(Offset(offset))
     }
 
-    /// The block at an offset.
+    /// Returns the state of the block that contains an offset.
     #[inline]
-    pub(crate) fn at_offset(&self, offset: Offset) -> Block {
+    pub(crate) fn at_offset(&self, offset: Offset) -> BlockState {
         // SAFETY: an offset is within the heap, and the table has all its blocks.
-        Block(unsafe { self.table.get_unchecked(offset.0 / BLOCK) }.load(Relaxed))
+        BlockState(unsafe { self.table.get_unchecked(offset.0 / BLOCK) }.load(Relaxed))
     }
 
-    pub(crate) fn get(&self, block: BlockNumber) -> Block {
-        Block(self.table[block as usize].load(Relaxed))
+    pub(crate) fn get(&self, block: BlockNumber) -> BlockState {
+        BlockState(self.table[block as usize].load(Relaxed))
     }
 
-    pub(crate) fn set(&self, block: BlockNumber, what: Block) {
+    pub(crate) fn set(&self, block: BlockNumber, what: BlockState) {
         self.table[block as usize].store(what.0, Relaxed);
     }
 
-    /// Mark the object at an offset; `false` when it was marked before. `SHARED`: others mark, too.
+    /// Marks the object at an offset; returns `false` when it was marked before. `SHARED` says that other threads
+    /// mark, too.
     #[inline]
     pub(crate) fn mark<const SHARED: bool>(&self, offset: Offset) -> bool {
         let bit = 1 << (offset.0 / GRAIN % 64);
         let word = self.mark_word(offset);
-        // Most references lead to what is marked already: look before writing.
+        // Most references lead to marked objects: reading first avoids the write.
         let before = word.load(Relaxed);
         if before & bit != 0 {
             return false;
@@ -181,12 +186,12 @@ impl Blocks {
         true
     }
 
-    /// The word of marks that the object at an offset has its mark in.
+    /// Returns the word of marks that contains the mark of the object at an offset.
     #[inline]
-    pub(crate) fn group(&self, offset: Offset) -> Group<'_> {
+    pub(crate) fn group(&self, offset: Offset) -> MarkWord<'_> {
         let word = self.mark_word(offset);
         let before = word.load(Relaxed);
-        Group { word, number: offset.0 / GRAIN / 64, before, bits: before }
+        MarkWord { word, number: offset.0 / GRAIN / 64, before, bits: before }
     }
 
     #[inline]
@@ -200,19 +205,25 @@ impl Blocks {
         unsafe { self.marks.get_unchecked(offset.0 / GRAIN / 64) }
     }
 
-    /// Forget the marks of a block.
+    /// Clears all marks of a block.
     pub(crate) fn clear_marks(&self, block: BlockNumber) {
         self.marks_of(block).iter().for_each(|word| word.store(0, Relaxed));
     }
 
-    /// Number of marked objects that start in a block.
+    /// Returns the number of marked objects that start in a block.
     pub(crate) fn count_marks(&self, block: BlockNumber) -> usize {
         self.marks_of(block).iter().map(|word| word.load(Relaxed).count_ones() as usize).sum()
     }
 
-    /// The next run of free cells of `lane` in a block from mark `from` on: first mark and the mark behind it.
-    pub(crate) fn free_run(&self, block: BlockNumber, lane: Lane, from: usize) -> Option<(usize, usize)> {
-        let step = lane.bytes() / GRAIN;
+    /// Returns the next run of free cells of `class` at or above mark `from`: its first mark and the mark after its
+    /// end.
+    pub(crate) fn free_run(
+        &self,
+        block: BlockNumber,
+        class: AllocationClass,
+        from: usize,
+    ) -> Option<(usize, usize)> {
+        let step = class.bytes() / GRAIN;
         let end = MARKS / step * step;
         let marks = self.marks_of(block);
         let marked = |at: usize| marks[at / 64].load(Relaxed) & 1 << (at % 64) != 0;
@@ -223,17 +234,18 @@ impl Blocks {
         (at < end).then(|| (at, next_mark(marks, at).min(end)))
     }
 
-    /// As [`free_run`](Blocks::free_run), of what is handed out.
+    /// Returns the next run of cells that may be handed out: a [`free_run`](Blocks::free_run), cut to whole cache
+    /// lines where holes are left.
     pub(crate) fn run_to_hand_out(
         &self,
         block: BlockNumber,
-        lane: Lane,
+        class: AllocationClass,
         from: usize,
     ) -> Option<(usize, usize)> {
         let mut from = from;
         loop {
-            let (at, end) = self.free_run(block, lane, from)?;
-            if !self.leaves_holes(lane) {
+            let (at, end) = self.free_run(block, class, from)?;
+            if !self.leaves_holes(class) {
                 return Some((at, end));
             }
             let lines = (at.next_multiple_of(LINE), end / LINE * LINE);
@@ -244,43 +256,43 @@ impl Blocks {
         }
     }
 
-    /// Bytes of cells that can be handed out of a block that was swept.
-    pub(crate) fn bytes_to_hand_out(&self, block: BlockNumber, lane: Lane) -> usize {
-        if !self.leaves_holes(lane) {
-            return BLOCK - self.count_marks(block) * lane.bytes();
+    /// Returns the number of bytes that can be handed out from a swept block.
+    pub(crate) fn bytes_to_hand_out(&self, block: BlockNumber, class: AllocationClass) -> usize {
+        if !self.leaves_holes(class) {
+            return BLOCK - self.count_marks(block) * class.bytes();
         }
         let used_lines = |word: &AtomicU64| {
             let pairs = word.load(Relaxed);
             let pairs = pairs | pairs >> 1;
-            // One bit for every four.
+            // One bit for every four marks, those of a cache line.
             ((pairs | pairs >> 2) & 0x1111_1111_1111_1111).count_ones() as usize
         };
         BLOCK - self.marks_of(block).iter().map(used_lines).sum::<usize>() * LINE * GRAIN
     }
 
-    /// Free cells of a block that were not handed out yet.
-    pub(crate) fn free_cells(&self, block: BlockNumber, lane: Lane) -> usize {
-        let step = lane.bytes() / GRAIN;
+    /// Returns the number of free cells of a block that are not handed out yet.
+    pub(crate) fn free_cells(&self, block: BlockNumber, class: AllocationClass) -> usize {
+        let step = class.bytes() / GRAIN;
         let mut from = self.get(block).next();
         let mut cells = 0;
-        while let Some((at, end)) = self.run_to_hand_out(block, lane, from) {
+        while let Some((at, end)) = self.run_to_hand_out(block, class, from) {
             cells += (end - at) / step;
             from = end;
         }
         cells
     }
 
-    /// Overwrite what is dead in a block that is in use and delegated to nobody.
+    /// Overwrites the dead cells of a block that is in use and delegated to no thread.
     pub(crate) fn poison(&self, block: BlockNumber) {
         let state = self.get(block);
-        let Some(lane) = state.lane() else {
+        let Some(class) = state.class() else {
             if self.count_marks(block) == 0 {
                 self.overwrite(block, 0, state.words() / 2);
             }
             return;
         };
         let mut from = 0;
-        while let Some((at, end)) = self.free_run(block, lane, from) {
+        while let Some((at, end)) = self.free_run(block, class, from) {
             self.overwrite(block, at, end);
             from = end;
         }
@@ -289,7 +301,7 @@ impl Blocks {
     fn overwrite(&self, block: BlockNumber, from: usize, to: usize) {
         for mark in from..to {
             let dead = object_at(self.address(block) + mark * GRAIN).cast();
-            // SAFETY: in a usable block, where nothing is alive, and the world stands still.
+            // SAFETY: the cell is in a usable block and dead, and the world is stopped.
             unsafe { dead.write([POISON; 2]) };
         }
     }
@@ -299,24 +311,24 @@ impl Blocks {
     }
 }
 
-/// A word of marks, written back after several were set: a list whose pairs lie side by side would otherwise wait, at
-/// each, for what was written at the one before.
-pub(crate) struct Group<'a> {
+/// A cached word of marks, written back after several bits are set: marking the adjacent pairs of a list would
+/// otherwise wait, at each pair, for the store of the one before.
+pub(crate) struct MarkWord<'a> {
     word: &'a AtomicU64,
-    /// Of the word, counted from the start of the heap.
+    /// Index of the word, counted from the start of the heap.
     number: usize,
     before: u64,
     bits: u64,
 }
 
-impl Group<'_> {
-    /// Whether the object at an offset has its mark here.
+impl MarkWord<'_> {
+    /// Returns whether this word contains the mark of the object at an offset.
     #[inline]
     pub(crate) fn has(&self, offset: Offset) -> bool {
         offset.0 / GRAIN / 64 == self.number
     }
 
-    /// As [`Blocks::mark`], of an object that has its mark here.
+    /// Marks an object whose mark is in this word; returns `false` when it was marked before.
     #[inline]
     pub(crate) fn mark(&mut self, offset: Offset) -> bool {
         let bit = 1 << (offset.0 / GRAIN % 64);
@@ -325,14 +337,14 @@ impl Group<'_> {
         first_time
     }
 
-    /// Whether the object at an offset, which has its mark here, is marked.
+    /// Returns whether an object whose mark is in this word is marked.
     #[inline]
     pub(crate) fn is_marked(&self, offset: Offset) -> bool {
         self.bits & 1 << (offset.0 / GRAIN % 64) != 0
     }
 
-    /// Write the marks back. `shared`: others mark, too. `false`: one of them marked the object at the offset, which was
-    /// marked here, before.
+    /// Writes the marks back. `shared` says that other threads mark, too. Returns `false` when one of them marked the
+    /// object at `offset` before this write.
     #[inline]
     pub(crate) fn write(self, offset: Offset, shared: bool) -> bool {
         let new = self.bits & !self.before;
@@ -347,7 +359,7 @@ impl Group<'_> {
     }
 }
 
-/// The object at an address of the heap.
+/// Returns the object at an address of the heap.
 #[inline]
 pub(crate) fn object_at(address: usize) -> NonNull<u64> {
     let object = core::ptr::with_exposed_provenance_mut(address);
@@ -355,7 +367,7 @@ pub(crate) fn object_at(address: usize) -> NonNull<u64> {
     unsafe { NonNull::new_unchecked(object) }
 }
 
-/// The first mark that is set from `at` on, or the end.
+/// Returns the first set mark at or above `at`, or the end.
 fn next_mark(marks: &[AtomicU64], at: usize) -> usize {
     let mut word = at / 64;
     let mut bits = marks[word].load(Relaxed) & u64::MAX << (at % 64);
@@ -376,21 +388,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn free_runs_are_what_no_mark_covers(
-            class in 0..crate::classes::LANES,
+        fn free_runs_cover_all_unmarked_cells(
+            class in 0..crate::classes::CLASSES,
             marked in proptest::collection::btree_set(0..MARKS, 0..300),
         ) {
             let blocks = Blocks::new(1 << 30, PER_SPAN).unwrap();
-            let lane = Lane::all().nth(class).unwrap();
-            let step = lane.bytes() / GRAIN;
+            let class = AllocationClass::all().nth(class).unwrap();
+            let step = class.bytes() / GRAIN;
             let cells = MARKS / step;
             let live: Vec<usize> = marked.into_iter().map(|at| at % cells).collect();
             for cell in &live {
-                blocks.mark::<true>(Offset(BLOCK * 3 + cell * lane.bytes()));
+                blocks.mark::<true>(Offset(BLOCK * 3 + cell * class.bytes()));
             }
             let mut free = Vec::new();
             let mut from = 0;
-            while let Some((at, end)) = blocks.free_run(3, lane, from) {
+            while let Some((at, end)) = blocks.free_run(3, class, from) {
                 prop_assert!(at < end && at % step == 0 && end % step == 0);
                 free.extend((at..end).step_by(step).map(|mark| mark / step));
                 from = end;
@@ -400,40 +412,40 @@ mod tests {
         }
 
         #[test]
-        fn with_holes_left_what_is_handed_out_are_whole_lines(
+        fn leaving_holes_yields_whole_lines(
             class in 0..3_usize,
             marked in proptest::collection::btree_set(0..MARKS, 0..900),
         ) {
             let blocks = Blocks::new(1 << 30, PER_SPAN).unwrap();
-            let lane = Lane::of(Layout::Slots, 2 << class).unwrap();
-            let step = lane.bytes() / GRAIN;
+            let class = AllocationClass::of(Layout::Slots, 2 << class).unwrap();
+            let step = class.bytes() / GRAIN;
             let live: Vec<usize> = marked.into_iter().map(|at| at / step * step).collect();
             for mark in &live {
                 blocks.mark::<true>(Offset(BLOCK * 3 + mark * GRAIN));
             }
             let mut free = Vec::new();
             let mut from = 0;
-            while let Some((at, end)) = blocks.run_to_hand_out(3, lane, from) {
+            while let Some((at, end)) = blocks.run_to_hand_out(3, class, from) {
                 free.extend((at..end).step_by(LINE));
                 from = end;
             }
             let lines = (0..MARKS).step_by(LINE);
             let want: Vec<usize> = lines.filter(|line| !live.iter().any(|it| it / LINE * LINE == *line)).collect();
-            prop_assert_eq!(blocks.bytes_to_hand_out(3, lane), want.len() * LINE * GRAIN);
+            prop_assert_eq!(blocks.bytes_to_hand_out(3, class), want.len() * LINE * GRAIN);
             prop_assert_eq!(free, want);
             blocks.leave_holes(false);
-            prop_assert_eq!(blocks.run_to_hand_out(3, lane, 0), blocks.free_run(3, lane, 0));
+            prop_assert_eq!(blocks.run_to_hand_out(3, class, 0), blocks.free_run(3, class, 0));
         }
     }
 
     #[test]
-    fn a_block_says_what_it_was_given() {
-        let lane = Lane::of(Layout::Custom, 2048).unwrap();
-        let block = Block::cells(lane, true).with_next(2047);
-        assert_eq!((block.lane(), block.next(), block.is_clean()), (Some(lane), 2047, true));
+    fn block_state_round_trips() {
+        let class = AllocationClass::of(Layout::Custom, 2048).unwrap();
+        let block = BlockState::cells(class, true).with_next(2047);
+        assert_eq!((block.class(), block.next(), block.is_clean()), (Some(class), 2047, true));
         assert_eq!((block.unclean().next(), block.unclean().is_clean()), (2047, false));
-        let large = Block::large(Layout::Weak, 1 << 40);
+        let large = BlockState::large(Layout::Weak, 1 << 40);
         assert_eq!((large.words(), large.layout(), large.is_large()), (1 << 40, Layout::Weak, true));
-        assert_eq!(Block::NONE.lane(), None);
+        assert_eq!(BlockState::NONE.class(), None);
     }
 }

@@ -1,26 +1,26 @@
-//! A Fibonacci buddy: cuts a range of blocks into runs and joins them again.
+//! A Fibonacci buddy allocator: splits a range of blocks into runs and merges them again.
 //!
 //! # Picture
 //! ```text
 //!   8 ──► 5 │ 3          a piece of order k is a left buddy of order k-1 and a right one of order k-2
 //!         3 │ 2 │ 3      a run of 6 blocks: the 5, and 1 from the left of the 3
 //! ```
-//! Two bits a piece say how to join: `right` (it is a right buddy), and `memory`, which keeps for its parent what
-//! the parent will need to know. A left buddy remembers its parent's `right`, a right one its
-//! parent's `memory`. (Cranston and Thomas 1975; EusLisp's heap is built this way.)
+//! Two bits of each piece say how to merge: `right` marks a right buddy, and `memory` stores a bit of its parent: a
+//! left buddy the parent's `right`, a right buddy the parent's `memory`. (Cranston and Thomas 1975; the heap of
+//! EusLisp is built this mode.)
 //!
-//! A run need not be a Fibonacci number: it is the left part of a piece, a whole left buddy and then the left part of
-//! the right one. So nothing is wasted within a run.
+//! The length of a run need not be a Fibonacci number: a run is the left part of a piece, that is a whole left buddy
+//! and then the left part of the right one. So no block is lost to internal fragmentation.
 
 use crate::blocks::BlockNumber;
 use crate::side::{Side, Zeroed};
 use core::cell::Cell;
 use largesse_pages::MapError;
 
-/// Number of orders; the last has more than 2^31 blocks.
+/// Number of orders; a piece of the highest has more than 2^31 blocks.
 const ORDERS: usize = 47;
 
-/// Blocks of a piece of each order.
+/// Number of blocks in a piece of each order.
 const SIZE: [u32; ORDERS] = {
     let mut size = [1; ORDERS];
     let mut order = 2;
@@ -31,10 +31,10 @@ const SIZE: [u32; ORDERS] = {
     size
 };
 
-/// No piece.
+/// A block number that stands for no piece.
 const NONE: BlockNumber = BlockNumber::MAX;
 
-/// What is known of the piece that starts at a block. Links are valid while it is free.
+/// The state of the piece that starts at a block. Its links are valid while it is free.
 #[derive(Clone, Copy, Debug, Default)]
 struct Piece {
     order: u8,
@@ -45,7 +45,7 @@ struct Piece {
     after: BlockNumber,
 }
 
-// SAFETY: zero bytes are a piece of order 0 that is not free; a `Cell` may be written through.
+// SAFETY: zero bytes are a piece of order 0 that is not free; a `Cell` may be written through a shared reference.
 unsafe impl Zeroed for Cell<Piece> {}
 
 /// The allocator of runs of blocks.
@@ -53,12 +53,12 @@ unsafe impl Zeroed for Cell<Piece> {}
 pub(crate) struct Buddy {
     pieces: Side<Cell<Piece>>,
     first: [BlockNumber; ORDERS],
-    /// Pieces that have no buddy: first block and order.
+    /// First block and order of each piece without a buddy.
     roots: Vec<(BlockNumber, u8)>,
 }
 
 impl Buddy {
-    /// All of `blocks` blocks are free.
+    /// Creates an allocator in which all `blocks` blocks are free.
     pub(crate) fn new(blocks: usize) -> Result<Buddy, MapError> {
         let mut buddy = Buddy { pieces: Side::new(blocks)?, first: [NONE; ORDERS], roots: Vec::new() };
         let mut at = 0;
@@ -74,7 +74,7 @@ impl Buddy {
         Ok(buddy)
     }
 
-    /// A run of `blocks` blocks.
+    /// Allocates a run of `blocks` blocks, if a free piece is large enough.
     pub(crate) fn take(&mut self, blocks: u32) -> Option<BlockNumber> {
         let fits = |order: &usize| SIZE[*order] >= blocks && self.first[*order] != NONE;
         let order = (0..ORDERS).find(fits)?;
@@ -84,7 +84,7 @@ impl Buddy {
         Some(at)
     }
 
-    /// Take a run back.
+    /// Frees a run.
     pub(crate) fn give_back(&mut self, at: BlockNumber, blocks: u32) {
         let end = at + blocks;
         let mut at = at;
@@ -95,7 +95,7 @@ impl Buddy {
         }
     }
 
-    /// Blocks in free pieces.
+    /// Returns the number of blocks in free pieces.
     pub(crate) fn free_blocks(&self) -> usize {
         let lists = (0..ORDERS).map(|order| {
             let mut at = self.first[order];
@@ -109,7 +109,7 @@ impl Buddy {
         lists.sum()
     }
 
-    /// Keep the first `wanted` blocks of the piece at `at`, which is in no list; the rest is free.
+    /// Splits the piece at `at`, which is in no free list: keeps its first `wanted` blocks and frees the rest.
     fn carve(&mut self, at: BlockNumber, wanted: u32) {
         let (mut at, mut wanted) = (at, wanted);
         loop {
@@ -132,7 +132,7 @@ impl Buddy {
         }
     }
 
-    /// Make a piece free, joined with its buddy as long as that is free, too.
+    /// Frees a piece and merges it with its buddy for as long as that is free, too.
     fn join(&mut self, at: BlockNumber) {
         let mut at = at;
         let mut piece = self.pieces[at as usize].get();
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_never_overlap_and_all_is_whole_again_in_the_end(
+        fn runs_never_overlap_and_merge_again(
             blocks in 1_usize..400,
             steps in proptest::collection::vec((1_u32..40, any::<prop::sample::Index>(), any::<bool>()), 0..120),
         ) {
@@ -221,17 +221,17 @@ mod tests {
             let roots: Vec<_> = buddy.roots.clone();
             for (at, order) in roots {
                 let piece = buddy.pieces[at as usize].get();
-                prop_assert!(piece.free && piece.order == order, "a root is not whole again");
+                prop_assert!(piece.free && piece.order == order, "a root piece was not merged again");
             }
         }
     }
 
     #[test]
-    fn a_run_wastes_nothing() {
+    fn runs_have_no_internal_fragmentation() {
         let mut buddy = Buddy::new(21).unwrap();
         assert_eq!(buddy.take(17), Some(0));
         assert_eq!(buddy.free_blocks(), 4);
-        assert!(buddy.take(4).is_none(), "what is left is 3 and 1");
+        assert!(buddy.take(4).is_none(), "free pieces of 3 and 1 blocks remain");
         assert!(buddy.take(3).is_some() && buddy.take(1).is_some() && buddy.take(1).is_none());
     }
 }

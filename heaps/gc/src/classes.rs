@@ -1,21 +1,21 @@
-//! Size classes, and the lanes of allocation: one for each layout and class.
+//! Size classes of cells, and allocation classes: one for each pair of layout and size class.
 
 use crate::Layout;
 
-/// Words of a cell, class by class. Up to 16 words there is one for every pair, then four to a
-/// doubling; the last ones divide a block of 4096 words into 9, 8, 7, … 2 cells.
+/// Words of a cell in each size class. Up to 16 words there is a class for every even number, then four per doubling;
+/// the last ones divide a block of 4096 words into 9, 8, 7, … 2 cells.
 pub(crate) const CELLS: [u16; 34] = [
     2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
     384, 454, 512, 584, 682, 818, 1024, 1364, 2048,
 ];
 
-/// Objects of more words are blocks of their own.
+/// Largest number of words of an object in a cell: a larger object occupies blocks of its own.
 pub const LARGEST_CELL: usize = CELLS[CELLS.len() - 1] as usize;
 
-/// Number of lanes.
-pub(crate) const LANES: usize = CELLS.len() * Layout::ALL.len();
+/// Number of allocation classes.
+pub(crate) const CLASSES: usize = CELLS.len() * Layout::ALL.len();
 
-/// The class of each size in pairs of words.
+/// The size class of each object size, indexed by pairs of words.
 static CLASS_OF: [u8; LARGEST_CELL / 2 + 1] = {
     let mut table = [0; LARGEST_CELL / 2 + 1];
     let (mut pairs, mut class) = (0, 0);
@@ -29,47 +29,47 @@ static CLASS_OF: [u8; LARGEST_CELL / 2 + 1] = {
     table
 };
 
-/// One layout and one size class: cells of a lane share blocks.
+/// A layout and a size class: blocks hold cells of one allocation class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Lane(u8);
+pub(crate) struct AllocationClass(u8);
 
-impl Lane {
-    /// The lane for objects of `words` words; `None` when they are large.
+impl AllocationClass {
+    /// Returns the class for objects of `words` words, or `None` when they are large objects.
     #[inline]
     #[must_use]
-    pub(crate) const fn of(layout: Layout, words: usize) -> Option<Lane> {
+    pub(crate) const fn of(layout: Layout, words: usize) -> Option<AllocationClass> {
         if words > LARGEST_CELL {
             return None;
         }
-        Some(Lane(CLASS_OF[words.div_ceil(2)] * Layout::ALL.len() as u8 + layout as u8))
+        Some(AllocationClass(CLASS_OF[words.div_ceil(2)] * Layout::ALL.len() as u8 + layout as u8))
     }
 
-    /// Words of its cells.
+    /// Returns the number of words of its cells.
     #[inline]
     #[must_use]
     pub(crate) const fn words(self) -> usize {
         CELLS[self.0 as usize / Layout::ALL.len()] as usize
     }
 
-    /// The layout of its cells.
+    /// Returns the layout of its cells.
     #[inline]
     #[must_use]
     pub(crate) const fn layout(self) -> Layout {
         Layout::ALL[self.0 as usize % Layout::ALL.len()]
     }
 
-    /// Every lane, by number.
-    pub(crate) fn all() -> impl Iterator<Item = Lane> {
-        (0..LANES as u8).map(Lane)
+    /// Returns every class, by index.
+    pub(crate) fn all() -> impl Iterator<Item = AllocationClass> {
+        (0..CLASSES as u8).map(AllocationClass)
     }
 
-    /// Its number.
+    /// Returns its index, below [`CLASSES`].
     #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Bytes of its cells.
+    /// Returns the number of bytes of its cells.
     #[inline]
     pub(crate) const fn bytes(self) -> usize {
         self.words() * 8
@@ -81,22 +81,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_is_the_tightest_that_fits() {
+    fn class_is_the_smallest_that_fits() {
         for layout in Layout::ALL {
             for words in 0..=LARGEST_CELL {
-                let lane = Lane::of(layout, words).unwrap();
+                let class = AllocationClass::of(layout, words).unwrap();
                 let tightest = CELLS.iter().find(|&&cell| usize::from(cell) >= words).unwrap();
-                assert_eq!((lane.words(), lane.layout()), (usize::from(*tightest), layout), "{words} words");
+                assert_eq!(
+                    (class.words(), class.layout()),
+                    (usize::from(*tightest), layout),
+                    "{words} words"
+                );
             }
-            assert_eq!(Lane::of(layout, LARGEST_CELL + 1), None);
+            assert_eq!(AllocationClass::of(layout, LARGEST_CELL + 1), None);
         }
     }
 
     #[test]
-    fn every_lane_has_its_own_number() {
-        for (number, lane) in Lane::all().enumerate() {
-            assert_eq!(lane.index(), number);
-            assert_eq!(Lane::of(lane.layout(), lane.words()), Some(lane));
+    fn class_indices_are_distinct() {
+        for (number, class) in AllocationClass::all().enumerate() {
+            assert_eq!(class.index(), number);
+            assert_eq!(AllocationClass::of(class.layout(), class.words()), Some(class));
         }
     }
 }

@@ -1,28 +1,28 @@
-//! One collection.
+//! A collection: stops the world, marks, sweeps and resumes.
 
 use crate::blocks::{BLOCK, object_at};
-use crate::heap::{Finalizers, Shared};
+use crate::heap::{Finalizers, HeapShared};
 use crate::record::Record;
 use crate::sync::{Ordering, lock};
 use crate::world::{ATTENTION, Member};
 use crate::{Language, Tracer, Word};
 use std::time::Instant;
 
-impl<L: Language> Shared<L> {
-    /// Stop the world, mark, sweep, go on; or wait for whoever does.
+impl<L: Language> HeapShared<L> {
+    /// Runs a collection, or waits for the end of the one that is under mode.
     pub(crate) fn collect(&self, me: Option<&Record>) {
         let asked = Instant::now();
         let Some(stopped) = self.world.stop(me.map(Record::signal)) else { return };
         let began = Instant::now();
         let writing = self.allocating.write();
-        let mut ledger = lock(&self.ledger);
+        let mut keep = lock(&self.keep);
         for record in &stopped.members {
-            // SAFETY: the world stands still, and the caller is in no use of its own record.
+            // SAFETY: the world is stopped, and the caller borrows nothing from its own record.
             let (delegation, bumps) = unsafe { record.delegation(self.hides_bumps()) };
             delegation.retire(bumps);
         }
-        ledger.retire();
-        self.clear_marks(&ledger.in_use);
+        keep.retire();
+        self.clear_marks(&keep.in_use);
         let mut tracer = Tracer::new(&self.language, &self.blocks);
         for record in &stopped.members {
             // SAFETY: as above.
@@ -32,23 +32,23 @@ impl<L: Language> Shared<L> {
         let finalize = self.mark(tracer, &mut lock(&self.finalizers));
         let marked = Instant::now();
         if self.settings.poison {
-            ledger.in_use.iter().for_each(|&block| self.blocks.poison(block));
+            keep.in_use.iter().for_each(|&block| self.blocks.poison(block));
         }
-        let live = self.sweep(&mut ledger);
-        let ran = asked.saturating_duration_since(ledger.resumed);
-        let bytes = ledger.pace.budget().saturating_sub(ledger.budget);
-        ledger.pace.observe(ran, bytes, asked.elapsed());
-        ledger.budget = ledger.pace.set_budget(live.bytes);
-        let used = ledger.used_blocks * BLOCK;
-        let needed = used + ledger.budget;
-        self.blocks.leave_holes(needed <= ledger.limit() && ledger.pace.affords_holes(used, live.bytes));
-        let keep = ledger.pace.keep(needed);
-        ledger.ground.purge(keep);
+        let live = self.sweep(&mut keep);
+        let ran = asked.saturating_duration_since(keep.resumed);
+        let bytes = keep.pace.budget().saturating_sub(keep.budget);
+        keep.pace.observe(ran, bytes, asked.elapsed());
+        keep.budget = keep.pace.set_budget(live.bytes);
+        let used = keep.used_blocks * BLOCK;
+        let needed = used + keep.budget;
+        self.blocks.leave_holes(needed <= keep.limit() && keep.pace.affords_holes(used, live.bytes));
+        let retained = keep.pace.retain(needed);
+        keep.spans.purge(retained);
         if self.settings.verify {
-            self.verify(&stopped.members, &ledger);
+            self.verify(&stopped.members, &keep);
         }
-        ledger.resumed = Instant::now();
-        drop((ledger, writing));
+        keep.resumed = Instant::now();
+        drop((keep, writing));
         {
             let mut totals = lock(&self.totals);
             totals.live_objects = live.objects;
@@ -62,7 +62,7 @@ impl<L: Language> Shared<L> {
         }
         drop(stopped);
         if let Some(me) = me {
-            // Relaxed: it is this thread that looks.
+            // Relaxed: only this thread reads it.
             me.signal().poll.fetch_or(ATTENTION, Ordering::Relaxed);
         }
         if finalize {
@@ -70,18 +70,18 @@ impl<L: Language> Shared<L> {
         }
     }
 
-    /// Mark everything that can be reached; then what only finalizers keep. Returns whether there is something to
-    /// finalize.
+    /// Marks every reachable object, then those reachable from finalizable objects only. Returns whether there are
+    /// objects to finalize.
     fn mark(&self, mut tracer: Tracer<'_, L>, finalizers: &mut Finalizers) -> bool {
         finalizers.ready.iter().for_each(|&object| tracer.object(object_at(object)));
-        // Weak slots first: whoever runs a finalizer must not meet others who still use the object.
-        self.clear_weak(&tracer.drain(&self.crew));
+        // Weak slots first: a thread that runs a finalizer must not share the object with others.
+        self.clear_weak(&tracer.drain(&self.pool));
         let blocks = &self.blocks;
         let is_marked = |address: &usize| blocks.offset(*address).is_some_and(|at| blocks.is_marked(at));
         let (alive, gone): (Vec<usize>, Vec<usize>) =
             finalizers.registered.iter().partition(|it| is_marked(it));
         gone.iter().for_each(|&object| tracer.object(object_at(object)));
-        self.clear_weak(&tracer.drain(&self.crew));
+        self.clear_weak(&tracer.drain(&self.pool));
         finalizers.registered = alive;
         finalizers.ready.extend(gone);
         !finalizers.ready.is_empty()
@@ -91,7 +91,7 @@ impl<L: Language> Shared<L> {
         for &address in objects {
             let Some(offset) = self.blocks.offset(address) else { continue };
             for index in 0..self.blocks.at_offset(offset).words() {
-                // SAFETY: a slot of a live object, in a world that stands still.
+                // SAFETY: a slot of a live object, while the world is stopped.
                 let slot = unsafe { object_at(address).cast::<Word>().add(index) };
                 // SAFETY: as above.
                 let target = L::reference(unsafe { slot.read() });

@@ -1,11 +1,11 @@
-//! What a thread allocates through: a struct at a fixed address, with offsets for machine code.
+//! A thread's allocation state: a structure at a fixed address, with offsets for machine code.
 
-use crate::classes::LANES;
+use crate::classes::CLASSES;
 use crate::sync::AtomicU32;
-use crate::{Lane, Layout, Word};
+use crate::{AllocationClass, Layout, Word};
 use core::mem::offset_of;
 
-/// Where the next cell of a lane comes from. From `cursor` to `limit` everything is zero.
+/// The unallocated part of a run of cells of one class. Memory from `cursor` to `limit` is zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Bump {
@@ -14,12 +14,12 @@ pub struct Bump {
 }
 
 impl Bump {
-    /// Offset of the address of the next cell.
+    /// Offset in bytes of the address of the next cell.
     pub const CURSOR: usize = offset_of!(Bump, cursor);
-    /// Offset of the address where the run ends.
+    /// Offset in bytes of the address of the end of the run.
     pub const LIMIT: usize = offset_of!(Bump, limit);
 
-    /// The next cell of `bytes` bytes, unless the run is used up.
+    /// Takes the next cell of `bytes` bytes, unless the run is used up.
     #[inline(always)]
     pub(crate) fn take(&mut self, bytes: usize) -> Option<usize> {
         let at = self.cursor;
@@ -32,7 +32,7 @@ impl Bump {
     }
 }
 
-/// What tells a thread to stop, and whether it has.
+/// The poll word, by which a thread is asked to stop, and its state.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Signal {
@@ -40,41 +40,45 @@ pub(crate) struct Signal {
     pub(crate) state: AtomicU32,
 }
 
-/// The part of a thread's state that machine code may use, at an address that never changes
-/// ([`Mutator::context`](crate::Mutator::context)).
+/// The part of a thread's state that machine code may use. Its address never changes: see
+/// [`Mutator::context`](crate::Mutator::context).
 ///
-/// * A *poll* is: load the 32-bit word at [`POLL`](Context::POLL); when it is not zero, call
-///   [`Mutator::poll`](crate::Mutator::poll).
-/// * An *allocation* of a lane is: load [`Bump::CURSOR`] of the lane, add the bytes of its cells, compare with
-///   [`Bump::LIMIT`]; when it is not above, store it back: the cell is where the cursor was, and holds zeros.
+/// * A *poll* loads the 32-bit word at [`POLL`](Context::POLL) and calls [`Mutator::poll`](crate::Mutator::poll) when it
+///   is not zero.
+/// * An *allocation* loads [`Bump::CURSOR`] of the allocation class, adds the size of its cells in bytes and compares with
+///   [`Bump::LIMIT`]. When the sum is not above, it is stored back: the cell is at the old cursor and holds zeros.
 ///   When it is above, call [`Mutator::allocate`](crate::Mutator::allocate).
 /// * A *root* is pushed by a store at the address in [`ROOTS_TOP`](Context::ROOTS_TOP), which then grows by 8, and is
 ///   never above [`ROOTS_LIMIT`](Context::ROOTS_LIMIT).
 ///
-/// Cache lines are fetched in pairs: no other thread's words are in those of a context, which its thread writes all
-/// the time.
+/// The alignment is 128 bytes, as the hardware fetches cache lines in pairs: the owner writes its context all the
+/// time, and no other thread's data shares a pair of lines with it.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct Context {
     pub(crate) signal: Signal,
     pub(crate) roots_top: *mut Word,
     pub(crate) roots_limit: *mut Word,
-    pub(crate) lanes: [Bump; LANES],
+    pub(crate) bumps: [Bump; CLASSES],
 }
 
 impl Context {
-    /// Offset of the 32-bit word that is not zero when the thread should call its slow poll.
+    /// Offset of the 32-bit word that is not zero when the thread should call
+    /// [`Mutator::poll`](crate::Mutator::poll).
     pub const POLL: usize = offset_of!(Context, signal);
     /// Offset of the address above the top root.
     pub const ROOTS_TOP: usize = offset_of!(Context, roots_top);
-    /// Offset of the address above which there is no root.
+    /// Offset of the address of the end of the root stack.
     pub const ROOTS_LIMIT: usize = offset_of!(Context, roots_limit);
 
-    /// Offset of the [`Bump`] for objects of `words` words, and the bytes of its cells; `None` when they are large.
+    /// Returns the offset of the [`Bump`] for objects of `words` words and the bytes of its cells, or `None` when
+    /// they are large objects.
     #[must_use]
     pub const fn bump(layout: Layout, words: usize) -> Option<(usize, usize)> {
-        match Lane::of(layout, words) {
-            Some(lane) => Some((offset_of!(Context, lanes) + lane.index() * size_of::<Bump>(), lane.bytes())),
+        match AllocationClass::of(layout, words) {
+            Some(class) => {
+                Some((offset_of!(Context, bumps) + class.index() * size_of::<Bump>(), class.bytes()))
+            }
             None => None,
         }
     }

@@ -1,60 +1,63 @@
-//! Blocks that a thread was given, and the cells it takes from them without asking anybody.
+//! The blocks delegated to a thread, from which it allocates cells without a lock.
 
-use crate::Lane;
+use crate::AllocationClass;
 use crate::blocks::{BlockNumber, Blocks, GRAIN};
-use crate::classes::LANES;
+use crate::classes::CLASSES;
 use crate::context::Bump;
 
-/// A run is zeroed piece by piece, so that cells are still in the cache when they are handed out.
+/// Size in bytes of the pieces in which a run is zeroed, so that cells are still in the cache when they are handed
+/// out.
 const PIECE: usize = 4 << 10;
 
-/// Visits to the ledger that a thread should need for a lane from one collection to the next.
+/// Number of visits to the keep that a thread should need per class between two collections.
 const VISITS: f32 = 16.0;
 
-/// One lane of one thread.
+/// The state of one allocation class in one thread.
 #[derive(Debug, Default)]
-struct Local {
-    /// Cells up to here are in `cells`.
+struct ClassAllocator {
+    /// Address up to which cells are counted in `cells`.
     counted: usize,
-    /// End of the free run that the lane's [`Bump`] is in.
+    /// End of the free run that the class's [`Bump`] is in.
     run_end: usize,
     block: Option<BlockNumber>,
-    /// Blocks to go on with.
+    /// Delegated blocks that are not begun yet.
     reserve: Vec<BlockNumber>,
-    /// Cells handed out.
+    /// Number of cells handed out.
     cells: u64,
-    /// Blocks used up since the last collection.
+    /// Number of blocks begun since the last collection.
     used: u32,
-    /// The same, from one collection to the next, smoothed.
+    /// Moving average of `used` over collections.
     rate: f32,
 }
 
-/// What is delegated to one thread (or, without delegation, what the ledger hands cells out from).
+/// The blocks delegated to one thread or, without delegation, those from which the keep hands out cells.
 #[derive(Debug)]
 pub(crate) struct Delegation {
-    locals: Box<[Local]>,
-    /// Blocks in all reserves.
+    locals: Box<[ClassAllocator]>,
+    /// Number of blocks in all reserves.
     held: usize,
 }
 
 impl Delegation {
     pub(crate) fn new() -> Delegation {
-        Delegation { locals: (0..LANES).map(|_| Local::default()).collect(), held: 0 }
+        Delegation { locals: (0..CLASSES).map(|_| ClassAllocator::default()).collect(), held: 0 }
     }
 
-    /// The next cell of a lane: 16-byte aligned, all zeros. `None`: nothing is left here.
+    /// Takes the next cell of a class, 16-byte aligned and all zeros, or returns `None` when no delegated block has
+    /// one.
     #[inline]
-    pub(crate) fn take(&mut self, lane: Lane, bump: &mut Bump, blocks: &Blocks) -> Option<usize> {
-        if let Some(at) = bump.take(lane.bytes()) {
+    pub(crate) fn take(&mut self, class: AllocationClass, bump: &mut Bump, blocks: &Blocks) -> Option<usize> {
+        if let Some(at) = bump.take(class.bytes()) {
             return Some(at);
         }
-        if self.refill(lane, bump, blocks) { bump.take(lane.bytes()) } else { None }
+        if self.refill(class, bump, blocks) { bump.take(class.bytes()) } else { None }
     }
 
-    /// Let the lane's bump go on: in its run, in the next run of its block, or in the next block.
-    pub(crate) fn refill(&mut self, lane: Lane, bump: &mut Bump, blocks: &Blocks) -> bool {
-        let local = &mut self.locals[lane.index()];
-        local.count(lane, bump);
+    /// Refills the class's bump from its run, the next run of its block, or the next block; `false` when none is
+    /// left.
+    pub(crate) fn refill(&mut self, class: AllocationClass, bump: &mut Bump, blocks: &Blocks) -> bool {
+        let local = &mut self.locals[class.index()];
+        local.count(class, bump);
         while bump.limit == local.run_end {
             let Some(block) = local.block else {
                 local.block = local.reserve.pop();
@@ -66,7 +69,7 @@ impl Delegation {
                 continue;
             };
             let state = blocks.get(block);
-            let Some((from, to)) = blocks.run_to_hand_out(block, lane, state.next()) else {
+            let Some((from, to)) = blocks.run_to_hand_out(block, class, state.next()) else {
                 local.block = None;
                 continue;
             };
@@ -80,49 +83,49 @@ impl Delegation {
                 return true;
             }
         }
-        let piece = (PIECE / lane.bytes()).max(1) * lane.bytes();
+        let piece = (PIECE / class.bytes()).max(1) * class.bytes();
         let end = (bump.limit + piece).min(local.run_end);
-        // SAFETY: the run is free, of a usable block that is delegated to this thread alone.
+        // SAFETY: the run is free, in a usable block that is delegated to this thread alone.
         unsafe { core::ptr::with_exposed_provenance_mut::<u8>(bump.limit).write_bytes(0, end - bump.limit) };
         bump.limit = end;
         true
     }
 
-    /// Blocks to ask the ledger for when the lane has none left: from what it took of late, but so that the thread
-    /// never holds more than `bound`, unless it has nothing at all.
-    pub(crate) fn batch(&self, lane: Lane, bound: usize) -> usize {
-        let local = &self.locals[lane.index()];
+    /// Returns the number of blocks to request from the keep when the class has none left. It follows recent use, and
+    /// the thread never holds more than `bound` blocks in reserve, unless it has none at all.
+    pub(crate) fn batch(&self, class: AllocationClass, bound: usize) -> usize {
+        let local = &self.locals[class.index()];
         let wanted = (local.rate.max(local.used as f32) / VISITS) as usize + 1;
         wanted.min(bound.saturating_sub(self.held)).max(1)
     }
 
-    /// A block that the ledger hands over.
-    pub(crate) fn add(&mut self, lane: Lane, block: BlockNumber) {
-        self.locals[lane.index()].reserve.push(block);
+    /// Adds a block that the keep delegates.
+    pub(crate) fn add(&mut self, class: AllocationClass, block: BlockNumber) {
+        self.locals[class.index()].reserve.push(block);
         self.held += 1;
     }
 
-    /// Cells handed out so far.
-    pub(crate) fn cells(&self, lane: Lane, bump: &Bump) -> u64 {
-        let local = &self.locals[lane.index()];
-        local.cells + local.uncounted(lane, bump)
+    /// Returns the number of cells handed out to date.
+    pub(crate) fn cells(&self, class: AllocationClass, bump: &Bump) -> u64 {
+        let local = &self.locals[class.index()];
+        local.cells + local.uncounted(class, bump)
     }
 
-    /// Cells that can be handed out without asking the ledger.
-    pub(crate) fn free_cells(&self, lane: Lane, bump: &Bump, blocks: &Blocks) -> u64 {
-        let local = &self.locals[lane.index()];
-        let rest = (local.run_end - bump.cursor) / lane.bytes();
+    /// Returns the number of cells that can be handed out without visiting the keep.
+    pub(crate) fn free_cells(&self, class: AllocationClass, bump: &Bump, blocks: &Blocks) -> u64 {
+        let local = &self.locals[class.index()];
+        let rest = (local.run_end - bump.cursor) / class.bytes();
         let held = local.reserve.iter().chain(&local.block);
-        let further: usize = held.map(|&block| blocks.free_cells(block, lane)).sum();
+        let further: usize = held.map(|&block| blocks.free_cells(block, class)).sum();
         (rest + further) as u64
     }
 
-    /// Let go of every block: a collection decides anew what is free.
-    pub(crate) fn retire(&mut self, bumps: &mut [Bump; LANES]) {
-        for lane in Lane::all() {
-            let bump = &mut bumps[lane.index()];
-            let local = &mut self.locals[lane.index()];
-            local.count(lane, bump);
+    /// Drops every block before a collection, which determines the free cells again.
+    pub(crate) fn retire(&mut self, bumps: &mut [Bump; CLASSES]) {
+        for class in AllocationClass::all() {
+            let bump = &mut bumps[class.index()];
+            let local = &mut self.locals[class.index()];
+            local.count(class, bump);
             local.forget(bump);
             local.rate = (local.rate + local.used as f32) / 2.0;
             local.used = 0;
@@ -130,17 +133,17 @@ impl Delegation {
         self.held = 0;
     }
 
-    /// Give every block that is not used up to `back`.
+    /// Passes every block that is not used up to `back`.
     pub(crate) fn release(
         &mut self,
-        bumps: &mut [Bump; LANES],
+        bumps: &mut [Bump; CLASSES],
         blocks: &Blocks,
         mut back: impl FnMut(BlockNumber),
     ) {
-        for lane in Lane::all() {
-            let bump = &mut bumps[lane.index()];
-            let local = &mut self.locals[lane.index()];
-            local.count(lane, bump);
+        for class in AllocationClass::all() {
+            let bump = &mut bumps[class.index()];
+            let local = &mut self.locals[class.index()];
+            local.count(class, bump);
             if let Some(block) = local.block {
                 let next = (bump.cursor - blocks.address(block)) / GRAIN;
                 blocks.set(block, blocks.get(block).with_next(next));
@@ -153,13 +156,13 @@ impl Delegation {
     }
 }
 
-impl Local {
-    fn uncounted(&self, lane: Lane, bump: &Bump) -> u64 {
-        ((bump.cursor - self.counted) / lane.bytes()) as u64
+impl ClassAllocator {
+    fn uncounted(&self, class: AllocationClass, bump: &Bump) -> u64 {
+        ((bump.cursor - self.counted) / class.bytes()) as u64
     }
 
-    fn count(&mut self, lane: Lane, bump: &Bump) {
-        self.cells += self.uncounted(lane, bump);
+    fn count(&mut self, class: AllocationClass, bump: &Bump) {
+        self.cells += self.uncounted(class, bump);
         self.counted = bump.cursor;
     }
 

@@ -1,15 +1,15 @@
-//! What can go wrong.
+//! Errors of the heap.
 
 use largesse_pages::MapError;
 
-/// Nothing was allocated; the heap is as it was.
+/// The heap has no memory for an object. Nothing was allocated, and the heap is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Words that were asked for.
+    /// Number of words requested.
     pub words: usize,
-    /// Bytes that are in use.
+    /// Number of bytes in use.
     pub used: usize,
-    /// Bytes that may be.
+    /// Largest number of bytes that may be in use.
     pub limit: usize,
 }
 
@@ -22,7 +22,7 @@ impl core::fmt::Display for OutOfMemory {
 
 impl core::error::Error for OutOfMemory {}
 
-/// The root stack has no room for another word.
+/// The root stack has no space for another word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootsFull;
 
@@ -34,10 +34,10 @@ impl core::fmt::Display for RootsFull {
 
 impl core::error::Error for RootsFull {}
 
-/// No heap was made.
+/// The heap could not be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// The kernel refused memory for the tables.
+    /// The kernel refused memory for the heap's tables.
     Tables(MapError),
 }
 

@@ -1,23 +1,25 @@
-//! A heap, and what its threads share.
+//! The heap, and the state its threads share.
 
 use crate::blocks::{BLOCK, Blocks};
-use crate::classes::LANES;
-use crate::worker_pool::Crew;
-use crate::heap_spans::Ground;
-use crate::keep::Ledger;
+use crate::classes::CLASSES;
+use crate::heap_spans::HeapSpans;
+use crate::keep::Keep;
 use crate::pace::Pace;
 use crate::record::Record;
 use crate::statistics::Collections;
 use crate::sync::{Mutex, lock};
-use crate::world::{Member, World};
-use crate::{Cells, Delegated, Lane, Language, Seat, Settings, StartError, Statistics, Sync};
+use crate::worker_pool::WorkerPool;
+use crate::world::{Member, ThreadRegistry};
+use crate::{
+    AllocationClass, Cells, Delegated, GcSettings, Language, StartError, Statistics, Sync, ThreadHandle,
+};
 use largesse_arena::Backing;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-/// A garbage-collected heap. Clones are the same heap.
+/// A garbage-collected heap. A clone refers to the same heap.
 #[derive(Debug)]
-pub struct Heap<L: Language>(pub(crate) Arc<Shared<L>>);
+pub struct Heap<L: Language>(pub(crate) Arc<HeapShared<L>>);
 
 impl<L: Language> Clone for Heap<L> {
     fn clone(&self) -> Heap<L> {
@@ -25,117 +27,117 @@ impl<L: Language> Clone for Heap<L> {
     }
 }
 
-/// What the threads of a heap share.
+/// The state that the threads of a heap share.
 #[derive(Debug)]
-pub(crate) struct Shared<L> {
+pub(crate) struct HeapShared<L> {
     pub(crate) language: L,
-    pub(crate) settings: Settings,
+    pub(crate) settings: GcSettings,
     pub(crate) blocks: Blocks,
-    pub(crate) world: World<Record>,
-    pub(crate) crew: Crew,
-    pub(crate) ledger: Mutex<Ledger>,
-    /// For [`Sync::Rwlock`].
+    pub(crate) world: ThreadRegistry<Record>,
+    pub(crate) pool: WorkerPool,
+    pub(crate) keep: Mutex<Keep>,
+    /// The lock of [`Sync::Rwlock`].
     pub(crate) allocating: RwLock<()>,
     pub(crate) finalizers: Mutex<Finalizers>,
-    pub(crate) totals: Mutex<Totals>,
+    pub(crate) totals: Mutex<HeapTotals>,
     started: Instant,
 }
 
-/// Addresses of objects whose end the language wants to know.
+/// Addresses of finalizable objects.
 #[derive(Debug, Default)]
 pub(crate) struct Finalizers {
     pub(crate) registered: Vec<usize>,
     pub(crate) ready: Vec<usize>,
 }
 
-/// Sums over the life of a heap.
+/// HeapTotals over the life of a heap.
 #[derive(Debug)]
-pub(crate) struct Totals {
+pub(crate) struct HeapTotals {
     pub(crate) collections: Collections,
     pub(crate) live_objects: u64,
     pub(crate) live_bytes: usize,
-    /// Cells handed out to threads that are gone.
-    pub(crate) cells: [u64; LANES],
-    pub(crate) enrolled: u64,
+    /// Number of cells handed out to threads that have ended.
+    pub(crate) cells: [u64; CLASSES],
+    pub(crate) registered: u64,
 }
 
 impl<L: Language> Heap<L> {
-    /// An empty heap on a backing of its own. Objects lie at addresses of `backing`, and never move.
+    /// Creates an empty heap in `backing`, which it owns. Objects never move.
     pub fn new(
         language: L,
-        settings: Settings,
+        settings: GcSettings,
         backing: impl Backing + Send + 'static,
     ) -> Result<Heap<L>, StartError> {
-        let ground = Ground::new(Box::new(backing));
-        let blocks = Blocks::new(ground.start(), ground.blocks())?;
+        let spans = HeapSpans::new(Box::new(backing));
+        let blocks = Blocks::new(spans.start(), spans.blocks())?;
         let pace = Pace::new(settings.floor, settings.gc_share);
-        let ledger = Ledger::new(ground, settings.limit, settings.floor, pace)?;
-        Ok(Heap(Arc::new(Shared {
+        let keep = Keep::new(spans, settings.limit, settings.floor, pace)?;
+        Ok(Heap(Arc::new(HeapShared {
             language,
             blocks,
-            world: World::new(),
-            crew: Crew::new(settings.gc_threads),
-            ledger: Mutex::new(ledger),
+            world: ThreadRegistry::new(),
+            pool: WorkerPool::new(settings.gc_threads),
+            keep: Mutex::new(keep),
             allocating: RwLock::new(()),
             finalizers: Mutex::default(),
-            totals: Mutex::new(Totals {
+            totals: Mutex::new(HeapTotals {
                 collections: Collections::default(),
                 live_objects: 0,
                 live_bytes: 0,
-                cells: [0; LANES],
-                enrolled: 0,
+                cells: [0; CLASSES],
+                registered: 0,
             }),
             started: Instant::now(),
             settings,
         })))
     }
 
-    /// The language.
+    /// Returns the language.
     #[must_use]
     pub fn language(&self) -> &L {
         &self.0.language
     }
 
-    /// What was chosen.
+    /// Returns the settings the heap was created with.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &GcSettings {
         &self.0.settings
     }
 
-    /// Announce a thread. The parent calls this, and hands the seat to the thread, so that
-    /// collections know the thread before it can allocate.
-    pub fn enrol(&self) -> Seat<L> {
+    /// Registers a thread. The parent calls this before it starts the thread and passes the handle on, so that
+    /// collections include the thread before it can allocate.
+    pub fn register_thread(&self) -> ThreadHandle<L> {
         let number = {
             let mut totals = lock(&self.0.totals);
-            totals.enrolled += 1;
-            totals.enrolled
+            totals.registered += 1;
+            totals.registered
         };
         let record = Arc::new(Record::new(number, self.0.settings.root_words));
-        lock(&self.0.ledger).threads += 1;
-        self.0.world.enrol(record.clone());
-        Seat::new(self.clone(), record)
+        lock(&self.0.keep).threads += 1;
+        self.0.world.register(record.clone());
+        ThreadHandle::new(self.clone(), record)
     }
 
-    /// Collect now (or wait for the collection that is under way). Objects that only this thread knows and that
-    /// are no roots are gone afterwards.
+    /// Collects now, or waits for the collection that is under mode. Frees objects that no root leads to, even when
+    /// this thread still holds their addresses.
     pub fn collect(&self) {
         self.0.collect(self.0.me().as_deref());
     }
 
-    /// Ask every thread to look up at its next poll, which then answers `true`.
+    /// Makes the next poll of every thread return `true`.
     pub fn call_attention(&self) {
         self.0.world.call_attention();
     }
 
-    /// What the heap can say about itself. All threads stand still for a moment.
+    /// Returns the heap's statistics. Stops all threads for a moment.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.0.statistics()
     }
 }
 
-impl<L: Language> Shared<L> {
-    /// The thread that asks, if it is one of the heap's and not in a wait.
+impl<L: Language> HeapShared<L> {
+    /// Returns the record of the calling thread, if it is registered and running.
     pub(crate) fn me(&self) -> Option<Arc<Record>> {
         self.world
             .members()
@@ -143,7 +145,7 @@ impl<L: Language> Shared<L> {
             .find(|record| record.is_of_this_thread() && record.signal().is_running())
     }
 
-    /// Whether machine code must find its bumps empty.
+    /// Returns whether the bumps that machine code sees must stay empty.
     pub(crate) fn hides_bumps(&self) -> bool {
         self.settings.sync != Sync::Safepoint || self.settings.stress > 0
     }
@@ -156,38 +158,38 @@ impl<L: Language> Shared<L> {
                 break stopped;
             }
         };
-        let guard = lock(&self.ledger);
-        let ledger = &*guard;
+        let guard = lock(&self.keep);
+        let keep = &*guard;
         let totals = lock(&self.totals);
         let mut sums = totals.cells;
         let mut delegated = Vec::new();
         for record in &stopped.members {
-            // SAFETY: the world stands still, and this thread is in no other use of its own record.
+            // SAFETY: the world is stopped, and this thread borrows nothing else from its own record.
             let (delegation, bumps) = unsafe { record.delegation(self.hides_bumps()) };
-            for lane in Lane::all() {
-                sums[lane.index()] += delegation.cells(lane, &bumps[lane.index()]);
+            for class in AllocationClass::all() {
+                sums[class.index()] += delegation.cells(class, &bumps[class.index()]);
             }
-            let cells = cells(|lane| delegation.free_cells(lane, &bumps[lane.index()], &self.blocks));
+            let cells = cells(|class| delegation.free_cells(class, &bumps[class.index()], &self.blocks));
             delegated.push(Delegated { thread: record.number(), cells });
         }
-        for lane in Lane::all() {
-            sums[lane.index()] += ledger.undelegated.cells(lane, &ledger.undelegated_bumps[lane.index()]);
+        for class in AllocationClass::all() {
+            sums[class.index()] += keep.undelegated.cells(class, &keep.undelegated_bumps[class.index()]);
         }
         let statistics = Statistics {
-            requests: cells(|lane| sums[lane.index()]),
-            large_requests: ledger.large_requests,
-            large_words: ledger.large_words,
-            ledger_visits: ledger.visits,
+            requests: cells(|class| sums[class.index()]),
+            large_requests: keep.large_requests,
+            large_words: keep.large_words,
+            keep_visits: keep.visits,
             delegated,
             collections: totals.collections.clone(),
             age: self.started.elapsed(),
             live_objects: totals.live_objects,
             live_bytes: totals.live_bytes,
-            budget_bytes: ledger.pace.budget(),
-            used_bytes: ledger.used_blocks * BLOCK,
-            warm_bytes: ledger.ground.warm_bytes(),
-            limit_bytes: ledger.limit(),
-            gc_threads: self.crew.workers(),
+            budget_bytes: keep.pace.budget(),
+            used_bytes: keep.used_blocks * BLOCK,
+            warm_bytes: keep.spans.warm_bytes(),
+            limit_bytes: keep.limit(),
+            gc_threads: self.pool.workers(),
         };
         drop((guard, totals));
         drop(stopped);
@@ -195,9 +197,12 @@ impl<L: Language> Shared<L> {
     }
 }
 
-/// Lanes of which there are any.
-fn cells(count: impl Fn(Lane) -> u64) -> Vec<Cells> {
-    let all =
-        Lane::all().map(|lane| Cells { layout: lane.layout(), words: lane.words(), cells: count(lane) });
+/// Counts cells by allocation class, leaving out empty classes.
+fn cells(count: impl Fn(AllocationClass) -> u64) -> Vec<Cells> {
+    let all = AllocationClass::all().map(|class| Cells {
+        layout: class.layout(),
+        words: class.words(),
+        cells: count(class),
+    });
     all.filter(|it| it.cells > 0).collect()
 }

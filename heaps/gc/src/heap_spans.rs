@@ -1,4 +1,4 @@
-//! The heap's memory, span by span: what is usable, what is in use, what is still zero.
+//! The spans of the heap: which are committed, in use, or still zero.
 
 use crate::blocks::{BLOCK, BlockNumber, PER_SPAN};
 use core::ops::Range;
@@ -10,51 +10,51 @@ const _: () = assert!(PER_SPAN == u64::BITS as usize);
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     kind: SpanKind,
-    /// There may be memory behind it.
+    /// Whether physical memory may be allocated.
     warm: bool,
-    /// Blocks that are handed out.
+    /// Bit mask of the blocks in use.
     used: u64,
-    /// Blocks that may hold anything but zero.
+    /// Bit mask of the blocks that may contain nonzero data.
     dirty: u64,
 }
 
-/// Spans over a backing.
-pub(crate) struct Ground {
+/// The state of each span of a backing.
+pub(crate) struct HeapSpans {
     backing: Box<dyn Backing + Send>,
     spans: Vec<Span>,
     warm: usize,
-    /// Spans from here on were never made usable.
+    /// Index above which no span was ever committed.
     top: usize,
 }
 
-impl core::fmt::Debug for Ground {
+impl core::fmt::Debug for HeapSpans {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Ground").field("spans", &self.spans.len()).field("warm", &self.warm).finish()
+        f.debug_struct("HeapSpans").field("spans", &self.spans.len()).field("warm", &self.warm).finish()
     }
 }
 
-impl Ground {
-    pub(crate) fn new(backing: Box<dyn Backing + Send>) -> Ground {
+impl HeapSpans {
+    pub(crate) fn new(backing: Box<dyn Backing + Send>) -> HeapSpans {
         let spans = vec![Span::default(); backing.spans()];
-        Ground { backing, spans, warm: 0, top: 0 }
+        HeapSpans { backing, spans, warm: 0, top: 0 }
     }
 
-    /// First address.
+    /// Returns the first address.
     pub(crate) fn start(&self) -> usize {
         self.backing.start().as_ptr().expose_provenance()
     }
 
-    /// Blocks in the range.
+    /// Returns the number of blocks in the range.
     pub(crate) fn blocks(&self) -> usize {
         self.spans.len() * PER_SPAN
     }
 
-    /// Bytes in spans that may have memory behind them.
+    /// Returns the size in bytes of the spans that may have physical memory.
     pub(crate) fn warm_bytes(&self) -> usize {
         self.warm * SPAN
     }
 
-    /// Make a run of blocks usable; says whether all of it reads as zero.
+    /// Commits a run of blocks and marks it used; returns whether all of it reads as zero.
     pub(crate) fn take(&mut self, at: BlockNumber, blocks: u32) -> Result<bool, MapError> {
         let run = at as usize..at as usize + blocks as usize;
         self.commit(run.start / PER_SPAN..run.end.div_ceil(PER_SPAN))?;
@@ -71,7 +71,7 @@ impl Ground {
         Ok(clean)
     }
 
-    /// A run of blocks is free: nobody wants what it holds.
+    /// Marks a run of blocks free: its contents are no longer needed.
     pub(crate) fn give_back(&mut self, at: BlockNumber, blocks: u32) {
         let run = at as usize..at as usize + blocks as usize;
         for (span, mask) in masks(run) {
@@ -80,8 +80,8 @@ impl Ground {
         self.backing.wanted(at as usize * BLOCK, blocks as usize * BLOCK, false);
     }
 
-    /// Give spans without a used block back to the backing, highest first, until at most `keep` bytes are warm.
-    /// Returns the bytes given back.
+    /// Returns spans without a used block to the backing, highest first, until at most `keep` bytes are warm. Returns
+    /// the number of bytes released.
     pub(crate) fn purge(&mut self, keep: usize) -> usize {
         let before = self.warm;
         let unit = self.backing.unit();
@@ -106,7 +106,7 @@ impl Ground {
         (before - self.warm) * SPAN
     }
 
-    /// Make the spans usable that are not, in whole units.
+    /// Commits those of `spans` that are only reserved, in whole units of the backing.
     fn commit(&mut self, spans: Range<usize>) -> Result<(), MapError> {
         let unit = self.backing.unit();
         let mut at = spans.start / unit * unit;
@@ -123,7 +123,7 @@ impl Ground {
             let end = (last + unit).min(self.spans.len());
             let kind = self.backing.commit(at, end - at)?;
             for span in &mut self.spans[at..end] {
-                // Pages of a pool are taken at once.
+                // A huge page pool gives its pages at the commit.
                 self.warm += usize::from(kind.from_pool());
                 *span = Span { kind, warm: kind.from_pool(), ..Span::default() };
             }
@@ -140,7 +140,7 @@ impl Span {
     }
 }
 
-/// Cut a run of blocks into spans, each with the mask of its blocks.
+/// Splits a run of blocks at span boundaries, with a bit mask of its blocks in each span.
 fn masks(run: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
     (run.start / PER_SPAN..run.end.div_ceil(PER_SPAN)).map(move |span| {
         let from = run.start.saturating_sub(span * PER_SPAN);

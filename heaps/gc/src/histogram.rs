@@ -1,11 +1,11 @@
-//! Times, counted by size: sixteen buckets to a doubling.
+//! Histograms of durations, with sixteen buckets per doubling.
 
 use std::time::Duration;
 
-/// Buckets: from 16 ns to 2^40 ns (18 minutes).
+/// Number of buckets, from 16 ns to 2^40 ns (18 minutes).
 const BUCKETS: usize = 640;
 
-/// How often something took how long.
+/// A histogram of durations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -26,25 +26,25 @@ impl Histogram {
         self.longest = self.longest.max(time);
     }
 
-    /// How many there were.
+    /// Returns the number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Their sum.
+    /// Returns the sum of all durations.
     #[must_use]
     pub const fn total(&self) -> Duration {
         self.total
     }
 
-    /// The longest.
+    /// Returns the longest duration.
     #[must_use]
     pub const fn longest(&self) -> Duration {
         self.longest
     }
 
-    /// A time that `share` (0 to 1) of them did not exceed, at most a sixteenth too long; zero when there were none.
+    /// Returns a duration that `share` (0 to 1) of all do not exceed, at most 1/16 too long; zero without any.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Duration {
         let wanted = (share * self.count() as f64).ceil() as u64;
@@ -58,13 +58,13 @@ impl Histogram {
         self.longest
     }
 
-    /// Upper ends of the buckets, and how many times fell into each.
+    /// Returns the upper bound and the count of each bucket.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> {
         self.counts.iter().enumerate().map(|(index, &count)| (end_of(index), count))
     }
 }
 
-/// Between two powers of two there are sixteen buckets.
+/// Returns the bucket of a duration; there are sixteen between two powers of two.
 fn bucket(time: Duration) -> usize {
     let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(16);
     let power = nanos.ilog2();
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_at_most_a_sixteenth_below_the_end_of_its_bucket() {
+    fn bucket_error_is_at_most_a_sixteenth() {
         for nanos in (16..4000).chain([1_000_000, 999_999_999, 123_456_789_012]) {
             let time = Duration::from_nanos(nanos);
             let end = end_of(bucket(time));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
+    fn quantile_is_the_median() {
         let mut times = Histogram::default();
         assert_eq!(times.quantile(0.5), Duration::ZERO);
         for millis in [1, 2, 30, 40, 50] {

@@ -1,56 +1,53 @@
-//! What a language tells the heap.
+//! The interface a language implements: references, objects and roots.
 
 use crate::Tracer;
 use core::ptr::NonNull;
 
-/// What a slot of an object holds. Which words are references is for the [`Language`] to say.
+/// The contents of a slot of an object. The [`Language`] decides whether a word is a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Word(pub u64);
 
-/// What the words of an object are. The block records it, not the object, so that a cons needs no
-/// header.
+/// The kind of words in an object. It is recorded per block, so that a cons cell needs no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Layout {
-    /// Every word is a slot: the collector asks [`Language::reference`] and nothing else.
+    /// Every word is a slot, which the collector passes to [`Language::reference`] without calling `trace`.
     Slots,
-    /// No word is a slot: numbers, text.
+    /// No word is a slot: numbers or text.
     Opaque,
-    /// [`Language::trace`] shows which words are slots.
+    /// [`Language::trace`] shows the collector the slots.
     Custom,
-    /// Every word is a slot that keeps nothing alive: it is set to [`Language::CLEARED`] when what it
-    /// refers to is gone.
+    /// Every word is a weak slot: it keeps nothing alive, and is set to [`Language::CLEARED`] when its object dies.
     Weak,
 }
 
 impl Layout {
-    /// All of them, in the order of their numbers.
+    /// All layouts, in the order of their numbers.
     pub const ALL: [Layout; 4] = [Layout::Slots, Layout::Opaque, Layout::Custom, Layout::Weak];
 }
 
-/// What the heap needs to know of a language.
+/// The interface between the heap and a language.
 ///
-/// The collector calls these while every thread that uses the heap stands still, from several of its
-/// own threads at once.
+/// The collector calls these methods while every thread of the heap is stopped, from several worker threads at once.
 ///
 /// # Safety
-/// `reference` answers with the start of an object that the heap handed out, or an address outside of
-/// the heap, which is passed over; `Word(0)` and [`CLEARED`](Language::CLEARED) refer to nothing. `trace`
+/// `reference` returns the start of an object that the heap allocated, or an address outside of the heap, which is
+/// ignored; `Word(0)` and [`CLEARED`](Language::CLEARED) refer to nothing. `trace`
 /// and `roots` show every slot through which the language may reach an object later.
 pub unsafe trait Language: Send + Sync + Sized + 'static {
-    /// What a weak slot holds when its object is gone.
+    /// The word that replaces a weak slot whose object died.
     const CLEARED: Word = Word(0);
 
-    /// The object that a word refers to, without any tag; `None` when the word is no reference.
+    /// Returns the object that a word refers to, without any tag, or `None` when the word is no reference.
     fn reference(word: Word) -> Option<NonNull<u64>>;
 
-    /// Show every slot of an object of [`Layout::Custom`]. It may still be as it was handed out: all zeros.
+    /// Passes every slot of an object of [`Layout::Custom`] to the tracer. The object may be all zeros still.
     ///
     /// # Safety
-    /// `object` is alive, and nobody writes to it during the call.
+    /// `object` is alive, and no thread writes to it during the call.
     unsafe fn trace(&self, object: NonNull<u64>, tracer: &mut Tracer<'_, Self>);
 
-    /// Show the slots that are roots for every thread: symbol tables, constants of compiled code.
+    /// Passes the slots that are global roots to the tracer: symbol tables, constants of compiled code.
     fn roots(&self, tracer: &mut Tracer<'_, Self>);
 }

@@ -1,24 +1,25 @@
-//! A garbage-collected heap for many threads, delegated to them block by block.
+//! A garbage-collected heap for many threads, with blocks delegated to each.
 //!
 //! # Picture
 //! ```text
 //!   thread ─► Context: cursor, limit ──used up──► Delegation: next run, next block
-//!                 │                                       │ nothing left
+//!                 │                                       │ no block left
 //!                 ▼                                       ▼
-//!              objects        Collection ──sweeps──► Ledger: blocks of a lane, Fibonacci buddy
+//!              objects        Collection ──sweeps──► Keep: blocks of each class, Fibonacci buddy
 //!                                 │ marks                 ▼
-//!                              Language               Ground ─► Backing
+//!                              Language             HeapSpans ─► Backing
 //! ```
-//! The heap is one for all threads, and objects never move. Memory is cut into blocks of 32 KiB, whose cells have
-//! one size and one [`Layout`]. A global *ledger* has the blocks; threads are *delegated* some of them, and
-//! take cells from free runs there by moving a cursor: no lock, no atomic. (After Matsui and Sekiguchi, "Thread
-//! Distributed Memory Management Scheme of Multithread Concurrent EusLisp", where cells are delegated.)
+//! All threads share one heap, and objects never move. Memory is divided into blocks of 32 KiB, whose cells have one
+//! size and one [`Layout`]. The global *keep* holds the blocks; some are *delegated* to threads, which allocate cells
+//! from free runs in them by advancing a cursor, without a lock or an atomic operation. (After EusLisp: Matsui and
+//! Sekiguchi, "Thread Distributed Memory Management Scheme of Multithread Concurrent EusLisp", 1995, where cells are
+//! delegated.)
 //!
-//! A language of numbers and pairs:
+//! An example language of numbers and pairs:
 //! ```
 //! use core::ptr::NonNull;
 //! use largesse_arena::NearMemory;
-//! use largesse_gc::{Heap, Language, Layout, Settings, Tracer, Word};
+//! use largesse_gc::{Heap, Language, Layout, GcSettings, Tracer, Word};
 //! use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 //!
 //! struct Pairs;
@@ -35,17 +36,17 @@
 //!
 //! let range = Reserved::new(64 * SPAN, SPAN)?;
 //! let memory = NearMemory::new(range, PageKind::Thp, Placement::FirstTouch, false);
-//! let heap = Heap::new(Pairs, Settings::default(), memory)?;
-//! let seat = heap.enrol(); // before the thread exists: no collection can miss it
+//! let heap = Heap::new(Pairs, GcSettings::default(), memory)?;
+//! let handle = heap.register_thread(); // before the thread starts: every collection includes it
 //! let thread = std::thread::spawn(move || {
-//!     let mut thread = seat.enter();
+//!     let mut thread = handle.enter();
 //!     let mut list = Word(0);
 //!     for number in 0..1000 {
 //!         let mark = thread.mark();
 //!         thread.push(list).unwrap(); // a root: `allocate` may collect
 //!         let pair = thread.allocate(Layout::Slots, 2).unwrap();
 //!         thread.release(mark);
-//!         // SAFETY: the pair has two words, and no other thread knows it yet.
+//!         // SAFETY: the pair has two words, and no other thread has its address yet.
 //!         unsafe {
 //!             pair.write(number << 1 | 1);
 //!             pair.add(1).write(list.0);
@@ -59,18 +60,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //! # Knows / does not know
-//! Knows blocks, sizes, threads that stop at safepoints, what is alive. Does not know what an object is: a [`Language`]
-//! says which words are references. Does not know where memory comes from (any `Backing`), nor the environment.
+//! Knows blocks, size classes, threads that stop at safepoints, and liveness. Does not know the structure of objects:
+//! a [`Language`] says which words are references. Does not know the source of memory (any `Backing`), nor the
+//! environment.
 //! # Invariants
-//! 1. A free cell is in one thread's hands at most: it belongs to the ledger, to one delegation, or is in use.
-//! 2. From the cursor of a lane to its limit everything is zero.
-//! 3. A thread is enrolled before it can allocate; a collection runs while no enrolled thread touches objects.
-//! 4. What a collection frees is found from marks alone: no dead cell is read or written.
+//! 1. A free cell has one owner: the keep or one delegation.
+//! 2. Memory from a bump's cursor to its limit is zero.
+//! 3. A thread is registered before it can allocate; a collection runs while no registered thread accesses objects.
+//! 4. A collection frees cells by mark bits alone: it neither reads nor writes dead cells.
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "block numbers fit: `Buddy` takes no longer range; sums become ratios"
+    reason = "block numbers fit, as `Buddy` is limited to their range; totals become ratios"
 )]
 
 mod blocks;
@@ -78,39 +80,39 @@ mod buddy;
 mod classes;
 mod collect;
 mod context;
-mod worker_pool;
 mod delegation;
 mod error;
-mod heap_spans;
 mod heap;
+mod heap_spans;
 mod histogram;
-mod language;
 mod keep;
+mod language;
 mod mark;
+mod mark_queues;
 #[cfg(all(test, loom))]
 mod models;
 mod mutator;
 mod pace;
 mod record;
 mod settings;
-mod mark_queues;
 mod side;
 mod statistics;
 mod sweep;
 mod sync;
 mod verify;
+mod worker_pool;
 mod world;
 
 pub use blocks::BLOCK;
+pub(crate) use classes::AllocationClass;
 pub use classes::LARGEST_CELL;
-pub(crate) use classes::Lane;
 pub use context::{Bump, Context};
 pub use error::{OutOfMemory, RootsFull, StartError};
 pub use heap::Heap;
 pub use histogram::Histogram;
 pub use language::{Language, Layout, Word};
 pub use mark::Tracer;
-pub use mutator::{Mark, Mutator, Seat};
-pub use settings::{Settings, Sync};
+pub use mutator::{Mutator, RootHeight, ThreadHandle};
+pub use settings::{GcSettings, Sync};
 pub use statistics::{Cells, Collections, Delegated, Statistics};
 pub use verify::POISON;

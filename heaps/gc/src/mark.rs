@@ -1,47 +1,47 @@
-//! Marking: from the roots to everything that can be reached.
+//! Marking: traces all objects reachable from the roots.
 
 use crate::blocks::{Blocks, GROUP, Offset};
-use crate::worker_pool::Crew;
-use crate::mark_queues::Shelves;
+use crate::mark_queues::MarkQueues;
 use crate::sync::{Mutex, lock};
 use crate::verify::Reached;
+use crate::worker_pool::WorkerPool;
 use crate::{Language, Layout, Word};
 use core::ptr::NonNull;
 
-/// Slots that are scanned in one go; the rest of a long vector is work for anybody.
+/// Number of slots scanned at once; the rest of a longer vector goes back on the stack, from which it can be shared.
 const CHUNK: usize = 1024;
 
-/// Objects that are followed before a worker looks whether others have nothing to do.
+/// Number of objects traced between two checks for idle workers.
 const HOPS: usize = 128;
 
-/// Objects whose memory is fetched before they are scanned.
+/// Number of objects whose memory is prefetched before they are scanned.
 const AHEAD: usize = 8;
 
-/// So many steps are made before helpers are woken: most collections of a small heap end before.
+/// Number of steps before helper threads are woken: most collections of a small heap end earlier.
 const UNHELPED: usize = 64;
 
-/// A worker whose stack is lower leaves nothing to others. Low: what is left may be long lists.
+/// Lowest stack height from which a worker shares items. It is low as the items may be long lists.
 const WORTH_LEAVING: usize = 2;
 
-/// Something to scan.
+/// An object, or part of one, to be scanned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     at: NonNull<u64>,
-    /// Slots from there on, or [`CUSTOM`].
+    /// Number of slots from there on, or [`CUSTOM`].
     words: usize,
 }
 
-// SAFETY: an address within the heap, which all workers read while the world stands still.
+// SAFETY: an address within the heap, which all workers only read while the world is stopped.
 unsafe impl Send for Item {}
 
-/// The language says what the slots are.
+/// The length of an item whose slots the language shows.
 const CUSTOM: usize = usize::MAX;
 
-/// Let memory come closer, which is read soon.
+/// Prefetches the cache line at an address.
 #[inline(always)]
 fn prefetch(at: *const u64) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: nothing is read, whatever the address is.
+    // SAFETY: a prefetch reads nothing, whatever the address is.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast());
     }
@@ -49,50 +49,50 @@ fn prefetch(at: *const u64) {
     let _ = at;
 }
 
-/// A list that went through memory in order for a while goes on so, most likely, and faster than the processor guesses
-/// from page to page.
+/// Prefetches beyond the end of a list that ran through memory in one direction: it probably continues, and the
+/// hardware prefetcher stops at page boundaries.
 #[inline(always)]
 fn fetch_further(from: NonNull<u64>, to: NonNull<u64>) {
-    let way = to.as_ptr().addr().wrapping_sub(from.as_ptr().addr()).cast_signed();
-    if way.unsigned_abs() < GROUP / 2 {
+    let direction = to.as_ptr().addr().wrapping_sub(from.as_ptr().addr()).cast_signed();
+    if direction.unsigned_abs() < GROUP / 2 {
         return;
     }
     for line in 0..GROUP / 64 {
-        let distance = (GROUP + line * 64).cast_signed() * way.signum();
+        let distance = (GROUP + line * 64).cast_signed() * direction.signum();
         prefetch(to.as_ptr().wrapping_byte_offset(distance));
     }
 }
 
-/// Receives the slots that a [`Language`] shows.
+/// The marker's state: receives the slots that a [`Language`] shows.
 #[derive(Debug)]
 pub struct Tracer<'a, L> {
     language: &'a L,
     blocks: &'a Blocks,
     stack: Vec<Item>,
-    /// What was taken from it and is scanned next, in a ring; and which of them is the newest.
+    /// Ring of items taken from the stack, whose memory is being prefetched; `turn` is the newest.
     ahead: [Option<Item>; AHEAD],
     turn: usize,
-    /// Addresses of objects of weak slots that were reached.
+    /// Addresses of the reached objects of [`Layout::Weak`].
     weak: Vec<usize>,
-    way: Way,
-    /// For [`Way::Look`].
+    mode: TraceMode,
+    /// The objects reached in [`TraceMode::Verify`].
     reached: Reached,
 }
 
-/// What it means to reach an object.
+/// The effect of reaching an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// Mark it; nobody else does.
+enum TraceMode {
+    /// RootHeight it without atomics, as no other worker marks.
     Alone,
-    /// Mark it; others do, too.
+    /// RootHeight it atomically, as other workers mark, too.
     Together,
-    /// Mark nothing, and complain about what is wrong.
-    Look,
+    /// RootHeight nothing, and panic when an invariant is broken.
+    Verify,
 }
 
-const ALONE: u8 = Way::Alone as u8;
-const TOGETHER: u8 = Way::Together as u8;
-const LOOK: u8 = Way::Look as u8;
+const ALONE: u8 = TraceMode::Alone as u8;
+const TOGETHER: u8 = TraceMode::Together as u8;
+const VERIFY: u8 = TraceMode::Verify as u8;
 
 impl<'a, L: Language> Tracer<'a, L> {
     pub(crate) fn new(language: &'a L, blocks: &'a Blocks) -> Tracer<'a, L> {
@@ -103,17 +103,17 @@ impl<'a, L: Language> Tracer<'a, L> {
             ahead: [None; AHEAD],
             turn: 0,
             weak: Vec::new(),
-            way: Way::Alone,
+            mode: TraceMode::Alone,
             reached: Reached::default(),
         }
     }
 
-    /// A tracer that marks nothing, and complains about what it meets.
+    /// Creates a tracer that marks nothing, and panics when an invariant is broken.
     pub(crate) fn verifying(language: &'a L, blocks: &'a Blocks) -> Tracer<'a, L> {
-        Tracer { way: Way::Look, ..Tracer::new(language, blocks) }
+        Tracer { mode: TraceMode::Verify, ..Tracer::new(language, blocks) }
     }
 
-    /// A slot, or a root.
+    /// Traces the object that a slot or root refers to.
     #[inline]
     pub fn word(&mut self, word: Word) {
         if let Some(object) = L::reference(word) {
@@ -121,10 +121,10 @@ impl<'a, L: Language> Tracer<'a, L> {
         }
     }
 
-    /// `words` slots from `start` on.
+    /// Traces `words` slots from `start` on.
     ///
     /// # Safety
-    /// They can be read, and lie in an object of the heap.
+    /// The slots can be read, and lie in an object of the heap.
     #[inline]
     pub unsafe fn words(&mut self, start: NonNull<u64>, words: usize) {
         if words > 0 {
@@ -132,22 +132,22 @@ impl<'a, L: Language> Tracer<'a, L> {
         }
     }
 
-    /// An object that can be reached.
+    /// Marks a reachable object and puts it on the stack.
     #[inline]
     pub(crate) fn object(&mut self, object: NonNull<u64>) {
         let Some(offset) = self.blocks.offset(object.as_ptr().addr()) else { return };
-        let item = match self.way {
-            Way::Alone => self.reach::<ALONE>(object, offset),
-            Way::Together => self.reach::<TOGETHER>(object, offset),
-            Way::Look => self.reach::<LOOK>(object, offset),
+        let item = match self.mode {
+            TraceMode::Alone => self.reach::<ALONE>(object, offset),
+            TraceMode::Together => self.reach::<TOGETHER>(object, offset),
+            TraceMode::Verify => self.reach::<VERIFY>(object, offset),
         };
         self.stack.extend(item);
     }
 
-    /// Reach an object; the first time, if it has slots, they are to be scanned.
+    /// Marks an object; returns the item to scan when it was unmarked before and has slots.
     #[inline(always)]
-    fn reach<const WAY: u8>(&mut self, object: NonNull<u64>, offset: Offset) -> Option<Item> {
-        let first_time = match WAY {
+    fn reach<const MODE: u8>(&mut self, object: NonNull<u64>, offset: Offset) -> Option<Item> {
+        let first_time = match MODE {
             ALONE => self.blocks.mark::<false>(offset),
             TOGETHER => self.blocks.mark::<true>(offset),
             _ => self.reached.first_time(object, offset, self.blocks),
@@ -165,21 +165,21 @@ impl<'a, L: Language> Tracer<'a, L> {
         (block.layout() == Layout::Custom).then_some(Item { at: object, words: CUSTOM })
     }
 
-    /// Scan the top of the stack and what it leads to, for a while. `false`: nothing was left.
-    fn step<const WAY: u8>(&mut self) -> bool {
+    /// Scans up to [`HOPS`] items; returns `false` when none is left.
+    fn step<const MODE: u8>(&mut self) -> bool {
         for _ in 0..HOPS {
             let Some(item) = self.next() else { return false };
             match item.words {
-                2 if WAY != LOOK => self.pairs::<WAY>(item),
-                // SAFETY: the object was reached, so it is alive; the world stands still.
+                2 if MODE != VERIFY => self.pairs::<MODE>(item),
+                // SAFETY: the object was reached, so it is alive; the world is stopped.
                 CUSTOM => unsafe { self.language.trace(item.at, self) },
-                _ => self.scan::<WAY>(item),
+                _ => self.scan::<MODE>(item),
             }
         }
         true
     }
 
-    /// What was taken from the stack a few steps ago: until now its memory was on the way.
+    /// Returns the item that was taken from the stack [`AHEAD`] calls ago, whose memory has been prefetched since.
     #[inline(always)]
     fn next(&mut self) -> Option<Item> {
         while let Some(item) = self.stack.pop() {
@@ -193,7 +193,7 @@ impl<'a, L: Language> Tracer<'a, L> {
         (1..=AHEAD).find_map(|step| self.ahead[(self.turn + step) % AHEAD].take())
     }
 
-    /// The object that a slot of a live object refers to, and where it lies.
+    /// Returns the object that a slot of a live object refers to, and its offset.
     #[inline(always)]
     fn target(&self, at: NonNull<u64>, index: usize) -> Option<(NonNull<u64>, Offset)> {
         // SAFETY: the caller's index is within the object.
@@ -202,19 +202,19 @@ impl<'a, L: Language> Tracer<'a, L> {
         Some((object, self.blocks.offset(object.as_ptr().addr())?))
     }
 
-    /// A pair, and those that its second slot leads to as long as their marks lie in one word: a list that was made at
-    /// once is marked word by word.
+    /// Marks the pairs that follow a pair in a list for as long as their marks share one word, writes that word once,
+    /// and scans the last pair.
     ///
-    /// When several mark, two may follow the same list until they write their marks. Whoever finds then that the
-    /// pair it came to was marked by another leaves it: that one has scanned it, or came to it, too, and was first.
+    /// When several workers mark, two may follow the same list until they write their marks. A worker that then finds
+    /// its last pair marked by another abandons it: the other has scanned it, or reached it first and will.
     #[inline(always)]
-    fn pairs<const WAY: u8>(&mut self, item: Item) {
+    fn pairs<const MODE: u8>(&mut self, item: Item) {
         let mut at = item.at;
         let Some(mut offset) = self.blocks.offset(at.as_ptr().addr()) else { return };
         let block = self.blocks.at_offset(offset);
         if block.words() != 2 || block.layout() != Layout::Slots {
-            // The rest of something longer.
-            return self.scan::<WAY>(item);
+            // The rest of a longer object.
+            return self.scan::<MODE>(item);
         }
         let mut group = self.blocks.group(offset);
         while let Some((rest, to)) = self.target(at, 1)
@@ -228,51 +228,51 @@ impl<'a, L: Language> Tracer<'a, L> {
             (at, offset) = (rest, to);
         }
         fetch_further(item.at, at);
-        if group.write(offset, WAY == TOGETHER) {
-            self.scan::<WAY>(Item { at, words: 2 });
+        if group.write(offset, MODE == TOGETHER) {
+            self.scan::<MODE>(Item { at, words: 2 });
         }
     }
 
-    /// Any number of slots. The first is on top of the stack: it holds the rest of a list while an element is scanned,
-    /// and not all elements while the list is.
+    /// Scans any number of slots. The first slot ends on top of the stack, so that the stack holds the rest of a list
+    /// while an element is scanned, instead of all elements.
     #[inline(always)]
-    fn scan<const WAY: u8>(&mut self, item: Item) {
+    fn scan<const MODE: u8>(&mut self, item: Item) {
         let now = item.words.min(CHUNK);
         if now < item.words {
-            // SAFETY: still within the object.
+            // SAFETY: the address is within the object, as `now < item.words`.
             let at = unsafe { item.at.add(now) };
             self.stack.push(Item { at, words: item.words - now });
         }
         for index in (0..now).rev() {
             if let Some((object, offset)) = self.target(item.at, index) {
-                let found = self.reach::<WAY>(object, offset);
+                let found = self.reach::<MODE>(object, offset);
                 self.stack.extend(found);
             }
         }
     }
 
-    /// Scan until nothing is left; with the help of the crew, if there is much. Answers with the addresses of objects of
-    /// weak slots that were reached.
-    pub(crate) fn drain(&mut self, crew: &Crew) -> Vec<usize> {
+    /// Scans until no item is left, with the worker pool when there are many. Returns the addresses of the reached
+    /// objects of [`Layout::Weak`].
+    pub(crate) fn drain(&mut self, pool: &WorkerPool) -> Vec<usize> {
         let mut steps = 0;
-        // A single long list is nothing that could be shared.
-        while crew.workers() == 1 || steps < UNHELPED || self.stack.len() < 2 {
+        // A single long list cannot be shared.
+        while pool.workers() == 1 || steps < UNHELPED || self.stack.len() < 2 {
             if !self.step::<ALONE>() {
                 return core::mem::take(&mut self.weak);
             }
             steps += 1;
         }
-        let shelves = Shelves::new(crew.workers());
+        let queues = MarkQueues::new(pool.workers());
         let ahead = core::mem::take(&mut self.ahead).into_iter().flatten();
-        shelves.put(0, ahead.chain(self.stack.drain(..)));
+        queues.put(0, ahead.chain(self.stack.drain(..)));
         let weak = Mutex::new(core::mem::take(&mut self.weak));
         let (language, blocks) = (self.language, self.blocks);
-        crew.run(&|worker| {
-            let mut tracer = Tracer { way: Way::Together, ..Tracer::new(language, blocks) };
-            while shelves.get(worker, &mut tracer.stack) {
+        pool.run(&|worker| {
+            let mut tracer = Tracer { mode: TraceMode::Together, ..Tracer::new(language, blocks) };
+            while queues.get(worker, &mut tracer.stack) {
                 while tracer.step::<TOGETHER>() {
-                    if shelves.wants(worker) && tracer.stack.len() >= WORTH_LEAVING {
-                        shelves.leave(worker, &mut tracer.stack);
+                    if queues.wants(worker) && tracer.stack.len() >= WORTH_LEAVING {
+                        queues.leave(worker, &mut tracer.stack);
                     }
                 }
             }
@@ -281,9 +281,9 @@ impl<'a, L: Language> Tracer<'a, L> {
         core::mem::take(&mut *lock(&weak))
     }
 
-    /// Look at everything.
+    /// Traces everything and returns the reached objects.
     pub(crate) fn look(mut self) -> Reached {
-        while self.step::<LOOK>() {}
+        while self.step::<VERIFY>() {}
         self.reached
     }
 }

@@ -1,17 +1,17 @@
-//! The whole heap under loom: blocks that go from thread to thread, and collections in between.
+//! Loom models of the whole heap: blocks that change owner, with collections in between.
 
 use crate::blocks::BLOCK;
-use crate::{Heap, Language, Layout, Mutator, Settings, Tracer, Word};
+use crate::{GcSettings, Heap, Language, Layout, Mutator, Tracer, Word};
 use core::ptr::NonNull;
 use largesse_arena::NearMemory;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use loom::cell::UnsafeCell;
 
-/// One cell for each block of a span: whoever has the block may write it, and the collector reads them all.
+/// A cell for each block of a span: the owner of the block writes it, and the collector reads all.
 #[derive(Debug)]
 struct Watched(Vec<UnsafeCell<u32>>);
 
-// SAFETY: loom fails when the cells are used by two threads at once.
+// SAFETY: loom fails when two threads use a cell at the same time.
 unsafe impl Sync for Watched {}
 
 // SAFETY: no word is a reference, and there are no roots.
@@ -25,17 +25,17 @@ unsafe impl Language for Watched {
     }
 }
 
-/// Allocate a pair, and write to what stands for its block: loom fails when another thread does, too.
+/// Allocates a pair and writes the cell of its block: loom fails when another thread does so at the same time.
 fn pair(thread: &mut Mutator<Watched>, start: usize) {
     let pair = thread.allocate(Layout::Slots, 2).unwrap();
     let block = (pair.as_ptr().addr() - start) / BLOCK;
     thread.heap().language().0[block].with_mut(|_| ());
 }
 
-// Seen to fail ("Concurrent write accesses") when a collection leaves threads the blocks that it frees, and when a block
-// that is delegated stays in the ledger's list.
+// Seen to fail ("Concurrent write accesses") when a collection leaves freed blocks delegated, and when a delegated
+// block stays in the keep's list.
 #[test]
-fn a_block_is_in_one_hand_at_a_time() {
+fn block_has_one_owner_at_a_time() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {
@@ -43,20 +43,20 @@ fn a_block_is_in_one_hand_at_a_time() {
         let start = range.start().as_ptr().addr();
         let memory = NearMemory::new(range, PageKind::Small, Placement::FirstTouch, false);
         let cells = (0..SPAN / BLOCK).map(|_| UnsafeCell::new(0)).collect();
-        let settings = Settings { gc_threads: 1, root_words: 1, ..Settings::default() };
+        let settings = GcSettings { gc_threads: 1, root_words: 1, ..GcSettings::default() };
         let heap = Heap::new(Watched(cells), settings, memory).unwrap();
         // Leaves a block with free cells.
-        pair(&mut heap.enrol().enter(), start);
-        let seats = [heap.enrol(), heap.enrol()];
-        let running = seats.map(|seat| {
+        pair(&mut heap.register_thread().enter(), start);
+        let handles = [heap.register_thread(), heap.register_thread()];
+        let running = handles.map(|handle| {
             loom::thread::spawn(move || {
-                let mut thread = seat.enter();
+                let mut thread = handle.enter();
                 pair(&mut thread, start);
                 thread.poll();
                 pair(&mut thread, start);
             })
         });
-        let mut main = heap.enrol().enter();
+        let mut main = heap.register_thread().enter();
         main.collect();
         pair(&mut main, start);
         drop(main);

@@ -1,39 +1,38 @@
-//! A thread's hold on a heap.
+//! The mutator: a thread's access to a heap.
 
 use crate::blocks::object_at;
 use crate::context::Context;
-use crate::heap::{Heap, Shared};
-use crate::keep::Short;
+use crate::heap::{Heap, HeapShared};
+use crate::keep::AllocationFailure;
 use crate::record::Record;
 use crate::sync::{Ordering, lock};
 use crate::world::{ATTENTION, Member, STOP};
-use crate::{Lane, Language, Layout, OutOfMemory, RootsFull, Sync, Word};
+use crate::{AllocationClass, Language, Layout, OutOfMemory, RootsFull, Sync, Word};
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-/// A thread that was announced and has not started: see [`Heap::enrol`].
+/// A registered thread that has not started: see [`Heap::register_thread`].
 #[derive(Debug)]
 #[must_use = "collections scan its roots until it is dropped"]
-pub struct Seat<L: Language> {
+pub struct ThreadHandle<L: Language> {
     heap: Heap<L>,
     record: Arc<Record>,
     entered: bool,
 }
 
-impl<L: Language> Seat<L> {
-    pub(crate) fn new(heap: Heap<L>, record: Arc<Record>) -> Seat<L> {
-        Seat { heap, record, entered: false }
+impl<L: Language> ThreadHandle<L> {
+    pub(crate) fn new(heap: Heap<L>, record: Arc<Record>) -> ThreadHandle<L> {
+        ThreadHandle { heap, record, entered: false }
     }
 
-    /// Give the thread a root to start with, above those it was given before. That `parent` runs means that no
-    /// collection does.
+    /// Adds a root to those the thread starts with. `parent` proves that the caller runs, so no collection does.
     pub fn push(&mut self, parent: &Mutator<L>, word: Word) -> Result<(), RootsFull> {
         assert!(Arc::ptr_eq(&self.heap.0, &parent.heap.0), "a thread of another heap");
-        // SAFETY: the thread has not started, so the record is the seat's.
+        // SAFETY: the thread has not started, so the record belongs to this handle.
         unsafe { push(self.record.context(), word) }
     }
 
-    /// Start: the calling thread uses the heap from now on. Waits for the end of a collection.
+    /// Makes the calling thread a mutator of the heap. Waits for the end of a collection that is under mode.
     #[must_use]
     pub fn enter(mut self) -> Mutator<L> {
         self.entered = true;
@@ -48,7 +47,7 @@ impl<L: Language> Seat<L> {
     }
 }
 
-impl<L: Language> Drop for Seat<L> {
+impl<L: Language> Drop for ThreadHandle<L> {
     fn drop(&mut self) {
         if !self.entered {
             self.heap.0.leave(&self.record);
@@ -56,32 +55,31 @@ impl<L: Language> Drop for Seat<L> {
     }
 }
 
-/// A thread that uses the heap. It must come to [`poll`](Mutator::poll) or [`allocate`](Mutator::allocate) now and then,
-/// and wrap what may take long and touches no object in [`blocked`](Mutator::blocked), or every other thread waits for it.
+/// A thread that uses the heap. It must call [`poll`](Mutator::poll) or [`allocate`](Mutator::allocate) regularly,
+/// and run waits and long work without objects in [`blocked`](Mutator::blocked): a collection waits for it otherwise.
 ///
-/// An object that only this thread knows stays alive from one `poll`, `allocate`, `blocked` or `collect` to
-/// the next only if a root leads to it.
+/// An object survives `poll`, `allocate`, `blocked` and `collect` only if a root leads to it.
 #[derive(Debug)]
 pub struct Mutator<L: Language> {
     context: NonNull<Context>,
     record: Arc<Record>,
     heap: Heap<L>,
-    /// Since the last collection that stress mode asked for.
+    /// Number of allocations since the last collection of stress mode.
     allocations: u64,
 }
 
-/// The height of a root stack; the default is the bottom.
+/// A height of the root stack; the default is the bottom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark(usize);
+pub struct RootHeight(usize);
 
 impl<L: Language> Mutator<L> {
-    /// An object of at least `words` words, all zeros, at a multiple of 16 bytes. This may collect.
+    /// Allocates an object of at least `words` words, all zeros and 16-byte aligned. This may collect.
     #[inline]
     pub fn allocate(&mut self, layout: Layout, words: usize) -> Result<NonNull<u64>, OutOfMemory> {
-        if let Some(lane) = Lane::of(layout, words) {
+        if let Some(class) = AllocationClass::of(layout, words) {
             // SAFETY: the context lives as long as the record, and its bumps belong to this thread.
-            let bump = unsafe { &mut (*self.context.as_ptr()).lanes[lane.index()] };
-            if let Some(at) = bump.take(lane.bytes()) {
+            let bump = unsafe { &mut (*self.context.as_ptr()).bumps[class.index()] };
+            if let Some(at) = bump.take(class.bytes()) {
                 return Ok(object_at(at));
             }
         }
@@ -100,36 +98,36 @@ impl<L: Language> Mutator<L> {
         }
         let mut emergency = false;
         loop {
-            // Rather an error now than one collection after another.
-            if emergency && lock(&self.heap.0.ledger).is_exhausted(&self.heap.0.blocks) {
+            // An error is better than one collection after another.
+            if emergency && lock(&self.heap.0.keep).is_exhausted(&self.heap.0.blocks) {
                 return Err(self.heap.0.out_of_memory(words));
             }
-            let got = match Lane::of(layout, words) {
-                Some(lane) => self.cell(lane).map(object_at),
+            let got = match AllocationClass::of(layout, words) {
+                Some(class) => self.cell(class).map(object_at),
                 None => self.large(layout, words),
             };
             match got {
                 Ok(object) => return Ok(object),
-                Err(Short::Full) if emergency => return Err(self.heap.0.out_of_memory(words)),
-                Err(short) => {
-                    emergency = short == Short::Full;
+                Err(AllocationFailure::Full) if emergency => return Err(self.heap.0.out_of_memory(words)),
+                Err(failure) => {
+                    emergency = failure == AllocationFailure::Full;
                     self.heap.0.collect(Some(&self.record));
                 }
             }
         }
     }
 
-    fn cell(&mut self, lane: Lane) -> Result<usize, Short> {
+    fn cell(&mut self, class: AllocationClass) -> Result<usize, AllocationFailure> {
         let shared = &*self.heap.0;
         if shared.settings.sync == Sync::Mutex {
             self.stop_if_asked();
-            return lock(&shared.ledger).cell(lane, &shared.blocks);
+            return lock(&shared.keep).cell(class, &shared.blocks);
         }
         loop {
-            // SAFETY: this thread runs, and nothing that was borrowed earlier is in use.
+            // SAFETY: this thread runs, and no earlier borrow is in use.
             let (delegation, bumps) = unsafe { self.record.delegation(shared.hides_bumps()) };
             let reading = (shared.settings.sync == Sync::Rwlock).then(|| shared.allocating.read());
-            let cell = delegation.take(lane, &mut bumps[lane.index()], &shared.blocks);
+            let cell = delegation.take(class, &mut bumps[class.index()], &shared.blocks);
             drop(reading);
             if let Some(at) = cell {
                 return Ok(at);
@@ -137,27 +135,27 @@ impl<L: Language> Mutator<L> {
             if !self.stop_if_asked() {
                 // SAFETY: as above.
                 let (delegation, _) = unsafe { self.record.delegation(shared.hides_bumps()) };
-                lock(&shared.ledger).delegate(lane, delegation, &shared.blocks)?;
+                lock(&shared.keep).delegate(class, delegation, &shared.blocks)?;
             }
         }
     }
 
-    fn large(&mut self, layout: Layout, words: usize) -> Result<NonNull<u64>, Short> {
+    fn large(&mut self, layout: Layout, words: usize) -> Result<NonNull<u64>, AllocationFailure> {
         self.stop_if_asked();
         let shared = &*self.heap.0;
-        let (object, clean) = lock(&shared.ledger).large(layout, words, &shared.blocks)?;
+        let (object, clean) = lock(&shared.keep).large(layout, words, &shared.blocks)?;
         if !clean {
-            // SAFETY: the run of blocks was handed out to this thread just now, for so many words.
+            // SAFETY: the run of blocks was just allocated by this thread, for `words` words.
             unsafe { object.write_bytes(0, words) };
         }
         Ok(object)
     }
 
-    /// Whether something wants this thread's attention since its last poll: [`Heap::call_attention`], objects to
-    /// finalize, a collection that it made. Waits for the end of a collection.
+    /// Returns whether there was a reason to look since the last poll: [`Heap::call_attention`], objects to finalize,
+    /// or a collection by this thread. Waits for the end of a collection.
     #[inline]
     pub fn poll(&mut self) -> bool {
-        // Relaxed: the word is only a hint to look properly.
+        // Relaxed: the word is only a hint, which `poll_slow` checks.
         if self.record.signal().poll.load(Ordering::Relaxed) == 0 {
             return false;
         }
@@ -168,14 +166,14 @@ impl<L: Language> Mutator<L> {
     #[inline(never)]
     fn poll_slow(&mut self) -> bool {
         self.stop_if_asked();
-        // Acquire: pairs with the Release of whoever calls for attention.
+        // Acquire: pairs with the Release in `call_attention`.
         self.record.signal().poll.fetch_and(!ATTENTION, Ordering::Acquire) & ATTENTION != 0
     }
 
-    /// Wait for the end of a collection; `false`: there is none.
+    /// Waits for the end of a collection; returns `false` when none is under mode.
     fn stop_if_asked(&self) -> bool {
         let signal = self.record.signal();
-        // Relaxed: the world's lock orders the rest.
+        // Relaxed: the registry's lock orders the rest.
         let asked = signal.poll.load(Ordering::Relaxed) & STOP != 0;
         if asked {
             self.heap.0.world.stand_still(signal);
@@ -183,7 +181,7 @@ impl<L: Language> Mutator<L> {
         asked
     }
 
-    /// Run something that touches no object and may take long. Collections do not wait for it.
+    /// Runs a closure that accesses no object and may take long. Collections do not wait for it.
     pub fn blocked<R>(&mut self, wait: impl FnOnce() -> R) -> R {
         struct Back<'a, L: Language>(&'a Mutator<L>);
         impl<L: Language> Drop for Back<'_, L> {
@@ -196,37 +194,37 @@ impl<L: Language> Mutator<L> {
         wait()
     }
 
-    /// Collect now, or wait for the collection that is under way.
+    /// Collects now, or waits for the collection that is under mode.
     pub fn collect(&mut self) {
         self.heap.0.collect(Some(&self.record));
     }
 
-    /// Keep what `word` refers to alive until it is released.
+    /// Pushes a root: keeps the object that `word` refers to alive until the root is released.
     #[inline]
     pub fn push(&mut self, word: Word) -> Result<(), RootsFull> {
         // SAFETY: the record belongs to this thread, which runs.
         unsafe { push(self.context, word) }
     }
 
-    /// The height of the root stack.
+    /// Returns the height of the root stack.
     #[inline]
     #[must_use]
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&self) -> RootHeight {
         // SAFETY: the context belongs to this thread.
         let top = unsafe { (*self.context.as_ptr()).roots_top };
         // SAFETY: the top never leaves the stack.
-        Mark(unsafe { top.offset_from_unsigned(self.record.roots_bottom()) })
+        RootHeight(unsafe { top.offset_from_unsigned(self.record.roots_bottom()) })
     }
 
-    /// Forget the roots above `mark`.
+    /// Removes the roots above `mark`.
     #[inline]
-    pub fn release(&mut self, mark: Mark) {
+    pub fn release(&mut self, mark: RootHeight) {
         debug_assert!(mark.0 <= self.mark().0, "the stack is lower already");
         // SAFETY: the mark is a height this stack had, and it only gets lower here.
         unsafe { (*self.context.as_ptr()).roots_top = self.record.roots_bottom().add(mark.0) };
     }
 
-    /// The root stack, from the bottom.
+    /// Returns the root stack, bottom first.
     #[inline]
     #[must_use]
     pub fn roots(&self) -> &[Word] {
@@ -234,34 +232,34 @@ impl<L: Language> Mutator<L> {
         unsafe { self.record.roots() }
     }
 
-    /// The root stack, from the bottom, to be changed.
+    /// Returns the root stack, bottom first, for writing.
     #[inline]
     pub fn roots_mut(&mut self) -> &mut [Word] {
         // SAFETY: as in `roots`, and the borrow is unique.
         unsafe { self.record.roots_mut() }
     }
 
-    /// Ask for a word when `object` cannot be reached any more: it then stays alive until
-    /// [`next_finalizable`](Mutator::next_finalizable) answers with it.
+    /// Registers `object` for finalization: when it becomes unreachable it stays alive until
+    /// [`next_finalizable`](Mutator::next_finalizable) returns it.
     pub fn finalize_later(&mut self, object: NonNull<u64>) {
         lock(&self.heap.0.finalizers).registered.push(object.as_ptr().expose_provenance());
     }
 
-    /// An object to be finalized, which nobody else uses; asked for until there is none, whenever
-    /// [`poll`](Mutator::poll) answers `true`. From here on it is an object like any other.
+    /// Returns an unreachable object to finalize, which from now on is an ordinary object. Call it until it returns
+    /// `None` whenever [`poll`](Mutator::poll) returns `true`.
     pub fn next_finalizable(&mut self) -> Option<NonNull<u64>> {
         lock(&self.heap.0.finalizers).ready.pop().map(object_at)
     }
 
-    /// Where machine code allocates, polls and pushes roots: valid while this thread uses the heap, and from this
-    /// thread only.
+    /// Returns the structure through which machine code allocates, polls and pushes roots. It is valid while this
+    /// thread uses the heap, and in this thread only.
     #[inline]
     #[must_use]
     pub const fn context(&self) -> NonNull<Context> {
         self.context
     }
 
-    /// The heap.
+    /// Returns the heap.
     #[inline]
     #[must_use]
     pub const fn heap(&self) -> &Heap<L> {
@@ -275,33 +273,35 @@ impl<L: Language> Drop for Mutator<L> {
     }
 }
 
-impl<L: Language> Shared<L> {
-    /// A thread is gone, or never came: what was delegated to it goes back.
+impl<L: Language> HeapShared<L> {
+    /// Unregisters a thread that ended or never started, and returns its blocks to the keep.
     fn leave(&self, record: &Arc<Record>) {
         self.world.leave(record, || {
-            let mut ledger = lock(&self.ledger);
-            ledger.threads -= 1;
+            let mut keep = lock(&self.keep);
+            keep.threads -= 1;
             // SAFETY: the thread calls this itself, or never started, and no collection runs.
             let (delegation, bumps) = unsafe { record.delegation(self.hides_bumps()) };
-            delegation.release(bumps, &self.blocks, |block| ledger.offer(block, &self.blocks));
+            delegation.release(bumps, &self.blocks, |block| keep.offer(block, &self.blocks));
             let mut totals = lock(&self.totals);
-            for lane in Lane::all() {
-                totals.cells[lane.index()] += delegation.cells(lane, &bumps[lane.index()]);
+            for class in AllocationClass::all() {
+                totals.cells[class.index()] += delegation.cells(class, &bumps[class.index()]);
             }
         });
     }
 
     fn out_of_memory(&self, words: usize) -> OutOfMemory {
-        let ledger = lock(&self.ledger);
-        OutOfMemory { words, used: ledger.used_blocks * crate::BLOCK, limit: ledger.limit() }
+        let keep = lock(&self.keep);
+        OutOfMemory { words, used: keep.used_blocks * crate::BLOCK, limit: keep.limit() }
     }
 }
 
+/// Pushes a root.
+///
 /// # Safety
 /// The context belongs to the caller.
 #[inline]
 unsafe fn push(context: NonNull<Context>, word: Word) -> Result<(), RootsFull> {
-    // SAFETY: the caller's promise; between top and limit there is room for whole words.
+    // SAFETY: the caller's promise; between top and limit there is space for whole words.
     unsafe {
         let top = (*context.as_ptr()).roots_top;
         if top == (*context.as_ptr()).roots_limit {

@@ -1,38 +1,38 @@
-//! How much is handed out from one collection to the next, and how much memory is kept for it.
+//! The pacer: how many bytes are allocated between two collections, and how much memory is retained for them.
 //!
-//! As much as is alive, but at least a floor: then the cost of marking is spread over as many bytes as there are to mark.
-//! Where objects are made faster than that pays for, the heap pays with memory: as much is handed out as threads
-//! use up in the time that makes the last collections' pauses their share of it, within bounds.
+//! The budget equals the live bytes, but at least a floor, so that the cost of marking is spread over as many
+//! allocated bytes as are marked. When allocation is so fast that collections exceed their share of time, the budget
+//! grows, within bounds, to the bytes that threads allocate in the time that restores the share.
 
 use std::time::Duration;
 
-/// For a low share of collections, at most so many times the floor is handed out, or
+/// Upper bound of the budget, in multiples of the floor; the larger of the two bounds applies.
 const MOST_FLOORS: usize = 8;
-/// so many times what is alive, if that is more.
+/// Upper bound of the budget, in multiples of the live bytes.
 const MOST_LIVE: usize = 4;
 
-/// A time that is longer than those before counts so much, those before it the rest: when the system ran somebody
-/// else meanwhile it says little. A shorter one counts at once: nothing makes a time too short.
+/// Weight of a sample longer than the average in the moving average, as it may include time in which the system ran
+/// other processes. A shorter sample replaces the average: nothing makes a sample too short.
 const NEWS: f64 = 0.25;
 
-/// Seconds in which threads use up a byte, until it was seen.
+/// Assumed seconds of running time per allocated byte before the first measurement.
 const FIRST_GUESS: f64 = 1e-9;
 
-/// Of memory that is not needed any more, so much is given back after a collection: what comes and goes need not be
-/// touched first again and again.
+/// Share of excess memory released after each collection. Releasing it slowly avoids page faults when the heap's size
+/// oscillates.
 const GIVEN_BACK: f64 = 0.25;
 
-/// The pace of collections.
+/// The pacer of collections.
 #[derive(Debug)]
 pub(crate) struct Pace {
     floor: usize,
-    /// The share of time that collections may take.
+    /// Share of time that collections may take, 0 to 1.
     share: f64,
-    /// Bytes to be handed out until the next collection.
+    /// Number of bytes to allocate until the next collection.
     budget: usize,
-    /// Seconds in which threads use up a byte, smoothed.
+    /// Moving average of seconds of running time per allocated byte.
     byte: Option<f64>,
-    /// Seconds of a pause, smoothed.
+    /// Moving average of the pause in seconds.
     pause: Option<f64>,
     kept: f64,
 }
@@ -42,16 +42,16 @@ impl Pace {
         Pace { floor, share, budget: floor, byte: None, pause: None, kept: 0.0 }
     }
 
-    /// A collection took so long, after threads ran for `ran` and got so many bytes.
+    /// Records a collection of duration `pause`, after threads ran for `ran` and allocated `bytes`.
     pub(crate) fn observe(&mut self, ran: Duration, bytes: usize, pause: Duration) {
         self.pause = Some(smoothed(self.pause, pause.as_secs_f64()));
-        // Somebody may ask for a collection when there was next to nothing to see.
+        // An explicit collection may follow too few allocations to measure.
         if bytes >= self.floor / 4 {
             self.byte = Some(smoothed(self.byte, ran.as_secs_f64() / bytes as f64));
         }
     }
 
-    /// Bytes to be handed out until the next collection, after one that found `live` bytes.
+    /// Sets and returns the number of bytes to allocate until the next collection, after one that found `live` bytes.
     pub(crate) fn set_budget(&mut self, live: usize) -> usize {
         let least = self.floor.max(live);
         let most = (self.floor * MOST_FLOORS).max(live.saturating_mul(MOST_LIVE));
@@ -61,18 +61,19 @@ impl Pace {
         self.budget
     }
 
-    /// What was answered last.
+    /// Returns the current budget in bytes.
     pub(crate) const fn budget(&self) -> usize {
         self.budget
     }
 
-    /// Whether small holes between what is alive may stay empty: little is used, or not much more than is alive.
+    /// Returns whether small holes between live objects may stay empty: `used` is at most the floor or twice `live`
+    /// bytes.
     pub(crate) fn affords_holes(&self, used: usize, live: usize) -> bool {
         used <= self.floor.max(live * 2)
     }
 
-    /// Bytes to keep when `needed` will be used before the next collection.
-    pub(crate) fn keep(&mut self, needed: usize) -> usize {
+    /// Returns the number of bytes to retain when `needed` will be used before the next collection.
+    pub(crate) fn retain(&mut self, needed: usize) -> usize {
         let excess = self.kept - needed as f64;
         self.kept = needed as f64 + (excess * (1.0 - GIVEN_BACK)).max(0.0);
         (self.kept * 1.125) as usize
@@ -89,7 +90,8 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// The budget after `times` collections that found `live` MiB: milliseconds before each, for a MiB, and in it.
+    /// Returns the budget in MiB after `times` collections that found `live` MiB, with `ran` milliseconds of running
+    /// time per MiB and pauses of `pause` milliseconds.
     fn after(pace: &mut Pace, times: usize, live: usize, ran: f64, pause: f64) -> usize {
         for _ in 0..times {
             let bytes = pace.budget();
@@ -101,24 +103,24 @@ mod tests {
     }
 
     #[test]
-    fn much_is_handed_out_when_much_is_alive() {
+    fn budget_follows_live_bytes() {
         let mut pace = Pace::new(32 * MIB, 0.1);
         assert_eq!((pace.set_budget(MIB), pace.set_budget(100 * MIB)), (32 * MIB, 100 * MIB));
     }
 
     #[test]
-    fn so_much_is_handed_out_that_collections_take_their_share() {
+    fn budget_meets_the_share_of_time() {
         for (live, share) in [(1, 0.1), (50, 0.1), (1, 0.05)] {
             let mut pace = Pace::new(32 * MIB, share);
             let budget = after(&mut pace, 2, live, 0.25, 2.0) as f64;
             let reached = 2.0 / (2.0 + budget * 0.25);
-            assert!((reached / share - 1.0).abs() < 0.1, "{budget} MiB, {reached} and not {share}");
+            assert!((reached / share - 1.0).abs() < 0.1, "{budget} MiB, share {reached}, not {share}");
             assert_eq!(after(&mut pace, 60, live, 30.0, 2.0), live.max(32));
         }
     }
 
     #[test]
-    fn memory_has_its_bounds() {
+    fn budget_is_bounded() {
         let mut pace = Pace::new(32 * MIB, 0.1);
         assert_eq!(after(&mut pace, 20, 1, 0.1, 50.0), 256);
         assert_eq!(after(&mut pace, 20, 200, 0.1, 500.0), 800);
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slow_pause_changes_nothing() {
+    fn one_long_pause_keeps_the_budget() {
         let mut pace = Pace::new(32 * MIB, 0.1);
         assert_eq!(after(&mut pace, 5, 1, 3.0, 1.0), 32);
         assert_eq!(after(&mut pace, 1, 1, 3.0, 20.0), 32);
@@ -135,24 +137,24 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_somebody_asked_for_tells_the_first_budget() {
+    fn explicit_collection_sets_the_first_budget() {
         let mut pace = Pace::new(32 * MIB, 0.1);
         pace.observe(Duration::from_micros(1), 0, Duration::from_millis(8));
         assert!((60..80).contains(&(pace.set_budget(MIB) / MIB)), "{}", pace.budget());
     }
 
     #[test]
-    fn threads_that_begin_to_use_up_more_are_followed_at_once() {
+    fn budget_follows_faster_allocation_immediately() {
         let mut pace = Pace::new(32 * MIB, 0.1);
         after(&mut pace, 20, 1, 3.0, 2.0);
         assert!(after(&mut pace, 1, 1, 0.25, 2.0) >= 70, "{}", pace.budget());
     }
 
     #[test]
-    fn memory_is_kept_for_a_while() {
+    fn excess_memory_is_released_slowly() {
         let mut pace = Pace::new(32 * MIB, 0.1);
-        assert_eq!(pace.keep(80 * MIB), 90 * MIB);
-        let kept: Vec<usize> = (0..20).map(|_| pace.keep(8 * MIB) / MIB).collect();
+        assert_eq!(pace.retain(80 * MIB), 90 * MIB);
+        let kept: Vec<usize> = (0..20).map(|_| pace.retain(8 * MIB) / MIB).collect();
         assert!(kept[0] > 60 && kept.is_sorted_by(|a, b| a >= b) && kept[19] == 9, "{kept:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! What the heap knows of one thread.
+//! The heap's record of one thread.
 
 use crate::Word;
-use crate::classes::LANES;
+use crate::classes::CLASSES;
 use crate::context::{Bump, Context, Signal};
 use crate::delegation::Delegation;
 use crate::sync::{AtomicUsize, Ordering};
@@ -9,21 +9,21 @@ use crate::world::Member;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
-/// A thread that uses the heap. All but the signal belongs to that thread while it runs, and to the
-/// collector while it stands still.
+/// The record of a registered thread. All but the signal belongs to that thread while it runs, and to the collector
+/// while it is stopped.
 #[derive(Debug)]
 pub(crate) struct Record {
     context: NonNull<Context>,
     roots: NonNull<[Word]>,
     delegation: UnsafeCell<Delegation>,
-    /// Where cells come from when machine code must not take them: in every mode but safepoints, and under stress.
-    hidden_bumps: UnsafeCell<[Bump; LANES]>,
+    /// The bumps used when machine code must not allocate inline: in every mode but safepoints, and under stress.
+    hidden_bumps: UnsafeCell<[Bump; CLASSES]>,
     number: u64,
-    /// What the thread is told apart by; 0 before it starts.
+    /// The identity of the thread; 0 before it starts.
     thread: AtomicUsize,
 }
 
-// SAFETY: see the type: one owner at a time, and stopping and resuming hands ownership over.
+// SAFETY: see the type: one owner at a time, and stopping and resuming pass ownership on.
 unsafe impl Send for Record {}
 // SAFETY: as above; the signal is atomic.
 unsafe impl Sync for Record {}
@@ -37,19 +37,19 @@ impl Record {
             roots_top: bottom,
             // SAFETY: one past the end of the same allocation.
             roots_limit: unsafe { bottom.add(root_words) },
-            lanes: [Bump::default(); LANES],
+            bumps: [Bump::default(); CLASSES],
         };
         Record {
             context: NonNull::from(Box::leak(Box::new(context))),
             roots,
             delegation: UnsafeCell::new(Delegation::new()),
-            hidden_bumps: UnsafeCell::new([Bump::default(); LANES]),
+            hidden_bumps: UnsafeCell::new([Bump::default(); CLASSES]),
             number,
             thread: AtomicUsize::new(0),
         }
     }
 
-    /// The calling thread is the one this is about.
+    /// Binds the record to the calling thread.
     pub(crate) fn claim(&self) {
         // Relaxed: only the same thread compares equal.
         self.thread.store(largesse_pages::thread_handle(), Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl Record {
         self.thread.load(Ordering::Relaxed) == largesse_pages::thread_handle()
     }
 
-    /// The thread's number, by enrolment.
+    /// Returns the thread's number, in order of registration.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
@@ -73,21 +73,21 @@ impl Record {
         self.roots.as_ptr().cast()
     }
 
-    /// What is delegated to the thread, and the bumps it takes cells from.
+    /// Returns the thread's delegated blocks, and the bumps it allocates from.
     ///
     /// # Safety
-    /// The caller is the thread itself, or the thread stands still; and nothing borrowed earlier is in use.
+    /// The caller is the thread itself, or the thread is stopped; and no earlier borrow is in use.
     #[expect(clippy::mut_from_ref, reason = "the caller owns the record for now")]
-    pub(crate) unsafe fn delegation(&self, hidden: bool) -> (&mut Delegation, &mut [Bump; LANES]) {
+    pub(crate) unsafe fn delegation(&self, hidden: bool) -> (&mut Delegation, &mut [Bump; CLASSES]) {
         // SAFETY: the caller's promise.
         unsafe {
             let bumps =
-                if hidden { self.hidden_bumps.get() } else { &raw mut (*self.context.as_ptr()).lanes };
+                if hidden { self.hidden_bumps.get() } else { &raw mut (*self.context.as_ptr()).bumps };
             (&mut *self.delegation.get(), &mut *bumps)
         }
     }
 
-    /// The words on the root stack.
+    /// Returns the words on the root stack.
     ///
     /// # Safety
     /// As for `delegation`.
@@ -100,7 +100,7 @@ impl Record {
         }
     }
 
-    /// The words on the root stack, to be changed.
+    /// Returns the words on the root stack, for writing.
     ///
     /// # Safety
     /// As for `delegation`.
@@ -124,7 +124,7 @@ impl Member for Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        // SAFETY: both were leaked by `new`, and nobody refers to the record any more.
+        // SAFETY: both were leaked by `new`, and no reference to the record is left.
         unsafe {
             drop(Box::from_raw(self.context.as_ptr()));
             drop(Box::from_raw(self.roots.as_ptr()));

@@ -1,44 +1,46 @@
-//! What may be chosen when a heap is made.
+//! The settings of a heap.
 
-/// How threads that allocate at the same time keep out of each other's way.
+/// The synchronisation of threads that allocate at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sync {
-    /// No delegation: every cell comes from the ledger, under its lock. (The paper's figure 4a.)
+    /// No delegation: every cell comes from the keep, under its lock (figure 4a of EusLisp, Matsui and Sekiguchi
+    /// 1995).
     Mutex,
-    /// Delegation; every allocation holds the read side of a lock whose write side a collection takes. (Its figure 4b.)
+    /// Delegation; every allocation holds the read side of a lock whose write side a collection takes (its figure
+    /// 4b).
     Rwlock,
-    /// Delegation; threads stop for a collection where they look, and allocate without any lock.
+    /// Delegation; threads stop for a collection at safepoints, and allocate without a lock.
     #[default]
     Safepoint,
 }
 
-/// What may be chosen when a heap is made. Sizes are in bytes.
+/// The settings of a heap. Sizes are in bytes.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// See [`Sync`].
+pub struct GcSettings {
+    /// The synchronisation of allocating threads.
     pub sync: Sync,
-    /// At most so much memory is in use (and never more than the backing has).
+    /// Largest number of bytes in use; the size of the backing bounds it as well.
     pub limit: usize,
-    /// At least so much is handed out from one collection to the next; as much as is alive when that is more.
+    /// Smallest number of bytes allocated between two collections; the live bytes when they are more.
     pub floor: usize,
-    /// So much is handed out between collections that they take about this share of time (0 to 1), but at most eight times
-    /// the floor, or four times as much as is alive when that is more. 1: never more than `floor` says.
+    /// Share of time (0 to 1) that collections should take, which enlarges the budget to at most eight times the
+    /// floor or four times the live bytes, whichever is more. 1 never enlarges it.
     pub gc_share: f64,
-    /// Threads that mark and sweep, the one that asked for the collection among them; at least 1.
+    /// Number of threads that mark and sweep, including the one that requested the collection; at least 1.
     pub gc_threads: usize,
-    /// Words of a thread's root stack.
+    /// Capacity of a thread's root stack, in words.
     pub root_words: usize,
-    /// Collect at every n-th allocation; 0: only when it is time. For tests.
+    /// For tests: collect at every n-th allocation; 0 only when a collection is due.
     pub stress: u64,
-    /// Look at everything after each collection, and panic when it is not as it must be. For tests.
+    /// For tests: verify the whole heap after each collection, and panic when an invariant is broken.
     pub verify: bool,
-    /// Overwrite what is dead after each collection. For tests.
+    /// For tests: overwrite dead objects after each collection.
     pub poison: bool,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for GcSettings {
+    fn default() -> GcSettings {
+        GcSettings {
             sync: Sync::default(),
             limit: usize::MAX,
             floor: 32 << 20,

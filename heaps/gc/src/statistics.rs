@@ -1,96 +1,96 @@
-//! What a heap can say about itself.
+//! The statistics of a heap.
 
 use crate::{Histogram, Layout};
 use std::time::Duration;
 
-/// Cells of one size.
+/// The number of cells of one layout and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
-    /// What their words are.
+    /// Layout of the cells.
     pub layout: Layout,
-    /// Words of one.
+    /// Number of words of a cell.
     pub words: usize,
-    /// How many.
+    /// Number of cells.
     pub cells: u64,
 }
 
-/// Cells that one thread may hand out without asking the ledger.
+/// The cells that one thread can hand out without visiting the keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegated {
-    /// The thread's number, by enrolment.
+    /// Number of the thread, in order of registration.
     pub thread: u64,
-    /// By size.
+    /// Its cells, by layout and size.
     pub cells: Vec<Cells>,
 }
 
-/// What collections did.
+/// Durations and counts of all collections.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collections {
-    /// From the wish to stop until threads went on.
+    /// Durations from the request to stop until threads resumed.
     pub pauses: Histogram,
-    /// The part of it in which threads were still on their way.
+    /// Part of the pauses spent waiting for threads to stop.
     pub stopping: Duration,
-    /// The part of it that was marking.
+    /// Part of the pauses spent marking.
     pub marking: Duration,
-    /// The part of it that was sweeping.
+    /// Part of the pauses spent sweeping.
     pub sweeping: Duration,
-    /// Objects that were marked.
+    /// Number of objects marked.
     pub objects: u64,
 }
 
-/// A heap at one moment.
+/// The statistics of a heap at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
-    /// Cells that were handed out so far, by size: the request mix.
+    /// Cells handed out to date, by layout and size: the request mix.
     pub requests: Vec<Cells>,
-    /// Objects that were blocks of their own: how many.
+    /// Number of large objects allocated to date.
     pub large_requests: u64,
-    /// Their words.
+    /// Words of all large objects allocated to date.
     pub large_words: u64,
-    /// How often the ledger was asked.
-    pub ledger_visits: u64,
-    /// Cells delegated at this moment.
+    /// Number of requests that reached the keep.
+    pub keep_visits: u64,
+    /// Cells delegated at this moment, by thread.
     pub delegated: Vec<Delegated>,
-    /// What collections did.
+    /// Durations and counts of all collections.
     pub collections: Collections,
-    /// Since the heap was made.
+    /// Time since the heap was created.
     pub age: Duration,
-    /// Objects alive after the last collection.
+    /// Number of objects alive after the last collection.
     pub live_objects: u64,
-    /// Bytes of their cells.
+    /// Bytes of the cells of live objects.
     pub live_bytes: usize,
-    /// Bytes that are handed out from the last collection to the next.
+    /// Number of bytes allocated between the last collection and the next.
     pub budget_bytes: usize,
     /// Bytes of blocks that are not free.
     pub used_bytes: usize,
-    /// Bytes that may have memory behind them.
+    /// Bytes of spans that may have physical memory.
     pub warm_bytes: usize,
-    /// Bytes that may be in use.
+    /// Largest number of bytes that may be in use.
     pub limit_bytes: usize,
-    /// Threads that collect; fewer than was asked for when the system gave no more.
+    /// Number of threads that collect; fewer than requested when the system refused threads.
     pub gc_threads: usize,
 }
 
 impl Statistics {
-    /// Objects that were allocated.
+    /// Returns the number of objects allocated to date.
     #[must_use]
     pub fn allocations(&self) -> u64 {
         self.requests.iter().map(|it| it.cells).sum::<u64>() + self.large_requests
     }
 
-    /// How often the ledger was asked for 1000 allocations; zero when there were none.
+    /// Returns the number of visits to the keep per 1000 allocations; zero without any.
     #[must_use]
     pub fn visits_per_thousand(&self) -> f64 {
-        ratio(self.ledger_visits as f64 * 1000.0, self.allocations() as f64)
+        ratio(self.keep_visits as f64 * 1000.0, self.allocations() as f64)
     }
 
-    /// Share of time in which threads stood still for collections, 0 to 1.
+    /// Returns the share of time in which threads were stopped for collections, 0 to 1.
     #[must_use]
     pub fn gc_share(&self) -> f64 {
         ratio(self.collections.pauses.total().as_secs_f64(), self.age.as_secs_f64())
     }
 
-    /// Objects marked in a second of marking.
+    /// Returns the number of objects marked per second of marking.
     #[must_use]
     pub fn mark_rate(&self) -> f64 {
         ratio(self.collections.objects as f64, self.collections.marking.as_secs_f64())

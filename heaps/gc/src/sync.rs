@@ -1,5 +1,5 @@
-//! The atomics and locks of the protocols that loom explores: stopping, delegating, visiting the ledger. Marks, the crew of
-//! markers and the list of heaps do not take part in them and use the standard library directly.
+//! The atomics and locks of the protocols that loom explores: stopping, delegating, visiting the keep. Marks and the
+//! worker pool take no part in them and use the standard library directly.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
@@ -13,17 +13,17 @@ pub(crate) use std::sync::{
     atomic::{AtomicU32, AtomicUsize, Ordering, fence},
 };
 
-/// Lock, also after a panic elsewhere: what the heap's locks guard is whole whenever they are free.
+/// Locks, also after a panic of another holder: the guarded state is consistent whenever the lock is free.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Sleep until notified; the lock is held again afterwards.
+/// Sleeps until notified; the lock is held again afterwards.
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Let others go on before looking again.
+/// Yields the processor before the next check.
 pub(crate) fn pause() {
     #[cfg(loom)]
     loom::thread::yield_now();

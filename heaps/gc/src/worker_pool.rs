@@ -1,66 +1,66 @@
-//! The collector's threads.
+//! The pool of worker threads that mark and sweep.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// A job of all workers; each is told its number.
+/// A job that every worker runs, called with the worker's number.
 type Job<'a> = &'a (dyn Fn(usize) + Sync);
 
 #[derive(Default)]
-struct State {
-    /// With its true lifetime forgotten: see `run`.
+struct PoolState {
+    /// The current job, with its lifetime erased: see `run`.
     job: Option<Job<'static>>,
-    /// How many jobs there were.
+    /// Number of jobs started to date.
     turn: u64,
-    /// Helpers that are not done with this one.
+    /// Number of helper threads that still run the current job.
     busy: usize,
-    /// What a helper's panic said.
+    /// The payload of a helper's panic.
     panic: Option<Box<dyn Any + Send>>,
     quit: bool,
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct PoolShared {
+    state: Mutex<PoolState>,
     begin: Condvar,
     done: Condvar,
 }
 
-/// Whoever collects, and helpers that sleep in between.
-pub(crate) struct Crew {
-    shared: Arc<Shared>,
+/// The collecting thread and its helper threads, which sleep between jobs.
+pub(crate) struct WorkerPool {
+    shared: Arc<PoolShared>,
     helpers: Vec<JoinHandle<()>>,
 }
 
-impl core::fmt::Debug for Crew {
+impl core::fmt::Debug for WorkerPool {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Crew").field("workers", &self.workers()).finish()
+        f.debug_struct("WorkerPool").field("workers", &self.workers()).finish()
     }
 }
 
-impl Crew {
-    /// At most `workers` workers: fewer when the system gives no more threads.
-    pub(crate) fn new(workers: usize) -> Crew {
-        let shared = Arc::new(Shared::default());
+impl WorkerPool {
+    /// Creates a pool of at most `workers` workers; fewer when the system refuses threads.
+    pub(crate) fn new(workers: usize) -> WorkerPool {
+        let shared = Arc::new(PoolShared::default());
         let helper = |worker| {
             let shared = shared.clone();
             let thread = std::thread::Builder::new().name("largesse-gc".into());
             thread.spawn(move || help(&shared, worker)).ok()
         };
         let helpers = (1..workers).map_while(helper).collect();
-        Crew { shared, helpers }
+        WorkerPool { shared, helpers }
     }
 
-    /// Workers there are, the caller of [`run`](Crew::run) among them.
+    /// Returns the number of workers, including the caller of [`run`](WorkerPool::run).
     pub(crate) fn workers(&self) -> usize {
         self.helpers.len() + 1
     }
 
-    /// Let every worker do `job`, the caller as number 0. One at a time.
+    /// Runs `job` in every worker, in the caller as number 0, and returns when all are done. Calls must not overlap.
     pub(crate) fn run(&self, job: Job<'_>) {
-        // SAFETY: `_end` waits until no helper is in the job, before what it borrows can go.
+        // SAFETY: `end` waits until no helper runs the job, before its borrows end.
         let forever = unsafe { core::mem::transmute::<Job<'_>, Job<'static>>(job) };
         {
             let mut state = self.shared.lock();
@@ -69,7 +69,7 @@ impl Crew {
             state.busy = self.helpers.len();
             self.shared.begin.notify_all();
         }
-        let end = End(&self.shared);
+        let end = JobEnd(&self.shared);
         job(0);
         drop(end);
         if let Some(panic) = self.shared.lock().panic.take() {
@@ -78,10 +78,10 @@ impl Crew {
     }
 }
 
-/// The end of a job, also by a panic.
-struct End<'a>(&'a Shared);
+/// Waits for the end of a job when dropped, also during a panic.
+struct JobEnd<'a>(&'a PoolShared);
 
-impl Drop for End<'_> {
+impl Drop for JobEnd<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         while state.busy > 0 {
@@ -91,13 +91,13 @@ impl Drop for End<'_> {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl PoolShared {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn help(shared: &Shared, worker: usize) {
+fn help(shared: &PoolShared, worker: usize) {
     let mut turn = 0;
     loop {
         let job = {
@@ -121,12 +121,12 @@ fn help(shared: &Shared, worker: usize) {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.shared.lock().quit = true;
         self.shared.begin.notify_all();
         for helper in self.helpers.drain(..) {
-            // It cannot panic outside of a job.
+            // A helper cannot panic outside of a job.
             let _ = helper.join();
         }
     }
@@ -138,22 +138,22 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn every_worker_does_each_job_once() {
-        let crew = Crew::new(4);
+    fn every_worker_runs_each_job_once() {
+        let pool = WorkerPool::new(4);
         let done: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
         for turn in 1..=100 {
-            crew.run(&|worker| _ = done[worker].fetch_add(1, Ordering::Relaxed));
+            pool.run(&|worker| _ = done[worker].fetch_add(1, Ordering::Relaxed));
             assert!(done.iter().all(|count| count.load(Ordering::Relaxed) == turn));
         }
     }
 
     #[test]
-    fn a_panic_of_a_helper_is_one_of_the_caller() {
-        let crew = Crew::new(2);
+    fn panic_of_helper_reaches_caller() {
+        let pool = WorkerPool::new(2);
         for worker in [0, 1] {
             let job = |it: usize| assert!(it != worker, "at work");
-            assert!(catch_unwind(AssertUnwindSafe(|| crew.run(&job))).is_err(), "worker {worker}");
+            assert!(catch_unwind(AssertUnwindSafe(|| pool.run(&job))).is_err(), "worker {worker}");
         }
-        crew.run(&|_| ());
+        pool.run(&|_| ());
     }
 }

@@ -1,17 +1,16 @@
-//! Stopping the world: who uses the heap, and how all of them stand still for a collection.
+//! Stopping the world: the registry of the heap's threads, and the protocol that stops them for a collection.
 //!
-//! States of a member: *running* (it may touch objects), *native* (it does not: a system call, a wait, not started
-//! yet), *parked* (it waits for the end of a collection). A collection raises every member's poll word and
-//! waits until none is running. A native member that comes back first says it is running and then looks at its poll
-//! word, the collector first raises that word and then looks who is running: one of them sees the other, because
-//! between the two steps of each is a `SeqCst` fence. So a thread in a system call holds nobody up and still
-//! cannot slip in.
+//! A member is *running* (it may access objects), *native* (it does not: it is in a system call or a wait, or has not
+//! started) or *parked* (it waits for the end of a collection). A collection sets every member's poll word and waits
+//! until none is running. A native member that resumes stores its state and then loads its poll word; the collector
+//! stores the poll words and then loads the states. A `SeqCst` fence separates the two steps of each, so at least one
+//! sees the other's store: a thread in a system call delays no collection, and cannot resume during one unnoticed.
 
 use crate::context::Signal;
 use crate::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, lock, wait};
 use std::sync::Arc;
 
-/// Bits of a poll word.
+/// The bit of a poll word that asks a member to stop.
 pub(crate) const STOP: u32 = 1;
 pub(crate) const ATTENTION: u32 = 2;
 
@@ -20,19 +19,19 @@ const NATIVE: u32 = 1;
 const PARKED: u32 = 2;
 
 impl Signal {
-    /// A member that was announced and has not started: native.
+    /// Creates the signal of a member that is registered and has not started: native.
     pub(crate) fn new() -> Signal {
         Signal { poll: AtomicU32::new(0), state: AtomicU32::new(NATIVE) }
     }
 
-    /// For the thread itself: it may touch objects.
+    /// Returns whether the calling thread, whose signal this is, may access objects.
     pub(crate) fn is_running(&self) -> bool {
-        // Relaxed: a thread's own state changes while it runs only by itself.
+        // Relaxed: only the thread itself changes its state while it runs.
         self.state.load(Ordering::Relaxed) == RUNNING
     }
 }
 
-/// Whoever can be stopped.
+/// A thread that can be stopped.
 pub(crate) trait Member {
     fn signal(&self) -> &Signal;
 }
@@ -43,72 +42,72 @@ struct Gate<M> {
     collecting: bool,
 }
 
-/// All members.
+/// The registry of all members.
 #[derive(Debug)]
-pub(crate) struct World<M> {
+pub(crate) struct ThreadRegistry<M> {
     gate: Mutex<Gate<M>>,
     stopped: Condvar,
     resumed: Condvar,
 }
 
-/// Every other member stands still as long as this lives.
+/// A guard that keeps every other member stopped.
 pub(crate) struct Stopped<'a, M: Member> {
     pub(crate) members: Vec<Arc<M>>,
-    world: &'a World<M>,
+    world: &'a ThreadRegistry<M>,
     me: Option<&'a Signal>,
 }
 
-impl<M: Member> World<M> {
-    pub(crate) fn new() -> World<M> {
-        World {
+impl<M: Member> ThreadRegistry<M> {
+    pub(crate) fn new() -> ThreadRegistry<M> {
+        ThreadRegistry {
             gate: Mutex::new(Gate { members: Vec::new(), collecting: false }),
             stopped: Condvar::new(),
             resumed: Condvar::new(),
         }
     }
 
-    /// Announce a member, which is native: from now on collections know it.
-    pub(crate) fn enrol(&self, member: Arc<M>) {
+    /// Registers a member in state native: collections include it from now on.
+    pub(crate) fn register(&self, member: Arc<M>) {
         let mut gate = lock(&self.gate);
         if gate.collecting {
-            // Relaxed: whoever starts the thread hands the member over.
+            // Relaxed: the start of the thread orders it.
             member.signal().poll.fetch_or(STOP, Ordering::Relaxed);
         }
         gate.members.push(member);
     }
 
-    /// A running or native member leaves for good. `last` runs while no collection does.
+    /// Unregisters a running or native member for good. Runs `last` while no collection does.
     pub(crate) fn leave(&self, member: &Arc<M>, last: impl FnOnce()) {
         let mut gate = self.park(member.signal(), lock(&self.gate));
         last();
         gate.members.retain(|it| !Arc::ptr_eq(it, member));
     }
 
-    /// The calling member does not touch objects until [`enter`](World::enter).
+    /// Declares that the calling member accesses no objects until [`enter`](ThreadRegistry::enter).
     pub(crate) fn go_native(&self, me: &Signal) {
-        // Release: pairs with the Acquire in `stop`, so that the collector sees what we wrote.
+        // Release: pairs with the Acquire in `stop`, so that the collector sees this thread's writes.
         me.state.store(NATIVE, Ordering::Release);
         // See the head of this file.
         fence(Ordering::SeqCst);
         if me.poll.load(Ordering::Relaxed) & STOP != 0 {
-            // A collector may have seen us running, and sleeps.
+            // A collector may have seen this thread running, and sleep.
             drop(lock(&self.gate));
             self.stopped.notify_all();
         }
     }
 
-    /// The calling member touches objects from now on.
+    /// Declares that the calling member accesses objects from now on. Waits for the end of a collection.
     pub(crate) fn enter(&self, me: &Signal) {
         me.state.store(RUNNING, Ordering::Relaxed);
         // See the head of this file.
         fence(Ordering::SeqCst);
-        // Acquire: pairs with the Release at the end of a collection, so that we see what it did.
+        // Acquire: pairs with the Release at the end of a collection, so that this thread sees its writes.
         if me.poll.load(Ordering::Acquire) & STOP != 0 {
             self.stand_still(me);
         }
     }
 
-    /// The calling member waits until the collection that wants it to stop is over.
+    /// Parks the calling member until the collection that asked it to stop is over.
     pub(crate) fn stand_still(&self, me: &Signal) {
         drop(self.park(me, lock(&self.gate)));
     }
@@ -127,7 +126,7 @@ impl<M: Member> World<M> {
         gate
     }
 
-    /// Stop every member but the caller. `None`: another collection came first, and is over now.
+    /// Stops every member but the caller. Returns `None` after another collection that came first.
     pub(crate) fn stop<'a>(&'a self, me: Option<&'a Signal>) -> Option<Stopped<'a, M>> {
         let mut gate = lock(&self.gate);
         if gate.collecting {
@@ -143,36 +142,36 @@ impl<M: Member> World<M> {
         }
         gate.collecting = true;
         if let Some(me) = me {
-            // Relaxed: only this thread looks before `resume`.
+            // Relaxed: only this thread reads it before the end of the collection.
             me.state.store(PARKED, Ordering::Relaxed);
         }
         for member in &gate.members {
             member.signal().poll.fetch_or(STOP, Ordering::Relaxed);
         }
-        // See the head of this file. Members that enrol from now on are native.
+        // See the head of this file. Members registered from now on are native.
         fence(Ordering::SeqCst);
-        // Acquire: pairs with the Release in `go_native`; the lock orders what parked members wrote.
+        // Acquire: pairs with the Release in `go_native`; the lock orders the writes of parked members.
         while gate.members.iter().any(|it| it.signal().state.load(Ordering::Acquire) == RUNNING) {
             gate = wait(&self.stopped, gate);
         }
         Some(Stopped { members: gate.members.clone(), world: self, me })
     }
 
-    /// Ask every member to look up at its next poll.
+    /// Makes the next poll of every member return `true`.
     pub(crate) fn call_attention(&self) {
         for member in &lock(&self.gate).members {
-            // Release: whoever is called sees why.
+            // Release: a called thread sees the reason.
             member.signal().poll.fetch_or(ATTENTION, Ordering::Release);
         }
     }
 
-    /// The members at this moment.
+    /// Returns the current members.
     pub(crate) fn members(&self) -> Vec<Arc<M>> {
         lock(&self.gate).members.clone()
     }
 }
 
-/// The collection is over.
+/// Resumes all members at the end of a collection.
 impl<M: Member> Drop for Stopped<'_, M> {
     fn drop(&mut self) {
         let mut gate = lock(&self.world.gate);
@@ -194,7 +193,7 @@ mod tests {
     use super::*;
     use loom::cell::UnsafeCell;
 
-    /// A member, and what only it may touch while it runs.
+    /// A member, with data that only its thread may access while it runs.
     struct Thread {
         signal: Signal,
         own: UnsafeCell<u32>,
@@ -208,24 +207,24 @@ mod tests {
 
     impl Thread {
         fn touch(&self) {
-            // SAFETY: loom fails when two threads do this at once.
+            // SAFETY: loom fails when two threads do this at the same time.
             self.own.with_mut(|own| unsafe { *own += 1 });
         }
     }
 
-    fn enrolled(world: &World<Thread>) -> Arc<Thread> {
+    fn registered(world: &ThreadRegistry<Thread>) -> Arc<Thread> {
         let thread = Arc::new(Thread { signal: Signal::new(), own: UnsafeCell::new(0) });
-        world.enrol(thread.clone());
+        world.register(thread.clone());
         thread
     }
 
-    fn poll(world: &World<Thread>, me: &Thread) {
+    fn poll(world: &ThreadRegistry<Thread>, me: &Thread) {
         if me.signal.poll.load(Ordering::Relaxed) & STOP != 0 {
             world.stand_still(&me.signal);
         }
     }
 
-    fn collect(world: &World<Thread>, me: Option<&Signal>) -> bool {
+    fn collect(world: &ThreadRegistry<Thread>, me: Option<&Signal>) -> bool {
         let Some(stopped) = world.stop(me) else { return false };
         stopped.members.iter().for_each(|member| member.touch());
         true
@@ -241,10 +240,10 @@ mod tests {
     // or at the end of a collection, and with a `stop` that does not wait; seen to deadlock when `leave` does not
     // wait for the collection.
     #[test]
-    fn a_thread_that_starts_waits_and_ends_is_never_touched_while_it_runs() {
+    fn running_thread_is_never_touched() {
         model(|| {
-            let world = Arc::new(World::new());
-            let thread = enrolled(&world);
+            let world = Arc::new(ThreadRegistry::new());
+            let thread = registered(&world);
             let running = {
                 let world = world.clone();
                 loom::thread::spawn(move || {
@@ -263,12 +262,12 @@ mod tests {
         });
     }
 
-    // Seen to deadlock when `go_native` wakes nobody.
+    // Seen to deadlock when `go_native` wakes no collector.
     #[test]
-    fn a_thread_in_a_long_wait_holds_up_nobody() {
+    fn native_thread_delays_no_collection() {
         model(|| {
-            let world = Arc::new(World::new());
-            let thread = enrolled(&world);
+            let world = Arc::new(ThreadRegistry::new());
+            let thread = registered(&world);
             let end = Arc::new(loom::sync::Notify::new());
             let running = {
                 let (world, end) = (world.clone(), end.clone());
@@ -287,10 +286,10 @@ mod tests {
     }
 
     #[test]
-    fn of_two_collectors_one_waits_for_the_other() {
+    fn concurrent_collectors_wait_for_each_other() {
         model(|| {
-            let world = Arc::new(World::new());
-            let threads = [enrolled(&world), enrolled(&world)];
+            let world = Arc::new(ThreadRegistry::new());
+            let threads = [registered(&world), registered(&world)];
             let running = threads.map(|thread| {
                 let world = world.clone();
                 loom::thread::spawn(move || {

@@ -1,15 +1,15 @@
-//! What a language may rely on: objects stay as they are as long as a root leads to them, and go when none does.
+//! The guarantees for a language: objects are unchanged while a root leads to them, and freed when none does.
 
 mod common;
 
 use common::{MODES, Make, NIL, check_list, heap, number, set_slot, slot, value};
-use largesse_gc::{LARGEST_CELL, Mark, Settings};
+use largesse_gc::{GcSettings, LARGEST_CELL, RootHeight};
 
 #[test]
-fn a_list_outlives_collections_while_a_root_leads_to_it() {
+fn rooted_list_survives_collections() {
     for sync in MODES {
-        let heap = heap(Settings { sync, ..Settings::default() });
-        let mut thread = heap.enrol().enter();
+        let heap = heap(GcSettings { sync, ..GcSettings::default() });
+        let mut thread = heap.register_thread().enter();
         let list = thread.list(10_000);
         thread.push(list).unwrap();
         for _ in 0..3 {
@@ -18,16 +18,16 @@ fn a_list_outlives_collections_while_a_root_leads_to_it() {
             check_list(list, 10_000);
             assert_eq!(heap.statistics().live_objects, 10_000, "{sync:?}");
         }
-        thread.release(Mark::default());
+        thread.release(RootHeight::default());
         thread.collect();
         assert_eq!(heap.statistics().live_objects, 0, "{sync:?}");
     }
 }
 
 #[test]
-fn vectors_of_every_size_keep_their_elements() {
-    let heap = heap(Settings::default());
-    let mut thread = heap.enrol().enter();
+fn vectors_of_all_sizes_keep_elements() {
+    let heap = heap(GcSettings::default());
+    let mut thread = heap.register_thread().enter();
     for len in (0..40).chain([100, 500, LARGEST_CELL - 1, LARGEST_CELL, 10_000, 100_000]) {
         let vector = thread.vector(len).unwrap();
         thread.push(vector).unwrap();
@@ -43,9 +43,9 @@ fn vectors_of_every_size_keep_their_elements() {
 }
 
 #[test]
-fn a_weak_slot_is_cleared_when_its_object_goes() {
-    let heap = heap(Settings::default());
-    let mut thread = heap.enrol().enter();
+fn weak_slot_is_cleared_with_its_object() {
+    let heap = heap(GcSettings::default());
+    let mut thread = heap.register_thread().enter();
     let kept = thread.pair(number(1), NIL);
     thread.push(kept).unwrap();
     let lost = thread.pair(number(2), NIL);
@@ -56,9 +56,9 @@ fn a_weak_slot_is_cleared_when_its_object_goes() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_finalized_once_and_with_all_it_had() {
-    let heap = heap(Settings::default());
-    let mut thread = heap.enrol().enter();
+fn unreachable_object_is_finalized_once() {
+    let heap = heap(GcSettings::default());
+    let mut thread = heap.register_thread().enter();
     let list = thread.list(10);
     let doomed = thread.pair(number(77), list);
     let weak = thread.weak(doomed, NIL);
@@ -66,8 +66,8 @@ fn what_cannot_be_reached_is_finalized_once_and_with_all_it_had() {
     thread.finalize_later(common::object(doomed));
     assert!(!thread.poll());
     thread.collect();
-    assert!(thread.poll(), "nobody said that there is something to finalize");
-    assert_eq!(slot(weak, 0), NIL, "others must not meet an object that is finalized");
+    assert!(thread.poll(), "the poll reports no object to finalize");
+    assert_eq!(slot(weak, 0), NIL, "a finalizable object is reachable through a weak slot");
     thread.collect();
     let object = thread.next_finalizable().unwrap();
     let object = common::word(object);
@@ -80,16 +80,16 @@ fn what_cannot_be_reached_is_finalized_once_and_with_all_it_had() {
 }
 
 #[test]
-fn what_several_collectors_find_is_what_can_be_reached() {
-    let heap = heap(Settings { gc_threads: 4, floor: 1 << 30, ..Settings::default() });
-    let mut thread = heap.enrol().enter();
+fn parallel_marking_finds_all_reachable_objects() {
+    let heap = heap(GcSettings { gc_threads: 4, floor: 1 << 30, ..GcSettings::default() });
+    let mut thread = heap.register_thread().enter();
     let lists = thread.vector(1000).unwrap();
     thread.push(lists).unwrap();
     for index in 1..=1000 {
         let list = thread.list(40);
         set_slot(lists, index, list);
     }
-    // Enough blocks that they are swept by several, too: two of these vectors fill one.
+    // Enough blocks that sweeping is parallel, too: two of these vectors fill one block.
     let large = thread.vector(2200).unwrap();
     thread.push(large).unwrap();
     for index in 1..=2200 {
@@ -105,19 +105,19 @@ fn what_several_collectors_find_is_what_can_be_reached() {
     (1..=2200).filter(|index| index % 3 != 0).for_each(|index| set_slot(large, index, NIL));
     thread.collect();
     assert_eq!(heap.statistics().live_objects, 1 + 1000 * 40 + 1 + 733);
-    thread.release(Mark::default());
+    thread.release(RootHeight::default());
     thread.collect();
     assert_eq!(heap.statistics().used_bytes, 0);
 }
 
-/// Lists whose pairs take turns in memory, and others that lead into the middle of them: some marks are written a word
-/// at a time, and two collectors come to the same pair.
+/// Lists whose pairs alternate in memory, and others that join them in the middle: some marks are written a word at a
+/// time, and two workers reach the same pair.
 #[test]
-fn lists_in_which_several_collectors_meet_are_whole() {
+fn parallel_marking_keeps_shared_lists() {
     const LISTS: usize = 16;
     const LENGTH: usize = if cfg!(miri) { 20 } else { 10_000 };
-    let heap = heap(Settings { gc_threads: 4, floor: 1 << 30, ..Settings::default() });
-    let mut thread = heap.enrol().enter();
+    let heap = heap(GcSettings { gc_threads: 4, floor: 1 << 30, ..GcSettings::default() });
+    let mut thread = heap.register_thread().enter();
     let heads = thread.vector(LISTS + LENGTH).unwrap();
     thread.push(heads).unwrap();
     for index in 0..LENGTH {
@@ -135,30 +135,30 @@ fn lists_in_which_several_collectors_meet_are_whole() {
 }
 
 #[test]
-fn a_cycle_goes_when_no_root_leads_to_it() {
-    let heap = heap(Settings::default());
-    let mut thread = heap.enrol().enter();
+fn unreachable_cycle_is_freed() {
+    let heap = heap(GcSettings::default());
+    let mut thread = heap.register_thread().enter();
     let first = thread.pair(number(1), NIL);
     thread.push(first).unwrap();
     let second = thread.pair(first, NIL);
     set_slot(first, 1, second);
     thread.collect();
     assert_eq!(heap.statistics().live_objects, 2);
-    thread.release(Mark::default());
+    thread.release(RootHeight::default());
     thread.collect();
     assert_eq!(heap.statistics().live_objects, 0);
 }
 
 #[test]
-fn a_full_heap_is_an_error_and_stays_usable() {
+fn full_heap_fails_and_stays_usable() {
     for sync in MODES {
-        let heap = heap(Settings { sync, limit: 4 << 20, ..Settings::default() });
-        let mut thread = heap.enrol().enter();
+        let heap = heap(GcSettings { sync, limit: 4 << 20, ..GcSettings::default() });
+        let mut thread = heap.register_thread().enter();
         let mut list = NIL;
         let error = loop {
             thread.push(list).unwrap();
             let made = thread.vector(500);
-            thread.release(Mark::default());
+            thread.release(RootHeight::default());
             match made {
                 Ok(vector) => {
                     set_slot(vector, 1, list);

@@ -1,38 +1,38 @@
-//! How much memory a heap takes, what it delegates, and what it says about that.
+//! The heap's memory use, delegation and statistics.
 
 mod common;
 
 use common::{MODES, Make, NIL, Tiny, check_list, heap, memory, number, set_slot, slot};
 use core::ptr::NonNull;
 use largesse_arena::{Backing, NearMemory, Purged, SpanKind};
-use largesse_gc::{BLOCK, Bump, Cells, Context, Heap, Layout, Mark, Mutator, Settings, Sync, Word};
+use largesse_gc::{BLOCK, Bump, Cells, Context, GcSettings, Heap, Layout, Mutator, RootHeight, Sync, Word};
 use largesse_pages::{MapError, MapOp, SPAN};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const MIB: usize = 1 << 20;
 
-/// A heap that behaves as in real life: no checks, and no stretching, which depends on the clock.
-fn plain(settings: Settings) -> Heap<Tiny> {
-    Heap::new(Tiny::default(), Settings { gc_share: 1.0, ..settings }, memory(512)).unwrap()
+/// A heap without checks, and without the enlarged budget, which depends on the clock.
+fn plain(settings: GcSettings) -> Heap<Tiny> {
+    Heap::new(Tiny::default(), GcSettings { gc_share: 1.0, ..settings }, memory(512)).unwrap()
 }
 
 #[test]
-fn the_heap_grows_with_what_is_alive_and_shrinks_again() {
-    let heap = plain(Settings { floor: 4 * MIB, ..Settings::default() });
-    let mut thread = heap.enrol().enter();
+fn heap_grows_and_shrinks_with_live_bytes() {
+    let heap = plain(GcSettings { floor: 4 * MIB, ..GcSettings::default() });
+    let mut thread = heap.register_thread().enter();
     let mut list = NIL;
     for _ in 0..60 {
         let vector = thread.vector(MIB / 8 - 1).unwrap();
         set_slot(vector, 1, list);
         list = vector;
-        thread.release(Mark::default());
+        thread.release(RootHeight::default());
         thread.push(list).unwrap();
     }
     let grown = heap.statistics();
     assert!(grown.used_bytes >= 60 * MIB && grown.warm_bytes >= 60 * MIB);
     assert!(grown.collections.pauses.count() <= 8, "{} collections", grown.collections.pauses.count());
-    thread.release(Mark::default());
+    thread.release(RootHeight::default());
     (0..20).for_each(|_| thread.collect());
     let shrunk = heap.statistics();
     assert_eq!((shrunk.live_bytes, shrunk.used_bytes), (0, 0));
@@ -40,9 +40,9 @@ fn the_heap_grows_with_what_is_alive_and_shrinks_again() {
 }
 
 #[test]
-fn a_heap_of_little_stays_small_however_much_is_made() {
-    let heap = plain(Settings { floor: 4 * MIB, ..Settings::default() });
-    let mut thread = heap.enrol().enter();
+fn garbage_does_not_grow_the_heap() {
+    let heap = plain(GcSettings { floor: 4 * MIB, ..GcSettings::default() });
+    let mut thread = heap.register_thread().enter();
     let kept = thread.list(1000);
     thread.push(kept).unwrap();
     for _ in 0..100 {
@@ -55,21 +55,21 @@ fn a_heap_of_little_stays_small_however_much_is_made() {
 }
 
 #[test]
-fn what_was_asked_for_is_counted_by_size() {
+fn requests_are_counted_by_size() {
     for sync in MODES {
-        let heap = plain(Settings { sync, ..Settings::default() });
+        let heap = plain(GcSettings { sync, ..GcSettings::default() });
         std::thread::scope(|scope| {
             for _ in 0..2 {
-                let seat = heap.enrol();
+                let handle = heap.register_thread();
                 scope.spawn(|| {
-                    let mut thread = seat.enter();
+                    let mut thread = handle.enter();
                     thread.list(5000);
                     (0..300).for_each(|_| _ = thread.vector(6).unwrap());
                     thread.vector(100_000).unwrap();
                 });
             }
         });
-        let mut thread = heap.enrol().enter();
+        let mut thread = heap.register_thread().enter();
         thread.weak(NIL, NIL);
         let statistics = heap.statistics();
         let cells = |layout, words, cells| Cells { layout, words, cells };
@@ -83,9 +83,9 @@ fn what_was_asked_for_is_counted_by_size() {
 }
 
 #[test]
-fn what_is_delegated_follows_what_is_used_and_stays_within_the_bound() {
-    let heap = plain(Settings { floor: 16 * MIB, ..Settings::default() });
-    let mut idle = heap.enrol().enter();
+fn delegation_follows_use_within_the_bound() {
+    let heap = plain(GcSettings { floor: 16 * MIB, ..GcSettings::default() });
+    let mut idle = heap.register_thread().enter();
     idle.list(1);
     idle.vector(1).unwrap();
     let free = |thread: u64| {
@@ -95,21 +95,18 @@ fn what_is_delegated_follows_what_is_used_and_stays_within_the_bound() {
     };
     let block = BLOCK as u64;
     assert_eq!(free(1).iter().map(|it| it.1).sum::<u64>(), 2 * block - 32, "a block for each of two sizes");
-    let seat = heap.enrol();
+    let handle = heap.register_thread();
     idle.blocked(|| {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut thread = seat.enter();
+                let mut thread = handle.enter();
                 let mut most = 0;
                 for _ in 0..300 {
                     thread.list(10_000);
                     let bytes: u64 = free(2).iter().map(|it| it.1).sum();
                     most = most.max(bytes);
                 }
-                assert!(
-                    most > 4 * block,
-                    "a thread that asks for much is given no more than one that does not"
-                );
+                assert!(most > 4 * block, "a busy thread is delegated no more than an idle one");
                 assert!(most <= 16 * MIB as u64 / 10, "{most} bytes are delegated");
             });
         });
@@ -117,13 +114,13 @@ fn what_is_delegated_follows_what_is_used_and_stays_within_the_bound() {
     assert_eq!(free(1), [], "an idle thread keeps its blocks over a collection");
 }
 
-/// The pairs of a list.
+/// Iterates over the pairs of a list.
 fn listed(list: Word) -> impl Iterator<Item = Word> {
     let pair = |it: Word| Some(it).filter(|it| *it != NIL);
     std::iter::successors(pair(list), move |it| pair(slot(*it, 1)))
 }
 
-/// A list, as a root, of whose `len` pairs one in `every` is left.
+/// Creates a list as a root, and keeps one in `every` of its `len` pairs.
 fn thinned(thread: &mut Mutator<Tiny>, len: u64, every: usize) -> Word {
     let list = thread.list(len);
     thread.push(list).unwrap();
@@ -138,10 +135,10 @@ fn line(object: Word) -> u64 {
 }
 
 #[test]
-fn what_is_new_lies_in_no_cache_line_with_what_is_older() {
-    let heap = plain(Settings { floor: 4 * MIB, ..Settings::default() });
-    let mut thread = heap.enrol().enter();
-    // Half of all lines are free, and two cells of every other.
+fn new_objects_share_no_cache_line_with_older() {
+    let heap = plain(GcSettings { floor: 4 * MIB, ..GcSettings::default() });
+    let mut thread = heap.register_thread().enter();
+    // Half of all lines are free, and so are two cells of every other line.
     let old = thinned(&mut thread, 100_000, 8);
     thread.collect();
     let lines: HashSet<u64> = listed(old).map(line).collect();
@@ -153,12 +150,12 @@ fn what_is_new_lies_in_no_cache_line_with_what_is_older() {
 }
 
 #[test]
-fn small_holes_are_filled_when_they_are_many() {
-    let heap = plain(Settings { floor: MIB, ..Settings::default() });
-    let mut thread = heap.enrol().enter();
-    // 16 MiB of blocks, of which a quarter is alive, and no line is free.
+fn many_small_holes_are_filled() {
+    let heap = plain(GcSettings { floor: MIB, ..GcSettings::default() });
+    let mut thread = heap.register_thread().enter();
+    // 16 MiB of blocks, a quarter of which is alive, without a free line.
     thinned(&mut thread, 1 << 20, 4);
-    // The first finds out.
+    // The first collection measures, the second decides.
     thread.collect();
     thread.collect();
     let before = heap.statistics().used_bytes;
@@ -168,13 +165,13 @@ fn small_holes_are_filled_when_they_are_many() {
     assert!(after < before + MIB, "{before} bytes, then {after}");
 }
 
-/// Near memory that forgets what nobody wants, and sometimes refuses.
+/// Near memory that overwrites unwanted ranges, and limits commits.
 struct Forgetful {
     near: NearMemory,
     commits_left: AtomicUsize,
 }
 
-// SAFETY: near memory's own; what is unwanted may be lost.
+// SAFETY: as for near memory; only unwanted data is lost.
 unsafe impl Backing for Forgetful {
     fn start(&self) -> NonNull<u8> {
         self.near.start()
@@ -207,18 +204,18 @@ unsafe impl Backing for Forgetful {
     }
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
         if !wanted {
-            // SAFETY: within the range, usable until now, and nobody wants it.
+            // SAFETY: within the range, usable until now, and unwanted.
             unsafe { self.near.start().add(offset).write_bytes(0xa5, len) };
         }
     }
 }
 
 #[test]
-fn a_backing_may_forget_what_is_free_and_refuse_more() {
+fn backing_may_discard_free_blocks_and_refuse() {
     let backing = Forgetful { near: memory(512), commits_left: AtomicUsize::new(20) };
-    let settings = Settings { floor: 8 * MIB, verify: true, ..Settings::default() };
+    let settings = GcSettings { floor: 8 * MIB, verify: true, ..GcSettings::default() };
     let heap = Heap::new(Tiny::default(), settings, backing).unwrap();
-    let mut thread = heap.enrol().enter();
+    let mut thread = heap.register_thread().enter();
     for round in 0..6 {
         let mut list = NIL;
         let error = loop {
@@ -226,33 +223,33 @@ fn a_backing_may_forget_what_is_free_and_refuse_more() {
                 Ok(vector) => {
                     set_slot(vector, 1, list);
                     list = vector;
-                    thread.release(Mark::default());
+                    thread.release(RootHeight::default());
                     thread.push(list).unwrap();
                 }
                 Err(error) => break error,
             }
         };
-        // Runs of two blocks leave every fourth block alone.
+        // Runs of two blocks leave every fourth block unused.
         assert!(error.used > 28 * MIB && error.used <= 40 * MIB, "round {round}: {error}");
         let mut vectors = 0;
         while list != NIL {
             (list, vectors) = (slot(list, 1), vectors + 1);
         }
         assert!(vectors > 440, "round {round}: {vectors} vectors");
-        thread.release(Mark::default());
+        thread.release(RootHeight::default());
         let small = thread.list(10_000);
         check_list(small, 10_000);
     }
 }
 
 #[test]
-fn machine_code_can_allocate_poll_and_push_roots() {
-    let heap = heap(Settings::default());
-    let mut thread = heap.enrol().enter();
+fn machine_code_allocates_polls_and_pushes_roots() {
+    let heap = heap(GcSettings::default());
+    let mut thread = heap.register_thread().enter();
     let context = thread.context().cast::<u8>();
     let (bump, bytes) = Context::bump(Layout::Slots, 2).unwrap();
     assert_eq!(Context::bump(Layout::Slots, 1 << 20), None);
-    // SAFETY: what `Context` says that machine code may do.
+    // SAFETY: the accesses are those that `Context` permits to machine code.
     unsafe {
         let cursor = context.add(bump + Bump::CURSOR).cast::<usize>();
         let limit = context.add(bump + Bump::LIMIT).cast::<usize>();

@@ -1,23 +1,23 @@
-//! Many threads: they start, block, end, and share objects while others collect.
+//! Concurrent threads: they start, block, end, and share objects while others collect.
 
 mod common;
 
 use common::{MODES, Make, Tiny, check_list, heap, number, set_slot, slot, value};
-use largesse_gc::{Heap, Mark, Mutator, Settings};
+use largesse_gc::{GcSettings, Heap, Mutator, RootHeight};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// Run `work` in so many threads of a heap; each is told its number.
+/// Runs `work` in `count` threads of a heap, and passes each its number.
 fn threads(heap: &Heap<Tiny>, count: u64, work: impl Fn(u64, &mut Mutator<Tiny>) + Sync) {
     std::thread::scope(|scope| {
         for number in 0..count {
-            let (seat, work) = (heap.enrol(), &work);
-            scope.spawn(move || work(number, &mut seat.enter()));
+            let (handle, work) = (heap.register_thread(), &work);
+            scope.spawn(move || work(number, &mut handle.enter()));
         }
     });
 }
 
-/// Keep a list and make garbage around it.
+/// Keeps a list while allocating garbage.
 fn churn(thread: &mut Mutator<Tiny>, rounds: u64) {
     let kept = thread.list(20);
     thread.push(kept).unwrap();
@@ -34,15 +34,15 @@ fn churn(thread: &mut Mutator<Tiny>, rounds: u64) {
         thread.poll();
     }
     check_list(kept, 20);
-    thread.release(Mark::default());
+    thread.release(RootHeight::default());
 }
 
 #[test]
-fn threads_keep_what_is_theirs_however_often_others_collect() {
+fn roots_survive_collections_of_other_threads() {
     for sync in MODES {
         for (stress, rounds) in [(1, 4), (10, 20), (1000, 400)] {
             for count in [1, 2, 8] {
-                let heap = heap(Settings { sync, stress, gc_threads: 2, ..Settings::default() });
+                let heap = heap(GcSettings { sync, stress, gc_threads: 2, ..GcSettings::default() });
                 threads(&heap, count, |_, thread| churn(thread, rounds));
                 heap.collect();
                 let statistics = heap.statistics();
@@ -54,17 +54,17 @@ fn threads_keep_what_is_theirs_however_often_others_collect() {
 }
 
 #[test]
-fn a_collection_right_after_threads_are_made_misses_none() {
-    let heap = heap(Settings { verify: false, ..Settings::default() });
-    let mut main = heap.enrol().enter();
+fn collection_includes_threads_that_start() {
+    let heap = heap(GcSettings { verify: false, ..GcSettings::default() });
+    let mut main = heap.register_thread().enter();
     for round in 0..250 {
         let list = main.list(10);
         let mut running = Vec::new();
         for _ in 0..4 {
-            let mut seat = heap.enrol();
-            seat.push(&main, list).unwrap();
+            let mut handle = heap.register_thread();
+            handle.push(&main, list).unwrap();
             running.push(std::thread::spawn(move || {
-                let mut thread = seat.enter();
+                let mut thread = handle.enter();
                 check_list(thread.roots()[0], 10);
                 let own = thread.list(20);
                 check_list(own, 20);
@@ -79,29 +79,29 @@ fn a_collection_right_after_threads_are_made_misses_none() {
 }
 
 #[test]
-fn a_seat_that_nobody_takes_holds_up_nobody() {
-    let heap = heap(Settings::default());
-    let mut main = heap.enrol().enter();
-    let mut seat = heap.enrol();
+fn unused_handle_delays_no_collection() {
+    let heap = heap(GcSettings::default());
+    let mut main = heap.register_thread().enter();
+    let mut handle = heap.register_thread();
     let list = main.list(10);
-    seat.push(&main, list).unwrap();
+    handle.push(&main, list).unwrap();
     main.collect();
-    assert_eq!(heap.statistics().live_objects, 10, "a seat's roots count");
-    drop(seat);
+    assert_eq!(heap.statistics().live_objects, 10, "objects live through the roots of a handle");
+    drop(handle);
     main.collect();
     assert_eq!(heap.statistics().live_objects, 0);
 }
 
 #[test]
-fn a_blocked_thread_holds_up_nobody_and_keeps_its_roots() {
-    let heap = heap(Settings::default());
+fn blocked_thread_keeps_roots_without_delay() {
+    let heap = heap(GcSettings::default());
     let (wake, sleep) = mpsc::channel::<()>();
     let asleep = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let seat = heap.enrol();
+        let handle = heap.register_thread();
         let asleep = &asleep;
         scope.spawn(move || {
-            let mut thread = seat.enter();
+            let mut thread = handle.enter();
             let list = thread.list(1000);
             thread.push(list).unwrap();
             thread.blocked(|| {
@@ -110,7 +110,7 @@ fn a_blocked_thread_holds_up_nobody_and_keeps_its_roots() {
             });
             check_list(list, 1000);
         });
-        let mut main = heap.enrol().enter();
+        let mut main = heap.register_thread().enter();
         while !asleep.load(Ordering::SeqCst) {
             main.poll();
         }
@@ -123,23 +123,23 @@ fn a_blocked_thread_holds_up_nobody_and_keeps_its_roots() {
 }
 
 #[test]
-fn a_collection_asked_for_within_a_wait_leaves_the_thread_waiting() {
-    let heap = heap(Settings::default());
-    let mut main = heap.enrol().enter();
+fn collection_in_a_wait_leaves_thread_native() {
+    let heap = heap(GcSettings::default());
+    let mut main = heap.register_thread().enter();
     let list = main.list(10);
     main.push(list).unwrap();
     main.blocked(|| {
         heap.collect();
-        // Another thread's collection would wait for this one if it were taken to run.
-        std::thread::scope(|scope| _ = scope.spawn(|| heap.enrol().enter().collect()).join());
+        // A collection by another thread would wait for this one if it counted as running.
+        std::thread::scope(|scope| _ = scope.spawn(|| heap.register_thread().enter().collect()).join());
         assert_eq!(heap.statistics().collections.pauses.count(), 2);
     });
     check_list(list, 10);
 }
 
 #[test]
-fn threads_that_go_in_and_out_of_waits_are_always_seen() {
-    let heap = heap(Settings { stress: 3, ..Settings::default() });
+fn threads_entering_waits_keep_roots() {
+    let heap = heap(GcSettings { stress: 3, ..GcSettings::default() });
     threads(&heap, 4, |number_of, thread| {
         for round in 0..100 {
             let list = thread.list(5);
@@ -150,15 +150,15 @@ fn threads_that_go_in_and_out_of_waits_are_always_seen() {
                 }
             });
             check_list(list, 5);
-            thread.release(Mark::default());
+            thread.release(RootHeight::default());
         }
     });
 }
 
 #[test]
-fn objects_of_one_thread_are_safe_in_the_hands_of_another() {
+fn objects_pass_safely_between_threads() {
     for sync in MODES {
-        let heap = heap(Settings { sync, stress: 7, gc_threads: 2, ..Settings::default() });
+        let heap = heap(GcSettings { sync, stress: 7, gc_threads: 2, ..GcSettings::default() });
         let sum = AtomicU64::new(0);
         threads(&heap, 4, |which, thread| {
             for round in 0..50 {
@@ -181,13 +181,13 @@ fn objects_of_one_thread_are_safe_in_the_hands_of_another() {
 
 #[test]
 fn attention_reaches_every_thread_once() {
-    let heap = heap(Settings::default());
+    let heap = heap(GcSettings::default());
     let seen = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..3 {
-            let (seat, seen) = (heap.enrol(), &seen);
+            let (handle, seen) = (heap.register_thread(), &seen);
             scope.spawn(move || {
-                let mut thread = seat.enter();
+                let mut thread = handle.enter();
                 while !thread.poll() {
                     std::thread::yield_now();
                 }
@@ -201,8 +201,8 @@ fn attention_reaches_every_thread_once() {
 }
 
 #[test]
-fn a_thread_that_ends_leaves_its_blocks_to_others() {
-    let heap = heap(Settings { floor: 1 << 30, ..Settings::default() });
+fn ended_thread_returns_its_blocks() {
+    let heap = heap(GcSettings { floor: 1 << 30, ..GcSettings::default() });
     for _ in 0..100 {
         threads(&heap, 1, |_, thread| {
             let list = thread.list(10);
@@ -210,14 +210,14 @@ fn a_thread_that_ends_leaves_its_blocks_to_others() {
         });
     }
     let statistics = heap.statistics();
-    assert_eq!(statistics.used_bytes, largesse_gc::BLOCK, "a block for each thread that ever was");
+    assert_eq!(statistics.used_bytes, largesse_gc::BLOCK, "each thread took a new block");
     heap.language().globals.lock().unwrap().iter().for_each(|&list| check_list(list, 10));
 }
 
 #[test]
-fn a_wait_that_panics_comes_back_running() {
-    let heap = heap(Settings::default());
-    let mut thread = heap.enrol().enter();
+fn panicking_wait_returns_to_running() {
+    let heap = heap(GcSettings::default());
+    let mut thread = heap.register_thread().enter();
     let waiting = std::panic::AssertUnwindSafe(|| thread.blocked(|| panic!("in the wait")));
     assert!(std::panic::catch_unwind(waiting).is_err());
     let list = thread.list(10);

@@ -3,7 +3,7 @@
 use crate::run::far::Far;
 use clap::ValueEnum;
 use largesse_arena::NearMemory;
-use largesse_gc::Settings;
+use largesse_gc::GcSettings;
 use largesse_pager::Local;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 
@@ -37,7 +37,7 @@ pub(super) fn default_limit(far: bool) -> usize {
 /// in local memory; `None`: the heap's own choice.
 pub(super) fn floor(far: &Far) -> Option<usize> {
     match far.local {
-        Local::Bytes(bytes) => Some((bytes / 8).clamp(1 << 20, Settings::default().floor)),
+        Local::Bytes(bytes) => Some((bytes / 8).clamp(1 << 20, GcSettings::default().floor)),
         Local::Percent(_) => None,
     }
 }

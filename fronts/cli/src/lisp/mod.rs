@@ -8,7 +8,7 @@ mod prompt;
 use crate::run::far::Far;
 use crate::say::complain;
 use clap::ValueEnum;
-use largesse_gc::{Settings, Sync};
+use largesse_gc::{GcSettings, Sync};
 use largesse_lisp::{Ended, Interpreter};
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
@@ -96,8 +96,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 }
 
 fn run_here(args: &Args, far: Option<&Far>) -> i32 {
-    let defaults = Settings::default();
-    let settings = Settings {
+    let defaults = GcSettings::default();
+    let settings = GcSettings {
         sync: match args.sync {
             Synchronisation::Mutex => Sync::Mutex,
             Synchronisation::Rwlock => Sync::Rwlock,
@@ -112,7 +112,7 @@ fn run_here(args: &Args, far: Option<&Far>) -> i32 {
         ..defaults
     };
     let settings = match args.gc_threads {
-        Some(threads) => Settings { gc_threads: usize::from(threads), ..settings },
+        Some(threads) => GcSettings { gc_threads: usize::from(threads), ..settings },
         None => settings,
     };
     // The heap stays until the process ends: workers of the pool and threads that serve faults may still use it.
@@ -129,7 +129,7 @@ fn run_here(args: &Args, far: Option<&Far>) -> i32 {
 }
 
 /// A Lisp whose heap is near, or far.
-fn start(args: &Args, settings: Settings, far: Option<&Far>) -> Result<Interpreter, String> {
+fn start(args: &Args, settings: GcSettings, far: Option<&Far>) -> Result<Interpreter, String> {
     let range = memory::reserve(settings.limit)?;
     let files = args.files.clone();
     let Some(far) = far else {

@@ -6,7 +6,7 @@ use crate::context::{Context, Fixed};
 use crate::error::Exit;
 use crate::value::Value;
 use crate::world::{Native, World};
-use largesse_gc::Seat;
+use largesse_gc::ThreadHandle;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -156,12 +156,12 @@ impl Context {
         object.set_slot(slot::NATIVE, number);
         object.set_slot(slot::ID, number);
         // Before the thread exists, so that no collection can miss it.
-        let seat = self.world.heap.enrol();
+        let handle = self.world.heap.register_thread();
         let (world, thread) = (Arc::clone(&self.world), Arc::clone(&worker));
         let spawned = std::thread::Builder::new()
             .name("largesse-lisp".to_owned())
             .stack_size(stack)
-            .spawn(move || serve(world, seat, &thread, stack));
+            .spawn(move || serve(world, handle, &thread, stack));
         if let Err(cause) = spawned {
             self.world.tables.drop_native(number);
             return self.error(crate::error::Class::Thread, format!("no thread: {cause}"));
@@ -181,9 +181,9 @@ impl Drop for Watch<'_> {
     }
 }
 
-fn serve(world: Arc<World>, seat: Seat<crate::heap::Lisp>, worker: &Arc<Worker>, stack: usize) {
+fn serve(world: Arc<World>, handle: ThreadHandle<crate::heap::Lisp>, worker: &Arc<Worker>, stack: usize) {
     let _watch = Watch(worker);
-    let mut cx = Context::new(world, seat.enter(), stack);
+    let mut cx = Context::new(world, handle.enter(), stack);
     cx.set_fixed(Fixed::Thread, worker.object);
     loop {
         while !cx.blocked(|| worker.requested.wait_for_a_while()) {

@@ -1,4 +1,4 @@
-//! A tiny language: numbers, pairs, vectors, and what is weak. It knows nothing of the heap's inside.
+//! A small language of numbers, pairs, vectors and weak pairs. It uses the public interface of the heap only.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![expect(clippy::cast_possible_truncation, reason = "lengths in tests are short")]
 
@@ -6,7 +6,7 @@ pub(crate) mod model;
 
 use core::ptr::NonNull;
 use largesse_arena::NearMemory;
-use largesse_gc::{Heap, Language, Layout, Mutator, OutOfMemory, Settings, Sync, Tracer, Word};
+use largesse_gc::{GcSettings, Heap, Language, Layout, Mutator, OutOfMemory, Sync, Tracer, Word};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use std::sync::Mutex;
 
@@ -14,8 +14,8 @@ pub(crate) const MODES: [Sync; 3] = [Sync::Mutex, Sync::Rwlock, Sync::Safepoint]
 
 pub(crate) const NIL: Word = Word(0);
 
-/// A number has its lowest bit set, nil is zero, every other word is the address of an object. A vector's first word
-/// is its length.
+/// A language in which a number has its lowest bit set, nil is zero, and every other word is the address of an
+/// object. The first word of a vector is its length.
 #[derive(Debug, Default)]
 pub(crate) struct Tiny {
     /// Values that every thread can reach.
@@ -58,7 +58,7 @@ pub(crate) fn object(word: Word) -> NonNull<u64> {
     Tiny::reference(word).expect("an object")
 }
 
-/// Slot `index` of a pair; of a vector, it is element `index - 1`.
+/// Returns slot `index` of a pair, or element `index - 1` of a vector.
 pub(crate) fn slot(object_word: Word, index: usize) -> Word {
     // SAFETY: pairs have two words, and callers stay within their vectors.
     unsafe { object(object_word).cast::<Word>().add(index).read() }
@@ -87,7 +87,7 @@ impl Make for Mutator<Tiny> {
 
     fn vector(&mut self, len: usize) -> Result<Word, OutOfMemory> {
         let vector = self.allocate(Layout::Custom, len + 1)?;
-        // SAFETY: it has that many words.
+        // SAFETY: the vector has `len + 1` words.
         unsafe {
             assert!((0..=len).all(|index| vector.add(index).read() == 0), "not zero");
             vector.write(len as u64);
@@ -95,7 +95,7 @@ impl Make for Mutator<Tiny> {
         Ok(word(vector))
     }
 
-    /// `len - 1`, …, 1, 0.
+    /// Allocates the list of `len - 1`, …, 1, 0.
     fn list(&mut self, len: u64) -> Word {
         (0..len).fold(NIL, |list, next| self.pair(number(next), list))
     }
@@ -107,7 +107,7 @@ fn two(thread: &mut Mutator<Tiny>, layout: Layout, first: Word, rest: Word) -> W
     thread.push(rest).unwrap();
     let pair = thread.allocate(layout, 2).unwrap();
     thread.release(mark);
-    // SAFETY: two words that nobody else knows.
+    // SAFETY: two words of an object that no other thread has.
     unsafe {
         assert_eq!((pair.read(), pair.add(1).read()), (0, 0), "not zero");
         pair.write(first.0);
@@ -116,7 +116,7 @@ fn two(thread: &mut Mutator<Tiny>, layout: Layout, first: Word, rest: Word) -> W
     word(pair)
 }
 
-/// Check that a list is `len - 1`, …, 1, 0.
+/// Checks that a list is `len - 1`, …, 1, 0.
 #[track_caller]
 pub(crate) fn check_list(list: Word, len: u64) {
     let mut at = list;
@@ -132,8 +132,8 @@ pub(crate) fn memory(spans: usize) -> NearMemory {
     NearMemory::new(range, PageKind::Thp, Placement::FirstTouch, false)
 }
 
-/// A heap with every check on.
-pub(crate) fn heap(settings: Settings) -> Heap<Tiny> {
-    let settings = Settings { verify: true, poison: true, root_words: 1 << 12, ..settings };
+/// Creates a heap with every check enabled.
+pub(crate) fn heap(settings: GcSettings) -> Heap<Tiny> {
+    let settings = GcSettings { verify: true, poison: true, root_words: 1 << 12, ..settings };
     Heap::new(Tiny::default(), settings, memory(512)).unwrap()
 }

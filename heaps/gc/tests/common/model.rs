@@ -1,15 +1,15 @@
-//! Random programs, run on the heap and on a naive model of it at once.
+//! Random programs, run on the heap and on a naive model of it in parallel.
 
 use super::{Make, NIL, Tiny, number, object, set_slot, slot, value, word};
 use largesse_gc::{Mutator, Word};
 use std::collections::{BTreeSet, HashMap};
 
-/// Variables of a program: they lie on the root stack.
+/// Number of a program's variables, which are on the root stack.
 pub(crate) const VARIABLES: usize = 6;
 
-/// What a program does next; variables and slots are taken modulo what there is.
+/// A step of a program. Variables and slots are taken modulo their number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum ProgramStep {
     Pair { to: u8, first: u8, rest: u8 },
     Weak { to: u8, first: u8, rest: u8 },
     Vector { to: u8, len: u16 },
@@ -21,21 +21,21 @@ pub(crate) enum Step {
     Collect,
 }
 
-impl Step {
-    /// Any six bytes are a step.
-    pub(crate) fn decode([kind, a, b, c, low, high]: [u8; 6]) -> Step {
+impl ProgramStep {
+    /// Decodes a step; any six bytes are one.
+    pub(crate) fn decode([kind, a, b, c, low, high]: [u8; 6]) -> ProgramStep {
         let slot = u16::from_le_bytes([low, high]);
         match kind % 32 {
-            0..8 => Step::Pair { to: a, first: b, rest: c },
-            8..10 => Step::Weak { to: a, first: b, rest: c },
-            10..13 => Step::Vector { to: a, len: slot % 100 },
-            13 => Step::Vector { to: a, len: slot % 9000 },
-            14..16 => Step::Number { to: a, value: b },
-            16..22 => Step::Set { object: a, slot, from: b },
-            22..28 => Step::Get { to: a, object: b, slot },
-            28 => Step::Finalize { object: a },
-            29..31 => Step::Poll,
-            _ => Step::Collect,
+            0..8 => ProgramStep::Pair { to: a, first: b, rest: c },
+            8..10 => ProgramStep::Weak { to: a, first: b, rest: c },
+            10..13 => ProgramStep::Vector { to: a, len: slot % 100 },
+            13 => ProgramStep::Vector { to: a, len: slot % 9000 },
+            14..16 => ProgramStep::Number { to: a, value: b },
+            16..22 => ProgramStep::Set { object: a, slot, from: b },
+            22..28 => ProgramStep::Get { to: a, object: b, slot },
+            28 => ProgramStep::Finalize { object: a },
+            29..31 => ProgramStep::Poll,
+            _ => ProgramStep::Collect,
         }
     }
 }
@@ -50,32 +50,32 @@ enum Value {
 #[derive(Debug)]
 struct Object {
     weak: bool,
-    /// Slots start at this word.
+    /// Number of words before the slots.
     header: usize,
     slots: Vec<Value>,
 }
 
-/// The model, and the thread whose heap has to agree with it.
-pub(crate) struct Machine<'a> {
+/// The model, and the thread whose heap must agree with it.
+pub(crate) struct ModelMachine<'a> {
     thread: &'a mut Mutator<Tiny>,
-    /// First root that is a variable.
+    /// Index of the first root that is a variable.
     base: usize,
     variables: [Value; VARIABLES],
     objects: Vec<Object>,
     finalizable: BTreeSet<usize>,
-    /// Where objects that were to be finalized are.
+    /// Objects registered for finalization, by address.
     addresses: HashMap<u64, usize>,
-    /// Other threads run programs on the same heap.
+    /// Whether no other thread runs a program on the same heap.
     alone: bool,
 }
 
-impl<'a> Machine<'a> {
-    pub(crate) fn new(thread: &'a mut Mutator<Tiny>, alone: bool) -> Machine<'a> {
+impl<'a> ModelMachine<'a> {
+    pub(crate) fn new(thread: &'a mut Mutator<Tiny>, alone: bool) -> ModelMachine<'a> {
         let base = thread.roots().len();
         for _ in 0..VARIABLES {
             thread.push(NIL).unwrap();
         }
-        Machine {
+        ModelMachine {
             thread,
             base,
             variables: [Value::Nil; VARIABLES],
@@ -86,7 +86,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub(crate) fn run(&mut self, steps: &[Step]) {
+    pub(crate) fn run(&mut self, steps: &[ProgramStep]) {
         for &step in steps {
             self.step(step);
         }
@@ -94,54 +94,54 @@ impl<'a> Machine<'a> {
         self.compare();
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: ProgramStep) {
         match step {
-            Step::Pair { to, first, rest } | Step::Weak { to, first, rest } => {
+            ProgramStep::Pair { to, first, rest } | ProgramStep::Weak { to, first, rest } => {
                 let (first, rest) = (variable(first), variable(rest));
-                let weak = matches!(step, Step::Weak { .. });
+                let weak = matches!(step, ProgramStep::Weak { .. });
                 let (a, b) = (self.root(first), self.root(rest));
                 let made = if weak { self.thread.weak(a, b) } else { self.thread.pair(a, b) };
                 let slots = vec![self.variables[first], self.variables[rest]];
                 self.made(to, made, Object { weak, header: 0, slots });
             }
-            Step::Vector { to, len } => {
+            ProgramStep::Vector { to, len } => {
                 let len = usize::from(len);
                 let made = self.thread.vector(len).unwrap();
                 self.made(to, made, Object { weak: false, header: 1, slots: vec![Value::Nil; len] });
             }
-            Step::Number { to, value } => {
+            ProgramStep::Number { to, value } => {
                 self.assign(to, number(value.into()), Value::Number(value.into()));
             }
-            Step::Set { object, slot, from } => {
+            ProgramStep::Set { object, slot, from } => {
                 let Some((id, index)) = self.place(object, slot) else { return };
                 let at = self.root(variable(object));
                 set_slot(at, index + self.objects[id].header, self.root(variable(from)));
                 self.objects[id].slots[index] = self.variables[variable(from)];
             }
-            Step::Get { to, object, slot: index } => {
+            ProgramStep::Get { to, object, slot: index } => {
                 let Some((id, index)) = self.place(object, index) else { return };
                 let got = slot(self.root(variable(object)), index + self.objects[id].header);
                 let want = self.expect_slot(id, index, got);
                 self.assign(to, got, want);
             }
-            Step::Finalize { object: which } => {
+            ProgramStep::Finalize { object: which } => {
                 let Value::Object(id) = self.variables[variable(which)] else { return };
-                // Others would take it from us, and keep what it leads to.
+                // Another thread would finalize it, and keep the objects it leads to.
                 if self.alone && self.finalizable.insert(id) {
                     let at = self.root(variable(which));
                     self.addresses.insert(at.0, id);
                     self.thread.finalize_later(object(at));
                 }
             }
-            Step::Poll => _ = self.thread.poll(),
-            Step::Collect => {
+            ProgramStep::Poll => _ = self.thread.poll(),
+            ProgramStep::Collect => {
                 self.collect();
                 self.compare();
             }
         }
     }
 
-    /// The slot of an object in a variable, if there is one.
+    /// Returns the object in a variable and the index of one of its slots, if there is one.
     fn place(&self, which: u8, slot: u16) -> Option<(usize, usize)> {
         let Value::Object(id) = self.variables[variable(which)] else { return None };
         let slots = self.objects[id].slots.len();
@@ -162,7 +162,7 @@ impl<'a> Machine<'a> {
         self.assign(to, word, Value::Object(self.objects.len() - 1));
     }
 
-    /// What the model has in a slot in which the heap has `got`: a weak one may have been cleared.
+    /// Returns the model's value of a slot in which the heap has `got`: a weak slot may have been cleared.
     fn expect_slot(&mut self, id: usize, index: usize, got: Word) -> Value {
         let known = self.objects[id].slots[index];
         if let Value::Object(target) = known
@@ -194,16 +194,16 @@ impl<'a> Machine<'a> {
             let before = finalized.len();
             while let Some(object) = self.thread.next_finalizable() {
                 let id = self.addresses.remove(&word(object).0);
-                assert!(finalized.insert(id.expect("never asked to finalize it")), "finalized twice");
+                assert!(finalized.insert(id.expect("registered for finalization")), "finalized twice");
             }
-            // What was to be finalized may have kept more of it alive.
+            // Finalizable objects may have kept others alive.
             if finalized.len() == before {
                 break;
             }
         }
         let reachable = self.reachable();
         let gone: BTreeSet<usize> = self.finalizable.difference(&reachable).copied().collect();
-        assert_eq!(finalized, gone, "objects that were finalized, and that should be");
+        assert_eq!(finalized, gone, "finalized objects, and unreachable ones");
         self.finalizable.retain(|id| reachable.contains(id));
         for object in self.objects.iter_mut().filter(|object| object.weak) {
             for slot in &mut object.slots {
@@ -214,7 +214,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The heap has what the model has, as far as variables lead.
+    /// Compares heap and model, as far as variables lead.
     fn compare(&mut self) {
         let mut known: HashMap<usize, Word> = HashMap::new();
         let mut stack: Vec<(Word, Value)> =
