@@ -1,4 +1,4 @@
-//! Builtins: functions written in Rust. How they are named, how they get their arguments.
+//! Builtins: functions written in Rust, their names and their arguments.
 
 use crate::context::{Answer, Context};
 use crate::error::Exit;
@@ -6,7 +6,7 @@ use crate::value::{Header, Kind, Value, symbol};
 use crate::world::class;
 use std::ops::Deref;
 
-/// What a builtin is called with: its arguments lie on the root stack for the whole call.
+/// The arguments of a builtin, which are on the root stack for the whole call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Args<'a>(&'a [Value]);
 
@@ -15,7 +15,7 @@ impl<'a> Args<'a> {
         Args(values)
     }
 
-    /// The argument, or nil when it was not given.
+    /// Returns an argument, or nil when it was not given.
     pub(crate) fn or_nil(&self, index: usize) -> Value {
         self.0.get(index).copied().unwrap_or(Value::NIL)
     }
@@ -35,12 +35,12 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A fixnum that counts or indexes.
+    /// Returns a fixnum argument that counts or indexes.
     pub(crate) fn size(&self, cx: &mut Context, index: usize) -> Result<usize, Exit> {
         cx.size(self.0[index])
     }
 
-    /// Any number, as a float.
+    /// Returns a number argument of any type as a float.
     pub(crate) fn float(&self, cx: &mut Context, index: usize) -> Result<f64, Exit> {
         cx.number(self.0[index])
     }
@@ -53,7 +53,7 @@ impl<'a> Args<'a> {
         cx.type_error("float-vector", *vector)
     }
 
-    /// The float-vector given at `index` to hold a result, or a fresh one.
+    /// Returns the float-vector given at `index` for the result, or a new one when none was given.
     pub(crate) fn result_floats(&self, cx: &mut Context, index: usize, length: usize) -> Answer {
         let given = self.or_nil(index);
         if given.is_nil() {
@@ -79,13 +79,14 @@ impl Deref for Args<'_> {
     }
 }
 
-/// The Rust side of a builtin.
+/// The type of the Rust function of a builtin.
 pub(crate) type Code = fn(&mut Context, Args<'_>) -> Answer;
 
-/// No limit to the number of arguments.
+/// The value of [`Builtin::most`] that stands for any number of arguments.
 pub(crate) const MANY: u16 = u16::MAX;
 
-/// One builtin: `PACKAGE:NAME` or, in the package LISP, `NAME`; how many arguments; what it does.
+/// A builtin: its name, `PACKAGE:NAME` or `NAME` in the package LISP, its least and largest number of arguments, and
+/// its Rust function.
 #[derive(Clone, Copy)]
 pub(crate) struct Builtin {
     pub(crate) name: &'static str,
@@ -98,14 +99,14 @@ pub(crate) const fn builtin(name: &'static str, least: u16, most: u16, code: Cod
     Builtin { name, least, most, code }
 }
 
-/// Slots of a builtin's object.
+/// Indices of the slots of a builtin's object.
 pub(crate) mod slot {
     pub(crate) const CODE: usize = 0;
     pub(crate) const NAME: usize = 1;
 }
 
 impl Context {
-    /// Gives each builtin its symbol's function slot.
+    /// Stores each builtin in the function slot of its symbol.
     pub(crate) fn install(&mut self, builtins: &[Builtin]) -> Result<(), Exit> {
         for builtin in builtins {
             let mark = self.mark();
@@ -121,8 +122,8 @@ impl Context {
         Ok(())
     }
 
-    /// The external symbol of `PACKAGE:NAME`, or of `NAME` in LISP; the internal one of `PACKAGE::NAME`, which
-    /// programs cannot meet by chance.
+    /// Returns the external symbol of `PACKAGE:NAME`, or of `NAME` in LISP. `PACKAGE::NAME` makes it internal, so
+    /// that no program refers to it by accident.
     pub(crate) fn installed_name(&mut self, name: &str) -> Answer {
         let (package, name) = name.split_once(':').unwrap_or(("LISP", name));
         let (name, external) = name.strip_prefix(':').map_or((name, true), |name| (name, false));
@@ -135,7 +136,7 @@ impl Context {
         Ok(symbol)
     }
 
-    /// Calls a builtin with arguments that lie on the stack.
+    /// Calls a builtin with arguments on the root stack.
     #[inline]
     pub(crate) fn call_builtin(&mut self, object: Value, arguments: Args<'_>) -> Answer {
         let arity = object.length();
@@ -144,7 +145,7 @@ impl Context {
             return self.wrong_count(object.get(1 + slot::NAME), arguments.len(), least, most);
         }
         let code = code_address(object.get(1 + slot::CODE));
-        // SAFETY: `install` alone makes builtins, with the address of a `Code`.
+        // SAFETY: only `install` makes builtins, with the address of a `Code`.
         let code = unsafe { std::mem::transmute::<*const (), Code>(code) };
         code(self, arguments)
     }
@@ -163,12 +164,12 @@ impl Context {
     }
 }
 
-/// A function's address as a word that is no reference: addresses have 47 bits.
+/// Encodes a function's address of at most 47 bits as a word that is no reference.
 pub(crate) fn code_word(code: *const ()) -> Value {
     Value((code.expose_provenance() as u64) << 4 | 3)
 }
 
-/// The address in such a word.
+/// Returns the address that [`code_word`] encoded.
 pub(crate) fn code_address(word: Value) -> *const () {
     std::ptr::with_exposed_provenance((word.0 >> 4) as usize)
 }

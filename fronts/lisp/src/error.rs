@@ -1,31 +1,31 @@
-//! Ways out of an evaluation, and errors as Lisp objects.
+//! Exits from an evaluation, and errors as Lisp objects.
 
 use crate::context::{Answer, Context, Fixed};
 use crate::value::Value;
 use crate::world::class;
 
-/// Why an evaluation ended without a value. What goes with it is in the context.
+/// The reason why an evaluation ended without a value. Its details are in the context.
 ///
-/// As wide as a value, so that an answer comes back in two registers: through memory it costs the evaluator a
-/// third of its time.
+/// It has the size of a value, so that an answer is returned in two registers: through memory it costs the evaluator
+/// a third of its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Exit {
-    /// An error: the object is the fixed root `Error`.
+    /// An error; its object is the fixed root `Error`.
     Error,
-    /// `throw` to the catch whose number is the context's target.
+    /// A `throw` to the catch whose number is the context's target.
     Throw,
-    /// `return-from` the block of that number.
+    /// A `return-from` to the block whose number is the context's target.
     Block,
-    /// `go` into the tagbody of that number.
+    /// A `go` into the tagbody whose number is the context's target.
     Go,
-    /// Somebody pressed Ctrl-C.
+    /// An interrupt by Ctrl-C.
     Interrupt,
-    /// `exit`: its status is the fixed root `Exit`.
+    /// A call of `exit`; its status is the fixed root `Exit`.
     Quit,
 }
 
-/// What sort of error: each is a class of the dialect, below `error`.
+/// The class of an error; each is a Lisp class below `error`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     Simple,
@@ -60,7 +60,7 @@ impl Class {
         Class::Thread,
     ];
 
-    /// The name of its class.
+    /// Returns the name of the Lisp class.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Class::Simple => "SIMPLE-ERROR",
@@ -79,7 +79,7 @@ impl Class {
         }
     }
 
-    /// EusLisp's number for it, which error handlers are given.
+    /// Returns the number that EusLisp passes to error handlers for it.
     pub(crate) fn code(self) -> i64 {
         match self {
             Class::Stack => 1,
@@ -96,7 +96,7 @@ impl Class {
     }
 }
 
-/// Slots of an error object.
+/// Indices of the slots of an error object.
 pub(crate) mod slot {
     pub(crate) const CODE: usize = 1;
     pub(crate) const MESSAGE: usize = 2;
@@ -105,7 +105,7 @@ pub(crate) mod slot {
 }
 
 impl Context {
-    /// Signals an error and gives the way out, as any result.
+    /// Signals an error and returns its exit as a result of any type.
     #[cold]
     pub(crate) fn error<T>(&mut self, class: Class, message: String) -> Result<T, Exit> {
         self.error_about(class, message, Value::NIL)
@@ -117,14 +117,14 @@ impl Context {
         self.error(class, message)
     }
 
-    /// Signals an error about an object, which is alive.
+    /// Signals an error about an object, which the caller keeps alive.
     #[cold]
     pub(crate) fn error_about<T>(&mut self, class: Class, message: String, object: Value) -> Result<T, Exit> {
         let mark = self.mark();
         self.depth = 0;
         match self.error_object(class, &message, object) {
             Ok(error) => self.set_fixed(Fixed::Error, error),
-            // No memory or no stack for the object: that error is the one that counts.
+            // Creating the object failed for lack of memory or stack: that error replaces this one.
             Err(exit) => return Err(exit),
         }
         let out = self.call_handler();
@@ -152,7 +152,7 @@ impl Context {
         Ok(error)
     }
 
-    /// Runs the handler that the program installed, if any; it may throw.
+    /// Calls the program's error handler, if there is one; it may throw.
     fn call_handler(&mut self) -> Answer {
         let handler = self.global_value(self.world.names.error_handler);
         if handler.is_nil() || handler == Value::UNBOUND || self.handling {
@@ -173,14 +173,14 @@ impl Context {
         out
     }
 
-    /// "wrong type": what was wanted, and what came.
+    /// Signals a type error with the expected type and the actual value.
     #[cold]
     pub(crate) fn type_error<T>(&mut self, wanted: &str, value: Value) -> Result<T, Exit> {
         let shown = self.show_short(value);
         self.error_about(Class::Type, format!("{wanted} expected, not {shown}"), value)
     }
 
-    /// "index out of range".
+    /// Signals that an index is out of range.
     #[cold]
     pub(crate) fn range_error<T>(&mut self, index: Value, length: usize) -> Result<T, Exit> {
         let shown = self.show_short(index);

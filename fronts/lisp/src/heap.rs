@@ -1,4 +1,4 @@
-//! The heap's door: which words are references, and where the roots are.
+//! The heap's view of Lisp: which words are references, and where the roots are.
 
 use crate::value::Value;
 use crate::world::Tables;
@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use largesse_gc::{Language, Tracer, Word};
 use std::sync::Arc;
 
-/// The language, as the collector sees it.
+/// The implementation of [`Language`] for the collector.
 pub(crate) struct Lisp {
     pub(crate) tables: Arc<Tables>,
 }
@@ -17,9 +17,9 @@ impl std::fmt::Debug for Lisp {
     }
 }
 
-// SAFETY: a word with a pointer's tag was made from an address the heap handed out (`Value`'s first
-// invariant) and headers, keys and links have the tag of no reference; nothing is allocated with
-// `Layout::Custom`; `Tables::roots` shows every table, and threads keep the rest on their root stacks.
+// SAFETY: a word with a pointer's tag was made from an address that the heap allocated (`Value`'s first invariant),
+// and headers, keys and links have the tag of a non-reference; no object has `Layout::Custom`; `Tables::roots` shows
+// every table, and threads keep all other values on their root stacks.
 unsafe impl Language for Lisp {
     #[inline]
     fn reference(word: Word) -> Option<NonNull<u64>> {

@@ -1,4 +1,4 @@
-//! A running Lisp, for those who start one.
+//! A running Lisp: the public interface of the crate.
 
 use crate::context::{Context, Fixed};
 use crate::error::{Exit, slot};
@@ -12,44 +12,44 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long workers are waited for that were interrupted.
+/// Longest wait for interrupted workers to stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A Lisp and the thread that started it.
+/// A Lisp, bound to the thread that started it.
 #[derive(Debug)]
 pub struct Interpreter {
     cx: Context,
 }
 
-/// Why a form or a file gave no value.
+/// The reason why a form or a file returned no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// An error: class, message, form and the calls it came through, as lines.
+    /// An error, as lines: class and message, form, backtrace.
     Error(String),
-    /// The text ended inside of a form: more may follow.
+    /// The text ended inside a form, so that more input may complete it.
     Incomplete,
-    /// Ctrl-C.
+    /// An interrupt by Ctrl-C.
     Interrupted,
-    /// `(exit status)`
+    /// A call of `(exit status)`, with the status.
     Quit(i32),
 }
 
-/// Asks every thread of a Lisp to stop what it evaluates.
+/// A handle that interrupts the evaluations of all threads of a Lisp.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<World>);
 
 impl Interrupt {
-    /// Stops every evaluation that has begun, at its next safepoint; where none has, the next one, unless
-    /// [`Interpreter::was_interrupted`] is asked before.
+    /// Stops every running evaluation at its next safepoint. When none runs it stops the next one, unless
+    /// [`Interpreter::was_interrupted`] is called before.
     pub fn all_threads(&self) {
-        // Release: pairs with the Acquire of whoever is called.
+        // Release: pairs with the Acquire in `forget_interrupts`.
         self.0.interrupts.fetch_add(1, Ordering::Release);
         self.0.heap.call_attention();
     }
 }
 
 impl Interpreter {
-    /// A Lisp on a heap of its own, for the calling thread, whose machine stack has `stack` bytes.
+    /// Starts a Lisp on a heap of its own, for the calling thread, whose machine stack has `stack` bytes.
     pub fn start(
         settings: GcSettings,
         backing: impl Backing + Send + 'static,
@@ -79,19 +79,19 @@ impl Interpreter {
         }
     }
 
-    /// A handle with which another thread, or a signal's, stops evaluations.
+    /// Returns a handle with which another thread or a signal handler stops evaluations.
     #[must_use]
     pub fn interrupt(&self) -> Interrupt {
         Interrupt(Arc::clone(&self.cx.world))
     }
 
-    /// Whether an interrupt came since the last evaluation ended. From now on it does not stop the next one.
+    /// Returns whether an interrupt arrived since the last evaluation ended, and discards it.
     pub fn was_interrupted(&mut self) -> bool {
         self.cx.forget_interrupts()
     }
 
-    /// After an interrupt: waits, a second at most, until the workers have stopped, and makes all that have free for other
-    /// work. Answers how many have not stopped yet.
+    /// Waits after an interrupt, at most one second, until the workers have stopped, and returns the stopped ones to
+    /// the pool. Returns the number of workers that still run.
     pub fn resume(&mut self) -> usize {
         let world = Arc::clone(&self.cx.world);
         let began = Instant::now();
@@ -118,7 +118,7 @@ impl Interpreter {
         }
     }
 
-    /// Evaluates every form of a text; gives the last value, printed.
+    /// Evaluates every form of a text and returns the last value, printed.
     pub fn evaluate(&mut self, text: &str) -> Result<Option<String>, Ended> {
         let saved = self.cx.save();
         let mut reader = Reader::new(Source::text(text.as_bytes()));
@@ -148,7 +148,7 @@ impl Interpreter {
         Ok(shown)
     }
 
-    /// Whether a text, which may be any bytes, ends inside of a form. Nothing is evaluated, `#.` apart.
+    /// Returns whether a text of arbitrary bytes ends inside a form. Evaluates nothing but `#.` forms.
     pub fn is_incomplete(&mut self, text: &[u8]) -> bool {
         let saved = self.cx.save();
         let mut reader = Reader::new(Source::text(text));
@@ -157,13 +157,13 @@ impl Interpreter {
         reader.incomplete
     }
 
-    /// The name of the current package.
+    /// Returns the name of the current package.
     #[must_use]
     pub fn package(&self) -> String {
         self.cx.current_package().name()
     }
 
-    /// External and own symbols that begin with a prefix, in lower case, for completion.
+    /// Returns the symbols with a prefix, in lower case, that are visible in the current package, for completion.
     #[must_use]
     pub fn completions(&self, prefix: &str) -> Vec<String> {
         let wanted = prefix.to_lowercase();
@@ -179,21 +179,21 @@ impl Interpreter {
         names
     }
 
-    /// What the heap did so far.
+    /// Returns the heap's statistics.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.cx.world.heap.statistics()
     }
 
-    /// The request mix, delegated cells and visits to the ledger, as tables.
+    /// Returns the request mix, delegated cells and visits to the keep, as tables.
     #[must_use]
     pub fn memory_report(&self) -> String {
         self.cx.world.memory_report()
     }
 
-    /// From now on memory reports end with what `ground` says; once.
+    /// Appends the text of `backing` to all later memory reports. Only the first call has an effect.
     pub fn report_too(&mut self, ground: impl Fn() -> String + Send + Sync + 'static) {
-        // Who asks twice has the first.
+        // A second call is ignored.
         let _ = self.cx.world.ground.set(Box::new(ground));
     }
 
@@ -213,7 +213,7 @@ impl Interpreter {
 }
 
 impl Context {
-    /// The error that was signalled last: class, message, form, and the calls it came through.
+    /// Formats the last error: class, message, form and backtrace.
     fn error_report(&mut self) -> String {
         let error = self.fixed(Fixed::Error);
         let of = self.world.class_of(error);
@@ -233,7 +233,7 @@ impl Context {
         report
     }
 
-    /// The same thread in the finished world.
+    /// Moves the context to the finished world.
     fn moved_to(mut self, world: Arc<World>) -> Context {
         self.world = world;
         self.set_fixed(Fixed::Thread, Value::NIL);

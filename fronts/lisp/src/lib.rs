@@ -1,25 +1,24 @@
-//! A dialect of EusLisp on the heap that is delegated to threads.
+//! A dialect of EusLisp, on the heap that is delegated to threads.
 //!
 //! # Picture
 //! ```text
 //!   text ──reader──► values ──eval──► builtins, library, geometry ──printer──► text
 //!                      │ Context: one thread's root stack and environment
-//!                      │ World: packages, classes, pool of threads
+//!                      │ LispWorld: packages, classes, pool of threads
 //!                      ▼
 //!                   heaps/gc
 //! ```
-//! A program is a list, and the evaluator walks it as it is, as EusLisp does. Threads run truly at once:
-//! there is no lock around the interpreter, and none around a program's objects; the runtime's own tables
-//! have theirs.
+//! The evaluator interprets a program as the list it is, as EusLisp does. Threads run in parallel: no lock guards the
+//! interpreter or the objects of a program; only the runtime's own tables have locks.
 //! # Knows / does not know
-//! Knows values, forms, classes and threads of Lisp. Does not know how memory is found or collected
-//! (`heaps/gc`), nor the command line (`fronts/cli`).
+//! Knows values, forms, classes and threads of Lisp. Does not know how memory is allocated or collected (`heaps/gc`),
+//! nor the command line (`fronts/cli`).
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     clippy::cast_possible_wrap,
-    reason = "words and lengths have 64 bits on both targets; numbers are checked where they come in"
+    reason = "words and lengths have 64 bits on both targets; numbers are checked on input"
 )]
 
 mod builtin;

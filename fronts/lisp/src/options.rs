@@ -1,7 +1,7 @@
-//! What the process is told from outside: the environment, and its resources.
+//! The process's environment variables and resource usage.
 #![expect(clippy::disallowed_methods, reason = "the front's door to the environment")]
 
-/// A variable of the environment, for `unix:getenv`.
+/// Returns an environment variable, for `unix:getenv`.
 pub(crate) fn environment(name: &str) -> Option<String> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return None;
@@ -9,13 +9,13 @@ pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var_os(name).map(|text| text.to_string_lossy().into_owned())
 }
 
-/// What the process used so far, in the order of `struct rusage`: seconds of user and system time, then
-/// the largest resident size in KiB, and counts.
+/// Returns the process's resource usage in the order of `struct rusage`: seconds of user and system time, the largest
+/// resident size in KiB, and counts.
 pub(crate) fn usage() -> [f64; 16] {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call writes a `rusage` to memory of that type.
     let done = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
-    // SAFETY: all zeros is a value of a struct of integers, and the call wrote over it if it worked.
+    // SAFETY: all zeros is a value of a structure of integers, which a successful call overwrites.
     let usage = unsafe { usage.assume_init() };
     debug_assert_eq!(done, 0);
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;

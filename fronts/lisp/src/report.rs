@@ -1,4 +1,4 @@
-//! What the heap did, in words.
+//! Reports on the heap for users.
 
 use crate::value::Value;
 use crate::world::World;
@@ -15,14 +15,14 @@ fn layout(layout: Layout) -> &'static str {
     }
 }
 
-/// Free and all words of the heap.
+/// Returns the number of free words and of all words of the heap.
 pub(crate) fn words(statistics: &Statistics) -> [Value; 2] {
     let all = statistics.used_bytes.max(statistics.warm_bytes) / 8;
     let free = all.saturating_sub(statistics.live_bytes / 8);
     [free, all].map(|words| Value::fixnum(words as i64))
 }
 
-/// A few lines for `room`.
+/// Returns the lines that `room` prints.
 pub(crate) fn room(statistics: &Statistics) -> String {
     let pauses = &statistics.collections.pauses;
     let mut text = format!(
@@ -57,13 +57,14 @@ pub(crate) fn room(statistics: &Statistics) -> String {
 }
 
 impl World {
-    /// Everything that the heap and its ground say about themselves.
+    /// Returns the report on the heap and its backing.
     pub(crate) fn memory_report(&self) -> String {
         memory(&self.heap.statistics()) + &self.ground.get().map(|ground| ground()).unwrap_or_default()
     }
 }
 
-/// Request mix, delegated cells and visits to the ledger: tables 1 and 2 of the paper, and its 1 %.
+/// Formats the request mix, delegated cells and visits to the keep: tables 1 and 2 of EusLisp (Matsui and Sekiguchi,
+/// 1995), and its measure of 1 %.
 fn memory(statistics: &Statistics) -> String {
     let mut text = String::from("Requests by size\n   words  layout        cells  of cells  of words\n");
     let cells = statistics.allocations().max(1) as f64;
@@ -101,6 +102,6 @@ fn memory(statistics: &Statistics) -> String {
         }
     }
     let _ =
-        writeln!(text, "Visits to the ledger: {:.2} for 1000 allocations", statistics.visits_per_thousand());
+        writeln!(text, "Visits to the keep: {:.2} for 1000 allocations", statistics.visits_per_thousand());
     text + &room(statistics)
 }

@@ -1,4 +1,4 @@
-//! Making objects. Each function keeps its own arguments alive.
+//! Allocation of objects. Each function keeps its own arguments alive.
 
 use super::{Answer, Context, Mark};
 use crate::error::Class;
@@ -8,12 +8,12 @@ use crate::world::class;
 use largesse_gc::Layout;
 use std::ops::Range;
 
-/// Words of a string of `bytes` bytes: header, text, and a zero after it.
+/// Returns the words of a string of `bytes` bytes: a header, the text, and a zero byte after it.
 fn words_of_bytes(bytes: usize) -> usize {
     1 + bytes / 8 + 1
 }
 
-/// The longest vector; the header has 32 bits for its length.
+/// Largest number of elements of a vector: the header has 32 bits for it.
 const LONGEST: usize = u32::MAX as usize;
 
 impl Context {
@@ -29,7 +29,7 @@ impl Context {
         self.error(Class::Memory, format!("out of memory: {words} words"))
     }
 
-    /// An object of `length` slots or elements in `words` words behind the header.
+    /// Allocates an object of `length` slots or elements, which occupy `words` words after the header.
     fn object(&mut self, layout: Layout, kind: Kind, class: u16, length: usize, words: usize) -> Answer {
         if length > LONGEST {
             return self.out_of_memory(length);
@@ -39,7 +39,7 @@ impl Context {
         Ok(object)
     }
 
-    /// An object whose every word is a slot.
+    /// Allocates an object whose every word is a slot.
     pub(crate) fn new_slots(&mut self, kind: Kind, class: u16, length: usize) -> Answer {
         self.object(Layout::Slots, kind, class, length, length)
     }
@@ -56,18 +56,18 @@ impl Context {
         Ok(cons)
     }
 
-    /// A cons of nils.
+    /// Allocates a cons of two nils.
     #[inline]
     pub(crate) fn blank_cons(&mut self) -> Answer {
         Ok(Value::cons_at(self.allocate(Layout::Slots, 2)?))
     }
 
-    /// A list of values that are alive.
+    /// Allocates a list of values that the caller keeps alive.
     pub(crate) fn list(&mut self, values: &[Value]) -> Answer {
         self.list_star(values, Value::NIL)
     }
 
-    /// A list that ends in `tail`.
+    /// Allocates a list of values that ends in `tail`.
     pub(crate) fn list_star(&mut self, values: &[Value], tail: Value) -> Answer {
         let mark = self.mark();
         for value in values {
@@ -81,12 +81,12 @@ impl Context {
         Ok(list)
     }
 
-    /// A list of the roots above a mark.
+    /// Allocates a list of the roots above a mark.
     pub(crate) fn stacked(&mut self, mark: Mark) -> Answer {
         self.list_of_roots(mark, 0..self.above(mark), Value::NIL)
     }
 
-    /// A list of some of the roots above a mark, that ends in `tail`.
+    /// Allocates a list, ending in `tail`, of the roots above a mark whose indices are in `range`.
     pub(crate) fn list_of_roots(&mut self, mark: Mark, range: Range<usize>, tail: Value) -> Answer {
         let mut list = tail;
         for index in range.rev() {
@@ -95,7 +95,7 @@ impl Context {
         Ok(list)
     }
 
-    /// A general vector of nils.
+    /// Allocates a general vector of nils.
     pub(crate) fn new_vector(&mut self, length: usize) -> Answer {
         self.new_slots(Kind::Vector, class::VECTOR, length)
     }
@@ -113,7 +113,7 @@ impl Context {
         Ok(vector)
     }
 
-    /// A float-vector of zeros.
+    /// Allocates a float-vector of zeros.
     pub(crate) fn new_floats(&mut self, length: usize) -> Answer {
         self.object(Layout::Opaque, Kind::FloatVector, class::FLOAT_VECTOR, length, length)
     }
@@ -124,17 +124,17 @@ impl Context {
         Ok(vector)
     }
 
-    /// An integer-vector of zeros.
+    /// Allocates an integer-vector of zeros.
     pub(crate) fn new_integers(&mut self, length: usize) -> Answer {
         self.object(Layout::Opaque, Kind::IntegerVector, class::INTEGER_VECTOR, length, length)
     }
 
-    /// A bit-vector of zeros.
+    /// Allocates a bit-vector of zeros.
     pub(crate) fn new_bits(&mut self, length: usize) -> Answer {
         self.object(Layout::Opaque, Kind::BitVector, class::BIT_VECTOR, length, length.div_ceil(64))
     }
 
-    /// A string of `length` zero bytes.
+    /// Allocates a string of `length` zero bytes.
     pub(crate) fn new_string(&mut self, length: usize) -> Answer {
         self.object(Layout::Opaque, Kind::String, class::STRING, length, words_of_bytes(length) - 1)
     }
@@ -164,7 +164,7 @@ impl Context {
         Ok(object)
     }
 
-    /// An object of digits, least first.
+    /// Allocates a bignum of 64-bit digits, least significant first.
     pub(crate) fn bignum(&mut self, negative: bool, digits: &[u64]) -> Answer {
         let object = self.object(Layout::Opaque, Kind::Bignum, class::BIGNUM, digits.len(), digits.len())?;
         for (index, digit) in digits.iter().enumerate() {
@@ -176,7 +176,7 @@ impl Context {
         Ok(object)
     }
 
-    /// A symbol of no package. `name` is a string, alive.
+    /// Allocates a symbol without a package. `name` is a string that the caller keeps alive.
     pub(crate) fn new_symbol(&mut self, name: Value) -> Answer {
         let mark = self.mark();
         self.push(name)?;
@@ -189,7 +189,7 @@ impl Context {
         Ok(symbol)
     }
 
-    /// A heap entry of the environment: name, value, link.
+    /// Allocates a heap entry of the environment: name, value, link.
     pub(crate) fn new_entry(&mut self, name: Value, value: Value) -> Answer {
         let mark = self.mark();
         self.push(value)?;
@@ -200,7 +200,7 @@ impl Context {
         Ok(entry)
     }
 
-    /// An instance of a class with all slots nil.
+    /// Allocates an instance of a class with all slots nil.
     pub(crate) fn new_instance(&mut self, class: Value) -> Answer {
         let number = class::number(class);
         let slots = class.slot(class::slot::VARIABLES).length();

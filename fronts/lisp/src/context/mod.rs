@@ -1,4 +1,4 @@
-//! A thread's state: its root stack, its environment, what is on its way out.
+//! A thread's state: its root stack, its environment, and the details of an exit.
 //!
 //! # Picture
 //! ```text
@@ -6,8 +6,9 @@
 //!                                             ^------ link ---------------------'  ^ environment
 //! ```
 //! # Invariants
-//! 1. Who catches an [`Exit`], and who calls a builtin, sets the stack's top back to what it was
-//!    before: builtins push and never pop.
+//! 1. Code that catches an [`Exit`] or calls a builtin restores the height of the root stack from before:
+//!    builtins push and never pop.
+//! 2. The environment's entries on the stack lie below the top for as long as they are linked.
 //! 2. The environment's entries on the stack lie below the top for as long as they are linked.
 
 mod allocate;
@@ -23,39 +24,39 @@ use largesse_gc::Mutator;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a function gives: a value, or a way out whose details are in the context.
+/// The result of a function: a value, or an exit whose details are in the context.
 pub(crate) type Answer = Result<Value, Exit>;
 
-/// One thread of Lisp.
+/// The state of one thread of Lisp.
 pub(crate) struct Context {
     pub(crate) world: Arc<World>,
     pub(crate) mutator: Mutator<crate::heap::Lisp>,
-    /// Where the collector keeps the stack's top for us.
+    /// Address of the collector's context, which holds the top of the root stack.
     gc: *mut u8,
     roots: *mut Value,
-    /// Link to the innermost environment entry, nil when there is none.
+    /// Link to the innermost environment entry; nil without any.
     pub(crate) environment: Value,
-    /// Whether some entry of the environment binds a function.
+    /// Whether an entry of the environment binds a function.
     pub(crate) local_functions: bool,
-    /// Address of the innermost dynamic binding, 0 when there is none.
+    /// Address of the innermost dynamic binding, or 0 without any.
     specials: usize,
-    /// The block, tagbody or catch an [`Exit`] goes to.
+    /// Number of the block, tagbody or catch that an [`Exit`] goes to.
     pub(crate) target: i64,
     next_target: i64,
-    /// Below this address the machine's stack is too full to go on.
+    /// Address below which the machine stack counts as full.
     pub(crate) stack_limit: usize,
     pub(crate) methods: Box<[crate::world::CachedMethod]>,
-    /// The calls an error came through, innermost first: how many of the fixed roots are in use.
+    /// Number of fixed roots in use for the backtrace of an error, innermost call first.
     pub(crate) depth: usize,
-    /// Tags of the catches that are active; each is on the root stack too.
+    /// Tags of the active catches; each is on the root stack, too.
     pub(crate) catches: Vec<Value>,
-    /// Where machine code that answered no value is going.
+    /// The exit that machine code returned instead of a value.
     pub(crate) leaving: Exit,
     /// Whether the program's error handler is running.
     pub(crate) handling: bool,
-    /// Whether `*gc-hook*` is running: what it allocates may be collected, and is not told of.
+    /// Whether `*gc-hook*` is running: it is not called for collections during its own run.
     hooking: bool,
-    /// Of the world's interrupts, those that what runs here has nothing to do with any more.
+    /// Number of interrupts of the world that do not concern the current evaluation.
     interrupts: u32,
 }
 
@@ -65,16 +66,16 @@ impl std::fmt::Debug for Context {
     }
 }
 
-/// Bytes of the machine's stack that stay free for builtins and the report of the overflow.
+/// Bytes of the machine stack reserved for builtins and the report of an overflow.
 const STACK_RESERVE: usize = 192 << 10;
 
 impl Context {
-    /// Where machine code finds the collector's part.
+    /// Offset of the address of the collector's context, for machine code.
     pub(crate) const GC_OFFSET: usize = std::mem::offset_of!(Context, gc);
-    /// Words of the root stack that stay free above every frame.
+    /// Number of words of the root stack that are free above every frame.
     pub(crate) const RESERVE: usize = roots::RESERVE;
 
-    /// The calling thread's state; its machine stack has about `stack` bytes left.
+    /// Creates the calling thread's state; its machine stack has about `stack` bytes left.
     pub(crate) fn new(world: Arc<World>, mutator: Mutator<crate::heap::Lisp>, stack: usize) -> Context {
         let here = (&raw const stack).addr();
         let gc = mutator.context().as_ptr().cast::<u8>();
@@ -102,13 +103,13 @@ impl Context {
         cx
     }
 
-    /// A number for a new block, tagbody or catch.
+    /// Returns a number for a new block, tagbody or catch.
     pub(crate) fn new_target(&mut self) -> i64 {
         self.next_target += 1;
         self.next_target
     }
 
-    /// A safepoint. Fails when somebody pressed Ctrl-C.
+    /// Polls at a safepoint. Fails after Ctrl-C.
     #[inline]
     pub(crate) fn poll(&mut self) -> Result<(), Exit> {
         if self.mutator.poll() {
@@ -117,7 +118,7 @@ impl Context {
         Ok(())
     }
 
-    /// Something wants this thread: Ctrl-C, objects that died, a collection it made and is to tell of.
+    /// Handles the reasons for a poll: Ctrl-C, objects to finalize, a collection to report to `*gc-hook*`.
     #[cold]
     fn attend(&mut self) -> Result<(), Exit> {
         while let Some(object) = self.mutator.next_finalizable() {
@@ -127,30 +128,31 @@ impl Context {
         self.tell_gc_hook()
     }
 
-    /// Fails once for each Ctrl-C: what is cleaned up on the way out is not stopped by the same one.
+    /// Fails once for each Ctrl-C, so that cleanup forms run during the exit.
     fn check_interrupt(&mut self) -> Result<(), Exit> {
         if self.forget_interrupts() { Err(Exit::Interrupt) } else { Ok(()) }
     }
 
-    /// What runs from here on began after every Ctrl-C that came so far. Whether there was one.
+    /// Ignores all interrupts up to now in this evaluation. Returns whether there was one.
     pub(crate) fn forget_interrupts(&mut self) -> bool {
-        // Acquire: who sees the number sees what came before Ctrl-C.
+        // Acquire: a thread that reads the number sees all writes before the interrupt.
         let all = self.world.interrupts.load(Ordering::Acquire);
         std::mem::replace(&mut self.interrupts, all) != all
     }
 
-    /// The interrupts that this thread's evaluation began after, for work that it hands to another.
+    /// Returns the number of interrupts before this thread's evaluation, for work that it passes to another thread.
     pub(crate) fn interrupts(&self) -> u32 {
         self.interrupts
     }
 
-    /// Takes up the work of a thread that had seen so many interrupts; fails when another came since.
+    /// Continues the work of a thread that had seen `interrupts` interrupts; fails when another arrived since.
     pub(crate) fn take_up(&mut self, interrupts: u32) -> Result<(), Exit> {
         self.interrupts = interrupts;
         self.check_interrupt()
     }
 
-    /// Calls `*gc-hook*` with the free and all words of the heap, once for what was collected since the last call.
+    /// Calls `*gc-hook*` with the number of free and of all words of the heap, once for the collections since the
+    /// last call.
     pub(crate) fn tell_gc_hook(&mut self) -> Result<(), Exit> {
         let hook = self.global_value(self.world.names.gc_hook);
         if hook.is_nil() || hook == Value::UNBOUND || self.hooking {
@@ -158,7 +160,7 @@ impl Context {
         }
         let statistics = self.world.heap.statistics();
         let count = statistics.collections.pauses.count();
-        // Relaxed: a number that decides nothing else.
+        // Relaxed: the number orders no other access.
         if self.world.collections_told.fetch_max(count, Ordering::Relaxed) >= count {
             return Ok(());
         }
@@ -169,7 +171,7 @@ impl Context {
         done.map(|_| ())
     }
 
-    /// Fails when the machine's stack or the root stack is nearly full.
+    /// Fails when the machine stack or the root stack is nearly full.
     #[inline]
     pub(crate) fn check_stack(&mut self) -> Result<(), Exit> {
         let here = 0_u8;
@@ -179,13 +181,13 @@ impl Context {
         Ok(())
     }
 
-    /// Bytes of the machine's stack that may still be used.
+    /// Returns the number of bytes of the machine stack that may still be used.
     pub(crate) fn machine_stack_left(&self) -> usize {
         let here = 0_u8;
         (&raw const here).addr().saturating_sub(self.stack_limit)
     }
 
-    /// Signals the error that was made at start for this: there is no room for a new one.
+    /// Signals the stack overflow with the error object made at start, as a new one would need stack.
     #[cold]
     pub(crate) fn stack_overflow(&mut self) -> Result<(), Exit> {
         let error = self.world.names.spare_overflow;
@@ -194,7 +196,7 @@ impl Context {
         Err(Exit::Error)
     }
 
-    /// Runs `f`, which may wait and touches no value, as a thread that is stopped.
+    /// Runs a closure that may wait and accesses no value, in state native: collections do not wait for it.
     pub(crate) fn blocked<R>(&mut self, f: impl FnOnce() -> R) -> R {
         self.mutator.blocked(f)
     }

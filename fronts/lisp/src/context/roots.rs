@@ -1,16 +1,16 @@
-//! The root stack, through the address the collector publishes.
+//! The root stack, accessed through the collector's context.
 
 use super::Context;
 use crate::error::Exit;
 use crate::value::Value;
 
-/// Words that stay free above every frame for what builtins keep.
+/// Number of words that are free above every frame, for the roots of builtins.
 pub(super) const RESERVE: usize = 1024;
 
-/// Roots at the bottom of the stack, one for each purpose.
+/// Roots at fixed positions at the bottom of the stack.
 #[derive(Clone, Copy)]
 pub(crate) enum Fixed {
-    /// What goes out with an exit.
+    /// The value of an exit.
     Exit,
     /// The tag of a throw.
     Tag,
@@ -22,15 +22,15 @@ pub(crate) enum Fixed {
     Thread,
     /// The error that is being signalled.
     Error,
-    /// First of the calls an error came through.
+    /// First of the calls in the backtrace of an error.
     Backtrace,
 }
 
-/// Calls of a backtrace.
+/// Largest number of calls in a backtrace.
 pub(crate) const BACKTRACE: usize = 20;
 const FIXED: usize = Fixed::Backtrace as usize + BACKTRACE;
 
-/// A height of the stack.
+/// A height of the root stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark(*mut Value);
 
@@ -41,7 +41,7 @@ impl Context {
         unsafe { self.gc.add(largesse_gc::Context::ROOTS_TOP).cast() }
     }
 
-    /// The address above the top root.
+    /// Returns the address above the top root.
     #[inline]
     pub(crate) fn top(&self) -> *mut Value {
         // SAFETY: see `top_place`; a `Value` and a `Word` are the same 64 bits.
@@ -50,7 +50,7 @@ impl Context {
 
     #[inline]
     fn set_top(&mut self, top: *mut Value) {
-        // SAFETY: see `top_place`; callers give a height that was the top before, or one push more.
+        // SAFETY: see `top_place`; the callers pass an earlier top, or one increased by a push.
         unsafe { *self.top_place() = top }
     }
 
@@ -59,20 +59,20 @@ impl Context {
         unsafe { *self.gc.add(largesse_gc::Context::ROOTS_LIMIT).cast() }
     }
 
-    /// Words left on the stack.
+    /// Returns the number of words left on the stack.
     #[inline]
     pub(crate) fn roots_left(&self) -> usize {
         (self.limit().addr() - self.top().addr()) / 8
     }
 
-    /// Pushes a root: alive until [`Context::release`], or until the builtin that runs returns.
+    /// Pushes a root, which stays alive until [`Context::release`] or until the current builtin returns.
     #[inline]
     pub(crate) fn push(&mut self, value: Value) -> Result<(), Exit> {
         let top = self.top();
         if top >= self.limit() {
             return self.stack_overflow();
         }
-        // SAFETY: below the limit is the stack's own memory, and above the top nobody's.
+        // SAFETY: memory below the limit belongs to the stack, and above the top it is unused.
         unsafe { top.write(value) };
         self.set_top(top.wrapping_add(1));
         Ok(())
@@ -82,14 +82,14 @@ impl Context {
         Mark(self.top())
     }
 
-    /// Takes the stack back to a height it had.
+    /// Lowers the stack to an earlier height.
     #[inline]
     pub(crate) fn release(&mut self, mark: Mark) {
         debug_assert!(mark.0 <= self.top());
         self.set_top(mark.0);
     }
 
-    /// Pushes the items of a list and gives them: what runs meanwhile may cut the list.
+    /// Pushes the items of a list and returns them: code that runs later may modify the list.
     pub(crate) fn alive(&mut self, list: Value) -> Result<Vec<Value>, Exit> {
         let items: Vec<Value> = list.iter().collect();
         for item in &items {
@@ -98,15 +98,15 @@ impl Context {
         Ok(items)
     }
 
-    /// How many roots lie above a mark.
+    /// Returns the number of roots above a mark.
     pub(crate) fn above(&self, mark: Mark) -> usize {
         (self.top().addr() - mark.0.addr()) / 8
     }
 
-    /// Root `index` above a mark.
+    /// Returns root `index` above a mark.
     pub(crate) fn root(&self, mark: Mark, index: usize) -> Value {
         assert!(index < self.above(mark));
-        // SAFETY: between the mark and the top every word was pushed.
+        // SAFETY: every word between the mark and the top was pushed.
         unsafe { *mark.0.add(index) }
     }
 
@@ -117,21 +117,21 @@ impl Context {
         unsafe { *mark.0.add(index) = value }
     }
 
-    /// Writes the first root above a mark, which its maker pushed.
+    /// Writes the first root above a mark, which the owner of the mark has pushed.
     #[inline]
     pub(crate) fn put_root(&mut self, mark: Mark, value: Value) {
         debug_assert!(self.above(mark) > 0);
-        // SAFETY: a mark lies within the stack, below its limit, as its maker pushed at least one word.
+        // SAFETY: a mark lies within the stack, and below its top, as its owner pushed at least one word.
         unsafe { *mark.0 = value }
     }
 
-    /// The mark at an address of the stack, for machine code's arguments.
+    /// Returns the mark for an address of the stack, for the arguments of machine code.
     pub(crate) fn mark_at(&self, address: *mut Value) -> Mark {
         debug_assert!(address >= self.roots && address <= self.top());
         Mark(address)
     }
 
-    /// The address of a mark, for arguments and environment entries.
+    /// Returns the address of a mark, for arguments and environment entries.
     pub(crate) fn place(mark: Mark) -> *mut Value {
         mark.0
     }
@@ -139,7 +139,7 @@ impl Context {
     pub(super) fn reserve_fixed(&mut self) {
         let bottom = self.top();
         for index in 0..FIXED {
-            // SAFETY: the collector gives every thread far more roots than these.
+            // SAFETY: the collector gives every thread a stack larger than the fixed roots.
             unsafe { bottom.add(index).write(Value::NIL) };
         }
         self.set_top(bottom.wrapping_add(FIXED));
@@ -155,7 +155,7 @@ impl Context {
 
     fn fixed_at(&self, index: usize) -> Value {
         debug_assert!(index < FIXED);
-        // SAFETY: `reserve_fixed` wrote these words, and nothing goes below them.
+        // SAFETY: `reserve_fixed` wrote these words, and the top never falls below them.
         unsafe { *self.roots.add(index) }
     }
 
@@ -165,7 +165,7 @@ impl Context {
         unsafe { *self.roots.add(index) = value }
     }
 
-    /// Notes that an error passes this call on its way out.
+    /// Adds a call to the backtrace of the error that passes it.
     #[cold]
     pub(crate) fn passed(&mut self, form: Value) {
         if self.depth < BACKTRACE {
@@ -174,21 +174,21 @@ impl Context {
         }
     }
 
-    /// The calls the last error came through, innermost first.
+    /// Returns the backtrace of the last error, innermost call first.
     pub(crate) fn backtrace(&self) -> Vec<Value> {
         (0..self.depth).map(|index| self.fixed_at(Fixed::Backtrace as usize + index)).collect()
     }
 }
 
 impl Context {
-    /// Pushes an environment entry and gives its address.
+    /// Pushes an environment entry and returns its address.
     #[inline]
     pub(crate) fn push_entry(&mut self, name: Value, value: Value, link: Value) -> Result<usize, Exit> {
         let top = self.top();
         if self.roots_left() < 3 {
             self.stack_overflow()?;
         }
-        // SAFETY: the three words above the top are the stack's own memory, and nobody's yet.
+        // SAFETY: the three words above the top belong to the stack and are unused.
         unsafe { top.cast::<[Value; 3]>().write([name, value, link]) };
         self.set_top(top.wrapping_add(3));
         Ok(top.expose_provenance())

@@ -1,7 +1,7 @@
 //! Dynamic bindings: each thread has its own value of a bound special variable.
 //!
-//! A symbol gets a number when it is first bound. The thread's values are in a vector; what was there
-//! before is on the root stack, as an entry (number, old value, link to the one before).
+//! A symbol gets a number when it is first bound. The thread's values are in a vector, indexed by number; each
+//! previous value is on the root stack, as an entry (number, old value, link to the previous entry).
 
 use super::{Context, Fixed};
 use crate::error::Exit;
@@ -9,7 +9,7 @@ use crate::threads::lock;
 use crate::value::{Kind, Value, symbol};
 
 impl Context {
-    /// A variable's value outside of the lexical environment; `UNBOUND` when it has none.
+    /// Returns a variable's value outside of the lexical environment, or `UNBOUND`.
     #[inline]
     pub(crate) fn global_value(&self, name: Value) -> Value {
         let number = name.get(symbol::BINDING);
@@ -32,7 +32,7 @@ impl Context {
         }
     }
 
-    /// Assigns the thread's own binding if there is one, the shared value otherwise.
+    /// Assigns the thread's own binding if there is one, otherwise the shared value.
     pub(crate) fn set_global(&mut self, name: Value, value: Value) {
         let number = name.get(symbol::BINDING);
         if number != Value::NIL && self.own_binding(number) != Value::UNBOUND {
@@ -43,7 +43,7 @@ impl Context {
         }
     }
 
-    /// Binds a special variable until [`Context::unbind`] goes back to what `specials` was before.
+    /// Binds a special variable until [`Context::unbind`] is called with the earlier `specials`.
     pub(crate) fn bind_special(&mut self, name: Value, value: Value) -> Result<(), Exit> {
         self.push(value)?;
         let number = self.binding_number(name);
@@ -106,7 +106,7 @@ impl Context {
         Ok(())
     }
 
-    /// A copy of the thread's bindings, for a thread that it asks to work.
+    /// Copies the thread's bindings, for a thread that it starts.
     pub(crate) fn copy_bindings(&mut self) -> super::Answer {
         let old = self.fixed(Fixed::Bindings);
         if !old.is(Kind::Vector) {

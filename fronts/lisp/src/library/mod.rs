@@ -1,4 +1,4 @@
-//! What is written in Lisp itself, loaded at the start.
+//! The part of the library that is written in Lisp, loaded at start.
 
 use crate::context::Context;
 use crate::error::Exit;
@@ -15,8 +15,8 @@ const SOURCES: &[&str] = &[
     include_str!("compile-file.l"),
 ];
 
-/// Loads all of it, each file in the package LISP unless it says otherwise. Everything is exported but in GEOMETRY,
-/// whose files say what is.
+/// Loads the library, each file in the package LISP unless it selects another. Exports all symbols except in
+/// GEOMETRY, whose files name their exports.
 pub(crate) fn load(cx: &mut Context) -> Result<(), Exit> {
     let lisp = cx.package_numbered(LISP).object;
     for text in SOURCES.iter().chain(crate::geometry::SOURCES) {

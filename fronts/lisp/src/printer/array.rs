@@ -1,4 +1,4 @@
-//! Vectors and arrays.
+//! Printing of vectors and arrays.
 
 use super::{Done, Printer, float_text};
 use crate::builtins::vector::{Shape, element, text_of};
@@ -41,7 +41,7 @@ impl Printer<'_> {
         self.text(")");
     }
 
-    /// `#2a((1 2) (3 4))`, `#2f(...)`
+    /// Prints an array, such as `#2a((1 2) (3 4))` or `#2f(...)`.
     pub(super) fn array(&mut self, cx: &mut Context, value: Value, level: i64) -> Done {
         let Some(shape) = Shape::of(value) else {
             return self.instance(cx, value, level);

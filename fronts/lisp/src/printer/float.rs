@@ -1,7 +1,7 @@
-//! Floats as EusLisp 9.27 prints them: six significant digits (six decimals below 1), trailing zeros
-//! cut to one, and an exponent outside of 1e-4 to 1e5.
+//! Printing of floats as EusLisp 9.27 prints them: six significant digits (six decimals below 1), trailing zeros
+//! reduced to one, and an exponent outside of 1e-4 to 1e5.
 
-/// The text of a float.
+/// Returns the text of a float.
 pub(crate) fn float_text(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
@@ -13,7 +13,7 @@ pub(crate) fn float_text(number: f64) -> String {
     if size == 0.0 {
         return "0.0".to_owned();
     }
-    // EusLisp's floats lack the lowest bits: its 0.0001 is below 1e-4.
+    // EusLisp's floats lack the lowest bits, so that its 0.0001 is below 1e-4.
     if size <= 1e-4 || size > 1e5 {
         return exponent_text(number, 6);
     }
@@ -30,7 +30,7 @@ fn trimmed(text: &str) -> String {
     if cut.ends_with('.') { format!("{cut}0") } else { cut.to_owned() }
 }
 
-/// `1.234560e+07`, with that many decimals.
+/// Formats a float as `1.234560e+07`, with `decimals` decimals.
 pub(crate) fn exponent_text(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

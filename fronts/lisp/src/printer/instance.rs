@@ -1,4 +1,4 @@
-//! Instances: as their class's `:prin1` writes them, or plainly; and closures.
+//! Printing of instances, by their class's `:prin1` or in the default form, and of closures.
 
 use super::{Done, Printer, Style};
 use crate::context::Context;
@@ -65,7 +65,7 @@ impl Printer<'_> {
 }
 
 impl Context {
-    /// What the class's own `:prin1` writes.
+    /// Returns the text that the class's own `:prin1` writes, if it has that method.
     fn printed_by_method(&mut self, value: Value, class: Value) -> Result<Option<Vec<u8>>, Exit> {
         let selector = self.world.names.prin1;
         let Some(_) = self.find_method(class, selector) else { return Ok(None) };
@@ -79,7 +79,7 @@ impl Context {
         Ok(Some(text))
     }
 
-    /// `#<class #Xaddress words>`, what `:prin1` of `object` writes.
+    /// Prints `#<class #Xaddress words>`, the output of `:prin1` of `object`.
     pub(crate) fn print_plain(&mut self, value: Value, words: &[u8], out: &mut Vec<u8>) -> Done {
         let class = self.world.class_of(value);
         if class.is_nil() {

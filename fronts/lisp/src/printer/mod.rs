@@ -1,4 +1,4 @@
-//! The printer: values as text that reads back, or for people.
+//! The printer: values as text that reads back, or for display.
 
 mod array;
 mod float;
@@ -13,16 +13,16 @@ use crate::error::{Class, Exit};
 use crate::value::{Circle, Kind, Value, symbol as slot};
 use shared::Shared;
 
-/// How to print.
+/// The options of printing.
 #[derive(Clone, Copy)]
 pub(crate) struct Style {
-    /// So that it reads back: quotes around strings, bars around odd symbols, package prefixes.
+    /// Whether the text reads back: quotes around strings, bars around unusual symbols, package prefixes.
     pub(crate) escape: bool,
-    /// Lists deeper than this are `#`.
+    /// Depth from which lists print as `#`.
     level: Option<i64>,
-    /// Elements beyond this are `...`.
+    /// Number of elements after which `...` is printed.
     length: Option<i64>,
-    /// Whether classes print their instances by `:prin1`.
+    /// Whether instances are printed by their class's `:prin1`.
     methods: bool,
 }
 
@@ -35,7 +35,7 @@ struct Printer<'a> {
 type Done = Result<(), Exit>;
 
 impl Context {
-    /// Appends the text of a value, which is alive.
+    /// Appends the text of a value, which the caller keeps alive.
     pub(crate) fn print(&mut self, value: Value, escape: bool, out: &mut Vec<u8>) -> Done {
         let names = self.world.names;
         let style = Style {
@@ -49,7 +49,7 @@ impl Context {
         Printer { style, shared, out }.value(self, value, 0)
     }
 
-    /// A text for messages: short, and never an error.
+    /// Returns a text of at most 200 characters for messages; it never fails.
     pub(crate) fn show_short(&mut self, value: Value) -> String {
         let mut out = Vec::new();
         let style = Style { escape: true, level: Some(4), length: Some(8), methods: false };
@@ -63,7 +63,7 @@ impl Context {
         text.chars().take(200).chain("...".chars()).collect()
     }
 
-    /// A symbol's name in lower case; empty of anything else.
+    /// Returns a symbol's name in lower case, or an empty string for any other value.
     pub(crate) fn show_name(&self, symbol: Value) -> String {
         if !symbol.is_symbol() {
             return String::new();
@@ -72,7 +72,7 @@ impl Context {
         object.get(slot::NAME).text().to_lowercase()
     }
 
-    /// A text that reads back.
+    /// Returns a text that reads back as the value.
     pub(crate) fn show(&mut self, value: Value) -> Result<String, Exit> {
         let mut out = Vec::new();
         self.print(value, true, &mut out)?;
@@ -166,7 +166,7 @@ impl Printer<'_> {
         self.out.push(b'"');
     }
 
-    /// `'x`, `#'x` for their lists.
+    /// Prints `(quote x)` as `'x` and `(function x)` as `#'x`; returns false for other lists.
     fn abbreviated(&mut self, cx: &mut Context, value: Value, level: i64) -> Result<bool, Exit> {
         let names = cx.world.names;
         let (head, rest) = (value.get(0), value.get(1));
@@ -195,7 +195,7 @@ impl Printer<'_> {
         }
         self.text("(");
         let (mut rest, mut count, mut circle) = (value, 0, Circle::new());
-        // A method that prints an element may cut the list.
+        // A method that prints an element may modify the list.
         let mark = cx.mark();
         cx.push(rest)?;
         loop {

@@ -1,9 +1,9 @@
-//! `#1=` and `#1#`: what is reached more than once.
+//! Labels `#1=` and `#1#` for values reached more than once.
 
 use crate::value::{Kind, Value};
 use std::collections::HashMap;
 
-/// Conses and vectors reached more than once, with the numbers they got when first printed.
+/// The conses and vectors reached more than once, with the label each got when first printed, and the last label.
 pub(super) struct Shared(HashMap<u64, Option<u32>>, u32);
 
 pub(super) enum Label {
@@ -13,7 +13,7 @@ pub(super) enum Label {
 }
 
 impl Shared {
-    /// Looks through a value without recursion.
+    /// Searches a value without recursion.
     pub(super) fn of(value: Value) -> Shared {
         let mut seen = HashMap::new();
         let mut ahead = vec![value];

@@ -1,4 +1,4 @@
-//! Symbols: in lower case, with bars where they would read as something else.
+//! Printing of symbols: in lower case, with bars where they would otherwise read as something else.
 
 use super::Printer;
 use crate::context::Context;
@@ -9,7 +9,7 @@ impl Printer<'_> {
     pub(super) fn symbol(&mut self, cx: &mut Context, value: Value) {
         let object = cx.world.symbol_object(value);
         let name = object.get(symbol::NAME);
-        // Also for `princ`, as in EusLisp, but for symbols of no package.
+        // As in EusLisp, `princ` prints the prefix, too, except for uninterned symbols.
         if self.style.escape || !object.get(symbol::PACKAGE).is_nil() {
             self.prefix(cx, object, value);
         }
@@ -49,7 +49,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether a name must be quoted to read back as this symbol.
+/// Returns whether a name must be quoted to read back as this symbol.
 fn is_odd(name: &str) -> bool {
     name.is_empty()
         || name

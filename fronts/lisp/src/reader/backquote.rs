@@ -1,10 +1,10 @@
-//! Backquote: a template becomes the form that builds it.
+//! Backquote: translates a template to the form that builds it.
 
 use crate::context::{Answer, Context};
 use crate::value::{Kind, Value};
 use std::collections::HashSet;
 
-/// The form that builds a template, which is alive.
+/// Returns the form that builds a template, which the caller keeps alive.
 pub(super) fn expand(cx: &mut Context, template: Value) -> Answer {
     cx.check_stack()?;
     let names = cx.world.names;
@@ -38,7 +38,7 @@ pub(super) fn expand(cx: &mut Context, template: Value) -> Answer {
     cx.list(&[names.cons, first, tail])
 }
 
-/// Whether something in the tree, which may go round in circles, is to be filled in.
+/// Returns whether a tree, which may be circular, contains one of the markers.
 fn mentions(tree: Value, markers: [Value; 2]) -> bool {
     let mut seen = HashSet::new();
     let mut ahead = vec![tree];

@@ -1,4 +1,4 @@
-//! What begins with `#`.
+//! Reading of the syntax that begins with `#`.
 
 use super::{Item, Reader, token};
 use crate::builtins::vector::AXES;
@@ -86,7 +86,7 @@ impl Reader<'_> {
         Ok(Item::Value(value))
     }
 
-    /// `#\a` is the code of a, as characters are integers.
+    /// Reads `#\a` as the code of a: characters are integers.
     fn character(&mut self, cx: &mut Context) -> Answer {
         let Some(first) = self.next(cx)? else { return self.early_end(cx) };
         let mut name = vec![first];
@@ -157,7 +157,7 @@ impl Reader<'_> {
         Ok(Item::Nothing)
     }
 
-    /// `#+feature form`
+    /// Reads `#+feature form`.
     fn conditional(&mut self, cx: &mut Context, wanted: bool) -> Result<Item, Exit> {
         let feature = self.value(cx)?;
         cx.push(feature)?;

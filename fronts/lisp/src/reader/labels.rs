@@ -1,14 +1,14 @@
-//! `#1=` and `#1#`.
+//! Reading of the labels `#1=` and `#1#`.
 
 use crate::context::{Context, Mark};
 use crate::error::Exit;
 use crate::value::{Kind, Value};
 use std::collections::{HashMap, HashSet};
 
-/// What each number stands for: a cons of its own until the value is read.
+/// The value of each label; a placeholder, which is a cons of its own, until the value is read.
 pub(super) struct Labels {
     values: HashMap<i64, Value>,
-    /// The root that keeps the placeholders alive, in a list.
+    /// The root that keeps the list of placeholders alive.
     placeholders: Option<Mark>,
 }
 
@@ -17,14 +17,14 @@ impl Labels {
         Labels { values: HashMap::new(), placeholders: None }
     }
 
-    /// Labels for one form; takes one place of the root stack.
+    /// Creates the labels for one form; pushes one root.
     pub(super) fn new(cx: &mut Context) -> Result<Labels, Exit> {
         let placeholders = Some(cx.mark());
         cx.push(Value::NIL)?;
         Ok(Labels { values: HashMap::new(), placeholders })
     }
 
-    /// Announces a label: references from inside its own value get the placeholder.
+    /// Registers a label: references inside its value get the placeholder.
     pub(super) fn announce(&mut self, cx: &mut Context, number: i64) -> Result<Value, Exit> {
         let placeholder = cx.cons(Value::NIL, Value::NIL)?;
         if let Some(root) = self.placeholders {
@@ -35,7 +35,7 @@ impl Labels {
         Ok(placeholder)
     }
 
-    /// Enters the value and puts it where the placeholder is.
+    /// Registers the value of a label and replaces the placeholder in it.
     pub(super) fn resolve(
         &mut self,
         cx: &mut Context,

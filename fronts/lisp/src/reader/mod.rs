@@ -1,7 +1,7 @@
 //! The reader: text to values.
 //!
-//! Everything read so far is on the root stack. Input that ends inside of a form is an error, and says
-//! so in [`Reader::incomplete`], so that a prompt can ask for more.
+//! All values read are on the root stack. Input that ends inside a form is an error that sets
+//! [`Reader::incomplete`], so that a prompt can ask for more.
 
 mod backquote;
 mod hash;
@@ -17,20 +17,20 @@ use crate::error::{Class, Exit};
 use crate::value::Value;
 use labels::Labels;
 
-/// Reads values from a source, one after another.
+/// A reader of successive values from a source.
 pub(crate) struct Reader<'a> {
     source: Source<'a>,
     labels: Labels,
-    /// Whether the last error was that the input ended too early.
+    /// Whether the last error was an early end of the input.
     pub(crate) incomplete: bool,
 }
 
-/// What stands at one place of the text.
+/// An item of the text.
 enum Item {
     Value(Value),
-    /// `)`
+    /// A closing parenthesis.
     Close,
-    /// `.` alone
+    /// A single dot.
     Dot,
     /// A comment, or a form that `#+` leaves out.
     Nothing,
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         Reader { source, labels: Labels::none(), incomplete: false }
     }
 
-    /// The next value; none at the end. The stack is as before.
+    /// Returns the next value, or none at the end. Restores the root stack.
     pub(crate) fn read(&mut self, cx: &mut Context) -> Result<Option<Value>, Exit> {
         let mark = cx.mark();
         self.incomplete = false;
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
                     return Ok(None);
                 }
                 Item::Nothing => {}
-                // EusLisp passes over these.
+                // EusLisp ignores these.
                 Item::Close => {}
                 Item::Dot => return cx.error(Class::Reader, "a dot outside of a list".to_owned()),
             }
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next value, which must come.
+    /// Returns the next value; its absence is an error.
     fn value(&mut self, cx: &mut Context) -> Answer {
         loop {
             match self.item(cx)? {
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         cx.list(&[head, value])
     }
 
-    /// The values up to the closing parenthesis, on the stack; the tail after a dot, which is not.
+    /// Pushes the values up to the closing parenthesis; returns the tail after a dot, which is not pushed.
     fn values(&mut self, cx: &mut Context) -> Answer {
         loop {
             let mark = cx.mark();

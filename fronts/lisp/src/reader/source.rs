@@ -1,10 +1,10 @@
-//! Where text comes from.
+//! Sources of text.
 
 use crate::context::Context;
 use crate::error::Exit;
 use crate::value::Value;
 
-/// Bytes at hand, or a Lisp stream.
+/// A source: a byte slice or a Lisp stream.
 pub(crate) enum Source<'a> {
     Text { bytes: &'a [u8], at: usize },
     Stream(Value),
@@ -15,7 +15,7 @@ impl<'a> Source<'a> {
         Source::Text { bytes, at: 0 }
     }
 
-    /// The line of a text that was read last, from 1; `None` for a stream, which counts none.
+    /// Returns the line of a text that was read last, counted from 1, or `None` for a stream.
     pub(super) fn line(&self) -> Option<usize> {
         let Source::Text { bytes, at } = self else { return None };
         let read = &bytes[..at.saturating_sub(1)];

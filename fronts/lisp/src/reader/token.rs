@@ -1,4 +1,4 @@
-//! Symbols and numbers.
+//! Reading of symbols and numbers.
 
 use super::{Item, Reader};
 use crate::context::{Answer, Context};
@@ -7,17 +7,17 @@ use crate::value::Value;
 use crate::world::Package;
 use std::sync::Arc;
 
-/// Ends a token.
+/// Returns whether a byte ends a token.
 pub(super) fn delimits(byte: u8) -> bool {
     byte <= b' ' || matches!(byte, b'(' | b')' | b'"' | b'\'' | b';' | b'`' | b',')
 }
 
-/// A token as written: its bytes with letters in upper case, and which were quoted.
+/// A token: its bytes with letters in upper case, and whether any was quoted.
 #[derive(Default)]
 struct Token {
     bytes: Vec<u8>,
     quoted: bool,
-    /// Where the first colon outside of bars is, and how many there are.
+    /// Position of the first colon outside of bars, and the number of colons.
     colon: Option<usize>,
     colons: usize,
 }
@@ -76,7 +76,7 @@ impl Reader<'_> {
             }
         }
         let Some(at) = token.colon else { return cx.intern(&text).map(Item::Value) };
-        // Colons that are apart can end inside of a character.
+        // Two separate colons can end inside a character.
         let name = text.get(at + token.colons..).filter(|name| !name.contains(':') && token.colons <= 2);
         let Some(name) = name else {
             return cx.error(Class::Reader, format!("too many colons in {text}"));
@@ -101,14 +101,14 @@ impl Reader<'_> {
         cx.intern_in(&found, name, false)
     }
 
-    /// Reads a token; returns it as it was written, apart from letters, which are in upper case.
+    /// Reads a token; returns its text with letters in upper case.
     pub(super) fn word(&mut self, cx: &mut Context) -> Result<String, Exit> {
         let token = self.scan(cx, None)?;
         self.text(cx, token.bytes)
     }
 
-    /// The bytes of a token as text. An error where they are not UTF-8: with replacement characters, different
-    /// names would be the same symbol.
+    /// Returns the bytes of a token as text. Fails where they are not UTF-8: with replacement characters, different
+    /// names would become the same symbol.
     fn text(&self, cx: &mut Context, bytes: Vec<u8>) -> Result<String, Exit> {
         String::from_utf8(bytes).or_else(|refused| {
             let place = self.source.line().map_or(String::new(), |line| format!(" in line {line}"));
@@ -118,7 +118,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a name would read as a number.
+/// Returns whether a name would read as a number.
 pub(crate) fn looks_like_number(name: &str) -> bool {
     let digits = name.strip_prefix(['+', '-']).unwrap_or(name);
     let integer = digits.strip_suffix('.').unwrap_or(digits);
@@ -133,7 +133,7 @@ fn ratio(digits: &str) -> Option<(&str, &str)> {
     (all(top) && all(bottom)).then_some((top, bottom))
 }
 
-/// Digits with a point, an exponent, or both.
+/// Returns whether digits have a decimal point, an exponent, or both.
 fn is_float(digits: &str) -> bool {
     let (mantissa, exponent) = match digits.split_once(['E', 'D', 'F', 'S', 'L']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -153,7 +153,7 @@ fn is_float(digits: &str) -> bool {
     all(whole) && all(part) && !(whole.is_empty() && part.is_empty())
 }
 
-/// The number a token is, if it is one.
+/// Returns the number that a token denotes, if it is one.
 pub(crate) fn number(cx: &mut Context, text: &str, base: i64) -> Result<Option<Value>, Exit> {
     let (negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),

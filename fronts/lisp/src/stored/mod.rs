@@ -1,15 +1,15 @@
-//! Files that `compile-file` writes: forms that are read and expanded, which `load` evaluates and compiles.
+//! Files written by `compile-file`: expanded forms, which `load` evaluates and compiles.
 //!
 //! # Picture
 //! ```text
 //!   header line    ;largesse-lisp FORMAT VERSION
-//!   then, for each form of the source,   (form . what it defines that has machine code)
+//!   then, for each form of the source,   (form . its definitions that have machine code)
 //! ```
-//! A value is a tag and what belongs to it; numbers are written as seven bits a byte, least first. Objects are numbered
-//! as they are met, and the second time a number stands for one: what was shared, or led back to itself, does so again.
-//! Symbols are package and name. Machine code itself is not in the file: it holds addresses of this process.
+//! A value is a tag and its contents; numbers are encoded with seven bits per byte, least significant first. Objects
+//! are numbered in order of appearance, and further occurrences are written as numbers, which preserves sharing and
+//! cycles. Symbols are package and name. Machine code is not in the file, as it holds addresses of this process.
 //! # Invariant
-//! Whoever made the file, reading it ends in values or in an error.
+//! Reading any file, whatever its origin, ends in values or in an error.
 
 mod read;
 mod write;
@@ -39,21 +39,21 @@ pub(crate) const BUILTINS: &[Builtin] = &[
 ];
 
 const START: &[u8] = b";largesse-lisp ";
-/// Expansions call functions of the library, so a file belongs to one version.
+/// The header of a file. It contains the version, as expansions call functions of the library.
 const HEADER: &str = concat!(";largesse-lisp 1 ", env!("CARGO_PKG_VERSION"), "\n");
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Tag {
     Nil,
     Fixnum,
     Float,
-    /// One that was met before: its number.
+    /// A reference to an earlier object, by number.
     Again,
     Cons,
     Symbol,
-    /// Without a package.
+    /// An uninterned symbol.
     Uninterned,
     String,
     Vector,
@@ -83,7 +83,7 @@ const TAGS: [Tag; 15] = [
     Tag::Ratio,
 ];
 
-/// The path of a source file, which may be given without its `.l`.
+/// Returns the path of a source file, which may be given without its `.l`.
 fn source_file(cx: &mut Context, args: Args<'_>) -> Answer {
     let name = path_of(cx, args[0])?;
     let all = [name.clone(), format!("{name}.l")];
@@ -93,7 +93,7 @@ fn source_file(cx: &mut Context, args: Args<'_>) -> Answer {
     }
 }
 
-/// `(largesse::store path entries)`: the whole file, or no change.
+/// Implements `(largesse::store path entries)`, which writes the whole file or leaves the old one.
 fn store(cx: &mut Context, args: Args<'_>) -> Answer {
     let path = path_of(cx, args[0])?;
     let mut bytes = HEADER.as_bytes().to_vec();
@@ -110,7 +110,7 @@ fn store(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(args[0])
 }
 
-/// Whether `compile-file` wrote it.
+/// Returns whether a text was written by `compile-file`.
 pub(crate) fn is_stored(text: &[u8]) -> bool {
     text.starts_with(START)
 }
@@ -120,7 +120,7 @@ fn changed(path: &str) -> Option<SystemTime> {
     about.modified().ok()
 }
 
-/// Of a compiled file and its source, the one to load; the other if it is not there.
+/// Returns which of a compiled file and its source to load: the newer, or the one that exists.
 pub(crate) fn newer<'a>(compiled: &'a str, source: &'a str) -> Option<&'a str> {
     match (changed(compiled), changed(source)) {
         (Some(compiled_at), Some(source_at)) if compiled_at < source_at => Some(source),
@@ -131,7 +131,7 @@ pub(crate) fn newer<'a>(compiled: &'a str, source: &'a str) -> Option<&'a str> {
 }
 
 impl Context {
-    /// Evaluates every form of a compiled file, and makes the machine code.
+    /// Evaluates every form of a compiled file and compiles its definitions to machine code.
     pub(crate) fn load_stored(&mut self, path: &str, text: &[u8]) -> Result<(), Exit> {
         let Some(bytes) = text.strip_prefix(HEADER.as_bytes()) else {
             let source = Path::new(path).with_extension("l");
@@ -147,7 +147,7 @@ impl Context {
             self.push(entry)?;
             self.eval(entry.car())?;
             for defined in entry.cdr().iter() {
-                // A function's name, or (class . selector).
+                // The name of a function, or (class . selector).
                 if defined.is_cons() {
                     let class = self.eval(defined.car())?;
                     self.apply(compile, &[class, defined.cdr()])?;
@@ -161,7 +161,7 @@ impl Context {
         Ok(())
     }
 
-    /// Why a value is in no file.
+    /// Signals that a value cannot be stored.
     fn not_stored<T>(&mut self, value: Value) -> Result<T, Exit> {
         let shown = self.show_short(value);
         self.error_about(Class::Type, format!("{shown} cannot be written to a compiled file"), value)
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_its_number() {
+    fn tags_match_their_numbers() {
         for (number, tag) in TAGS.into_iter().enumerate() {
             assert_eq!(tag as usize, number);
         }

@@ -1,4 +1,4 @@
-//! Bytes to values.
+//! Decoding of bytes to values.
 
 use super::{TAGS, Tag};
 use crate::context::{Answer, Context};
@@ -8,15 +8,15 @@ use crate::world::class;
 
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
-    /// Objects of this entry, by number. All are on the root stack.
+    /// The objects of the current entry, by number. All are on the root stack.
     known: Vec<Value>,
 }
 
-/// Why there is no value.
+/// The reason for a missing value.
 enum Failed {
-    /// The bytes are none that `Writer` writes.
+    /// The bytes are not the output of a `Writer`.
     Damaged,
-    /// An error of Lisp.
+    /// A Lisp error.
     Exit(Exit),
 }
 
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// The next one, which the caller keeps alive.
+    /// Returns the next entry, which the caller keeps alive.
     pub(super) fn entry(&mut self, cx: &mut Context, path: &str) -> Answer {
         let mark = cx.mark();
         self.known.clear();
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Its number comes before those of its elements.
+    /// Reads a vector or array. Its number precedes those of its elements.
     fn slots(&mut self, cx: &mut Context, tag: Tag) -> Read<Value> {
         let length = self.length(1)?;
         let vector = if tag == Tag::Vector {
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         Err(Failed::Damaged)
     }
 
-    /// A number of things of at least so many bytes each, which must be there.
+    /// Reads a number of elements of at least `each` bytes, and checks that the input is long enough.
     fn length(&mut self, each: usize) -> Read<usize> {
         let length = usize::try_from(self.number()?).map_err(|_| Failed::Damaged)?;
         if length > self.bytes.len() / each { Err(Failed::Damaged) } else { Ok(length) }

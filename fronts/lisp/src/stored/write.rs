@@ -1,4 +1,4 @@
-//! Values to bytes.
+//! Encoding of values as bytes.
 
 use super::Tag;
 use crate::builtins::number::big;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    /// Objects that were met, by their words.
+    /// The numbers of the objects written before, by their words.
     known: HashMap<u64, u64>,
 }
 
@@ -19,7 +19,7 @@ impl Writer<'_> {
         Writer { out, known: HashMap::new() }
     }
 
-    /// Writes a value, which is alive; nothing of Lisp runs.
+    /// Writes a value, which the caller keeps alive; evaluates no Lisp.
     pub(super) fn value(&mut self, cx: &mut Context, value: Value) -> Result<(), Exit> {
         cx.check_stack()?;
         let mut value = value;

@@ -1,4 +1,4 @@
-//! Threads, locks, conditions, semaphores as Lisp sees them.
+//! Threads, mutexes, conditions and semaphores as Lisp builtins.
 
 use super::pool::slot;
 use super::{Condition, Lock, Semaphore, Worker};
@@ -71,9 +71,9 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     }),
 ];
 
-/// Most workers of a pool.
+/// Largest number of workers in a pool.
 const MOST: usize = 1024;
-/// Bytes of a worker's machine stack, unless asked for.
+/// Default size in bytes of a worker's machine stack.
 const STACK: usize = 8 << 20;
 const LEAST_STACK: usize = 1 << 20;
 
@@ -144,7 +144,7 @@ fn lock_it(cx: &mut Context, mutex: &Lock) -> Result<(), Exit> {
     Ok(())
 }
 
-/// `(cond-wait condition mutex)`: the mutex is free during the wait and locked again after it.
+/// Implements `(cond-wait condition mutex)`: unlocks the mutex during the wait and locks it again afterwards.
 fn cond_wait(cx: &mut Context, args: Args<'_>) -> Answer {
     let (condition, mutex) = (condition(cx, args[0])?, mutex(cx, args[1])?);
     condition.announce();
@@ -162,7 +162,7 @@ fn cond_wait(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(true))
 }
 
-/// `(thread function . arguments)`: gives the thread object; waits for a free worker.
+/// Implements `(thread function . arguments)`: waits for a free worker, starts it and returns the thread object.
 fn start(cx: &mut Context, args: Args<'_>, wait_later: bool) -> Answer {
     if cx.world.pool.is_empty() {
         return cx.fail(Class::Thread, "there are no threads: call (sys:make-thread n) first".to_owned());
@@ -188,7 +188,7 @@ fn start(cx: &mut Context, args: Args<'_>, wait_later: bool) -> Answer {
     Ok(object)
 }
 
-/// The result of a thread's work; an error there is one here.
+/// Waits for the result of a thread's work; signals an error that ended it again.
 fn wait_thread(cx: &mut Context, args: Args<'_>) -> Answer {
     let worker = worker(cx, args[0])?;
     if !worker.is_waited_for() {

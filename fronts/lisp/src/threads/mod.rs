@@ -1,7 +1,7 @@
-//! Threads: a pool of workers, as in EusLisp, and what they wait for each other with.
+//! Threads: a pool of workers, as in EusLisp, and their synchronisation.
 //!
-//! A worker is enrolled with the heap by whoever makes it, before the thread exists. It waits for work
-//! as a stopped thread, so that a collection never waits for an idle worker.
+//! A worker is registered with the heap before its thread exists. It waits for work in state native, so that a
+//! collection never waits for an idle worker.
 
 mod builtins;
 mod pool;
@@ -13,7 +13,7 @@ pub(crate) use wait::{Condition, Lock, Semaphore};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The guard, also when a thread died with it: nothing that is locked here is ever half written.
+/// Locks, also after a panic of another holder: the guarded state is consistent at every step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

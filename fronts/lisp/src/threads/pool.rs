@@ -1,4 +1,4 @@
-//! The pool: workers that exist before there is work for them.
+//! The thread pool: workers are created before there is work for them.
 
 use super::wait::PIECE;
 use super::{Semaphore, lock};
@@ -11,37 +11,37 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// One worker.
+/// A worker.
 pub(crate) struct Worker {
-    /// Its Lisp object: function, arguments, result and bindings are slots there.
+    /// Its Lisp object, whose slots hold function, arguments, result and bindings.
     object: Value,
     state: AtomicU8,
     requested: Semaphore,
     done: Semaphore,
-    /// Whether somebody is to fetch the result; else the worker goes back to the pool by itself.
+    /// Whether a thread will wait for the result; otherwise the worker returns to the pool by itself.
     waited_for: AtomicBool,
-    /// The interrupts that the work began after.
+    /// Number of interrupts before the work began.
     interrupts: AtomicU32,
 }
 
 const IDLE: u8 = 0;
 const BUSY: u8 = 1;
-/// Its thread came to a bug of ours, and ended.
+/// The state of a worker whose thread ended by a panic.
 const LOST: u8 = 2;
 
-/// Slots of a thread object.
+/// Indices of the slots of a thread object.
 pub(crate) mod slot {
     pub(crate) const ID: usize = 1;
     pub(crate) const FUNCTION: usize = 2;
     pub(crate) const ARGUMENTS: usize = 3;
     pub(crate) const RESULT: usize = 4;
     pub(crate) const BINDINGS: usize = 5;
-    /// nil while there is no answer; t, `:error`, `:quit` or `:interrupt`
+    /// The result's state: nil without a result yet; t, `:error`, `:quit` or `:interrupt`.
     pub(crate) const STATE: usize = 6;
     pub(crate) const NATIVE: usize = 7;
 }
 
-/// Workers without work, oldest first.
+/// The pool of workers; the free ones are queued, oldest first.
 #[derive(Default)]
 pub(crate) struct Pool {
     free: Mutex<VecDeque<Arc<Worker>>>,
@@ -77,7 +77,7 @@ impl Worker {
         self.requested.post();
     }
 
-    /// Whether the work was done within a piece of time.
+    /// Waits up to [`PIECE`] for the work; returns whether it is done.
     pub(crate) fn done_for_a_while(&self) -> bool {
         self.done.wait_for_a_while()
     }
@@ -89,7 +89,7 @@ impl Pool {
         self.give_back(worker);
     }
 
-    /// The worker is free for other work, unless it is already, or has some.
+    /// Returns a worker to the pool, unless it is there already or has work.
     pub(crate) fn give_back(&self, worker: Arc<Worker>) {
         let mut free = lock(&self.free);
         let taken = worker.state.load(Ordering::Acquire) != IDLE;
@@ -100,13 +100,13 @@ impl Pool {
         self.freed.notify_one();
     }
 
-    /// After Ctrl-C: of a worker whose result nobody fetched, who should have may be gone. The result can be fetched until
-    /// there is other work for it.
+    /// Returns idle workers to the pool after Ctrl-C, as the thread that should fetch a result may have been
+    /// interrupted. A result can be fetched until its worker gets other work.
     pub(crate) fn reclaim(&self) {
         self.workers().into_iter().for_each(|worker| self.give_back(worker));
     }
 
-    /// How many workers have work.
+    /// Returns the number of workers that have work.
     pub(crate) fn busy(&self) -> usize {
         lock(&self.all).iter().filter(|it| it.state.load(Ordering::Acquire) == BUSY).count()
     }
@@ -119,7 +119,7 @@ impl Pool {
         lock(&self.free).iter().map(Arc::clone).collect()
     }
 
-    /// A worker for new work, if there is one within a piece of time.
+    /// Waits up to [`PIECE`] for a free worker and takes it.
     pub(crate) fn take_for_a_while(&self) -> Option<Arc<Worker>> {
         let free = lock(&self.free);
         let (mut free, _) = self
@@ -128,7 +128,7 @@ impl Pool {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let worker = free.pop_front()?;
         worker.state.store(BUSY, Ordering::Release);
-        // It may have been reclaimed.
+        // Clears the completion of a reclaimed worker.
         worker.done.try_wait();
         Some(worker)
     }
@@ -139,7 +139,7 @@ impl Pool {
 }
 
 impl Context {
-    /// Makes a worker with a machine stack of that many bytes, and adds it to the pool.
+    /// Creates a worker with a machine stack of `stack` bytes, and adds it to the pool.
     pub(crate) fn add_worker(&mut self, stack: usize) -> Result<(), Exit> {
         let class = self.world.class_object(crate::world::class::THREAD);
         let object = self.new_instance(class)?;
@@ -155,7 +155,7 @@ impl Context {
         let number = self.world.tables.hold(Native::Worker(Arc::clone(&worker)));
         object.set_slot(slot::NATIVE, number);
         object.set_slot(slot::ID, number);
-        // Before the thread exists, so that no collection can miss it.
+        // Registered before the thread exists, so that every collection includes it.
         let handle = self.world.heap.register_thread();
         let (world, thread) = (Arc::clone(&self.world), Arc::clone(&worker));
         let spawned = std::thread::Builder::new()
@@ -171,7 +171,7 @@ impl Context {
     }
 }
 
-/// Whoever waits for a thread that panics is not to wait for ever.
+/// A guard that ends waits for a thread that panics.
 struct Watch<'a>(&'a Worker);
 
 impl Drop for Watch<'_> {
@@ -187,7 +187,7 @@ fn serve(world: Arc<World>, handle: ThreadHandle<crate::heap::Lisp>, worker: &Ar
     cx.set_fixed(Fixed::Thread, worker.object);
     loop {
         while !cx.blocked(|| worker.requested.wait_for_a_while()) {
-            // An interrupt is for those who work.
+            // An idle worker ignores interrupts.
             let _ = cx.poll();
         }
         let stopped = work(&mut cx, worker);
@@ -202,7 +202,7 @@ fn serve(world: Arc<World>, handle: ThreadHandle<crate::heap::Lisp>, worker: &Ar
     }
 }
 
-/// Calls the function of the slots and leaves what came of it there. Whether Ctrl-C stopped it.
+/// Calls the function of the slots and stores the result there. Returns whether Ctrl-C stopped it.
 fn work(cx: &mut Context, worker: &Worker) -> bool {
     let object = worker.object;
     let saved = cx.save();
@@ -218,7 +218,7 @@ fn work(cx: &mut Context, worker: &Worker) -> bool {
         Err(Exit::Error) => (names.error_key, cx.fixed(Fixed::Error)),
         Err(Exit::Interrupt) => (names.interrupt, Value::NIL),
         Err(Exit::Throw | Exit::Block | Exit::Go) => {
-            // The block or catch is in a thread that went on: an error of this one.
+            // The block or catch belongs to another thread, so the exit becomes an error of this one.
             let _: Result<Value, Exit> =
                 cx.error(crate::error::Class::Control, "the way out leads to another thread".to_owned());
             (names.error_key, cx.fixed(Fixed::Error))
@@ -235,7 +235,7 @@ fn work(cx: &mut Context, worker: &Worker) -> bool {
 }
 
 impl Context {
-    /// Calls a function with a list of arguments, both alive.
+    /// Calls a function with a list of arguments; the caller keeps both alive.
     fn call_list_of(&mut self, function: Value, arguments: Value) -> crate::context::Answer {
         let first = self.mark();
         for argument in arguments.iter() {

@@ -1,14 +1,14 @@
-//! What threads wait for: locks, conditions, semaphores. Each wait is in short pieces, so that Ctrl-C
-//! and the end of the program are noticed.
+//! The objects that threads wait for: mutexes, conditions and semaphores. Each wait consists of short timed waits, so
+//! that Ctrl-C and the end of the program are noticed.
 
 use super::lock;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a wait lasts before the waiting thread looks around.
+/// Duration of a timed wait, after which the thread polls.
 pub(super) const PIECE: Duration = Duration::from_millis(50);
 
-/// A mutex that is locked and unlocked by calls, by any thread.
+/// A mutex of Lisp, which any thread may unlock.
 #[derive(Debug, Default)]
 pub(crate) struct Lock {
     held: Mutex<bool>,
@@ -20,7 +20,7 @@ impl Lock {
         !std::mem::replace(&mut *lock(&self.held), true)
     }
 
-    /// Whether the lock was got within a piece of time.
+    /// Waits up to [`PIECE`] for the lock; returns whether it was locked by this call.
     pub(crate) fn lock_for_a_while(&self) -> bool {
         let held = lock(&self.held);
         let (mut held, _) =
@@ -28,7 +28,7 @@ impl Lock {
         !std::mem::replace(&mut *held, true)
     }
 
-    /// Whether it was locked.
+    /// Unlocks; returns whether it was locked.
     pub(crate) fn unlock(&self) -> bool {
         let was = std::mem::replace(&mut *lock(&self.held), false);
         self.freed.notify_one();
@@ -36,7 +36,7 @@ impl Lock {
     }
 }
 
-/// A counter that goes up by posts and down by waits.
+/// A counting semaphore: posts increment it and waits decrement it.
 #[derive(Debug, Default)]
 pub(crate) struct Semaphore {
     count: Mutex<u64>,
@@ -56,7 +56,7 @@ impl Semaphore {
         got
     }
 
-    /// Whether there was a post within a piece of time.
+    /// Waits up to [`PIECE`] for a post; returns whether there was one.
     pub(crate) fn wait_for_a_while(&self) -> bool {
         let count = lock(&self.count);
         let (mut count, _) = self
@@ -69,21 +69,21 @@ impl Semaphore {
     }
 }
 
-/// A condition: a signal wakes one that waits now.
+/// A condition variable: a signal wakes a thread that waits at that time.
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
-    /// Threads that wait, and signals that were meant for them and are not taken yet.
+    /// Number of waiting threads, and of signals to them that are not consumed yet.
     state: Mutex<(u64, u64)>,
     signalled: Condvar,
 }
 
 impl Condition {
-    /// Announces a waiter: signals from now on are for it, too.
+    /// Registers a waiter: later signals can wake it.
     pub(crate) fn announce(&self) {
         lock(&self.state).0 += 1;
     }
 
-    /// Whether a signal came within a piece of time.
+    /// Waits up to [`PIECE`] for a signal; returns whether there was one.
     pub(crate) fn wait_for_a_while(&self) -> bool {
         let state = lock(&self.state);
         let (mut state, _) = self
@@ -98,7 +98,7 @@ impl Condition {
         true
     }
 
-    /// Takes a waiter back that goes away without a signal.
+    /// Unregisters a waiter that ends without a signal.
     pub(crate) fn withdraw(&self) {
         let mut state = lock(&self.state);
         state.0 = state.0.saturating_sub(1);

@@ -1,9 +1,9 @@
-//! Noticing that a walk goes round in a circle.
+//! Detection of circular lists during a traversal.
 
 use super::Value;
 
-/// Where a walk is compared with itself, as Brent has it: one place passed on the way is kept, and
-/// replaced at every power of two.
+/// Cycle detection by Brent's algorithm: compares each step with one remembered position, which is replaced at every
+/// power of two.
 #[derive(Clone)]
 pub(crate) struct Circle<T> {
     passed: Option<T>,
@@ -16,7 +16,8 @@ impl<T: Copy + PartialEq> Circle<T> {
         Circle { passed: None, steps: 0, most: 1 }
     }
 
-    /// Notes a place; whether the walk has been there. A circle is noticed after some rounds at most.
+    /// Advances to a position; returns whether it is the remembered one. A cycle is detected after a few rounds at
+    /// most.
     pub(crate) fn closes_at(&mut self, place: T) -> bool {
         if self.passed == Some(place) {
             return true;
@@ -30,7 +31,8 @@ impl<T: Copy + PartialEq> Circle<T> {
 }
 
 impl Value {
-    /// The conses of a list, up to its first tail that is none. Of a circular list, each at least once.
+    /// Iterates over the conses of a list up to the first tail that is none, and over each cons of a circular list at
+    /// least once.
     pub(crate) fn tails(self) -> impl Iterator<Item = Value> + Clone {
         let mut rest = self;
         let mut circle = Circle::new();
@@ -44,13 +46,13 @@ impl Value {
         })
     }
 
-    /// What a list ends in: nil, or what stands after the dot; none when it is a circle.
+    /// Returns the end of a list, nil or the value after the dot, or `None` when it is circular.
     pub(crate) fn end(self) -> Option<Value> {
         let end = self.tails().last().map_or(self, |tail| tail.get(1));
         (!end.is_cons()).then_some(end)
     }
 
-    /// The elements of a list, as [`Value::tails`] has its conses.
+    /// Iterates over the elements of a list, in the order of [`Value::tails`].
     pub(crate) fn iter(self) -> impl Iterator<Item = Value> + Clone {
         self.tails().map(|tail| tail.get(0))
     }

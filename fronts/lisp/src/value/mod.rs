@@ -2,7 +2,7 @@
 //!
 //! # Picture
 //! ```text
-//!   ...00 0000  all zero: nil; else a shared variable of a closure, never seen by programs
+//!   ...00 0000  all zero: nil; else a shared variable of a closure, invisible to programs
 //!        0100   cons: two words, no header          1000  object: a header word first
 //!        1100   symbol: a header word first
 //!   ......01    fixnum, 62 bits
@@ -10,10 +10,10 @@
 //!   ......11    constants (unbound, 0.0, ...), headers, keys and links of environment frames
 //! ```
 //! # Invariants
-//! 1. A value with a pointer's tag refers to a live object: who holds one across an allocation keeps
-//!    it on the root stack. Objects never move, so the word itself stays good.
-//! 2. Slots are read and written as relaxed atomics: threads may race, words never tear.
-//!    With debug assertions, a heap that poisons what died tells whoever breaks the first.
+//! 1. A value with a pointer's tag refers to a live object: code that holds one across an allocation keeps it on the
+//!    root stack. Objects never move, so the word itself stays valid.
+//! 2. Slots are read and written as relaxed atomics: threads may race, but words never tear.
+//!    With debug assertions, a heap that poisons dead objects detects violations of the first.
 
 mod circle;
 mod number;
@@ -26,7 +26,7 @@ pub(crate) use object::{Header, Kind, flag};
 use largesse_gc::POISON;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One Lisp value.
+/// A Lisp value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub(crate) struct Value(pub(crate) u64);
@@ -35,29 +35,29 @@ pub(crate) const CONS: u64 = 0b0100;
 const OBJECT: u64 = 0b1000;
 const SYMBOL: u64 = 0b1100;
 
-/// Slots of a symbol.
+/// Indices of the slots of a symbol.
 pub(crate) mod symbol {
     pub(crate) const VALUE: usize = 1;
     pub(crate) const FUNCTION: usize = 2;
     pub(crate) const PLIST: usize = 3;
     pub(crate) const NAME: usize = 4;
     pub(crate) const PACKAGE: usize = 5;
-    /// Number of the thread-local binding, 0 when it never had one.
+    /// Number of the thread-local binding, or 0 for a symbol that never had one.
     pub(crate) const BINDING: usize = 6;
     pub(crate) const WORDS: usize = 8;
 }
 
 impl Value {
     pub(crate) const NIL: Value = Value(0);
-    /// In a symbol's value or function slot: there is none.
+    /// The contents of an empty value or function slot of a symbol.
     pub(crate) const UNBOUND: Value = Value(0x13);
-    /// A hash table's removed key.
+    /// The key of a removed entry of a hash table.
     pub(crate) const REMOVED: Value = Value(0x53);
-    /// Key of the environment entry whose value is `self`: its slots are variables.
+    /// The key of the environment entry whose value is `self`, and whose slots are variables.
     pub(crate) const SELF_KEY: Value = Value(0x63);
-    /// Key of the environment entry whose value is a tagbody's (number . statements).
+    /// The key of the environment entry whose value is a tagbody's (number . statements).
     pub(crate) const TAGS_KEY: Value = Value(0x93);
-    /// An optional argument that was not given.
+    /// The value of an optional argument that was not given.
     pub(crate) const MISSING: Value = Value(0x73);
 
     pub(crate) fn is_nil(self) -> bool {
@@ -68,7 +68,7 @@ impl Value {
         self.0 & 15 == CONS
     }
 
-    /// A symbol with an object behind it, which nil has not: `Context::symbol_object` knows nil's.
+    /// Returns whether the value is a symbol other than nil; `LispWorld::symbol_object` returns the object of nil.
     pub(crate) fn is_symbol_object(self) -> bool {
         self.0 & 15 == SYMBOL
     }
@@ -85,17 +85,17 @@ impl Value {
         self.0 & 15 == OBJECT
     }
 
-    /// A reference of any sort.
+    /// Returns whether the word is a reference of any type.
     pub(crate) fn is_reference(self) -> bool {
         self.0 & 3 == 0 && self.0 != 0
     }
 
-    /// The heap entry of a variable that a closure shares.
+    /// Returns whether the word is the heap entry of a variable that a closure shares.
     pub(crate) fn is_shared(self) -> bool {
         self.0 & 15 == 0 && self.0 != 0
     }
 
-    /// The address behind a reference.
+    /// Returns the address in a reference.
     pub(crate) fn address(self) -> usize {
         (self.0 & !15) as usize
     }
@@ -118,12 +118,12 @@ impl Value {
 
     fn word(self, index: usize) -> &'static AtomicU64 {
         let at = std::ptr::with_exposed_provenance::<AtomicU64>(self.address() + index * 8);
-        // SAFETY: callers have tested the tag (and the length, for objects), and by invariant 1 the
-        // object is alive; all access to its slots is atomic (invariant 2).
+        // SAFETY: callers have tested the tag (and the length, for objects), and by invariant 1 the object is alive;
+        // all access to its slots is atomic (invariant 2).
         unsafe { &*at }
     }
 
-    /// Word `index` of an object, cons or shared variable, its header being word 0.
+    /// Returns word `index` of an object, cons or shared variable; the header of an object is word 0.
     pub(crate) fn get(self, index: usize) -> Value {
         debug_assert!(self.is_reference());
         let value = Value(self.word(index).load(Ordering::Relaxed));
@@ -138,12 +138,12 @@ impl Value {
         self.word(index).store(value.0, Ordering::Relaxed);
     }
 
-    /// First of a cons; nil of anything else.
+    /// Returns the first element of a cons, or nil for any other value.
     pub(crate) fn car(self) -> Value {
         if self.is_cons() { self.get(0) } else { Value::NIL }
     }
 
-    /// Rest of a cons; nil of anything else.
+    /// Returns the rest of a cons, or nil for any other value.
     pub(crate) fn cdr(self) -> Value {
         if self.is_cons() { self.get(1) } else { Value::NIL }
     }
@@ -160,13 +160,13 @@ impl Value {
         self.cddr().car()
     }
 
-    /// A key of environment frames made of a symbol: it compares, and is no reference.
+    /// Returns a symbol's key in environment frames: a non-reference that compares by identity.
     pub(crate) fn key(self, sort: KeySort) -> Value {
         Value((self.0 & !15) | sort as u64)
     }
 }
 
-/// What an environment entry that is no variable binds.
+/// The kind of binding of an environment entry that is no variable.
 #[derive(Clone, Copy)]
 pub(crate) enum KeySort {
     Block = 0b0011,

@@ -1,13 +1,13 @@
-//! Numbers inside a word.
+//! Numbers stored in a word.
 
 use super::Value;
 
 const ZERO: Value = Value(0x23);
 const NEGATIVE_ZERO: Value = Value(0x33);
-/// Added before rotating, it makes the exponents near 1 start with binary 10, the tag.
+/// The offset that makes the exponents near 1 start with binary 10, the tag, after the rotation.
 const SHIFT: u64 = 1 << 60;
 
-/// The largest fixnum; the smallest is one further from zero.
+/// The largest fixnum; the smallest is its negative minus 1.
 pub(crate) const MOST_POSITIVE: i64 = (1 << 61) - 1;
 
 impl Value {
@@ -19,7 +19,7 @@ impl Value {
         self.0 & 3 == 1
     }
 
-    /// The number, if it is a fixnum.
+    /// Returns the number, if the value is a fixnum.
     pub(crate) fn as_fixnum(self) -> Option<i64> {
         self.is_fixnum().then(|| self.0.cast_signed() >> 2)
     }
@@ -28,7 +28,7 @@ impl Value {
         (-MOST_POSITIVE - 1..=MOST_POSITIVE).contains(&number)
     }
 
-    /// The float as a word, if it fits without loss.
+    /// Returns the word of a float, if it fits without loss.
     pub(crate) fn float_word(number: f64) -> Option<Value> {
         let word = number.to_bits().wrapping_add(SHIFT).rotate_left(3);
         if word & 3 == 2 {
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// The float inside the word, if there is one; larger ones are objects.
+    /// Returns the float in the word, if there is one; floats that do not fit are objects.
     pub(crate) fn word_float(self) -> Option<f64> {
         if self.0 & 3 == 2 {
             return Some(f64::from_bits(self.0.rotate_right(3).wrapping_sub(SHIFT)));
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_float_that_fits_reads_back_to_the_bit() {
+    fn word_floats_round_trip_exactly() {
         for number in [0.0, -0.0, 1.0, -1.5, 0.1, 1e-70, 1e70, 3.5e7, f64::EPSILON] {
             let word = Value::float_word(number).unwrap();
             assert_eq!(word.word_float().map(f64::to_bits), Some(number.to_bits()), "{number}");
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn fixnums_read_back() {
+    fn fixnums_round_trip() {
         for number in [0, 1, -1, MOST_POSITIVE, -MOST_POSITIVE - 1] {
             assert_eq!(Value::fixnum(number).as_fixnum(), Some(number));
         }

@@ -1,37 +1,37 @@
-//! Objects with a header: what kind, which class, how many elements.
+//! Objects with a header: kind, class and number of elements.
 //!
-//! The header's low bits are those of no reference, so that the collector may read it as a slot.
+//! The header's low bits are those of a non-reference, so that the collector may read it as a slot.
 
 use super::Value;
 
-/// What an object is, for the runtime. Its class is another matter: programs may derive classes.
+/// The representation of an object. Its class is independent of it, as programs may derive classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Slots of a class.
+    /// An instance with the slots of its class.
     Instance,
     Symbol,
-    /// Elements are values.
+    /// A vector of values.
     Vector,
-    /// Bytes; one more word than they need, so that a zero follows.
+    /// A string of bytes, with space for a zero byte after them.
     String,
     FloatVector,
     IntegerVector,
     BitVector,
-    /// entity, fill pointer, offset, dimensions ...
+    /// An array: entity, fill pointer, offset, dimensions.
     Array,
-    /// A float that does not fit a word.
+    /// A float that does not fit in a word.
     Float,
-    /// Digits of 64 bits, least first; the sign is a flag.
+    /// A bignum of 64-bit digits, least significant first; a flag holds the sign.
     Bignum,
     Ratio,
-    /// name, environment, parameters, body
+    /// A closure: name, environment, parameters, body.
     Closure,
-    /// code, name
+    /// A builtin: code, name.
     Builtin,
-    /// code, name, constants, source
+    /// A compiled function: code, name, constants, source.
     Compiled,
-    /// index of a value that the operating system or Rust holds: file, lock, thread
+    /// The index of a value that Rust or the operating system holds: a file, a lock or a thread.
     Native,
 }
 
@@ -55,17 +55,17 @@ const KINDS: [Kind; 15] = [
 
 /// Flags of a header.
 pub(crate) mod flag {
-    /// A symbol that cannot be assigned.
+    /// Marks a symbol that cannot be assigned.
     pub(crate) const CONSTANT: u8 = 1;
-    /// A symbol whose bindings are dynamic.
+    /// Marks a symbol whose bindings are dynamic.
     pub(crate) const SPECIAL: u8 = 2;
-    /// `&optional` and its kin.
+    /// Marks a lambda-list keyword, such as `&optional`.
     pub(crate) const LAMBDA_KEYWORD: u8 = 4;
-    /// A bignum below zero.
+    /// Marks a bignum below zero.
     pub(crate) const NEGATIVE: u8 = 1;
 }
 
-/// `length:32 class:16 flags:8 kind:6 11`
+/// A header, packed as `length:32 class:16 flags:8 kind:6 11`.
 #[derive(Clone, Copy)]
 pub(crate) struct Header(u64);
 
@@ -105,7 +105,7 @@ impl Value {
         Header(self.get(0).0)
     }
 
-    /// The kind of an object; none of immediate values and conses.
+    /// Returns the kind of an object, or none for immediate values and conses.
     pub(crate) fn kind(self) -> Option<Kind> {
         match self.0 & 15 {
             super::OBJECT => Some(self.header().kind()),
@@ -118,7 +118,7 @@ impl Value {
         self.is_object() && self.header().kind() == kind
     }
 
-    /// Elements of a vector, bytes of a string, slots of an instance.
+    /// Returns the number of elements of a vector, bytes of a string, or slots of an instance.
     pub(crate) fn length(self) -> usize {
         self.header().length()
     }
@@ -132,7 +132,7 @@ impl Value {
         self.set(0, header.with_flags(header.flags() | flag).word());
     }
 
-    /// Slot or element `index` of an instance or general vector.
+    /// Returns slot or element `index` of an instance or general vector.
     pub(crate) fn slot(self, index: usize) -> Value {
         assert!(index < self.length(), "slot {index} of {}", self.length());
         self.get(index + 1)
@@ -143,24 +143,24 @@ impl Value {
         self.set(index + 1, value);
     }
 
-    /// The bytes of a string.
+    /// Returns the bytes of a string.
     pub(crate) fn bytes(&self) -> &[u8] {
         assert!(self.is(Kind::String));
         let start = std::ptr::with_exposed_provenance(self.address() + 8);
-        // SAFETY: a string of `length` bytes was allocated with at least as many behind its header.
+        // SAFETY: a string of `length` bytes was allocated with at least as many after its header.
         unsafe { std::slice::from_raw_parts(start, self.length()) }
     }
 
-    /// The bytes of a string, to write. Threads that share the string order themselves.
+    /// Returns the bytes of a string for writing. Threads that share the string must synchronise.
     #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
     pub(crate) fn bytes_mut(&self) -> &mut [u8] {
         assert!(self.is(Kind::String));
         let start = std::ptr::with_exposed_provenance_mut(self.address() + 8);
-        // SAFETY: as in `bytes`; no two slices of one string are held at once in this crate.
+        // SAFETY: as in `bytes`; this crate never holds two slices of one string at the same time.
         unsafe { std::slice::from_raw_parts_mut(start, self.length()) }
     }
 
-    /// The elements of a float-vector.
+    /// Returns the elements of a float-vector.
     pub(crate) fn floats(&self) -> &[f64] {
         assert!(self.is(Kind::FloatVector));
         let start = std::ptr::with_exposed_provenance(self.address() + 8);
@@ -168,7 +168,7 @@ impl Value {
         unsafe { std::slice::from_raw_parts(start, self.length()) }
     }
 
-    /// The elements of a float-vector, to write.
+    /// Returns the elements of a float-vector for writing.
     #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
     pub(crate) fn floats_mut(&self) -> &mut [f64] {
         assert!(self.is(Kind::FloatVector));
@@ -177,7 +177,7 @@ impl Value {
         unsafe { std::slice::from_raw_parts_mut(start, self.length()) }
     }
 
-    /// The words of an integer-vector, or the digits of a bignum.
+    /// Returns the words of an integer-vector, or the digits of a bignum.
     pub(crate) fn integers(&self) -> &[i64] {
         assert!(self.is(Kind::IntegerVector) || self.is(Kind::Bignum));
         let start = std::ptr::with_exposed_provenance(self.address() + 8);
@@ -185,7 +185,7 @@ impl Value {
         unsafe { std::slice::from_raw_parts(start, self.length()) }
     }
 
-    /// The same, to write.
+    /// Returns the words of an integer-vector, or the digits of a bignum, for writing.
     #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
     pub(crate) fn integers_mut(&self) -> &mut [i64] {
         assert!(self.is(Kind::IntegerVector) || self.is(Kind::Bignum));
@@ -194,7 +194,7 @@ impl Value {
         unsafe { std::slice::from_raw_parts_mut(start, self.length()) }
     }
 
-    /// The text of a string; bytes that are no UTF-8 show as replacement characters.
+    /// Returns the text of a string, with replacement characters for bytes that are not UTF-8.
     pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.bytes())
     }

@@ -1,4 +1,4 @@
-//! From an empty heap to a Lisp with its builtins and its library.
+//! Starting up: from an empty heap to a Lisp with its builtins and its library.
 
 use super::{Names, Tables, World, class, package};
 use crate::context::{Answer, Context};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 impl World {
-    /// The shared part, before anything is in it.
+    /// Creates an empty world.
     pub(crate) fn new(heap: Heap<Lisp>, tables: Arc<Tables>, arguments: Vec<String>) -> World {
         World {
             heap,
@@ -31,7 +31,7 @@ impl World {
 }
 
 impl Context {
-    /// First half of the start: packages, classes and the symbols the runtime looks for.
+    /// Creates packages, classes and the symbols known to the runtime: the first half of the start.
     pub(crate) fn found_world(&mut self) -> Result<Names, Exit> {
         for (name, nicknames) in package::FIRST {
             let names = std::iter::once(name).chain(nicknames.iter().copied()).map(str::to_owned).collect();
@@ -60,7 +60,7 @@ impl Context {
         Ok(names)
     }
 
-    /// An error that is there before it is needed.
+    /// Creates an error in advance.
     fn spare_error(&mut self, class: Class, message: &str) -> Answer {
         let error = self.new_instance(self.world.class_object(class::ERRORS + class as u16))?;
         self.world.tables.pin(error);
@@ -70,7 +70,7 @@ impl Context {
         Ok(error)
     }
 
-    /// Second half: flags of the known symbols, variables, builtins, and the library in Lisp.
+    /// Sets flags of known symbols, variables, builtins and the Lisp library: the second half of the start.
     pub(crate) fn furnish_world(&mut self) -> Result<(), Exit> {
         let names = self.world.names;
         names.t.set(symbol::VALUE, names.t);

@@ -1,20 +1,20 @@
-//! Classes that exist from the start, and making more.
+//! The predefined classes, and the definition of new ones.
 
 use crate::context::{Answer, Context};
 use crate::error::{self, Class};
 use crate::value::{Kind, Value};
 
-/// Slots of a class.
+/// Indices of the slots of a class.
 pub(crate) mod slot {
     pub(crate) const NAME: usize = 1;
     pub(crate) const SUPER: usize = 2;
     pub(crate) const NUMBER: usize = 3;
-    /// A vector of the names of its instances' slots, those above first.
+    /// A vector of the names of the instances' slots, those of the superclass first.
     pub(crate) const VARIABLES: usize = 4;
     pub(crate) const TYPES: usize = 5;
     /// A list of (selector . definition).
     pub(crate) const METHODS: usize = 7;
-    /// What a vector class holds: `:float`, `:integer`, `:bit`, `:character`, or t.
+    /// The element type of a vector class: `:float`, `:integer`, `:bit`, `:character`, or t.
     pub(crate) const ELEMENTS: usize = 8;
 }
 
@@ -45,10 +45,10 @@ pub(crate) const MUTEX: u16 = 24;
 pub(crate) const CONDITION: u16 = 25;
 pub(crate) const SEMAPHORE: u16 = 26;
 pub(crate) const ERROR: u16 = 27;
-/// The first of the classes below `error`, in the order of [`Class::ALL`].
+/// Number of the first class below `error`; they are in the order of [`ErrorClass::ALL`].
 pub(crate) const ERRORS: u16 = 28;
 
-/// Name, number of the class above, number of the metaclass, own slots.
+/// A predefined class: name, number of the superclass, number of the metaclass, own slots.
 type First = (&'static str, u16, u16, &'static [&'static str]);
 
 pub(super) const FIRST: [First; 28] = [
@@ -93,7 +93,7 @@ pub(super) const FIRST: [First; 28] = [
 ];
 
 impl Context {
-    /// Makes the classes of the table. They refer to each other, so the objects come first.
+    /// Creates the predefined classes. They refer to each other, so all objects are created first.
     pub(super) fn first_classes(&mut self) -> Result<(), error::Exit> {
         let lisp = self.package_numbered(super::package::LISP);
         let errors = Class::ALL.map(|class| (class.name(), ERROR, METACLASS, &[][..]));
@@ -137,13 +137,13 @@ impl Context {
         Ok(())
     }
 
-    /// Makes a symbol a special variable of that value.
+    /// Declares a symbol a special variable and sets its value.
     pub(crate) fn define_special(&mut self, symbol: Value, value: Value) {
         symbol.add_flag(crate::value::flag::SPECIAL);
         symbol.set(crate::value::symbol::VALUE, value);
     }
 
-    /// A new class, or the old one of that name with a new shape. All arguments are alive.
+    /// Defines a class, or redefines the one of that name. The caller keeps all arguments alive.
     pub(crate) fn make_class(
         &mut self,
         name: Value,
@@ -190,17 +190,17 @@ impl Context {
         value.is(Kind::Instance) && self.derives(self.world.class_of(value), METACLASS)
     }
 
-    /// Whether a slot is one of those of a class that the runtime reads as it made them.
+    /// Returns whether a slot is one of a class object that the runtime reads unchecked.
     pub(crate) fn is_of_runtime(&self, object: Value, index: usize) -> bool {
         index < slot::ELEMENTS && self.is_class(object)
     }
 
-    /// Whether instances of the class are vectors.
+    /// Returns whether instances of the class are vectors.
     pub(crate) fn is_vector_class(&self, class: Value) -> bool {
         self.derives(class, VECTOR)
     }
 
-    /// Whether a class is the numbered one or below it.
+    /// Returns whether a class is the numbered one or a subclass of it.
     pub(crate) fn derives(&self, class: Value, from: u16) -> bool {
         self.is_subclass(class, self.world.class_object(from))
     }
@@ -216,14 +216,14 @@ impl Context {
         false
     }
 
-    /// The index of a slot of a class's instances.
+    /// Returns the index of a slot in a class's instances.
     pub(crate) fn slot_index(&self, class: Value, name: Value) -> Option<usize> {
         let variables = class.slot(slot::VARIABLES);
         (0..variables.length()).find(|&index| variables.slot(index) == name)
     }
 }
 
-/// The number of a class, for headers.
+/// Returns the number of a class, for headers.
 pub(crate) fn number(class: Value) -> u16 {
     class.slot(slot::NUMBER).as_fixnum().unwrap_or(0).cast_unsigned() as u16
 }

@@ -1,25 +1,25 @@
-//! Methods: which one answers a message, remembered thread by thread.
+//! Method lookup, with a cache in each thread.
 
 use super::class;
 use crate::context::Context;
 use crate::value::Value;
 use std::sync::atomic::Ordering;
 
-/// Places of a thread's cache.
+/// Number of entries of a thread's method cache.
 pub(crate) const CACHED_METHODS: usize = 1024;
 
-/// One answer found before: good while the epoch is the world's.
+/// A cached lookup, valid while its epoch is the world's.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CachedMethod {
     epoch: u64,
     class: u64,
     selector: u64,
-    /// Class that defines the method, and its definition.
+    /// The class that defines the method, and its definition.
     found: (u64, u64),
 }
 
 impl Context {
-    /// The class, among `class` and those above it, that defines the method, and the definition.
+    /// Returns the nearest of `class` and its superclasses that defines the method, and the definition.
     #[inline]
     pub(crate) fn find_method(&mut self, class: Value, selector: Value) -> Option<(Value, Value)> {
         // Acquire: pairs with the Release of `methods_changed`.
@@ -35,7 +35,7 @@ impl Context {
         Some((owner, definition))
     }
 
-    /// Makes every thread's cache stale.
+    /// Invalidates every thread's method cache.
     pub(crate) fn methods_changed(&self) {
         self.world.method_epoch.fetch_add(1, Ordering::Release);
     }

@@ -1,8 +1,8 @@
-//! What all threads share: packages, classes, names the runtime knows, what the system holds for us.
+//! The state that all threads share: packages, classes, symbols known to the runtime, and native objects.
 //!
 //! # Invariant
-//! Nobody allocates, polls or evaluates while holding a lock of this module: the collector reads the
-//! tables while every thread stands still, and takes the same locks.
+//! No thread allocates, polls or evaluates while it holds a lock of this module: the collector reads the tables while all
+//! threads are stopped, and takes the same locks.
 
 mod boot;
 pub(crate) mod class;
@@ -24,27 +24,27 @@ use largesse_gc::Heap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-/// The part of a running Lisp that its threads share.
+/// The world: the part of a running Lisp that its threads share.
 pub(crate) struct World {
     pub(crate) heap: Heap<Lisp>,
     pub(crate) tables: Arc<Tables>,
     pub(crate) names: Names,
-    /// How often Ctrl-C came. Each thread remembers how many of them its evaluation is over or began after.
+    /// Number of interrupts. Each thread remembers the number at which its evaluation ended or began.
     pub(crate) interrupts: AtomicU32,
-    /// Collections that `*gc-hook*` was told of.
+    /// Number of collections reported to `*gc-hook*`.
     pub(crate) collections_told: AtomicU64,
-    /// Grows with every definition of a method: caches of an older number are stale.
+    /// Epoch that every definition of a method increments: caches of an older epoch are stale.
     pub(crate) method_epoch: AtomicU64,
-    /// Numbers given to special variables so far; held while one is given.
+    /// Number of special variables that have a binding number; locked while one is assigned.
     pub(crate) bindings: Mutex<u32>,
     pub(crate) gensyms: AtomicU64,
     pub(crate) pool: crate::threads::Pool,
-    /// Made when it is first needed.
+    /// The compiler, created at its first use.
     pub(crate) compiler: Mutex<Option<crate::compile::Compiler>>,
     pub(crate) started: std::time::Instant,
     /// The files on the command line, for `*argv*`.
     pub(crate) arguments: Vec<String>,
-    /// What the heap's ground says about itself, in the memory report.
+    /// Formats the memory report of the heap's backing.
     pub(crate) ground: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
 }
 
@@ -55,12 +55,12 @@ impl std::fmt::Debug for World {
 }
 
 impl World {
-    /// The class of a number.
+    /// Returns the class with a number.
     pub(crate) fn class_object(&self, number: u16) -> Value {
         self.tables.class(number)
     }
 
-    /// The class of a value; nil of numbers in a word, as EusLisp has it.
+    /// Returns the class of a value; nil for numbers in a word, as in EusLisp.
     pub(crate) fn class_of(&self, value: Value) -> Value {
         if value.is_cons() {
             self.class_object(class::CONS)
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// The object behind a symbol, nil's too.
+    /// Returns the object of a symbol, including that of nil.
     pub(crate) fn symbol_object(&self, symbol: Value) -> Value {
         if symbol.is_nil() { self.names.nil } else { symbol }
     }

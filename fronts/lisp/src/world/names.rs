@@ -1,4 +1,4 @@
-//! Symbols that the runtime itself looks for.
+//! Symbols known to the runtime.
 
 use super::package;
 use crate::context::Context;
@@ -7,19 +7,19 @@ use crate::value::Value;
 
 macro_rules! names {
     ($($field:ident $name:literal,)*) => {
-        /// Each is kept alive by its package.
+        /// The symbols known to the runtime; their packages keep them alive.
         #[derive(Clone, Copy)]
         pub(crate) struct Names {
-            /// The object behind nil.
+            /// The symbol object of nil.
             pub(crate) nil: Value,
-            /// The errors that stand for "out of memory" and "stack overflow", made while there was room.
+            /// The errors for "out of memory" and "stack overflow", created in advance.
             pub(crate) spare_error: Value,
             pub(crate) spare_overflow: Value,
             $(pub(crate) $field: Value,)*
         }
 
         impl Names {
-            /// Before there are symbols.
+            /// The names before any symbol exists.
             pub(super) const fn unset() -> Names {
                 Names { nil: Value::NIL, spare_error: Value::NIL, spare_overflow: Value::NIL, $($field: Value::NIL,)* }
             }

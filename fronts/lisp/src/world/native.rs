@@ -1,4 +1,4 @@
-//! What Lisp objects stand for outside of the heap: files, locks, threads.
+//! Native objects that Lisp objects refer to: files, locks, threads.
 
 use super::tables::Tables;
 use crate::threads::{Semaphore, Worker};
@@ -7,16 +7,16 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::sync::{Arc, Mutex};
 
-/// An open file: one of both, or both.
+/// An open file with a reader, a writer, or both.
 #[derive(Default)]
 pub(crate) struct OpenFile {
     pub(crate) reader: Option<BufReader<File>>,
     pub(crate) writer: Option<BufWriter<File>>,
-    /// A character pushed back by the reader.
+    /// A byte pushed back by the reader.
     pub(crate) unread: Option<u8>,
 }
 
-/// One such thing. Cloning makes another handle of the same.
+/// A native object; a clone refers to the same one.
 #[derive(Clone)]
 pub(crate) enum Native {
     File(Arc<Mutex<OpenFile>>),
@@ -35,7 +35,7 @@ impl Native {
 }
 
 impl Tables {
-    /// Enters a thing; its number goes into a Lisp object.
+    /// Registers a native object and returns its number for a Lisp object.
     pub(crate) fn hold(&self, native: Native) -> Value {
         let mut natives = self.natives();
         let index = match natives.iter().position(Option::is_none) {
@@ -49,13 +49,13 @@ impl Tables {
         Value::fixnum(index as i64)
     }
 
-    /// The thing of a number.
+    /// Returns the native object with a number.
     pub(crate) fn native(&self, number: Value) -> Option<Native> {
         let index = usize::try_from(number.as_fixnum()?).ok()?;
         self.natives().get(index)?.clone()
     }
 
-    /// Forgets the thing of a number.
+    /// Removes the native object with a number.
     pub(crate) fn drop_native(&self, number: Value) -> Option<Native> {
         let index = usize::try_from(number.as_fixnum()?).ok()?;
         self.natives().get_mut(index)?.take()

@@ -1,4 +1,4 @@
-//! Packages: names to symbols.
+//! Packages: tables from names to symbols.
 
 use crate::context::{Answer, Context};
 use crate::error::{Class, Exit};
@@ -7,9 +7,9 @@ use crate::world::class;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// One package.
+/// A package.
 pub(crate) struct Package {
-    /// Its number, which its Lisp object holds.
+    /// The number of the package, which its Lisp object holds.
     pub(crate) number: usize,
     pub(crate) object: Value,
     inner: RwLock<Inner>,
@@ -17,7 +17,7 @@ pub(crate) struct Package {
 
 #[derive(Default)]
 struct Inner {
-    /// Its name, then its nicknames.
+    /// The name, then the nicknames.
     names: Vec<String>,
     symbols: HashMap<Box<str>, Entry>,
     uses: Vec<Arc<Package>>,
@@ -29,7 +29,7 @@ struct Entry {
     external: bool,
 }
 
-/// The packages that exist from the start, in the order of their numbers.
+/// The predefined packages, in the order of their numbers.
 pub(crate) const FIRST: [(&str, &[&str]); 9] = [
     ("LISP", &[]),
     ("KEYWORD", &[]),
@@ -86,7 +86,8 @@ impl Package {
         self.write().uses.retain(|used| used.number != number);
     }
 
-    /// The symbol of that name and whether it is external, here or in a package it uses.
+    /// Returns the symbol of a name, in this package or an external one of a used package, and whether it is external
+    /// here.
     pub(crate) fn find(&self, name: &str) -> Option<(Value, bool)> {
         let inner = self.read();
         if let Some(entry) = inner.symbols.get(name) {
@@ -98,17 +99,17 @@ impl Package {
         })
     }
 
-    /// Whether the symbol itself lives here.
+    /// Returns whether the package itself contains the symbol.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.read().symbols.contains_key(name)
     }
 
-    /// Enters a symbol unless the name is taken; gives the one that is in the table then.
+    /// Adds a symbol unless the name is taken; returns the symbol in the table.
     fn enter(&self, name: &str, symbol: Value, external: bool) -> Value {
         self.write().symbols.entry(name.into()).or_insert(Entry { symbol, external }).symbol
     }
 
-    /// Makes a symbol of this or a used package one of this package, external or not.
+    /// Adds a symbol of any package to this one, external or not.
     pub(crate) fn import(&self, name: &str, symbol: Value, external: bool) {
         let mut inner = self.write();
         let entry = inner.symbols.entry(name.into()).or_insert(Entry { symbol, external });
@@ -126,7 +127,7 @@ impl Package {
         self.write().symbols.remove(name).map(|entry| entry.symbol)
     }
 
-    /// All symbols that live here, with whether they are external.
+    /// Returns all symbols in this package, with whether they are external.
     pub(crate) fn symbols(&self) -> Vec<(Value, bool)> {
         self.read().symbols.values().map(|entry| (entry.symbol, entry.external)).collect()
     }
@@ -140,7 +141,7 @@ impl Package {
 }
 
 impl Context {
-    /// The package of a name or nickname.
+    /// Returns the package with a name or nickname.
     pub(crate) fn package_named(&self, name: &str) -> Option<Arc<Package>> {
         let packages = self.world.tables.packages.read().unwrap_or_else(PoisonError::into_inner);
         packages.iter().find(|package| package.is_called(name)).map(Arc::clone)
@@ -154,7 +155,7 @@ impl Context {
         self.world.tables.packages.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The package behind a Lisp package object.
+    /// Returns the package of a Lisp package object.
     pub(crate) fn package_of_object(&self, object: Value) -> Option<Arc<Package>> {
         if !object.is_object() || object.header().class() != class::PACKAGE {
             return None;
@@ -162,7 +163,7 @@ impl Context {
         Some(self.package_numbered(object.slot(1).as_fixnum()?.cast_unsigned() as usize))
     }
 
-    /// The value of `*package*`.
+    /// Returns the value of `*package*`.
     pub(crate) fn current_package(&self) -> Arc<Package> {
         let object = self.global_value(self.world.names.package);
         self.package_of_object(object).unwrap_or_else(|| self.package_numbered(USER))
@@ -174,7 +175,7 @@ impl Context {
         uses: &[Arc<Package>],
     ) -> Result<Arc<Package>, Exit> {
         let mark = self.mark();
-        // The first packages are older than the classes, so that the number of theirs must do.
+        // The first packages precede the classes, so only the number of their class is used.
         let object = self.new_slots(Kind::Instance, class::PACKAGE, 3)?;
         self.push(object)?;
         let name = self.string(&names[0])?;
@@ -191,7 +192,7 @@ impl Context {
         Ok(package)
     }
 
-    /// The symbol of that name in a package, new if need be.
+    /// Returns the symbol of a name in a package, creating it if necessary.
     pub(crate) fn intern_in(&mut self, package: &Package, name: &str, external: bool) -> Answer {
         if let Some((symbol, _)) = package.find(name) {
             return Ok(symbol);
@@ -210,19 +211,19 @@ impl Context {
         Ok(symbol)
     }
 
-    /// The symbol of that name, seen from the current package.
+    /// Returns the symbol of a name in the current package, creating it if necessary.
     pub(crate) fn intern(&mut self, name: &str) -> Answer {
         let package = self.current_package();
         self.intern_in(&package, name, false)
     }
 
-    /// The keyword of that name, in upper case.
+    /// Returns the keyword with a name, which is in upper case.
     pub(crate) fn keyword(&mut self, name: &str) -> Answer {
         let package = self.package_numbered(KEYWORD);
         self.intern_in(&package, name, true)
     }
 
-    /// A package given as an object, symbol or string.
+    /// Returns a package given as an object, symbol or string.
     pub(crate) fn package_designated(&mut self, value: Value) -> Result<Arc<Package>, Exit> {
         if let Some(package) = self.package_of_object(value) {
             return Ok(package);

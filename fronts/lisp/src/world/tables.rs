@@ -6,15 +6,15 @@ use crate::value::Value;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Classes a program may have; a header has 16 bits for the number.
+/// Largest number of classes: a header has 16 bits for the number.
 const CLASSES: usize = 1 << 16;
 
-/// Packages, classes, values that Rust holds.
+/// The tables of packages, classes and values that Rust holds.
 pub(crate) struct Tables {
     pub(crate) packages: RwLock<Vec<std::sync::Arc<Package>>>,
     classes: Box<[AtomicU64]>,
     class_count: AtomicUsize,
-    /// Values kept alive by number, for Rust code that outlives a call.
+    /// Values kept alive for as long as the world.
     pinned: Mutex<Vec<Value>>,
     natives: Mutex<Vec<Option<Native>>>,
 }
@@ -34,17 +34,17 @@ impl Tables {
         Value(self.classes[usize::from(number)].load(Ordering::Acquire))
     }
 
-    /// A number for a new class; none when they are used up.
+    /// Returns a number for a new class, or none when all are used up.
     pub(crate) fn number_class(&self) -> Option<u16> {
         u16::try_from(self.class_count.fetch_add(1, Ordering::Relaxed)).ok()
     }
 
     pub(crate) fn set_class(&self, number: u16, class: Value) {
-        // Release: pairs with the Acquire in `class`, so that its slots are seen.
+        // Release: pairs with the Acquire in `class`, so that the class's slots are visible.
         self.classes[usize::from(number)].store(class.0, Ordering::Release);
     }
 
-    /// All classes, in the order of their making.
+    /// Iterates over all classes, in order of creation.
     pub(crate) fn all_classes(&self) -> impl Iterator<Item = Value> {
         let count = self.class_count.load(Ordering::Relaxed).min(CLASSES);
         self.classes[..count]
@@ -62,7 +62,7 @@ impl Tables {
         lock(&self.natives)
     }
 
-    /// Shows every root to `visit`.
+    /// Passes every root to `visit`.
     pub(crate) fn roots(&self, mut visit: impl FnMut(Value)) {
         for class in self.all_classes() {
             visit(class);
