@@ -1,4 +1,4 @@
-//! Sameness: `eq`, `eql`, `equal`, `equalp`.
+//! Equality: `eq`, `eql`, `equal`, `equalp`.
 
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};
@@ -16,8 +16,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("NULL", 1, 1, |cx, args| Ok(cx.truth(args[0].is_nil()))),
 ];
 
-/// The same object, or numbers of one type and value: EusLisp's floats are in the word, so its `eq`
-/// is this too.
+/// Returns whether two values are the same object, or numbers of one type and value. EusLisp's floats are stored in
+/// the word, so its `eq` behaves like this, too.
 #[inline]
 pub(crate) fn eql(a: Value, b: Value) -> bool {
     a == b || (a.is_object() && b.is_object() && same_number(a, b))
@@ -46,7 +46,7 @@ fn equalp_builtin(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(same))
 }
 
-/// The same structure; `loose` also takes numbers of one value and letters of either case for the same.
+/// Compares two values by structure; `loose` also equates numbers of one value and letters of either case.
 pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result<bool, Exit> {
     let (mut a, mut b) = (a, b);
     cx.check_stack()?;
@@ -90,7 +90,7 @@ pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result
             true
         }
         Kind::Array => {
-            // The plist is no part of it.
+            // The property list is not compared.
             for index in 1..a.length() {
                 if !equal(cx, a.slot(index), b.slot(index), loose)? {
                     return Ok(false);

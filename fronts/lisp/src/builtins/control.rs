@@ -1,4 +1,4 @@
-//! Calling functions, evaluating forms, mapping.
+//! Function calls, evaluation of forms, mapping.
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};
@@ -70,15 +70,15 @@ fn apply(cx: &mut Context, args: Args<'_>) -> Answer {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Give {
-    /// A list of the answers.
+    /// A list of the results.
     List,
-    /// The first list.
+    /// The first argument list.
     First,
-    /// The answers, which are lists, as one.
+    /// The concatenation of the results, which are lists.
     Joined,
 }
 
-/// Calls with the heads (or the tails) of the lists until one ends.
+/// Calls the function with successive heads (or tails) of the lists until one ends.
 fn map(cx: &mut Context, args: Args<'_>, heads: bool, give: Give) -> Answer {
     let lists = cx.mark();
     for list in &args[1..] {
@@ -88,7 +88,7 @@ fn map(cx: &mut Context, args: Args<'_>, heads: bool, give: Give) -> Answer {
         cx.push(*list)?;
     }
     let count = args.len() - 1;
-    // Head of the answers, and their last cons.
+    // The head of the results, and their last cons.
     let answers = cx.mark();
     cx.push(Value::NIL)?;
     cx.push(Value::NIL)?;

@@ -1,4 +1,4 @@
-//! Looking at things from the prompt.
+//! Inspection of objects at the prompt.
 
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};

@@ -1,4 +1,4 @@
-//! Signalling errors, and what is known of the last one.
+//! Signalling of errors, and access to the last one.
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};
@@ -30,7 +30,8 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
 ];
 
-/// `(error "format" . arguments)`, `(error class "format" . arguments)`, or an error object again.
+/// Implements `(error "format" . arguments)` and `(error class "format" . arguments)`, and signals error objects
+/// again.
 fn error(cx: &mut Context, args: Args<'_>) -> Answer {
     if cx.is_error(args[0]) {
         cx.set_fixed(Fixed::Error, args[0]);

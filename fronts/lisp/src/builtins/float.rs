@@ -1,4 +1,4 @@
-//! Rounding, roots, powers, angles, chance.
+//! Rounding, roots, powers, trigonometry, random numbers.
 
 use super::number::{as_float, integer};
 use crate::builtin::{Args, Builtin, builtin};
@@ -63,7 +63,7 @@ fn map(cx: &mut Context, args: Args<'_>, function: fn(f64) -> f64) -> Answer {
     cx.float(function(number))
 }
 
-/// An integer near a number.
+/// Rounds a number to an integer with `function`.
 fn rounded(cx: &mut Context, value: Value, function: fn(f64) -> f64) -> Answer {
     if value.is_fixnum() || value.is(Kind::Bignum) {
         return Ok(value);
@@ -96,7 +96,7 @@ fn arc_tangent(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.float(y.atan2(x))
 }
 
-/// The most bits of an exact power.
+/// Largest number of bits of an exact power.
 const MOST_BITS: u64 = 1 << 26;
 
 fn power(cx: &mut Context, args: Args<'_>) -> Answer {
@@ -104,7 +104,7 @@ fn power(cx: &mut Context, args: Args<'_>) -> Answer {
         (as_float(args[0]).is_some() || args[0].is(Kind::Ratio), args[1].as_fixnum())
     {
         let base = integer(cx, args[0])?;
-        // Powers of 0, 1 and -1 repeat.
+        // The powers of 0, 1 and -1 are periodic.
         let exponent = if base.bits() < 2 && exponent > 2 { 2 - exponent % 2 } else { exponent };
         if base.bits().saturating_mul(exponent.cast_unsigned()) > MOST_BITS {
             return cx.fail(Class::Range, "a power of more than 67108864 bits".to_owned());
@@ -117,7 +117,7 @@ fn power(cx: &mut Context, args: Args<'_>) -> Answer {
 
 static STATE: AtomicU64 = AtomicU64::new(0x9e37_79b9_7f4a_7c15);
 
-/// Sixty-four bits of splitmix64, shared by all threads.
+/// Returns 64 random bits of splitmix64, whose state all threads share.
 fn chance() -> u64 {
     let mut bits = STATE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
 //! Hash tables: open addressing in two vectors of the heap.
 //!
-//! Slots: keys, values, size (`:size` asked for), count, filled (count and removed), test. Objects never
-//! move, so an address is a good hash for as long as the key lives.
+//! Slots: keys, values, size (the `:size` option), count, filled (count plus removed entries), test. Objects never
+//! move, so the address of a key is a stable hash.
 
 use super::compare::{eql, equal};
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -19,7 +19,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         Ok(place.map_or(args.or_nil(2), |place| places.values.slot(place)))
     }),
     builtin("SETHASH", 3, 3, |cx, args| {
-        // (sethash key table value)
+        // The arguments are (key table value).
         put(cx, args[1], args[0], args[2])?;
         Ok(args[2])
     }),
@@ -53,7 +53,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         Ok(Value::NIL)
     }),
     builtin("HASH-LIST", 1, 1, |cx, args| {
-        // ((key . value) ...)
+        // The result is ((key . value) ...).
         let all = pairs(cx, args[0])?;
         let mark = cx.mark();
         for (key, value) in all {
@@ -77,8 +77,8 @@ fn is_table(cx: &Context, value: Value) -> bool {
     value.is(Kind::Instance) && cx.derives(cx.world.class_of(value), class::HASH_TABLE)
 }
 
-/// The two vectors of a table. Another thread, or the table's own test, may give it new ones at any time:
-/// who has these goes on with them.
+/// The two vectors of a table. Another thread, or the table's own test, may replace them at any time; an operation
+/// continues with the vectors it read.
 #[derive(Clone, Copy)]
 struct Places {
     keys: Value,
@@ -114,11 +114,11 @@ fn make(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(table)
 }
 
-/// Tests of a table that are numbers: `eql`; `equal` and `string=`, hashed by structure.
+/// The numeric tests of a table: `eql` hashes by identity, `equal` and `string=` by structure.
 const BY_IDENTITY: Value = Value::fixnum(0);
 const BY_STRUCTURE: Value = Value::fixnum(1);
 
-/// Such a number, or the function itself, which is called with each key.
+/// Returns the number of a known test, or the test function itself, which is called with each key.
 fn test_code(cx: &mut Context, test: Value) -> Value {
     let function = if test.is_symbol_object() { test.get(crate::value::symbol::FUNCTION) } else { test };
     let is = |cx: &mut Context, name: &str| cx.installed_function(name) == Ok(function);
@@ -131,7 +131,7 @@ fn test_code(cx: &mut Context, test: Value) -> Value {
     }
 }
 
-/// Gives a table new vectors without anything in them.
+/// Replaces the vectors of a table by empty ones.
 fn clear(cx: &mut Context, table: Value, size: usize) -> Result<Places, Exit> {
     let keys = cx.new_vector(size)?;
     cx.push(keys)?;
@@ -162,7 +162,8 @@ fn hash_eql(key: Value) -> u64 {
     mix(key.0)
 }
 
-/// Equal structures hash alike: a few levels and elements are looked at.
+/// Hashes by structure, so that equal values have equal hashes; it reads at most eight levels and 16 elements of
+/// each.
 fn hash_equal(key: Value, depth: u32) -> u64 {
     if depth > 8 {
         return 1;
@@ -189,7 +190,7 @@ fn hash_equal(key: Value, depth: u32) -> u64 {
     }
 }
 
-/// Where a key is.
+/// Returns the index of a key.
 fn find(cx: &mut Context, table: Value, places: Places, key: Value) -> Result<Option<usize>, Exit> {
     let keys = places.keys;
     let test = table.slot(TEST);
@@ -222,7 +223,7 @@ fn find(cx: &mut Context, table: Value, places: Places, key: Value) -> Result<Op
     Ok(None)
 }
 
-/// Where to look for a key first, among as many places as there may be.
+/// Returns the hash at which the search for a key starts, before it is reduced to the table's size.
 fn start(test: Value, key: Value) -> usize {
     let hash = if !test.is_fixnum() {
         0
@@ -240,7 +241,7 @@ fn put(cx: &mut Context, table: Value, key: Value, value: Value) -> Result<(), E
         here.values.set_slot(place, value);
         return Ok(());
     }
-    // Again: the table's own test may have changed it.
+    // Read again, as the table's own test may have replaced the vectors.
     let mut here = places(cx, table)?;
     let filled = table.slot(FILLED).as_fixnum().and_then(|filled| usize::try_from(filled).ok());
     if (filled.unwrap_or(0) + 1) * 4 > here.keys.length() * 3 {
@@ -252,8 +253,8 @@ fn put(cx: &mut Context, table: Value, key: Value, value: Value) -> Result<(), E
     Ok(())
 }
 
-/// Puts a key that is not there into a free place, if there is one: what threads counted at the same time
-/// may be too few.
+/// Stores a new key in a free entry; returns false when there is none. The counts may be too low when threads update
+/// them at the same time.
 fn enter(table: Value, places: Places, key: Value, value: Value) -> bool {
     let mask = places.keys.length() - 1;
     let first = start(table.slot(TEST), key);
@@ -275,7 +276,7 @@ fn enter(table: Value, places: Places, key: Value, value: Value) -> bool {
     false
 }
 
-/// Larger vectors for a table, or as large ones without what was removed.
+/// Replaces the vectors by larger ones, or by equally large ones without removed entries.
 fn grow(cx: &mut Context, table: Value, old: Places) -> Result<Places, Exit> {
     let mark = cx.mark();
     cx.push(old.keys)?;
@@ -291,7 +292,7 @@ fn grow(cx: &mut Context, table: Value, old: Places) -> Result<Places, Exit> {
     Ok(new)
 }
 
-/// What is in a table now, kept alive by the stack.
+/// Returns the current entries of a table, and keeps them alive on the root stack.
 fn pairs(cx: &mut Context, table: Value) -> Result<Vec<(Value, Value)>, Exit> {
     let Places { keys, values } = places(cx, table)?;
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Files of source text: where they are, and evaluating them.
+//! Source files: finding and evaluating them.
 
 use super::stream::path_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -13,8 +13,8 @@ use std::path::Path;
 pub(super) const BUILTINS: &[Builtin] = &[builtin("LOAD", 1, MANY, load)];
 
 impl Context {
-    /// The file a name means: as it is, compiled (`.lc`) unless the source is newer, or the source, in the
-    /// directories of `*load-path*`.
+    /// Returns the file of a name: the name itself, the compiled file (`.lc`) unless the source is newer, or the
+    /// source, in the directories of `*load-path*`.
     fn found_file(&mut self, name: &str) -> Result<Option<String>, Exit> {
         let mut directories = vec![String::new()];
         for directory in self.global_value(self.world.names.load_path).iter() {
@@ -39,7 +39,7 @@ impl Context {
         }))
     }
 
-    /// Evaluates a file, form by form, in a package that it may change for itself.
+    /// Evaluates a file form by form; changes of the current package end with the file.
     pub(crate) fn load_file(&mut self, name: &str) -> Answer {
         let Some(path) = self.found_file(name)? else {
             return self.fail(Class::Io, format!("{name}: no such file, also not as {name}.l"));

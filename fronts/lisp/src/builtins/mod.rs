@@ -1,4 +1,4 @@
-//! Builtins, file by file as the manual's chapters.
+//! Builtins, in one file for each chapter of the EusLisp manual.
 
 pub(crate) mod compare;
 mod control;
@@ -24,7 +24,7 @@ pub(crate) mod vector;
 use crate::context::Context;
 use crate::error::Exit;
 
-/// Gives every builtin its symbol's function slot.
+/// Stores every builtin in the function slot of its symbol.
 pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
     for table in [
         compare::BUILTINS,

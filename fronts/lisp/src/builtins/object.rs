@@ -13,7 +13,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         cx.send_pushed(args[0], args[1], first, args.len() - 2)
     }),
     builtin("SEND*", 2, MANY, |cx, args| {
-        // The last argument is a list of more, which may begin with the selector.
+        // The last argument is a list of further arguments, which may begin with the selector.
         let (last, between) = (args[args.len() - 1], &args[1..args.len() - 1]);
         let mut message = between.iter().copied().chain(last.iter());
         let Some(selector) = message.next() else { return cx.type_error("message", last) };
@@ -25,7 +25,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         cx.send_pushed(args[0], selector, first, count)
     }),
     builtin("SEND-MESSAGE", 3, MANY, |cx, args| {
-        // (send-message object class selector . arguments)
+        // The arguments are (object class selector . arguments).
         if !cx.is_class(args[1]) {
             return cx.type_error("class", args[1]);
         }
@@ -71,7 +71,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         Ok(args[3])
     }),
     builtin("LARGESSE:SLOTS", 1, 1, |cx, args| {
-        // ((name . value) ...)
+        // The result is ((name . value) ...).
         let of = cx.world.class_of(args[0]);
         let count = if args[0].is(Kind::Instance) || args[0].is(Kind::Array) { args[0].length() } else { 0 };
         let mark = cx.mark();
@@ -108,7 +108,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         cx.list(&all)
     }),
     builtin("LARGESSE:PRINT-PLAIN", 2, 3, |cx, args| {
-        // (print-plain object stream words): what `:prin1` of object writes
+        // The arguments are (object stream words); prints as `:prin1` of object does.
         let words = if args.or_nil(2).is(Kind::String) { args[2].bytes().to_vec() } else { Vec::new() };
         let mut out = Vec::new();
         cx.print_plain(args[0], &words, &mut out)?;
@@ -118,7 +118,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
 ];
 
 impl Context {
-    /// Pushes arguments again, from the `from`th, for a callee that takes them from the stack.
+    /// Pushes the arguments from index `from` again, for a callee that takes them from the stack.
     fn pushed(&mut self, args: Args<'_>, from: usize) -> Result<crate::context::Mark, Exit> {
         let mark = self.mark();
         for value in &args[from..] {
@@ -127,7 +127,7 @@ impl Context {
         Ok(mark)
     }
 
-    /// `class-slot` functions read and, with setf, write each slot.
+    /// Defines the function `CLASS-SLOT` and its setf for each slot.
     pub(crate) fn define_accessors(&mut self, name: Value, class: Value) -> Result<(), Exit> {
         let define = self.installed_name("LARGESSE:DEFINE-ACCESSORS")?;
         if define.get(symbol::FUNCTION) == Value::UNBOUND {
@@ -141,7 +141,7 @@ fn class_slot(cx: &mut Context, class: Value, slot: usize) -> Answer {
     if cx.is_class(class) { Ok(class.slot(slot)) } else { cx.type_error("class", class) }
 }
 
-/// `(slot object class name-or-index)`
+/// Returns the slot index for `(slot object class name-or-index)`.
 fn slot_number(cx: &mut Context, args: Args<'_>) -> Result<usize, Exit> {
     let has_slots = args[0].is(Kind::Instance) || args[0].is(Kind::Array);
     if !has_slots || !cx.is_class(args[1]) || !cx.is_subclass(cx.world.class_of(args[0]), args[1]) {
@@ -157,14 +157,14 @@ fn slot_number(cx: &mut Context, args: Args<'_>) -> Result<usize, Exit> {
     }
 }
 
-/// A copy of everything that is reached, symbols, classes and packages apart; shared parts stay shared.
+/// Copies everything reachable from a value except symbols, classes and packages, and preserves sharing.
 fn copy_object(cx: &mut Context, seen: &mut std::collections::HashMap<Value, Value>, value: Value) -> Answer {
     cx.check_stack()?;
     if let Some(copied) = seen.get(&value) {
         return Ok(*copied);
     }
     if value.is_cons() {
-        // Along the list without recursion; every copy stays on the stack until the builtin returns.
+        // Copies along the list without recursion; every copy stays on the stack until the builtin returns.
         let keep = cx.mark();
         cx.push(value)?;
         let first = cx.cons(Value::NIL, Value::NIL)?;
@@ -212,7 +212,7 @@ fn copy_object(cx: &mut Context, seen: &mut std::collections::HashMap<Value, Val
     }
 }
 
-/// Whether a value is of a type: a class, a type's name, or a combination of them.
+/// Returns whether a value is of a type: a class, the name of a type, or a combination of types.
 pub(super) fn typep(cx: &mut Context, value: Value, wanted: Value) -> Result<bool, Exit> {
     let names = cx.world.names;
     if wanted.is_cons() {

@@ -95,7 +95,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         let name = cx.name_of(args[0])?;
         match package.remove(&name) {
             Some(symbol) => {
-                // The table kept it alive; whoever holds it still does, through the arguments.
+                // The table kept the symbol alive; now the arguments do.
                 cx.world.symbol_object(symbol).set(symbol::PACKAGE, Value::NIL);
                 Ok(cx.truth(true))
             }
@@ -167,7 +167,7 @@ fn make_package(cx: &mut Context, args: Args<'_>) -> Answer {
     new_package(cx, name, others, used).map(|package| package.object)
 }
 
-/// Does something with one symbol or each of a list.
+/// Applies a function to one symbol or to each of a list.
 fn change(cx: &mut Context, args: Args<'_>, act: fn(&Package, &str, Value)) -> Answer {
     let package = package_or_current(cx, args.or_nil(1))?;
     let one = [args[0]];

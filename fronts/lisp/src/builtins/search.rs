@@ -1,5 +1,4 @@
-//! Finding, counting, removing: what takes `:test`, `:test-not`, `:key`, `:start`, `:end`, `:count`,
-//! `:from-end`.
+//! Searching, counting and removing, with `:test`, `:test-not`, `:key`, `:start`, `:end`, `:count` and `:from-end`.
 
 use super::sequence::{build_like, items};
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -33,7 +32,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("SEARCH", 2, MANY, search),
 ];
 
-/// How items are compared, and which of a sequence are looked at.
+/// The comparison of items, and the part of a sequence that is searched.
 pub(super) struct Matcher {
     test: Value,
     negated: bool,
@@ -72,7 +71,7 @@ impl Matcher {
         if self.key.is_nil() { Ok(item) } else { cx.apply(self.key, &[item]) }
     }
 
-    /// Whether an item of a sequence is the wanted one.
+    /// Returns whether an item of a sequence matches the wanted one.
     pub(super) fn matches(&self, cx: &mut Context, wanted: Value, item: Value) -> Result<bool, Exit> {
         let key = self.key(cx, item)?;
         let same = if self.test.is_nil() {
@@ -98,7 +97,7 @@ impl Matcher {
     }
 }
 
-/// What the first argument is: an item to match, or a predicate.
+/// The role of the first argument: an item to match, or a predicate.
 #[derive(Clone, Copy)]
 enum Sort {
     Item,
@@ -144,7 +143,7 @@ fn find(cx: &mut Context, args: Args<'_>, sort: Sort, give: Give) -> Answer {
     Ok(if matches!(give, Give::Count) { Value::fixnum(count) } else { Value::NIL })
 }
 
-/// Which items hold, at most `:count` of them, from the end if asked.
+/// Marks the matching items, at most `:count` of them, from the end with `:from-end`.
 fn marked(
     cx: &mut Context,
     matcher: &Matcher,
@@ -197,7 +196,7 @@ fn substitute(cx: &mut Context, args: Args<'_>, sort: Sort) -> Answer {
     build_like(cx, args[2], first, length)
 }
 
-/// The last of equal items stays, as in EusLisp.
+/// Removes duplicates; the last of equal items stays, as in EusLisp.
 fn remove_duplicates(cx: &mut Context, args: Args<'_>) -> Answer {
     let matcher = Matcher::of(cx, args.from(1))?;
     let first = cx.mark();
@@ -217,7 +216,7 @@ fn remove_duplicates(cx: &mut Context, args: Args<'_>) -> Answer {
     build_like(cx, args[0], kept, count)
 }
 
-/// Bounds of two sequences, and how their items compare.
+/// Returns the comparison and the bounds for two sequences.
 fn pair(cx: &mut Context, options: Args<'_>) -> Result<(Matcher, [Option<usize>; 4]), Exit> {
     let names = cx.world.names;
     let known =

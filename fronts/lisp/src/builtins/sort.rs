@@ -1,4 +1,4 @@
-//! Sorting and merging: stable merge sort over the root stack.
+//! Sorting and merging: a stable merge sort on the root stack.
 
 use super::sequence::{build_like, items, set_elt};
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -24,7 +24,7 @@ fn key_of(cx: &mut Context, key: Value, item: Value) -> Answer {
     if key.is_nil() { Ok(item) } else { cx.apply(key, &[item]) }
 }
 
-/// Whether `b` must come before `a`.
+/// Returns whether `b` must precede `a`.
 fn before(cx: &mut Context, test: Value, key: Value, b: Value, a: Value) -> Result<bool, Exit> {
     let mark = cx.mark();
     let b = key_of(cx, key, b)?;
@@ -36,7 +36,7 @@ fn before(cx: &mut Context, test: Value, key: Value, b: Value, a: Value) -> Resu
     Ok(!answer.is_nil())
 }
 
-/// Pushes two sorted runs above `first` as one.
+/// Merges two sorted runs above `first` and pushes the result.
 fn merged(
     cx: &mut Context,
     test: Value,
@@ -79,13 +79,13 @@ fn sort_roots(
     Ok(())
 }
 
-/// In place: the conses or the vector keep their identity.
+/// Sorts in place: the conses or the vector keep their identity.
 fn sort(cx: &mut Context, args: Args<'_>) -> Answer {
     let key = if args.or_nil(2) == cx.world.names.key_key { args.or_nil(3) } else { args.or_nil(2) };
     let first = cx.mark();
     let count = items(cx, args[0])?;
     sort_roots(cx, args[1], key, first, 0, count)?;
-    // As far as it goes still: the test may have changed it.
+    // The test may have shortened the list.
     if args[0].is_list() {
         for (index, tail) in args[0].tails().take(count).enumerate() {
             tail.set(0, cx.root(first, index));
@@ -98,7 +98,7 @@ fn sort(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(args[0])
 }
 
-/// `(merge type sequence sequence test :key key)`
+/// Implements `(merge type sequence sequence test :key key)`.
 fn merge(cx: &mut Context, args: Args<'_>) -> Answer {
     let key = if args.or_nil(4) == cx.world.names.key_key { args.or_nil(5) } else { Value::NIL };
     let first = cx.mark();

@@ -106,7 +106,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("PARSE-INTEGER", 1, MANY, parse_integer),
 ];
 
-/// The text of a string, symbol or array of characters.
+/// Returns the text of a string, symbol or array of characters.
 pub(crate) fn bytes(cx: &mut Context, value: Value) -> Result<Vec<u8>, Exit> {
     if value.is_symbol() {
         return Ok(cx.world.symbol_object(value).get(symbol::NAME).bytes().to_vec());
@@ -154,7 +154,7 @@ fn chars(cx: &mut Context, args: Args<'_>, holds: fn(Ordering) -> bool) -> Answe
     Ok(cx.truth(true))
 }
 
-/// `(string-trim bag string)`: the bag is a string or a list of characters.
+/// Implements `(string-trim bag string)`; the bag is a string or a list of characters.
 fn trim(cx: &mut Context, args: Args<'_>, left: bool, right: bool) -> Answer {
     let bag: Vec<u8> = if args[0].is_list() {
         args[0].iter().filter_map(|item| item.as_fixnum()).map(|code| code as u8).collect()

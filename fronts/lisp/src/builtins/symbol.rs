@@ -69,7 +69,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         Ok(if found.is_nil() { args.or_nil(2) } else { found })
     }),
     builtin("PUTPROP", 2, 3, |cx, args| {
-        // (putprop symbol value attribute)
+        // The arguments are (symbol value attribute).
         cx.put_property(args[0], args.or_nil(2), args[1])?;
         Ok(args[1])
     }),
@@ -147,7 +147,8 @@ fn plist_place(cx: &mut Context, value: Value) -> Result<(Value, usize), Exit> {
 }
 
 impl Context {
-    /// Object and word of the property list: of a symbol, or of an instance of `propertied-object`.
+    /// Returns the object and the word index of the property list of a symbol or of an instance of
+    /// `propertied-object`.
     fn properties(&self, owner: Value) -> Option<(Value, usize)> {
         if owner.is_symbol() {
             return Some((self.world.symbol_object(owner), symbol::PLIST));
@@ -157,13 +158,13 @@ impl Context {
         propertied.then_some((owner, 1))
     }
 
-    /// A property; nil when there is none. Property lists are lists of pairs, as in EusLisp.
+    /// Returns a property, or nil without one. Property lists are lists of pairs, as in EusLisp.
     pub(crate) fn property(&self, owner: Value, key: Value) -> Value {
         let Some((object, slot)) = self.properties(owner) else { return Value::NIL };
         object.get(slot).iter().find(|pair| pair.car() == key).map_or(Value::NIL, Value::cdr)
     }
 
-    /// Sets a property. All arguments are alive.
+    /// Sets a property. The caller keeps all arguments alive.
     pub(crate) fn put_property(&mut self, owner: Value, key: Value, value: Value) -> Result<(), Exit> {
         let (object, slot) = plist_place(self, owner)?;
         let list = object.get(slot);
@@ -177,7 +178,7 @@ impl Context {
         Ok(())
     }
 
-    /// The name that a symbol or string designates.
+    /// Returns the name that a symbol or string designates.
     pub(crate) fn name_of(&mut self, value: Value) -> Result<String, Exit> {
         if value.is_symbol() {
             return Ok(self.world.symbol_object(value).get(symbol::NAME).text().into_owned());
@@ -188,7 +189,7 @@ impl Context {
         self.type_error("symbol or string", value)
     }
 
-    /// A builtin or library function of LISP, by name.
+    /// Returns a builtin or library function of the package LISP, by name.
     pub(crate) fn installed_function(&mut self, name: &str) -> Answer {
         Ok(self.installed_name(name)?.get(symbol::FUNCTION))
     }

@@ -121,7 +121,7 @@ fn now() -> Duration {
 }
 
 fn sleep(cx: &mut Context, time: Duration) -> Answer {
-    // In pieces, so that Ctrl-C need not wait.
+    // Sleeps at most 50 ms at a time, so that Ctrl-C takes effect.
     let start = std::time::Instant::now();
     loop {
         let left = time.saturating_sub(start.elapsed());
@@ -133,7 +133,7 @@ fn sleep(cx: &mut Context, time: Duration) -> Answer {
     }
 }
 
-/// Free and all words of the heap, after a collection.
+/// Collects and returns the number of free and of all words of the heap.
 fn gc(cx: &mut Context, _: Args<'_>) -> Answer {
     cx.mutator.collect();
     cx.tell_gc_hook()?;
@@ -141,8 +141,8 @@ fn gc(cx: &mut Context, _: Args<'_>) -> Answer {
     cx.list(&words)
 }
 
-/// Collections so far, hundredths of a second spent marking and sweeping, and, beyond EusLisp's, microseconds
-/// in which threads stood still for them, objects that were marked, and microseconds of marking.
+/// Returns the number of collections and the hundredths of a second spent marking and sweeping; in addition to
+/// EusLisp, the microseconds of pauses, the number of objects marked, and the microseconds of marking.
 fn gctime(cx: &mut Context, _: Args<'_>) -> Answer {
     let collections = cx.world.heap.statistics().collections;
     let ticks = |time: Duration| Value::fixnum((time.as_millis() / 10) as i64);
@@ -153,7 +153,7 @@ fn gctime(cx: &mut Context, _: Args<'_>) -> Answer {
     cx.list(&[count, ticks(collections.marking), ticks(collections.sweeping), still, objects, marking])
 }
 
-/// `((microseconds . pauses) ...)`: how many pauses so far were no longer, and longer than those before.
+/// Returns the histogram of pauses as `((microseconds . pauses) ...)`, by upper bound.
 fn gc_pauses(cx: &mut Context, _: Args<'_>) -> Answer {
     let mark = cx.mark();
     for (end, count) in cx.world.heap.statistics().collections.pauses.buckets() {
@@ -170,7 +170,7 @@ fn room(cx: &mut Context, _: Args<'_>) -> Answer {
     Ok(Value::NIL)
 }
 
-/// `(user-seconds system-seconds maximum-resident ...)` of the process.
+/// Returns the resource usage of the process as `(user-seconds system-seconds maximum-resident ...)`.
 fn getrusage(cx: &mut Context, args: Args<'_>) -> Answer {
     if args[0] != Value::fixnum(0) {
         return cx.error_about(Class::Range, "getrusage knows 0, the process".to_owned(), args[0]);

@@ -1,4 +1,4 @@
-//! Calling a function that is a value.
+//! Calling of function values.
 
 use super::lambda::closure;
 use crate::context::{Answer, Context, Mark};
@@ -6,7 +6,7 @@ use crate::error::Class;
 use crate::value::{Kind, Value, symbol};
 
 impl Context {
-    /// Calls a function object with arguments that lie on the stack.
+    /// Calls a function object with arguments on the stack.
     #[inline]
     pub(crate) fn call_object(&mut self, function: Value, first: Mark, count: usize) -> Answer {
         match function.header().kind() {
@@ -41,7 +41,7 @@ impl Context {
         self.error_about(Class::Undefined, format!("{shown} is no function"), value)
     }
 
-    /// Calls any function with arguments that lie on the stack.
+    /// Calls any function with arguments on the stack.
     pub(crate) fn call(&mut self, function: Value, first: Mark, count: usize) -> Answer {
         let mut function = function;
         if function.is_symbol_object() {
@@ -62,7 +62,7 @@ impl Context {
         self.not_a_function(function)
     }
 
-    /// Calls any function with arguments that are alive.
+    /// Calls any function with arguments that the caller keeps alive.
     pub(crate) fn apply(&mut self, function: Value, arguments: &[Value]) -> Answer {
         let mark = self.mark();
         self.push(function)?;

@@ -6,7 +6,7 @@ use crate::error::{Class, Exit};
 use crate::value::Value;
 
 impl Context {
-    /// The values of keywords, `MISSING` where one was not given. Others are an error.
+    /// Returns the values of the known keywords, `MISSING` where one is absent. Unknown keywords are an error.
     pub(crate) fn keywords<const N: usize>(
         &mut self,
         given: Args<'_>,
@@ -32,7 +32,7 @@ impl Context {
 }
 
 impl Value {
-    /// The value, nil where it was not given.
+    /// Returns the value, or nil for `MISSING`.
     pub(crate) fn given_or_nil(self) -> Value {
         if self == Value::MISSING { Value::NIL } else { self }
     }

@@ -1,8 +1,8 @@
-//! Lexical environments: a chain of entries (name, value, link), on the stack until a closure needs
-//! them, then in the heap.
+//! Lexical environments: a chain of entries (name, value, link), on the stack until a closure captures them, then in
+//! the heap.
 //!
-//! A closure copies the chain to the heap, and each stack entry's value becomes a reference to its
-//! copy, so that the frame and the closure go on sharing the variable.
+//! A closure copies the chain to the heap, and each stack entry's value becomes a reference to its copy, so that the
+//! frame and the closure continue to share the variable.
 
 use crate::context::{Answer, Context, Fixed};
 use crate::error::{Class, Exit};
@@ -14,11 +14,11 @@ const NAME: usize = 0;
 const VALUE: usize = 1;
 const LINK: usize = 2;
 
-/// Word `index` of the entry at an address.
+/// Returns word `index` of the entry at an address.
 fn word(entry: usize, index: usize) -> &'static AtomicU64 {
     let at = std::ptr::with_exposed_provenance::<AtomicU64>(entry + index * 8);
-    // SAFETY: entries on the stack lie below its top while they are linked (context's invariant 2),
-    // entries in the heap are reached from a closure that is alive; both are written by words.
+    // SAFETY: entries on the stack lie below its top while they are linked (invariant 2 of `context`), entries in the
+    // heap are reached from a live closure; both are accessed as atomic words.
     unsafe { &*at }
 }
 
@@ -26,31 +26,31 @@ fn get(entry: usize, index: usize) -> Value {
     Value(word(entry, index).load(Ordering::Relaxed))
 }
 
-/// The address of the entry a link leads to: its low bits say whether that is on the stack.
+/// Returns the address of the entry that a link refers to; the low bits of a link tell stack and heap apart.
 #[inline]
 fn target(link: Value) -> usize {
     (link.0 & !3) as usize
 }
 
-/// The entry after another.
+/// Returns the next outer entry.
 #[inline]
 fn next(entry: usize) -> usize {
     target(get(entry, LINK))
 }
 
-/// The object of an entry whose slots are variables.
+/// Returns the object whose slots are the variables of a [`Value::SELF_KEY`] entry.
 fn own_object(entry: usize) -> Value {
     let object = get(entry, VALUE);
     if object.is_shared() { object.get(VALUE) } else { object }
 }
 
-/// A link to an entry on the stack.
+/// Returns a link to an entry on the stack.
 fn stack_link(entry: usize) -> Value {
     Value(entry as u64 | 3)
 }
 
 impl Context {
-    /// Makes an entry on the stack the innermost one.
+    /// Pushes an entry as the innermost one.
     #[inline]
     pub(crate) fn bind(&mut self, name: Value, value: Value) -> Result<(), Exit> {
         let entry = self.push_entry(name, value, self.environment)?;
@@ -58,7 +58,7 @@ impl Context {
         Ok(())
     }
 
-    /// The address of a lexical variable's value; 0 when there is none of that name.
+    /// Returns the address of a lexical variable's value, or 0 when no entry has the name.
     #[inline]
     pub(crate) fn lexical(&self, name: Value) -> usize {
         let mut at = target(self.environment);
@@ -79,7 +79,7 @@ impl Context {
         0
     }
 
-    /// The address of the slot of that name in an object whose method runs; 0 when it has none.
+    /// Returns the address of a slot, by name, in the object whose method runs, or 0 without such a slot.
     fn slot_place(&self, object: Value, name: Value) -> usize {
         if !object.is_object() || !matches!(object.header().kind(), Kind::Instance | Kind::Array) {
             return 0;
@@ -93,13 +93,13 @@ impl Context {
         0
     }
 
-    /// The slot of that name in an object whose method runs.
+    /// Returns the value of a slot, by name, in the object whose method runs.
     pub(crate) fn own_value(&self, object: Value, name: Value) -> Option<Value> {
         let place = self.slot_place(object, name);
         (place != 0).then(|| get(place, 0))
     }
 
-    /// Writes it; says whether there is one.
+    /// Assigns a slot, by name, in the object whose method runs; returns false without such a slot.
     pub(crate) fn set_own_value(&mut self, object: Value, name: Value, value: Value) -> Result<bool, Exit> {
         let place = self.slot_place(object, name);
         if place == 0 {
@@ -112,14 +112,14 @@ impl Context {
         Ok(true)
     }
 
-    /// A slot of a class that only `defclass` and `defmethod` change.
+    /// Signals an assignment to a slot of a class that only `defclass` and `defmethod` may change.
     #[cold]
     pub(crate) fn not_assigned<T>(&mut self, name: Value) -> Result<T, Exit> {
         let shown = self.show_short(name);
         self.error_about(Class::Type, format!("{shown} of a class is not assigned"), name)
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     #[inline]
     pub(crate) fn variable(&mut self, name: Value) -> Answer {
         let place = self.lexical(name);
@@ -129,7 +129,7 @@ impl Context {
         self.global_or_error(name)
     }
 
-    /// The value of a variable outside of the lexical environment.
+    /// Returns the value of a variable outside of the lexical environment.
     pub(crate) fn global_or_error(&mut self, name: Value) -> Answer {
         let value = self.global_value(name);
         if value == Value::UNBOUND {
@@ -145,7 +145,7 @@ impl Context {
         self.error_about(Class::Unbound, format!("unbound variable {shown}"), name)
     }
 
-    /// Assigns a variable, lexical or not.
+    /// Assigns a lexical or global variable.
     pub(crate) fn assign(&mut self, name: Value, value: Value) -> Result<(), Exit> {
         if !name.is_symbol_object() {
             return self.type_error("variable", name).map(|_: Value| ());
@@ -176,7 +176,7 @@ impl Context {
         Ok(())
     }
 
-    /// Shows key and value of each entry, innermost first, until `stop` says so.
+    /// Passes key and value of each entry to `stop`, innermost first, until it returns true.
     pub(crate) fn entries(&self, mut stop: impl FnMut(Value, Value) -> bool) {
         let mut at = target(self.environment);
         while at != 0 {
@@ -191,7 +191,7 @@ impl Context {
         }
     }
 
-    /// The value of the innermost entry with that key.
+    /// Returns the value of the innermost entry with a key.
     pub(crate) fn entry(&self, key: Value) -> Option<Value> {
         let mut found = None;
         self.entries(|own, value| {
@@ -204,7 +204,7 @@ impl Context {
         found
     }
 
-    /// The environment as a chain in the heap, which shares its variables with the frames.
+    /// Copies the environment to the heap as a chain, which shares its variables with the frames.
     pub(crate) fn capture(&mut self) -> Answer {
         let mut link = self.environment;
         let first = self.mark();
@@ -238,13 +238,13 @@ impl Context {
     }
 }
 
-/// Writes the value at an address that [`Context::lexical`] gave.
+/// Writes the value at an address returned by [`Context::lexical`].
 pub(super) fn store(place: usize, value: Value) {
     word(place, 0).store(value.0, Ordering::Relaxed);
 }
 
 impl Context {
-    /// The value of a lexical variable.
+    /// Returns the value of a lexical variable.
     pub(crate) fn lexical_value(&self, name: Value) -> Option<Value> {
         let place = self.lexical(name);
         (place != 0).then(|| get(place, 0))

@@ -1,22 +1,22 @@
-//! Calls of interpreted functions: parameters meet arguments.
+//! Calls of interpreted functions, and the binding of parameters to arguments.
 
 use crate::context::{Answer, Context, Mark};
 use crate::error::{Class, Exit};
 use crate::value::{Kind, Value, flag};
 use crate::world::class;
 
-/// Slots of a closure, its header being word 0.
+/// Indices of the slots of a closure, after the header.
 pub(crate) mod closure {
     pub(crate) const NAME: usize = 0;
     pub(crate) const ENVIRONMENT: usize = 1;
     pub(crate) const PARAMETERS: usize = 2;
     pub(crate) const BODY: usize = 3;
-    /// t when the environment binds functions.
+    /// A flag: t when the environment binds functions.
     pub(crate) const LOCAL_FUNCTIONS: usize = 4;
 }
 
 impl Context {
-    /// A closure of the current environment over `(parameters . body)`.
+    /// Creates a closure of the current environment over `(parameters . body)`.
     pub(crate) fn close(&mut self, name: Value, lambda: Value) -> Answer {
         if !lambda.is_cons() || !lambda.get(0).is_list() {
             return self.type_error("list of parameters", lambda.car());
@@ -34,7 +34,7 @@ impl Context {
         Ok(object)
     }
 
-    /// Runs a body in a new environment that begins with `environment`. The arguments are on the stack.
+    /// Runs a body in a new environment that extends `environment`. The arguments are on the stack.
     pub(crate) fn call_lambda(
         &mut self,
         parameters: Value,
@@ -90,7 +90,7 @@ impl Context {
         Ok(())
     }
 
-    /// Signals that so many arguments are too few, or too many.
+    /// Signals that `count` arguments are too few or too many.
     #[cold]
     pub(crate) fn wrong_arguments(&mut self, parameters: Value, count: usize) -> Answer {
         let required = |name: &Value| !(name.is_symbol_object() && name.has_flag(flag::LAMBDA_KEYWORD));
@@ -112,7 +112,7 @@ impl Context {
         self.error(Class::Arguments, format!("too many arguments: {count} for {shown}"))
     }
 
-    /// Whether a body begins with a declaration that some variable is special.
+    /// Returns whether a body begins with a declaration of any special variable.
     pub(crate) fn declares_special(&self, body: Value) -> bool {
         let names = &self.world.names;
         body.iter()
@@ -120,7 +120,7 @@ impl Context {
             .any(|form| form.cdr().iter().any(|item| item.car() == names.special))
     }
 
-    /// Whether it says so of that variable.
+    /// Returns whether a body begins with a declaration that `name` is special.
     pub(crate) fn is_declared(&self, body: Value, name: Value) -> bool {
         let names = &self.world.names;
         body.iter()
@@ -129,7 +129,7 @@ impl Context {
             .any(|item| item.car() == names.special && item.cdr().iter().any(|special| special == name))
     }
 
-    /// Binds one variable, dynamically if it is special.
+    /// Binds a variable, dynamically if it is special.
     pub(crate) fn bind_variable(&mut self, name: Value, value: Value, body: Value) -> Result<(), Exit> {
         if !name.is_symbol_object() || name.has_flag(flag::LAMBDA_KEYWORD) {
             return self.type_error("variable", name).map(|_: Value| ());
@@ -144,7 +144,7 @@ impl Context {
         self.bind(name, value)
     }
 
-    /// The parameters from the first that is no plain variable; `start` are bound already.
+    /// Binds the parameters from the first that is not a plain variable; the first `start` are bound already.
     fn bind_slow(
         &mut self,
         parameters: Value,
@@ -157,12 +157,12 @@ impl Context {
         let names = self.world.names;
         let mut rest = from;
         let mut index = start;
-        // What `&optional` and its kin say of the parameters after them.
+        // The lambda-list keyword that applies to the current parameters.
         let mut mode = Value::NIL;
         let mut has_rest = false;
         let mut keys_from = None;
         let mut allow_others = false;
-        // Defaults may cut up the function that is called.
+        // The evaluation of defaults may modify the running function.
         for part in [parameters, body] {
             self.push(part)?;
         }
@@ -217,7 +217,7 @@ impl Context {
             }
         }
         if !rest.is_nil() {
-            // A dotted list of a macro: the rest under one name.
+            // In the dotted parameter list of a macro, the last name is bound to the remaining arguments.
             let list = self.list_of_roots(first, index..count, Value::NIL)?;
             self.bind_variable(rest, list, body)?;
             return Ok(());
@@ -231,7 +231,7 @@ impl Context {
         Ok(())
     }
 
-    /// `name`, `(name default)` or `(name default given-p)`.
+    /// Binds `name`, `(name default)` or `(name default given-p)`.
     fn bind_default(&mut self, item: Value, given: Option<Value>, body: Value) -> Result<(), Exit> {
         if !item.is_cons() {
             return self.bind_variable(item, given.unwrap_or(Value::NIL), body);
@@ -249,7 +249,7 @@ impl Context {
         self.bind_variable(item.get(0), value, body)
     }
 
-    /// A list of parameters in place of one: the argument is a list to take apart.
+    /// Destructures a list argument by a nested list of parameters.
     fn bind_pattern(&mut self, pattern: Value, value: Value) -> Result<(), Exit> {
         if !value.is_list() {
             return self.type_error("list", value).map(|_: Value| ());
@@ -273,7 +273,7 @@ impl Context {
         self.keyword(&name.text())
     }
 
-    /// The value after a key among arguments from the `from`th.
+    /// Returns the value after a key among the arguments from index `from` on.
     pub(crate) fn key_argument(&self, key: Value, first: Mark, from: usize, count: usize) -> Option<Value> {
         (from..count.saturating_sub(1))
             .step_by(2)
@@ -281,7 +281,7 @@ impl Context {
             .map(|at| self.root(first, at + 1))
     }
 
-    /// Every key that was given must be known, for parameters with `&key`.
+    /// Checks that parameters with `&key` know every given key.
     pub(crate) fn check_given_keys(
         &mut self,
         parameters: Value,

@@ -1,4 +1,4 @@
-//! The evaluator: walks the source list.
+//! The evaluator: interprets the source list.
 //!
 //! # Picture
 //! ```text
@@ -6,9 +6,9 @@
 //!                                   `---- arguments ----'    `- environment -'
 //! ```
 //! # Invariants
-//! 1. A form is on the root stack while it runs, and so is the rest of an argument list or body that
-//!    is still to come: a program may cut up the list that is running.
-//! 2. Who stops an [`Exit`] puts back stack, environment and dynamic bindings ([`Saved`]).
+//! 1. A form is on the root stack while it runs, and so is the unevaluated rest of an argument list or body:
+//!    a program may modify its running source.
+//! 2. Code that catches an [`Exit`] restores stack, environment and dynamic bindings ([`Saved`]).
 
 mod apply;
 pub(crate) mod arguments;
@@ -25,7 +25,7 @@ use crate::context::{Answer, Context, Fixed, Mark};
 use crate::error::{Class, Exit};
 use crate::value::{KeySort, Kind, Value, symbol};
 
-/// Low byte of a function slot's word that names a special form.
+/// Low byte of a word in a function slot that denotes a special form.
 const SPECIAL_FORM: u64 = 0x83;
 
 impl Value {
@@ -38,7 +38,7 @@ impl Value {
     }
 }
 
-/// What a catcher puts back.
+/// The state of a thread that the catcher of an exit restores.
 #[derive(Clone, Copy)]
 pub(crate) struct Saved {
     mark: Mark,
@@ -48,7 +48,7 @@ pub(crate) struct Saved {
 }
 
 impl Saved {
-    /// How high the root stack was.
+    /// Returns the saved height of the root stack.
     pub(crate) fn mark(&self) -> Mark {
         self.mark
     }
@@ -70,7 +70,7 @@ impl Context {
         self.release(saved.mark);
     }
 
-    /// All of it but the stack.
+    /// Restores environment and dynamic bindings, but not the stack.
     #[inline]
     pub(crate) fn restore_bindings(&mut self, saved: &Saved) {
         self.unbind(saved.specials);
@@ -78,7 +78,7 @@ impl Context {
         self.local_functions = saved.local_functions;
     }
 
-    /// The value of a form, which is alive.
+    /// Evaluates a form, which the caller keeps alive.
     #[inline]
     pub(crate) fn eval(&mut self, form: Value) -> Answer {
         if form.is_symbol_object() {
@@ -138,7 +138,7 @@ impl Context {
         function.is_cons() && function.get(0) == self.world.names.lambda
     }
 
-    /// A macro, `(object . slot)`, or no function at all.
+    /// Evaluates a macro call or `(object . slot)`, or signals an undefined function.
     #[inline(never)]
     fn eval_rare(&mut self, form: Value, head: Value, function: Value) -> Answer {
         if function.is_cons() && function.get(0) == self.world.names.macro_ {
@@ -155,7 +155,7 @@ impl Context {
         self.error_about(Class::Undefined, format!("undefined function {name}"), head)
     }
 
-    /// Evaluates a list of forms onto the stack. The root at `keep` holds what is still to come.
+    /// Evaluates a list of forms onto the stack. The root at `keep` holds the rest of the list.
     #[inline]
     fn eval_arguments(&mut self, list: Value, keep: Mark) -> Result<(), Exit> {
         let mut rest = list;
@@ -176,7 +176,7 @@ impl Context {
         Ok(())
     }
 
-    /// `((lambda ...) ...)`, or something that is no function.
+    /// Evaluates `((lambda ...) ...)` or `(object . slot)`, or signals that the head is no function.
     #[inline(never)]
     fn eval_odd_head(&mut self, form: Value, head: Value) -> Answer {
         self.set_fixed(Fixed::Form, form);
@@ -197,7 +197,7 @@ impl Context {
         self.error_about(Class::Undefined, format!("{shown} is no function"), head)
     }
 
-    /// `(object . slot)`: EusLisp's short form.
+    /// Evaluates `(object . slot)`, EusLisp's short form of slot access.
     fn dotted_slot(&mut self, variable: Value, name: Value) -> Answer {
         let object = self.eval(variable)?;
         self.slot_named(object, name)
@@ -214,7 +214,7 @@ impl Context {
         self.error_about(Class::Type, format!("{shown} has no slot {slot}"), object)
     }
 
-    /// The forms of a body, in turn; the value of the last.
+    /// Evaluates the forms of a body in order and returns the value of the last.
     pub(crate) fn progn(&mut self, body: Value) -> Answer {
         if !body.is_cons() {
             return Ok(Value::NIL);
@@ -236,7 +236,7 @@ impl Context {
         Ok(value)
     }
 
-    /// The expansion of a macro call; both are on the stack.
+    /// Expands a macro call; both arguments are on the stack.
     pub(crate) fn expand_pushed(&mut self, form: Value, function: Value) -> Answer {
         let first = self.mark();
         let mut rest = form.get(1);
@@ -250,15 +250,15 @@ impl Context {
         self.call_lambda(parameters, body, Value::NIL, false, first, count)
     }
 
-    /// The arguments between `first` and the top.
+    /// Returns the `count` arguments from `first` on.
     pub(crate) fn arguments<'a>(&self, first: Mark, count: usize) -> Args<'a> {
         debug_assert!(count <= self.above(first));
-        // SAFETY: the words from `first` to the top were pushed; they stay until the call is over,
-        // and callees only push above them.
+        // SAFETY: the words from `first` to the top were pushed; they are unchanged until the call ends, as callees
+        // only push above them.
         Args::new(unsafe { std::slice::from_raw_parts(Context::place(first), count) })
     }
 
-    /// The function or macro that a `flet`, `labels` or `macrolet` around gives the name.
+    /// Returns the function or macro bound to a name by an enclosing `flet`, `labels` or `macrolet`.
     #[inline(never)]
     fn local_function(&mut self, name: Value) -> Option<Value> {
         let (function, macro_) = (name.key(KeySort::Function), name.key(KeySort::Macro));

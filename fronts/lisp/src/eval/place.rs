@@ -1,18 +1,18 @@
-//! Places: what `setf` and its kin assign to. The forms inside a place run once.
+//! Places: the targets of `setf` and similar forms. Forms inside a place are evaluated once.
 
 use crate::context::{Answer, Context, Mark};
 use crate::error::{Class, Exit};
 use crate::value::{KeySort, Value, symbol};
 
-/// A place whose inner forms have run; their values are on the stack.
+/// A place whose inner forms have been evaluated; their values are on the stack.
 enum Place {
     Variable(Value),
-    /// `(object . slot)`
+    /// A slot, written `(object . slot)`.
     Slot {
         object: Value,
         name: Value,
     },
-    /// A function of arguments, with the function that writes.
+    /// A call of an accessor, with the function that writes it.
     Call {
         head: Value,
         update: Update,
@@ -23,9 +23,9 @@ enum Place {
 
 #[derive(Clone, Copy)]
 enum Update {
-    /// Called with the arguments and the new value.
+    /// A function called with the arguments and the new value.
     Function(Value),
-    /// Called with quoted arguments and the quoted new value; gives a form.
+    /// A function called with quoted arguments and the quoted new value, which returns a form.
     Expander(Value),
 }
 
@@ -90,7 +90,7 @@ fn fetch(cx: &mut Context, place: &Place) -> Answer {
     }
 }
 
-/// Writes a value, which is alive.
+/// Writes a value, which the caller keeps alive.
 fn write(cx: &mut Context, place: &Place, value: Value) -> Result<(), Exit> {
     match *place {
         Place::Variable(name) => cx.assign(name, value),
@@ -124,7 +124,7 @@ fn write(cx: &mut Context, place: &Place, value: Value) -> Result<(), Exit> {
 }
 
 impl Context {
-    /// Writes the slot of an object that `(object . name)` names.
+    /// Writes the slot of an object that `(object . name)` denotes.
     pub(crate) fn set_slot_named(&mut self, object: Value, name: Value, value: Value) -> Result<(), Exit> {
         self.slot_named(object, name)?;
         let class = self.world.class_of(object);

@@ -1,4 +1,4 @@
-//! Directives that choose, pass over or repeat text.
+//! Directives that select, skip or repeat text.
 
 use super::{Directive, Formatter};
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::error::{Class, Exit};
 use crate::value::Value;
 
 impl Formatter<'_> {
-    /// Passes over text up to a closing directive of this level.
+    /// Skips text up to a closing directive of this level.
     pub(super) fn skip(&mut self, cx: &mut Context, until: &[u8]) -> Result<Option<u8>, Exit> {
         let mut depth = 0;
         while let Some(&byte) = self.text.get(self.position) {
@@ -14,7 +14,7 @@ impl Formatter<'_> {
             if byte != b'~' {
                 continue;
             }
-            // Parameters that are arguments are not taken here.
+            // Parameters that take an argument do not consume it here.
             while self
                 .text
                 .get(self.position)
@@ -40,7 +40,7 @@ impl Formatter<'_> {
         }
     }
 
-    /// `~[zero~;one~:;other~]`, `~:[nil~;other~]`, `~@[present~]`
+    /// Runs `~[zero~;one~:;other~]`, `~:[nil~;other~]` or `~@[present~]`.
     pub(super) fn choice(&mut self, cx: &mut Context, directive: &Directive) -> Result<(), Exit> {
         if directive.at {
             let value = self.argument(cx)?;
@@ -76,12 +76,12 @@ impl Formatter<'_> {
         }
     }
 
-    /// Whether the clause that begins here came after `~:;`.
+    /// Returns whether the clause that begins here follows `~:;`.
     pub(super) fn is_default(&self) -> bool {
         self.position >= 3 && &self.text[self.position - 3..self.position] == b"~:;"
     }
 
-    /// `~{...~}` over a list, `~@{...~}` over the rest of the arguments, `~:{` over lists.
+    /// Runs `~{...~}` over a list, `~@{...~}` over the remaining arguments, or `~:{` over a list of lists.
     pub(super) fn loop_over(&mut self, cx: &mut Context, directive: &Directive) -> Result<(), Exit> {
         let start = self.position;
         let items: Vec<Value> = if directive.at {

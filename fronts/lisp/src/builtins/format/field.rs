@@ -1,4 +1,4 @@
-//! Text in fields of a width.
+//! Text padded to fields of a width.
 
 use super::{Directive, Formatter};
 use crate::builtins::number::{self, as_float};

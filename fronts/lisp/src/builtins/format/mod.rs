@@ -11,7 +11,7 @@ use crate::value::Value;
 
 pub(super) const BUILTINS: &[Builtin] = &[builtin("FORMAT", 2, MANY, format)];
 
-/// `(format stream text . arguments)`: a string when the stream is nil.
+/// Implements `(format stream text . arguments)`, which returns a string when the stream is nil.
 fn format(cx: &mut Context, args: Args<'_>) -> Answer {
     let out = formatted(cx, args[1], args.from(2))?;
     if args[0].is_nil() {
@@ -36,7 +36,7 @@ struct Formatter<'a> {
     out: Vec<u8>,
 }
 
-/// The text of a format string and its arguments, which are alive.
+/// Formats a string and its arguments, which the caller keeps alive.
 pub(super) fn formatted(cx: &mut Context, text: Value, arguments: Args<'_>) -> Result<Vec<u8>, Exit> {
     let text = super::string::bytes(cx, text)?;
     let mut formatter =
@@ -102,7 +102,7 @@ impl Formatter<'_> {
         }
     }
 
-    /// Runs to the end or to one of the closing directives; gives the one that it met.
+    /// Runs to the end or to one of the closing directives, which it returns.
     fn run(&mut self, cx: &mut Context, until: &[u8]) -> Result<Option<u8>, Exit> {
         cx.check_stack()?;
         while let Some(&byte) = self.text.get(self.position) {
@@ -254,7 +254,7 @@ impl Formatter<'_> {
     }
 }
 
-/// `2.5e+00`: as few decimals as read back.
+/// Formats a number as `2.5e+00`, with the fewest decimals, at most 6, that read back.
 fn shortest_exponent(number: f64) -> String {
     let text = format!("{number:e}");
     let decimals =

@@ -1,4 +1,4 @@
-//! Copies of lists, and lists joined.
+//! Copying and concatenation of lists.
 
 use super::{circular, proper_length};
 use crate::builtin::Args;
@@ -16,7 +16,7 @@ pub(super) fn butlast(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.stacked(mark)
 }
 
-/// Copies the conses of a list, which has one: the first copy, the last, and what the list ends in.
+/// Copies the conses of a nonempty list; returns the first and the last copy, and the end of the list.
 fn copy_conses(cx: &mut Context, list: Value) -> Result<(Value, Value, Value), Exit> {
     let first = cx.cons(list.get(0), Value::NIL)?;
     cx.push(first)?;
@@ -27,7 +27,7 @@ fn copy_conses(cx: &mut Context, list: Value) -> Result<(Value, Value, Value), E
         if circle.closes_at(rest) {
             return circular(cx);
         }
-        // Other threads may cut the list while memory is found.
+        // Other threads may modify the list during the allocation.
         cx.put_root(keep, rest);
         let next = cx.blank_cons()?;
         next.set(0, rest.get(0));
@@ -38,7 +38,7 @@ fn copy_conses(cx: &mut Context, list: Value) -> Result<(Value, Value, Value), E
     Ok((first, last, rest))
 }
 
-/// Copies a list in front of a tail. Both are alive.
+/// Copies a list in front of a tail. The caller keeps both alive.
 pub(crate) fn copy_onto(cx: &mut Context, list: Value, tail: Value) -> Answer {
     if !list.is_cons() {
         return Ok(tail);
@@ -48,7 +48,7 @@ pub(crate) fn copy_onto(cx: &mut Context, list: Value, tail: Value) -> Answer {
     Ok(first)
 }
 
-/// A copy of a list; its last tail, if it is no nil, stays.
+/// Copies a list; the copy shares the value after a dot.
 pub(crate) fn copy(cx: &mut Context, list: Value) -> Answer {
     if !list.is_list() {
         return cx.type_error("list", list);

@@ -125,7 +125,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("LIST-INSERT", 3, 3, list_insert),
 ];
 
-/// Follows `a`s and `d`s; nil ends it.
+/// Follows `a` and `d` steps; nil ends the path.
 #[inline]
 fn path(cx: &mut Context, value: Value, steps: &[u8]) -> Answer {
     let mut at = value;
@@ -164,7 +164,7 @@ fn make_list(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.root(mark, 0))
 }
 
-/// The rest of a list, which is alive, after so many elements; nil when it has fewer.
+/// Returns the tail of a list after `index` elements, or nil when it has fewer. The caller keeps the list alive.
 pub(super) fn nth_tail(cx: &mut Context, index: usize, list: Value) -> Answer {
     if !list.is_list() {
         return cx.type_error("list", list);
@@ -177,7 +177,7 @@ pub(super) fn nth_tail(cx: &mut Context, index: usize, list: Value) -> Answer {
             return Ok(Value::NIL);
         }
         rest = rest.get(1);
-        // A circular list has any number of them.
+        // A circular list never ends.
         if step % (1 << 16) == 0 {
             cx.put_root(mark, rest);
             cx.poll()?;
@@ -191,7 +191,7 @@ fn circular<T>(cx: &mut Context) -> Result<T, Exit> {
     cx.error(Class::Type, "the list is circular".to_owned())
 }
 
-/// The length of a list that is no circle.
+/// Returns the length of a list, which must not be circular.
 pub(crate) fn proper_length(cx: &mut Context, list: Value) -> Result<usize, Exit> {
     let (mut rest, mut count, mut circle) = (list, 0, Circle::new());
     while rest.is_cons() {
@@ -221,8 +221,8 @@ fn last(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(rest)
 }
 
-/// Goes along a list until `each`, which is given every tail, has an answer. What is still to come is on the root
-/// stack: what `each` calls, and other threads, may cut the list.
+/// Calls `each` with every tail of a list until it returns a result. The current tail is on the root stack, as the
+/// code that `each` calls, and other threads, may modify the list.
 pub(super) fn along<T>(
     cx: &mut Context,
     list: Value,
@@ -251,7 +251,7 @@ fn ldiff(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.stacked(mark)
 }
 
-/// `(list-insert item position list)`
+/// Implements `(list-insert item position list)`.
 fn list_insert(cx: &mut Context, args: Args<'_>) -> Answer {
     let at = args.size(cx, 1)?;
     let mark = cx.mark();

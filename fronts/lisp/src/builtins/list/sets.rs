@@ -1,4 +1,4 @@
-//! Lists as sets and as tables.
+//! Lists as sets and as association lists.
 
 use super::along;
 use crate::builtin::Args;
@@ -53,8 +53,8 @@ pub(super) fn adjoin(cx: &mut Context, args: Args<'_>) -> Answer {
     if found.is_some() { Ok(args[1]) } else { cx.cons(args[0], args[1]) }
 }
 
-/// Items of the first list that are in the second or not; for a union or an exclusive or, what is only
-/// in the second, too.
+/// Returns the items of the first list that are in the second (`inside`) or not; a union or an exclusive or adds the
+/// items that are only in the second.
 pub(super) fn sets(cx: &mut Context, args: Args<'_>, inside: bool, union: bool, exclusive: bool) -> Answer {
     let matcher = Matcher::of(cx, args.from(2))?;
     let (first, second) = (cx.alive(args[0])?, cx.alive(args[1])?);
@@ -75,7 +75,7 @@ pub(super) fn sets(cx: &mut Context, args: Args<'_>, inside: bool, union: bool, 
     cx.stacked(mark)
 }
 
-/// Whether an item is among others, all of them alive.
+/// Returns whether an item is among others; the caller keeps all alive.
 fn contains(cx: &mut Context, matcher: &Matcher, item: Value, others: &[Value]) -> Result<bool, Exit> {
     let mark = cx.mark();
     let key = matcher.key(cx, item)?;

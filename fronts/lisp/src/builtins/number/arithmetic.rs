@@ -1,4 +1,4 @@
-//! Arithmetic that mixes all kinds of numbers.
+//! Arithmetic on operands of any number types.
 
 use super::order::compare;
 use super::{as_big, as_float, fraction, integer};
@@ -17,7 +17,7 @@ pub(super) enum Op {
     Divide,
 }
 
-/// Two numbers: in the word if they are, else by the widest type.
+/// Applies an operation to two numbers: directly if both fit in a word, otherwise in the wider type.
 #[inline]
 pub(super) fn arithmetic(cx: &mut Context, op: Op, a: Value, b: Value) -> Answer {
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
@@ -110,7 +110,7 @@ pub(super) fn multiply(cx: &mut Context, args: Args<'_>) -> Answer {
     fold(cx, Op::Multiply, Value::fixnum(1), args)
 }
 
-/// Integers divide to an integer, as in EusLisp.
+/// Divides; the quotient of integers is an integer, as in EusLisp.
 pub(super) fn divide(cx: &mut Context, args: Args<'_>) -> Answer {
     if args.len() == 1 {
         return arithmetic(cx, Op::Divide, Value::fixnum(1), args[0]);
@@ -118,7 +118,7 @@ pub(super) fn divide(cx: &mut Context, args: Args<'_>) -> Answer {
     fold(cx, Op::Divide, args[0], args.from(1))
 }
 
-/// The rest of a truncating division: its sign is the dividend's, as EusLisp's `mod` has it.
+/// Returns the remainder of a truncating division, with the sign of the dividend, as in EusLisp's `mod`.
 pub(super) fn remainder(cx: &mut Context, a: Value, b: Value) -> Answer {
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
         return if y == 0 { cx.by_zero() } else { Ok(Value::fixnum(x % y)) };

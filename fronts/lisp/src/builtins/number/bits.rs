@@ -1,4 +1,4 @@
-//! Integers as rows of bits.
+//! Integers as bit strings.
 
 use super::integer;
 use crate::builtin::Args;
@@ -46,7 +46,7 @@ pub(super) fn bits(
     Ok(Value::fixnum(all))
 }
 
-/// Position and width of a byte: `(ldb number position width)`.
+/// Implements `(ldb number position width)`.
 pub(super) fn load_byte(cx: &mut Context, args: Args<'_>) -> Answer {
     let (number, position) = (args.fixnum(cx, 0)?, args.size(cx, 1)?);
     let width = if args.len() > 2 { args.size(cx, 2)? } else { 1 };
@@ -54,7 +54,7 @@ pub(super) fn load_byte(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(Value::fixnum(number >> position.min(63) & mask))
 }
 
-/// `(dpb value number position width)`
+/// Implements `(dpb value number position width)`.
 pub(super) fn deposit_byte(cx: &mut Context, args: Args<'_>) -> Answer {
     let (value, number, position) = (args.fixnum(cx, 0)?, args.fixnum(cx, 1)?, args.size(cx, 2)?);
     let width = if args.len() > 3 { args.size(cx, 3)? } else { 1 };

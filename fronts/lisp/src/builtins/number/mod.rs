@@ -1,4 +1,4 @@
-//! Integers of any size, ratios, and the arithmetic that mixes them with floats.
+//! Integers of any size, ratios, and their arithmetic with floats.
 
 mod arithmetic;
 mod bits;
@@ -112,7 +112,7 @@ pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
     Ok(())
 }
 
-/// The float of a word or a box.
+/// Returns the value of a float, in a word or boxed.
 #[inline]
 pub(crate) fn as_float(value: Value) -> Option<f64> {
     match value.word_float() {
@@ -122,7 +122,7 @@ pub(crate) fn as_float(value: Value) -> Option<f64> {
     }
 }
 
-/// The number behind a bignum.
+/// Returns the value of a bignum.
 pub(crate) fn big(value: Value) -> BigInt {
     let digits: Vec<u32> = value
         .integers()
@@ -147,7 +147,7 @@ fn as_big(value: Value) -> Option<BigInt> {
     }
 }
 
-/// Any integer.
+/// Returns the value of an integer of any size.
 pub(crate) fn integer(cx: &mut Context, value: Value) -> Result<BigInt, Exit> {
     match as_big(value) {
         Some(number) => Ok(number),
@@ -155,7 +155,7 @@ pub(crate) fn integer(cx: &mut Context, value: Value) -> Result<BigInt, Exit> {
     }
 }
 
-/// An integer or ratio as (top, bottom).
+/// Returns an integer or ratio as (numerator, denominator).
 fn fraction(value: Value) -> Option<(BigInt, BigInt)> {
     if value.is(Kind::Ratio) {
         return Some((as_big(value.slot(0))?, as_big(value.slot(1))?));
@@ -171,7 +171,7 @@ impl Context {
                 && matches!(value.header().kind(), Kind::Float | Kind::Bignum | Kind::Ratio))
     }
 
-    /// Any number as a float.
+    /// Returns any number as a float.
     #[inline]
     pub(crate) fn number(&mut self, value: Value) -> Result<f64, Exit> {
         if let Some(number) = as_float(value) {
@@ -193,7 +193,7 @@ impl Context {
         }
     }
 
-    /// A fixnum that counts or indexes.
+    /// Returns a fixnum that counts or indexes.
     pub(crate) fn size(&mut self, value: Value) -> Result<usize, Exit> {
         match value.as_fixnum().map(usize::try_from) {
             Some(Ok(size)) => Ok(size),
@@ -201,7 +201,7 @@ impl Context {
         }
     }
 
-    /// The shortest form of an integer.
+    /// Returns an integer in its shortest representation.
     pub(crate) fn integer(&mut self, number: BigInt) -> Answer {
         if let Some(small) = number.to_i64()
             && Value::fits_fixnum(small)
@@ -225,7 +225,7 @@ impl Context {
         self.integer(if negative { -number } else { number })
     }
 
-    /// An exact quotient of two integers.
+    /// Returns the exact quotient of two integers.
     pub(crate) fn ratio(&mut self, top: Value, bottom: Value) -> Answer {
         let (top, bottom) = (integer(self, top)?, integer(self, bottom)?);
         self.quotient(top, bottom)

@@ -8,7 +8,7 @@ use crate::value::Value;
 use num_integer::Integer as _;
 use std::cmp::Ordering;
 
-/// How two numbers compare; a NaN is above everything.
+/// Compares two numbers; a NaN is greater than everything.
 pub(crate) fn compare(cx: &mut Context, a: Value, b: Value) -> Result<Ordering, Exit> {
     if let (Some(x), Some(y)) = (a.as_fixnum(), b.as_fixnum()) {
         return Ok(x.cmp(&y));
@@ -47,7 +47,7 @@ pub(super) fn all_different(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(true))
 }
 
-/// A float among them makes the result a float.
+/// Returns the extreme number, as a float if any argument is one.
 pub(super) fn extreme(cx: &mut Context, args: Args<'_>, better: fn(Ordering) -> bool) -> Answer {
     let mut best = args[0];
     cx.number(best)?;

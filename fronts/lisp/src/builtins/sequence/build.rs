@@ -1,4 +1,4 @@
-//! New sequences: copies, parts, other types.
+//! New sequences: copies, parts, conversions.
 
 use super::{items, length};
 use crate::builtin::Args;
@@ -9,7 +9,7 @@ use crate::error::Exit;
 use crate::value::{Header, Kind, Value};
 use crate::world::class;
 
-/// A sequence of the type of `like` from `count` roots.
+/// Builds a sequence of the type of `like` from `count` roots.
 pub(in crate::builtins) fn build_like(cx: &mut Context, like: Value, first: Mark, count: usize) -> Answer {
     if like.is_list() {
         return cx.list_of_roots(first, 0..count, Value::NIL);
@@ -43,10 +43,10 @@ impl Context {
     }
 }
 
-/// Copies words of a vector, for one of the same class, without looking at them.
+/// Copies a range of a vector as words into a new one of the same class.
 pub(in crate::builtins) fn copy_vector(cx: &mut Context, vector: Value, start: usize, end: usize) -> Answer {
     let header = vector.header();
-    // An array may be given another vector meanwhile.
+    // An array may get another vector during the allocation.
     cx.push(vector)?;
     let copied = cx.new_vector_of_kind(header.kind(), end - start)?;
     copied.set(0, Header::new(header.kind(), header.class(), end - start).word());
@@ -147,7 +147,7 @@ pub(super) fn nreverse(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(reversed)
 }
 
-/// The kind and class a result type names: a class, or its name.
+/// Returns the kind and class of a result type, which is a class or its name.
 pub(super) fn result_type(cx: &mut Context, wanted: Value) -> Result<Option<(Kind, u16)>, Exit> {
     let mut wanted = wanted;
     if wanted.is_cons() {

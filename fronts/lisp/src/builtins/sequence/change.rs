@@ -1,4 +1,4 @@
-//! Sequences changed in place.
+//! Modification of sequences.
 
 use super::{items, length};
 use crate::builtin::Args;

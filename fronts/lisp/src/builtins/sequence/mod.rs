@@ -1,4 +1,4 @@
-//! Lists and vectors alike.
+//! Functions on lists and vectors alike.
 
 mod build;
 mod change;
@@ -51,7 +51,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
 ];
 
-/// Elements of a list, vector, or array of one axis up to its fill pointer.
+/// Returns the number of elements of a list, a vector, or a one-dimensional array up to its fill pointer.
 pub(crate) fn length(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
     if sequence.is_list() {
         return proper_length(cx, sequence);
@@ -68,7 +68,7 @@ pub(crate) fn length(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
     }
 }
 
-/// Pushes the elements of a sequence and says how many there are.
+/// Pushes the elements of a sequence and returns their number.
 pub(super) fn items(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
     let count = length(cx, sequence)?;
     if sequence.is_list() {
@@ -104,7 +104,7 @@ pub(crate) fn elt(cx: &mut Context, sequence: Value, index: usize) -> Answer {
     }
 }
 
-/// Writes an element; all arguments are alive.
+/// Writes an element; the caller keeps all arguments alive.
 pub(super) fn set_elt(cx: &mut Context, sequence: Value, index: usize, value: Value) -> Result<(), Exit> {
     if sequence.is_list() {
         let tail = nth_tail(cx, index, sequence)?;

@@ -33,7 +33,7 @@ pub(super) fn reduce(cx: &mut Context, args: Args<'_>) -> Answer {
         });
         cx.release(mark);
         if let Some(sum) = sum {
-            // One place for every sum: the stack stays as high as it is.
+            // Every partial result uses the same root, so that the stack does not grow.
             cx.set_root(first, index, sum);
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn reduce(cx: &mut Context, args: Args<'_>) -> Answer {
     }
 }
 
-/// Calls with the first items, the second items ... until `stop` likes an answer.
+/// Calls the function with the first items, then the second items, and so on until `stop` accepts a result.
 pub(super) fn quantify(
     cx: &mut Context,
     args: Args<'_>,
@@ -71,7 +71,7 @@ pub(super) fn quantify(
     Ok(cx.truth(all))
 }
 
-/// `(map type function sequence ...)`
+/// Implements `(map type function sequence ...)`.
 pub(super) fn map(cx: &mut Context, args: Args<'_>) -> Answer {
     let wanted = if args[0].is_nil() { None } else { Some(result_type(cx, args[0])?) };
     let mut counts = Vec::new();

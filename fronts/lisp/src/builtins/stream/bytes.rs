@@ -1,4 +1,4 @@
-//! What goes through a stream, byte by byte.
+//! Reading and writing of streams, byte by byte.
 
 use super::{
     BUFFER, COUNT, DIRECTION, FILE, INPUT, OUTPUT, STDERR, STDIN, STDOUT, TAIL, has_class, string_stream,
@@ -47,17 +47,17 @@ impl Context {
         }
     }
 
-    /// A stream to write to: nil and t are `*standard-output*`.
+    /// Returns a stream to write to; nil and t are `*standard-output*`.
     pub(super) fn output(&mut self, stream: Value) -> Answer {
         self.end_of(stream, OUTPUT, self.world.names.standard_output, "output stream")
     }
 
-    /// A stream to read from: nil and t are `*standard-input*`.
+    /// Returns a stream to read from; nil and t are `*standard-input*`.
     pub(super) fn input(&mut self, stream: Value) -> Answer {
         self.end_of(stream, INPUT, self.world.names.standard_input, "input stream")
     }
 
-    /// The stream behind a designator and the slot of two-way streams.
+    /// Returns the stream of a designator; `slot` selects the half of a two-way stream.
     fn end_of(&mut self, stream: Value, slot: usize, standard: Value, wanted: &str) -> Answer {
         let mut stream = stream;
         for _ in 0..8 {
@@ -82,7 +82,7 @@ impl Context {
         Ok(stream.slot(COUNT) == Value::fixnum(i64::from(b'\n')))
     }
 
-    /// Writes bytes to a stream, which is alive.
+    /// Writes bytes to a stream, which the caller keeps alive.
     pub(crate) fn write_bytes(&mut self, stream: Value, bytes: &[u8]) -> Result<(), Exit> {
         let stream = self.output(stream)?;
         if bytes.is_empty() {
@@ -123,7 +123,7 @@ impl Context {
         Ok(())
     }
 
-    /// The next byte of an input stream; none at its end.
+    /// Returns the next byte of an input stream, or none at its end.
     pub(crate) fn read_byte(&mut self, stream: Value) -> Result<Option<u8>, Exit> {
         self.byte(stream, true)
     }
@@ -178,7 +178,7 @@ impl Context {
         self.io(done, "stream")
     }
 
-    /// The result of a system call, as an error with its cause.
+    /// Converts a failed system call to a Lisp error with its cause.
     pub(crate) fn io<T>(&mut self, result: std::io::Result<T>, what: &str) -> Result<T, Exit> {
         match result {
             Ok(value) => Ok(value),
@@ -186,7 +186,7 @@ impl Context {
         }
     }
 
-    /// What the program has for an object that died.
+    /// Finalizes a dead object: drops its native object.
     pub(crate) fn finalize(&mut self, object: Value) {
         if has_class(object, class::FILE_STREAM) {
             self.world.tables.drop_native(object.slot(FILE));

@@ -1,4 +1,4 @@
-//! Streams of files: opened, flushed, closed.
+//! File streams: opening, flushing, closing.
 
 use super::{COUNT, DIRECTION, FILE, NAME, STDOUT, has_class};
 use crate::builtin::Args;
@@ -37,7 +37,7 @@ pub(super) fn flush(cx: &mut Context, stream: Value) -> Answer {
     Ok(Value::NIL)
 }
 
-/// The path of a string, a symbol, or anything whose class answers `:namestring`.
+/// Returns the path of a string, a symbol, or an object whose class answers `:namestring`.
 pub(crate) fn path_of(cx: &mut Context, value: Value) -> Result<String, Exit> {
     let value = if value.is(Kind::Instance) {
         let selector = cx.keyword("NAMESTRING")?;
@@ -72,7 +72,7 @@ pub(super) fn open(cx: &mut Context, args: Args<'_>) -> Answer {
     let opened = cx.blocked(|| options.open(&path));
     let file = match opened {
         Ok(file) => file,
-        // A missing file is nil for whoever asks for it, an error for the rest.
+        // A missing file returns nil if `:if-does-not-exist` says so; otherwise it is an error.
         Err(cause)
             if cause.kind() == std::io::ErrorKind::NotFound
                 && !missing.is_nil()
@@ -118,7 +118,7 @@ pub(super) fn close(cx: &mut Context, stream: Value) -> Result<(), Exit> {
 }
 
 impl Context {
-    /// Asks for the end of an object that stands for something outside of the heap.
+    /// Registers an object that refers to a native one for finalization.
     pub(crate) fn finalize_later(&mut self, object: Value) {
         if let Some(object) = std::ptr::NonNull::new(std::ptr::with_exposed_provenance_mut(object.address()))
         {

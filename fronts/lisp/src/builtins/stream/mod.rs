@@ -1,7 +1,7 @@
 //! Streams: files, strings, the terminal.
 //!
-//! A string stream's slots: direction, buffer, count (position), tail (end). A file stream's `fd` is the
-//! number of an open file, or one of the three standard streams; its count is the last byte written.
+//! A string stream's slots are direction, buffer, count (position) and tail (end). A file stream's `fd` is the number
+//! of an open file or of one of the three standard streams; its count is the last byte written.
 
 mod bytes;
 mod file;
@@ -166,12 +166,12 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
 ];
 
-/// Slots of a two-way stream.
+/// Indices of the slots of a two-way stream.
 const INPUT: usize = 1;
 
 const OUTPUT: usize = 2;
 
-/// Slots of the others.
+/// Indices of the slots of other streams.
 const DIRECTION: usize = 1;
 
 const BUFFER: usize = 2;
@@ -223,7 +223,7 @@ fn string_stream(cx: &mut Context, stream: Value) -> Result<(), Exit> {
     if whole { Ok(()) } else { cx.type_error("string stream", stream) }
 }
 
-/// `eof-error-p eof-value` from argument `index` on: an error unless the first is given and nil.
+/// Handles the end of input by `eof-error-p eof-value` from argument `index` on: an error unless the first is nil.
 fn at_end(cx: &mut Context, args: Args<'_>, index: usize) -> Answer {
     match args.given(index) {
         None => cx.fail(Class::Io, "end of input".to_owned()),

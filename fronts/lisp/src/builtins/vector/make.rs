@@ -48,7 +48,7 @@ impl Context {
         Ok(vector)
     }
 
-    /// An array over a vector that is alive.
+    /// Allocates an array over a vector that the caller keeps alive.
     pub(crate) fn new_array(&mut self, entity: Value, sizes: &[usize]) -> Answer {
         let mark = self.mark();
         self.push(entity)?;
@@ -63,7 +63,7 @@ impl Context {
         Ok(array)
     }
 
-    /// An array of that rank from nested sequences, which are alive.
+    /// Allocates an array of rank `rank` from nested sequences, which the caller keeps alive.
     pub(crate) fn array_from_contents(&mut self, kind: Kind, rank: usize, contents: Value) -> Answer {
         let mut sizes = Vec::new();
         let mut at = contents;

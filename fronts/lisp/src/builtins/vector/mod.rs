@@ -1,4 +1,4 @@
-//! Vectors and arrays: elements by index.
+//! Vectors and arrays: access to elements by index.
 
 mod make;
 mod shape;
@@ -85,7 +85,7 @@ pub(crate) fn set_bit(vector: Value, index: usize, on: bool) {
     vector.set(1 + index / 64, Value(if on { word | mask } else { word & !mask }));
 }
 
-/// An element of a vector, whose index is in range.
+/// Returns an element of a vector, whose index is in range.
 pub(crate) fn element(cx: &mut Context, vector: Value, index: usize) -> Answer {
     match vector.header().kind() {
         Kind::FloatVector => cx.float(vector.floats()[index]),
@@ -117,7 +117,7 @@ pub(crate) fn set_element(cx: &mut Context, vector: Value, index: usize, value: 
     Ok(())
 }
 
-/// The vector and the index in it that subscripts lead to.
+/// Returns the vector that holds an element of an array, and the index in it.
 fn locate(cx: &mut Context, array: Value, subscripts: &[Value]) -> Result<(Value, usize), Exit> {
     if is_vector(array) {
         if subscripts.len() != 1 {
@@ -187,7 +187,7 @@ fn bitwise(cx: &mut Context, args: Args<'_>, op: fn(bool, bool) -> bool) -> Answ
     Ok(result)
 }
 
-/// The text of a string or an array of characters, up to its fill pointer.
+/// Returns the text of a string or an array of characters, up to its fill pointer.
 pub(crate) fn text_of(value: Value) -> Vec<u8> {
     match Shape::of(value) {
         Some(shape) => shape.entity.bytes()[shape.offset..shape.offset + shape.filled].to_vec(),

@@ -1,9 +1,9 @@
-//! Where an array keeps its dimensions and its elements.
+//! The shape of an array: its dimensions and its vector of elements.
 
 use super::is_vector;
 use crate::value::{Kind, Value};
 
-/// Slots of an array, after the plist.
+/// Indices of the slots of an array, after the property list.
 pub(crate) mod slot {
     pub(crate) const ENTITY: usize = 1;
     pub(crate) const RANK: usize = 2;
@@ -12,16 +12,16 @@ pub(crate) mod slot {
     pub(crate) const FIRST_AXIS: usize = 5;
 }
 
-/// The most axes an array has.
+/// Largest number of axes of an array.
 pub(crate) const AXES: usize = 7;
 
-/// What an array object says of itself.
+/// The decoded shape of an array object.
 pub(crate) struct Shape {
-    /// The vector that holds the elements, row by row.
+    /// The vector that holds the elements in row-major order.
     pub(crate) entity: Value,
     pub(crate) offset: usize,
     pub(crate) dimensions: Vec<usize>,
-    /// Elements of an array of one axis, up to its fill pointer.
+    /// Number of elements of a one-dimensional array, up to its fill pointer.
     pub(crate) filled: usize,
 }
 
@@ -30,7 +30,7 @@ fn size_of(value: Value) -> Option<usize> {
 }
 
 impl Shape {
-    /// The shape of a well-formed array; none of anything else.
+    /// Returns the shape of a well-formed array, or none for anything else.
     pub(crate) fn of(array: Value) -> Option<Shape> {
         if !array.is(Kind::Array) {
             return None;
@@ -53,7 +53,7 @@ impl Shape {
     }
 }
 
-/// The elements of an array of these sizes; more than there can be when they are too many to count.
+/// Returns the number of elements of an array of these sizes, or `usize::MAX` when it overflows.
 pub(super) fn volume(sizes: &[usize]) -> usize {
     sizes.iter().try_fold(1_usize, |total, size| total.checked_mul(*size)).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! Sequence, choice, assignment.
+//! Sequencing, conditionals, assignment.
 
 use super::malformed;
 use crate::context::{Answer, Context};
@@ -9,7 +9,7 @@ pub(super) fn quote(_: &mut Context, form: Value) -> Answer {
     Ok(form.cadr())
 }
 
-/// `#'name` or `#'(lambda ...)`.
+/// Evaluates `#'name` or `#'(lambda ...)`.
 pub(super) fn function(cx: &mut Context, form: Value) -> Answer {
     let what = form.cadr();
     if what.is_cons() && what.get(0) == cx.world.names.lambda {
@@ -27,7 +27,7 @@ pub(super) fn function(cx: &mut Context, form: Value) -> Answer {
 }
 
 impl Context {
-    /// The function of a symbol.
+    /// Returns the function of a symbol.
     pub(crate) fn function_named(&mut self, name: Value) -> Answer {
         let function = name.get(symbol::FUNCTION);
         if function == Value::UNBOUND || function.as_special_form().is_some() {
@@ -53,7 +53,7 @@ pub(super) fn prog2(cx: &mut Context, form: Value) -> Answer {
     first_of(cx, rest)
 }
 
-/// Evaluates all; the value of the first.
+/// Evaluates all forms and returns the value of the first.
 fn first_of(cx: &mut Context, forms: Value) -> Answer {
     let body = forms.cdr();
     cx.push(body)?;
@@ -224,12 +224,12 @@ pub(super) fn the(cx: &mut Context, form: Value) -> Answer {
     cx.eval(form.caddr())
 }
 
-/// Types are not used by the evaluator; special variables are seen by what binds them.
+/// Ignores types; the forms that bind variables read the declarations of special ones.
 pub(super) fn declare(_: &mut Context, _: Value) -> Answer {
     Ok(Value::NIL)
 }
 
-/// Whether an `eval-when` is for the time when it runs.
+/// Returns whether an `eval-when` form applies to evaluation.
 pub(crate) fn runs_now(form: Value) -> bool {
     form.cadr().iter().any(|when| {
         when.is_symbol_object()

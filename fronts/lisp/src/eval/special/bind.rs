@@ -1,4 +1,4 @@
-//! Variables, local functions and macros.
+//! Binding of variables, local functions and macros.
 
 use super::malformed;
 use crate::context::{Answer, Context};
@@ -6,14 +6,14 @@ use crate::error::Exit;
 use crate::eval::Saved;
 use crate::value::{KeySort, Value};
 
-/// Runs the body of a binding form and takes the bindings back.
+/// Evaluates the body of a binding form and undoes the bindings.
 fn body(cx: &mut Context, forms: Value, saved: &Saved) -> Answer {
     let value = cx.progn(forms)?;
     cx.restore_bindings(saved);
     Ok(value)
 }
 
-/// `name` or `(name form)`.
+/// Splits `name` or `(name form)`.
 fn name_and_form(item: Value) -> (Value, Value) {
     if item.is_cons() { (item.get(0), item.cadr()) } else { (item, Value::NIL) }
 }
@@ -57,7 +57,7 @@ pub(super) fn let_star(cx: &mut Context, form: Value) -> Answer {
     body(cx, forms, &before)
 }
 
-/// Dynamic bindings whose names are computed.
+/// Binds dynamic variables whose names are computed.
 pub(super) fn progv(cx: &mut Context, form: Value) -> Answer {
     let before = cx.save();
     let forms = form.cddr().cdr();
@@ -71,7 +71,7 @@ pub(super) fn progv(cx: &mut Context, form: Value) -> Answer {
 }
 
 impl Context {
-    /// Binds each of a list of variables; where values are missing, to nil.
+    /// Binds each of a list of variables; those without a value to nil.
     pub(crate) fn progv(&mut self, names: Value, values: Value) -> Result<(), Exit> {
         let mut values = self.alive(values)?.into_iter();
         for name in self.alive(names)? {
@@ -84,7 +84,7 @@ impl Context {
     }
 }
 
-/// Each function sees the environment around the form.
+/// Binds local functions, each of which is closed over the outer environment.
 pub(super) fn flet(cx: &mut Context, form: Value) -> Answer {
     let before = cx.save();
     let (items, forms) = (form.cadr(), form.cddr());
@@ -102,7 +102,7 @@ pub(super) fn flet(cx: &mut Context, form: Value) -> Answer {
     body(cx, forms, &before)
 }
 
-/// Each function sees all of them.
+/// Binds local functions, each of which is closed over all of them.
 pub(super) fn labels(cx: &mut Context, form: Value) -> Answer {
     let before = cx.save();
     let (items, forms) = (form.cadr(), form.cddr());
@@ -122,7 +122,7 @@ pub(super) fn labels(cx: &mut Context, form: Value) -> Answer {
     body(cx, forms, &before)
 }
 
-/// `(name parameters . body)` as a closure whose body is a block of that name.
+/// Creates a closure of `(name parameters . body)`, whose body is a block of that name.
 fn local(cx: &mut Context, item: Value) -> Answer {
     if !item.is_cons() || !item.get(0).is_symbol_object() || !item.get(1).is_cons() {
         return malformed(cx, item);
@@ -159,7 +159,7 @@ pub(super) fn macrolet(cx: &mut Context, form: Value) -> Answer {
     body(cx, forms, &before)
 }
 
-/// `values` makes a list: this takes it apart.
+/// Binds variables to the elements of a list, which is the result of `values`.
 pub(super) fn multiple_value_bind(cx: &mut Context, form: Value) -> Answer {
     let before = cx.save();
     let (names, forms) = (form.cadr(), form.cddr().cdr());

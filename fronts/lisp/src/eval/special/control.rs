@@ -1,11 +1,11 @@
-//! Blocks, throws, tags, and cleaning up.
+//! Blocks, throws, tags, and cleanup.
 
 use super::malformed;
 use crate::context::{Answer, Context, Fixed};
 use crate::error::{Class, Exit};
 use crate::value::{KeySort, Value};
 
-/// Runs `inner` in a block of that name.
+/// Runs `inner` in a block with a name.
 pub(super) fn in_block(cx: &mut Context, name: Value, inner: impl FnOnce(&mut Context) -> Answer) -> Answer {
     let saved = cx.save();
     let target = cx.new_target();
@@ -95,7 +95,7 @@ impl Context {
         self.error_about(Class::Control, format!("no tag {shown} around go"), tag)
     }
 
-    /// Goes out to the catch of that tag, if there is one.
+    /// Exits to the catch with a tag, if there is one.
     pub(crate) fn throw(&mut self, tag: Value, value: Value) -> Answer {
         if !self.catches.contains(&tag) {
             let shown = self.show_short(tag);
@@ -120,7 +120,7 @@ pub(super) fn unwind_protect(cx: &mut Context, form: Value) -> Answer {
         }
         Err(exit) => {
             cx.restore(&saved);
-            // The cleanup may use everything an exit needs.
+            // The cleanup forms may overwrite the details of the exit.
             let target = cx.target;
             for which in [Fixed::Exit, Fixed::Tag, Fixed::Error] {
                 cx.push(cx.fixed(which))?;
@@ -143,13 +143,13 @@ pub(super) fn unwind_protect(cx: &mut Context, form: Value) -> Answer {
     }
 }
 
-/// The forms after a tag, given the tag and the statements of a tagbody.
+/// Returns the statements of a tagbody after a tag.
 fn after(statements: Value, tag: Value) -> Option<Value> {
     let is_tag = |statement: Value| !statement.is_cons() && crate::builtins::compare::eql(statement, tag);
     statements.tails().find(|tail| is_tag(tail.get(0))).map(|tail| tail.get(1))
 }
 
-/// Runs statements, going where `go` says. The environment has one entry for the whole tagbody, whose
+/// Runs the statements of a tagbody and handles `go`. The environment has one entry for the whole tagbody, whose
 /// value is (number . statements).
 pub(super) fn statements(cx: &mut Context, list: Value) -> Answer {
     let keep = cx.mark();
@@ -201,8 +201,8 @@ pub(super) fn go(cx: &mut Context, form: Value) -> Answer {
     Err(Exit::Go)
 }
 
-/// `(handler-case form (class (variable) . body) ...)`: runs the body of the first clause whose class
-/// is the error's or above it.
+/// Evaluates `(handler-case form (class (variable) . body) ...)`: runs the first clause whose class is the error's or
+/// a superclass of it.
 pub(super) fn handler_case(cx: &mut Context, form: Value) -> Answer {
     let clauses = form.cddr();
     cx.push(clauses)?;

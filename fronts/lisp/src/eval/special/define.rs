@@ -5,8 +5,8 @@ use crate::context::{Answer, Context};
 use crate::error::{Class, Exit};
 use crate::value::{Kind, Value, flag, symbol};
 
-/// `(parameters . body)` with the body in a block of that name, where something in it may leave one.
-/// A documentation string and declarations stay in front.
+/// Wraps the body of `(parameters . body)` in a block with a name if a form in it may exit from one. A documentation
+/// string and declarations stay in front.
 pub(crate) fn with_block(cx: &mut Context, name: Value, lambda: Value) -> Answer {
     if !may_return(cx, name, lambda.cdr(), 0) {
         return Ok(lambda);
@@ -31,8 +31,7 @@ pub(crate) fn with_block(cx: &mut Context, name: Value, lambda: Value) -> Answer
     Ok(lambda)
 }
 
-/// Whether a call in the tree is `return-from`, a macro, or of a function not known yet, which may be
-/// a macro when it runs.
+/// Returns whether a tree calls `return-from`, a macro, or an undefined function, which may become a macro later.
 fn may_return(cx: &Context, name: Value, tree: Value, depth: usize) -> bool {
     if depth > 200 {
         return true;
@@ -61,7 +60,7 @@ fn document(cx: &mut Context, name: Value, body: Value) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Special forms keep their meaning.
+/// Returns the name that a form defines, which must not be a special form.
 fn definable(cx: &mut Context, form: Value) -> Result<Value, Exit> {
     let name = form.cadr();
     if !name.is_symbol_object() || !form.cddr().is_cons() {
@@ -94,7 +93,7 @@ pub(super) fn defun(cx: &mut Context, form: Value) -> Answer {
 }
 
 impl Context {
-    /// Gives the name of a `defun` a function that is made already.
+    /// Sets the function of a `defun` to one created before.
     pub(crate) fn define_function(&mut self, form: Value, function: Value) -> Answer {
         let name = definable(self, form)?;
         document(self, name, form.cddr().get(1))?;

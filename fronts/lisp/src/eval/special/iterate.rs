@@ -1,4 +1,4 @@
-//! Loops: each polls once a turn, so that a collection or Ctrl-C need not wait.
+//! Loops. Each polls once per iteration, for collections and Ctrl-C.
 
 use super::control::{in_block, statements};
 use super::malformed;
@@ -43,17 +43,17 @@ pub(super) fn loop_(cx: &mut Context, form: Value) -> Answer {
     })
 }
 
-/// A body whose atoms are tags, if there are any.
+/// Evaluates a body, whose atoms are tags if `tags` is set.
 fn run(cx: &mut Context, body: Value, tags: bool) -> Result<(), Exit> {
     if tags { statements(cx, body) } else { cx.progn(body) }.map(|_| ())
 }
 
-/// Whether a body is that of a tagbody.
+/// Returns whether a body contains tags.
 fn has_tags(body: Value) -> bool {
     body.iter().any(|statement| !statement.is_cons())
 }
 
-/// `(dotimes (variable count result) . body)`
+/// Evaluates `(dotimes (variable count result) . body)`.
 pub(super) fn dotimes(cx: &mut Context, form: Value) -> Answer {
     in_block(cx, Value::NIL, |cx| {
         let (spec, body) = (form.cadr(), form.cddr());
@@ -83,7 +83,7 @@ pub(super) fn dotimes(cx: &mut Context, form: Value) -> Answer {
     })
 }
 
-/// `(dolist (variable list result) . body)`
+/// Evaluates `(dolist (variable list result) . body)`.
 pub(super) fn dolist(cx: &mut Context, form: Value) -> Answer {
     in_block(cx, Value::NIL, |cx| {
         let (spec, body) = (form.cadr(), form.cddr());
@@ -126,7 +126,7 @@ pub(super) fn do_star(cx: &mut Context, form: Value) -> Answer {
     do_loop(cx, form, true)
 }
 
-/// `(do ((variable start step) ...) (test . results) . body)`
+/// Evaluates `(do ((variable start step) ...) (test . results) . body)`; `in_turn` selects `do*`.
 fn do_loop(cx: &mut Context, form: Value, in_turn: bool) -> Answer {
     in_block(cx, Value::NIL, |cx| {
         let before = cx.save();

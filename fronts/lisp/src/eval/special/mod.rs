@@ -1,4 +1,4 @@
-//! Special forms. Each gets the whole form, which is on the root stack.
+//! Special forms. Each function gets the whole form, which is on the root stack.
 
 mod basic;
 mod bind;
@@ -16,7 +16,7 @@ use crate::value::{Value, symbol};
 
 type Code = fn(&mut Context, Value) -> Answer;
 
-/// All of them. A function slot holds the index.
+/// All special forms, by the index that a function slot holds.
 pub(crate) const FORMS: &[(&str, Code)] = &[
     ("QUOTE", basic::quote),
     ("FUNCTION", basic::function),
@@ -76,7 +76,7 @@ pub(crate) const FORMS: &[(&str, Code)] = &[
     ("INSTANCE", object::instance),
 ];
 
-/// Gives each form its symbol's function slot.
+/// Stores each special form in the function slot of its symbol.
 pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
     for (number, (name, _)) in FORMS.iter().enumerate() {
         let symbol = cx.installed_name(name)?;
@@ -85,7 +85,7 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
     Ok(())
 }
 
-/// A form that is not written as it must be.
+/// Signals a malformed form.
 #[cold]
 fn malformed(cx: &mut Context, form: Value) -> Answer {
     let shown = cx.show_short(form);

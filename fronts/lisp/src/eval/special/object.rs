@@ -1,4 +1,4 @@
-//! Classes, methods, messages to the class above.
+//! Classes, methods, and messages to the superclass.
 
 use super::define::with_block;
 use super::malformed;
@@ -7,7 +7,7 @@ use crate::error::{Class, Exit};
 use crate::value::{Kind, Value};
 use crate::world::class;
 
-/// `(defclass name :super class :slots (slot (slot :type type) ...))`
+/// Evaluates `(defclass name :super class :slots (slot (slot :type type) ...))`.
 pub(super) fn defclass(cx: &mut Context, form: Value) -> Answer {
     let name = form.cadr();
     if !name.is_symbol_object() {
@@ -73,7 +73,7 @@ fn class_of_form(cx: &mut Context, form: Value) -> Result<Value, Exit> {
     cx.type_error("class", class)
 }
 
-/// `(defmethod class (:selector parameters . body) ...)`
+/// Evaluates `(defmethod class (:selector parameters . body) ...)`.
 pub(super) fn defmethod(cx: &mut Context, form: Value) -> Answer {
     let class = class_of_form(cx, form.cadr())?;
     for method in cx.alive(form.cddr())? {
@@ -101,7 +101,7 @@ impl Context {
         self.push(definition)?;
         let method = self.cons(selector, definition)?;
         self.push(method)?;
-        // Copied, so that other threads walk the old list or the new one.
+        // Copied, so that other threads read either the old list or the new one.
         let kept: Vec<Value> =
             class.slot(class::slot::METHODS).iter().filter(|old| old.car() != selector).collect();
         let list = self.list(&kept)?;
@@ -112,7 +112,7 @@ impl Context {
         Ok(())
     }
 
-    /// Runs a method with arguments that lie on the stack.
+    /// Runs a method with arguments on the stack.
     pub(crate) fn call_method(
         &mut self,
         owner: Value,
@@ -136,7 +136,7 @@ impl Context {
                 self.release(mark);
                 return Ok(value);
             }
-            // Machine code knows where the slots are; this object's are elsewhere, or it has none.
+            // Compiled code has fixed slot indices, which this object does not have.
             definition = crate::compile::source(definition);
         }
         let outer = self.environment;
@@ -152,13 +152,13 @@ impl Context {
         Ok(value)
     }
 
-    /// Whether an object's first slots are those of a class's instances.
+    /// Returns whether an object begins with the slots of a class's instances.
     fn has_slots_of(&self, object: Value, class: Value) -> bool {
         (object.is(Kind::Instance) || object.is(Kind::Array))
             && self.is_subclass(self.world.class_of(object), class)
     }
 
-    /// Sends a message whose arguments lie on the stack.
+    /// Sends a message whose arguments are on the stack.
     pub(crate) fn send_pushed(
         &mut self,
         object: Value,
@@ -170,7 +170,7 @@ impl Context {
         self.send_as(class, object, selector, first, count)
     }
 
-    /// `(send-message object class selector . arguments)`: as if the object were of that class.
+    /// Implements `(send-message object class selector . arguments)`: looks up the method in `class`.
     pub(crate) fn send_as(
         &mut self,
         class: Value,
@@ -199,7 +199,7 @@ impl Context {
         self.error_about(Class::Undefined, format!("no method {shown} for {to}"), object)
     }
 
-    /// Sends a message with arguments that are alive.
+    /// Sends a message with arguments that the caller keeps alive.
     pub(crate) fn send(&mut self, object: Value, selector: Value, arguments: &[Value]) -> Answer {
         let mark = self.mark();
         self.push(object)?;
@@ -238,7 +238,7 @@ pub(super) fn send_super(cx: &mut Context, form: Value) -> Answer {
     cx.send_as(above, object, selector, first, count)
 }
 
-/// The last argument is a list of more.
+/// Sends to the superclass; the last argument is a list of further arguments.
 pub(super) fn send_super_star(cx: &mut Context, form: Value) -> Answer {
     let (object, above) = cx.around_method()?;
     let arguments = cx.alive(form.cddr())?;
@@ -259,7 +259,7 @@ pub(super) fn send_super_star(cx: &mut Context, form: Value) -> Answer {
     cx.send_as(above, object, selector, first, count)
 }
 
-/// `(instance class . message)`: a new instance, sent the message.
+/// Evaluates `(instance class . message)`: creates an instance and sends it the message.
 pub(super) fn instance(cx: &mut Context, form: Value) -> Answer {
     let message = form.cddr();
     cx.push(message)?;
@@ -282,7 +282,7 @@ pub(super) fn instance(cx: &mut Context, form: Value) -> Answer {
 }
 
 impl Context {
-    /// A new instance; of a vector class, with that many elements.
+    /// Creates an instance; one of a vector class has `length` elements.
     pub(crate) fn instantiate(&mut self, class: Value, length: Option<usize>) -> Answer {
         if !self.is_class(class) {
             return self.type_error("class", class);
