@@ -1,4 +1,4 @@
-//! The code made so far, and making more.
+//! The machine code, and its compilation.
 
 use super::generate;
 use super::runtime::Helper;
@@ -8,24 +8,24 @@ use cranelift_codegen::settings::{self, Configurable as _};
 use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module as _};
 
-/// Address space for machine code, touched as it is used. Calls between functions reach 2 GiB, and what the system gives
-/// piece by piece may lie further apart, with a heap in between.
+/// Size in bytes of the address space for machine code, committed on use. Calls between functions reach 2 GiB, and
+/// separate mappings may lie further apart, with a heap in between.
 const ROOM: usize = 1 << 30;
 
-/// Machine code, which is never freed.
+/// The compiler and its machine code, which is never freed.
 pub(crate) struct Compiler {
     pub(super) module: JITModule,
     pub(super) helpers: Vec<FuncId>,
     functions: usize,
 }
 
-/// The two faces of a function.
+/// The two entry points of a function.
 #[derive(Clone, Copy)]
 pub(super) struct Faces {
-    /// Called with context, function, address and number of arguments on the root stack.
+    /// Called with context, function, and address and number of the arguments on the root stack.
     pub(super) entry: FuncId,
-    /// Called with context, the closure if there are captured variables, and the arguments; the entry calls it.
-    /// None where the body takes the arguments as they come.
+    /// Called by the entry with context, the closure if there are captured variables, and the arguments. None when
+    /// the body reads the arguments from the root stack.
     pub(super) direct: Option<FuncId>,
 }
 
@@ -67,7 +67,7 @@ impl Compiler {
         Ok(Compiler { module, helpers, functions: 0 })
     }
 
-    /// Machine code of a function and those inside of it: the address of its entry, and the code's text.
+    /// Compiles a function and those inside it; returns the address of its entry and the text of the code.
     pub(super) fn make(&mut self, unit: &Unit) -> Result<(usize, String), String> {
         let mut faces = Vec::new();
         for function in &unit.functions {

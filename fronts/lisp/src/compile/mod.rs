@@ -1,21 +1,20 @@
-//! `compile`: machine code for functions and methods, from the same source list that the evaluator walks.
+//! `compile`: machine code for functions and methods, from the source list that the evaluator interprets.
 //!
 //! # Picture
 //! ```text
-//!   (lambda parameters . body) ──analyse──► tree ──generate──► Cranelift's code ──jit──► entry(context, function, arguments, count) -> word
+//!   (lambda parameters . body) ──analyse──► tree ──generate──► Cranelift's IR ──jit──► entry(context, function, arguments, count) -> word
 //!                                 macros     few                                           │
 //!                                 names      nodes                                         └──calls──► runtime
 //! ```
-//! The tree has few nodes: a form that is not worth instructions of its own is a call of the runtime, where
-//! the evaluator's own functions do the work. Errors, their classes and the list of calls they came through are
-//! the evaluator's. What a name means is decided when the code is made: macros, which variables are special, which
-//! functions of LISP are a few instructions. A function calls itself directly: redefining it does not change calls
-//! under way.
+//! The tree has few kinds of nodes: a form that gains nothing from inlining is a call of the runtime, which uses the
+//! evaluator's own functions. Errors, their classes and the backtrace are those of the evaluator. The meaning of a
+//! name is fixed at compilation: macros, special variables, and inlined functions of LISP. A function calls itself
+//! directly, so that its redefinition does not affect calls under way.
 //!
 //! # Invariants
 //! 1. A value that machine code needs after a safepoint is on the root stack; objects never move.
-//! 2. A function's constants are in a list that the function keeps alive, and a caller keeps the function.
-//! 3. While code is made nothing of Lisp runs: the thread counts as stopped.
+//! 2. A function keeps the list of its constants alive, and a caller keeps the function alive.
+//! 3. No Lisp is evaluated during code generation: the thread is in state native.
 
 mod analyse;
 mod generate;
@@ -38,11 +37,11 @@ use std::sync::Arc;
 pub(crate) const BUILTINS: &[Builtin] =
     &[builtin("COMPILE", 1, 2, compile), builtin("DISASSEMBLE", 1, 2, disassemble)];
 
-/// Why a function is not compiled.
+/// The reason why a function is not compiled.
 pub(crate) enum Refused {
-    /// A form that is not translated, or the reason in words.
+    /// The reason in words, for a form that is not translated.
     Form(String),
-    /// An error while a macro was expanded.
+    /// An exit from the expansion of a macro.
     Exit(Exit),
 }
 
@@ -52,12 +51,12 @@ impl From<Exit> for Refused {
     }
 }
 
-/// `(parameters . body)` of a compiled function.
+/// Returns `(parameters . body)` of a compiled function.
 pub(crate) fn source(function: Value) -> Value {
     function.slot(slot::SOURCE)
 }
 
-/// Code for a function: its address, its text, and the list of its constants, which is on the root stack.
+/// The code of a function: its address, its text, and the list of its constants, which is on the root stack.
 struct Made {
     code: usize,
     text: String,
@@ -79,7 +78,7 @@ fn make(cx: &mut Context, source: Source) -> Result<Made, Refused> {
     Ok(Made { code, text, constants: unit.constants })
 }
 
-/// The source of a function that is interpreted, or compiled already.
+/// Returns the source of an interpreted or compiled function.
 fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<Source, Exit> {
     let lambda = if function.car() == cx.world.names.lambda {
         function.cdr()
@@ -94,7 +93,7 @@ fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<Sou
     Ok(Source { name, lambda, class: Value::NIL })
 }
 
-/// The source of a method that a class defines.
+/// Returns the source of a method that a class defines.
 fn method_source(cx: &mut Context, class: Value, selector: Value) -> Result<Source, Exit> {
     let methods = class.slot(class::slot::METHODS);
     let found = methods.iter().find(|method| method.car() == selector);
@@ -114,7 +113,7 @@ fn say(cx: &mut Context, name: Value, why: &str) -> Result<(), Exit> {
     cx.write_bytes(stream, text.as_bytes())
 }
 
-/// A compiled function; none, and says why, when it stays interpreted.
+/// Compiles a function; prints the reason and returns none when it stays interpreted.
 fn compiled(cx: &mut Context, source: Source) -> Result<Option<Value>, Exit> {
     match make(cx, source) {
         Ok(Made { code, constants, .. }) => {
@@ -132,9 +131,9 @@ fn compiled(cx: &mut Context, source: Source) -> Result<Option<Value>, Exit> {
     }
 }
 
-/// `(compile name)`, `(compile name lambda)`: gives the name (the function, when the name is nil).
-/// `(compile class)`, `(compile class selector)`: gives the list of methods that are compiled. What stays
-/// interpreted is nil, or not in the list.
+/// Implements `(compile name)` and `(compile name lambda)`, which return the name (or the function, when the name is
+/// nil), and `(compile class)` and `(compile class selector)`, which return the list of compiled methods. Functions
+/// that stay interpreted give nil, or are not in the list.
 fn compile(cx: &mut Context, args: Args<'_>) -> Answer {
     let name = args[0];
     if cx.is_class(name) {
@@ -154,7 +153,7 @@ fn compile(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(function)
 }
 
-/// Compiles a symbol's function; gives the name, or nil when the function stays interpreted.
+/// Compiles a symbol's function; returns the name, or nil when the function stays interpreted.
 fn compile_named(cx: &mut Context, name: Value) -> Answer {
     let function = cx.function_named(name)?;
     if matches!(function.kind(), Some(Kind::Compiled | Kind::Builtin)) {
@@ -166,7 +165,7 @@ fn compile_named(cx: &mut Context, name: Value) -> Answer {
     Ok(name)
 }
 
-/// Compiles a method that a class defines; says whether it is.
+/// Compiles a method that a class defines; returns whether it succeeded.
 fn compile_method(cx: &mut Context, class: Value, selector: Value) -> Result<bool, Exit> {
     let source = method_source(cx, class, selector)?;
     let Some(function) = compiled(cx, source)? else { return Ok(false) };
@@ -191,7 +190,7 @@ fn compile_methods(cx: &mut Context, class: Value, selector: Option<Value>) -> A
     Ok(done)
 }
 
-/// Prints the machine code of a function, or of a method: `(disassemble name)`, `(disassemble class selector)`.
+/// Prints the machine code of a function, `(disassemble name)`, or of a method, `(disassemble class selector)`.
 fn disassemble(cx: &mut Context, args: Args<'_>) -> Answer {
     let name = args[0];
     let source = match args.given(1) {
@@ -211,17 +210,17 @@ fn disassemble(cx: &mut Context, args: Args<'_>) -> Answer {
     }
 }
 
-/// A compiled function's entry: context, function, address and number of its arguments.
+/// The entry of a compiled function: context, function, address and number of its arguments.
 type Entry = extern "C" fn(*mut Context, Value, *mut Value, usize) -> u64;
 
 impl Context {
-    /// Calls machine code with arguments that lie on the stack. The function is alive.
+    /// Calls machine code with arguments on the stack. The caller keeps the function alive.
     pub(crate) fn call_compiled(&mut self, function: Value, first: Mark, count: usize) -> Answer {
         let saved = (self.environment, self.local_functions);
         self.environment = Value::NIL;
         self.local_functions = false;
         let code = std::ptr::with_exposed_provenance::<u8>((function.slot(slot::CODE).0 >> 4) as usize);
-        // SAFETY: only `make` gives a function such a slot, with the address of an entry; code is never freed.
+        // SAFETY: only `make` stores such a slot, with the address of an entry; code is never freed.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(code) };
         let word = entry(self, function, Context::place(first), count);
         let value = runtime::answer(self, word)?;

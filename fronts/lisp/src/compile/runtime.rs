@@ -1,7 +1,6 @@
-//! What machine code calls.
+//! The runtime: functions that machine code calls.
 //!
-//! A function's answer is a word: a value, or [`GONE`] when there is a way out, whose kind is then in
-//! the context.
+//! A function returns a word: a value, or [`GONE`] for an exit, whose kind is then in the context.
 
 use crate::context::{Answer, Context, Fixed, Mark};
 use crate::error::{Class, Exit};
@@ -9,10 +8,10 @@ use crate::eval::Saved;
 use crate::value::{Kind, Value, symbol};
 use crate::world::class;
 
-/// No value: what an unbound slot holds, which no function answers.
+/// The word of an unbound slot, which no function returns as its value: it stands for an exit.
 pub(super) const GONE: u64 = Value::UNBOUND.0;
 
-/// Slots of a compiled function. Captured variables follow.
+/// Indices of the slots of a compiled function. Captured variables follow.
 pub(super) mod slot {
     pub(in crate::compile) const CODE: usize = 0;
     pub(in crate::compile) const NAME: usize = 1;
@@ -30,16 +29,19 @@ macro_rules! helpers {
         }
 
         impl Helper {
-            /// Of each: name, address, number of words besides the context.
+            /// The name, address and number of words besides the context of each helper.
             pub(super) const ALL: &[(&str, fn() -> *const u8, usize)] = &[
                 $((stringify!($name), || $name as *const u8, <[&str]>::len(&[$(stringify!($argument)),*])),)*
             ];
         }
 
         $(
+            /// Runs a helper for machine code.
+            ///
             /// # Safety
-            /// `cx` is the calling thread's context, which machine code got from its caller and nobody else uses
-            /// meanwhile. Addresses among the arguments are of the root stack, below its top, or of the caller's frame.
+            /// `cx` is the calling thread's context, which machine code got from its caller and no other code uses
+            /// during the call. Addresses among the arguments point into the root stack, below its top, or into the
+            /// caller's frame.
             unsafe extern "C" fn $name(cx: *mut Context, $($argument: $type),*) -> u64 {
                 // SAFETY: the promise above.
                 let cx = unsafe { &mut *cx };
@@ -56,7 +58,7 @@ macro_rules! helpers {
     };
 }
 
-/// What an `unwind-protect` puts aside while it cleans up.
+/// The details of an exit that an `unwind-protect` saves during its cleanup.
 pub(super) struct Aside {
     saved: Saved,
     exit: Exit,
@@ -70,12 +72,12 @@ pub(super) const FRAME_BYTES: usize = size_of::<Aside>();
 const STATE: [Fixed; 3] = [Fixed::Exit, Fixed::Tag, Fixed::Error];
 
 fn read(saved: *const Saved) -> Saved {
-    // SAFETY: helpers get the address of a place in their caller's frame that `Save` has written.
+    // SAFETY: helpers get the address of a slot in their caller's frame that `Save` has written.
     unsafe { *saved }
 }
 
 fn put(saved: *mut Saved, cx: &Context) {
-    // SAFETY: a place of `FRAME_BYTES` bytes, aligned to 16, in the caller's frame.
+    // SAFETY: a slot of `FRAME_BYTES` bytes, aligned to 16, in the caller's frame.
     unsafe { saved.write(cx.save()) }
 }
 
@@ -108,7 +110,7 @@ helpers! {
     };
     Poll poll() |cx| cx.poll().map(|()| Value::NIL);
     Overflow overflow() |cx| cx.stack_overflow().map(|()| Value::NIL);
-    /// Notes that an error passes this form.
+    /// Adds a form to the backtrace of an error that passes it.
     Passed passed(form: Value) |cx, form| {
         if cx.leaving == Exit::Error {
             cx.passed(form);
@@ -123,7 +125,7 @@ helpers! {
         }
         cx.assign_global(name, value).map(|()| value)
     };
-    /// A variable of a method that is no slot of the method's class: it may be one of the object's.
+    /// Reads a variable of a method that is not a slot of the method's class; it may be a slot of the object's class.
     Own own(object: Value, name: Value) |cx, object, name| match cx.own_value(object, name) {
         Some(value) => Ok(value),
         None => cx.global_or_error(name),
@@ -140,7 +142,7 @@ helpers! {
     };
     Function function(name: Value) |cx, name| cx.function_named(name);
     Cons cons(car: Value, cdr: Value) |cx, car, cdr| cx.cons(car, cdr);
-    /// An integer that may be larger than a fixnum.
+    /// Allocates an integer that may be larger than a fixnum.
     Integer integer(number: i64) |cx, number| cx.integer_from(number);
     NotAList not_a_list(form: Value, value: Value) |cx, form, value| {
         if !form.is_nil() {
@@ -150,7 +152,7 @@ helpers! {
     };
     NotAnInteger not_an_integer(value: Value) |cx, value| cx.type_error("integer", value);
     Eql eql(a: Value, b: Value) |cx, a, b| Ok(cx.truth(crate::builtins::compare::eql(a, b)));
-    /// What `multiple-value-bind` takes apart.
+    /// Converts a value to the list that `multiple-value-bind` destructures.
     AsList as_list(value: Value) |cx, value| if value.is_list() { Ok(value) } else { cx.list(&[value]) };
     Close close(code: usize, template: Value, constants: Value, captured: *mut Value, count: usize)
         |cx, code, template, constants, captured, count| {
@@ -161,7 +163,7 @@ helpers! {
             }
             Ok(function)
         };
-    /// `defun` inside of a function.
+    /// Defines a function by an inner `defun`.
     Define define(form: Value, function: Value) |cx, form, function| cx.define_function(form, function);
     Eval eval(form: Value) |cx, form| {
         let saved = cx.save();
@@ -183,14 +185,14 @@ helpers! {
         cx.restore(&read(saved));
         Ok(Value::NIL)
     };
-    /// A number for a block or tagbody.
+    /// Returns a number for a block or tagbody.
     Target target() |cx| Ok(Value::fixnum(cx.new_target()));
-    /// To a block or tagbody that is elsewhere.
+    /// Exits to a block or tagbody that is not reached by a jump.
     Leave leave(target: Value, value: Value) |cx, target, value| exit_to(cx, Exit::Block, target, value);
     Go go(target: Value, tag: Value) |cx, target, tag| exit_to(cx, Exit::Go, target, tag);
     NoBlock no_block(name: Value) |cx, name| cx.no_block(name);
     NoTag no_tag(tag: Value) |cx, tag| cx.no_tag(tag);
-    /// Whether an exit has arrived: at a block or tagbody it gives what came along.
+    /// Returns the value of an exit that has arrived at its block or tagbody; otherwise the exit continues.
     Arrived arrived(saved: *mut Saved, target: Value) |cx, saved, target| {
         let here = matches!(cx.leaving, Exit::Block | Exit::Go) && Some(cx.target) == target.as_fixnum();
         if !here {
@@ -217,7 +219,7 @@ helpers! {
         Ok(cx.fixed(Fixed::Exit))
     };
     Throw throw(tag: Value, value: Value) |cx, tag, value| cx.throw(tag, value);
-    /// Whether the error on its way is of a class: gives it.
+    /// Returns the current error if it is of a class; otherwise the exit continues.
     Handles handles(saved: *mut Saved, name: Value) |cx, saved, name| {
         let error = cx.fixed(Fixed::Error);
         let class = cx.global_value(name);
@@ -230,12 +232,12 @@ helpers! {
         cx.restore(&read(saved));
         Ok(error)
     };
-    /// Before cleaning up on the way out: the cleanup may use everything an exit needs.
+    /// Saves the details of an exit before cleanup forms, which may overwrite them.
     Unwind unwind(aside: *mut Aside) |cx, aside| {
         let saved = read(aside.cast());
         cx.restore(&saved);
         let state = Aside { saved, exit: cx.leaving, target: cx.target, depth: cx.depth };
-        // SAFETY: a place of `FRAME_BYTES` bytes in the caller's frame.
+        // SAFETY: a slot of `FRAME_BYTES` bytes in the caller's frame.
         unsafe { aside.write(state) };
         for which in STATE {
             cx.push(cx.fixed(which))?;
@@ -245,7 +247,7 @@ helpers! {
         }
         Ok(Value::NIL)
     };
-    /// After it: on with the exit.
+    /// Continues an exit after its cleanup forms.
     Resume resume(aside: *mut Aside) |cx, aside| {
         // SAFETY: `Unwind` has written it.
         let Aside { saved, exit, target, depth } = unsafe { aside.read() };
@@ -277,11 +279,11 @@ helpers! {
             let first = cx.mark_at(arguments);
             cx.check_given_keys(parameters, first, from, count).map(|()| Value::NIL)
         };
-    /// A new instance for `instance`.
+    /// Creates an instance for `instance`.
     Instance instance(class: Value) |cx, class| {
         if cx.is_class(class) { cx.instantiate(class, None) } else { cx.type_error("class", class) }
     };
-    /// (object selector . arguments)
+    /// Sends a message, given (object selector . arguments).
     Send send(arguments: *mut Value, count: usize) |cx, arguments, count| {
         let first = cx.mark_at(arguments);
         let (object, selector) = (cx.root(first, 0), cx.root(first, 1));
@@ -290,14 +292,14 @@ helpers! {
         cx.release(mark);
         Ok(value)
     };
-    /// (object class selector . arguments): as the class above would.
+    /// Sends a message to the superclass, given (object class selector . arguments).
     SendSuper send_super(arguments: *mut Value, count: usize) |cx, arguments, count| {
         let mark = cx.mark();
         let value = send_above(cx, arguments, cx.mark_at(arguments.wrapping_add(3)), count - 3)?;
         cx.release(mark);
         Ok(value)
     };
-    /// The same, the last argument being a list of more.
+    /// Sends a message to the superclass; the last argument is a list of further arguments.
     SendSuperAll send_super_all(arguments: *mut Value, count: usize) |cx, arguments, count| {
         let (mark, first) = (cx.mark(), cx.mark_at(arguments));
         for index in 3..count - 1 {
@@ -337,7 +339,7 @@ fn still_a_function(cx: &mut Context, name: Value) -> Answer {
     cx.error_about(Class::Undefined, text, name)
 }
 
-/// A compiled function whose name and source are in the template.
+/// Creates a compiled function, whose name and source are in the template.
 pub(super) fn new_function(
     cx: &mut Context,
     code: usize,
@@ -353,7 +355,7 @@ pub(super) fn new_function(
     Ok(function)
 }
 
-/// The answer behind a word.
+/// Returns the answer that a word encodes.
 pub(super) fn answer(cx: &Context, word: u64) -> Answer {
     if word == GONE { Err(cx.leaving) } else { Ok(Value(word)) }
 }

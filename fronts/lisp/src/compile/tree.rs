@@ -1,4 +1,4 @@
-//! A function between its source list and machine code: macros expanded, names resolved, special forms few.
+//! The tree of a function, between its source list and machine code: macros are expanded and names resolved.
 
 use super::runtime::Helper;
 use crate::value::Value as Word;
@@ -6,16 +6,16 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A lexical variable. One that closures capture and somebody assigns lives in a cell of the heap, which they share;
-/// of any other a closure has a copy.
+/// A lexical variable. One that is captured and assigned is stored in a cell of the heap, which closures share; any
+/// other is copied into closures.
 pub(super) struct Variable {
-    /// Declared to be a fixnum: a plain number, whatever is assigned.
+    /// Whether it is declared a fixnum, so that every assigned value is an untagged number.
     pub(super) fixnum: bool,
     pub(super) assigned: Cell<bool>,
     pub(super) captured: Cell<bool>,
-    /// The function that binds it.
+    /// Number of the function that binds it.
     pub(super) owner: usize,
-    /// Bits of the plain number it is kept as, once it is bound; none of a word of Lisp.
+    /// Number of bits of the untagged number it holds, once it is bound; none for a word of Lisp.
     pub(super) width: Cell<Option<u32>>,
 }
 
@@ -29,14 +29,14 @@ pub(super) type Var = Rc<Variable>;
 
 /// A block or tagbody.
 pub(super) struct Exit {
-    /// Its number, for those who come from elsewhere.
+    /// The variable that holds its number, for exits that are not jumps.
     pub(super) target: Var,
-    /// Somebody leaves from a closure, or through something that must be put back.
+    /// Whether it is exited from a closure, or through a construct that must be undone.
     pub(super) caught: Cell<bool>,
     pub(super) used: Cell<bool>,
 }
 
-/// What becomes a few instructions. Each has a builtin that does the same.
+/// An inlined operation. Each has a builtin with the same effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
     Car,
@@ -46,7 +46,7 @@ pub(super) enum Op {
     Cons,
     Add,
     Subtract,
-    /// `1+` and `1-`.
+    /// The functions `1+` and `1-`.
     Step(i64),
     Consp,
     Not,
@@ -54,14 +54,14 @@ pub(super) enum Op {
     Compare(IntCC),
 }
 
-/// What a function was called with.
+/// An argument of the function.
 #[derive(Clone, Copy)]
 pub(super) enum Argument {
-    /// The one of that number.
+    /// The argument with an index.
     At(usize),
-    /// A list of all from that number.
+    /// The list of all arguments from an index.
     Rest(usize),
-    /// The one after that key, from that number.
+    /// The argument after a key, searched from an index.
     Key(Word, usize),
 }
 
@@ -72,41 +72,41 @@ pub(super) enum Node {
     /// A slot of an instance.
     Slot(Box<Node>, usize),
     AssignSlot(Box<Node>, usize, Box<Node>),
-    /// `car` (0) or `cdr` (1), nil of what is no cons.
+    /// The `car` (0) or `cdr` (1), or nil for a value that is no cons.
     Part(usize, Box<Node>),
-    /// The program says that this is a fixnum.
+    /// A value that the program declares a fixnum.
     Plain(Box<Node>),
-    /// A fixnum, or an error.
+    /// A fixnum; any other value is an error.
     Count(Box<Node>),
-    /// A list, or an error.
+    /// A list; any other value is an error.
     List(Box<Node>),
-    /// The same word.
+    /// A comparison with a word for identity.
     Same(Box<Node>, Word),
     Sequence(Vec<Node>),
     If(Box<Node>, Box<Node>, Box<Node>),
     Or(Box<Node>, Box<Node>),
-    /// New variables of values that are found first.
+    /// New variables, bound in parallel.
     Bind(Vec<(Var, Node)>, Box<Node>),
-    /// Dynamic bindings made inside end here.
+    /// A scope that undoes its dynamic bindings at the end.
     Scope(Box<Node>),
     Block(Rc<Exit>, Box<Node>),
     Leave(Rc<Exit>, Box<Node>),
-    /// For ever.
+    /// An endless loop.
     Loop(Box<Node>),
-    /// What comes before the first tag, and what comes after each.
+    /// The statements before the first tag and after each tag.
     Tags(Rc<Exit>, Vec<Node>),
     Go(Rc<Exit>, usize),
     Catch(Box<Node>, Box<Node>),
-    /// A form, and what runs after it in any case.
+    /// A form, and its cleanup.
     Protect(Box<Node>, Box<Node>),
-    /// A form, and clauses: class, variable, body.
+    /// A form, and handler clauses: class, variable, body.
     Handle(Box<Node>, Vec<(Word, Var, Node)>),
-    /// A closure of the function of that number.
+    /// A closure of the function with a number.
     Closure(usize),
-    /// Local functions; they may see each other.
+    /// Local functions, which may refer to each other.
     Functions(Vec<(Var, usize)>, Box<Node>),
     Argument(Argument),
-    /// Keys that were given and are not known are an error.
+    /// A check that all given keys are known.
     CheckKeys(usize),
     Inline {
         op: Op,
@@ -114,56 +114,58 @@ pub(super) enum Node {
         head: Word,
         arguments: Vec<Node>,
     },
-    /// A call by name. One that had no function when this was compiled is looked at before the arguments are.
+    /// A call by name. `known` is false when the function was undefined at compilation: it is checked before the
+    /// arguments.
     Call {
         form: Word,
         head: Word,
         known: bool,
         arguments: Vec<Node>,
     },
-    /// A call of a function that is a value.
+    /// A call of a function value.
     Apply {
         form: Word,
         function: Box<Node>,
         arguments: Vec<Node>,
     },
-    /// The function compiled here of that number, and its closure, if any; with as many arguments as it takes.
+    /// A direct call of a function compiled together, by number, with its closure, if any, and its exact number of
+    /// arguments.
     Direct {
         function: usize,
         closure: Option<Var>,
         arguments: Vec<Node>,
     },
-    /// A helper of the runtime with these words.
+    /// A call of a runtime helper with words.
     Runtime(Helper, Vec<Node>),
-    /// A helper of the runtime with these words on the root stack.
+    /// A call of a runtime helper with words on the root stack.
     Spread(Helper, Vec<Node>),
-    /// A form that is a cons, for the list of calls an error came through.
+    /// A form that is a cons, for the backtrace.
     At(Word, Box<Node>),
 }
 
-/// One function of machine code.
+/// A function of machine code.
 pub(super) struct Function {
-    /// What `disassemble` calls it.
+    /// Its name in the output of `disassemble`.
     pub(super) text: String,
-    /// Name and source, kept by the constants.
+    /// Name and source, kept alive by the constants.
     pub(super) template: Word,
     pub(super) parameters: Word,
-    /// The variables of parameters that must be there, and not more may be.
+    /// The variables of the parameters, when the number of arguments is fixed.
     pub(super) required: Vec<Var>,
-    /// Of parameters that take the arguments as they come: how few and how many there may be. The body takes them.
+    /// The least and largest number of arguments, when the body reads them from the root stack.
     pub(super) range: Option<(usize, Option<usize>)>,
-    /// Arguments in front that the caller does not count: a method's object and class.
+    /// Number of leading arguments that the caller does not count: a method's object and class.
     pub(super) hidden: usize,
-    /// Variables of functions around, in the order a closure keeps them.
+    /// Captured variables of outer functions, in the order of the closure's slots.
     pub(super) captures: Vec<Var>,
     pub(super) body: Node,
 }
 
-/// A function, those inside of it, and a list of what its code refers to.
+/// A function, those inside it, and the constants of its code.
 pub(super) struct Unit {
-    /// The first is the function itself.
+    /// The functions; the first is the compiled one.
     pub(super) functions: Vec<Function>,
-    /// A cons whose rest is the list.
+    /// A cons whose rest is the list of constants.
     pub(super) constants: Word,
     pub(super) t: Word,
 }

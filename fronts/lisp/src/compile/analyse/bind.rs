@@ -1,17 +1,17 @@
-//! Variables and local functions.
+//! Analysis of variables and local functions.
 
 use super::{Analysis, Done, Entry, refuse};
 use crate::compile::runtime::Helper;
 use crate::compile::tree::{Node, Var};
 use crate::value::{Value as Word, flag};
 
-/// `name` or `(name form)`.
+/// Splits `name` or `(name form)`.
 fn name_and_form(item: Word) -> (Word, Word) {
     if item.is_cons() { (item.get(0), item.cadr()) } else { (item, Word::NIL) }
 }
 
 impl Analysis<'_> {
-    /// Whether a binding of the name is dynamic.
+    /// Returns whether a binding of the name is dynamic.
     pub(super) fn is_dynamic(&mut self, name: Word, body: Word) -> Done<bool> {
         if !name.is_symbol_object() || name.has_flag(flag::CONSTANT | flag::LAMBDA_KEYWORD) {
             return refuse(format!("a binding of {}", self.shown(name)));
@@ -19,7 +19,7 @@ impl Analysis<'_> {
         Ok(name.has_flag(flag::SPECIAL) || self.cx.is_declared(body, name))
     }
 
-    /// Whether declarations in a body say that a variable is a fixnum.
+    /// Returns whether declarations in a body say that a variable is a fixnum.
     pub(super) fn is_fixnum(&self, body: Word, name: Word) -> bool {
         let declare = self.cx.world.names.declare;
         let says = |item: Word| {
@@ -34,7 +34,7 @@ impl Analysis<'_> {
         body.iter().filter(|form| form.car() == declare).flat_map(|form| form.cdr().iter()).any(says)
     }
 
-    /// One variable around what `inside` makes. `declared` is the body that may declare it.
+    /// Binds one variable around the node that `inside` creates. `declared` is the body that may declare it.
     pub(super) fn with_variable(
         &mut self,
         name: Word,
@@ -45,7 +45,7 @@ impl Analysis<'_> {
         self.with_variables(vec![(name, value)], declared, inside)
     }
 
-    /// Variables of values that are found first, around what `inside` makes.
+    /// Binds variables in parallel around the node that `inside` creates.
     pub(super) fn with_variables(
         &mut self,
         values: Vec<(Word, Node)>,
@@ -147,7 +147,7 @@ impl Analysis<'_> {
         Ok(Node::Sequence(vec![assigned, nil]))
     }
 
-    /// Assigns variables values that are all found first.
+    /// Assigns variables in parallel.
     pub(super) fn assign_together(&mut self, pairs: Vec<(Word, Node)>) -> Done<Node> {
         let (mut bindings, mut steps): (Vec<(Var, Node)>, Vec<Node>) = (Vec::new(), Vec::new());
         for (name, value) in pairs {
@@ -159,7 +159,7 @@ impl Analysis<'_> {
         Ok(Node::Bind(bindings, Box::new(Node::Sequence(steps))))
     }
 
-    /// Each function sees what is around the form.
+    /// Analyses local functions, each of which is closed over the outer environment.
     pub(super) fn flet(&mut self, form: Word) -> Done<Node> {
         let (mut functions, mut entries) = (Vec::new(), Vec::new());
         for item in form.cadr().iter() {
@@ -173,7 +173,7 @@ impl Analysis<'_> {
         Ok(Node::Functions(functions, Box::new(body)))
     }
 
-    /// Each function sees all of them.
+    /// Analyses local functions, each of which is closed over all of them.
     pub(super) fn labels(&mut self, form: Word) -> Done<Node> {
         let before = self.scope.len();
         let mut items = Vec::new();
@@ -198,7 +198,7 @@ impl Analysis<'_> {
         Ok(Node::Functions(functions, Box::new(body)))
     }
 
-    /// `(name parameters . body)` as `(parameters . body)`, the body in a block of that name.
+    /// Returns `(parameters . body)` of `(name parameters . body)`, with the body in a block of that name.
     fn local_lambda(&mut self, form: Word, item: Word) -> Done<Word> {
         if !item.car().is_symbol_object() || !item.cdr().is_cons() {
             return self.malformed(form);

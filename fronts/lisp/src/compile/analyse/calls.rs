@@ -1,4 +1,4 @@
-//! Calls: of functions that a form around defines, of the function itself, of those that are a few instructions.
+//! Analysis of calls: to local functions, to the function itself, and to builtins that are inlined.
 
 use super::{Analysis, Done, Entry};
 use crate::compile::tree::{Node, Op};
@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use std::rc::Rc;
 
 impl Analysis<'_> {
-    /// A call of a function or macro that a form around defines.
+    /// Analyses a call of a local function or macro, if the name denotes one.
     pub(super) fn local_call(&mut self, form: Word) -> Done<Option<Node>> {
         let head = form.get(0);
         let found = self.scope.iter().rev().find_map(|entry| match entry {
@@ -34,7 +34,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// A call by name with arguments that are analysed.
+    /// Creates a call by name with analysed arguments.
     pub(super) fn call(&mut self, form: Word, head: Word, arguments: Vec<Node>) -> Done<Node> {
         let (form, head) = (self.hold(form)?, self.hold(head)?);
         if head == self.name && !head.is_nil() && self.arity == Some(arguments.len()) {
@@ -50,7 +50,7 @@ impl Analysis<'_> {
         Ok(Node::Call { form, head, known, arguments })
     }
 
-    /// A call of a function of LISP.
+    /// Creates a call of a function of the package LISP.
     pub(super) fn call_lisp(&mut self, name: &str, arguments: Vec<Node>) -> Done<Node> {
         let head = self.cx.installed_name(name)?;
         self.call(Word::NIL, head, arguments)

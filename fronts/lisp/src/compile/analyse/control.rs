@@ -1,4 +1,4 @@
-//! Conditions, blocks, loops, ways out.
+//! Analysis of conditionals, blocks, loops and exits.
 
 use super::{Analysis, Done, Entry};
 use crate::compile::runtime::Helper;
@@ -92,7 +92,7 @@ impl Analysis<'_> {
         let mut test = None;
         for one in keys.into_iter().rev().filter(|one| wanted.is_cons() || !one.is_nil()) {
             let key = self.local(key);
-            // Numbers outside of a word are no one object.
+            // Numbers stored as objects are compared by value.
             let same = if one.is_object() {
                 Node::Runtime(Helper::Eql, vec![key, self.constant(one)?])
             } else {
@@ -120,7 +120,8 @@ impl Analysis<'_> {
         Ok(if exit.used.get() { Node::Block(exit, Box::new(body)) } else { body })
     }
 
-    /// The innermost exit that `find` wants, and whether it is reached by a jump.
+    /// Returns the innermost exit that `find` accepts, and marks it as used; also as caught, unless a jump reaches
+    /// it.
     fn exit<R>(&self, find: impl Fn(&Entry) -> Option<(Rc<Exit>, R)>) -> Option<(Rc<Exit>, R)> {
         let mut near = true;
         for entry in self.scope.iter().rev() {
@@ -220,7 +221,7 @@ impl Analysis<'_> {
         Ok(Node::Catch(Box::new(tag), Box::new(body)))
     }
 
-    /// Who leaves from the cleanup may do so while something else is on its way out.
+    /// Guards the cleanup, too, as it may exit while another exit is under way.
     pub(super) fn unwind_protect(&mut self, rest: Word) -> Done<Node> {
         let form = self.inside(vec![Entry::Guard], |it| it.form(rest.car()))?;
         let cleanup = self.inside(vec![Entry::Guard], |it| it.progn(rest.cdr()))?;
@@ -248,12 +249,13 @@ impl Analysis<'_> {
         Ok(Node::Handle(Box::new(protected), clauses))
     }
 
-    /// Statements of a loop, whose atoms are tags, if there are any.
+    /// Analyses the statements of a loop, whose atoms are tags.
     fn statements(&mut self, body: Word) -> Done<Node> {
         if has_tags(body) { self.tagbody(body) } else { self.progn(body) }
     }
 
-    /// Does `body` as long as the test holds, then gives what `result` does; `test` may leave the block around.
+    /// Creates a loop that runs `body` while the test has the value `holds`, and then exits with `result`. `test` may
+    /// exit from the enclosing block.
     fn repeat(test: Node, holds: bool, body: Vec<Node>, exit: &Rc<Exit>, result: Node) -> Node {
         exit.used.set(true);
         let leave = Box::new(Node::Leave(Rc::clone(exit), Box::new(result)));
@@ -273,7 +275,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// The program's variable is a new one each turn, and not the one that counts.
+    /// Analyses `dotimes`. The program's variable is a new one in each iteration, separate from the loop counter.
     pub(super) fn dotimes(&mut self, spec: Word, body: Word) -> Done<Node> {
         self.block(Word::NIL, |it| {
             let name = spec.car();
@@ -334,7 +336,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// `(do ((variable start step) ...) (test . results) . body)`
+    /// Analyses `(do ((variable start step) ...) (test . results) . body)`; `in_turn` selects `do*`.
     pub(super) fn do_form(&mut self, form: Word, in_turn: bool) -> Done<Node> {
         let (items, end) = (form.cadr(), form.caddr());
         if !end.is_cons() {

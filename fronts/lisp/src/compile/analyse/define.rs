@@ -1,4 +1,4 @@
-//! Definitions inside of a function, new objects, and messages to the class above.
+//! Analysis of definitions inside a function, of new objects, and of messages to the superclass.
 
 use super::names::Place;
 use super::{Analysis, Done, Entry, refuse};
@@ -8,7 +8,7 @@ use crate::value::{Value as Word, symbol};
 use crate::world::class;
 
 impl Analysis<'_> {
-    /// A function's definition: the same when it runs, but machine code.
+    /// Analyses an inner `defun`: it still defines the function at run time, but compiled.
     pub(super) fn defun(&mut self, form: Word) -> Done<Node> {
         let (name, lambda) = (form.cadr(), form.cddr());
         let whole = name.is_symbol_object()
@@ -23,7 +23,7 @@ impl Analysis<'_> {
         Ok(Node::Runtime(Helper::Define, vec![self.constant(form)?, function]))
     }
 
-    /// Another definition: the evaluator's, which sees no local variable.
+    /// Analyses another definition, which the evaluator runs; it must not use local variables.
     pub(super) fn definition(&mut self, form: Word) -> Done<Node> {
         let names: Vec<Word> = self
             .scope
@@ -76,7 +76,7 @@ impl Analysis<'_> {
     }
 }
 
-/// Whether a tree has one of the symbols.
+/// Returns whether a tree contains one of the symbols.
 fn mentions(tree: Word, names: &[Word], depth: usize) -> bool {
     let end = tree.end().unwrap_or(Word::NIL);
     !end.is_nil() && names.contains(&end)

@@ -1,4 +1,4 @@
-//! Functions: what their parameters are, and how arguments become variables.
+//! Analysis of functions: their parameters, and the binding of arguments to variables.
 
 use super::{Analysis, Done, Entry, Open, refuse};
 use crate::compile::runtime::Helper;
@@ -7,13 +7,13 @@ use crate::eval::special;
 use crate::value::{Value as Word, flag, symbol};
 use crate::world::class as classes;
 
-/// One thing a function does before its body.
+/// A step of a function's prologue.
 enum Step {
     Bind(Var, Node),
     Do(Node),
 }
 
-/// Steps around what comes after them.
+/// Wraps steps around the body that follows them.
 fn around(steps: Vec<Step>, body: Node) -> Node {
     steps.into_iter().rev().fold(body, |body, step| match step {
         Step::Bind(variable, value) => Node::Bind(vec![(variable, value)], Box::new(body)),
@@ -22,13 +22,13 @@ fn around(steps: Vec<Step>, body: Node) -> Node {
 }
 
 impl Analysis<'_> {
-    /// A body in a block of that name, as `defun` has it.
+    /// Wraps the body in a block with a name, as `defun` does.
     pub(super) fn with_block(&mut self, name: Word, lambda: Word) -> Done<Word> {
         let lambda = special::with_block(self.cx, name, lambda)?;
         self.hold(lambda)
     }
 
-    /// Analyses `(parameters . body)`; gives its number.
+    /// Analyses `(parameters . body)` and returns its number.
     pub(super) fn function(&mut self, name: Word, lambda: Word, class: Word) -> Done<usize> {
         let number = self.done.len();
         self.done.push(None);
@@ -36,7 +36,7 @@ impl Analysis<'_> {
         Ok(number)
     }
 
-    /// The same, of a number that it has already.
+    /// Analyses `(parameters . body)` as a function whose number is reserved.
     pub(super) fn function_numbered(
         &mut self,
         number: usize,
@@ -65,7 +65,7 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// How many arguments the parameters take, if they take so many and no other number.
+    /// Returns the number of arguments that the parameters take, if it is fixed.
     pub(super) fn takes(parameters: Word) -> Option<usize> {
         let plain = |name: Word| name.is_symbol_object() && !name.has_flag(flag::LAMBDA_KEYWORD);
         let so_many = parameters.iter().all(plain) && parameters.end() == Some(Word::NIL);
@@ -85,7 +85,7 @@ impl Analysis<'_> {
         if !class.is_nil() {
             let names = self.cx.world.names;
             let slots = class.slot(classes::slot::VARIABLES);
-            // What of a class may be assigned is decided when it is.
+            // Assignments to slots of a class are checked at run time.
             let plain = !self.cx.derives(class, classes::METACLASS);
             let slots: Vec<Word> =
                 (0..slots.length()).filter(|_| plain).map(|index| slots.slot(index)).collect();
@@ -134,7 +134,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// Binds a parameter; says whether dynamically. What comes after must then be put back.
+    /// Binds a parameter; returns whether the binding is dynamic, so that it must be undone.
     fn parameter(&mut self, name: Word, value: Node, body: Word, steps: &mut Vec<Step>) -> Done<bool> {
         if self.is_dynamic(name, body)? {
             if !self
@@ -156,8 +156,8 @@ impl Analysis<'_> {
         Ok(false)
     }
 
-    /// Parameters with `&optional` and its kin. Gives how few and how many arguments there may be, and whether a
-    /// parameter is special.
+    /// Analyses parameters with lambda-list keywords. Returns the least and the largest number of arguments, and
+    /// whether a parameter is special.
     fn lambda_list(
         &mut self,
         hidden: usize,
@@ -221,7 +221,7 @@ impl Analysis<'_> {
         Ok((least, (!many && !keys).then_some(index), dynamic))
     }
 
-    /// `name`, `(name default)` or `(name default given-p)`, of a value that may be missing.
+    /// Binds `name`, `(name default)` or `(name default given-p)` to an argument that may be missing.
     fn with_default(&mut self, item: Word, argument: Node, body: Word, steps: &mut Vec<Step>) -> Done<bool> {
         let given = self.temporary();
         steps.push(Step::Bind(given.clone(), argument));

@@ -1,7 +1,7 @@
-//! From a source list to a tree: macros expanded, names resolved.
+//! Translation of a source list to a tree: expands macros and resolves names.
 //!
-//! What the evaluator decides when a form runs is decided here, once: what a name means, which variables are
-//! special, what a macro or `setf` expands to. Errors that a malformed form would be when it runs refuse it.
+//! Decisions of the evaluator at run time are made once here: the meaning of names, which variables are special, and
+//! the expansion of macros and `setf`. A malformed form is not compiled, as it would be an error at run time.
 
 mod bind;
 mod calls;
@@ -27,27 +27,28 @@ fn refuse<T>(why: impl Into<String>) -> Done<T> {
     Err(Refused::Form(why.into()))
 }
 
-/// Bytes of the machine's stack that the generator needs for a form inside of another, at most.
+/// Largest number of bytes of the machine stack that the generator needs per nested form.
 const STACK_OF_A_FORM: usize = 8 << 10;
 
-/// What a name means from here on inwards.
+/// The meaning of a name in the current scope.
 enum Entry {
     Variable(Word, Var),
     Block(Word, Rc<Exit>),
     Tags(Vec<Word>, Rc<Exit>),
-    /// Name, variable that holds the closure, number of the function, how many arguments it takes if it takes so many.
+    /// A local function: its name, the variable that holds the closure, its number, and its number of arguments if
+    /// fixed.
     Function(Word, Var, usize, Option<usize>),
-    /// Name, and `(macro parameters . body)`.
+    /// A local macro: its name and `(macro parameters . body)`.
     Macro(Word, Word),
     /// The object whose slots are variables, and their names.
     Slots(Var, Vec<Word>),
-    /// A function begins: what is outside is captured.
+    /// The start of a function: variables outside are captured.
     Boundary,
-    /// Who leaves from inside leaves something that must be put back.
+    /// A construct that an exit from inside must undo.
     Guard,
 }
 
-/// A function that is being analysed.
+/// A function under analysis.
 #[derive(Default)]
 struct Open {
     number: usize,
@@ -56,31 +57,31 @@ struct Open {
 
 struct Analysis<'a> {
     cx: &'a mut Context,
-    /// A cons on the root stack; its rest is the list of constants.
+    /// A cons on the root stack whose rest is the list of constants.
     constants: Word,
     held: HashSet<u64>,
     scope: Vec<Entry>,
     open: Vec<Open>,
     done: Vec<Option<Function>>,
-    /// How many forms are around, and how many were at most.
+    /// Current depth of nested forms; `deepest` is its maximum.
     depth: usize,
     deepest: usize,
-    /// The name of the function itself, and how many arguments it takes, if it takes so many.
+    /// The name of the compiled function; `arity` is its number of arguments, if fixed.
     name: Word,
     arity: Option<usize>,
 }
 
-/// What is to be compiled.
+/// The function to compile.
 #[derive(Clone, Copy)]
 pub(super) struct Source {
     pub(super) name: Word,
-    /// `(parameters . body)`
+    /// The source `(parameters . body)`.
     pub(super) lambda: Word,
     /// The class of a method.
     pub(super) class: Word,
 }
 
-/// The tree of a function. Its constants stay on the root stack.
+/// Analyses a function. Its constants stay on the root stack.
 pub(super) fn analyse(cx: &mut Context, source: Source) -> Done<Unit> {
     let constants = cx.cons(Word::NIL, Word::NIL)?;
     cx.push(constants)?;
@@ -136,7 +137,7 @@ impl Analysis<'_> {
         forms.into_iter().map(|form| self.form(form)).collect()
     }
 
-    /// Goes one form further in.
+    /// Analyses a nested form and counts its depth.
     fn deeper(&mut self, inside: impl FnOnce(&mut Self) -> Done<Node>) -> Done<Node> {
         self.cx.check_stack()?;
         self.depth += 1;
@@ -191,7 +192,7 @@ impl Analysis<'_> {
         self.forms(form.get(1))
     }
 
-    /// The expansion of a macro's call, kept.
+    /// Expands a macro call and keeps the expansion alive.
     fn expand(&mut self, form: Word, function: Word) -> Done<Word> {
         let mark = self.cx.mark();
         self.cx.push(form)?;

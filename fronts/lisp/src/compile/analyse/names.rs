@@ -1,4 +1,4 @@
-//! What names of variables mean, from whichever function.
+//! Resolution of variable names, from any function.
 
 use super::{Analysis, Done, Entry, refuse};
 use crate::compile::runtime::Helper;
@@ -7,12 +7,12 @@ use crate::value::{Value as Word, flag, symbol};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Where a lexical variable is.
+/// The location of a lexical variable.
 pub(super) enum Place {
     Variable(Var),
-    /// A slot of the object whose method this is.
+    /// A slot of the object whose method is compiled.
     Slot(Var, usize),
-    /// Outside, or a slot of that object's class alone.
+    /// A variable outside, or a slot that only the object's own class has: decided at run time.
     Object(Var),
 }
 
@@ -27,12 +27,12 @@ impl Analysis<'_> {
         })
     }
 
-    /// A new variable that the program does not see.
+    /// Creates a variable that is invisible to the program.
     pub(super) fn temporary(&mut self) -> Var {
         self.new_variable(false)
     }
 
-    /// A reference to a variable, from whichever function.
+    /// Refers to a variable from the current function, and captures it if an outer function owns it.
     pub(super) fn local(&mut self, variable: &Var) -> Node {
         for open in self.open.iter_mut().rev() {
             if open.number == variable.owner {
@@ -46,7 +46,7 @@ impl Analysis<'_> {
         Node::Local(Rc::clone(variable))
     }
 
-    /// Takes what `inside` adds to the scope back.
+    /// Runs `inside` with additional scope entries.
     pub(super) fn inside<R>(
         &mut self,
         entries: Vec<Entry>,

@@ -1,4 +1,4 @@
-//! What `setf` and its kin assign to. The forms inside a place run once.
+//! Analysis of the targets of `setf` and similar forms. Forms inside a place are evaluated once.
 
 use super::{Analysis, Done, Entry, refuse};
 use crate::compile::runtime::Helper;
@@ -8,7 +8,7 @@ use crate::value::{Value as Word, symbol};
 /// A place whose inner forms' values are in variables.
 enum Place {
     Variable(Word),
-    /// `(object . slot)`
+    /// A slot, written `(object . slot)`.
     Slot(Var, Word),
     Call {
         head: Word,
@@ -24,21 +24,21 @@ enum Argument {
 
 #[derive(Clone, Copy)]
 enum Update {
-    /// Called with the arguments and the new value.
+    /// A function called with the arguments and the new value.
     Function(Word),
-    /// Called with forms for them; gives a form.
+    /// A function called with forms for them, which returns a form.
     Expander(Word),
 }
 
 type Bindings = Vec<(Var, Node)>;
 
-/// Bindings, each after the one before, around what comes after them.
+/// Wraps sequential bindings around a body.
 fn around(bindings: Bindings, body: Node) -> Node {
     bindings.into_iter().rev().fold(body, |body, binding| Node::Bind(vec![binding], Box::new(body)))
 }
 
 impl Analysis<'_> {
-    /// A variable of that value from here on.
+    /// Binds a new variable to a value.
     fn named(&mut self, value: Node, bindings: &mut Bindings) -> Var {
         let variable = self.temporary();
         bindings.push((variable.clone(), value));
@@ -111,7 +111,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Writes the value of a variable.
+    /// Writes the value of a variable to a place.
     fn write(&mut self, place: &Place, value: &Var) -> Done<Node> {
         let new = self.local(value);
         match place {
@@ -153,7 +153,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// A symbol that means a variable, for a form that is made here.
+    /// Returns a new symbol that denotes a variable, for a constructed form.
     fn named_symbol(&mut self, variable: &Var, entries: &mut Vec<Entry>) -> Done<Word> {
         let name = self.cx.string("value")?;
         let symbol = self.cx.new_symbol(name)?;
@@ -162,7 +162,7 @@ impl Analysis<'_> {
         Ok(symbol)
     }
 
-    /// Gives the place a value, which is the form's too.
+    /// Assigns a value to a place; the value is also the form's.
     fn set(&mut self, place: &Place, value: Node, mut bindings: Bindings) -> Done<Node> {
         if let Place::Variable(name) = place {
             let assigned = self.assign(*name, value)?;

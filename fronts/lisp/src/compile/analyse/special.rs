@@ -1,4 +1,4 @@
-//! Special forms, by name.
+//! Analysis of special forms, by name.
 
 use super::{Analysis, Done, Entry, refuse};
 use crate::compile::runtime::Helper;
@@ -100,7 +100,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Value of the first form, after the others have run.
+    /// Evaluates the first form, then the others, and returns the value of the first.
     pub(super) fn first_of(&mut self, first: Word, others: Word) -> Done<Node> {
         let (variable, first) = (self.temporary(), self.form(first)?);
         let others = self.progn(others)?;
@@ -108,7 +108,7 @@ impl Analysis<'_> {
         Ok(Node::Bind(vec![(variable, first)], Box::new(Node::Sequence(vec![others, value]))))
     }
 
-    /// Runs when it does; nothing is done when the code is made.
+    /// Analyses `eval-when` for run time; nothing is evaluated during compilation.
     pub(super) fn eval_when(&mut self, form: Word) -> Done<Node> {
         if special::runs_now(form) { self.progn(form.cddr()) } else { self.constant(Word::NIL) }
     }

@@ -1,4 +1,4 @@
-//! Calls: by name, of values, of functions compiled here, of the runtime. Closures.
+//! Generation of calls: by name, of values, of functions compiled together, of the runtime; and of closures.
 
 use super::{Generator, Type, Typed, key};
 use crate::compile::jit::Faces;
@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{InstBuilder as _, Value, types};
 
 const OBJECT: i64 = 0b1000;
 
-/// What is found without any call, and stays alive for as long as the function runs or its variable does.
+/// Returns whether a node's value needs no call and stays alive as long as the function runs or its variable exists.
 fn is_at_hand(node: &Node, of: Type) -> bool {
     match node {
         Node::Constant(_) => true,
@@ -20,7 +20,7 @@ fn is_at_hand(node: &Node, of: Type) -> bool {
 }
 
 impl Generator<'_, '_> {
-    /// The face of a function for those who have its arguments on the root stack.
+    /// Generates a function's entry, for callers that have its arguments on the root stack.
     pub(super) fn hand_over(&mut self, function: &Function, given: &[Value]) {
         let Faces { direct: Some(direct), .. } = self.faces[self.number] else {
             unreachable!("the function has two faces")
@@ -46,7 +46,7 @@ impl Generator<'_, '_> {
         self.b.ins().return_(&[none]);
     }
 
-    /// Evaluates arguments into roots that lie side by side; gives the first one's number and the words.
+    /// Evaluates arguments into adjacent roots; returns the number of the first root, and the words.
     pub(super) fn arguments(&mut self, nodes: &[Node]) -> (usize, Vec<Value>) {
         let first = self.roots;
         for _ in nodes {
@@ -61,7 +61,7 @@ impl Generator<'_, '_> {
         (first, values)
     }
 
-    /// Calls a function, a value or a symbol, with arguments that lie among the roots.
+    /// Calls a function, a value or a symbol, with arguments in the roots.
     pub(super) fn called(&mut self, form: Word, function: Value, first: usize, count: usize) -> Value {
         let (place, form, count) = (self.place(first), self.number(form.0), self.number(count as u64));
         self.import_checked(Helper::Call, &[form, function, place, count])
@@ -76,7 +76,7 @@ impl Generator<'_, '_> {
         Typed::any(self.called(form, function, first, arguments.len()))
     }
 
-    /// That a name has a function is an error before its arguments, not after.
+    /// Signals an undefined function before its arguments are evaluated.
     fn look_at(&mut self, form: Word, head: Word) {
         let symbol = self.number(head.address() as u64);
         let function = self.load(symbol, symbol::FUNCTION * 8);
@@ -100,7 +100,8 @@ impl Generator<'_, '_> {
         Typed::any(self.called(form, function, first, arguments.len()))
     }
 
-    /// Evaluates what is used before the next safepoint. Only what waits for the rest needs a root.
+    /// Evaluates operands that are used before the next safepoint. An operand needs a root only while later ones are
+    /// evaluated.
     pub(super) fn operands(&mut self, nodes: &[Node]) -> Vec<Value> {
         let mut values = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
@@ -114,7 +115,7 @@ impl Generator<'_, '_> {
         values
     }
 
-    /// Whether a node's word comes without a safepoint, and without changing anything.
+    /// Returns whether a node is evaluated without a safepoint or side effect.
     fn is_quiet(&self, node: &Node) -> bool {
         match node {
             Node::Constant(_) => true,
@@ -127,7 +128,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// Calls a builtin with words that are in registers.
+    /// Calls a builtin with words in registers.
     pub(super) fn call_builtin(&mut self, form: Word, head: Word, values: &[Value]) -> Value {
         let first = self.roots;
         for value in values {
@@ -138,7 +139,7 @@ impl Generator<'_, '_> {
         self.called(form, function, first, values.len())
     }
 
-    /// The callee keeps its arguments alive itself.
+    /// Calls a compiled function directly; the callee keeps its arguments alive.
     pub(super) fn direct(&mut self, function: usize, closure: Option<&Var>, arguments: &[Node]) -> Typed {
         let mut words = vec![self.context];
         if let Some(closure) = closure.filter(|_| !self.unit.functions[function].captures.is_empty()) {
@@ -174,7 +175,7 @@ impl Generator<'_, '_> {
         Typed::any(self.import_checked(helper, &[place, count]))
     }
 
-    /// A new closure. Of the variables in `later` it has none yet.
+    /// Creates a closure. Its captured variables in `later` are filled in afterwards.
     pub(super) fn closure_of(&mut self, number: usize, later: &[Var]) -> Typed {
         let unit = self.unit;
         let function = &unit.functions[number];
@@ -197,7 +198,7 @@ impl Generator<'_, '_> {
         Typed::any(self.import_checked(Helper::Close, &[code, template, constants, place, count]))
     }
 
-    /// Local functions: those that see each other are told of each other when all are there.
+    /// Creates local functions, and then fills in their references to each other.
     pub(super) fn functions(&mut self, functions: &[(Var, usize)], body: &Node) -> Typed {
         let unit = self.unit;
         let variables: Vec<Var> = functions.iter().map(|(variable, _)| variable.clone()).collect();

@@ -1,4 +1,4 @@
-//! Conditions, blocks, loops, ways out.
+//! Generation of conditionals, blocks, loops and exits.
 
 use super::{Generator, Target, Type, Typed};
 use crate::compile::runtime::{self, Helper};
@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{Block, InstBuilder as _, Value, types};
 use std::rc::Rc;
 
 impl Generator<'_, '_> {
-    /// Goes one way or the other.
+    /// Branches on the value of a node.
     fn branch(&mut self, test: &Node, yes: Block, no: Block) {
         match test {
             Node::Constant(value) => {
@@ -40,7 +40,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// A byte that is not zero when a node's value is not nil.
+    /// Returns a byte that is not zero when a node's value is not nil.
     pub(super) fn condition(&mut self, node: &Node) -> Value {
         match node {
             Node::Same(value, word) => {
@@ -60,7 +60,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// t or nil.
+    /// Returns t or nil.
     pub(super) fn truth_of(&mut self, node: &Node) -> Typed {
         let holds = self.condition(node);
         let (t, nil) = (self.number(self.unit.t.0), self.number(0));
@@ -75,14 +75,14 @@ impl Generator<'_, '_> {
         self.b.ins().jump(after, &[value.into()]);
     }
 
-    /// A block with a word.
+    /// Creates a block with a word as its parameter.
     fn joint(&mut self) -> (Block, Value) {
         let block = self.b.create_block();
         let word = self.b.append_block_param(block, types::I64);
         (block, word)
     }
 
-    /// A word from one of two ways.
+    /// Returns a word from one of two branches.
     pub(super) fn either(
         &mut self,
         condition: Value,
@@ -113,14 +113,14 @@ impl Generator<'_, '_> {
         Typed { value, of }
     }
 
-    /// A value, or what comes instead of nil.
+    /// Returns the first value, or the others' value when it is nil.
     pub(super) fn or(&mut self, first: &Node, others: &Node) -> Typed {
         let value = self.word_of(first);
         let holds = self.b.ins().icmp_imm_s(IntCC::NotEqual, value, 0);
         self.either(holds, |_| Typed::any(value), |it| it.node(others))
     }
 
-    /// Does something at a new place in the frame where the state of things is kept.
+    /// Saves the thread's state in a new slot of the machine frame.
     fn saved(&mut self) -> Value {
         let saved = self.frame_place();
         self.import(Helper::Save, &[saved]);
@@ -134,7 +134,7 @@ impl Generator<'_, '_> {
         Typed::any(value)
     }
 
-    /// Where an exit of that number arrives: goes on after, with what came along.
+    /// Creates the number under which an exit is caught.
     fn number_of(&mut self, exit: &Exit) -> Value {
         let target = self.import(Helper::Target, &[]);
         let root = self.root();
@@ -244,7 +244,7 @@ impl Generator<'_, '_> {
         Typed::any(word)
     }
 
-    /// The cleanup is one piece of code: with a word it goes on, with none the exit does.
+    /// Generates the cleanup once: with a word execution continues after it, without one the exit continues.
     pub(super) fn protect(&mut self, form: &Node, cleanup: &Node) -> Typed {
         let root = self.root();
         let aside = self.saved();

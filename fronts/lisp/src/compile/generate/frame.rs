@@ -1,4 +1,4 @@
-//! A function's way in and out, and its places on both stacks.
+//! A function's prologue and epilogue, and its slots on both stacks.
 
 use super::Generator;
 use crate::compile::runtime::{self, Helper};
@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{Block, InstBuilder as _, StackSlotData, StackSlotKin
 use std::mem::offset_of;
 
 impl Generator<'_, '_> {
-    /// A function whose parameters are in registers, or which takes the arguments as they come.
+    /// Generates a function with parameters in registers, or with arguments read from the root stack.
     pub(super) fn whole(&mut self, function: &Function, given: &[Value]) {
         self.gc = self.load(self.context, Context::GC_OFFSET);
         self.frame = self.load(self.gc, largesse_gc::Context::ROOTS_TOP);
@@ -26,7 +26,7 @@ impl Generator<'_, '_> {
             if !function.captures.is_empty() {
                 self.closure = arguments.next().copied();
             }
-            // The caller need not keep what it hands over.
+            // The caller need not keep the arguments alive.
             for value in arguments {
                 let root = self.root();
                 kept.push((*value, root));
@@ -51,7 +51,7 @@ impl Generator<'_, '_> {
         self.enter(body);
     }
 
-    /// Room on both stacks, and the function's roots, all nil.
+    /// Checks both stacks, and sets the function's roots to nil.
     pub(super) fn enter(&mut self, body: Block) {
         let stack = self.b.ins().get_stack_pointer(types::I64);
         let limit = self.load(self.context, offset_of!(Context, stack_limit));
@@ -81,7 +81,7 @@ impl Generator<'_, '_> {
         self.b.ins().return_(&[word]);
     }
 
-    /// A new place among the roots.
+    /// Allocates a root and returns its number.
     pub(super) fn root(&mut self) -> usize {
         self.roots += 1;
         self.most_roots = self.most_roots.max(self.roots);
@@ -92,12 +92,12 @@ impl Generator<'_, '_> {
         self.store(value, self.frame, root * 8);
     }
 
-    /// The address of a root.
+    /// Returns the address of a root.
     pub(super) fn place(&mut self, root: usize) -> Value {
         self.b.ins().iadd_imm_s(self.frame, root as i64 * 8)
     }
 
-    /// A place in this function's frame where a helper puts the state of things.
+    /// Allocates a slot of the machine frame in which a helper saves the thread's state.
     pub(super) fn frame_place(&mut self) -> Value {
         let data = StackSlotData::new(StackSlotKind::ExplicitSlot, runtime::FRAME_BYTES as u32, 4);
         let slot = self.b.create_sized_stack_slot(data);

@@ -1,4 +1,4 @@
-//! What becomes a few instructions: fixnum arithmetic, comparisons, conses.
+//! Inlined operations: fixnum arithmetic, comparisons, conses.
 
 use super::{Generator, Type, Typed};
 use crate::compile::runtime::Helper;
@@ -12,7 +12,7 @@ const CONS: i64 = 0b0100;
 const OBJECT: i64 = 0b1000;
 
 impl Op {
-    /// Whether it answers t or nil.
+    /// Returns whether the operation returns t or nil.
     pub(super) fn is_test(self) -> bool {
         matches!(self, Op::Consp | Op::Not | Op::Eq | Op::Compare(_))
     }
@@ -24,7 +24,7 @@ impl Generator<'_, '_> {
         self.b.ins().icmp_imm_s(IntCC::Equal, own, tag)
     }
 
-    /// A word of a cons.
+    /// Loads a word of a cons.
     pub(super) fn part(&mut self, cons: Value, index: usize) -> Value {
         self.b.ins().load(types::I64, Self::TRUSTED, cons, index as i32 * 8 - CONS as i32)
     }
@@ -51,7 +51,7 @@ impl Generator<'_, '_> {
         self.b.ins().icmp_imm_s(IntCC::Equal, either, 0)
     }
 
-    /// A fixnum, or an error.
+    /// Evaluates a fixnum; any other value is an error.
     pub(super) fn count(&mut self, node: &Node) -> Typed {
         let typed = self.node(node);
         if typed.of == Type::Any {
@@ -63,7 +63,7 @@ impl Generator<'_, '_> {
         Typed { value: self.plain(typed), of: Type::Fixnum }
     }
 
-    /// A list, or an error.
+    /// Evaluates a list; any other value is an error.
     pub(super) fn list(&mut self, node: &Node) -> Typed {
         let value = self.word_of(node);
         let (cons, nil) = (self.has_tag(value, CONS), self.b.ins().icmp_imm_s(IntCC::Equal, value, 0));
@@ -85,7 +85,7 @@ impl Generator<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// A test, as a byte.
+    /// Evaluates a test as a byte.
     pub(super) fn test(&mut self, op: Op, form: Word, head: Word, arguments: &[Node]) -> Value {
         match op {
             Op::Consp => {
@@ -104,7 +104,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// Numbers outside of a word are the runtime's: equal words are the same in any case.
+    /// Compares two words for `eql`; the runtime compares numbers stored as objects.
     fn same(&mut self, a: Value, b: Value) -> Value {
         let (after, look) = (self.b.create_block(), self.b.create_block());
         let answer = self.b.append_block_param(after, types::I8);
@@ -171,7 +171,7 @@ impl Generator<'_, '_> {
     }
 
     fn is_plain(&self, arguments: &[Node]) -> bool {
-        // One bit more must fit.
+        // The result needs one bit more.
         arguments.iter().all(|argument| self.width(argument).is_some_and(|width| width < 63))
     }
 
@@ -184,7 +184,7 @@ impl Generator<'_, '_> {
         let values = self.operands(arguments);
         let quick = self.both_fixnums(values[0], values[1]);
         self.quick_sum(quick, form, head, &values, |it| {
-            // Tagged words: one tag too many, or one too few.
+            // The sum of two tagged words has one tag too many, the difference one too few.
             let b = it.b.ins().iadd_imm_s(values[1], -1);
             if add { it.b.ins().sadd_overflow(values[0], b) } else { it.b.ins().ssub_overflow(values[0], b) }
         })
@@ -204,7 +204,7 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// A sum of tagged words and whether it overflowed, or the builtin's.
+    /// Returns the sum of tagged words, or the builtin's result on overflow.
     fn quick_sum(
         &mut self,
         quick: Value,
@@ -226,7 +226,7 @@ impl Generator<'_, '_> {
         Typed::any(answer)
     }
 
-    /// `car` or `cdr`: of nil it is nil.
+    /// Generates `car` or `cdr`; of nil they are nil.
     fn list_part(&mut self, form: Word, node: &Node, index: usize) -> Typed {
         let value = self.word_of(node);
         let whole = self.has_tag(value, CONS);
@@ -257,7 +257,8 @@ impl Generator<'_, '_> {
         )
     }
 
-    /// The allocation itself: cursor, limit, store; the runtime when the run is used up. The words are alive.
+    /// Allocates a cons inline by its bump: cursor, limit, store; calls the runtime when the run is used up. The
+    /// words are alive.
     pub(super) fn new_cons(&mut self, car: Value, cdr: Value) -> Value {
         let Some((lane, bytes)) = largesse_gc::Context::bump(Layout::Slots, 2) else {
             return self.import_checked(Helper::Cons, &[car, cdr]);

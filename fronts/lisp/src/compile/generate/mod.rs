@@ -1,12 +1,12 @@
-//! From a tree to Cranelift's code.
+//! Translation of a tree to Cranelift's intermediate representation.
 //!
-//! Variables are in registers; those that may hold references have a place on the root stack too, which is written
-//! when they are: objects never move, so the register's word stays good. Numbers known to be fixnums are plain.
+//! Variables are in registers. Those that may hold references also have a root, which is written at each assignment:
+//! objects never move, so the register's word stays valid. Numbers known to be fixnums are untagged.
 //!
-//! # Ways out
-//! What answers no word jumps to the innermost *pad*: that of a form notes the form for the list of calls, that
-//! of a `catch` or its kin looks whether the exit has arrived; each ends at the pad around it, and the last one
-//! leaves the function.
+//! # Exits
+//! A call that returns no word jumps to the innermost *pad*. The pad of a form adds the form to the backtrace; that
+//! of a `catch` or similar form checks whether the exit has arrived. Each continues at the enclosing pad, and the
+//! last one returns from the function.
 
 mod calls;
 mod control;
@@ -25,12 +25,12 @@ use cranelift_module::{FuncId, Module as _};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// How a value lies in its register.
+/// The representation of a value in its register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Type {
     /// A word of Lisp.
     Any,
-    /// A plain number.
+    /// An untagged number.
     Fixnum,
 }
 
@@ -46,15 +46,15 @@ impl Typed {
     }
 }
 
-/// Where a variable of this function is.
+/// The location of a variable of this function.
 #[derive(Clone, Copy)]
 struct Local {
     register: Register,
-    /// Its place among the function's roots; none of plain numbers.
+    /// Number of its root; none for untagged numbers.
     root: Option<usize>,
 }
 
-/// Where a block or tagbody goes on.
+/// The continuation of a block or tagbody.
 struct Target {
     after: Block,
     tags: Vec<Block>,
@@ -69,22 +69,22 @@ struct Generator<'a, 'b> {
     referred: HashMap<FuncId, FuncRef>,
     context: Value,
     gc: Value,
-    /// The root stack's top when the function was entered.
+    /// The top of the root stack at entry to the function.
     frame: Value,
-    /// The closure, where there are captured variables.
+    /// The closure, if there are captured variables.
     closure: Option<Value>,
-    /// Address and number of the arguments, where the body takes them as they come.
+    /// Address and number of the arguments on the root stack, if the body reads them there.
     given: Option<(Value, Value)>,
     roots: usize,
     most_roots: usize,
     locals: HashMap<*const Variable, Local>,
     exits: HashMap<*const Exit, Target>,
     pads: Vec<Option<Block>>,
-    /// Pads of forms that are still to be filled: pad, form, the pad around.
+    /// Pads of forms to be generated at the end: pad, form, enclosing pad.
     pending: Vec<(Block, Word, Block)>,
 }
 
-/// Makes a function's code; gives its text.
+/// Generates a function's code and returns its text.
 pub(super) fn function(
     compiler: &mut Compiler,
     unit: &Unit,
@@ -151,7 +151,7 @@ fn define(
 impl Generator<'_, '_> {
     const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
-    /// The value of a node. The roots it took are free again.
+    /// Evaluates a node and frees the roots that it used.
     fn node(&mut self, node: &Node) -> Typed {
         let before = self.roots;
         let typed = self.node_on(node);
@@ -230,7 +230,7 @@ impl Generator<'_, '_> {
     }
 }
 
-/// The variable as a key.
+/// Returns the variable's address as a key.
 fn key(variable: &Var) -> *const Variable {
     Rc::as_ptr(variable)
 }

@@ -1,4 +1,4 @@
-//! Calls of the runtime, and where they go when there is no answer.
+//! Calls of the runtime, and pads for calls that return no word.
 
 use super::{Generator, Typed};
 use crate::compile::runtime::{self, Helper};
@@ -18,7 +18,7 @@ impl Generator<'_, '_> {
         self.b.inst_results(call)[0]
     }
 
-    /// Calls a helper; what it answers is looked at by nobody.
+    /// Calls a helper and ignores its result.
     pub(super) fn import(&mut self, helper: Helper, arguments: &[Value]) -> Value {
         debug_assert_eq!(Helper::ALL[helper as usize].2, arguments.len());
         let code = self.reference(self.compiler.helpers[helper as usize]);
@@ -26,7 +26,7 @@ impl Generator<'_, '_> {
         self.call_code(code, &words)
     }
 
-    /// Calls a helper that answers a word; goes to the pad when there is none.
+    /// Calls a helper that returns a word; jumps to the pad without one.
     pub(super) fn import_checked(&mut self, helper: Helper, arguments: &[Value]) -> Value {
         let word = self.import(helper, arguments);
         self.check(word);
@@ -40,7 +40,7 @@ impl Generator<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// The innermost pad.
+    /// Returns the innermost pad.
     pub(super) fn pad(&mut self) -> Block {
         let Some(last) = self.pads.last_mut() else { unreachable!("a function begins with a pad") };
         *last.get_or_insert_with(|| {
@@ -50,14 +50,14 @@ impl Generator<'_, '_> {
         })
     }
 
-    /// Does something with a pad of its own; gives the pad, if it came to be used.
+    /// Runs `inside` with a pad of its own; returns the pad if it was used.
     pub(super) fn with_pad<R>(&mut self, inside: impl FnOnce(&mut Self) -> R) -> (R, Option<Block>) {
         self.pads.push(None);
         let done = inside(self);
         (done, self.pads.pop().flatten())
     }
 
-    /// Does something on behalf of a form, which an error that passes is told.
+    /// Runs `inside` for a form, which is added to the backtrace of an error that passes.
     pub(super) fn on_behalf<R>(&mut self, form: Word, inside: impl FnOnce(&mut Self) -> R) -> R {
         let (done, pad) = self.with_pad(inside);
         if let Some(pad) = pad {
@@ -76,7 +76,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// What follows is never reached.
+    /// Starts a block of unreachable code.
     pub(super) fn dead(&mut self) -> Typed {
         let block = self.b.create_block();
         self.b.switch_to_block(block);

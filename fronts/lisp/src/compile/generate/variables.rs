@@ -1,4 +1,4 @@
-//! Variables: where they are, what is known of them.
+//! Variables: their location, and their known width.
 
 use super::{Generator, Local, Type, Typed, key};
 use crate::compile::runtime::Helper;
@@ -8,11 +8,11 @@ use crate::value::Value as Word;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder as _, Value, types};
 
-/// Bits of a fixnum.
+/// Number of bits of a fixnum.
 const FIXNUM: u32 = 62;
 
 impl Generator<'_, '_> {
-    /// Bits of the plain number that a node's value surely is.
+    /// Returns the number of bits that suffice for a node's value, if it is an untagged number.
     pub(super) fn width(&self, node: &Node) -> Option<u32> {
         match node {
             Node::Constant(value) => {
@@ -39,7 +39,7 @@ impl Generator<'_, '_> {
         if self.width(node).is_some() { Type::Fixnum } else { Type::Any }
     }
 
-    /// What a closure keeps of a variable, and a function finds in its own.
+    /// Returns the captured word of a variable: its cell, or its value.
     pub(super) fn shared(&mut self, variable: &Var) -> Value {
         if variable.owner == self.number {
             if !variable.is_cell() {
@@ -53,7 +53,7 @@ impl Generator<'_, '_> {
         let (Some(place), Some(closure)) = (place, self.closure) else {
             unreachable!("a variable of a function around is captured")
         };
-        // The object's tag is the length of its header.
+        // The tag of an object equals the size of its header.
         self.load(closure, (runtime::slot::CAPTURED + place) * 8)
     }
 
@@ -88,7 +88,7 @@ impl Generator<'_, '_> {
         Typed { value, of }
     }
 
-    /// Variables of values that are found first, and what is around them.
+    /// Binds variables in parallel around a body.
     pub(super) fn bind(&mut self, bindings: &[(Var, Node)], body: &Node) -> Typed {
         let mut found = Vec::new();
         for (variable, node) in bindings {
@@ -115,7 +115,7 @@ impl Generator<'_, '_> {
         self.node(body)
     }
 
-    /// A parameter, whose word is among the roots.
+    /// Binds a parameter whose word is in a root.
     pub(super) fn bind_kept(&mut self, variable: &Var, value: Value, root: usize) {
         if variable.fixnum && !variable.is_cell() {
             variable.width.set(Some(FIXNUM));
@@ -126,7 +126,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// A variable of a word that is among the roots.
+    /// Binds a variable to a word that is in a root.
     pub(super) fn bind_word(&mut self, variable: &Var, value: Value, root: usize) {
         let mut value = value;
         if variable.is_cell() {
@@ -143,7 +143,7 @@ impl Generator<'_, '_> {
         self.locals.insert(key(variable), Local { register, root });
     }
 
-    /// One of the arguments that the function takes as they come.
+    /// Returns an argument that the body reads from the root stack.
     pub(super) fn argument(&mut self, argument: Argument) -> Typed {
         let Some((first, count)) = self.given else { unreachable!("the function takes its arguments") };
         let least = self.function().range.map_or(0, |(least, _)| least);
@@ -190,7 +190,7 @@ impl Generator<'_, '_> {
         self.wrong_count(wrong, function, count);
     }
 
-    /// An error when so many arguments are wrong.
+    /// Signals a wrong number of arguments when `wrong` is not zero.
     pub(super) fn wrong_count(&mut self, wrong: Value, function: &tree::Function, count: Value) {
         let (rare, on) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(rare);

@@ -23,7 +23,7 @@ impl Generator<'_, '_> {
         Typed::any(self.number(0))
     }
 
-    /// A value as a word of Lisp. A number that is no fixnum is allocated.
+    /// Returns a value as a word of Lisp; allocates a number that is not a fixnum.
     pub(super) fn word(&mut self, typed: Typed) -> Value {
         if typed.of == Type::Any {
             return typed.value;
@@ -43,7 +43,7 @@ impl Generator<'_, '_> {
         word
     }
 
-    /// A value as a plain number. The program says that it is one: of something else the number is
+    /// Returns a value as an untagged number. The program declares it a fixnum: for any other value the number is
     /// arbitrary.
     pub(super) fn plain(&mut self, typed: Typed) -> Value {
         match typed.of {
