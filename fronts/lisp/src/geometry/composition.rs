@@ -1,4 +1,4 @@
-//! Faces in, rings of the faces of what they make together out.
+//! The builtin that composes solids: takes faces and returns the rings of the result's faces.
 
 use super::compose::{Facet, Operation, compose};
 use super::parts::{face, slot};
@@ -7,9 +7,9 @@ use crate::context::{Answer, Context};
 use crate::error::{Class, Exit};
 use crate::value::{Value, symbol};
 
-/// `(compose-rings faces others operation)`: with `:union`, `:intersection` or `:difference`, a list of
-/// (face ring hole ...) for each face of the result. The rings are lists of new vertices, which
-/// neighbours share; the face is the one it is a part of.
+/// Implements `(compose-rings faces others operation)` with `:union`, `:intersection` or `:difference`. Returns a
+/// list of (face ring hole ...) for each face of the result: the original face, and rings of new vertices, which
+/// neighbours share.
 pub(super) fn compose_rings(cx: &mut Context, args: Args<'_>) -> Answer {
     let (ours, others) = (cx.alive(args[0])?, cx.alive(args[1])?);
     let (first, second) = (facets(cx, &ours)?, facets(cx, &others)?);
@@ -59,7 +59,7 @@ fn facet(cx: &mut Context, polygon: Value) -> Result<Facet, Exit> {
     let plane = cx.plane(polygon)?;
     let mut rings = Vec::new();
     for ring in std::iter::once(polygon).chain(slot(polygon, face::HOLES).iter()) {
-        // Closed in the object, open here.
+        // The object's ring is closed, and ours is open.
         let points = cx.points(slot(ring, face::VERTICES).cdr())?;
         if points.len() < 3 {
             return cx.error_about(Class::Type, "a face has fewer than 3 vertices".to_owned(), polygon);

@@ -1,5 +1,4 @@
-//! Convex hull: points are added one by one to a solid of triangles, and triangles in one plane become
-//! one face at the end.
+//! Convex hull: points are added one by one to a solid of triangles, and coplanar triangles are merged at the end.
 
 use crate::numeric::point::{Point, cross, distance, dot, norm, sub, unit};
 use std::collections::{HashMap, HashSet};
@@ -8,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 struct Triangle {
     corners: [usize; 3],
     normal: Point,
-    /// Of the origin, against the normal.
+    /// Signed distance of the plane from the origin along the normal.
     height: f64,
 }
 
@@ -23,15 +22,14 @@ impl Triangle {
         dot(self.normal, point) - self.height
     }
 
-    /// Its sides, as pairs of corners in the order of the ring.
+    /// Returns its sides, as pairs of corners in ring order.
     fn sides(&self) -> [(usize, usize); 3] {
         let [a, b, c] = self.corners;
         [(a, b), (b, c), (c, a)]
     }
 }
 
-/// The faces of the hull as rings of indices, counterclockwise from outside; none when the points lie in
-/// one plane.
+/// Returns the faces of the hull as rings of indices, counterclockwise from outside, or none for coplanar points.
 pub(super) fn hull(points: &[Point]) -> Option<Vec<Vec<usize>>> {
     let near = tolerance(points);
     let mut triangles = first_solid(points, near)?;
@@ -41,14 +39,14 @@ pub(super) fn hull(points: &[Point]) -> Option<Vec<Vec<usize>>> {
     Some(faces(points, &triangles, near))
 }
 
-/// What counts as nothing, for points as far apart as these.
+/// Returns the length that counts as zero, relative to the extent of the points.
 fn tolerance(points: &[Point]) -> f64 {
     const SHARE: f64 = 1e-9;
     let far = points.iter().map(|point| distance(*point, points[0])).fold(0.0, f64::max);
     far * SHARE
 }
 
-/// Four points far from one plane.
+/// Returns a tetrahedron of four points that are not nearly coplanar.
 fn first_solid(points: &[Point], near: f64) -> Option<Vec<Triangle>> {
     let farthest = |size: &dyn Fn(Point) -> f64| {
         let best = (0..points.len()).max_by(|a, b| size(points[*a]).total_cmp(&size(points[*b])))?;
@@ -64,7 +62,7 @@ fn first_solid(points: &[Point], near: f64) -> Option<Vec<Triangle>> {
     Some([[a, b, c], [a, d, b], [b, d, c], [c, d, a]].map(|corners| Triangle::of(points, corners)).into())
 }
 
-/// Takes away the triangles that see the point, and closes the solid with new ones around it.
+/// Removes the triangles that face the point, and closes the solid with new ones around it.
 fn add(points: &[Point], triangles: &mut Vec<Triangle>, index: usize, point: Point, near: f64) {
     let seen: HashSet<(usize, usize)> =
         triangles.iter().filter(|triangle| triangle.above(point) > near).flat_map(Triangle::sides).collect();
@@ -77,12 +75,12 @@ fn add(points: &[Point], triangles: &mut Vec<Triangle>, index: usize, point: Poi
     }
 }
 
-/// Joins triangles in one plane.
+/// Merges coplanar triangles.
 fn faces(points: &[Point], triangles: &[Triangle], near: f64) -> Vec<Vec<usize>> {
     const PARALLEL: f64 = 1e-6;
     let mut rings = Vec::new();
     let mut left: Vec<&Triangle> = triangles.iter().collect();
-    // The order in which sides were found varies: that of the faces shall not.
+    // Sorted, so that the order of faces does not depend on that of the hash set.
     left.sort_unstable_by_key(|triangle| triangle.corners);
     while let Some(first) = left.first().copied() {
         let in_plane = |triangle: &&Triangle| {
@@ -98,7 +96,7 @@ fn faces(points: &[Point], triangles: &[Triangle], near: f64) -> Vec<Vec<usize>>
     rings
 }
 
-/// The ring of a border, from its least corner.
+/// Returns the ring of a border, starting at its smallest corner.
 fn ring(border: &HashMap<usize, usize>) -> Vec<usize> {
     let Some(&start) = border.keys().min() else { return Vec::new() };
     let mut ring = vec![start];
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn points_inside_and_on_faces_and_edges_are_no_corners() {
+    fn hull_omits_points_that_are_no_corners() {
         let faces = hull(&grid(4)).unwrap();
         assert_eq!(faces.len(), 6);
         for face in &faces {
@@ -141,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn faces_look_outwards() {
+    fn faces_point_outwards() {
         let points = grid(2);
         for face in hull(&points).unwrap() {
             let triangle = Triangle::of(&points, [face[0], face[1], face[2]]);
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_a_plane_have_no_hull() {
+    fn coplanar_points_have_no_hull() {
         let flat: Vec<Point> = grid(3).into_iter().filter(|point| point[2] == 0.0).collect();
         assert_eq!(hull(&flat), None);
         assert_eq!(hull(&[]), None);

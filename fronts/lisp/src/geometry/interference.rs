@@ -1,7 +1,7 @@
-//! Whether faces cross: boxes first, then every edge of the one against the other.
+//! Intersection tests of faces: bounding boxes first, then each edge of one against the other.
 //!
-//! These are the functions behind the messages `:box`, `:intersection`, `:intersect-face` and
-//! `:intersectp`; boxes are Lisp objects here as they are there.
+//! These functions implement the messages `:box`, `:intersection`, `:intersect-face` and `:intersectp`; boxes are
+//! Lisp objects, as they are there.
 
 use super::parts::{edge, face, point, points, slot};
 use super::ring::{self, Place, Tolerance};
@@ -15,7 +15,7 @@ fn tolerance(cx: &mut Context, args: Args<'_>, first: usize) -> Result<Tolerance
     Ok(Tolerance { edge: args.float(cx, first)?, vertex: args.float(cx, first + 1)? })
 }
 
-/// `(locate-in-ring vertices convexp normal point edge-tolerance vertex-tolerance)`
+/// Implements `(locate-in-ring vertices convexp normal point edge-tolerance vertex-tolerance)`.
 pub(super) fn locate_in_ring(cx: &mut Context, args: Args<'_>) -> Answer {
     let (normal, at) = (cx.point(args[2])?, cx.point(args[3])?);
     let near = tolerance(cx, args, 4)?;
@@ -26,7 +26,7 @@ pub(super) fn locate_in_ring(cx: &mut Context, args: Args<'_>) -> Answer {
     }
 }
 
-/// `(common-box a b)`: nil when they do not meet.
+/// Implements `(common-box a b)`; nil when the boxes do not meet.
 pub(super) fn common_box(cx: &mut Context, args: Args<'_>) -> Answer {
     let (a, b) = (cx.bounds(args[0])?, cx.bounds(args[1])?);
     let class = cx.world.class_of(args[0]);
@@ -40,7 +40,7 @@ fn face_bounds(polygon: Value) -> Bounds {
     Bounds::around(points(slot(polygon, face::VERTICES)))
 }
 
-/// `(faces-in-box faces box)`: those whose boxes meet it.
+/// Implements `(faces-in-box faces box)`: returns the faces whose boxes meet the box.
 pub(super) fn faces_in_box(cx: &mut Context, args: Args<'_>) -> Answer {
     let bounds = cx.bounds(args[1])?;
     let class = cx.world.class_of(args[1]);
@@ -57,7 +57,7 @@ pub(super) fn faces_in_box(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.root(list, 0))
 }
 
-/// Where a point of its plane lies in a polygon, holes being outside.
+/// Locates a point of the plane relative to a polygon, whose holes are outside.
 fn place(cx: &mut Context, polygon: Value, normal: Point, at: Point, near: Tolerance) -> Result<Place, Exit> {
     let convex = !slot(polygon, face::CONVEXP).is_nil();
     let outer = ring::locate(points(slot(polygon, face::VERTICES)), convex, normal, at, near);
@@ -76,7 +76,7 @@ fn place(cx: &mut Context, polygon: Value, normal: Point, at: Point, near: Toler
     Ok(Place::Inside)
 }
 
-/// Whether an edge of `polygon` that meets the box crosses `other`.
+/// Returns whether an edge of `polygon` that meets the box crosses `other`.
 fn edges_cross(
     cx: &mut Context,
     polygon: Value,
@@ -110,7 +110,7 @@ fn edges_cross(
     Ok(false)
 }
 
-/// `(edges-cross-p polygon other box epsilon edge-tolerance vertex-tolerance)`
+/// Implements `(edges-cross-p polygon other box epsilon edge-tolerance vertex-tolerance)`.
 pub(super) fn edges_cross_p(cx: &mut Context, args: Args<'_>) -> Answer {
     let bounds = cx.bounds(args[2])?;
     let epsilon = args.float(cx, 3)?;
@@ -119,8 +119,8 @@ pub(super) fn edges_cross_p(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(crossed))
 }
 
-/// `(faces-meet-p faces others box epsilon edge-tolerance vertex-tolerance)`: whether any two cross. The
-/// box is one whose class those that are made on the way will have.
+/// Implements `(faces-meet-p faces others box epsilon edge-tolerance vertex-tolerance)`: returns whether any two
+/// faces cross. Intermediate boxes have the class of `box`.
 pub(super) fn faces_meet_p(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.bounds(args[2])?;
     let class = cx.world.class_of(args[2]);

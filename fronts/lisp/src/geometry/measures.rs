@@ -1,4 +1,4 @@
-//! Normals, angles, areas and volumes, and points carried by a frame.
+//! Normals, angles, areas and volumes, and points transformed by a frame.
 
 use super::parts::{edge, face, point, points, slot};
 use super::ring;
@@ -8,7 +8,7 @@ use crate::error::Exit;
 use crate::numeric::point::{Point, add, angle, cross, dot, scale, sub, turn, unit};
 use crate::value::{Kind, Value};
 
-/// `(triangle a b c [normal])`: twice the area, of points in space or in the plane.
+/// Implements `(triangle a b c [normal])`: returns twice the signed area, for points in space or in the plane.
 pub(super) fn triangle(cx: &mut Context, args: Args<'_>) -> Answer {
     let mut corners = [[0.0; 3]; 3];
     for (corner, value) in corners.iter_mut().zip(args.iter()) {
@@ -26,7 +26,7 @@ pub(super) fn triangle(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.float(turn(corners[0], corners[1], corners[2], normal))
 }
 
-/// `(vector-angle a b [normal])`: without a normal, the angle is not negative.
+/// Implements `(vector-angle a b [normal])`; without a normal the angle is not negative.
 pub(super) fn vector_angle(cx: &mut Context, args: Args<'_>) -> Answer {
     let (a, b) = (cx.point(args[0])?, cx.point(args[1])?);
     let normal = match args.given(2) {
@@ -36,7 +36,7 @@ pub(super) fn vector_angle(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.float(angle(a, b, normal))
 }
 
-/// The normal of the plane a ring lies in, or nearly.
+/// Returns the unit normal of the plane that fits a ring.
 pub(super) fn normal_of(ring: &[Point]) -> Point {
     let next = ring.iter().cycle().skip(1);
     unit(ring.iter().zip(next).fold([0.0; 3], |sum, (a, b)| add(sum, cross(*a, *b))))
@@ -52,7 +52,7 @@ pub(super) fn convex_ring_p(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(ring::convex(&ring, normal)))
 }
 
-/// Area and centre of gravity of a closed ring.
+/// Returns the area and centroid of a closed ring.
 fn measure(ring: impl Iterator<Item = Point> + Clone, normal: Point) -> (f64, Point) {
     let Some(first) = ring.clone().next() else { return (0.0, [0.0; 3]) };
     let mut twice_area = 0.0;
@@ -74,7 +74,7 @@ pub(super) fn ring_centroid(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.list(&[area, centre])
 }
 
-/// Area of a face without its holes, and its centre times that area.
+/// Returns the area of a face without its holes, and its centroid times that area.
 fn face_moment(cx: &mut Context, polygon: Value) -> Result<(f64, Point), Exit> {
     let plane = cx.plane(polygon)?;
     let (mut area, centre) = measure(points(slot(polygon, face::VERTICES)), plane.normal);
@@ -88,7 +88,7 @@ fn face_moment(cx: &mut Context, polygon: Value) -> Result<(f64, Point), Exit> {
     Ok((area, moment))
 }
 
-/// `(volume centre)` of what the faces close, from the cones between them and a point.
+/// Returns `(volume centroid)` of the solid that the faces enclose, summed over the cones from them to a point.
 pub(super) fn solid_measures(cx: &mut Context, args: Args<'_>) -> Answer {
     let apex = cx.point(args[1])?;
     let mut volume = 0.0;
@@ -106,8 +106,8 @@ pub(super) fn solid_measures(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.list(&[volume, centre])
 }
 
-/// `(measure-edges edges threshold)`: gives each edge the angle between its faces, and marks it as part of
-/// a curve when that is below the threshold. The answer: whether all angles are convex.
+/// Implements `(measure-edges edges threshold)`: stores in each edge the angle between its faces, and marks it as
+/// part of a curve when the angle is below the threshold. Returns whether all angles are convex.
 pub(super) fn measure_edges(cx: &mut Context, args: Args<'_>) -> Answer {
     let threshold = if args[1].is_nil() { None } else { Some(args.float(cx, 1)?) };
     let mut convex = true;
@@ -132,8 +132,8 @@ pub(super) fn measure_edges(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.truth(convex))
 }
 
-/// `(move-points from to rotation position)`: writes each point of one list, carried by a frame, over the
-/// point of the other list.
+/// Implements `(move-points from to rotation position)`: transforms each point of one list by a frame and stores it
+/// in the corresponding point of the other.
 pub(super) fn move_points(cx: &mut Context, args: Args<'_>) -> Answer {
     let (rotation, position) = (args.matrix(cx, 2)?, cx.point(args[3])?);
     if (rotation.rows, rotation.columns) != (3, 3) {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_is_measured_by_its_triangles_also_where_it_turns_in() {
+    fn concave_ring_is_measured_by_triangles() {
         let ell = [[0., 0., 0.], [2., 0., 0.], [2., 1., 0.], [1., 1., 0.], [1., 2., 0.], [0., 2., 0.]];
         let closed = ell.into_iter().chain([ell[0]]);
         let (area, centre) = measure(closed, [0.0, 0.0, 1.0]);

@@ -1,16 +1,15 @@
-//! Three-dimensional geometry: frames, polygons, bodies, and what they have to do with each other.
+//! Three-dimensional geometry: frames, polygons, bodies, and their relations.
 //!
 //! # Picture
 //! ```text
 //!   *.l   classes and messages, in Lisp   ──►   builtins here: `weave`, `interference`, `measures`, ...
-//!                                                   │ read and make objects of those classes (`parts`)
+//!                                                   │ read and create objects of those classes (`parts`)
 //!                                                   ▼
 //!                                         `ring`, `hull`, `compose`: numbers only
 //! ```
 //! # Invariants
-//! 1. Programs may put anything into a slot: what is read from one is looked at before it is used.
-//! 2. Bodies are shared by threads without locks; nothing here keeps a pointer into a vector across an
-//!    allocation.
+//! 1. Programs may store any value in a slot: each value read from a slot is checked before use.
+//! 2. Threads share bodies without locks; this module keeps no pointer into a vector across an allocation.
 
 mod compose;
 mod composition;
@@ -23,7 +22,7 @@ mod weave;
 
 use crate::builtin::{Builtin, builtin};
 
-/// What the Lisp files call; two colons: they alone.
+/// The functions that the Lisp files call; those with two colons are internal to them.
 pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("GEOMETRY:TRIANGLE", 3, 4, measures::triangle),
     builtin("GEOMETRY:VECTOR-ANGLE", 2, 4, measures::vector_angle),
@@ -43,7 +42,7 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("GEOMETRY::COMPOSE-RINGS", 3, 3, composition::compose_rings),
 ];
 
-/// The library in Lisp, in the order it is loaded.
+/// The library in Lisp, in loading order.
 pub(crate) const SOURCES: &[&str] = &[
     include_str!("functions.l"),
     include_str!("coordinates.l"),

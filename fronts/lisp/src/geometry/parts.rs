@@ -1,4 +1,4 @@
-//! Objects of the geometry classes, from outside: slots by number, and checked reading.
+//! Access to objects of the geometry classes: slot indices, and checked reading.
 
 use super::ring::Plane;
 use crate::context::{Answer, Context};
@@ -6,7 +6,7 @@ use crate::error::Exit;
 use crate::numeric::point::{Bounds, Point};
 use crate::value::{Kind, Value};
 
-/// Slots of `line` and `edge`.
+/// Indices of the slots of `line` and `edge`.
 pub(super) mod edge {
     pub(in super::super) const PVERT: usize = 1;
     pub(in super::super) const NVERT: usize = 2;
@@ -17,7 +17,7 @@ pub(super) mod edge {
     pub(in super::super) const COUNT: usize = 7;
 }
 
-/// Slots of `plane`, `polygon` and `face`.
+/// Indices of the slots of `plane`, `polygon` and `face`.
 pub(super) mod face {
     pub(in super::super) const NORMAL: usize = 1;
     pub(in super::super) const DISTANCE: usize = 2;
@@ -31,29 +31,29 @@ pub(super) mod face {
     pub(in super::super) const COUNT: usize = 12;
 }
 
-/// Slots of `hole`, where they are not those of a face.
+/// Indices of the slots of `hole` that differ from those of a face.
 pub(super) mod hole {
     pub(in super::super) const FACE: usize = 8;
     pub(in super::super) const COUNT: usize = 9;
 }
 
-/// Slots of `bounding-box`.
+/// Indices of the slots of `bounding-box`.
 mod boxed {
     pub(super) const LOW: usize = 0;
     pub(super) const HIGH: usize = 1;
 }
 
-/// Slot `index` of an instance; nil when it has none.
+/// Returns slot `index` of an instance, or nil without such a slot.
 pub(super) fn slot(object: Value, index: usize) -> Value {
     if object.is(Kind::Instance) && index < object.length() { object.slot(index) } else { Value::NIL }
 }
 
-/// The point in a float-vector of three elements.
+/// Returns the point in a float-vector of three elements.
 pub(super) fn point(value: Value) -> Option<Point> {
     if value.is(Kind::FloatVector) { value.floats().try_into().ok() } else { None }
 }
 
-/// The points of a list, up to its first element that is none.
+/// Iterates over the points of a list, up to the first element that is not a point.
 pub(super) fn points(list: Value) -> impl Iterator<Item = Point> + Clone {
     list.iter().map_while(point)
 }
@@ -66,12 +66,12 @@ impl Context {
         }
     }
 
-    /// The points of a list of nothing else.
+    /// Returns the points of a list; any other element is an error.
     pub(super) fn points(&mut self, list: Value) -> Result<Vec<Point>, Exit> {
         list.iter().map(|value| self.point(value)).collect()
     }
 
-    /// The box behind a bounding-box in space.
+    /// Returns the bounds in a bounding-box object.
     pub(super) fn bounds(&mut self, value: Value) -> Result<Bounds, Exit> {
         match (point(slot(value, boxed::LOW)), point(slot(value, boxed::HIGH))) {
             (Some(low), Some(high)) => Ok(Bounds { low, high }),
@@ -79,7 +79,7 @@ impl Context {
         }
     }
 
-    /// A bounding-box of that class.
+    /// Creates a bounding-box object of a class.
     pub(super) fn new_box(&mut self, class: Value, bounds: Bounds) -> Answer {
         let mark = self.mark();
         let made = self.new_instance(class)?;
@@ -92,7 +92,7 @@ impl Context {
         Ok(made)
     }
 
-    /// The plane of a polygon.
+    /// Returns the plane of a polygon.
     pub(super) fn plane(&mut self, polygon: Value) -> Result<Plane, Exit> {
         let Some(normal) = point(slot(polygon, face::NORMAL)) else {
             return self.type_error("plane in space", polygon);

@@ -1,10 +1,10 @@
-//! A polygon's ring of vertices: where a point of its plane lies, and which segments cross it.
+//! The ring of a polygon: location of points relative to it, and segments that cross it.
 //!
-//! A ring is closed: its first vertex comes again as the last one.
+//! A ring is closed: its first vertex is repeated at the end.
 
 use crate::numeric::point::{Point, angle, between, distance, dot, sub, turn, unit};
 
-/// Where a point lies.
+/// The location of a point relative to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Inside,
@@ -12,20 +12,20 @@ pub(crate) enum Place {
     Outside,
 }
 
-/// How near is on: lengths that count as nothing.
+/// Distances below which a point counts as on the border.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tolerance {
-    /// From an edge.
+    /// Distance from an edge.
     pub(crate) edge: f64,
-    /// From a vertex of a ring that is not convex.
+    /// Distance from a vertex of a ring that is not convex.
     pub(crate) vertex: f64,
 }
 
-/// What is known of a polygon besides its ring.
+/// The plane of a polygon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plane {
     pub(crate) normal: Point,
-    /// Of the origin, against the normal: a point's distance is `normal . point + distance`.
+    /// Signed offset of the plane: a point's distance from it is `normal . point + distance`.
     pub(crate) distance: f64,
 }
 
@@ -34,14 +34,15 @@ impl Plane {
         dot(point, self.normal) + self.distance
     }
 
-    /// Where a line crosses the plane, 0 at `from` and 1 at `to`; not finite when it is parallel.
+    /// Returns the parameter at which a line crosses the plane, 0 at `from` and 1 at `to`; not finite when it is
+    /// parallel.
     pub(crate) fn crossing(self, from: Point, to: Point) -> f64 {
         let (start, end) = (dot(self.normal, from), dot(self.normal, to));
         (self.distance + start) / (start - end)
     }
 }
 
-/// Where a point of the plane lies.
+/// Locates a point of the plane.
 pub(crate) fn locate<R>(ring: R, convex: bool, normal: Point, point: Point, near: Tolerance) -> Place
 where
     R: Iterator<Item = Point> + Clone,
@@ -67,7 +68,7 @@ fn locate_convex(mut ring: impl Iterator<Item = Point>, normal: Point, point: Po
     Place::Inside
 }
 
-/// By the angle under which the point sees the ring go round: a turn when inside, nothing when not.
+/// Locates a point by the angle that the ring subtends at it: a full turn inside, zero outside.
 fn locate_any(
     ring: impl Iterator<Item = Point> + Clone,
     normal: Point,
@@ -92,10 +93,10 @@ fn locate_any(
     if total.abs() > PI { Place::Inside } else { Place::Outside }
 }
 
-/// Where a segment crosses a polygon, if it does: `at` of the way, and the point.
+/// Returns the crossing of a segment with a polygon, if there is one: its parameter and the point.
 ///
-/// Segments that end within `epsilon` of the plane (as a share of their length) cross it. One that lies
-/// in the plane has no such point: it crosses, as in EusLisp, and `at` is not a number.
+/// A segment that ends within `epsilon` of the plane (relative to its length) crosses it. One that lies in the plane
+/// has no such point: it crosses, as in EusLisp, and its parameter is not a number.
 pub(crate) fn crossing(
     plane: Plane,
     from: Point,
@@ -114,7 +115,7 @@ pub(crate) fn crossing(
     (locate(point) != Place::Outside).then_some((at, point))
 }
 
-/// Whether a ring never turns right, seen against its normal.
+/// Returns whether a ring never turns right, seen against its normal.
 pub(crate) fn convex(ring: &[Point], normal: Point) -> bool {
     let count = ring.len();
     (0..count).all(|i| turn(ring[i], ring[(i + 1) % count], ring[(i + 2) % count], normal) >= 0.0)

@@ -12,13 +12,13 @@ use crate::value::{Kind, Value};
 use crate::world::class;
 use std::collections::HashMap;
 
-/// The edge between two vertices, whichever way round.
+/// The edge between two vertices, in either direction.
 type Edges = HashMap<(Value, Value), Value>;
 
-/// `(weave-rings rings face-class edge-class [holes hole-class])`: a face for every list of vertices, in
-/// their order, with holes from the list of rings at the same place of `holes`. Rings go round
-/// counterclockwise, seen from outside, and those of holes clockwise; neighbours share the edge between
-/// two vertices that are the same objects.
+/// Implements `(weave-rings rings face-class edge-class [holes hole-class])`: creates a face for every list of
+/// vertices, in their order, with holes from the corresponding list of rings in `holes`. Rings run counterclockwise,
+/// seen from outside, those of holes clockwise; neighbours share the edge between two vertices that are the same
+/// objects.
 pub(super) fn weave_rings(cx: &mut Context, args: Args<'_>) -> Answer {
     check_class(cx, args[1], face::COUNT, "face class")?;
     check_class(cx, args[2], edge::COUNT, "edge class")?;
@@ -61,7 +61,7 @@ fn check_class(cx: &mut Context, value: Value, slots: usize, wanted: &str) -> Re
     cx.type_error(wanted, value)
 }
 
-/// Fills all slots of a polygon but its edges.
+/// Sets all slots of a polygon but its edges.
 fn describe(cx: &mut Context, face: Value, ring: Value) -> Result<(), Exit> {
     let corners = cx.points(ring)?;
     let [.., last] = corners[..] else {
@@ -86,7 +86,7 @@ fn describe(cx: &mut Context, face: Value, ring: Value) -> Result<(), Exit> {
     link_vertices(cx, face, ring)
 }
 
-/// The last vertex comes first, and again at the end.
+/// Links the vertices; the last one comes first, and again at the end.
 fn link_vertices(cx: &mut Context, face: Value, ring: Value) -> Result<(), Exit> {
     let vertices = cx.alive(ring)?;
     for vertex in vertices.iter().rev().chain(vertices.last()) {
@@ -96,7 +96,7 @@ fn link_vertices(cx: &mut Context, face: Value, ring: Value) -> Result<(), Exit>
     Ok(())
 }
 
-/// The first edge comes from the last vertex. `polygon` is the face, or a hole of it.
+/// Links the edges; the first one starts at the last vertex. `polygon` is the face, or a hole of it.
 fn link_edges(
     cx: &mut Context,
     polygon: Value,
@@ -143,7 +143,7 @@ fn edge_between(
     Ok(it)
 }
 
-/// `(hull-rings points)`: the faces of the convex hull, as rings of the points given.
+/// Implements `(hull-rings points)`: returns the faces of the convex hull, as rings of the given points.
 pub(super) fn hull_rings(cx: &mut Context, args: Args<'_>) -> Answer {
     let given = cx.alive(args[0])?;
     let Some(rings) = hull::hull(&cx.points(args[0])?) else {

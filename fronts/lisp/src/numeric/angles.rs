@@ -1,4 +1,4 @@
-//! Rotations: by an angle about an axis, by roll, pitch and yaw, by Euler's angles.
+//! Rotations: by an angle about an axis, by roll, pitch and yaw, by Euler angles.
 
 use super::linear::multiply;
 use super::matrix::Matrix;
@@ -9,15 +9,15 @@ use crate::error::Exit;
 use crate::numeric::point::{Point, norm, scale};
 use crate::value::{Kind, Value, symbol};
 
-/// Row by row.
+/// A 3 x 3 rotation matrix in row-major order.
 type Rotation = [f64; 9];
 
-/// What a rotation turns about.
+/// The axis of a rotation.
 #[derive(Clone, Copy)]
 enum Axis {
-    /// The point, in two dimensions.
+    /// The origin, in two dimensions.
     Plane,
-    /// 0, 1 or 2 for x, y and z; the other way round when negative.
+    /// The axis x, y or z (0, 1 or 2), with a sign.
     Main(usize, f64),
     Any(Point),
 }
@@ -52,7 +52,7 @@ impl Axis {
         }
     }
 
-    /// The rotation in space; in the plane, about z.
+    /// Returns the rotation in space; in the plane, the one about z.
     fn rotation(self, angle: f64) -> Rotation {
         match self {
             Axis::Plane => about([0.0, 0.0, 1.0], angle),
@@ -66,7 +66,7 @@ impl Axis {
     }
 }
 
-/// Rodrigues' formula.
+/// Returns the rotation about a unit axis, by Rodrigues' formula.
 fn about([x, y, z]: Point, angle: f64) -> Rotation {
     let (s, c) = angle.sin_cos();
     let r = 1.0 - c;
@@ -89,7 +89,7 @@ fn times(a: Rotation, b: Rotation) -> Rotation {
     out
 }
 
-/// The upper left 2 x 2 of a rotation about z.
+/// Returns the upper left 2 x 2 part of a rotation about z.
 fn flat(r: Rotation) -> [f64; 4] {
     [r[0], r[1], r[3], r[4]]
 }
@@ -113,7 +113,8 @@ pub(super) fn rotate_vector(cx: &mut Context, args: Args<'_>) -> Answer {
     }
 }
 
-/// `(rotate-matrix matrix angle axis [world-p result])`: from the right, or from the left in the world.
+/// Implements `(rotate-matrix matrix angle axis [world-p result])`: multiplies from the right, or from the left with
+/// `world-p`.
 pub(super) fn rotate_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     let (m, angle) = (args.matrix(cx, 0)?, args.float(cx, 1)?);
     let axis = Axis::of(cx, args[2])?;
@@ -144,7 +145,7 @@ pub(super) fn rotation_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     }
 }
 
-/// The elements of a 3 x 3 matrix.
+/// Returns the elements of a 3 x 3 matrix.
 fn space(m: Matrix) -> Rotation {
     std::array::from_fn(|i| m.at(i / 3, i % 3))
 }
@@ -154,7 +155,7 @@ fn rotation(cx: &mut Context, args: Args<'_>) -> Result<Rotation, Exit> {
     if (m.rows, m.columns) == (3, 3) { Ok(space(m)) } else { cx.type_error("3 x 3 matrix", args[0]) }
 }
 
-/// `(angle axis)`, nil of no rotation; in the plane, the angle.
+/// Returns `(angle axis)`, or nil for the identity; for a matrix in the plane, the angle.
 pub(super) fn rotation_angle(cx: &mut Context, args: Args<'_>) -> Answer {
     const NOTHING: f64 = 1e-12;
     let m = args.matrix(cx, 0)?;
@@ -176,7 +177,8 @@ pub(super) fn rotation_angle(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.list(&[angle, axis])
 }
 
-/// The axis of a rotation by pi: of its columns plus the unit, all along the axis, the longest.
+/// Returns the axis of a rotation by pi: the longest column of the matrix plus the identity, all of which lie along
+/// the axis.
 fn half_turn_axis(r: Rotation) -> Point {
     let columns: [Point; 3] =
         std::array::from_fn(|j| std::array::from_fn(|i| r[3 * i + j] + if i == j { 1.0 } else { 0.0 }));
@@ -188,21 +190,21 @@ fn angles(cx: &mut Context, args: Args<'_>) -> Result<[f64; 3], Exit> {
     Ok([args.float(cx, 0)?, args.float(cx, 1)?, args.float(cx, 2)?])
 }
 
-/// About x, then y, then z, of the world.
+/// Returns the rotation about the x, then the y, then the z axis of the world.
 pub(super) fn rpy_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     let [z, y, x] = angles(cx, args)?;
     let turn = |index, angle| Axis::Main(index, 1.0).rotation(angle);
     cx.matrix_from(3, 3, &times(turn(2, z), times(turn(1, y), turn(0, x))))
 }
 
-/// About z, then the new y, then the new z.
+/// Returns the rotation about z, then the new y, then the new z.
 pub(super) fn euler_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     let [z, y, z2] = angles(cx, args)?;
     let turn = |index, angle| Axis::Main(index, 1.0).rotation(angle);
     cx.matrix_from(3, 3, &times(turn(2, z), times(turn(1, y), turn(2, z2))))
 }
 
-/// The two sets of angles that make the matrix: the first of them, and half a turn more.
+/// Returns the two sets of angles for a matrix: that with `first`, and that with half a turn more.
 fn two_solutions(cx: &mut Context, first: f64, rest: impl Fn(f64) -> [f64; 2]) -> Answer {
     let mut solutions = [Value::NIL; 2];
     for (solution, first) in solutions.iter_mut().zip([first, first + std::f64::consts::PI]) {

@@ -1,7 +1,6 @@
 //! Sums and products of matrices and vectors.
 //!
-//! Small results are made on the machine's stack and written at the end, so that a result may be an
-//! operand.
+//! Small results are computed on the machine stack and written at the end, so that a result may be an operand.
 
 use super::matrix::Matrix;
 use super::vectors::inner_product;
@@ -10,7 +9,7 @@ use crate::context::{Answer, Context};
 use crate::error::{Class, Exit};
 use crate::value::Kind;
 
-/// Room for the elements of a result: those of 4 x 4 matrices, and all vectors in space, need no heap.
+/// Provides space for `count` elements of a result, without a heap allocation up to 16 (a 4 x 4 matrix).
 pub(super) fn with_room(
     cx: &mut Context,
     count: usize,
@@ -65,7 +64,7 @@ pub(super) fn scale_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     })
 }
 
-/// `out = a b`, where `b` has `columns` columns.
+/// Computes `out = a b`, where `b` has `columns` columns.
 pub(super) fn multiply(a: &[f64], b: &[f64], columns: usize, out: &mut [f64]) {
     let inner = b.len() / columns;
     for (out, a) in out.chunks_exact_mut(columns).zip(a.chunks_exact(inner)) {
@@ -99,7 +98,7 @@ pub(super) fn transpose(cx: &mut Context, args: Args<'_>) -> Answer {
     })
 }
 
-/// `(transform matrix vector)` or `(transform vector matrix)`.
+/// Implements `(transform matrix vector)` and `(transform vector matrix)`.
 pub(super) fn transform(cx: &mut Context, args: Args<'_>) -> Answer {
     let left = !args[0].is(Kind::FloatVector);
     let (m, v) = if left {

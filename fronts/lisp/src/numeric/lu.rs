@@ -1,4 +1,4 @@
-//! Linear equations: LU decomposition with pivots, and the inverse of any matrix by singular values.
+//! Linear equations: LU decomposition with pivoting, and the pseudoinverse of any matrix by singular values.
 
 use super::matrix::Matrix;
 use super::vectors::{fill, inner_product};
@@ -7,15 +7,15 @@ use crate::context::{Answer, Context};
 use crate::error::{Class, Exit};
 use crate::value::{Kind, Value};
 
-/// A decomposition. Row `order[i]` of `elements` holds the factors' row i: L below the diagonal (its own
-/// is 1), the inverses of U's diagonal on it, and U above.
+/// A decomposition. Row `order[i]` of `elements` holds row i of the factors: L below the diagonal (its diagonal is
+/// 1), the inverses of U's diagonal on it, and U above.
 struct Lu {
     order: Vec<usize>,
     elements: Vec<f64>,
 }
 
 impl Lu {
-    /// None when the matrix is singular.
+    /// Decomposes a matrix; returns none when it is singular.
     fn of(matrix: &[f64], n: usize) -> Option<Lu> {
         let mut lu = Lu { order: (0..n).collect(), elements: matrix.to_vec() };
         for step in 0..n {
@@ -60,7 +60,7 @@ impl Lu {
         if swapped.count() % 2 == 0 { diagonal } else { -diagonal }
     }
 
-    /// The decomposition that a program holds as a matrix and a permutation.
+    /// Reads a decomposition that a program holds as a matrix and a permutation.
     fn given(cx: &mut Context, args: Args<'_>) -> Result<Lu, Exit> {
         let m = square(cx, args[0])?;
         let mut order = Vec::with_capacity(m.rows);
@@ -92,7 +92,8 @@ fn right_side<'a>(cx: &mut Context, args: Args<'a>, index: usize, rows: usize) -
     }
 }
 
-/// Gives the permutation, or nil of a singular matrix; the factors go to the result, or to the matrix.
+/// Implements `lu-decompose`: returns the permutation, or nil for a singular matrix, and writes the factors to the
+/// result or the matrix.
 pub(super) fn lu_decompose(cx: &mut Context, args: Args<'_>) -> Answer {
     let m = square(cx, args[0])?;
     let Some(lu) = Lu::of(m.all(), m.rows) else { return Ok(Value::NIL) };
@@ -154,8 +155,8 @@ pub(super) fn matrix_determinant(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.float(determinant)
 }
 
-/// The Moore-Penrose inverse. Jacobi's method turns the columns until they are at right angles: their
-/// lengths are then the singular values.
+/// Returns the Moore-Penrose inverse. Jacobi's method rotates the columns until they are orthogonal: their lengths
+/// are then the singular values.
 fn pseudo_inverse_of(m: Matrix) -> Vec<f64> {
     const ENOUGH: f64 = 1e-15;
     const SWEEPS: usize = 60;

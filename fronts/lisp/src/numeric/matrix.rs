@@ -1,4 +1,4 @@
-//! Matrices: arrays of two dimensions whose elements are floats.
+//! Matrices: two-dimensional arrays of floats.
 
 use super::linear::with_room;
 use super::vectors::fill;
@@ -8,7 +8,7 @@ use crate::context::{Answer, Context};
 use crate::error::{Class, Exit};
 use crate::value::{Kind, Value};
 
-/// A matrix's elements, row by row.
+/// A matrix whose elements are in row-major order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix {
     pub(crate) rows: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// What lies behind a value, if it is a matrix.
+    /// Returns the matrix in a value, if it is one.
     pub(crate) fn of(value: Value) -> Option<Matrix> {
         if !value.is(Kind::Array) || value.slot(slot::RANK) != Value::fixnum(2) {
             return None;
@@ -55,7 +55,7 @@ impl Matrix {
 }
 
 impl Context {
-    /// A matrix of zeros.
+    /// Allocates a matrix of zeros.
     pub(crate) fn new_matrix(&mut self, rows: usize, columns: usize) -> Answer {
         let mark = self.mark();
         let elements = self.new_floats(rows.saturating_mul(columns))?;
@@ -73,15 +73,15 @@ impl Context {
         Ok(value)
     }
 
-    /// The matrix behind a value, or an error.
+    /// Returns the matrix in a value; any other value is an error.
     pub(crate) fn matrix(&mut self, value: Value) -> Result<Matrix, Exit> {
         let Some(matrix) = Matrix::of(value) else { return self.type_error("matrix", value) };
-        // Another thread may give the array other elements.
+        // Pushed, as another thread may replace the elements of the array.
         self.push(matrix.elements)?;
         Ok(matrix)
     }
 
-    /// Writes `from` to the matrix given for the result, or to a fresh one.
+    /// Writes `from` to the matrix given for the result, or to a new one.
     pub(crate) fn matrix_result(
         &mut self,
         given: Value,
@@ -107,7 +107,7 @@ impl Args<'_> {
     }
 }
 
-/// A sequence of numbers: a list, a vector, a float-vector.
+/// Returns the numbers in a list, a vector or a float-vector.
 pub(super) fn numbers(cx: &mut Context, sequence: Value) -> Result<Vec<f64>, Exit> {
     if sequence.is(Kind::FloatVector) {
         return Ok(sequence.floats().to_vec());
@@ -121,7 +121,7 @@ pub(super) fn numbers(cx: &mut Context, sequence: Value) -> Result<Vec<f64>, Exi
     cx.type_error("sequence of numbers", sequence)
 }
 
-/// Rows of one length, as one matrix.
+/// Allocates a matrix from rows of equal length.
 fn from_rows(cx: &mut Context, rows: &[Vec<f64>]) -> Answer {
     let columns = rows.first().map_or(0, Vec::len);
     if let Some(row) = rows.iter().find(|row| row.len() != columns) {
@@ -209,7 +209,7 @@ pub(super) fn unit_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
 
 pub(super) fn replace(cx: &mut Context, args: Args<'_>) -> Answer {
     let from = args.matrix(cx, 1)?;
-    // By way of a copy: both may be one matrix.
+    // Through a copy, as both may be one matrix.
     with_room(cx, from.rows * from.columns, |cx, copy| {
         copy.copy_from_slice(from.all());
         cx.matrix_result(args[0], from.rows, from.columns, copy)

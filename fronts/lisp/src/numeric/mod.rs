@@ -1,4 +1,4 @@
-//! Float-vectors and matrices: what the manual's chapter 15 has up to coordinates.
+//! Float-vectors and matrices: chapter 15 of the EusLisp manual, except coordinates.
 
 mod angles;
 mod linear;
@@ -9,7 +9,7 @@ mod vectors;
 
 use crate::builtin::{Builtin, MANY, builtin};
 
-/// The chapter's functions.
+/// The functions of the chapter.
 pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("V+", 2, 3, vectors::plus),
     builtin("V-", 1, 3, vectors::minus),

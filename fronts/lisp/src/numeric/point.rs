@@ -1,6 +1,6 @@
-//! Points and directions of space.
+//! Points and directions in space.
 
-/// A point, or a vector.
+/// A point or a vector.
 pub(crate) type Point = [f64; 3];
 
 pub(crate) fn add(a: Point, b: Point) -> Point {
@@ -35,17 +35,17 @@ pub(crate) fn unit(a: Point) -> Point {
     scale(1.0 / norm(a), a)
 }
 
-/// The point `at` of the way from `a` to `b`.
+/// Returns the point at fraction `at` between `a` and `b`.
 pub(crate) fn between(at: f64, a: Point, b: Point) -> Point {
     add(scale(1.0 - at, a), scale(at, b))
 }
 
-/// Twice the area of a triangle in a plane; positive when it turns left, seen against the normal.
+/// Returns twice the area of a triangle in a plane; positive when it turns left, seen against the normal.
 pub(crate) fn turn(a: Point, b: Point, c: Point, normal: Point) -> f64 {
     dot(cross(sub(b, a), sub(c, b)), normal)
 }
 
-/// The angle from `a` to `b` about `normal`; exactly 0 or pi when they are nearly parallel.
+/// Returns the angle from `a` to `b` about `normal`; exactly 0 or pi when they are nearly parallel.
 pub(crate) fn angle(a: Point, b: Point, normal: Point) -> f64 {
     const PARALLEL: f64 = 1e-10;
     let product = cross(a, b);
@@ -55,7 +55,7 @@ pub(crate) fn angle(a: Point, b: Point, normal: Point) -> f64 {
     dot(normal, product).atan2(dot(a, b))
 }
 
-/// A box with sides along the axes.
+/// An axis-aligned box.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) low: Point,
@@ -63,7 +63,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// The smallest box around points; of none, one that holds nothing.
+    /// Returns the smallest box around points; without points, an empty one.
     pub(crate) fn around(points: impl Iterator<Item = Point>) -> Bounds {
         let none = Bounds { low: [f64::INFINITY; 3], high: [f64::NEG_INFINITY; 3] };
         points.fold(none, |b, p| Bounds {
@@ -72,7 +72,7 @@ impl Bounds {
         })
     }
 
-    /// What two boxes share: touching ones share a face, an edge or a corner.
+    /// Returns the intersection of two boxes; touching ones share a face, an edge or a corner.
     pub(crate) fn common(self, other: Bounds) -> Option<Bounds> {
         let low = std::array::from_fn(|i| self.low[i].max(other.low[i]));
         let high = std::array::from_fn(|i| self.high[i].min(other.high[i]));

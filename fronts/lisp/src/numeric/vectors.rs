@@ -1,14 +1,14 @@
 //! Functions on float-vectors of any length.
 //!
-//! A result goes to the float-vector given for it, which may be one of the operands: all of a function's
-//! operands are read at an index before the result is written there, or before any of it is.
+//! A result is written to the float-vector given for it, which may be one of the operands: all operands are read at
+//! an index before the result is written there, or before any of it is.
 
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::{Class, Exit};
 use crate::value::{Kind, Value};
 
-/// Two operands of one length.
+/// Returns two operands of equal length.
 fn pair<'a>(cx: &mut Context, args: Args<'a>, first: usize) -> Result<(&'a [f64], &'a [f64]), Exit> {
     let (a, b) = (args.floats(cx, first)?, args.floats(cx, first + 1)?);
     same_length(cx, a, b)?;
@@ -22,7 +22,7 @@ fn same_length(cx: &mut Context, a: &[f64], b: &[f64]) -> Result<(), Exit> {
     cx.error(Class::Range, format!("float-vectors of {} and {} elements", a.len(), b.len()))
 }
 
-/// The three elements of an operand.
+/// Returns the three elements of an operand.
 pub(super) fn point(cx: &mut Context, args: Args<'_>, index: usize) -> Result<[f64; 3], Exit> {
     match args.floats(cx, index)?.try_into() {
         Ok(point) => Ok(point),
@@ -37,7 +37,7 @@ fn each(cx: &mut Context, args: Args<'_>, first: usize, f: impl Fn(f64, f64) -> 
     Ok(out)
 }
 
-/// Element by element: `of(i)` may read element i of the very vector that is written.
+/// Writes each element; `of(i)` may read element i of the vector that is written.
 pub(super) fn fill(out: Value, of: impl Fn(usize) -> f64) {
     for i in 0..out.length() {
         let x = of(i);
@@ -59,7 +59,7 @@ pub(super) fn minus(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(out)
 }
 
-/// `a . b`, summed in parts so that the processor adds several at once.
+/// Returns `a . b`, with partial sums that the compiler vectorizes.
 pub(crate) fn inner_product(a: &[f64], b: &[f64]) -> f64 {
     const LANES: usize = 8;
     let (a_parts, a_rest) = a.as_chunks::<LANES>();
@@ -92,7 +92,7 @@ pub(super) fn triple(cx: &mut Context, args: Args<'_>) -> Answer {
     cx.float(point::dot(a, point::cross(b, c)))
 }
 
-/// No element of the first is larger: equal ones pass, as in EusLisp.
+/// Returns whether no element of the first is larger: equal ones pass, as in EusLisp.
 pub(super) fn all_less(cx: &mut Context, args: Args<'_>) -> Answer {
     let (a, b) = pair(cx, args, 0)?;
     Ok(cx.truth(a.iter().zip(b).all(|(a, b)| a <= b)))
@@ -122,8 +122,8 @@ pub(super) fn maximum(cx: &mut Context, args: Args<'_>) -> Answer {
     fold(cx, args, f64::max)
 }
 
-/// `(minimal-box points low high [rate])`: the corners of the box go to `low` and `high`; the box grows by
-/// the rate of its diagonal, whose length is the answer.
+/// Implements `(minimal-box points low high [rate])`: writes the corners of the box to `low` and `high`, enlarges it
+/// by `rate` times its diagonal, and returns the length of the diagonal.
 pub(super) fn minimal_box(cx: &mut Context, args: Args<'_>) -> Answer {
     let (low, high) = (args.floats(cx, 1)?.len(), args.floats(cx, 2)?.len());
     let mut box_low = vec![f64::INFINITY; low];

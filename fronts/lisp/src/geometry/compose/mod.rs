@@ -1,15 +1,15 @@
 //! Union, intersection and difference of solids.
 //!
-//! # How
-//! Whether a point is inside of a solid is sure everywhere but on its surface (`winding`). So in each
-//! plane that holds a face of either solid:
-//! 1. every segment is found along which something can change: edges in the plane, and where faces cross
-//!    it (`segments`);
-//! 2. a little to the left and to the right of each segment one looks just below and just above the plane
-//!    whether the result is there: where it is below and not above, the plane is its surface;
-//! 3. segments with surface on one side are the borders of the result's faces (`rings`).
+//! # Method
+//! The winding number tells reliably whether a point is inside a solid, except on its surface (`winding`). So in each
+//! plane that contains a face of either solid:
+//! 1. All segments along which the result can change are computed: edges in the plane, and intersections with other faces
+//!    (`segments`).
+//! 2. On the left and right of each segment, a point just below and one just above the plane are classified:
+//!    where the result is below and not above, the plane is its surface.
+//! 3. Segments with surface on one side are the borders of the result's faces (`rings`).
 //!
-//! Faces that coincide, touch or lie in one plane are no special cases.
+//! Faces that coincide, touch or share a plane need no special cases.
 
 mod rings;
 mod segments;
@@ -19,7 +19,7 @@ use super::ring::Plane;
 use crate::numeric::point::{Bounds, Point, add, between, cross, distance, dot, scale, sub, unit};
 use winding::Winding;
 
-/// A face: its plane, and its rings, the outer one first. Rings are open, and holes go round clockwise.
+/// A face: its plane and its rings, the outer one first. Rings are open, and holes run clockwise.
 #[derive(Clone, Debug)]
 pub(super) struct Facet {
     pub(super) plane: Plane,
@@ -47,7 +47,7 @@ impl Operation {
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) rings: Vec<Vec<usize>>,
-    /// The face it is a part of, counted through the first solid and then the second.
+    /// Index of the original face, counted through the first solid and then the second.
     pub(super) source: usize,
 }
 
@@ -57,20 +57,20 @@ pub(super) struct Composed {
     pub(super) faces: Vec<Made>,
 }
 
-/// Lengths that matter, as shares of the size of both solids together.
+/// Tolerances, relative to the size of both solids together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lengths {
-    /// Points nearer than this are one.
+    /// Distance below which points are merged.
     near: f64,
-    /// How far beside a segment one looks, at most.
+    /// Largest distance from a segment at which points are classified.
     aside: f64,
 }
 
-/// How far above and below the plane one looks, as a share of how far aside: surfaces that meet the plane
-/// at a smaller angle are not told from it.
+/// Distance of the classified points above and below the plane, relative to that from the segment: surfaces that meet
+/// the plane at a smaller angle are not distinguished from it.
 const STEEPNESS: f64 = 1e-3;
 
-/// Puts two solids together.
+/// Combines two solids.
 pub(super) fn compose(first: &[Facet], second: &[Facet], operation: Operation) -> Composed {
     let facets: Vec<&Facet> = first.iter().chain(second).collect();
     let lengths = lengths_of(&facets);
@@ -114,7 +114,7 @@ fn lengths_of(facets: &[&Facet]) -> Lengths {
     Lengths { near: 1e-9 * size, aside: 1e-5 * size }
 }
 
-/// The planes that hold faces, each once, whichever way they look.
+/// Returns the planes that contain faces, each once, regardless of orientation.
 fn planes(facets: &[&Facet], lengths: Lengths) -> Vec<Plane> {
     let mut planes: Vec<Plane> = Vec::new();
     for facet in facets {
@@ -125,12 +125,12 @@ fn planes(facets: &[&Facet], lengths: Lengths) -> Vec<Plane> {
     planes
 }
 
-/// Whether a face lies in a plane.
+/// Returns whether a face lies in a plane.
 fn holds(plane: Plane, facet: &Facet, lengths: Lengths) -> bool {
     facet.rings[0].iter().all(|point| plane.height(*point).abs() <= lengths.near)
 }
 
-/// 1 where the result's surface looks along the normal beside a segment, -1 where against it, else 0.
+/// Returns 1 where the result's surface next to a segment faces along the normal, -1 where against it, else 0.
 fn surface(
     within: impl Fn(Point) -> bool,
     plane: Plane,
@@ -150,7 +150,7 @@ fn surface(
     }
 }
 
-/// The face that holds a point just inside of the rings.
+/// Returns the original face that contains a point just inside the rings.
 fn source(
     facets: &[&Facet],
     plane: Plane,
@@ -165,7 +165,7 @@ fn source(
     let at = add(between(0.5, from, to), scale(aside, inwards));
     let holding =
         |facet: &&Facet| holds(plane, facet, lengths) && rings::within(&facet.rings, facet.plane.normal, at);
-    // The one that looks the same way, if there are two.
+    // Of two faces, the one with the same orientation.
     let same_way = |facet: &&Facet| dot(facet.plane.normal, normal) > 0.0 && holding(facet);
     facets.iter().position(same_way).or_else(|| facets.iter().position(holding)).unwrap_or(0)
 }

@@ -5,7 +5,7 @@ use super::segments::{on_segment, sides};
 use crate::numeric::point::{Point, add, angle, cross, distance, dot, norm, scale, sub, unit};
 use std::collections::HashMap;
 
-/// Whether a point of their plane lies inside of the rings, by the angle under which it sees them.
+/// Returns whether a point of the plane is inside the rings, by the angle they subtend at it.
 pub(super) fn within(rings: &[Vec<Point>], normal: Point, point: Point) -> bool {
     let seen = |(from, to): (Point, Point)| angle_about(sub(from, point), sub(to, point), normal);
     rings.iter().flat_map(|ring| sides(ring)).map(seen).sum::<f64>() > std::f64::consts::PI
@@ -15,7 +15,7 @@ fn angle_about(a: Point, b: Point, normal: Point) -> f64 {
     dot(normal, cross(a, b)).atan2(dot(a, b))
 }
 
-/// The faces that have these borders on their rims, left of them: lists of rings, the outer one first.
+/// Returns the faces left of the borders, as lists of rings, the outer one first.
 pub(super) fn faces(points: &[Point], border: Vec<(usize, usize)>, normal: Point) -> Vec<Vec<Vec<usize>>> {
     let (outer, holes): (Vec<_>, Vec<_>) =
         closed(points, border, normal).into_iter().partition(|ring| area(points, ring, normal) > 0.0);
@@ -42,14 +42,14 @@ fn corners(points: &[Point], ring: &[usize]) -> Vec<Point> {
     ring.iter().map(|index| points[*index]).collect()
 }
 
-/// Whether a hole lies in a ring: by the middle of a side that is no part of the ring.
+/// Returns whether a hole lies in a ring, by a corner that is no part of the ring.
 fn inside_of(points: &[Point], hole: &[usize], ring: &[usize], normal: Point) -> bool {
     let outer = [corners(points, ring)];
     hole.iter().any(|corner| !ring.contains(corner) && within(&outer, normal, points[*corner]))
 }
 
-/// Borders as rings. Where several leave one point, the one that turns left most sharply goes on: rings
-/// that touch in a point stay apart.
+/// Connects borders to rings. Where several leave one point, the one that turns left most sharply is taken: rings
+/// that touch in a point stay separate.
 fn closed(points: &[Point], border: Vec<(usize, usize)>, normal: Point) -> Vec<Vec<usize>> {
     let mut leaving: HashMap<usize, Vec<usize>> = HashMap::new();
     for (from, to) in &border {
@@ -76,8 +76,8 @@ fn closed(points: &[Point], border: Vec<(usize, usize)>, normal: Point) -> Vec<V
     rings
 }
 
-/// Gives neighbouring faces the same corners: each ring gets every corner that lies on one of its sides,
-/// and corners that bend no ring go.
+/// Gives neighbouring faces the same corners: inserts into each ring every corner on one of its sides, and removes
+/// corners at which no ring bends.
 pub(super) fn straighten(composed: &mut Composed, near: f64) {
     let points = &composed.points;
     let mut used: Vec<usize> = composed.faces.iter().flat_map(|face| face.rings.concat()).collect();

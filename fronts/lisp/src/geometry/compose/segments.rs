@@ -1,11 +1,10 @@
-//! The segments of a plane along which something can change.
+//! The segments of a plane along which the result can change.
 
 use super::super::ring::Plane;
 use super::{Facet, Lengths, holds, rings};
 use crate::numeric::point::{Point, add, cross, distance, dot, norm, scale, sub};
 
-/// The segments, as indices of points: none crosses another, and none has a point inside of it. Points
-/// that are new are added.
+/// Returns the segments, as indices of points; no two cross, and none contains another point. Adds new points.
 pub(super) fn in_plane(
     facets: &[&Facet],
     plane: Plane,
@@ -43,12 +42,12 @@ pub(super) fn in_plane(
     parts
 }
 
-/// The sides of an open ring.
+/// Iterates over the sides of an open ring.
 pub(super) fn sides(ring: &[Point]) -> impl Iterator<Item = (Point, Point)> {
     ring.iter().copied().zip(ring.iter().copied().cycle().skip(1))
 }
 
-/// The index of a point, which may be that of one very near.
+/// Returns the index of a point, merging it with one closer than `near`.
 fn weld(points: &mut Vec<Point>, point: Point, near: f64) -> usize {
     if let Some(index) = points.iter().position(|known| distance(*known, point) <= near) {
         return index;
@@ -57,7 +56,7 @@ fn weld(points: &mut Vec<Point>, point: Point, near: f64) -> usize {
     points.len() - 1
 }
 
-/// Where a face that does not lie in the plane meets it.
+/// Adds the intersection of the plane with a face that does not lie in it.
 fn cut(facet: &Facet, plane: Plane, lengths: Lengths, into: &mut Vec<(Point, Point)>) {
     let level = |point: Point| {
         let height = plane.height(point);
@@ -87,7 +86,7 @@ fn cut(facet: &Facet, plane: Plane, lengths: Lengths, into: &mut Vec<(Point, Poi
     }
 }
 
-/// Whether a point lies on a segment, ends included.
+/// Returns whether a point lies on a segment, including its ends.
 pub(super) fn on_segment((from, to): (Point, Point), point: Point, near: f64) -> bool {
     let along = sub(to, from);
     let at = dot(along, sub(point, from)) / dot(along, along);
@@ -95,7 +94,7 @@ pub(super) fn on_segment((from, to): (Point, Point), point: Point, near: f64) ->
     distance(foot, point) <= near
 }
 
-/// Where two segments of one plane cross inside of both; those that only touch have their ends there.
+/// Returns the crossing of two segments of one plane; of segments that only touch it is an end.
 fn crossing(points: &[Point], one: (usize, usize), other: (usize, usize)) -> Option<Point> {
     let (a, b) = (sub(points[one.1], points[one.0]), sub(points[other.1], points[other.0]));
     let normal = cross(a, b);
@@ -110,7 +109,7 @@ fn crossing(points: &[Point], one: (usize, usize), other: (usize, usize)) -> Opt
     (inside.contains(&at_one) && inside.contains(&at_other)).then(|| add(points[one.0], scale(at_one, a)))
 }
 
-/// A segment in parts between the points on it.
+/// Splits a segment at the points on it.
 fn split(points: &[Point], (from, to): (usize, usize), ends: &[usize], near: f64) -> Vec<(usize, usize)> {
     let along = sub(points[to], points[from]);
     let mut on: Vec<usize> = ends

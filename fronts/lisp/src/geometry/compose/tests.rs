@@ -1,4 +1,4 @@
-//! Boxes put together in every position, against the volumes that are known.
+//! Composition of boxes in all relative positions, compared with known volumes.
 
 use super::*;
 use crate::geometry::measures::normal_of;
@@ -9,7 +9,7 @@ fn facet(ring: Vec<Point>) -> Facet {
     Facet { plane: Plane { normal, distance: -dot(normal, ring[0]) }, rings: vec![ring] }
 }
 
-/// A box from one corner to the opposite one.
+/// Creates a box from two opposite corners.
 fn block(low: Point, high: Point) -> Vec<Facet> {
     let corner =
         |bits: usize| std::array::from_fn(|axis| if bits >> axis & 1 == 1 { high[axis] } else { low[axis] });
@@ -27,7 +27,7 @@ fn volume(composed: &Composed) -> f64 {
     rings.map(cone).sum()
 }
 
-/// Every edge has one face on each side.
+/// Returns whether every edge has a face on each side.
 fn closes(composed: &Composed) -> bool {
     let mut sides: Vec<(usize, usize)> = Vec::new();
     for ring in composed.faces.iter().flat_map(|face| &face.rings) {
@@ -47,7 +47,7 @@ fn check(first: &[Facet], second: &[Facet], operation: Operation, faces: usize, 
 }
 
 #[test]
-fn a_corner_in_a_corner() {
+fn overlapping_corners_compose() {
     let (a, b) = (block([0.0; 3], [10.0; 3]), block([5.0; 3], [15.0; 3]));
     check(&a, &b, Union, 12, 1875.0);
     check(&a, &b, Intersection, 6, 125.0);
@@ -55,7 +55,7 @@ fn a_corner_in_a_corner() {
 }
 
 #[test]
-fn a_bar_through_a_block_leaves_faces_with_holes() {
+fn bar_through_block_leaves_holes() {
     let (a, bar) = (block([0.0; 3], [10.0; 3]), block([4.0, 4.0, -5.0], [6.0, 6.0, 15.0]));
     check(&a, &bar, Union, 16, 1040.0);
     check(&a, &bar, Intersection, 6, 40.0);
@@ -65,7 +65,7 @@ fn a_bar_through_a_block_leaves_faces_with_holes() {
 }
 
 #[test]
-fn faces_in_one_plane_become_one() {
+fn coplanar_faces_are_merged() {
     let (a, b) = (block([0.0; 3], [10.0; 3]), block([10.0, 0.0, 0.0], [20.0, 10.0, 10.0]));
     check(&a, &b, Union, 6, 2000.0);
     check(&a, &b, Intersection, 0, 0.0);
@@ -73,14 +73,14 @@ fn faces_in_one_plane_become_one() {
 }
 
 #[test]
-fn one_stands_on_the_other() {
+fn touching_boxes_compose() {
     let (a, b) = (block([0.0; 3], [10.0; 3]), block([2.0, 2.0, 10.0], [5.0, 5.0, 12.0]));
     check(&a, &b, Union, 11, 1018.0);
     check(&a, &b, Difference, 6, 1000.0);
 }
 
 #[test]
-fn a_notch_with_its_faces_in_those_of_the_block() {
+fn flush_notch_is_cut() {
     let (a, b) = (block([0.0; 3], [10.0; 3]), block([0.0, 0.0, 5.0], [5.0, 10.0, 10.0]));
     check(&a, &b, Difference, 8, 750.0);
     check(&a, &b, Union, 6, 1000.0);
@@ -88,7 +88,7 @@ fn a_notch_with_its_faces_in_those_of_the_block() {
 }
 
 #[test]
-fn the_same_solid_twice() {
+fn identical_solids_compose() {
     let a = block([0.0; 3], [10.0; 3]);
     check(&a, &a, Union, 6, 1000.0);
     check(&a, &a, Intersection, 6, 1000.0);
@@ -96,27 +96,27 @@ fn the_same_solid_twice() {
 }
 
 #[test]
-fn a_room_inside_of_a_block() {
+fn inner_cavity_is_kept() {
     let (a, b) = (block([0.0; 3], [10.0; 3]), block([4.0; 3], [6.0; 3]));
     check(&a, &b, Difference, 12, 992.0);
     check(&b, &a, Difference, 0, 0.0);
 }
 
 #[test]
-fn apart() {
+fn disjoint_solids_compose() {
     let (a, b) = (block([0.0; 3], [1.0; 3]), block([4.0; 3], [6.0; 3]));
     check(&a, &b, Union, 12, 9.0);
     check(&a, &b, Intersection, 0, 0.0);
 }
 
 #[test]
-fn thin_walls_stay() {
+fn thin_walls_are_kept() {
     let (a, b) = (block([0.0; 3], [100.0, 100.0, 0.1]), block([50.0, 0.0, 0.0], [50.1, 100.0, 100.0]));
     check(&a, &b, Intersection, 6, 100.0 * 0.1 * 0.1);
     check(&a, &b, Union, 10, 1000.0 + 1000.0 - 1.0);
 }
 
-/// A regular prism on the z axis, turned a little.
+/// Creates a regular prism on the z axis, slightly rotated.
 fn prism(count: usize, radius: f64, low: f64, high: f64) -> Vec<Facet> {
     let at = |index: usize, height: f64| {
         let (s, c) = ((index % count) as f64 * std::f64::consts::TAU / count as f64 + 0.1).sin_cos();
@@ -131,7 +131,7 @@ fn prism(count: usize, radius: f64, low: f64, high: f64) -> Vec<Facet> {
 }
 
 #[test]
-fn a_round_hole() {
+fn prism_hole_is_cut() {
     let (a, b) = (block([-10.0; 3], [10.0; 3]), prism(12, 5.0, -20.0, 20.0));
     let area = 12.0 / 2.0 * 25.0 * (std::f64::consts::TAU / 12.0).sin();
     check(&a, &b, Difference, 18, 8000.0 - 20.0 * area);
@@ -140,7 +140,7 @@ fn a_round_hole() {
 }
 
 #[test]
-fn a_part_knows_its_face() {
+fn parts_know_their_source_face() {
     let (a, b) = (block([0.0; 3], [10.0; 3]), block([5.0; 3], [15.0; 3]));
     let made = compose(&a, &b, Difference);
     let mut sources: Vec<usize> = made.faces.iter().map(|face| face.source).collect();
@@ -158,7 +158,7 @@ fn turned(facets: &[Facet], axis: Point, angle: f64) -> Vec<Facet> {
 }
 
 #[test]
-fn what_is_common_and_what_is_not_add_up() {
+fn volumes_of_operations_add_up() {
     for step in 0..60_u32 {
         let t = f64::from(step);
         let a = block([-5.0, -4.0, -3.0], [5.0, 4.0, 3.0]);

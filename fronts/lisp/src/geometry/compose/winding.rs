@@ -1,9 +1,9 @@
-//! How often a solid's surface goes round a point: once inside, not at all outside.
+//! The winding number of a solid's surface around a point: 1 inside, 0 outside.
 
 use super::Facet;
 use crate::numeric::point::{Point, cross, dot, norm, sub};
 
-/// The surface as triangles, some of them negative: fans over rings that turn in cancel out.
+/// The surface as signed triangles: in the fans over concave rings, overlaps cancel.
 pub(super) struct Winding(Vec<[Point; 3]>);
 
 impl Winding {
@@ -23,7 +23,7 @@ impl Winding {
     }
 }
 
-/// The part of the sphere around the origin that a triangle covers (van Oosterom and Strackee, 1983).
+/// Returns the solid angle of a triangle at the origin (van Oosterom and Strackee, 1983).
 fn solid_angle([a, b, c]: [Point; 3]) -> f64 {
     let (la, lb, lc) = (norm(a), norm(b), norm(c));
     let volume = dot(a, cross(b, c));
