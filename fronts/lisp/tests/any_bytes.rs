@@ -1,4 +1,4 @@
-//! Source text that is not UTF-8: an error that names the line, never a panic.
+//! Source text that is not UTF-8 causes an error that names the line, and no panic.
 
 use largesse_arena::NearMemory;
 use largesse_gc::GcSettings;
@@ -13,7 +13,7 @@ fn lisp() -> Interpreter {
     Interpreter::start(settings, memory, 1 << 20, Vec::new()).unwrap()
 }
 
-/// Loads `source`; the error has to begin with `error`, or there is none where that is empty.
+/// Loads `source` and checks that its error begins with `error`, or that there is none if `error` is empty.
 #[track_caller]
 fn check(lisp: &mut Interpreter, source: &[u8], error: &str) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bytes-{}.l", std::process::id()));
@@ -30,9 +30,9 @@ fn check(lisp: &mut Interpreter, source: &[u8], error: &str) {
     }
 }
 
-// Seen to fail: the first case, and the colons that are apart, ended the process with 101.
+// Seen to fail: the first case and the separate colons ended the process with status 101.
 #[test]
-fn bytes_that_are_not_utf8() {
+fn invalid_utf8_is_an_error() {
     let lisp = &mut lisp();
     check(lisp, b"1\n(print 'a\xff:b)\n", "reader-error: A\\xff:B in line 2 is not UTF-8");
     check(lisp, b"'a\xff", "reader-error: A\\xff in line 1 is not UTF-8");
@@ -50,7 +50,7 @@ fn bytes_that_are_not_utf8() {
 }
 
 #[test]
-fn random_bytes_are_read_or_refused() {
+fn random_bytes_never_panic() {
     const BYTES: &[u8] = b"()'`,@\"#|\\:;. \nab019+-/*fx\xff\xc3\xa9\xe2\x80\xf0\x00";
     let lisp = &mut lisp();
     let mut random = 88_172_645_463_325_252_u64;
@@ -63,7 +63,7 @@ fn random_bytes_are_read_or_refused() {
             let place = usize::try_from(random % BYTES.len() as u64).unwrap();
             text.push(BYTES[place]);
         }
-        // `#.` evaluates.
+        // `#.` evaluates code.
         if !text.windows(2).any(|pair| pair == b"#.") {
             lisp.is_incomplete(&text);
         }

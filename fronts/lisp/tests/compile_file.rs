@@ -1,4 +1,4 @@
-//! `compile-file`: what is loaded does what its source did, without the source and its macros.
+//! `compile-file`: a compiled file behaves as its source, without the source and its macros.
 
 use largesse_arena::NearMemory;
 use largesse_gc::GcSettings;
@@ -38,7 +38,7 @@ fn error(lisp: &mut Interpreter, text: &str) -> String {
     }
 }
 
-/// A folder of the test's own, empty.
+/// Creates an empty folder for the test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
@@ -46,7 +46,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Compiles a source and takes it away; what the file is called without its ending.
+/// Compiles a source and removes it; returns the path without its suffix.
 fn compiled(folder: &Path, name: &str, source: &str, before: &str) -> String {
     let path = folder.join(name).display().to_string();
     fs::write(format!("{path}.l"), source).unwrap();
@@ -59,7 +59,7 @@ fn compiled(folder: &Path, name: &str, source: &str, before: &str) -> String {
 }
 
 #[test]
-fn a_loaded_file_defines_what_its_source_defines_as_machine_code() {
+fn compiled_file_defines_compiled_functions() {
     let folder = folder("defines");
     let source = r#"
         (make-package "TOOLS")
@@ -93,7 +93,7 @@ fn a_loaded_file_defines_what_its_source_defines_as_machine_code() {
 }
 
 #[test]
-fn constants_are_as_they_were_to_the_bit() {
+fn constants_round_trip_exactly() {
     let folder = folder("constants");
     let path = folder.join("constants").display().to_string();
     let source = r#"
@@ -117,15 +117,15 @@ fn constants_are_as_they_were_to_the_bit() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Every form of the suites, expanded and stored, gives what it gives as it is written.
+/// Compares every form of the test suites, expanded and stored, with its expected value.
 #[test]
-fn the_suites_have_the_same_answers() {
+fn compiled_suites_give_expected_values() {
     let folder = folder("suites");
     let check = include_str!("check.l");
     for suite in ["values", "control", "machine-code"] {
         let source = fs::read_to_string(format!("{}/tests/{suite}.l", env!("CARGO_MANIFEST_DIR"))).unwrap();
         let path = compiled(&folder, suite, &source, check);
-        // Collected now and then: nothing is lost while a file is read.
+        // With periodic collections, to show that reading a file keeps its objects alive.
         for stress in [0, 997] {
             let settings = GcSettings { stress, poison: stress > 0, ..GcSettings::default() };
             with_lisp(settings, |lisp| {
@@ -140,7 +140,7 @@ fn the_suites_have_the_same_answers() {
 }
 
 #[test]
-fn load_takes_the_compiled_file_unless_its_source_is_newer() {
+fn load_prefers_the_newer_file() {
     let folder = folder("newer");
     let path = folder.join("which").display().to_string();
     let answer = |name: &str| {
@@ -182,7 +182,7 @@ fn load_takes_the_compiled_file_unless_its_source_is_newer() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn failures_are_reported() {
     let folder = folder("refused");
     let path = folder.join("refused").display().to_string();
     with_lisp(GcSettings::default(), |lisp| {
@@ -202,13 +202,13 @@ fn what_cannot_be_done_is_said() {
         let said = error(lisp, &format!("(compile-file \"{path}\" :output-file \"{nowhere}\")"));
         assert!(said.contains(nowhere), "{said}");
     });
-    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "a file was left");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "a partial file is left");
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Whatever became of the file: an error, never a crash.
+/// Damages a file in many ways: loading it returns a value or an error, and never crashes.
 #[test]
-fn a_damaged_file_is_an_error() {
+fn damaged_file_is_an_error() {
     let folder = folder("damaged");
     let source =
         "(defun f (x) (list x \"text\" #(1 2) #f(1 2) #*101 #2f((1)) 12345678901234567890 -1/3 '#:a))";
@@ -222,7 +222,7 @@ fn a_damaged_file_is_an_error() {
             let said = error(lisp, &load);
             assert!(said.contains("is damaged"), "{end}: {said}");
         }
-        // What is evaluated is left alone: it could as well be a program that never ends.
+        // Only constants are damaged, as changed code could be an endless program.
         let constant = whole.windows(5).position(|name| name == b"QUOTE").unwrap() + 5;
         for at in constant..whole.len() {
             for other in [0, 3, 4, 5, 8, 11, 12, 14, 0x7f, 0xff] {

@@ -1,5 +1,5 @@
-//! Machine code answers as the evaluator does: every form of the chapters, each in a function that is compiled,
-//! with its value, what it prints on the way out, and where its errors came through; and programs made by chance.
+//! Machine code agrees with the evaluator: every form of the chapters, in a compiled function, with its value, its
+//! output and the backtrace of its errors; and random programs.
 
 mod programs;
 
@@ -16,7 +16,7 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// Runs `f` with new Lisps, on a machine stack of their own.
+/// Runs `f` with new Lisps, on a separate machine stack.
 fn with_lisps<const N: usize>(settings: [GcSettings; N], f: impl FnOnce([Interpreter; N]) + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
@@ -36,7 +36,7 @@ fn with_lisps<const N: usize>(settings: [GcSettings; N], f: impl FnOnce([Interpr
     });
 }
 
-/// A form's value, or the report of its error without the form that was last called, which nobody defines.
+/// Returns a form's value, or the report of its error without the line of the last form, which is unspecified.
 fn answer(lisp: &mut Interpreter, form: &str) -> String {
     match lisp.evaluate(form) {
         Ok(text) => without_addresses(&text.unwrap_or_default()),
@@ -48,7 +48,7 @@ fn answer(lisp: &mut Interpreter, form: &str) -> String {
     }
 }
 
-/// `#X7f12ab00` as `#X`; closures and machine code as one.
+/// Replaces `#X7f12ab00` by `#X`, and closures by compiled code.
 fn without_addresses(text: &str) -> String {
     let mut parts = text.split("#X");
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -59,7 +59,7 @@ fn without_addresses(text: &str) -> String {
     whole.replace("#<closure", "#<compiled-code")
 }
 
-/// The name a definition gives, with what compiles it.
+/// Returns the form that compiles the function of a definition.
 fn compilation(form: &str) -> Option<String> {
     let mut words = form.split_whitespace();
     let (head, name) = (words.next()?, words.next()?);
@@ -70,7 +70,7 @@ fn compilation(form: &str) -> Option<String> {
     }
 }
 
-/// Evaluates forms in two Lisps, one of which compiles each; they must agree.
+/// Evaluates forms in two Lisps, one of which compiles each, and compares the answers.
 #[track_caller]
 fn compare(forms: &[String], settings: GcSettings) {
     with_lisps([GcSettings::default(), settings], |[mut plain, mut compiled]| {
@@ -113,35 +113,35 @@ macro_rules! chapters {
 }
 
 chapters! {
-    control: "chapters/cases/control",
-    lists: "chapters/cases/lists",
-    sequences: "chapters/cases/sequences",
-    numbers: "chapters/cases/numbers",
-    strings: "chapters/cases/strings",
-    objects: "chapters/cases/objects",
-    hash_tables: "chapters/cases/hash",
-    vectors: "geometry/cases/vectors",
-    matrices: "geometry/cases/matrices",
-    coordinates: "geometry/cases/coordinates",
-    bodies: "geometry/cases/bodies",
+    control_agree: "chapters/cases/control",
+    lists_agree: "chapters/cases/lists",
+    sequences_agree: "chapters/cases/sequences",
+    numbers_agree: "chapters/cases/numbers",
+    strings_agree: "chapters/cases/strings",
+    objects_agree: "chapters/cases/objects",
+    hash_tables_agree: "chapters/cases/hash",
+    vectors_agree: "geometry/cases/vectors",
+    matrices_agree: "geometry/cases/matrices",
+    coordinates_agree: "geometry/cases/coordinates",
+    bodies_agree: "geometry/cases/bodies",
 }
 
-/// Collections at every n-th allocation, and what died is overwritten.
+/// Settings that collect at every n-th allocation and overwrite dead objects.
 fn stress(every: u64) -> GcSettings {
     GcSettings { stress: every, poison: true, ..GcSettings::default() }
 }
 
 #[test]
-fn control_under_stress() {
+fn control_agrees_under_stress() {
     compare(&cases("chapters/cases/control"), stress(199));
 }
 
 #[test]
-fn objects_under_stress() {
+fn objects_agree_under_stress() {
     compare(&cases("chapters/cases/objects"), stress(191));
 }
 
-/// Numbers that look like chance, the same each time (Marsaglia, "Xorshift RNGs", 2003).
+/// Returns a reproducible random sequence (Marsaglia, "Xorshift RNGs", 2003).
 fn choices(seed: u64) -> impl Iterator<Item = u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::iter::repeat_with(move || {
@@ -152,7 +152,7 @@ fn choices(seed: u64) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Programs made by chance, called in both Lisps.
+/// Compares random programs in both Lisps.
 #[track_caller]
 fn compare_programs(seeds: std::ops::Range<u64>, settings: GcSettings) {
     with_lisps([GcSettings::default(), settings], |[mut plain, mut compiled]| {
@@ -182,11 +182,11 @@ fn compare_programs(seeds: std::ops::Range<u64>, settings: GcSettings) {
 }
 
 #[test]
-fn programs_by_chance() {
+fn random_programs_agree() {
     compare_programs(0..40, GcSettings::default());
 }
 
 #[test]
-fn programs_by_chance_under_stress() {
+fn random_programs_agree_under_stress() {
     compare_programs(300..306, stress(23));
 }

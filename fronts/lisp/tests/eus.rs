@@ -1,5 +1,5 @@
-//! Our answers are EusLisp's: to the forms in `*/cases`, as `record.sh` found them and `*/answers` keeps
-//! them. Numbers may differ in their last digits.
+//! Our answers agree with EusLisp's for the forms in `*/cases`, recorded by `record.sh` in `*/answers`. Numbers may
+//! differ in their last digits.
 
 use largesse_arena::NearMemory;
 use largesse_gc::GcSettings;
@@ -13,7 +13,7 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// Runs `f` with a new Lisp that knows `show`, on a machine stack of its own.
+/// Runs `f` with a new Lisp that has loaded `show`, on a separate machine stack.
 fn with_lisp(settings: GcSettings, f: impl FnOnce(&mut Interpreter) + Send) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);
@@ -32,7 +32,7 @@ fn with_lisp(settings: GcSettings, f: impl FnOnce(&mut Interpreter) + Send) {
     });
 }
 
-/// Forms and EusLisp's answers.
+/// Returns the forms of a chapter with EusLisp's answers.
 fn chapter(name: &str) -> Vec<(String, String)> {
     let read = |part: &str, ending: &str| {
         let (folder, file) = name.split_once('/').unwrap();
@@ -46,7 +46,7 @@ fn chapter(name: &str) -> Vec<(String, String)> {
     cases.into_iter().map(str::to_owned).zip(answers.into_iter().map(str::to_owned)).collect()
 }
 
-/// What `show` writes of a form's value; `error` of one that ends in an error.
+/// Returns the text that `show` writes for a form's value, or `error` for a form that ends in an error.
 fn answer(lisp: &mut Interpreter, form: &str) -> String {
     match lisp.evaluate(&format!("(with-output-to-string (s) (show s {form}))")) {
         Ok(text) => text.map(|text| unquoted(&text)).unwrap_or_default(),
@@ -55,7 +55,7 @@ fn answer(lisp: &mut Interpreter, form: &str) -> String {
     }
 }
 
-/// The text of a printed string.
+/// Returns the text of a printed string.
 fn unquoted(printed: &str) -> String {
     let inner = printed.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(printed);
     let mut text = String::new();
@@ -66,7 +66,7 @@ fn unquoted(printed: &str) -> String {
     text
 }
 
-/// Word by word; numbers with a point as numbers.
+/// Compares word by word; words with a decimal point as numbers.
 fn agree(ours: &str, theirs: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let spaced = text.replace('(', " ( ").replace(')', " ) ");
@@ -105,22 +105,22 @@ macro_rules! chapters {
 }
 
 chapters! {
-    vectors: "geometry/vectors",
-    matrices: "geometry/matrices",
-    coordinates: "geometry/coordinates",
-    bodies: "geometry/bodies",
-    interference: "geometry/pairs",
-    composition: "geometry/composition",
-    lists: "chapters/lists",
-    sequences: "chapters/sequences",
-    numbers: "chapters/numbers",
-    strings: "chapters/strings",
-    control: "chapters/control",
-    objects: "chapters/objects",
-    hash_tables: "chapters/hash",
+    vectors_match_euslisp: "geometry/vectors",
+    matrices_match_euslisp: "geometry/matrices",
+    coordinates_match_euslisp: "geometry/coordinates",
+    bodies_match_euslisp: "geometry/bodies",
+    interference_match_euslisp: "geometry/pairs",
+    composition_match_euslisp: "geometry/composition",
+    lists_match_euslisp: "chapters/lists",
+    sequences_match_euslisp: "chapters/sequences",
+    numbers_match_euslisp: "chapters/numbers",
+    strings_match_euslisp: "chapters/strings",
+    control_match_euslisp: "chapters/control",
+    objects_match_euslisp: "chapters/objects",
+    hash_tables_match_euslisp: "chapters/hash",
 }
 
-/// Has so many threads at once answer the forms of a chapter that are picked, each as one alone.
+/// Evaluates the picked forms of a chapter in `threads` threads in parallel, and compares each answer.
 #[track_caller]
 fn check_together(name: &str, threads: usize, pick: fn(usize) -> bool, settings: GcSettings) {
     with_lisp(settings, |lisp| {
@@ -154,25 +154,25 @@ fn check_together(name: &str, threads: usize, pick: fn(usize) -> bool, settings:
     });
 }
 
-/// Collections at every n-th allocation, looked at afterwards, and what died is overwritten.
+/// Settings that collect at every n-th allocation, verify the heap and overwrite dead objects.
 fn stress(every: u64) -> GcSettings {
     GcSettings { stress: every, verify: true, poison: true, ..GcSettings::default() }
 }
 
 #[test]
-fn two_threads_at_once_meet_the_same_bodies() {
+fn two_threads_share_bodies() {
     check_together("geometry/pairs", 2, |_| true, GcSettings::default());
 }
 
 #[test]
-fn eight_threads_at_once() {
+fn eight_threads_agree() {
     for name in ["geometry/pairs", "geometry/matrices", "geometry/vectors"] {
         check_together(name, 8, |_| true, GcSettings::default());
     }
 }
 
 #[test]
-fn under_stress() {
+fn threads_agree_under_stress() {
     check_together("geometry/composition", 1, |index| index < 20 && index % 6 == 0, stress(199));
     check_together("geometry/pairs", 2, |index| index % 12 == 0, stress(211));
 }

@@ -1,5 +1,5 @@
-//! The Lisp test suite: `tests/*.l`, each form's value as printed, on the evaluator and in threads, also
-//! while the heap collects at every n-th allocation.
+//! The Lisp test suite: `tests/*.l` with the printed value of each form, run by the evaluator and in threads, also
+//! with collections at every n-th allocation.
 
 use largesse_arena::NearMemory;
 use largesse_gc::{GcSettings, Sync};
@@ -8,10 +8,10 @@ use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 
 const STACK: usize = 64 << 20;
 
-/// `(check "printed" form)` notes what prints otherwise.
+/// Defines `(check "printed" form)`, which records a failure when the value prints differently.
 const CHECK: &str = include_str!("check.l");
 
-/// Does something with a Lisp on a thread with a large stack.
+/// Runs `act` with a Lisp, on a thread with a large stack.
 fn with_lisp<R: Send>(settings: GcSettings, act: impl FnOnce(&mut Interpreter) -> R + Send) -> R {
     std::thread::scope(|scope| {
         let run = || {
@@ -39,7 +39,7 @@ fn value(lisp: &mut Interpreter, text: &str) -> String {
 
 const SUITES: [&str; 4] = ["values.l", "control.l", "machine-code.l", "threads.l"];
 
-/// Loads suites into one Lisp, in the calling thread or in several at once; nothing may print otherwise.
+/// Loads suites into one Lisp, in the calling thread or in several threads in parallel, and expects no failure.
 #[track_caller]
 fn check(files: &[&str], settings: GcSettings, threads: usize) {
     with_lisp(settings, |lisp| {
@@ -63,14 +63,14 @@ fn check(files: &[&str], settings: GcSettings, threads: usize) {
 }
 
 #[test]
-fn every_answer_is_as_written_down() {
+fn suites_give_expected_values() {
     for sync in [Sync::Safepoint, Sync::Mutex, Sync::Rwlock] {
         check(&SUITES, settings(sync, 0), 1);
     }
 }
 
 #[test]
-fn the_hook_is_told_of_every_collection() {
+fn gc_hook_runs_for_every_collection() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         value(
             lisp,
@@ -78,31 +78,31 @@ fn the_hook_is_told_of_every_collection() {
         );
         value(lisp, "(dotimes (i 3) (sys:gc))");
         assert_eq!(value(lisp, "told"), "3");
-        // Its own garbage is not told of for ever.
+        // Collections that the hook itself causes do not call it endlessly.
         value(
             lisp,
             "(setq sys:*gc-hook* #'(lambda (free all) (setq told (+ told 1)) (dotimes (i 40) (make-list 100000))))",
         );
-        // More than is ever handed out between two collections.
+        // More than the budget between two collections.
         value(lisp, "(dotimes (i 200) (make-list 100000))");
         assert_ne!(value(lisp, "told"), "3");
     });
 }
 
 #[test]
-fn collections_at_any_allocation_change_nothing() {
+fn suites_pass_under_stress() {
     check(&SUITES, settings(Sync::Safepoint, 1000), 1);
     check(&SUITES, settings(Sync::Safepoint, 101), 1);
 }
 
 #[test]
-fn threads_that_run_the_same_program_at_once_get_the_same_answers() {
+fn suites_pass_in_parallel_threads() {
     check(&["values.l"], settings(Sync::Safepoint, 0), 2);
     check(&["values.l"], settings(Sync::Safepoint, 1000), 8);
 }
 
 #[test]
-fn a_collection_right_after_threads_are_made_is_safe() {
+fn collection_after_thread_creation_is_safe() {
     for _ in 0..10 {
         with_lisp(settings(Sync::Safepoint, 0), |lisp| {
             value(
@@ -118,7 +118,7 @@ fn a_collection_right_after_threads_are_made_is_safe() {
 }
 
 #[test]
-fn what_machine_code_passes_to_itself_is_alive_while_another_thread_collects() {
+fn arguments_of_machine_code_survive_collections() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         value(lisp, "(defun grow (n l) (if (= n 0) l (grow (- n 1) (cons n l))))");
         value(
@@ -136,7 +136,7 @@ fn what_machine_code_passes_to_itself_is_alive_while_another_thread_collects() {
 }
 
 #[test]
-fn out_of_memory_is_an_error_and_the_heap_stays_usable() {
+fn out_of_memory_is_an_error() {
     let small = GcSettings { limit: 48 << 20, ..settings(Sync::Safepoint, 0) };
     with_lisp(small, |lisp| {
         let text = "(handler-case (let (l) (while t (push (make-array 10000) l))) (out-of-memory (e) 'full))";
@@ -149,7 +149,7 @@ fn out_of_memory_is_an_error_and_the_heap_stays_usable() {
 }
 
 #[test]
-fn an_error_says_class_message_form_and_the_calls_it_came_through() {
+fn error_report_has_a_backtrace() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         value(lisp, "(defun g (x) (car x))");
         value(lisp, "(defun f (x) (g x))");
@@ -168,7 +168,7 @@ fn an_error_says_class_message_form_and_the_calls_it_came_through() {
     });
 }
 
-/// How an evaluation ends that is interrupted after so many milliseconds.
+/// Evaluates a text and interrupts it after a number of milliseconds.
 fn interrupted(lisp: &mut Interpreter, milliseconds: u64, text: &str) -> Result<Option<String>, Ended> {
     let interrupt = lisp.interrupt();
     std::thread::scope(|scope| {
@@ -180,13 +180,13 @@ fn interrupted(lisp: &mut Interpreter, milliseconds: u64, text: &str) -> Result<
     })
 }
 
-/// Whether all workers stop, on a loaded machine not within the first second.
+/// Returns whether all workers stop; on a loaded machine this may take longer than one second.
 fn all_stop(lisp: &mut Interpreter) -> bool {
     (0..20).any(|_| lisp.resume() == 0)
 }
 
 #[test]
-fn an_interrupt_stops_every_thread() {
+fn interrupt_stops_every_thread() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         value(lisp, "(sys:make-thread 2)");
         let text = "(progn (sys:thread #'(lambda () (while t))) (sys:thread #'(lambda () (unix:sleep 1000))) (while t))";
@@ -198,9 +198,9 @@ fn an_interrupt_stops_every_thread() {
     });
 }
 
-/// The results of what ended before can still be fetched, until the thread has other work.
+/// Results that were ready before can still be fetched, until the thread gets other work.
 #[test]
-fn after_an_interrupt_the_pool_has_all_its_threads() {
+fn interrupt_returns_threads_to_the_pool() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         value(lisp, "(sys:make-thread 3)");
         value(lisp, "(setq *done* (sys:thread #'+ 1 2) *lost* (sys:thread #'+ 3 4))");
@@ -217,9 +217,9 @@ fn after_an_interrupt_the_pool_has_all_its_threads() {
     });
 }
 
-/// Of a thread that is cleaning up since Ctrl-C, the collections that it makes do not ask it to stop again.
+/// During cleanup after Ctrl-C, the thread's own collections do not interrupt it again.
 #[test]
-fn an_interrupt_does_not_stop_what_is_cleaned_up() {
+fn interrupt_lets_cleanup_finish() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         value(lisp, "(setq *cleaned* nil)");
         let clean_up = "(dotimes (i 10) (sys:gc) (make-list 100)) (setq *cleaned* t)";
@@ -232,9 +232,9 @@ fn an_interrupt_does_not_stop_what_is_cleaned_up() {
     });
 }
 
-/// Nothing of a circular body need be a call.
+/// The evaluation of a circular body need not contain a call.
 #[test]
-fn an_interrupt_stops_a_form_that_is_a_circle() {
+fn interrupt_stops_circular_forms() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         for form in [
             "(progn . #1=(1 . #1#))",
@@ -252,9 +252,9 @@ fn an_interrupt_stops_a_form_that_is_a_circle() {
     });
 }
 
-/// What is copied while another thread cuts it is a part of what it was.
+/// A copy of a list that another thread truncates contains only elements of the list.
 #[test]
-fn a_list_may_be_cut_while_another_thread_copies_it() {
+fn copying_a_list_during_truncation_is_safe() {
     let often = GcSettings { stress: 67, poison: true, ..settings(Sync::Safepoint, 0) };
     with_lisp(often, |lisp| {
         value(lisp, "(defun fresh () (make-list 100 :initial-element (list 1 2)))");
@@ -291,7 +291,7 @@ fn a_list_may_be_cut_while_another_thread_copies_it() {
 }
 
 #[test]
-fn an_interrupt_stops_machine_code_and_cleans_up() {
+fn interrupt_stops_machine_code() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         for body in [
             "(while t)",
@@ -307,9 +307,9 @@ fn an_interrupt_stops_machine_code_and_cleans_up() {
     });
 }
 
-/// A callee's arguments, which no caller keeps, while another thread collects and what died is overwritten.
+/// The caller does not keep arguments alive; another thread collects, and dead objects are overwritten.
 #[test]
-fn a_collection_by_another_thread_takes_nothing_from_machine_code() {
+fn callee_keeps_its_arguments_alive() {
     let poisoned = GcSettings { poison: true, ..settings(Sync::Safepoint, 0) };
     with_lisp(poisoned, |lisp| {
         value(lisp, "(defun hand-on (n c) (if (= n 0) (car c) (hand-on (- n 1) (cons (+ (car c) 1) nil))))");
@@ -322,7 +322,7 @@ fn a_collection_by_another_thread_takes_nothing_from_machine_code() {
 }
 
 #[test]
-fn input_that_ends_inside_of_a_form_asks_for_more() {
+fn unfinished_input_is_incomplete() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         for (text, incomplete) in
             [("(a (b)", true), ("\"abc", true), ("(a)", false), ("'", true), (")", false), ("#|", true)]
@@ -332,9 +332,9 @@ fn input_that_ends_inside_of_a_form_asks_for_more() {
     });
 }
 
-/// A program's names are its own: those of the geometry's helpers are not seen.
+/// A program may use the names of the geometry's internal functions.
 #[test]
-fn functions_with_the_names_of_helpers_leave_the_geometry_as_it_is() {
+fn helper_names_are_free_for_programs() {
     const HELPERS: [&str; 16] = [
         "convex-ring-p",
         "ring-centroid",
@@ -369,7 +369,7 @@ fn functions_with_the_names_of_helpers_leave_the_geometry_as_it_is() {
 }
 
 #[test]
-fn exit_gives_its_status() {
+fn exit_returns_its_status() {
     with_lisp(settings(Sync::Safepoint, 0), |lisp| {
         assert_eq!(lisp.evaluate("(unwind-protect (exit 7) (+ 1 2))"), Err(Ended::Quit(7)));
     });

@@ -1,8 +1,8 @@
-//! Every function, macro and special form of the Lisp, called with arguments that are not meant for it: what
-//! comes is a value or an error. A process of its own makes the calls and notes each before it makes it, so
-//! that a crash, a panic, or a call that Ctrl-C does not end has a name.
+//! Calls every function, macro and special form of the Lisp with unsuitable arguments: the result is a value or an
+//! error. A child process makes the calls and records each in advance, to identify a crash, a panic, or a call that
+//! Ctrl-C does not end.
 //!
-//! `cargo test -p largesse-lisp --test odd -- SEED CALLS` makes others, and more of them.
+//! `cargo test -p largesse-lisp --test odd -- SEED CALLS` chooses other arguments, and the number of calls.
 
 use largesse_arena::NearMemory;
 use largesse_gc::GcSettings;
@@ -16,21 +16,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const STACK: usize = 16 << 20;
-/// Calls of each function with two arguments or more, when no number is given.
+/// Default number of calls of each function with two or more arguments.
 const CALLS: u64 = 25;
-/// Where the calls are noted.
+/// The file in which the calls are recorded.
 const TRACE: &str = "trace";
-const ENDLESS: &str = "a call does not end, nor does Ctrl-C end it";
+const ENDLESS: &str = "a call ends neither by itself nor by Ctrl-C";
 
 const START: &str = "
 (defun circle () (let ((l (list 1 2))) (rplacd (cdr l) l)))
 (setq *cube* (make-cube 1 2 3))
 (sys:make-thread 2)";
 
-/// What a call may have changed that the others need.
+/// Restores state that a call may have changed and later calls need.
 const RESET: &str = "(lisp:progn (lisp:install-error-handler nil) (lisp:in-package 'user))";
 
-/// Expressions for arguments of functions: fresh objects each time, as functions may change them.
+/// Argument expressions for functions: they create new objects, as functions may modify them.
 const VALUES: &[&str] = &[
     "nil",
     "t",
@@ -102,7 +102,7 @@ const VALUES: &[&str] = &[
     ":direction",
 ];
 
-/// Data for special forms and macros, which see their arguments as they are written.
+/// Data for special forms and macros, which get their arguments unevaluated.
 const FORMS: &[&str] = &[
     "nil",
     "t",
@@ -142,10 +142,10 @@ const FORMS: &[&str] = &[
     "object",
 ];
 
-/// Not called, as the calls after them would not find their names, or run beside more and more threads.
+/// Functions that are not called: later calls would not find their names, or the number of threads would grow.
 const LEFT_OUT: [&str; 2] = ["rename-package", "system:make-thread"];
 
-/// Of a function that waits, or goes on for ever, no more calls are made after so many that Ctrl-C ended.
+/// Number of calls ended by Ctrl-C after which a function is not called again.
 const PATIENCE: usize = 3;
 
 fn main() -> ExitCode {
@@ -157,7 +157,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let folder = std::env::temp_dir().join(format!("largesse-odd-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder for what the calls write");
+    std::fs::create_dir_all(&folder).expect("a folder for the output of calls");
     let mut report = String::new();
     let mut from = 0;
     while let Some((died_at, said)) = all_from(from, seed, calls, &folder) {
@@ -169,7 +169,7 @@ fn main() -> ExitCode {
     if report.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Calls all functions from the numbered one on, in a process; which one it died in, and of what.
+/// Calls all functions from a number on, in a child process; returns the number at which it died, and the reason.
 fn all_from(from: usize, seed: u64, calls: u64, folder: &Path) -> Option<(usize, String)> {
     let done = Command::new(std::env::current_exe().expect("this program"))
         .args([seed, calls, from as u64].map(|number| number.to_string()))
@@ -217,7 +217,7 @@ fn make_calls(seed: u64, calls: u64, from: usize) {
     let operators = names(&mut lisp, "(or (special-form-p s) (macro-function s))");
     let classes = lisp.evaluate("(mapcar #'class-name (largesse::all-classes))").unwrap().unwrap();
     let mut values: Vec<String> = VALUES.iter().copied().map(str::to_owned).collect();
-    // Instances whose slots nobody has set.
+    // Instances with unset slots.
     values.extend(classes.trim_matches(['(', ')']).split(' ').map(|class| format!("(instantiate {class})")));
     let forms: Vec<String> = FORMS.iter().copied().map(str::to_owned).collect();
     let mut caller = Caller::new(lisp);
@@ -242,13 +242,13 @@ fn make_calls(seed: u64, calls: u64, from: usize) {
 
 struct Caller {
     lisp: Interpreter,
-    /// The function that is called: its number.
+    /// The number of the function that is called.
     function: usize,
     random: u64,
     trace: std::fs::File,
-    /// Calls so far, for the watch.
+    /// The number of calls made, which the watchdog reads.
     made: Arc<AtomicUsize>,
-    /// Calls of the current function that Ctrl-C ended.
+    /// Number of calls of the current function ended by Ctrl-C.
     ended: usize,
 }
 
@@ -277,7 +277,7 @@ impl Caller {
         Caller { lisp, function: 0, random: 0, trace, made, ended: 0 }
     }
 
-    /// A number below `most`.
+    /// Returns a random number below `most`.
     fn below(&mut self, most: usize) -> usize {
         // SplitMix64, by Steele, Lea and Flood.
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -287,10 +287,10 @@ impl Caller {
         usize::try_from(mixed >> 33).unwrap() % most
     }
 
-    /// Makes ready for the calls of a function, which are the same whatever was called before.
+    /// Prepares the calls of a function, which do not depend on earlier calls.
     fn begin(&mut self, function: usize, seed: u64) {
         (self.function, self.random, self.ended) = (function, seed << 32 | function as u64, 0);
-        // Ctrl-C may come late.
+        // Ctrl-C may arrive late.
         while self.lisp.evaluate(RESET) == Err(Ended::Interrupted) {
             self.lisp.resume();
         }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Asks EusLisp (Debian: euslisp 9.27) for the answers in */answers to the forms in */cases, one form a line.
+# Asks EusLisp (Debian: euslisp 9.27) for the answers in */answers to the forms in */cases, one form per line.
 set -euo pipefail
 cd "$(dirname "$0")"
 for cases in */cases/*.l; do

@@ -1,5 +1,5 @@
-//! Programs made by choices: every way in and out of a function that the dialect has. They end, and make
-//! no circles.
+//! Random programs that use every entry to and exit from a function in the dialect. They terminate, and create no
+//! cycles.
 
 /// Forms that every program needs.
 pub(crate) const PRELUDE: &str = "
@@ -13,7 +13,7 @@ pub(crate) const PRELUDE: &str = "
 (setq *box* (instantiate box))
 ";
 
-/// Calls of a program, with what it noted meanwhile.
+/// Calls of a program, with its notes.
 pub(crate) const CALLS: [&str; 4] = [
     "(list (program 1 '(2 3)) *log*)",
     "(list (program nil 2.5) *log*)",
@@ -26,7 +26,7 @@ const VARIABLES: [&str; 6] = ["p", "q", "r", "v", "w", "z"];
 pub(crate) struct Programs<C> {
     choices: C,
     variables: Vec<&'static str>,
-    /// Counters, which are read only.
+    /// Loop counters, which programs only read.
     counters: Vec<String>,
     blocks: Vec<String>,
     tags: Vec<String>,
@@ -47,7 +47,7 @@ impl<C: Iterator<Item = u8>> Programs<C> {
         }
     }
 
-    /// Definitions of `program` and of a method `:run` of `box`.
+    /// Returns definitions of `program` and of a method `:run` of `box`.
     pub(crate) fn program(&mut self) -> [String; 2] {
         self.variables = vec!["a", "b"];
         let body = self.body(5);
@@ -75,7 +75,7 @@ impl<C: Iterator<Item = u8>> Programs<C> {
         variables[self.choice(variables.len())]
     }
 
-    /// Does something where there are more variables.
+    /// Runs `inside` with additional variables in scope.
     fn with<R>(&mut self, names: &[&'static str], inside: impl FnOnce(&mut Self) -> R) -> R {
         let before = self.variables.len();
         self.variables.extend(names);
