@@ -2,7 +2,7 @@
 
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::value::{Header, Kind, Value, symbol};
+use crate::value::{Header, ObjectKind, Value, symbol};
 use crate::world::class;
 use std::ops::Deref;
 
@@ -47,7 +47,7 @@ impl<'a> Args<'a> {
 
     pub(crate) fn floats(&self, cx: &mut Context, index: usize) -> Result<&'a [f64], Exit> {
         let vector = &self.0[index];
-        if vector.is(Kind::FloatVector) {
+        if vector.is(ObjectKind::FloatVector) {
             return Ok(vector.floats());
         }
         cx.type_error("float-vector", *vector)
@@ -59,7 +59,7 @@ impl<'a> Args<'a> {
         if given.is_nil() {
             return cx.new_floats(length);
         }
-        if given.is(Kind::FloatVector) && given.length() == length {
+        if given.is(ObjectKind::FloatVector) && given.length() == length {
             return Ok(given);
         }
         cx.type_error(&format!("float-vector of {length} elements"), given)
@@ -67,7 +67,7 @@ impl<'a> Args<'a> {
 
     pub(crate) fn string(&self, cx: &mut Context, index: usize) -> Result<&'a Value, Exit> {
         let string = &self.0[index];
-        if string.is(Kind::String) { Ok(string) } else { cx.type_error("string", *string) }
+        if string.is(ObjectKind::String) { Ok(string) } else { cx.type_error("string", *string) }
     }
 }
 
@@ -111,9 +111,9 @@ impl Context {
         for builtin in builtins {
             let mark = self.mark();
             let symbol = self.installed_name(builtin.name)?;
-            let object = self.new_slots(Kind::Builtin, class::COMPILED_CODE, 2)?;
+            let object = self.new_slots(ObjectKind::Builtin, class::COMPILED_CODE, 2)?;
             let arity = usize::from(builtin.least) | usize::from(builtin.most) << 16;
-            object.set(0, Header::new(Kind::Builtin, class::COMPILED_CODE, arity).word());
+            object.set(0, Header::new(ObjectKind::Builtin, class::COMPILED_CODE, arity).word());
             object.set(1 + slot::CODE, code_word(builtin.code as *const ()));
             object.set(1 + slot::NAME, symbol);
             symbol.set(symbol::FUNCTION, object);
@@ -160,7 +160,10 @@ impl Context {
         } else {
             format!("{least} to {most}")
         };
-        self.fail(crate::error::Class::Arguments, format!("{name} takes {wanted} arguments, not {given}"))
+        self.fail(
+            crate::error::ErrorClass::Arguments,
+            format!("{name} takes {wanted} arguments, not {given}"),
+        )
     }
 }
 

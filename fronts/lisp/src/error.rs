@@ -27,7 +27,7 @@ pub(crate) enum Exit {
 
 /// The class of an error; each is a Lisp class below `error`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Class {
+pub(crate) enum ErrorClass {
     Simple,
     Unbound,
     Undefined,
@@ -43,55 +43,55 @@ pub(crate) enum Class {
     Thread,
 }
 
-impl Class {
-    pub(crate) const ALL: [Class; 13] = [
-        Class::Simple,
-        Class::Unbound,
-        Class::Undefined,
-        Class::Arguments,
-        Class::Type,
-        Class::Range,
-        Class::Arithmetic,
-        Class::Reader,
-        Class::Stack,
-        Class::Memory,
-        Class::Io,
-        Class::Control,
-        Class::Thread,
+impl ErrorClass {
+    pub(crate) const ALL: [ErrorClass; 13] = [
+        ErrorClass::Simple,
+        ErrorClass::Unbound,
+        ErrorClass::Undefined,
+        ErrorClass::Arguments,
+        ErrorClass::Type,
+        ErrorClass::Range,
+        ErrorClass::Arithmetic,
+        ErrorClass::Reader,
+        ErrorClass::Stack,
+        ErrorClass::Memory,
+        ErrorClass::Io,
+        ErrorClass::Control,
+        ErrorClass::Thread,
     ];
 
     /// Returns the name of the Lisp class.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Class::Simple => "SIMPLE-ERROR",
-            Class::Unbound => "UNBOUND-VARIABLE",
-            Class::Undefined => "UNDEFINED-FUNCTION",
-            Class::Arguments => "ARGUMENT-ERROR",
-            Class::Type => "TYPE-ERROR",
-            Class::Range => "RANGE-ERROR",
-            Class::Arithmetic => "ARITHMETIC-ERROR",
-            Class::Reader => "READER-ERROR",
-            Class::Stack => "STACK-OVERFLOW",
-            Class::Memory => "OUT-OF-MEMORY",
-            Class::Io => "IO-ERROR",
-            Class::Control => "CONTROL-ERROR",
-            Class::Thread => "THREAD-ERROR",
+            ErrorClass::Simple => "SIMPLE-ERROR",
+            ErrorClass::Unbound => "UNBOUND-VARIABLE",
+            ErrorClass::Undefined => "UNDEFINED-FUNCTION",
+            ErrorClass::Arguments => "ARGUMENT-ERROR",
+            ErrorClass::Type => "TYPE-ERROR",
+            ErrorClass::Range => "RANGE-ERROR",
+            ErrorClass::Arithmetic => "ARITHMETIC-ERROR",
+            ErrorClass::Reader => "READER-ERROR",
+            ErrorClass::Stack => "STACK-OVERFLOW",
+            ErrorClass::Memory => "OUT-OF-MEMORY",
+            ErrorClass::Io => "IO-ERROR",
+            ErrorClass::Control => "CONTROL-ERROR",
+            ErrorClass::Thread => "THREAD-ERROR",
         }
     }
 
     /// Returns the number that EusLisp passes to error handlers for it.
     pub(crate) fn code(self) -> i64 {
         match self {
-            Class::Stack => 1,
-            Class::Memory => 2,
-            Class::Unbound => 12,
-            Class::Undefined => 13,
-            Class::Arguments => 14,
-            Class::Type | Class::Arithmetic => 17,
-            Class::Range => 30,
-            Class::Io => 41,
-            Class::Reader => 44,
-            Class::Simple | Class::Control | Class::Thread => 60,
+            ErrorClass::Stack => 1,
+            ErrorClass::Memory => 2,
+            ErrorClass::Unbound => 12,
+            ErrorClass::Undefined => 13,
+            ErrorClass::Arguments => 14,
+            ErrorClass::Type | ErrorClass::Arithmetic => 17,
+            ErrorClass::Range => 30,
+            ErrorClass::Io => 41,
+            ErrorClass::Reader => 44,
+            ErrorClass::Simple | ErrorClass::Control | ErrorClass::Thread => 60,
         }
     }
 }
@@ -107,19 +107,24 @@ pub(crate) mod slot {
 impl Context {
     /// Signals an error and returns its exit as a result of any type.
     #[cold]
-    pub(crate) fn error<T>(&mut self, class: Class, message: String) -> Result<T, Exit> {
+    pub(crate) fn error<T>(&mut self, class: ErrorClass, message: String) -> Result<T, Exit> {
         self.error_about(class, message, Value::NIL)
     }
 
     /// Signals an error.
     #[cold]
-    pub(crate) fn fail(&mut self, class: Class, message: String) -> Answer {
+    pub(crate) fn fail(&mut self, class: ErrorClass, message: String) -> Answer {
         self.error(class, message)
     }
 
     /// Signals an error about an object, which the caller keeps alive.
     #[cold]
-    pub(crate) fn error_about<T>(&mut self, class: Class, message: String, object: Value) -> Result<T, Exit> {
+    pub(crate) fn error_about<T>(
+        &mut self,
+        class: ErrorClass,
+        message: String,
+        object: Value,
+    ) -> Result<T, Exit> {
         let mark = self.mark();
         self.depth = 0;
         match self.error_object(class, &message, object) {
@@ -135,8 +140,8 @@ impl Context {
         }
     }
 
-    fn error_object(&mut self, class: Class, message: &str, object: Value) -> Answer {
-        if class == Class::Memory {
+    fn error_object(&mut self, class: ErrorClass, message: &str, object: Value) -> Answer {
+        if class == ErrorClass::Memory {
             let spare = self.world.names.spare_error;
             spare.set_slot(slot::FORM, self.fixed(Fixed::Form));
             return Ok(spare);
@@ -177,13 +182,17 @@ impl Context {
     #[cold]
     pub(crate) fn type_error<T>(&mut self, wanted: &str, value: Value) -> Result<T, Exit> {
         let shown = self.show_short(value);
-        self.error_about(Class::Type, format!("{wanted} expected, not {shown}"), value)
+        self.error_about(ErrorClass::Type, format!("{wanted} expected, not {shown}"), value)
     }
 
     /// Signals that an index is out of range.
     #[cold]
     pub(crate) fn range_error<T>(&mut self, index: Value, length: usize) -> Result<T, Exit> {
         let shown = self.show_short(index);
-        self.error_about(Class::Range, format!("index {shown} is out of range of {length} elements"), index)
+        self.error_about(
+            ErrorClass::Range,
+            format!("index {shown} is out of range of {length} elements"),
+            index,
+        )
     }
 }

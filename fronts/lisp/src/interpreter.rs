@@ -4,8 +4,8 @@ use crate::context::{Context, Fixed};
 use crate::error::{Exit, slot};
 use crate::heap::Lisp as Language;
 use crate::reader::{Reader, Source};
-use crate::value::{Kind, Value};
-use crate::world::{Tables, World, class};
+use crate::value::{ObjectKind, Value};
+use crate::world::{LispWorld, Tables, class};
 use largesse_arena::Backing;
 use largesse_gc::{GcSettings, Heap, Statistics};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub enum Ended {
 
 /// A handle that interrupts the evaluations of all threads of a Lisp.
 #[derive(Clone, Debug)]
-pub struct Interrupt(Arc<World>);
+pub struct Interrupt(Arc<LispWorld>);
 
 impl Interrupt {
     /// Stops every running evaluation at its next safepoint. When none runs it stops the next one, unless
@@ -60,9 +60,12 @@ impl Interpreter {
         let heap = Heap::new(Language { tables: Arc::clone(&tables) }, settings, backing)
             .map_err(|cause| format!("no heap: {cause}"))?;
         let mutator = heap.register_thread().enter();
-        let mut world = World::new(heap.clone(), tables, arguments);
-        let mut first =
-            Context::new(Arc::new(World::new(heap, Arc::clone(&world.tables), Vec::new())), mutator, stack);
+        let mut world = LispWorld::new(heap.clone(), tables, arguments);
+        let mut first = Context::new(
+            Arc::new(LispWorld::new(heap, Arc::clone(&world.tables), Vec::new())),
+            mutator,
+            stack,
+        );
         let names = match first.found_world() {
             Ok(names) => names,
             Err(_) => return Err("the heap is too small to start".to_owned()),
@@ -221,7 +224,7 @@ impl Context {
             return "error".to_owned();
         }
         let message = error.slot(slot::MESSAGE);
-        let text = if message.is(Kind::String) { message.text().into_owned() } else { String::new() };
+        let text = if message.is(ObjectKind::String) { message.text().into_owned() } else { String::new() };
         let mut report = format!("{}: {text}", self.show_name(of.slot(class::slot::NAME)));
         let form = error.slot(slot::FORM);
         if !form.is_nil() {
@@ -234,7 +237,7 @@ impl Context {
     }
 
     /// Moves the context to the finished world.
-    fn moved_to(mut self, world: Arc<World>) -> Context {
+    fn moved_to(mut self, world: Arc<LispWorld>) -> Context {
         self.world = world;
         self.set_fixed(Fixed::Thread, Value::NIL);
         self

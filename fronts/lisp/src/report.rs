@@ -1,7 +1,7 @@
 //! Reports on the heap for users.
 
 use crate::value::Value;
-use crate::world::World;
+use crate::world::LispWorld;
 use largesse_gc::{Layout, Statistics};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub(crate) fn room(statistics: &Statistics) -> String {
     text
 }
 
-impl World {
+impl LispWorld {
     /// Returns the report on the heap and its backing.
     pub(crate) fn memory_report(&self) -> String {
         memory(&self.heap.statistics()) + &self.ground.get().map(|ground| ground()).unwrap_or_default()

@@ -3,7 +3,7 @@
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::value::{Circle, Kind, Value};
+use crate::value::{Circle, ObjectKind, Value};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("EQ", 2, 2, |cx, args| Ok(cx.truth(eql(args[0], args[1])))),
@@ -29,9 +29,9 @@ fn same_number(a: Value, b: Value) -> bool {
         return false;
     }
     match ha.kind() {
-        Kind::Float => a.get(1) == b.get(1),
-        Kind::Bignum => ha.flags() == hb.flags() && a.integers() == b.integers(),
-        Kind::Ratio => eql(a.slot(0), b.slot(0)) && eql(a.slot(1), b.slot(1)),
+        ObjectKind::Float => a.get(1) == b.get(1),
+        ObjectKind::Bignum => ha.flags() == hb.flags() && a.integers() == b.integers(),
+        ObjectKind::Ratio => eql(a.slot(0), b.slot(0)) && eql(a.slot(1), b.slot(1)),
         _ => false,
     }
 }
@@ -70,15 +70,15 @@ pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result
         return Ok(false);
     }
     Ok(match a.header().kind() {
-        Kind::String if loose => a.bytes().eq_ignore_ascii_case(b.bytes()),
-        Kind::String => a.bytes() == b.bytes(),
-        Kind::FloatVector => a.floats() == b.floats(),
-        Kind::IntegerVector => a.integers() == b.integers(),
-        Kind::BitVector => {
+        ObjectKind::String if loose => a.bytes().eq_ignore_ascii_case(b.bytes()),
+        ObjectKind::String => a.bytes() == b.bytes(),
+        ObjectKind::FloatVector => a.floats() == b.floats(),
+        ObjectKind::IntegerVector => a.integers() == b.integers(),
+        ObjectKind::BitVector => {
             a.length() == b.length()
                 && (0..a.length()).all(|index| super::vector::bit(a, index) == super::vector::bit(b, index))
         }
-        Kind::Vector => {
+        ObjectKind::Vector => {
             if a.length() != b.length() {
                 return Ok(false);
             }
@@ -89,7 +89,7 @@ pub(crate) fn equal(cx: &mut Context, a: Value, b: Value, loose: bool) -> Result
             }
             true
         }
-        Kind::Array => {
+        ObjectKind::Array => {
             // The property list is not compared.
             for index in 1..a.length() {
                 if !equal(cx, a.slot(index), b.slot(index), loose)? {

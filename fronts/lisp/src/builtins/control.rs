@@ -3,7 +3,7 @@
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};
 use crate::error::Exit;
-use crate::value::{Kind, Value, symbol};
+use crate::value::{ObjectKind, Value, symbol};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("FUNCALL", 1, MANY, |cx, args| {
@@ -32,12 +32,18 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("FUNCTIONP", 1, 1, |cx, args| {
         let value = if args[0].is_symbol_object() { args[0].get(symbol::FUNCTION) } else { args[0] };
         let is = value.is_object()
-            && matches!(value.header().kind(), Kind::Closure | Kind::Builtin | Kind::Compiled)
+            && matches!(
+                value.header().kind(),
+                ObjectKind::Closure | ObjectKind::Builtin | ObjectKind::Compiled
+            )
             || value.car() == cx.world.names.lambda;
         Ok(cx.truth(is))
     }),
     builtin("COMPILED-FUNCTION-P", 1, 1, |cx, args| {
-        Ok(cx.truth(args[0].is_object() && matches!(args[0].header().kind(), Kind::Builtin | Kind::Compiled)))
+        Ok(cx.truth(
+            args[0].is_object()
+                && matches!(args[0].header().kind(), ObjectKind::Builtin | ObjectKind::Compiled),
+        ))
     }),
     builtin("SPECIAL-FORM-P", 1, 1, |cx, args| {
         Ok(cx.truth(args[0].is_symbol_object() && args[0].get(symbol::FUNCTION).as_special_form().is_some()))

@@ -2,7 +2,7 @@
 
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};
-use crate::value::{Kind, Value, symbol};
+use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -38,7 +38,7 @@ fn describe(cx: &mut Context, args: Args<'_>) -> Answer {
         for pair in object.get(symbol::PLIST).iter() {
             text += &format!("  {}: {}\n", cx.show_short(pair.car()), cx.show_short(pair.cdr()));
         }
-    } else if value.is(Kind::Instance) || value.is(Kind::Array) {
+    } else if value.is(ObjectKind::Instance) || value.is(ObjectKind::Array) {
         let variables = cx.world.class_of(value).slot(class::slot::VARIABLES);
         for index in 0..value.length().min(variables.length()) {
             text +=

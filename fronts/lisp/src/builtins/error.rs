@@ -2,8 +2,8 @@
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};
-use crate::error::{Class, Exit, slot};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit, slot};
+use crate::value::{ObjectKind, Value};
 use crate::world::class;
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -43,19 +43,19 @@ fn error(cx: &mut Context, args: Args<'_>) -> Answer {
     } else {
         (Value::NIL, args[0], args.from(1))
     };
-    let text = if format.is(Kind::String) {
+    let text = if format.is(ObjectKind::String) {
         String::from_utf8_lossy(&super::format::formatted(cx, format, rest)?).into_owned()
     } else {
         let shown: Vec<String> = args.iter().map(|value| cx.show_short(*value)).collect();
         shown.join(" ")
     };
-    let out: Result<Value, Exit> = cx.error(Class::Simple, text);
+    let out: Result<Value, Exit> = cx.error(ErrorClass::Simple, text);
     if !of.is_nil() && out == Err(Exit::Error) {
         let error = cx.fixed(Fixed::Error);
         let number = class::number(of);
         let length = of.slot(class::slot::VARIABLES).length();
         if length == error.length() {
-            error.set(0, crate::value::Header::new(Kind::Instance, number, length).word());
+            error.set(0, crate::value::Header::new(ObjectKind::Instance, number, length).word());
         }
     }
     out
@@ -63,7 +63,7 @@ fn error(cx: &mut Context, args: Args<'_>) -> Answer {
 
 impl Context {
     pub(crate) fn is_error(&self, value: Value) -> bool {
-        value.is(Kind::Instance) && self.derives(self.world.class_of(value), class::ERROR)
+        value.is(ObjectKind::Instance) && self.derives(self.world.class_of(value), class::ERROR)
     }
 }
 

@@ -3,8 +3,8 @@
 use super::number::{as_float, integer};
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive as _, Pow as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("SQRT", 1, 1, |cx, args| {
         let number = args.float(cx, 0)?;
         if number < 0.0 {
-            return cx.error_about(Class::Arithmetic, format!("sqrt of {number}"), args[0]);
+            return cx.error_about(ErrorClass::Arithmetic, format!("sqrt of {number}"), args[0]);
         }
         cx.float(number.sqrt())
     }),
@@ -65,20 +65,20 @@ fn map(cx: &mut Context, args: Args<'_>, function: fn(f64) -> f64) -> Answer {
 
 /// Rounds a number to an integer with `function`.
 fn rounded(cx: &mut Context, value: Value, function: fn(f64) -> f64) -> Answer {
-    if value.is_fixnum() || value.is(Kind::Bignum) {
+    if value.is_fixnum() || value.is(ObjectKind::Bignum) {
         return Ok(value);
     }
     let number = cx.number(value)?;
     match BigInt::from_f64(function(number)) {
         Some(integer) => cx.integer(integer),
-        None => cx.error_about(Class::Arithmetic, format!("no integer is near {number}"), value),
+        None => cx.error_about(ErrorClass::Arithmetic, format!("no integer is near {number}"), value),
     }
 }
 
 fn log(cx: &mut Context, args: Args<'_>) -> Answer {
     let number = args.float(cx, 0)?;
     if number <= 0.0 {
-        return cx.error_about(Class::Arithmetic, format!("log of {number}"), args[0]);
+        return cx.error_about(ErrorClass::Arithmetic, format!("log of {number}"), args[0]);
     }
     if args.len() == 1 {
         return cx.float(number.ln());
@@ -101,13 +101,13 @@ const MOST_BITS: u64 = 1 << 26;
 
 fn power(cx: &mut Context, args: Args<'_>) -> Answer {
     if let (false, Some(exponent @ 0..)) =
-        (as_float(args[0]).is_some() || args[0].is(Kind::Ratio), args[1].as_fixnum())
+        (as_float(args[0]).is_some() || args[0].is(ObjectKind::Ratio), args[1].as_fixnum())
     {
         let base = integer(cx, args[0])?;
         // The powers of 0, 1 and -1 are periodic.
         let exponent = if base.bits() < 2 && exponent > 2 { 2 - exponent % 2 } else { exponent };
         if base.bits().saturating_mul(exponent.cast_unsigned()) > MOST_BITS {
-            return cx.fail(Class::Range, "a power of more than 67108864 bits".to_owned());
+            return cx.fail(ErrorClass::Range, "a power of more than 67108864 bits".to_owned());
         }
         return cx.integer(base.pow(exponent.cast_unsigned() as u32));
     }

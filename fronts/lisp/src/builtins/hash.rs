@@ -7,7 +7,7 @@ use super::compare::{eql, equal};
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use crate::world::class;
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -74,7 +74,7 @@ const TEST: usize = 6;
 const SMALLEST: usize = 16;
 
 fn is_table(cx: &Context, value: Value) -> bool {
-    value.is(Kind::Instance) && cx.derives(cx.world.class_of(value), class::HASH_TABLE)
+    value.is(ObjectKind::Instance) && cx.derives(cx.world.class_of(value), class::HASH_TABLE)
 }
 
 /// The two vectors of a table. Another thread, or the table's own test, may replace them at any time; an operation
@@ -88,8 +88,8 @@ struct Places {
 fn places(cx: &mut Context, table: Value) -> Result<Places, Exit> {
     if is_table(cx, table) {
         let (keys, values) = (table.slot(KEYS), table.slot(VALUES));
-        let whole = keys.is(Kind::Vector)
-            && values.is(Kind::Vector)
+        let whole = keys.is(ObjectKind::Vector)
+            && values.is(ObjectKind::Vector)
             && keys.length() == values.length()
             && keys.length().is_power_of_two();
         if whole {
@@ -154,8 +154,8 @@ fn mix(bits: u64) -> u64 {
 fn hash_eql(key: Value) -> u64 {
     if key.is_object() {
         match key.header().kind() {
-            Kind::Float => return mix(key.get(1).0),
-            Kind::Bignum | Kind::Ratio => return hash_equal(key, 0),
+            ObjectKind::Float => return mix(key.get(1).0),
+            ObjectKind::Bignum | ObjectKind::Ratio => return hash_equal(key, 0),
             _ => {}
         }
     }
@@ -176,15 +176,15 @@ fn hash_equal(key: Value, depth: u32) -> u64 {
         return hash;
     }
     match key.kind() {
-        Some(Kind::String) => key.bytes().iter().fold(5, |hash, byte| mix(hash ^ u64::from(*byte))),
-        Some(Kind::FloatVector) => {
+        Some(ObjectKind::String) => key.bytes().iter().fold(5, |hash, byte| mix(hash ^ u64::from(*byte))),
+        Some(ObjectKind::FloatVector) => {
             key.floats().iter().take(16).fold(11, |hash, x| mix(hash ^ (x + 0.0).to_bits()))
         }
-        Some(Kind::IntegerVector | Kind::Bignum) => {
+        Some(ObjectKind::IntegerVector | ObjectKind::Bignum) => {
             key.integers().iter().take(16).fold(13, |hash, x| mix(hash ^ x.cast_unsigned()))
         }
-        Some(Kind::BitVector | Kind::Array) => 17,
-        Some(Kind::Vector | Kind::Ratio) => (0..key.length().min(16))
+        Some(ObjectKind::BitVector | ObjectKind::Array) => 17,
+        Some(ObjectKind::Vector | ObjectKind::Ratio) => (0..key.length().min(16))
             .fold(19, |hash, index| mix(hash ^ hash_equal(key.slot(index), depth + 1))),
         _ => hash_eql(key),
     }

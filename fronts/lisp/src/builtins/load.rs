@@ -3,10 +3,10 @@
 use super::stream::path_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::reader::{Reader, Source};
 use crate::stored::{is_stored, newer};
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ impl Context {
     fn found_file(&mut self, name: &str) -> Result<Option<String>, Exit> {
         let mut directories = vec![String::new()];
         for directory in self.global_value(self.world.names.load_path).iter() {
-            if directory.is(Kind::String) {
+            if directory.is(ObjectKind::String) {
                 let text = directory.text();
                 directories.push(if text.ends_with('/') || text.is_empty() {
                     text.into_owned()
@@ -42,7 +42,7 @@ impl Context {
     /// Evaluates a file form by form; changes of the current package end with the file.
     pub(crate) fn load_file(&mut self, name: &str) -> Answer {
         let Some(path) = self.found_file(name)? else {
-            return self.fail(Class::Io, format!("{name}: no such file, also not as {name}.l"));
+            return self.fail(ErrorClass::Io, format!("{name}: no such file, also not as {name}.l"));
         };
         let read = self.blocked(|| {
             let mut text = Vec::new();

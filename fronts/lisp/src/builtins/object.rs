@@ -4,7 +4,7 @@ use super::vector::is_vector;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::value::{Header, Kind, Value, symbol};
+use crate::value::{Header, ObjectKind, Value, symbol};
 use crate::world::{KEYWORD, class};
 
 pub(super) const BUILTINS: &[Builtin] = &[
@@ -73,7 +73,11 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("LARGESSE:SLOTS", 1, 1, |cx, args| {
         // The result is ((name . value) ...).
         let of = cx.world.class_of(args[0]);
-        let count = if args[0].is(Kind::Instance) || args[0].is(Kind::Array) { args[0].length() } else { 0 };
+        let count = if args[0].is(ObjectKind::Instance) || args[0].is(ObjectKind::Array) {
+            args[0].length()
+        } else {
+            0
+        };
         let mark = cx.mark();
         for index in 0..count {
             let name = of.slot(class::slot::VARIABLES).slot(index);
@@ -87,7 +91,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         copy_object(cx, &mut seen, args[0])
     }),
     builtin("BECOME", 2, 2, |cx, args| {
-        let fits = args[0].is(Kind::Instance)
+        let fits = args[0].is(ObjectKind::Instance)
             && cx.is_class(args[1])
             && !cx.derives(args[1], class::METACLASS)
             && args[1].slot(class::slot::VARIABLES).length() <= args[0].length();
@@ -96,7 +100,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         }
         let number = class::number(args[1]);
         let length = args[1].slot(class::slot::VARIABLES).length();
-        args[0].set(0, Header::new(Kind::Instance, number, length).word());
+        args[0].set(0, Header::new(ObjectKind::Instance, number, length).word());
         Ok(args[0])
     }),
     builtin("TYPEP", 2, 2, |cx, args| {
@@ -109,7 +113,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("LARGESSE:PRINT-PLAIN", 2, 3, |cx, args| {
         // The arguments are (object stream words); prints as `:prin1` of object does.
-        let words = if args.or_nil(2).is(Kind::String) { args[2].bytes().to_vec() } else { Vec::new() };
+        let words = if args.or_nil(2).is(ObjectKind::String) { args[2].bytes().to_vec() } else { Vec::new() };
         let mut out = Vec::new();
         cx.print_plain(args[0], &words, &mut out)?;
         cx.write_bytes(args[1], &out)?;
@@ -119,7 +123,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
 
 impl Context {
     /// Pushes the arguments from index `from` again, for a callee that takes them from the stack.
-    fn pushed(&mut self, args: Args<'_>, from: usize) -> Result<crate::context::Mark, Exit> {
+    fn pushed(&mut self, args: Args<'_>, from: usize) -> Result<crate::context::RootMark, Exit> {
         let mark = self.mark();
         for value in &args[from..] {
             self.push(*value)?;
@@ -143,7 +147,7 @@ fn class_slot(cx: &mut Context, class: Value, slot: usize) -> Answer {
 
 /// Returns the slot index for `(slot object class name-or-index)`.
 fn slot_number(cx: &mut Context, args: Args<'_>) -> Result<usize, Exit> {
-    let has_slots = args[0].is(Kind::Instance) || args[0].is(Kind::Array);
+    let has_slots = args[0].is(ObjectKind::Instance) || args[0].is(ObjectKind::Array);
     if !has_slots || !cx.is_class(args[1]) || !cx.is_subclass(cx.world.class_of(args[0]), args[1]) {
         return cx.type_error("object of the class", args[0]);
     }
@@ -192,13 +196,13 @@ fn copy_object(cx: &mut Context, seen: &mut std::collections::HashMap<Value, Val
     cx.push(value)?;
     let header = value.header();
     match header.kind() {
-        Kind::String | Kind::FloatVector | Kind::IntegerVector | Kind::BitVector => {
+        ObjectKind::String | ObjectKind::FloatVector | ObjectKind::IntegerVector | ObjectKind::BitVector => {
             let copied = super::sequence::copy_vector(cx, value, 0, header.length())?;
             cx.push(copied)?;
             seen.insert(value, copied);
             Ok(copied)
         }
-        Kind::Vector | Kind::Instance | Kind::Array => {
+        ObjectKind::Vector | ObjectKind::Instance | ObjectKind::Array => {
             let copied = cx.new_slots(header.kind(), header.class(), header.length())?;
             cx.push(copied)?;
             seen.insert(value, copied);
@@ -242,7 +246,7 @@ pub(super) fn typep(cx: &mut Context, value: Value, wanted: Value) -> Result<boo
     if !wanted.is_symbol() {
         return cx.type_error("type", wanted);
     }
-    let is_integer = value.is_fixnum() || value.is(Kind::Bignum);
+    let is_integer = value.is_fixnum() || value.is(ObjectKind::Bignum);
     let is_float = super::number::as_float(value).is_some();
     Ok(match cx.show_name(wanted).trim_start_matches(':') {
         "t" => true,
@@ -252,7 +256,7 @@ pub(super) fn typep(cx: &mut Context, value: Value, wanted: Value) -> Result<boo
         "fixnum" => value.is_fixnum(),
         "float" => is_float,
         "number" => cx.is_number(value),
-        "rational" => is_integer || value.is(Kind::Ratio),
+        "rational" => is_integer || value.is(ObjectKind::Ratio),
         "character" => value.as_fixnum().is_some_and(|code| (0..256).contains(&code)),
         "bit" => matches!(value.as_fixnum(), Some(0 | 1)),
         "list" => value.is_list(),
@@ -264,7 +268,10 @@ pub(super) fn typep(cx: &mut Context, value: Value, wanted: Value) -> Result<boo
         "sequence" => value.is_list() || is_vector(value),
         "function" => {
             value.is_object()
-                && matches!(value.header().kind(), Kind::Closure | Kind::Builtin | Kind::Compiled)
+                && matches!(
+                    value.header().kind(),
+                    ObjectKind::Closure | ObjectKind::Builtin | ObjectKind::Compiled
+                )
                 || value.car() == names.lambda
         }
         _ => {

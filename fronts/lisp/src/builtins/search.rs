@@ -149,7 +149,7 @@ fn marked(
     matcher: &Matcher,
     sort: Sort,
     wanted: Value,
-    first: crate::context::Mark,
+    first: crate::context::RootMark,
     length: usize,
 ) -> Result<Vec<bool>, Exit> {
     let range = matcher.range(cx, length)?;

@@ -2,7 +2,7 @@
 
 use super::sequence::{build_like, items, set_elt};
 use crate::builtin::{Args, Builtin, MANY, builtin};
-use crate::context::{Answer, Context, Mark};
+use crate::context::{Answer, Context, RootMark};
 use crate::error::Exit;
 use crate::value::Value;
 
@@ -41,10 +41,10 @@ fn merged(
     cx: &mut Context,
     test: Value,
     key: Value,
-    first: Mark,
+    first: RootMark,
     a: (usize, usize),
     b: (usize, usize),
-) -> Result<Mark, Exit> {
+) -> Result<RootMark, Exit> {
     let out = cx.mark();
     let (mut i, mut j) = (a.0, b.0);
     while i < a.1 || j < b.1 {
@@ -61,7 +61,7 @@ fn sort_roots(
     cx: &mut Context,
     test: Value,
     key: Value,
-    first: Mark,
+    first: RootMark,
     start: usize,
     end: usize,
 ) -> Result<(), Exit> {

@@ -3,15 +3,15 @@
 use super::vector::text_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value, symbol};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value, symbol};
 use std::cmp::Ordering;
 
 pub(super) const BUILTINS: &[Builtin] = &[
-    builtin("STRINGP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::String)))),
+    builtin("STRINGP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::String)))),
     builtin("CHARACTERP", 1, 1, |cx, args| Ok(cx.truth(args[0].is_fixnum()))),
     builtin("STRING", 1, 1, |cx, args| {
-        if args[0].is(Kind::String) {
+        if args[0].is(ObjectKind::String) {
             return Ok(args[0]);
         }
         if args[0].is_symbol() {
@@ -111,9 +111,9 @@ pub(crate) fn bytes(cx: &mut Context, value: Value) -> Result<Vec<u8>, Exit> {
     if value.is_symbol() {
         return Ok(cx.world.symbol_object(value).get(symbol::NAME).bytes().to_vec());
     }
-    let characters = value.is(Kind::String)
+    let characters = value.is(ObjectKind::String)
         || super::vector::Shape::of(value)
-            .is_some_and(|shape| shape.entity.is(Kind::String) && shape.dimensions.len() == 1);
+            .is_some_and(|shape| shape.entity.is(ObjectKind::String) && shape.dimensions.len() == 1);
     if characters { Ok(text_of(value)) } else { cx.type_error("string", value) }
 }
 
@@ -187,7 +187,7 @@ fn parse_integer(cx: &mut Context, args: Args<'_>) -> Answer {
         if !junk.is_nil() {
             return Ok(Value::NIL);
         }
-        return cx.error_about(Class::Reader, format!("{part:?} is no integer"), args[0]);
+        return cx.error_about(ErrorClass::Reader, format!("{part:?} is no integer"), args[0]);
     }
     cx.integer_from_text(&digits[..count], negative, base)
 }

@@ -2,8 +2,8 @@
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value, flag, symbol};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value, flag, symbol};
 use crate::world::KEYWORD;
 use std::sync::atomic::Ordering;
 
@@ -26,7 +26,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         let value = cx.global_value(object);
         if value == Value::UNBOUND {
             let shown = cx.show_short(args[0]);
-            return cx.error_about(Class::Unbound, format!("unbound variable {shown}"), args[0]);
+            return cx.error_about(ErrorClass::Unbound, format!("unbound variable {shown}"), args[0]);
         }
         Ok(value)
     }),
@@ -35,7 +35,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         let object = object(cx, args[0])?;
         if object.has_flag(flag::CONSTANT) {
             let shown = cx.show_short(args[0]);
-            return cx.error_about(Class::Type, format!("{shown} is a constant"), args[0]);
+            return cx.error_about(ErrorClass::Type, format!("{shown} is a constant"), args[0]);
         }
         cx.set_global(object, args[1]);
         Ok(args[1])
@@ -54,7 +54,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
         let object = object(cx, args[0])?;
         if object.has_flag(flag::CONSTANT) {
             let shown = cx.show_short(args[0]);
-            return cx.error_about(Class::Type, format!("{shown} is a constant"), args[0]);
+            return cx.error_about(ErrorClass::Type, format!("{shown} is a constant"), args[0]);
         }
         cx.set_global(object, Value::UNBOUND);
         Ok(args[0])
@@ -113,7 +113,7 @@ fn symbol_function(cx: &mut Context, args: Args<'_>) -> Answer {
     let function = object(cx, args[0])?.get(symbol::FUNCTION);
     if function == Value::UNBOUND {
         let shown = cx.show_short(args[0]);
-        return cx.error_about(Class::Undefined, format!("undefined function {shown}"), args[0]);
+        return cx.error_about(ErrorClass::Undefined, format!("undefined function {shown}"), args[0]);
     }
     Ok(if function.as_special_form().is_some() { args[0] } else { function })
 }
@@ -122,7 +122,7 @@ fn set_function(cx: &mut Context, args: Args<'_>) -> Answer {
     let object = object(cx, args[0])?;
     if object.get(symbol::FUNCTION).as_special_form().is_some() {
         let shown = cx.show_short(args[0]);
-        return cx.error_about(Class::Type, format!("{shown} is a special form"), args[0]);
+        return cx.error_about(ErrorClass::Type, format!("{shown} is a special form"), args[0]);
     }
     object.set(symbol::FUNCTION, args[1]);
     Ok(args[1])
@@ -130,7 +130,7 @@ fn set_function(cx: &mut Context, args: Args<'_>) -> Answer {
 
 fn gensym(cx: &mut Context, args: Args<'_>) -> Answer {
     let prefix = match args.given(0) {
-        Some(prefix) if prefix.is(Kind::String) => prefix.text().into_owned(),
+        Some(prefix) if prefix.is(ObjectKind::String) => prefix.text().into_owned(),
         Some(prefix) if prefix.is_symbol_object() => prefix.get(symbol::NAME).text().into_owned(),
         _ => "G".to_owned(),
     };
@@ -153,7 +153,7 @@ impl Context {
         if owner.is_symbol() {
             return Some((self.world.symbol_object(owner), symbol::PLIST));
         }
-        let propertied = (owner.is(Kind::Instance) || owner.is(Kind::Array))
+        let propertied = (owner.is(ObjectKind::Instance) || owner.is(ObjectKind::Array))
             && self.derives(self.world.class_of(owner), crate::world::class::PROPERTIED);
         propertied.then_some((owner, 1))
     }
@@ -183,7 +183,7 @@ impl Context {
         if value.is_symbol() {
             return Ok(self.world.symbol_object(value).get(symbol::NAME).text().into_owned());
         }
-        if value.is(Kind::String) {
+        if value.is(ObjectKind::String) {
             return Ok(value.text().into_owned());
         }
         self.type_error("symbol or string", value)

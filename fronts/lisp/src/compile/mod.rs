@@ -25,12 +25,12 @@ mod tree;
 pub(crate) use jit::Compiler;
 
 use crate::builtin::{Args, Builtin, builtin};
-use crate::context::{Answer, Context, Mark};
-use crate::error::{Class, Exit};
+use crate::context::{Answer, Context, RootMark};
+use crate::error::{ErrorClass, Exit};
 use crate::eval::closure;
-use crate::value::{Kind, Value, symbol};
+use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
-use analyse::Source;
+use analyse::FunctionSource;
 use runtime::slot;
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ struct Made {
     constants: Value,
 }
 
-fn make(cx: &mut Context, source: Source) -> Result<Made, Refused> {
+fn make(cx: &mut Context, source: FunctionSource) -> Result<Made, Refused> {
     let unit = analyse::analyse(cx, source)?;
     let world = Arc::clone(&cx.world);
     let made = cx.blocked(|| {
@@ -79,32 +79,36 @@ fn make(cx: &mut Context, source: Source) -> Result<Made, Refused> {
 }
 
 /// Returns the source of an interpreted or compiled function.
-fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<Source, Exit> {
+fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<FunctionSource, Exit> {
     let lambda = if function.car() == cx.world.names.lambda {
         function.cdr()
-    } else if function.is(Kind::Compiled) {
+    } else if function.is(ObjectKind::Compiled) {
         source(function)
-    } else if function.is(Kind::Closure) && function.slot(closure::ENVIRONMENT).is_nil() {
+    } else if function.is(ObjectKind::Closure) && function.slot(closure::ENVIRONMENT).is_nil() {
         cx.cons(function.slot(closure::PARAMETERS), function.slot(closure::BODY))?
     } else {
         return cx.type_error("function that is interpreted, outside of any environment", function);
     };
     cx.push(lambda)?;
-    Ok(Source { name, lambda, class: Value::NIL })
+    Ok(FunctionSource { name, lambda, class: Value::NIL })
 }
 
 /// Returns the source of a method that a class defines.
-fn method_source(cx: &mut Context, class: Value, selector: Value) -> Result<Source, Exit> {
+fn method_source(cx: &mut Context, class: Value, selector: Value) -> Result<FunctionSource, Exit> {
     let methods = class.slot(class::slot::METHODS);
     let found = methods.iter().find(|method| method.car() == selector);
     let Some(method) = found else {
         let shown = cx.show_short(selector);
-        return cx.error_about(Class::Undefined, format!("the class defines no method {shown}"), selector);
+        return cx.error_about(
+            ErrorClass::Undefined,
+            format!("the class defines no method {shown}"),
+            selector,
+        );
     };
     let definition = method.cdr();
-    let lambda = if definition.is(Kind::Compiled) { source(definition) } else { definition };
+    let lambda = if definition.is(ObjectKind::Compiled) { source(definition) } else { definition };
     cx.push(lambda)?;
-    Ok(Source { name: selector, lambda, class })
+    Ok(FunctionSource { name: selector, lambda, class })
 }
 
 fn say(cx: &mut Context, name: Value, why: &str) -> Result<(), Exit> {
@@ -114,7 +118,7 @@ fn say(cx: &mut Context, name: Value, why: &str) -> Result<(), Exit> {
 }
 
 /// Compiles a function; prints the reason and returns none when it stays interpreted.
-fn compiled(cx: &mut Context, source: Source) -> Result<Option<Value>, Exit> {
+fn compiled(cx: &mut Context, source: FunctionSource) -> Result<Option<Value>, Exit> {
     match make(cx, source) {
         Ok(Made { code, constants, .. }) => {
             let template = cx.cons(source.name, source.lambda)?;
@@ -156,7 +160,7 @@ fn compile(cx: &mut Context, args: Args<'_>) -> Answer {
 /// Compiles a symbol's function; returns the name, or nil when the function stays interpreted.
 fn compile_named(cx: &mut Context, name: Value) -> Answer {
     let function = cx.function_named(name)?;
-    if matches!(function.kind(), Some(Kind::Compiled | Kind::Builtin)) {
+    if matches!(function.kind(), Some(ObjectKind::Compiled | ObjectKind::Builtin)) {
         return Ok(name);
     }
     let source = function_source(cx, name, function)?;
@@ -206,7 +210,7 @@ fn disassemble(cx: &mut Context, args: Args<'_>) -> Answer {
             Ok(Value::NIL)
         }
         Err(Refused::Exit(exit)) => Err(exit),
-        Err(Refused::Form(why)) => cx.error_about(Class::Control, why, name),
+        Err(Refused::Form(why)) => cx.error_about(ErrorClass::Control, why, name),
     }
 }
 
@@ -215,7 +219,7 @@ type Entry = extern "C" fn(*mut Context, Value, *mut Value, usize) -> u64;
 
 impl Context {
     /// Calls machine code with arguments on the stack. The caller keeps the function alive.
-    pub(crate) fn call_compiled(&mut self, function: Value, first: Mark, count: usize) -> Answer {
+    pub(crate) fn call_compiled(&mut self, function: Value, first: RootMark, count: usize) -> Answer {
         let saved = (self.environment, self.local_functions);
         self.environment = Value::NIL;
         self.local_functions = false;

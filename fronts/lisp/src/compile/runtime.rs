@@ -2,10 +2,10 @@
 //!
 //! A function returns a word: a value, or [`GONE`] for an exit, whose kind is then in the context.
 
-use crate::context::{Answer, Context, Fixed, Mark};
-use crate::error::{Class, Exit};
+use crate::context::{Answer, Context, Fixed, RootMark};
+use crate::error::{ErrorClass, Exit};
 use crate::eval::Saved;
-use crate::value::{Kind, Value, symbol};
+use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 
 /// The word of an unbound slot, which no function returns as its value: it stands for an exit.
@@ -104,7 +104,7 @@ helpers! {
         if function == Value::UNBOUND || function.as_special_form().is_some() {
             cx.set_fixed(Fixed::Form, form);
             let shown = cx.show_short(name);
-            return cx.error_about(Class::Undefined, format!("undefined function {shown}"), name);
+            return cx.error_about(ErrorClass::Undefined, format!("undefined function {shown}"), name);
         }
         if function.car() == cx.world.names.macro_ { still_a_function(cx, name) } else { Ok(Value::NIL) }
     };
@@ -323,11 +323,11 @@ fn exit_to(cx: &mut Context, exit: Exit, target: Value, value: Value) -> Answer 
     Err(exit)
 }
 
-fn send_above(cx: &mut Context, arguments: *mut Value, first: Mark, count: usize) -> Answer {
+fn send_above(cx: &mut Context, arguments: *mut Value, first: RootMark, count: usize) -> Answer {
     let fixed = cx.mark_at(arguments);
     let (object, class, selector) = (cx.root(fixed, 0), cx.root(fixed, 1), cx.root(fixed, 2));
     if !cx.is_class(class) {
-        return cx.fail(Class::Control, "send-super outside of a method".to_owned());
+        return cx.fail(ErrorClass::Control, "send-super outside of a method".to_owned());
     }
     cx.send_as(class.slot(class::slot::SUPER), object, selector, first, count)
 }
@@ -336,7 +336,7 @@ fn send_above(cx: &mut Context, arguments: *mut Value, first: Mark, count: usize
 fn still_a_function(cx: &mut Context, name: Value) -> Answer {
     let shown = cx.show_short(name);
     let text = format!("{shown} became a macro after its caller was compiled: compile the caller again");
-    cx.error_about(Class::Undefined, text, name)
+    cx.error_about(ErrorClass::Undefined, text, name)
 }
 
 /// Creates a compiled function, whose name and source are in the template.
@@ -347,7 +347,7 @@ pub(super) fn new_function(
     constants: Value,
     captured: usize,
 ) -> Answer {
-    let function = cx.new_slots(Kind::Compiled, class::COMPILED_CODE, slot::CAPTURED + captured)?;
+    let function = cx.new_slots(ObjectKind::Compiled, class::COMPILED_CODE, slot::CAPTURED + captured)?;
     function.set_slot(slot::CODE, Value((code as u64) << 4 | 3));
     function.set_slot(slot::NAME, template.get(0));
     function.set_slot(slot::SOURCE, template.get(1));

@@ -28,7 +28,7 @@ impl Variable {
 pub(super) type Var = Rc<Variable>;
 
 /// A block or tagbody.
-pub(super) struct Exit {
+pub(super) struct ExitPoint {
     /// The variable that holds its number, for exits that are not jumps.
     pub(super) target: Var,
     /// Whether it is exited from a closure, or through a construct that must be undone.
@@ -65,46 +65,46 @@ pub(super) enum Argument {
     Key(Word, usize),
 }
 
-pub(super) enum Node {
+pub(super) enum TreeNode {
     Constant(Word),
     Local(Var),
-    Assign(Var, Box<Node>),
+    Assign(Var, Box<TreeNode>),
     /// A slot of an instance.
-    Slot(Box<Node>, usize),
-    AssignSlot(Box<Node>, usize, Box<Node>),
+    Slot(Box<TreeNode>, usize),
+    AssignSlot(Box<TreeNode>, usize, Box<TreeNode>),
     /// The `car` (0) or `cdr` (1), or nil for a value that is no cons.
-    Part(usize, Box<Node>),
+    Part(usize, Box<TreeNode>),
     /// A value that the program declares a fixnum.
-    Plain(Box<Node>),
+    Plain(Box<TreeNode>),
     /// A fixnum; any other value is an error.
-    Count(Box<Node>),
+    Count(Box<TreeNode>),
     /// A list; any other value is an error.
-    List(Box<Node>),
+    List(Box<TreeNode>),
     /// A comparison with a word for identity.
-    Same(Box<Node>, Word),
-    Sequence(Vec<Node>),
-    If(Box<Node>, Box<Node>, Box<Node>),
-    Or(Box<Node>, Box<Node>),
+    Same(Box<TreeNode>, Word),
+    Sequence(Vec<TreeNode>),
+    If(Box<TreeNode>, Box<TreeNode>, Box<TreeNode>),
+    Or(Box<TreeNode>, Box<TreeNode>),
     /// New variables, bound in parallel.
-    Bind(Vec<(Var, Node)>, Box<Node>),
+    Bind(Vec<(Var, TreeNode)>, Box<TreeNode>),
     /// A scope that undoes its dynamic bindings at the end.
-    Scope(Box<Node>),
-    Block(Rc<Exit>, Box<Node>),
-    Leave(Rc<Exit>, Box<Node>),
+    Scope(Box<TreeNode>),
+    Block(Rc<ExitPoint>, Box<TreeNode>),
+    Leave(Rc<ExitPoint>, Box<TreeNode>),
     /// An endless loop.
-    Loop(Box<Node>),
+    Loop(Box<TreeNode>),
     /// The statements before the first tag and after each tag.
-    Tags(Rc<Exit>, Vec<Node>),
-    Go(Rc<Exit>, usize),
-    Catch(Box<Node>, Box<Node>),
+    Tags(Rc<ExitPoint>, Vec<TreeNode>),
+    Go(Rc<ExitPoint>, usize),
+    Catch(Box<TreeNode>, Box<TreeNode>),
     /// A form, and its cleanup.
-    Protect(Box<Node>, Box<Node>),
+    Protect(Box<TreeNode>, Box<TreeNode>),
     /// A form, and handler clauses: class, variable, body.
-    Handle(Box<Node>, Vec<(Word, Var, Node)>),
+    Handle(Box<TreeNode>, Vec<(Word, Var, TreeNode)>),
     /// A closure of the function with a number.
     Closure(usize),
     /// Local functions, which may refer to each other.
-    Functions(Vec<(Var, usize)>, Box<Node>),
+    Functions(Vec<(Var, usize)>, Box<TreeNode>),
     Argument(Argument),
     /// A check that all given keys are known.
     CheckKeys(usize),
@@ -112,7 +112,7 @@ pub(super) enum Node {
         op: Op,
         form: Word,
         head: Word,
-        arguments: Vec<Node>,
+        arguments: Vec<TreeNode>,
     },
     /// A call by name. `known` is false when the function was undefined at compilation: it is checked before the
     /// arguments.
@@ -120,27 +120,27 @@ pub(super) enum Node {
         form: Word,
         head: Word,
         known: bool,
-        arguments: Vec<Node>,
+        arguments: Vec<TreeNode>,
     },
     /// A call of a function value.
     Apply {
         form: Word,
-        function: Box<Node>,
-        arguments: Vec<Node>,
+        function: Box<TreeNode>,
+        arguments: Vec<TreeNode>,
     },
     /// A direct call of a function compiled together, by number, with its closure, if any, and its exact number of
     /// arguments.
     Direct {
         function: usize,
         closure: Option<Var>,
-        arguments: Vec<Node>,
+        arguments: Vec<TreeNode>,
     },
     /// A call of a runtime helper with words.
-    Runtime(Helper, Vec<Node>),
+    Runtime(Helper, Vec<TreeNode>),
     /// A call of a runtime helper with words on the root stack.
-    Spread(Helper, Vec<Node>),
+    Spread(Helper, Vec<TreeNode>),
     /// A form that is a cons, for the backtrace.
-    At(Word, Box<Node>),
+    At(Word, Box<TreeNode>),
 }
 
 /// A function of machine code.
@@ -158,7 +158,7 @@ pub(super) struct Function {
     pub(super) hidden: usize,
     /// Captured variables of outer functions, in the order of the closure's slots.
     pub(super) captures: Vec<Var>,
-    pub(super) body: Node,
+    pub(super) body: TreeNode,
 }
 
 /// A function, those inside it, and the constants of its code.

@@ -1,9 +1,9 @@
 //! Allocation of objects. Each function keeps its own arguments alive.
 
-use super::{Answer, Context, Mark};
-use crate::error::Class;
+use super::{Answer, Context, RootMark};
+use crate::error::ErrorClass;
 use crate::error::Exit;
-use crate::value::{Header, Kind, Value, flag, symbol};
+use crate::value::{Header, ObjectKind, Value, flag, symbol};
 use crate::world::class;
 use largesse_gc::Layout;
 use std::ops::Range;
@@ -26,11 +26,18 @@ impl Context {
 
     #[cold]
     pub(crate) fn out_of_memory<T>(&mut self, words: usize) -> Result<T, Exit> {
-        self.error(Class::Memory, format!("out of memory: {words} words"))
+        self.error(ErrorClass::Memory, format!("out of memory: {words} words"))
     }
 
     /// Allocates an object of `length` slots or elements, which occupy `words` words after the header.
-    fn object(&mut self, layout: Layout, kind: Kind, class: u16, length: usize, words: usize) -> Answer {
+    fn object(
+        &mut self,
+        layout: Layout,
+        kind: ObjectKind,
+        class: u16,
+        length: usize,
+        words: usize,
+    ) -> Answer {
         if length > LONGEST {
             return self.out_of_memory(length);
         }
@@ -40,7 +47,7 @@ impl Context {
     }
 
     /// Allocates an object whose every word is a slot.
-    pub(crate) fn new_slots(&mut self, kind: Kind, class: u16, length: usize) -> Answer {
+    pub(crate) fn new_slots(&mut self, kind: ObjectKind, class: u16, length: usize) -> Answer {
         self.object(Layout::Slots, kind, class, length, length)
     }
 
@@ -82,12 +89,12 @@ impl Context {
     }
 
     /// Allocates a list of the roots above a mark.
-    pub(crate) fn stacked(&mut self, mark: Mark) -> Answer {
+    pub(crate) fn stacked(&mut self, mark: RootMark) -> Answer {
         self.list_of_roots(mark, 0..self.above(mark), Value::NIL)
     }
 
     /// Allocates a list, ending in `tail`, of the roots above a mark whose indices are in `range`.
-    pub(crate) fn list_of_roots(&mut self, mark: Mark, range: Range<usize>, tail: Value) -> Answer {
+    pub(crate) fn list_of_roots(&mut self, mark: RootMark, range: Range<usize>, tail: Value) -> Answer {
         let mut list = tail;
         for index in range.rev() {
             list = self.cons(self.root(mark, index), list)?;
@@ -97,7 +104,7 @@ impl Context {
 
     /// Allocates a general vector of nils.
     pub(crate) fn new_vector(&mut self, length: usize) -> Answer {
-        self.new_slots(Kind::Vector, class::VECTOR, length)
+        self.new_slots(ObjectKind::Vector, class::VECTOR, length)
     }
 
     pub(crate) fn vector_from(&mut self, values: &[Value]) -> Answer {
@@ -115,7 +122,7 @@ impl Context {
 
     /// Allocates a float-vector of zeros.
     pub(crate) fn new_floats(&mut self, length: usize) -> Answer {
-        self.object(Layout::Opaque, Kind::FloatVector, class::FLOAT_VECTOR, length, length)
+        self.object(Layout::Opaque, ObjectKind::FloatVector, class::FLOAT_VECTOR, length, length)
     }
 
     pub(crate) fn floats_from(&mut self, values: &[f64]) -> Answer {
@@ -126,17 +133,17 @@ impl Context {
 
     /// Allocates an integer-vector of zeros.
     pub(crate) fn new_integers(&mut self, length: usize) -> Answer {
-        self.object(Layout::Opaque, Kind::IntegerVector, class::INTEGER_VECTOR, length, length)
+        self.object(Layout::Opaque, ObjectKind::IntegerVector, class::INTEGER_VECTOR, length, length)
     }
 
     /// Allocates a bit-vector of zeros.
     pub(crate) fn new_bits(&mut self, length: usize) -> Answer {
-        self.object(Layout::Opaque, Kind::BitVector, class::BIT_VECTOR, length, length.div_ceil(64))
+        self.object(Layout::Opaque, ObjectKind::BitVector, class::BIT_VECTOR, length, length.div_ceil(64))
     }
 
     /// Allocates a string of `length` zero bytes.
     pub(crate) fn new_string(&mut self, length: usize) -> Answer {
-        self.object(Layout::Opaque, Kind::String, class::STRING, length, words_of_bytes(length) - 1)
+        self.object(Layout::Opaque, ObjectKind::String, class::STRING, length, words_of_bytes(length) - 1)
     }
 
     pub(crate) fn string_from(&mut self, bytes: &[u8]) -> Answer {
@@ -159,14 +166,15 @@ impl Context {
 
     #[cold]
     fn boxed_float(&mut self, number: f64) -> Answer {
-        let object = self.object(Layout::Opaque, Kind::Float, class::OBJECT, 1, 1)?;
+        let object = self.object(Layout::Opaque, ObjectKind::Float, class::OBJECT, 1, 1)?;
         object.set(1, Value(number.to_bits()));
         Ok(object)
     }
 
     /// Allocates a bignum of 64-bit digits, least significant first.
     pub(crate) fn bignum(&mut self, negative: bool, digits: &[u64]) -> Answer {
-        let object = self.object(Layout::Opaque, Kind::Bignum, class::BIGNUM, digits.len(), digits.len())?;
+        let object =
+            self.object(Layout::Opaque, ObjectKind::Bignum, class::BIGNUM, digits.len(), digits.len())?;
         for (index, digit) in digits.iter().enumerate() {
             object.set(index + 1, Value(*digit));
         }
@@ -182,7 +190,7 @@ impl Context {
         self.push(name)?;
         let symbol = Value::symbol_at(self.allocate(Layout::Slots, symbol::WORDS)?);
         self.release(mark);
-        symbol.set(0, Header::new(Kind::Symbol, class::SYMBOL, symbol::WORDS - 1).word());
+        symbol.set(0, Header::new(ObjectKind::Symbol, class::SYMBOL, symbol::WORDS - 1).word());
         symbol.set(symbol::VALUE, Value::UNBOUND);
         symbol.set(symbol::FUNCTION, Value::UNBOUND);
         symbol.set(symbol::NAME, name);
@@ -204,6 +212,6 @@ impl Context {
     pub(crate) fn new_instance(&mut self, class: Value) -> Answer {
         let number = class::number(class);
         let slots = class.slot(class::slot::VARIABLES).length();
-        self.new_slots(Kind::Instance, number, slots)
+        self.new_slots(ObjectKind::Instance, number, slots)
     }
 }

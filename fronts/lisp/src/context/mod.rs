@@ -15,11 +15,11 @@ mod allocate;
 mod roots;
 mod specials;
 
-pub(crate) use roots::{Fixed, Mark};
+pub(crate) use roots::{Fixed, RootMark};
 
 use crate::error::Exit;
 use crate::value::Value;
-use crate::world::World;
+use crate::world::LispWorld;
 use largesse_gc::Mutator;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,7 @@ pub(crate) type Answer = Result<Value, Exit>;
 
 /// The state of one thread of Lisp.
 pub(crate) struct Context {
-    pub(crate) world: Arc<World>,
+    pub(crate) world: Arc<LispWorld>,
     pub(crate) mutator: Mutator<crate::heap::Lisp>,
     /// Address of the collector's context, which holds the top of the root stack.
     gc: *mut u8,
@@ -76,7 +76,7 @@ impl Context {
     pub(crate) const RESERVE: usize = roots::RESERVE;
 
     /// Creates the calling thread's state; its machine stack has about `stack` bytes left.
-    pub(crate) fn new(world: Arc<World>, mutator: Mutator<crate::heap::Lisp>, stack: usize) -> Context {
+    pub(crate) fn new(world: Arc<LispWorld>, mutator: Mutator<crate::heap::Lisp>, stack: usize) -> Context {
         let here = (&raw const stack).addr();
         let gc = mutator.context().as_ptr().cast::<u8>();
         let mut cx = Context {

@@ -32,7 +32,7 @@ const FIXED: usize = Fixed::Backtrace as usize + BACKTRACE;
 
 /// A height of the root stack.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark(*mut Value);
+pub(crate) struct RootMark(*mut Value);
 
 impl Context {
     #[inline]
@@ -78,13 +78,13 @@ impl Context {
         Ok(())
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark(self.top())
+    pub(crate) fn mark(&self) -> RootMark {
+        RootMark(self.top())
     }
 
     /// Lowers the stack to an earlier height.
     #[inline]
-    pub(crate) fn release(&mut self, mark: Mark) {
+    pub(crate) fn release(&mut self, mark: RootMark) {
         debug_assert!(mark.0 <= self.top());
         self.set_top(mark.0);
     }
@@ -99,19 +99,19 @@ impl Context {
     }
 
     /// Returns the number of roots above a mark.
-    pub(crate) fn above(&self, mark: Mark) -> usize {
+    pub(crate) fn above(&self, mark: RootMark) -> usize {
         (self.top().addr() - mark.0.addr()) / 8
     }
 
     /// Returns root `index` above a mark.
-    pub(crate) fn root(&self, mark: Mark, index: usize) -> Value {
+    pub(crate) fn root(&self, mark: RootMark, index: usize) -> Value {
         assert!(index < self.above(mark));
         // SAFETY: every word between the mark and the top was pushed.
         unsafe { *mark.0.add(index) }
     }
 
     /// Writes root `index` above a mark.
-    pub(crate) fn set_root(&mut self, mark: Mark, index: usize, value: Value) {
+    pub(crate) fn set_root(&mut self, mark: RootMark, index: usize, value: Value) {
         assert!(index < self.above(mark));
         // SAFETY: as in `root`.
         unsafe { *mark.0.add(index) = value }
@@ -119,20 +119,20 @@ impl Context {
 
     /// Writes the first root above a mark, which the owner of the mark has pushed.
     #[inline]
-    pub(crate) fn put_root(&mut self, mark: Mark, value: Value) {
+    pub(crate) fn put_root(&mut self, mark: RootMark, value: Value) {
         debug_assert!(self.above(mark) > 0);
         // SAFETY: a mark lies within the stack, and below its top, as its owner pushed at least one word.
         unsafe { *mark.0 = value }
     }
 
     /// Returns the mark for an address of the stack, for the arguments of machine code.
-    pub(crate) fn mark_at(&self, address: *mut Value) -> Mark {
+    pub(crate) fn mark_at(&self, address: *mut Value) -> RootMark {
         debug_assert!(address >= self.roots && address <= self.top());
-        Mark(address)
+        RootMark(address)
     }
 
     /// Returns the address of a mark, for arguments and environment entries.
-    pub(crate) fn place(mark: Mark) -> *mut Value {
+    pub(crate) fn place(mark: RootMark) -> *mut Value {
         mark.0
     }
 

@@ -6,7 +6,7 @@
 use super::{Context, Fixed};
 use crate::error::Exit;
 use crate::threads::lock;
-use crate::value::{Kind, Value, symbol};
+use crate::value::{ObjectKind, Value, symbol};
 
 impl Context {
     /// Returns a variable's value outside of the lexical environment, or `UNBOUND`.
@@ -25,7 +25,7 @@ impl Context {
     fn own_binding(&self, number: Value) -> Value {
         let bindings = self.fixed(Fixed::Bindings);
         let index = number.as_fixnum().unwrap_or(0).cast_unsigned() as usize;
-        if bindings.is(Kind::Vector) && index < bindings.length() {
+        if bindings.is(ObjectKind::Vector) && index < bindings.length() {
             bindings.slot(index)
         } else {
             Value::UNBOUND
@@ -94,7 +94,7 @@ impl Context {
 
     fn room_for_binding(&mut self, index: usize) -> Result<(), Exit> {
         let old = self.fixed(Fixed::Bindings);
-        let have = if old.is(Kind::Vector) { old.length() } else { 0 };
+        let have = if old.is(ObjectKind::Vector) { old.length() } else { 0 };
         if index < have {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl Context {
     /// Copies the thread's bindings, for a thread that it starts.
     pub(crate) fn copy_bindings(&mut self) -> super::Answer {
         let old = self.fixed(Fixed::Bindings);
-        if !old.is(Kind::Vector) {
+        if !old.is(ObjectKind::Vector) {
             return Ok(Value::NIL);
         }
         let new = self.new_vector(old.length())?;

@@ -1,20 +1,20 @@
 //! Calling of function values.
 
 use super::lambda::closure;
-use crate::context::{Answer, Context, Mark};
-use crate::error::Class;
-use crate::value::{Kind, Value, symbol};
+use crate::context::{Answer, Context, RootMark};
+use crate::error::ErrorClass;
+use crate::value::{ObjectKind, Value, symbol};
 
 impl Context {
     /// Calls a function object with arguments on the stack.
     #[inline]
-    pub(crate) fn call_object(&mut self, function: Value, first: Mark, count: usize) -> Answer {
+    pub(crate) fn call_object(&mut self, function: Value, first: RootMark, count: usize) -> Answer {
         match function.header().kind() {
-            Kind::Builtin => {
+            ObjectKind::Builtin => {
                 let arguments = self.arguments(first, count);
                 self.call_builtin(function, arguments)
             }
-            Kind::Closure => self.call_lambda(
+            ObjectKind::Closure => self.call_lambda(
                 function.slot(closure::PARAMETERS),
                 function.slot(closure::BODY),
                 function.slot(closure::ENVIRONMENT),
@@ -22,13 +22,13 @@ impl Context {
                 first,
                 count,
             ),
-            Kind::Compiled => self.call_compiled(function, first, count),
+            ObjectKind::Compiled => self.call_compiled(function, first, count),
             _ => self.not_a_function(function),
         }
     }
 
     /// Calls `(lambda parameters . body)`.
-    pub(crate) fn call_list(&mut self, function: Value, first: Mark, count: usize) -> Answer {
+    pub(crate) fn call_list(&mut self, function: Value, first: RootMark, count: usize) -> Answer {
         if function.get(0) != self.world.names.lambda {
             return self.not_a_function(function);
         }
@@ -38,18 +38,18 @@ impl Context {
     #[cold]
     fn not_a_function(&mut self, value: Value) -> Answer {
         let shown = self.show_short(value);
-        self.error_about(Class::Undefined, format!("{shown} is no function"), value)
+        self.error_about(ErrorClass::Undefined, format!("{shown} is no function"), value)
     }
 
     /// Calls any function with arguments on the stack.
-    pub(crate) fn call(&mut self, function: Value, first: Mark, count: usize) -> Answer {
+    pub(crate) fn call(&mut self, function: Value, first: RootMark, count: usize) -> Answer {
         let mut function = function;
         if function.is_symbol_object() {
             let name = function;
             function = name.get(symbol::FUNCTION);
             if function == Value::UNBOUND {
                 let shown = self.show_short(name);
-                return self.error_about(Class::Undefined, format!("undefined function {shown}"), name);
+                return self.error_about(ErrorClass::Undefined, format!("undefined function {shown}"), name);
             }
         }
         self.push(function)?;

@@ -2,7 +2,7 @@
 
 use crate::builtin::Args;
 use crate::context::Context;
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::Value;
 
 impl Context {
@@ -15,7 +15,7 @@ impl Context {
         let mut values = [Value::MISSING; N];
         if given.len() % 2 == 1 {
             let shown = self.show_short(given[given.len() - 1]);
-            return self.error(Class::Arguments, format!("a keyword without a value: {shown}"));
+            return self.error(ErrorClass::Arguments, format!("a keyword without a value: {shown}"));
         }
         for pair in given.chunks_exact(2) {
             match known.iter().position(|keyword| *keyword == pair[0]) {
@@ -23,7 +23,11 @@ impl Context {
                 Some(_) => {}
                 None => {
                     let shown = self.show_short(pair[0]);
-                    return self.error_about(Class::Arguments, format!("unknown keyword {shown}"), pair[0]);
+                    return self.error_about(
+                        ErrorClass::Arguments,
+                        format!("unknown keyword {shown}"),
+                        pair[0],
+                    );
                 }
             }
         }

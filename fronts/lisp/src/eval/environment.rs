@@ -5,8 +5,8 @@
 //! frame and the closure continue to share the variable.
 
 use crate::context::{Answer, Context, Fixed};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value, flag};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value, flag};
 use crate::world::class;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -81,7 +81,8 @@ impl Context {
 
     /// Returns the address of a slot, by name, in the object whose method runs, or 0 without such a slot.
     fn slot_place(&self, object: Value, name: Value) -> usize {
-        if !object.is_object() || !matches!(object.header().kind(), Kind::Instance | Kind::Array) {
+        if !object.is_object() || !matches!(object.header().kind(), ObjectKind::Instance | ObjectKind::Array)
+        {
             return 0;
         }
         let variables = self.world.class_object(object.header().class()).slot(class::slot::VARIABLES);
@@ -116,7 +117,7 @@ impl Context {
     #[cold]
     pub(crate) fn not_assigned<T>(&mut self, name: Value) -> Result<T, Exit> {
         let shown = self.show_short(name);
-        self.error_about(Class::Type, format!("{shown} of a class is not assigned"), name)
+        self.error_about(ErrorClass::Type, format!("{shown} of a class is not assigned"), name)
     }
 
     /// Returns the value of a variable.
@@ -142,7 +143,7 @@ impl Context {
     fn unbound(&mut self, name: Value) -> Answer {
         self.set_fixed(Fixed::Form, name);
         let shown = self.show_short(name);
-        self.error_about(Class::Unbound, format!("unbound variable {shown}"), name)
+        self.error_about(ErrorClass::Unbound, format!("unbound variable {shown}"), name)
     }
 
     /// Assigns a lexical or global variable.
@@ -170,7 +171,7 @@ impl Context {
     pub(crate) fn assign_global(&mut self, name: Value, value: Value) -> Result<(), Exit> {
         if name.has_flag(flag::CONSTANT) {
             let shown = self.show_short(name);
-            return self.error_about(Class::Type, format!("{shown} is a constant"), name);
+            return self.error_about(ErrorClass::Type, format!("{shown} is a constant"), name);
         }
         self.set_global(name, value);
         Ok(())

@@ -1,8 +1,8 @@
 //! Calls of interpreted functions, and the binding of parameters to arguments.
 
-use crate::context::{Answer, Context, Mark};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value, flag};
+use crate::context::{Answer, Context, RootMark};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value, flag};
 use crate::world::class;
 
 /// Indices of the slots of a closure, after the header.
@@ -24,7 +24,7 @@ impl Context {
         let mark = self.mark();
         let environment = self.capture()?;
         self.push(environment)?;
-        let object = self.new_slots(Kind::Closure, class::CLOSURE, 5)?;
+        let object = self.new_slots(ObjectKind::Closure, class::CLOSURE, 5)?;
         self.release(mark);
         object.set_slot(closure::NAME, name);
         object.set_slot(closure::ENVIRONMENT, environment);
@@ -41,7 +41,7 @@ impl Context {
         body: Value,
         environment: Value,
         local_functions: bool,
-        first: Mark,
+        first: RootMark,
         count: usize,
     ) -> Answer {
         self.poll()?;
@@ -60,7 +60,7 @@ impl Context {
         &mut self,
         parameters: Value,
         body: Value,
-        first: Mark,
+        first: RootMark,
         count: usize,
     ) -> Result<(), Exit> {
         let declared = self.declares_special(body);
@@ -103,13 +103,13 @@ impl Context {
     #[cold]
     fn too_few(&mut self, parameters: Value, count: usize) -> Result<(), Exit> {
         let shown = self.show_short(parameters);
-        self.error(Class::Arguments, format!("too few arguments: {count} for {shown}"))
+        self.error(ErrorClass::Arguments, format!("too few arguments: {count} for {shown}"))
     }
 
     #[cold]
     fn too_many(&mut self, parameters: Value, count: usize) -> Result<(), Exit> {
         let shown = self.show_short(parameters);
-        self.error(Class::Arguments, format!("too many arguments: {count} for {shown}"))
+        self.error(ErrorClass::Arguments, format!("too many arguments: {count} for {shown}"))
     }
 
     /// Returns whether a body begins with a declaration of any special variable.
@@ -136,7 +136,7 @@ impl Context {
         }
         if name.has_flag(flag::CONSTANT) {
             let shown = self.show_short(name);
-            return self.error_about(Class::Type, format!("{shown} is a constant"), name);
+            return self.error_about(ErrorClass::Type, format!("{shown} is a constant"), name);
         }
         if name.has_flag(flag::SPECIAL) || self.is_declared(body, name) {
             return self.bind_special(name, value);
@@ -150,7 +150,7 @@ impl Context {
         parameters: Value,
         from: Value,
         body: Value,
-        first: Mark,
+        first: RootMark,
         start: usize,
         count: usize,
     ) -> Result<(), Exit> {
@@ -274,7 +274,13 @@ impl Context {
     }
 
     /// Returns the value after a key among the arguments from index `from` on.
-    pub(crate) fn key_argument(&self, key: Value, first: Mark, from: usize, count: usize) -> Option<Value> {
+    pub(crate) fn key_argument(
+        &self,
+        key: Value,
+        first: RootMark,
+        from: usize,
+        count: usize,
+    ) -> Option<Value> {
         (from..count.saturating_sub(1))
             .step_by(2)
             .find(|&at| self.root(first, at) == key)
@@ -285,7 +291,7 @@ impl Context {
     pub(crate) fn check_given_keys(
         &mut self,
         parameters: Value,
-        first: Mark,
+        first: RootMark,
         from: usize,
         count: usize,
     ) -> Result<(), Exit> {
@@ -298,13 +304,13 @@ impl Context {
         &mut self,
         parameters: Value,
         allow_others: bool,
-        first: Mark,
+        first: RootMark,
         from: usize,
         count: usize,
     ) -> Result<(), Exit> {
         if (count - from) % 2 == 1 {
             let shown = self.show_short(parameters);
-            return self.error(Class::Arguments, format!("a keyword without a value, for {shown}"));
+            return self.error(ErrorClass::Arguments, format!("a keyword without a value, for {shown}"));
         }
         let wanted = self.world.names.allow_other_keys_key;
         if allow_others || self.key_argument(wanted, first, from, count).is_some_and(|value| !value.is_nil())
@@ -315,7 +321,7 @@ impl Context {
             let key = self.root(first, at);
             if !self.has_key(parameters, key) {
                 let (key, shown) = (self.show_short(key), self.show_short(parameters));
-                return self.error(Class::Arguments, format!("unknown keyword {key} for {shown}"));
+                return self.error(ErrorClass::Arguments, format!("unknown keyword {key} for {shown}"));
             }
         }
         Ok(())

@@ -21,9 +21,9 @@ use environment::store;
 pub(crate) use lambda::closure;
 
 use crate::builtin::Args;
-use crate::context::{Answer, Context, Fixed, Mark};
-use crate::error::{Class, Exit};
-use crate::value::{KeySort, Kind, Value, symbol};
+use crate::context::{Answer, Context, Fixed, RootMark};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{KeySort, ObjectKind, Value, symbol};
 
 /// Low byte of a word in a function slot that denotes a special form.
 const SPECIAL_FORM: u64 = 0x83;
@@ -41,7 +41,7 @@ impl Value {
 /// The state of a thread that the catcher of an exit restores.
 #[derive(Clone, Copy)]
 pub(crate) struct Saved {
-    mark: Mark,
+    mark: RootMark,
     environment: Value,
     local_functions: bool,
     specials: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Saved {
 
 impl Saved {
     /// Returns the saved height of the root stack.
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> RootMark {
         self.mark
     }
 }
@@ -102,7 +102,7 @@ impl Context {
         answer
     }
 
-    fn eval_pushed(&mut self, form: Value, mark: Mark) -> Answer {
+    fn eval_pushed(&mut self, form: Value, mark: RootMark) -> Answer {
         let head = form.get(0);
         let function = if head.is_symbol_object() {
             if self.local_functions
@@ -152,12 +152,12 @@ impl Context {
             return self.dotted_slot(head, form.get(1));
         }
         let name = self.show_short(head);
-        self.error_about(Class::Undefined, format!("undefined function {name}"), head)
+        self.error_about(ErrorClass::Undefined, format!("undefined function {name}"), head)
     }
 
     /// Evaluates a list of forms onto the stack. The root at `keep` holds the rest of the list.
     #[inline]
-    fn eval_arguments(&mut self, list: Value, keep: Mark) -> Result<(), Exit> {
+    fn eval_arguments(&mut self, list: Value, keep: RootMark) -> Result<(), Exit> {
         let mut rest = list;
         while rest.is_cons() {
             let form = rest.get(0);
@@ -171,7 +171,7 @@ impl Context {
             rest = rest.get(1);
         }
         if !rest.is_nil() {
-            return self.error(Class::Reader, "a form ends in a dot".to_owned());
+            return self.error(ErrorClass::Reader, "a form ends in a dot".to_owned());
         }
         Ok(())
     }
@@ -194,7 +194,7 @@ impl Context {
             return self.call_object(function, first, count);
         }
         let shown = self.show_short(head);
-        self.error_about(Class::Undefined, format!("{shown} is no function"), head)
+        self.error_about(ErrorClass::Undefined, format!("{shown} is no function"), head)
     }
 
     /// Evaluates `(object . slot)`, EusLisp's short form of slot access.
@@ -204,14 +204,14 @@ impl Context {
     }
 
     pub(crate) fn slot_named(&mut self, object: Value, name: Value) -> Answer {
-        if object.is(Kind::Instance) || object.is(Kind::Array) {
+        if object.is(ObjectKind::Instance) || object.is(ObjectKind::Array) {
             let class = self.world.class_of(object);
             if let Some(index) = self.slot_index(class, name) {
                 return Ok(object.slot(index));
             }
         }
         let (shown, slot) = (self.show_short(object), self.show_short(name));
-        self.error_about(Class::Type, format!("{shown} has no slot {slot}"), object)
+        self.error_about(ErrorClass::Type, format!("{shown} has no slot {slot}"), object)
     }
 
     /// Evaluates the forms of a body in order and returns the value of the last.
@@ -251,7 +251,7 @@ impl Context {
     }
 
     /// Returns the `count` arguments from `first` on.
-    pub(crate) fn arguments<'a>(&self, first: Mark, count: usize) -> Args<'a> {
+    pub(crate) fn arguments<'a>(&self, first: RootMark, count: usize) -> Args<'a> {
         debug_assert!(count <= self.above(first));
         // SAFETY: the words from `first` to the top were pushed; they are unchanged until the call ends, as callees
         // only push above them.

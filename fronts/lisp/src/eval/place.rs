@@ -1,11 +1,11 @@
 //! Places: the targets of `setf` and similar forms. Forms inside a place are evaluated once.
 
-use crate::context::{Answer, Context, Mark};
-use crate::error::{Class, Exit};
+use crate::context::{Answer, Context, RootMark};
+use crate::error::{ErrorClass, Exit};
 use crate::value::{KeySort, Value, symbol};
 
 /// A place whose inner forms have been evaluated; their values are on the stack.
-enum Place {
+enum EvaluatedPlace {
     Variable(Value),
     /// A slot, written `(object . slot)`.
     Slot {
@@ -16,7 +16,7 @@ enum Place {
     Call {
         head: Value,
         update: Update,
-        first: Mark,
+        first: RootMark,
         count: usize,
     },
 }
@@ -29,9 +29,9 @@ enum Update {
     Expander(Value),
 }
 
-fn open(cx: &mut Context, place: Value) -> Result<Place, Exit> {
+fn open(cx: &mut Context, place: Value) -> Result<EvaluatedPlace, Exit> {
     if place.is_symbol_object() {
-        return Ok(Place::Variable(place));
+        return Ok(EvaluatedPlace::Variable(place));
     }
     let head = place.car();
     if !head.is_symbol_object() {
@@ -42,7 +42,7 @@ fn open(cx: &mut Context, place: Value) -> Result<Place, Exit> {
         cx.push(name)?;
         let object = cx.eval(head)?;
         cx.push(object)?;
-        return Ok(Place::Slot { object, name });
+        return Ok(EvaluatedPlace::Slot { object, name });
     }
     let names = cx.world.names;
     let update = match cx.property(head, names.setf_update) {
@@ -62,7 +62,7 @@ fn open(cx: &mut Context, place: Value) -> Result<Place, Exit> {
             return open(cx, expansion);
         }
         let shown = cx.show_short(place);
-        return cx.error_about(Class::Type, format!("setf cannot assign to {shown}"), place);
+        return cx.error_about(ErrorClass::Type, format!("setf cannot assign to {shown}"), place);
     };
     let forms = cx.alive(place.get(1))?;
     let first = cx.mark();
@@ -71,14 +71,14 @@ fn open(cx: &mut Context, place: Value) -> Result<Place, Exit> {
         cx.push(value)?;
     }
     let count = cx.above(first);
-    Ok(Place::Call { head, update, first, count })
+    Ok(EvaluatedPlace::Call { head, update, first, count })
 }
 
-fn fetch(cx: &mut Context, place: &Place) -> Answer {
+fn fetch(cx: &mut Context, place: &EvaluatedPlace) -> Answer {
     match *place {
-        Place::Variable(name) => cx.variable(name),
-        Place::Slot { object, name } => cx.slot_named(object, name),
-        Place::Call { head, first, count, .. } => {
+        EvaluatedPlace::Variable(name) => cx.variable(name),
+        EvaluatedPlace::Slot { object, name } => cx.slot_named(object, name),
+        EvaluatedPlace::Call { head, first, count, .. } => {
             let mark = cx.mark();
             for index in 0..count {
                 cx.push(cx.root(first, index))?;
@@ -91,11 +91,11 @@ fn fetch(cx: &mut Context, place: &Place) -> Answer {
 }
 
 /// Writes a value, which the caller keeps alive.
-fn write(cx: &mut Context, place: &Place, value: Value) -> Result<(), Exit> {
+fn write(cx: &mut Context, place: &EvaluatedPlace, value: Value) -> Result<(), Exit> {
     match *place {
-        Place::Variable(name) => cx.assign(name, value),
-        Place::Slot { object, name } => cx.set_slot_named(object, name, value),
-        Place::Call { update: Update::Function(function), first, count, .. } => {
+        EvaluatedPlace::Variable(name) => cx.assign(name, value),
+        EvaluatedPlace::Slot { object, name } => cx.set_slot_named(object, name, value),
+        EvaluatedPlace::Call { update: Update::Function(function), first, count, .. } => {
             let mark = cx.mark();
             for index in 0..count {
                 cx.push(cx.root(first, index))?;
@@ -105,7 +105,7 @@ fn write(cx: &mut Context, place: &Place, value: Value) -> Result<(), Exit> {
             cx.release(mark);
             Ok(())
         }
-        Place::Call { update: Update::Expander(expander), first, count, .. } => {
+        EvaluatedPlace::Call { update: Update::Expander(expander), first, count, .. } => {
             let quote = cx.world.names.quote;
             let mark = cx.mark();
             for index in 0..count {
@@ -146,7 +146,7 @@ pub(super) fn setf(cx: &mut Context, form: Value) -> Answer {
         let more = rest.get(1);
         if !more.is_cons() {
             return cx.error_about(
-                Class::Arguments,
+                ErrorClass::Arguments,
                 "setf takes places and values in pairs".to_owned(),
                 form,
             );

@@ -4,7 +4,7 @@ use super::compose::{Facet, Operation, compose};
 use super::parts::{face, slot};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::{Value, symbol};
 
 /// Implements `(compose-rings faces others operation)` with `:union`, `:intersection` or `:difference`. Returns a
@@ -62,7 +62,7 @@ fn facet(cx: &mut Context, polygon: Value) -> Result<Facet, Exit> {
         // The object's ring is closed, and ours is open.
         let points = cx.points(slot(ring, face::VERTICES).cdr())?;
         if points.len() < 3 {
-            return cx.error_about(Class::Type, "a face has fewer than 3 vertices".to_owned(), polygon);
+            return cx.error_about(ErrorClass::Type, "a face has fewer than 3 vertices".to_owned(), polygon);
         }
         rings.push(points);
     }

@@ -4,7 +4,7 @@
 //! Lisp objects, as they are there.
 
 use super::parts::{edge, face, point, points, slot};
-use super::ring::{self, Place, Tolerance};
+use super::ring::{self, PointLocation, Tolerance};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::Exit;
@@ -20,9 +20,9 @@ pub(super) fn locate_in_ring(cx: &mut Context, args: Args<'_>) -> Answer {
     let (normal, at) = (cx.point(args[2])?, cx.point(args[3])?);
     let near = tolerance(cx, args, 4)?;
     match ring::locate(points(args[0]), !args[1].is_nil(), normal, at, near) {
-        Place::Inside => cx.keyword("INSIDE"),
-        Place::Border => cx.keyword("BORDER"),
-        Place::Outside => cx.keyword("OUTSIDE"),
+        PointLocation::Inside => cx.keyword("INSIDE"),
+        PointLocation::Border => cx.keyword("BORDER"),
+        PointLocation::Outside => cx.keyword("OUTSIDE"),
     }
 }
 
@@ -58,22 +58,28 @@ pub(super) fn faces_in_box(cx: &mut Context, args: Args<'_>) -> Answer {
 }
 
 /// Locates a point of the plane relative to a polygon, whose holes are outside.
-fn place(cx: &mut Context, polygon: Value, normal: Point, at: Point, near: Tolerance) -> Result<Place, Exit> {
+fn place(
+    cx: &mut Context,
+    polygon: Value,
+    normal: Point,
+    at: Point,
+    near: Tolerance,
+) -> Result<PointLocation, Exit> {
     let convex = !slot(polygon, face::CONVEXP).is_nil();
     let outer = ring::locate(points(slot(polygon, face::VERTICES)), convex, normal, at, near);
-    if outer != Place::Inside {
+    if outer != PointLocation::Inside {
         return Ok(outer);
     }
     for hole in slot(polygon, face::HOLES).iter() {
         let normal = cx.plane(hole)?.normal;
         let convex = !slot(hole, face::CONVEXP).is_nil();
         match ring::locate(points(slot(hole, face::VERTICES)), convex, normal, at, near) {
-            Place::Inside => return Ok(Place::Outside),
-            Place::Border => return Ok(Place::Border),
-            Place::Outside => {}
+            PointLocation::Inside => return Ok(PointLocation::Outside),
+            PointLocation::Border => return Ok(PointLocation::Border),
+            PointLocation::Outside => {}
         }
     }
-    Ok(Place::Inside)
+    Ok(PointLocation::Inside)
 }
 
 /// Returns whether an edge of `polygon` that meets the box crosses `other`.
@@ -97,7 +103,7 @@ fn edges_cross(
         let crossing = ring::crossing(plane, from, to, epsilon, |at| {
             place(cx, other, plane.normal, at, near).unwrap_or_else(|exit| {
                 failed = Some(exit);
-                Place::Outside
+                PointLocation::Outside
             })
         });
         if let Some(exit) = failed {

@@ -6,14 +6,14 @@ use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::numeric::point::{Point, add, angle, cross, dot, scale, sub, turn, unit};
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 
 /// Implements `(triangle a b c [normal])`: returns twice the signed area, for points in space or in the plane.
 pub(super) fn triangle(cx: &mut Context, args: Args<'_>) -> Answer {
     let mut corners = [[0.0; 3]; 3];
     for (corner, value) in corners.iter_mut().zip(args.iter()) {
         *corner = match *value {
-            flat if flat.is(Kind::FloatVector) && flat.length() == 2 => {
+            flat if flat.is(ObjectKind::FloatVector) && flat.length() == 2 => {
                 [flat.floats()[0], flat.floats()[1], 0.0]
             }
             space => cx.point(space)?,

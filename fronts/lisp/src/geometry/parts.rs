@@ -4,7 +4,7 @@ use super::ring::Plane;
 use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::numeric::point::{Bounds, Point};
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 
 /// Indices of the slots of `line` and `edge`.
 pub(super) mod edge {
@@ -45,12 +45,12 @@ mod boxed {
 
 /// Returns slot `index` of an instance, or nil without such a slot.
 pub(super) fn slot(object: Value, index: usize) -> Value {
-    if object.is(Kind::Instance) && index < object.length() { object.slot(index) } else { Value::NIL }
+    if object.is(ObjectKind::Instance) && index < object.length() { object.slot(index) } else { Value::NIL }
 }
 
 /// Returns the point in a float-vector of three elements.
 pub(super) fn point(value: Value) -> Option<Point> {
-    if value.is(Kind::FloatVector) { value.floats().try_into().ok() } else { None }
+    if value.is(ObjectKind::FloatVector) { value.floats().try_into().ok() } else { None }
 }
 
 /// Iterates over the points of a list, up to the first element that is not a point.

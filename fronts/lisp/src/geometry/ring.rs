@@ -6,7 +6,7 @@ use crate::numeric::point::{Point, angle, between, distance, dot, sub, turn, uni
 
 /// The location of a point relative to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PointLocation {
     Inside,
     Border,
     Outside,
@@ -43,29 +43,34 @@ impl Plane {
 }
 
 /// Locates a point of the plane.
-pub(crate) fn locate<R>(ring: R, convex: bool, normal: Point, point: Point, near: Tolerance) -> Place
+pub(crate) fn locate<R>(ring: R, convex: bool, normal: Point, point: Point, near: Tolerance) -> PointLocation
 where
     R: Iterator<Item = Point> + Clone,
 {
     if convex { locate_convex(ring, normal, point, near.edge) } else { locate_any(ring, normal, point, near) }
 }
 
-fn locate_convex(mut ring: impl Iterator<Item = Point>, normal: Point, point: Point, near: f64) -> Place {
-    let Some(mut from) = ring.next() else { return Place::Outside };
+fn locate_convex(
+    mut ring: impl Iterator<Item = Point>,
+    normal: Point,
+    point: Point,
+    near: f64,
+) -> PointLocation {
+    let Some(mut from) = ring.next() else { return PointLocation::Outside };
     for to in ring {
         let twice_area = turn(from, to, point, normal);
         if (twice_area / distance(from, to)).abs() < near {
             let edge = sub(to, from);
             let at = dot(edge, sub(point, from)) / dot(edge, edge);
             if (-near..=1.0 + near).contains(&at) {
-                return Place::Border;
+                return PointLocation::Border;
             }
         } else if twice_area < 0.0 {
-            return Place::Outside;
+            return PointLocation::Outside;
         }
         from = to;
     }
-    Place::Inside
+    PointLocation::Inside
 }
 
 /// Locates a point by the angle that the ring subtends at it: a full turn inside, zero outside.
@@ -74,23 +79,23 @@ fn locate_any(
     normal: Point,
     point: Point,
     near: Tolerance,
-) -> Place {
+) -> PointLocation {
     use std::f64::consts::PI;
     if ring.clone().skip(1).any(|vertex| distance(vertex, point) < near.vertex) {
-        return Place::Border;
+        return PointLocation::Border;
     }
     let mut directions = ring.map(|vertex| unit(sub(vertex, point)));
-    let Some(mut from) = directions.next() else { return Place::Outside };
+    let Some(mut from) = directions.next() else { return PointLocation::Outside };
     let mut total = 0.0;
     for to in directions {
         let step = angle(from, to, normal);
         if (step.abs() - PI).abs() < near.edge {
-            return Place::Border;
+            return PointLocation::Border;
         }
         total += step;
         from = to;
     }
-    if total.abs() > PI { Place::Inside } else { Place::Outside }
+    if total.abs() > PI { PointLocation::Inside } else { PointLocation::Outside }
 }
 
 /// Returns the crossing of a segment with a polygon, if there is one: its parameter and the point.
@@ -102,7 +107,7 @@ pub(crate) fn crossing(
     from: Point,
     to: Point,
     epsilon: f64,
-    locate: impl FnOnce(Point) -> Place,
+    locate: impl FnOnce(Point) -> PointLocation,
 ) -> Option<(f64, Point)> {
     let at = plane.crossing(from, to);
     let point = between(at, from, to);
@@ -112,7 +117,7 @@ pub(crate) fn crossing(
     if !(-epsilon..=1.0 + epsilon).contains(&at) {
         return None;
     }
-    (locate(point) != Place::Outside).then_some((at, point))
+    (locate(point) != PointLocation::Outside).then_some((at, point))
 }
 
 /// Returns whether a ring never turns right, seen against its normal.

@@ -6,9 +6,9 @@ use super::parts::{edge, face, hole};
 use super::ring;
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::numeric::point::dot;
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use crate::world::class;
 use std::collections::HashMap;
 
@@ -48,8 +48,10 @@ pub(super) fn weave_rings(cx: &mut Context, args: Args<'_>) -> Answer {
         holes = holes.cdr();
     }
     if edges.values().any(|it| it.slot(edge::NFACE).is_nil()) {
-        return cx
-            .fail(Class::Range, "the faces leave a gap: an edge has no face on its other side".to_owned());
+        return cx.fail(
+            ErrorClass::Range,
+            "the faces leave a gap: an edge has no face on its other side".to_owned(),
+        );
     }
     Ok(cx.root(faces, 0))
 }
@@ -72,7 +74,7 @@ fn describe(cx: &mut Context, face: Value, ring: Value) -> Result<(), Exit> {
     }
     let normal = normal_of(&corners);
     if !normal[0].is_finite() {
-        return cx.error_about(Class::Range, "the vertices of a face lie on one line".to_owned(), ring);
+        return cx.error_about(ErrorClass::Range, "the vertices of a face lie on one line".to_owned(), ring);
     }
     face.set_slot(face::CONVEXP, cx.truth(ring::convex(&corners, normal)));
     for slot in [face::NORMAL, face::MODEL_NORMAL] {
@@ -128,10 +130,10 @@ fn edge_between(
             it.set_slot(edge::NFACE, face);
             return Ok(*it);
         }
-        return cx.fail(Class::Range, "no solid: more than two faces meet in an edge".to_owned());
+        return cx.fail(ErrorClass::Range, "no solid: more than two faces meet in an edge".to_owned());
     }
     if edges.contains_key(&(from, to)) {
-        return cx.fail(Class::Range, "no solid: two faces go the same way along an edge".to_owned());
+        return cx.fail(ErrorClass::Range, "no solid: two faces go the same way along an edge".to_owned());
     }
     let it = cx.new_instance(class)?;
     it.set_slot(edge::PVERT, from);
@@ -147,9 +149,9 @@ fn edge_between(
 pub(super) fn hull_rings(cx: &mut Context, args: Args<'_>) -> Answer {
     let given = cx.alive(args[0])?;
     let Some(rings) = hull::hull(&cx.points(args[0])?) else {
-        return cx.fail(Class::Range, "a hull needs points that do not lie in one plane".to_owned());
+        return cx.fail(ErrorClass::Range, "a hull needs points that do not lie in one plane".to_owned());
     };
-    debug_assert!(given.iter().all(|value| value.is(Kind::FloatVector)));
+    debug_assert!(given.iter().all(|value| value.is(ObjectKind::FloatVector)));
     let list = cx.mark();
     cx.push(Value::NIL)?;
     for ring in rings {

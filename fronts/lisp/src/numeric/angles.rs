@@ -7,7 +7,7 @@ use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::numeric::point::{Point, norm, scale};
-use crate::value::{Kind, Value, symbol};
+use crate::value::{ObjectKind, Value, symbol};
 
 /// A 3 x 3 rotation matrix in row-major order.
 type Rotation = [f64; 9];
@@ -27,7 +27,7 @@ impl Axis {
         if value.is_nil() {
             return Ok(Axis::Plane);
         }
-        if value.is(Kind::FloatVector) && value.length() == 3 {
+        if value.is(ObjectKind::FloatVector) && value.length() == 3 {
             let axis = [value.floats()[0], value.floats()[1], value.floats()[2]];
             return Ok(Axis::Any(scale(1.0 / norm(axis), axis)));
         }

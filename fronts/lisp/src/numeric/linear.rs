@@ -6,8 +6,8 @@ use super::matrix::Matrix;
 use super::vectors::inner_product;
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::Kind;
+use crate::error::{ErrorClass, Exit};
+use crate::value::ObjectKind;
 
 /// Provides space for `count` elements of a result, without a heap allocation up to 16 (a 4 x 4 matrix).
 pub(super) fn with_room(
@@ -28,7 +28,7 @@ pub(super) fn with_room(
 }
 
 fn mismatch<T>(cx: &mut Context, a: (usize, usize), b: (usize, usize)) -> Result<T, Exit> {
-    cx.error(Class::Range, format!("matrices of {} x {} and {} x {} elements", a.0, a.1, b.0, b.1))
+    cx.error(ErrorClass::Range, format!("matrices of {} x {} and {} x {} elements", a.0, a.1, b.0, b.1))
 }
 
 fn shape(m: Matrix) -> (usize, usize) {
@@ -100,7 +100,7 @@ pub(super) fn transpose(cx: &mut Context, args: Args<'_>) -> Answer {
 
 /// Implements `(transform matrix vector)` and `(transform vector matrix)`.
 pub(super) fn transform(cx: &mut Context, args: Args<'_>) -> Answer {
-    let left = !args[0].is(Kind::FloatVector);
+    let left = !args[0].is(ObjectKind::FloatVector);
     let (m, v) = if left {
         (args.matrix(cx, 0)?, args.floats(cx, 1)?)
     } else {
@@ -109,7 +109,7 @@ pub(super) fn transform(cx: &mut Context, args: Args<'_>) -> Answer {
     let (needed, length) = if left { (m.columns, m.rows) } else { (m.rows, m.columns) };
     if v.len() != needed || m.columns == 0 {
         return cx.fail(
-            Class::Range,
+            ErrorClass::Range,
             format!("a matrix of {} x {} and a vector of {} elements", m.rows, m.columns, v.len()),
         );
     }

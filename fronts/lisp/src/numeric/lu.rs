@@ -4,8 +4,8 @@ use super::matrix::Matrix;
 use super::vectors::{fill, inner_product};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 
 /// A decomposition. Row `order[i]` of `elements` holds row i of the factors: L below the diagonal (its diagonal is
 /// 1), the inverses of U's diagonal on it, and U above.
@@ -64,7 +64,7 @@ impl Lu {
     fn given(cx: &mut Context, args: Args<'_>) -> Result<Lu, Exit> {
         let m = square(cx, args[0])?;
         let mut order = Vec::with_capacity(m.rows);
-        if args[1].is(Kind::Vector) && args[1].length() == m.rows {
+        if args[1].is(ObjectKind::Vector) && args[1].length() == m.rows {
             for i in 0..m.rows {
                 order.push(cx.size(args[1].slot(i))?);
             }
@@ -124,7 +124,7 @@ fn decomposed(cx: &mut Context, args: Args<'_>) -> Result<Lu, Exit> {
     let m = square(cx, args[0])?;
     match Lu::of(m.all(), m.rows) {
         Some(lu) => Ok(lu),
-        None => cx.error(Class::Arithmetic, "the matrix is singular".to_owned()),
+        None => cx.error(ErrorClass::Arithmetic, "the matrix is singular".to_owned()),
     }
 }
 

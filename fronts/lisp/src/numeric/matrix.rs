@@ -5,8 +5,8 @@ use super::vectors::fill;
 use crate::builtin::Args;
 use crate::builtins::vector::slot;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 
 /// A matrix whose elements are in row-major order.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Matrix {
 impl Matrix {
     /// Returns the matrix in a value, if it is one.
     pub(crate) fn of(value: Value) -> Option<Matrix> {
-        if !value.is(Kind::Array) || value.slot(slot::RANK) != Value::fixnum(2) {
+        if !value.is(ObjectKind::Array) || value.slot(slot::RANK) != Value::fixnum(2) {
             return None;
         }
         let number = |index| usize::try_from(value.slot(index).as_fixnum()?).ok();
@@ -28,7 +28,7 @@ impl Matrix {
         let start = number(slot::OFFSET).unwrap_or(0);
         let elements = value.slot(slot::ENTITY);
         let end = rows.checked_mul(columns)?.checked_add(start)?;
-        let fits = elements.is(Kind::FloatVector) && end <= elements.length();
+        let fits = elements.is(ObjectKind::FloatVector) && end <= elements.length();
         fits.then_some(Matrix { rows, columns, start, elements })
     }
 
@@ -109,10 +109,10 @@ impl Args<'_> {
 
 /// Returns the numbers in a list, a vector or a float-vector.
 pub(super) fn numbers(cx: &mut Context, sequence: Value) -> Result<Vec<f64>, Exit> {
-    if sequence.is(Kind::FloatVector) {
+    if sequence.is(ObjectKind::FloatVector) {
         return Ok(sequence.floats().to_vec());
     }
-    if sequence.is(Kind::Vector) {
+    if sequence.is(ObjectKind::Vector) {
         return (0..sequence.length()).map(|i| cx.number(sequence.slot(i))).collect();
     }
     if sequence.is_list() {
@@ -125,7 +125,8 @@ pub(super) fn numbers(cx: &mut Context, sequence: Value) -> Result<Vec<f64>, Exi
 fn from_rows(cx: &mut Context, rows: &[Vec<f64>]) -> Answer {
     let columns = rows.first().map_or(0, Vec::len);
     if let Some(row) = rows.iter().find(|row| row.len() != columns) {
-        return cx.fail(Class::Range, format!("rows of {columns} and {} elements in one matrix", row.len()));
+        return cx
+            .fail(ErrorClass::Range, format!("rows of {columns} and {} elements in one matrix", row.len()));
     }
     cx.matrix_from(rows.len(), columns, &rows.concat())
 }
@@ -142,7 +143,7 @@ pub(super) fn make_matrix(cx: &mut Context, args: Args<'_>) -> Answer {
     if init.is_nil() {
         return Ok(value);
     }
-    let given = if init.is(Kind::Vector) {
+    let given = if init.is(ObjectKind::Vector) {
         (0..init.length()).map(|i| init.slot(i)).collect::<Vec<_>>()
     } else {
         init.iter().collect()

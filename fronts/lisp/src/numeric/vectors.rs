@@ -5,8 +5,8 @@
 
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 
 /// Returns two operands of equal length.
 fn pair<'a>(cx: &mut Context, args: Args<'a>, first: usize) -> Result<(&'a [f64], &'a [f64]), Exit> {
@@ -19,7 +19,7 @@ fn same_length(cx: &mut Context, a: &[f64], b: &[f64]) -> Result<(), Exit> {
     if a.len() == b.len() {
         return Ok(());
     }
-    cx.error(Class::Range, format!("float-vectors of {} and {} elements", a.len(), b.len()))
+    cx.error(ErrorClass::Range, format!("float-vectors of {} and {} elements", a.len(), b.len()))
 }
 
 /// Returns the three elements of an operand.
@@ -129,7 +129,7 @@ pub(super) fn minimal_box(cx: &mut Context, args: Args<'_>) -> Answer {
     let mut box_low = vec![f64::INFINITY; low];
     let mut box_high = vec![f64::NEG_INFINITY; high];
     for point in args[0].iter() {
-        if !point.is(Kind::FloatVector) || point.length() < low.max(high) {
+        if !point.is(ObjectKind::FloatVector) || point.length() < low.max(high) {
             return cx.type_error("list of float-vectors", point);
         }
         box_low.iter_mut().zip(point.floats()).for_each(|(low, x)| *low = low.min(*x));

@@ -3,7 +3,7 @@
 use super::{Done, Printer, float_text};
 use crate::builtins::vector::{Shape, element, text_of};
 use crate::context::Context;
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 
 impl Printer<'_> {
     pub(super) fn vector(&mut self, cx: &mut Context, value: Value, level: i64) -> Done {
@@ -47,9 +47,9 @@ impl Printer<'_> {
             return self.instance(cx, value, level);
         };
         let letter = match shape.entity.kind() {
-            Some(Kind::FloatVector) => 'f',
-            Some(Kind::IntegerVector) => 'i',
-            Some(Kind::String) if shape.dimensions.len() == 1 => {
+            Some(ObjectKind::FloatVector) => 'f',
+            Some(ObjectKind::IntegerVector) => 'i',
+            Some(ObjectKind::String) if shape.dimensions.len() == 1 => {
                 let text = text_of(value);
                 let mark = cx.mark();
                 let string = cx.string_from(&text)?;

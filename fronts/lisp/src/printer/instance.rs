@@ -3,7 +3,7 @@
 use super::{Done, Printer, Style};
 use crate::context::Context;
 use crate::error::Exit;
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use crate::world::class;
 use std::io::Write as _;
 
@@ -51,7 +51,7 @@ impl Printer<'_> {
             Some(cx.show_name(value.slot(class::slot::NAME)))
         } else if cx.derives(class, class::ERROR) {
             let message = value.slot(crate::error::slot::MESSAGE);
-            message.is(Kind::String).then(|| message.text().into_owned())
+            message.is(ObjectKind::String).then(|| message.text().into_owned())
         } else {
             None
         };

@@ -9,9 +9,9 @@ mod symbol;
 pub(crate) use float::{exponent_text, float_text};
 
 use crate::context::Context;
-use crate::error::{Class, Exit};
-use crate::value::{Circle, Kind, Value, symbol as slot};
-use shared::Shared;
+use crate::error::{ErrorClass, Exit};
+use crate::value::{Circle, ObjectKind, Value, symbol as slot};
+use shared::SharedLabels;
 
 /// The options of printing.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ pub(crate) struct Style {
 
 struct Printer<'a> {
     style: Style,
-    shared: Option<Shared>,
+    shared: Option<SharedLabels>,
     out: &'a mut Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl Context {
             methods: true,
         };
         let circle = !self.global_value(names.print_circle).is_nil();
-        let shared = if circle { Some(Shared::of(value)) } else { None };
+        let shared = if circle { Some(SharedLabels::of(value)) } else { None };
         Printer { style, shared, out }.value(self, value, 0)
     }
 
@@ -123,29 +123,31 @@ impl Printer<'_> {
             return self.list(cx, value, level);
         }
         match value.header().kind() {
-            Kind::String => self.string(value),
-            Kind::Vector => self.vector(cx, value, level)?,
-            Kind::FloatVector => self.floats(value.floats()),
-            Kind::IntegerVector => {
+            ObjectKind::String => self.string(value),
+            ObjectKind::Vector => self.vector(cx, value, level)?,
+            ObjectKind::FloatVector => self.floats(value.floats()),
+            ObjectKind::IntegerVector => {
                 let items: Vec<String> = value.integers().iter().map(i64::to_string).collect();
                 self.text(&format!("#i({})", items.join(" ")));
             }
-            Kind::BitVector => {
+            ObjectKind::BitVector => {
                 self.text("#*");
                 for index in 0..value.length() {
                     self.text(if crate::builtins::vector::bit(value, index) { "1" } else { "0" });
                 }
             }
-            Kind::Array => return self.array(cx, value, level),
-            Kind::Float => self.text(&float_text(f64::from_bits(value.get(1).0))),
-            Kind::Bignum => self.text(&crate::builtins::number::big(value).to_string()),
-            Kind::Ratio => {
+            ObjectKind::Array => return self.array(cx, value, level),
+            ObjectKind::Float => self.text(&float_text(f64::from_bits(value.get(1).0))),
+            ObjectKind::Bignum => self.text(&crate::builtins::number::big(value).to_string()),
+            ObjectKind::Ratio => {
                 self.value(cx, value.slot(0), level)?;
                 self.text("/");
                 self.value(cx, value.slot(1), level)?;
             }
-            Kind::Closure => return self.closure(cx, value, level),
-            Kind::Builtin | Kind::Compiled => self.text(&format!("#<compiled-code #X{:x}>", value.address())),
+            ObjectKind::Closure => return self.closure(cx, value, level),
+            ObjectKind::Builtin | ObjectKind::Compiled => {
+                self.text(&format!("#<compiled-code #X{:x}>", value.address()))
+            }
             _ => return self.instance(cx, value, level),
         }
         Ok(())
@@ -201,7 +203,8 @@ impl Printer<'_> {
         loop {
             cx.put_root(mark, rest);
             if self.style.length.is_none() && circle.closes_at(rest) {
-                return cx.error(Class::Type, "a circular list prints with *print-circle* only".to_owned());
+                return cx
+                    .error(ErrorClass::Type, "a circular list prints with *print-circle* only".to_owned());
             }
             if self.style.length.is_some_and(|most| count >= most) {
                 self.text("...");

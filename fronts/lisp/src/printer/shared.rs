@@ -1,10 +1,10 @@
 //! Labels `#1=` and `#1#` for values reached more than once.
 
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use std::collections::HashMap;
 
 /// The conses and vectors reached more than once, with the label each got when first printed, and the last label.
-pub(super) struct Shared(HashMap<u64, Option<u32>>, u32);
+pub(super) struct SharedLabels(HashMap<u64, Option<u32>>, u32);
 
 pub(super) enum Label {
     None,
@@ -12,13 +12,13 @@ pub(super) enum Label {
     Again(u32),
 }
 
-impl Shared {
+impl SharedLabels {
     /// Searches a value without recursion.
-    pub(super) fn of(value: Value) -> Shared {
+    pub(super) fn of(value: Value) -> SharedLabels {
         let mut seen = HashMap::new();
         let mut ahead = vec![value];
         while let Some(value) = ahead.pop() {
-            if !(value.is_cons() || value.is(Kind::Vector)) {
+            if !(value.is_cons() || value.is(ObjectKind::Vector)) {
                 continue;
             }
             let count = seen.entry(value.0).or_insert(0_u32);
@@ -33,7 +33,7 @@ impl Shared {
             }
         }
         seen.retain(|_, count| *count > 1);
-        Shared(seen.into_keys().map(|key| (key, None)).collect(), 0)
+        SharedLabels(seen.into_keys().map(|key| (key, None)).collect(), 0)
     }
 
     pub(super) fn is_labelled(&self, value: Value) -> bool {

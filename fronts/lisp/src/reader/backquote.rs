@@ -1,14 +1,14 @@
 //! Backquote: translates a template to the form that builds it.
 
 use crate::context::{Answer, Context};
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use std::collections::HashSet;
 
 /// Returns the form that builds a template, which the caller keeps alive.
 pub(super) fn expand(cx: &mut Context, template: Value) -> Answer {
     cx.check_stack()?;
     let names = cx.world.names;
-    if template.is(Kind::Vector) {
+    if template.is(ObjectKind::Vector) {
         let items: Vec<Value> = (0..template.length()).map(|index| template.slot(index)).collect();
         let list = cx.list(&items)?;
         cx.push(list)?;
@@ -48,7 +48,7 @@ fn mentions(tree: Value, markers: [Value; 2]) -> bool {
         }
         if at.is_cons() && seen.insert(at) {
             ahead.extend([at.get(0), at.get(1)]);
-        } else if at.is(Kind::Vector) && seen.insert(at) {
+        } else if at.is(ObjectKind::Vector) && seen.insert(at) {
             ahead.extend((0..at.length()).map(|index| at.slot(index)));
         }
     }

@@ -3,8 +3,8 @@
 use super::{Item, Reader, token};
 use crate::builtins::vector::AXES;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 
 impl Reader<'_> {
     pub(super) fn hash(&mut self, cx: &mut Context) -> Result<Item, Exit> {
@@ -37,14 +37,14 @@ impl Reader<'_> {
             (b'*', None) => self.bits(cx)?,
             (b'a' | b'f' | b'i', Some(rank)) => {
                 if !(1..=AXES as i64).contains(&rank) {
-                    return cx.error(Class::Reader, format!("an array of {rank} axes"));
+                    return cx.error(ErrorClass::Reader, format!("an array of {rank} axes"));
                 }
                 let contents = self.value(cx)?;
                 cx.push(contents)?;
                 let kind = match byte.to_ascii_lowercase() {
-                    b'f' => Kind::FloatVector,
-                    b'i' => Kind::IntegerVector,
-                    _ => Kind::Vector,
+                    b'f' => ObjectKind::FloatVector,
+                    b'i' => ObjectKind::IntegerVector,
+                    _ => ObjectKind::Vector,
                 };
                 cx.array_from_contents(kind, rank as usize, contents)?
             }
@@ -76,11 +76,11 @@ impl Reader<'_> {
             }
             (b'#', Some(number)) => match self.labels.get(number) {
                 Some(value) => value,
-                None => return cx.error(Class::Reader, format!("#{number}# before #{number}=")),
+                None => return cx.error(ErrorClass::Reader, format!("#{number}# before #{number}=")),
             },
-            (b'<', _) => return cx.error(Class::Reader, "#<...> is unreadable".to_owned()),
+            (b'<', _) => return cx.error(ErrorClass::Reader, "#<...> is unreadable".to_owned()),
             _ => {
-                return cx.error(Class::Reader, format!("no # macro for {}", char::from(byte)));
+                return cx.error(ErrorClass::Reader, format!("no # macro for {}", char::from(byte)));
             }
         };
         Ok(Item::Value(value))
@@ -113,7 +113,7 @@ impl Reader<'_> {
             b"RUBOUT" | b"DELETE" | b"DEL" => 127,
             _ => {
                 let name = String::from_utf8_lossy(&name).into_owned();
-                return cx.fail(Class::Reader, format!("no character is called {name}"));
+                return cx.fail(ErrorClass::Reader, format!("no character is called {name}"));
             }
         };
         Ok(Value::fixnum(code))
@@ -122,7 +122,7 @@ impl Reader<'_> {
     fn bits(&mut self, cx: &mut Context) -> Answer {
         let text = self.word(cx)?;
         if !text.bytes().all(|byte| matches!(byte, b'0' | b'1')) {
-            return cx.fail(Class::Reader, format!("#*{text} is no bit-vector"));
+            return cx.fail(ErrorClass::Reader, format!("#*{text} is no bit-vector"));
         }
         let vector = cx.new_bits(text.len())?;
         for (index, byte) in text.bytes().enumerate() {
@@ -134,8 +134,8 @@ impl Reader<'_> {
     fn radix(&mut self, cx: &mut Context, base: i64) -> Answer {
         let text = self.word(cx)?;
         match token::number(cx, &text, base)? {
-            Some(number) if number.is_fixnum() || number.is(Kind::Bignum) => Ok(number),
-            _ => cx.fail(Class::Reader, format!("{text} is no number in base {base}")),
+            Some(number) if number.is_fixnum() || number.is(ObjectKind::Bignum) => Ok(number),
+            _ => cx.fail(ErrorClass::Reader, format!("{text} is no number in base {base}")),
         }
     }
 
@@ -181,7 +181,7 @@ impl Reader<'_> {
                 "not" => Ok(!results.first().copied().unwrap_or(false)),
                 _ => {
                     let shown = cx.show_short(head);
-                    cx.error(Class::Reader, format!("{shown} is not and, or, not of features"))
+                    cx.error(ErrorClass::Reader, format!("{shown} is not and, or, not of features"))
                 }
             };
         }

@@ -1,15 +1,15 @@
 //! Reading of the labels `#1=` and `#1#`.
 
-use crate::context::{Context, Mark};
+use crate::context::{Context, RootMark};
 use crate::error::Exit;
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use std::collections::{HashMap, HashSet};
 
 /// The value of each label; a placeholder, which is a cons of its own, until the value is read.
 pub(super) struct Labels {
     values: HashMap<i64, Value>,
     /// The root that keeps the list of placeholders alive.
-    placeholders: Option<Mark>,
+    placeholders: Option<RootMark>,
 }
 
 impl Labels {
@@ -50,7 +50,7 @@ impl Labels {
         while let Some(at) = ahead.pop() {
             let words = if at.is_cons() {
                 0..2
-            } else if at.is(Kind::Vector) {
+            } else if at.is(ObjectKind::Vector) {
                 1..at.length() + 1
             } else {
                 continue;

@@ -13,7 +13,7 @@ pub(crate) use source::Source;
 pub(crate) use token::looks_like_number;
 
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::Value;
 use labels::Labels;
 
@@ -60,14 +60,14 @@ impl<'a> Reader<'a> {
                 Item::Nothing => {}
                 // EusLisp ignores these.
                 Item::Close => {}
-                Item::Dot => return cx.error(Class::Reader, "a dot outside of a list".to_owned()),
+                Item::Dot => return cx.error(ErrorClass::Reader, "a dot outside of a list".to_owned()),
             }
         }
     }
 
     fn early_end<T>(&mut self, cx: &mut Context) -> Result<T, Exit> {
         self.incomplete = true;
-        cx.error(Class::Reader, "the input ends inside of a form".to_owned())
+        cx.error(ErrorClass::Reader, "the input ends inside of a form".to_owned())
     }
 
     fn peek(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {
@@ -118,9 +118,10 @@ impl<'a> Reader<'a> {
                 Item::Nothing => {}
                 Item::End => return self.early_end(cx),
                 Item::Close => {
-                    return cx.fail(Class::Reader, "a closing parenthesis where a form should be".to_owned());
+                    return cx
+                        .fail(ErrorClass::Reader, "a closing parenthesis where a form should be".to_owned());
                 }
-                Item::Dot => return cx.fail(Class::Reader, "a dot where a form should be".to_owned()),
+                Item::Dot => return cx.fail(ErrorClass::Reader, "a dot where a form should be".to_owned()),
             }
         }
     }
@@ -153,7 +154,10 @@ impl<'a> Reader<'a> {
                             }
                             Item::Nothing => {}
                             Item::End => return self.early_end(cx),
-                            _ => return cx.fail(Class::Reader, "more than one form after a dot".to_owned()),
+                            _ => {
+                                return cx
+                                    .fail(ErrorClass::Reader, "more than one form after a dot".to_owned());
+                            }
                         }
                     }
                 }
@@ -166,7 +170,7 @@ impl<'a> Reader<'a> {
         let tail = self.values(cx)?;
         let count = cx.above(first);
         if count == 0 && !tail.is_nil() {
-            return cx.fail(Class::Reader, "a list begins with a dot".to_owned());
+            return cx.fail(ErrorClass::Reader, "a list begins with a dot".to_owned());
         }
         let list = cx.list_of_roots(first, 0..count, tail)?;
         cx.release(first);

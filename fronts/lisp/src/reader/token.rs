@@ -2,7 +2,7 @@
 
 use super::{Item, Reader};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::Value;
 use crate::world::Package;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl Reader<'_> {
         // Two separate colons can end inside a character.
         let name = text.get(at + token.colons..).filter(|name| !name.contains(':') && token.colons <= 2);
         let Some(name) = name else {
-            return cx.error(Class::Reader, format!("too many colons in {text}"));
+            return cx.error(ErrorClass::Reader, format!("too many colons in {text}"));
         };
         let package = &text[..at];
         self.qualified(cx, package, name, token.colons == 1).map(Item::Value)
@@ -90,12 +90,12 @@ impl Reader<'_> {
             return cx.keyword(name);
         }
         let Some(found): Option<Arc<Package>> = cx.package_named(package) else {
-            return cx.fail(Class::Reader, format!("there is no package {package}"));
+            return cx.fail(ErrorClass::Reader, format!("there is no package {package}"));
         };
         if external && found.number != cx.current_package().number {
             return match found.find(name) {
                 Some((symbol, external)) if external || !found.has(name) => Ok(symbol),
-                _ => cx.fail(Class::Reader, format!("package {package} has no external symbol {name}")),
+                _ => cx.fail(ErrorClass::Reader, format!("package {package} has no external symbol {name}")),
             };
         }
         cx.intern_in(&found, name, false)
@@ -113,7 +113,10 @@ impl Reader<'_> {
         String::from_utf8(bytes).or_else(|refused| {
             let place = self.source.line().map_or(String::new(), |line| format!(" in line {line}"));
             let shown = refused.as_bytes().escape_ascii();
-            cx.error(Class::Reader, format!("{shown}{place} is not UTF-8; only strings may hold any bytes"))
+            cx.error(
+                ErrorClass::Reader,
+                format!("{shown}{place} is not UTF-8; only strings may hold any bytes"),
+            )
         })
     }
 }

@@ -17,7 +17,7 @@ mod write;
 use crate::builtin::{Args, Builtin, builtin};
 use crate::builtins::stream::path_of;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::{Value, symbol};
 use read::Reader;
 use std::io::Write as _;
@@ -89,7 +89,9 @@ fn source_file(cx: &mut Context, args: Args<'_>) -> Answer {
     let all = [name.clone(), format!("{name}.l")];
     match cx.blocked(|| all.into_iter().find(|path| Path::new(path).is_file())) {
         Some(path) => cx.string(&path),
-        None => cx.error_about(Class::Io, format!("{name}: no such file, also not as {name}.l"), args[0]),
+        None => {
+            cx.error_about(ErrorClass::Io, format!("{name}: no such file, also not as {name}.l"), args[0])
+        }
     }
 }
 
@@ -137,7 +139,7 @@ impl Context {
             let source = Path::new(path).with_extension("l");
             let message =
                 format!("{path} was compiled by another version: (compile-file \"{}\")", source.display());
-            return self.error(Class::Io, message);
+            return self.error(ErrorClass::Io, message);
         };
         let compile = self.installed_name("COMPILE")?.get(symbol::FUNCTION);
         let mut reader = Reader::new(bytes);
@@ -164,7 +166,7 @@ impl Context {
     /// Signals that a value cannot be stored.
     fn not_stored<T>(&mut self, value: Value) -> Result<T, Exit> {
         let shown = self.show_short(value);
-        self.error_about(Class::Type, format!("{shown} cannot be written to a compiled file"), value)
+        self.error_about(ErrorClass::Type, format!("{shown} cannot be written to a compiled file"), value)
     }
 }
 

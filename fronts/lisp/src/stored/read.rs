@@ -2,8 +2,8 @@
 
 use super::{TAGS, Tag};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 use crate::world::class;
 
 pub(super) struct Reader<'a> {
@@ -46,7 +46,9 @@ impl<'a> Reader<'a> {
         match entry {
             Ok(entry) => Ok(entry),
             Err(Failed::Exit(exit)) => Err(exit),
-            Err(Failed::Damaged) => cx.fail(Class::Io, format!("{path} is damaged: compile-file it again")),
+            Err(Failed::Damaged) => {
+                cx.fail(ErrorClass::Io, format!("{path} is damaged: compile-file it again"))
+            }
         }
     }
 
@@ -141,7 +143,7 @@ impl<'a> Reader<'a> {
             if length != class.slot(class::slot::VARIABLES).length() {
                 return Err(Failed::Damaged);
             }
-            cx.new_slots(Kind::Array, class::ARRAY, length)?
+            cx.new_slots(ObjectKind::Array, class::ARRAY, length)?
         };
         self.meet(cx, vector)?;
         for index in 0..length {
@@ -178,7 +180,7 @@ impl<'a> Reader<'a> {
         let name = String::from_utf8_lossy(self.text()?).into_owned();
         match cx.package_named(&package) {
             Some(package) => Ok(cx.intern_in(&package, &name, false)?),
-            None => Ok(cx.fail(Class::Reader, format!("there is no package {package}"))?),
+            None => Ok(cx.fail(ErrorClass::Reader, format!("there is no package {package}"))?),
         }
     }
 

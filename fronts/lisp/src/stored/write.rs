@@ -4,7 +4,7 @@ use super::Tag;
 use crate::builtins::number::big;
 use crate::context::Context;
 use crate::error::Exit;
-use crate::value::{Kind, Value, symbol};
+use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 use std::collections::HashMap;
 
@@ -58,37 +58,37 @@ impl Writer<'_> {
         self.meet(value);
         let of = value.header().class();
         match (kind, of) {
-            (Kind::Symbol, _) => self.symbol(cx, value),
-            (Kind::Float, _) => {
+            (ObjectKind::Symbol, _) => self.symbol(cx, value),
+            (ObjectKind::Float, _) => {
                 self.tag(Tag::Float);
                 self.word(value.get(1).0);
             }
-            (Kind::String, class::STRING) => {
+            (ObjectKind::String, class::STRING) => {
                 self.tag(Tag::String);
                 self.text(value.bytes());
             }
-            (Kind::FloatVector, class::FLOAT_VECTOR) => {
+            (ObjectKind::FloatVector, class::FLOAT_VECTOR) => {
                 self.tag(Tag::Floats);
                 self.number(value.length() as u64);
                 value.floats().iter().for_each(|it| self.word(it.to_bits()));
             }
-            (Kind::IntegerVector, class::INTEGER_VECTOR) => {
+            (ObjectKind::IntegerVector, class::INTEGER_VECTOR) => {
                 self.tag(Tag::Integers);
                 self.number(value.length() as u64);
                 value.integers().iter().for_each(|it| self.word(it.cast_unsigned()));
             }
-            (Kind::BitVector, class::BIT_VECTOR) => {
+            (ObjectKind::BitVector, class::BIT_VECTOR) => {
                 self.tag(Tag::Bits);
                 self.number(value.length() as u64);
                 (0..value.length().div_ceil(64)).for_each(|at| self.word(value.get(1 + at).0));
             }
-            (Kind::Vector, class::VECTOR) => self.slots(cx, Tag::Vector, value)?,
-            (Kind::Array, class::ARRAY) => self.slots(cx, Tag::Array, value)?,
-            (Kind::Bignum, _) => {
+            (ObjectKind::Vector, class::VECTOR) => self.slots(cx, Tag::Vector, value)?,
+            (ObjectKind::Array, class::ARRAY) => self.slots(cx, Tag::Array, value)?,
+            (ObjectKind::Bignum, _) => {
                 self.tag(Tag::Bignum);
                 self.text(big(value).to_str_radix(10).as_bytes());
             }
-            (Kind::Ratio, _) => {
+            (ObjectKind::Ratio, _) => {
                 self.tag(Tag::Ratio);
                 self.value(cx, value.slot(0))?;
                 self.value(cx, value.slot(1))?;

@@ -1,11 +1,11 @@
 //! Threads, mutexes, conditions and semaphores as Lisp builtins.
 
 use super::pool::slot;
-use super::{Condition, Lock, Semaphore, Worker};
+use super::{Condition, LispMutex, Semaphore, Worker};
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 use crate::world::{Native, class};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     }),
     builtin("SYSTEM:MUTEX-UNLOCK", 1, 1, |cx, args| {
         if !mutex(cx, args[0])?.unlock() {
-            return cx.fail(Class::Thread, "mutex-unlock of a mutex that is not locked".to_owned());
+            return cx.fail(ErrorClass::Thread, "mutex-unlock of a mutex that is not locked".to_owned());
         }
         Ok(cx.truth(true))
     }),
@@ -80,7 +80,7 @@ const LEAST_STACK: usize = 1 << 20;
 fn make_thread(cx: &mut Context, args: Args<'_>) -> Answer {
     let count = args.size(cx, 0)?;
     if count + cx.world.pool.workers().len() > MOST {
-        return cx.error_about(Class::Range, format!("more than {MOST} threads"), args[0]);
+        return cx.error_about(ErrorClass::Range, format!("more than {MOST} threads"), args[0]);
     }
     let stack = if args.len() > 2 { args.size(cx, 2)?.clamp(LEAST_STACK, 1 << 30) } else { STACK };
     let before = cx.world.pool.workers().len();
@@ -100,11 +100,11 @@ fn native(cx: &mut Context, number: u16, native: Native) -> Answer {
 }
 
 fn held(cx: &mut Context, value: Value, number: u16) -> Option<Native> {
-    let is = value.is(Kind::Instance) && cx.derives(cx.world.class_of(value), number);
+    let is = value.is(ObjectKind::Instance) && cx.derives(cx.world.class_of(value), number);
     if is { cx.world.tables.native(value.slot(1)) } else { None }
 }
 
-fn mutex(cx: &mut Context, value: Value) -> Result<Arc<Lock>, Exit> {
+fn mutex(cx: &mut Context, value: Value) -> Result<Arc<LispMutex>, Exit> {
     match held(cx, value, class::MUTEX) {
         Some(Native::Mutex(mutex)) => Ok(mutex),
         _ => cx.type_error("mutex", value),
@@ -126,7 +126,7 @@ fn semaphore(cx: &mut Context, value: Value) -> Result<Arc<Semaphore>, Exit> {
 }
 
 fn worker(cx: &mut Context, value: Value) -> Result<Arc<Worker>, Exit> {
-    let is = value.is(Kind::Instance) && cx.derives(cx.world.class_of(value), class::THREAD);
+    let is = value.is(ObjectKind::Instance) && cx.derives(cx.world.class_of(value), class::THREAD);
     let native = if is { cx.world.tables.native(value.slot(slot::NATIVE)) } else { None };
     match native {
         Some(Native::Worker(worker)) => Ok(worker),
@@ -134,7 +134,7 @@ fn worker(cx: &mut Context, value: Value) -> Result<Arc<Worker>, Exit> {
     }
 }
 
-fn lock_it(cx: &mut Context, mutex: &Lock) -> Result<(), Exit> {
+fn lock_it(cx: &mut Context, mutex: &LispMutex) -> Result<(), Exit> {
     if mutex.try_lock() {
         return Ok(());
     }
@@ -150,7 +150,7 @@ fn cond_wait(cx: &mut Context, args: Args<'_>) -> Answer {
     condition.announce();
     if !mutex.unlock() {
         condition.withdraw();
-        return cx.fail(Class::Thread, "cond-wait with a mutex that is not locked".to_owned());
+        return cx.fail(ErrorClass::Thread, "cond-wait with a mutex that is not locked".to_owned());
     }
     while !cx.blocked(|| condition.wait_for_a_while()) {
         if let Err(exit) = cx.poll() {
@@ -165,7 +165,8 @@ fn cond_wait(cx: &mut Context, args: Args<'_>) -> Answer {
 /// Implements `(thread function . arguments)`: waits for a free worker, starts it and returns the thread object.
 fn start(cx: &mut Context, args: Args<'_>, wait_later: bool) -> Answer {
     if cx.world.pool.is_empty() {
-        return cx.fail(Class::Thread, "there are no threads: call (sys:make-thread n) first".to_owned());
+        return cx
+            .fail(ErrorClass::Thread, "there are no threads: call (sys:make-thread n) first".to_owned());
     }
     let bindings = cx.copy_bindings()?;
     cx.push(bindings)?;
@@ -193,7 +194,7 @@ fn wait_thread(cx: &mut Context, args: Args<'_>) -> Answer {
     let worker = worker(cx, args[0])?;
     if !worker.is_waited_for() {
         return cx.fail(
-            Class::Thread,
+            ErrorClass::Thread,
             "nobody waits for this thread: it was started by thread-no-wait, or not at all".to_owned(),
         );
     }
@@ -218,7 +219,7 @@ fn wait_thread(cx: &mut Context, args: Args<'_>) -> Answer {
         return Err(Exit::Interrupt);
     }
     if !cx.is_error(result) {
-        return cx.fail(Class::Thread, "the program changed what the thread left behind".to_owned());
+        return cx.fail(ErrorClass::Thread, "the program changed what the thread left behind".to_owned());
     }
     cx.set_fixed(Fixed::Error, result);
     cx.depth = 0;

@@ -8,8 +8,8 @@ mod pool;
 mod wait;
 
 pub(crate) use builtins::BUILTINS;
-pub(crate) use pool::{Pool, Worker};
-pub(crate) use wait::{Condition, Lock, Semaphore};
+pub(crate) use pool::{ThreadPool, Worker};
+pub(crate) use wait::{Condition, LispMutex, Semaphore};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

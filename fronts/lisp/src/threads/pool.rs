@@ -5,7 +5,7 @@ use super::{Semaphore, lock};
 use crate::context::{Context, Fixed};
 use crate::error::Exit;
 use crate::value::Value;
-use crate::world::{Native, World};
+use crate::world::{LispWorld, Native};
 use largesse_gc::ThreadHandle;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -43,7 +43,7 @@ pub(crate) mod slot {
 
 /// The pool of workers; the free ones are queued, oldest first.
 #[derive(Default)]
-pub(crate) struct Pool {
+pub(crate) struct ThreadPool {
     free: Mutex<VecDeque<Arc<Worker>>>,
     freed: Condvar,
     all: Mutex<Vec<Arc<Worker>>>,
@@ -83,7 +83,7 @@ impl Worker {
     }
 }
 
-impl Pool {
+impl ThreadPool {
     pub(crate) fn add(&self, worker: Arc<Worker>) {
         lock(&self.all).push(Arc::clone(&worker));
         self.give_back(worker);
@@ -164,7 +164,7 @@ impl Context {
             .spawn(move || serve(world, handle, &thread, stack));
         if let Err(cause) = spawned {
             self.world.tables.drop_native(number);
-            return self.error(crate::error::Class::Thread, format!("no thread: {cause}"));
+            return self.error(crate::error::ErrorClass::Thread, format!("no thread: {cause}"));
         }
         self.world.pool.add(worker);
         Ok(())
@@ -181,7 +181,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-fn serve(world: Arc<World>, handle: ThreadHandle<crate::heap::Lisp>, worker: &Arc<Worker>, stack: usize) {
+fn serve(world: Arc<LispWorld>, handle: ThreadHandle<crate::heap::Lisp>, worker: &Arc<Worker>, stack: usize) {
     let _watch = Watch(worker);
     let mut cx = Context::new(world, handle.enter(), stack);
     cx.set_fixed(Fixed::Thread, worker.object);
@@ -220,7 +220,7 @@ fn work(cx: &mut Context, worker: &Worker) -> bool {
         Err(Exit::Throw | Exit::Block | Exit::Go) => {
             // The block or catch belongs to another thread, so the exit becomes an error of this one.
             let _: Result<Value, Exit> =
-                cx.error(crate::error::Class::Control, "the way out leads to another thread".to_owned());
+                cx.error(crate::error::ErrorClass::Control, "the way out leads to another thread".to_owned());
             (names.error_key, cx.fixed(Fixed::Error))
         }
     };

@@ -10,12 +10,12 @@ pub(super) const PIECE: Duration = Duration::from_millis(50);
 
 /// A mutex of Lisp, which any thread may unlock.
 #[derive(Debug, Default)]
-pub(crate) struct Lock {
+pub(crate) struct LispMutex {
     held: Mutex<bool>,
     freed: Condvar,
 }
 
-impl Lock {
+impl LispMutex {
     pub(crate) fn try_lock(&self) -> bool {
         !std::mem::replace(&mut *lock(&self.held), true)
     }

@@ -21,7 +21,7 @@ mod object;
 
 pub(crate) use circle::Circle;
 pub(crate) use number::MOST_POSITIVE;
-pub(crate) use object::{Header, Kind, flag};
+pub(crate) use object::{Header, ObjectKind, flag};
 
 use largesse_gc::POISON;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,7 +7,7 @@ use super::Value;
 /// The representation of an object. Its class is independent of it, as programs may derive classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     /// An instance with the slots of its class.
     Instance,
     Symbol,
@@ -35,22 +35,22 @@ pub(crate) enum Kind {
     Native,
 }
 
-const KINDS: [Kind; 15] = [
-    Kind::Instance,
-    Kind::Symbol,
-    Kind::Vector,
-    Kind::String,
-    Kind::FloatVector,
-    Kind::IntegerVector,
-    Kind::BitVector,
-    Kind::Array,
-    Kind::Float,
-    Kind::Bignum,
-    Kind::Ratio,
-    Kind::Closure,
-    Kind::Builtin,
-    Kind::Compiled,
-    Kind::Native,
+const KINDS: [ObjectKind; 15] = [
+    ObjectKind::Instance,
+    ObjectKind::Symbol,
+    ObjectKind::Vector,
+    ObjectKind::String,
+    ObjectKind::FloatVector,
+    ObjectKind::IntegerVector,
+    ObjectKind::BitVector,
+    ObjectKind::Array,
+    ObjectKind::Float,
+    ObjectKind::Bignum,
+    ObjectKind::Ratio,
+    ObjectKind::Closure,
+    ObjectKind::Builtin,
+    ObjectKind::Compiled,
+    ObjectKind::Native,
 ];
 
 /// Flags of a header.
@@ -70,7 +70,7 @@ pub(crate) mod flag {
 pub(crate) struct Header(u64);
 
 impl Header {
-    pub(crate) fn new(kind: Kind, class: u16, length: usize) -> Header {
+    pub(crate) fn new(kind: ObjectKind, class: u16, length: usize) -> Header {
         debug_assert!(u32::try_from(length).is_ok());
         Header((length as u64) << 32 | u64::from(class) << 16 | (kind as u64) << 2 | 3)
     }
@@ -83,7 +83,7 @@ impl Header {
         Value(self.0)
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> ObjectKind {
         KINDS[(self.0 >> 2 & 15) as usize]
     }
 
@@ -106,15 +106,15 @@ impl Value {
     }
 
     /// Returns the kind of an object, or none for immediate values and conses.
-    pub(crate) fn kind(self) -> Option<Kind> {
+    pub(crate) fn kind(self) -> Option<ObjectKind> {
         match self.0 & 15 {
             super::OBJECT => Some(self.header().kind()),
-            super::SYMBOL => Some(Kind::Symbol),
+            super::SYMBOL => Some(ObjectKind::Symbol),
             _ => None,
         }
     }
 
-    pub(crate) fn is(self, kind: Kind) -> bool {
+    pub(crate) fn is(self, kind: ObjectKind) -> bool {
         self.is_object() && self.header().kind() == kind
     }
 
@@ -145,7 +145,7 @@ impl Value {
 
     /// Returns the bytes of a string.
     pub(crate) fn bytes(&self) -> &[u8] {
-        assert!(self.is(Kind::String));
+        assert!(self.is(ObjectKind::String));
         let start = std::ptr::with_exposed_provenance(self.address() + 8);
         // SAFETY: a string of `length` bytes was allocated with at least as many after its header.
         unsafe { std::slice::from_raw_parts(start, self.length()) }
@@ -154,7 +154,7 @@ impl Value {
     /// Returns the bytes of a string for writing. Threads that share the string must synchronise.
     #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
     pub(crate) fn bytes_mut(&self) -> &mut [u8] {
-        assert!(self.is(Kind::String));
+        assert!(self.is(ObjectKind::String));
         let start = std::ptr::with_exposed_provenance_mut(self.address() + 8);
         // SAFETY: as in `bytes`; this crate never holds two slices of one string at the same time.
         unsafe { std::slice::from_raw_parts_mut(start, self.length()) }
@@ -162,7 +162,7 @@ impl Value {
 
     /// Returns the elements of a float-vector.
     pub(crate) fn floats(&self) -> &[f64] {
-        assert!(self.is(Kind::FloatVector));
+        assert!(self.is(ObjectKind::FloatVector));
         let start = std::ptr::with_exposed_provenance(self.address() + 8);
         // SAFETY: a float-vector of `length` elements was allocated with as many words.
         unsafe { std::slice::from_raw_parts(start, self.length()) }
@@ -171,7 +171,7 @@ impl Value {
     /// Returns the elements of a float-vector for writing.
     #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
     pub(crate) fn floats_mut(&self) -> &mut [f64] {
-        assert!(self.is(Kind::FloatVector));
+        assert!(self.is(ObjectKind::FloatVector));
         let start = std::ptr::with_exposed_provenance_mut(self.address() + 8);
         // SAFETY: as in `floats`.
         unsafe { std::slice::from_raw_parts_mut(start, self.length()) }
@@ -179,7 +179,7 @@ impl Value {
 
     /// Returns the words of an integer-vector, or the digits of a bignum.
     pub(crate) fn integers(&self) -> &[i64] {
-        assert!(self.is(Kind::IntegerVector) || self.is(Kind::Bignum));
+        assert!(self.is(ObjectKind::IntegerVector) || self.is(ObjectKind::Bignum));
         let start = std::ptr::with_exposed_provenance(self.address() + 8);
         // SAFETY: as in `floats`.
         unsafe { std::slice::from_raw_parts(start, self.length()) }
@@ -188,7 +188,7 @@ impl Value {
     /// Returns the words of an integer-vector, or the digits of a bignum, for writing.
     #[expect(clippy::mut_from_ref, reason = "the value is a reference to shared memory")]
     pub(crate) fn integers_mut(&self) -> &mut [i64] {
-        assert!(self.is(Kind::IntegerVector) || self.is(Kind::Bignum));
+        assert!(self.is(ObjectKind::IntegerVector) || self.is(ObjectKind::Bignum));
         let start = std::ptr::with_exposed_provenance_mut(self.address() + 8);
         // SAFETY: as in `floats`.
         unsafe { std::slice::from_raw_parts_mut(start, self.length()) }

@@ -1,18 +1,18 @@
 //! Starting up: from an empty heap to a Lisp with its builtins and its library.
 
-use super::{Names, Tables, World, class, package};
+use super::{LispWorld, Names, Tables, class, package};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit, slot};
+use crate::error::{ErrorClass, Exit, slot};
 use crate::heap::Lisp;
 use crate::value::{Value, flag, symbol};
 use largesse_gc::Heap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-impl World {
+impl LispWorld {
     /// Creates an empty world.
-    pub(crate) fn new(heap: Heap<Lisp>, tables: Arc<Tables>, arguments: Vec<String>) -> World {
-        World {
+    pub(crate) fn new(heap: Heap<Lisp>, tables: Arc<Tables>, arguments: Vec<String>) -> LispWorld {
+        LispWorld {
             heap,
             tables,
             names: Names::unset(),
@@ -21,7 +21,7 @@ impl World {
             method_epoch: AtomicU64::new(1),
             bindings: Mutex::default(),
             gensyms: AtomicU64::new(0),
-            pool: crate::threads::Pool::default(),
+            pool: crate::threads::ThreadPool::default(),
             compiler: Mutex::default(),
             started: std::time::Instant::now(),
             arguments,
@@ -55,13 +55,13 @@ impl Context {
         self.first_classes()?;
         let mut names = Names::find(self)?;
         names.nil = nil;
-        names.spare_error = self.spare_error(Class::Memory, "out of memory")?;
-        names.spare_overflow = self.spare_error(Class::Stack, "stack overflow")?;
+        names.spare_error = self.spare_error(ErrorClass::Memory, "out of memory")?;
+        names.spare_overflow = self.spare_error(ErrorClass::Stack, "stack overflow")?;
         Ok(names)
     }
 
     /// Creates an error in advance.
-    fn spare_error(&mut self, class: Class, message: &str) -> Answer {
+    fn spare_error(&mut self, class: ErrorClass, message: &str) -> Answer {
         let error = self.new_instance(self.world.class_object(class::ERRORS + class as u16))?;
         self.world.tables.pin(error);
         let text = self.string(message)?;

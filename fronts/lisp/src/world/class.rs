@@ -1,8 +1,8 @@
 //! The predefined classes, and the definition of new ones.
 
 use crate::context::{Answer, Context};
-use crate::error::{self, Class};
-use crate::value::{Kind, Value};
+use crate::error::{self, ErrorClass};
+use crate::value::{ObjectKind, Value};
 
 /// Indices of the slots of a class.
 pub(crate) mod slot {
@@ -96,11 +96,11 @@ impl Context {
     /// Creates the predefined classes. They refer to each other, so all objects are created first.
     pub(super) fn first_classes(&mut self) -> Result<(), error::Exit> {
         let lisp = self.package_numbered(super::package::LISP);
-        let errors = Class::ALL.map(|class| (class.name(), ERROR, METACLASS, &[][..]));
+        let errors = ErrorClass::ALL.map(|class| (class.name(), ERROR, METACLASS, &[][..]));
         let table: Vec<First> = FIRST.into_iter().chain(errors).collect();
         for (number, (_, _, meta, _)) in table.iter().enumerate() {
             let slots = if *meta == VECTORCLASS { 10 } else { 8 };
-            let class = self.new_slots(Kind::Instance, *meta, slots)?;
+            let class = self.new_slots(ObjectKind::Instance, *meta, slots)?;
             let given = self.world.tables.number_class();
             debug_assert_eq!(given.map(usize::from), Some(number));
             self.world.tables.set_class(number as u16, class);
@@ -167,7 +167,7 @@ impl Context {
         self.push(class)?;
         if !same_shape {
             let Some(number) = self.world.tables.number_class() else {
-                return self.fail(Class::Memory, "no more class numbers: 65536 are in use".to_owned());
+                return self.fail(ErrorClass::Memory, "no more class numbers: 65536 are in use".to_owned());
             };
             class.set_slot(slot::NAME, name);
             class.set_slot(slot::SUPER, above);
@@ -187,7 +187,7 @@ impl Context {
     }
 
     pub(crate) fn is_class(&self, value: Value) -> bool {
-        value.is(Kind::Instance) && self.derives(self.world.class_of(value), METACLASS)
+        value.is(ObjectKind::Instance) && self.derives(self.world.class_of(value), METACLASS)
     }
 
     /// Returns whether a slot is one of a class object that the runtime reads unchecked.

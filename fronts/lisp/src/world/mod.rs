@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 /// The world: the part of a running Lisp that its threads share.
-pub(crate) struct World {
+pub(crate) struct LispWorld {
     pub(crate) heap: Heap<Lisp>,
     pub(crate) tables: Arc<Tables>,
     pub(crate) names: Names,
@@ -38,7 +38,7 @@ pub(crate) struct World {
     /// Number of special variables that have a binding number; locked while one is assigned.
     pub(crate) bindings: Mutex<u32>,
     pub(crate) gensyms: AtomicU64,
-    pub(crate) pool: crate::threads::Pool,
+    pub(crate) pool: crate::threads::ThreadPool,
     /// The compiler, created at its first use.
     pub(crate) compiler: Mutex<Option<crate::compile::Compiler>>,
     pub(crate) started: std::time::Instant,
@@ -48,13 +48,13 @@ pub(crate) struct World {
     pub(crate) ground: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
 }
 
-impl std::fmt::Debug for World {
+impl std::fmt::Debug for LispWorld {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World").finish_non_exhaustive()
+        f.debug_struct("LispWorld").finish_non_exhaustive()
     }
 }
 
-impl World {
+impl LispWorld {
     /// Returns the class with a number.
     pub(crate) fn class_object(&self, number: u16) -> Value {
         self.tables.class(number)

@@ -20,7 +20,7 @@ pub(crate) struct OpenFile {
 #[derive(Clone)]
 pub(crate) enum Native {
     File(Arc<Mutex<OpenFile>>),
-    Mutex(Arc<crate::threads::Lock>),
+    Mutex(Arc<crate::threads::LispMutex>),
     Condition(Arc<crate::threads::Condition>),
     Semaphore(Arc<Semaphore>),
     Worker(Arc<Worker>),

@@ -1,8 +1,8 @@
 //! Packages: tables from names to symbols.
 
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value, flag, symbol};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value, flag, symbol};
 use crate::world::class;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,19 +12,19 @@ pub(crate) struct Package {
     /// The number of the package, which its Lisp object holds.
     pub(crate) number: usize,
     pub(crate) object: Value,
-    inner: RwLock<Inner>,
+    inner: RwLock<PackageState>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct PackageState {
     /// The name, then the nicknames.
     names: Vec<String>,
-    symbols: HashMap<Box<str>, Entry>,
+    symbols: HashMap<Box<str>, PackageEntry>,
     uses: Vec<Arc<Package>>,
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct PackageEntry {
     symbol: Value,
     external: bool,
 }
@@ -47,11 +47,11 @@ pub(super) const GEOMETRY: usize = 5;
 pub(crate) const USER: usize = 7;
 
 impl Package {
-    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+    fn read(&self) -> RwLockReadGuard<'_, PackageState> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
+    fn write(&self) -> RwLockWriteGuard<'_, PackageState> {
         self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,13 +106,13 @@ impl Package {
 
     /// Adds a symbol unless the name is taken; returns the symbol in the table.
     fn enter(&self, name: &str, symbol: Value, external: bool) -> Value {
-        self.write().symbols.entry(name.into()).or_insert(Entry { symbol, external }).symbol
+        self.write().symbols.entry(name.into()).or_insert(PackageEntry { symbol, external }).symbol
     }
 
     /// Adds a symbol of any package to this one, external or not.
     pub(crate) fn import(&self, name: &str, symbol: Value, external: bool) {
         let mut inner = self.write();
-        let entry = inner.symbols.entry(name.into()).or_insert(Entry { symbol, external });
+        let entry = inner.symbols.entry(name.into()).or_insert(PackageEntry { symbol, external });
         entry.symbol = symbol;
         entry.external |= external;
     }
@@ -176,7 +176,7 @@ impl Context {
     ) -> Result<Arc<Package>, Exit> {
         let mark = self.mark();
         // The first packages precede the classes, so only the number of their class is used.
-        let object = self.new_slots(Kind::Instance, class::PACKAGE, 3)?;
+        let object = self.new_slots(ObjectKind::Instance, class::PACKAGE, 3)?;
         self.push(object)?;
         let name = self.string(&names[0])?;
         self.release(mark);
@@ -185,7 +185,7 @@ impl Context {
         let package = Arc::new(Package {
             number: packages.len(),
             object,
-            inner: RwLock::new(Inner { names, symbols: HashMap::new(), uses: uses.to_vec() }),
+            inner: RwLock::new(PackageState { names, symbols: HashMap::new(), uses: uses.to_vec() }),
         });
         object.set_slot(1, Value::fixnum(package.number.cast_signed() as i64));
         packages.push(Arc::clone(&package));
@@ -231,7 +231,7 @@ impl Context {
         let name = self.name_of(value)?;
         match self.package_named(&name) {
             Some(package) => Ok(package),
-            None => self.error(Class::Reader, format!("there is no package {name}")),
+            None => self.error(ErrorClass::Reader, format!("there is no package {name}")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Directive, Formatter};
 use crate::context::Context;
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::Value;
 
 impl Formatter<'_> {
@@ -36,7 +36,7 @@ impl Formatter<'_> {
         if until.is_empty() {
             Ok(None)
         } else {
-            cx.error(Class::Arguments, "format: a bracket is not closed".to_owned())
+            cx.error(ErrorClass::Arguments, "format: a bracket is not closed".to_owned())
         }
     }
 

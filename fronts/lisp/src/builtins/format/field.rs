@@ -5,7 +5,7 @@ use crate::builtins::number::{self, as_float};
 use crate::context::Context;
 use crate::error::Exit;
 use crate::printer::float_text;
-use crate::value::Kind;
+use crate::value::ObjectKind;
 
 impl Formatter<'_> {
     pub(super) fn repeat(&mut self, byte: u8, count: Option<i64>) {
@@ -28,7 +28,7 @@ impl Formatter<'_> {
         let value = self.argument(cx)?;
         let width = directive.parameters.first().copied().flatten().unwrap_or(0).clamp(0, 1 << 20) as usize;
         let fill = directive.parameters.get(1).copied().flatten().unwrap_or(i64::from(b' ')) as u8;
-        let mut text = if value.is_fixnum() || value.is(Kind::Bignum) {
+        let mut text = if value.is_fixnum() || value.is(ObjectKind::Bignum) {
             let number = number::integer(cx, value)?;
             number.to_str_radix(base.clamp(2, 36) as u32)
         } else if let Some(number) = as_float(value) {

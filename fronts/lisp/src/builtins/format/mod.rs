@@ -5,7 +5,7 @@ mod field;
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::printer::float_text;
 use crate::value::Value;
 
@@ -52,7 +52,7 @@ impl Formatter<'_> {
                 self.next += 1;
                 Ok(*value)
             }
-            None => cx.fail(Class::Arguments, "format: not enough arguments".to_owned()),
+            None => cx.fail(ErrorClass::Arguments, "format: not enough arguments".to_owned()),
         }
     }
 
@@ -62,7 +62,8 @@ impl Formatter<'_> {
         let mut any = false;
         loop {
             let Some(&byte) = self.text.get(self.position) else {
-                return cx.error(Class::Arguments, "format: the text ends inside of a directive".to_owned());
+                return cx
+                    .error(ErrorClass::Arguments, "format: the text ends inside of a directive".to_owned());
             };
             self.position += 1;
             match byte {
@@ -127,7 +128,7 @@ impl Formatter<'_> {
         if until.is_empty() {
             Ok(None)
         } else {
-            cx.error(Class::Arguments, "format: a bracket is not closed".to_owned())
+            cx.error(ErrorClass::Arguments, "format: a bracket is not closed".to_owned())
         }
     }
 
@@ -247,7 +248,8 @@ impl Formatter<'_> {
                 self.out.extend(part);
             }
             other => {
-                return cx.error(Class::Arguments, format!("format: no directive ~{}", char::from(other)));
+                return cx
+                    .error(ErrorClass::Arguments, format!("format: no directive ~{}", char::from(other)));
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::compare::equal;
 use super::search::Matcher;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::{Circle, Value};
 use copy::{append, butlast, copy_alist, copy_tree, nconc};
 pub(crate) use copy::{copy, reverse_onto};
@@ -188,7 +188,7 @@ pub(super) fn nth_tail(cx: &mut Context, index: usize, list: Value) -> Answer {
 }
 
 fn circular<T>(cx: &mut Context) -> Result<T, Exit> {
-    cx.error(Class::Type, "the list is circular".to_owned())
+    cx.error(ErrorClass::Type, "the list is circular".to_owned())
 }
 
 /// Returns the length of a list, which must not be circular.

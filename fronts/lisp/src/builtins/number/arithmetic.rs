@@ -4,7 +4,7 @@ use super::order::compare;
 use super::{as_big, as_float, fraction, integer};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use num_bigint::BigInt;
 use num_integer::Integer as _;
 use num_traits::{One as _, Signed as _, Zero as _};
@@ -53,7 +53,7 @@ fn mixed(cx: &mut Context, op: Op, a: Value, b: Value) -> Answer {
         let (x, y) = (cx.number(a)?, cx.number(b)?);
         return cx.float(on_floats(op, x, y));
     }
-    if a.is(Kind::Ratio) || b.is(Kind::Ratio) {
+    if a.is(ObjectKind::Ratio) || b.is(ObjectKind::Ratio) {
         let (Some((at, ab)), Some((bt, bb))) = (fraction(a), fraction(b)) else {
             return cx.type_error("number", if fraction(a).is_none() { a } else { b });
         };

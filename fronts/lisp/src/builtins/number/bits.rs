@@ -3,7 +3,7 @@
 use super::integer;
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::error::Class;
+use crate::error::ErrorClass;
 use crate::value::Value;
 use num_bigint::BigInt;
 
@@ -19,7 +19,7 @@ pub(super) fn shift(cx: &mut Context, args: Args<'_>) -> Answer {
     }
     const MOST_BITS: i64 = 1 << 26;
     if by > MOST_BITS {
-        return cx.error_about(Class::Range, format!("ash by {by} bits"), args[1]);
+        return cx.error_about(ErrorClass::Range, format!("ash by {by} bits"), args[1]);
     }
     let number = integer(cx, args[0])?;
     cx.integer(if by < 0 { number >> by.unsigned_abs() } else { number << by.unsigned_abs() })

@@ -6,8 +6,8 @@ mod order;
 
 use crate::builtin::{Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value, flag};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value, flag};
 use crate::world::class;
 use arithmetic::{Op, absolute, add, arithmetic, divide, gcd, lcm, multiply, remainder, subtract};
 use bits::{bits, deposit_byte, load_byte, shift};
@@ -60,17 +60,19 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("EVENP", 1, 1, |cx, args| is_even(cx, args[0]).map(|even| cx.truth(even))),
     builtin("ODDP", 1, 1, |cx, args| is_even(cx, args[0]).map(|even| cx.truth(!even))),
     builtin("NUMBERP", 1, 1, |cx, args| Ok(cx.truth(cx.is_number(args[0])))),
-    builtin("INTEGERP", 1, 1, |cx, args| Ok(cx.truth(args[0].is_fixnum() || args[0].is(Kind::Bignum)))),
+    builtin("INTEGERP", 1, 1, |cx, args| Ok(cx.truth(args[0].is_fixnum() || args[0].is(ObjectKind::Bignum)))),
     builtin("FIXNUMP", 1, 1, |cx, args| Ok(cx.truth(args[0].is_fixnum()))),
-    builtin("BIGNUMP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::Bignum)))),
-    builtin("RATIOP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::Ratio)))),
+    builtin("BIGNUMP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::Bignum)))),
+    builtin("RATIOP", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::Ratio)))),
     builtin("RATIONALP", 1, 1, |cx, args| {
-        Ok(cx.truth(args[0].is_fixnum() || args[0].is(Kind::Bignum) || args[0].is(Kind::Ratio)))
+        Ok(cx.truth(args[0].is_fixnum() || args[0].is(ObjectKind::Bignum) || args[0].is(ObjectKind::Ratio)))
     }),
     builtin("FLOATP", 1, 1, |cx, args| Ok(cx.truth(as_float(args[0]).is_some()))),
-    builtin("NUMERATOR", 1, 1, |_, args| Ok(if args[0].is(Kind::Ratio) { args[0].slot(0) } else { args[0] })),
+    builtin("NUMERATOR", 1, 1, |_, args| {
+        Ok(if args[0].is(ObjectKind::Ratio) { args[0].slot(0) } else { args[0] })
+    }),
     builtin("DENOMINATOR", 1, 1, |_, args| {
-        Ok(if args[0].is(Kind::Ratio) { args[0].slot(1) } else { Value::fixnum(1) })
+        Ok(if args[0].is(ObjectKind::Ratio) { args[0].slot(1) } else { Value::fixnum(1) })
     }),
     builtin("ISQRT", 1, 1, |cx, args| {
         let number = integer(cx, args[0])?;
@@ -117,7 +119,7 @@ pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
 pub(crate) fn as_float(value: Value) -> Option<f64> {
     match value.word_float() {
         Some(number) => Some(number),
-        None if value.is(Kind::Float) => Some(f64::from_bits(value.get(1).0)),
+        None if value.is(ObjectKind::Float) => Some(f64::from_bits(value.get(1).0)),
         None => None,
     }
 }
@@ -143,7 +145,7 @@ pub(crate) fn in_base(number: i64, base: i64) -> String {
 fn as_big(value: Value) -> Option<BigInt> {
     match value.as_fixnum() {
         Some(number) => Some(BigInt::from(number)),
-        None => value.is(Kind::Bignum).then(|| big(value)),
+        None => value.is(ObjectKind::Bignum).then(|| big(value)),
     }
 }
 
@@ -157,7 +159,7 @@ pub(crate) fn integer(cx: &mut Context, value: Value) -> Result<BigInt, Exit> {
 
 /// Returns an integer or ratio as (numerator, denominator).
 fn fraction(value: Value) -> Option<(BigInt, BigInt)> {
-    if value.is(Kind::Ratio) {
+    if value.is(ObjectKind::Ratio) {
         return Some((as_big(value.slot(0))?, as_big(value.slot(1))?));
     }
     as_big(value).map(|top| (top, BigInt::one()))
@@ -168,7 +170,10 @@ impl Context {
         value.is_fixnum()
             || value.word_float().is_some()
             || (value.is_object()
-                && matches!(value.header().kind(), Kind::Float | Kind::Bignum | Kind::Ratio))
+                && matches!(
+                    value.header().kind(),
+                    ObjectKind::Float | ObjectKind::Bignum | ObjectKind::Ratio
+                ))
     }
 
     /// Returns any number as a float.
@@ -248,7 +253,7 @@ impl Context {
         self.push(top)?;
         let bottom = self.integer(bottom)?;
         self.push(bottom)?;
-        let ratio = self.new_slots(Kind::Ratio, class::RATIO, 2)?;
+        let ratio = self.new_slots(ObjectKind::Ratio, class::RATIO, 2)?;
         self.release(mark);
         ratio.set_slot(0, top);
         ratio.set_slot(1, bottom);
@@ -257,6 +262,6 @@ impl Context {
 
     #[cold]
     fn by_zero(&mut self) -> Answer {
-        self.fail(Class::Arithmetic, "division by zero".to_owned())
+        self.fail(ErrorClass::Arithmetic, "division by zero".to_owned())
     }
 }

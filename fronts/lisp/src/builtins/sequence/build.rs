@@ -4,13 +4,18 @@ use super::{items, length};
 use crate::builtin::Args;
 use crate::builtins::list::{copy, proper_length};
 use crate::builtins::vector::{Shape, element, set_element};
-use crate::context::{Answer, Context, Mark};
+use crate::context::{Answer, Context, RootMark};
 use crate::error::Exit;
-use crate::value::{Header, Kind, Value};
+use crate::value::{Header, ObjectKind, Value};
 use crate::world::class;
 
 /// Builds a sequence of the type of `like` from `count` roots.
-pub(in crate::builtins) fn build_like(cx: &mut Context, like: Value, first: Mark, count: usize) -> Answer {
+pub(in crate::builtins) fn build_like(
+    cx: &mut Context,
+    like: Value,
+    first: RootMark,
+    count: usize,
+) -> Answer {
     if like.is_list() {
         return cx.list_of_roots(first, 0..count, Value::NIL);
     }
@@ -21,7 +26,7 @@ pub(in crate::builtins) fn build_like(cx: &mut Context, like: Value, first: Mark
     build(cx, kind, number, first, count)
 }
 
-fn build(cx: &mut Context, kind: Kind, number: u16, first: Mark, count: usize) -> Answer {
+fn build(cx: &mut Context, kind: ObjectKind, number: u16, first: RootMark, count: usize) -> Answer {
     let vector = cx.new_vector_of_kind(kind, count)?;
     cx.push(vector)?;
     vector.set(0, Header::new(kind, number, count).word());
@@ -32,12 +37,12 @@ fn build(cx: &mut Context, kind: Kind, number: u16, first: Mark, count: usize) -
 }
 
 impl Context {
-    pub(crate) fn new_vector_of_kind(&mut self, kind: Kind, length: usize) -> Answer {
+    pub(crate) fn new_vector_of_kind(&mut self, kind: ObjectKind, length: usize) -> Answer {
         match kind {
-            Kind::FloatVector => self.new_floats(length),
-            Kind::IntegerVector => self.new_integers(length),
-            Kind::BitVector => self.new_bits(length),
-            Kind::String => self.new_string(length),
+            ObjectKind::FloatVector => self.new_floats(length),
+            ObjectKind::IntegerVector => self.new_integers(length),
+            ObjectKind::BitVector => self.new_bits(length),
+            ObjectKind::String => self.new_string(length),
             _ => self.new_vector(length),
         }
     }
@@ -51,10 +56,10 @@ pub(in crate::builtins) fn copy_vector(cx: &mut Context, vector: Value, start: u
     let copied = cx.new_vector_of_kind(header.kind(), end - start)?;
     copied.set(0, Header::new(header.kind(), header.class(), end - start).word());
     match header.kind() {
-        Kind::String => copied.bytes_mut().copy_from_slice(&vector.bytes()[start..end]),
-        Kind::FloatVector => copied.floats_mut().copy_from_slice(&vector.floats()[start..end]),
-        Kind::IntegerVector => copied.integers_mut().copy_from_slice(&vector.integers()[start..end]),
-        Kind::BitVector => {
+        ObjectKind::String => copied.bytes_mut().copy_from_slice(&vector.bytes()[start..end]),
+        ObjectKind::FloatVector => copied.floats_mut().copy_from_slice(&vector.floats()[start..end]),
+        ObjectKind::IntegerVector => copied.integers_mut().copy_from_slice(&vector.integers()[start..end]),
+        ObjectKind::BitVector => {
             for index in start..end {
                 crate::builtins::vector::set_bit(
                     copied,
@@ -148,7 +153,7 @@ pub(super) fn nreverse(cx: &mut Context, args: Args<'_>) -> Answer {
 }
 
 /// Returns the kind and class of a result type, which is a class or its name.
-pub(super) fn result_type(cx: &mut Context, wanted: Value) -> Result<Option<(Kind, u16)>, Exit> {
+pub(super) fn result_type(cx: &mut Context, wanted: Value) -> Result<Option<(ObjectKind, u16)>, Exit> {
     let mut wanted = wanted;
     if wanted.is_cons() {
         wanted = wanted.get(0);
@@ -176,7 +181,12 @@ pub(super) fn result_type(cx: &mut Context, wanted: Value) -> Result<Option<(Kin
     Ok(Some((sample.header().kind(), sample.header().class())))
 }
 
-pub(super) fn build_type(cx: &mut Context, wanted: Option<(Kind, u16)>, first: Mark, count: usize) -> Answer {
+pub(super) fn build_type(
+    cx: &mut Context,
+    wanted: Option<(ObjectKind, u16)>,
+    first: RootMark,
+    count: usize,
+) -> Answer {
     match wanted {
         Some((kind, number)) => build(cx, kind, number, first, count),
         None => build_like(cx, Value::NIL, first, count),

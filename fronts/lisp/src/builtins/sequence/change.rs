@@ -4,7 +4,7 @@ use super::{items, length};
 use crate::builtin::Args;
 use crate::builtins::vector::{Shape, element, set_element, slot};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::{Header, Value};
 
 pub(super) fn bounds(
@@ -98,7 +98,7 @@ pub(super) fn vector_push(cx: &mut Context, args: Args<'_>, extend: bool) -> Ans
 pub(super) fn vector_pop(cx: &mut Context, args: Args<'_>) -> Answer {
     let Some(shape) = Shape::of(args[0]) else { return cx.type_error("array with a fill pointer", args[0]) };
     if args[0].slot(slot::FILL_POINTER).is_nil() || shape.filled == 0 {
-        return cx.error_about(Class::Range, "vector-pop of an empty vector".to_owned(), args[0]);
+        return cx.error_about(ErrorClass::Range, "vector-pop of an empty vector".to_owned(), args[0]);
     }
     let at = shape.filled - 1;
     args[0].set_slot(slot::FILL_POINTER, Value::fixnum(at as i64));

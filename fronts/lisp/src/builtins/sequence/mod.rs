@@ -9,7 +9,7 @@ use super::vector::{Shape, element, set_element, slot};
 use crate::builtin::{Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::Exit;
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 pub(super) use build::{build_like, copy_vector};
 use build::{coerce, concatenate, copy_seq, nreverse, reverse, subseq};
 use change::{fill, replace, vector_pop, vector_push};
@@ -47,7 +47,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("VECTOR-PUSH-EXTEND", 2, 3, |cx, args| vector_push(cx, args, true)),
     builtin("VECTOR-POP", 1, 1, vector_pop),
     builtin("FILL-POINTER", 1, 1, |_, args| {
-        Ok(if args[0].is(Kind::Array) { args[0].slot(slot::FILL_POINTER) } else { Value::NIL })
+        Ok(if args[0].is(ObjectKind::Array) { args[0].slot(slot::FILL_POINTER) } else { Value::NIL })
     }),
 ];
 
@@ -57,10 +57,14 @@ pub(crate) fn length(cx: &mut Context, sequence: Value) -> Result<usize, Exit> {
         return proper_length(cx, sequence);
     }
     match sequence.kind() {
-        Some(Kind::Vector | Kind::String | Kind::FloatVector | Kind::IntegerVector | Kind::BitVector) => {
-            Ok(sequence.length())
-        }
-        Some(Kind::Array) => match Shape::of(sequence) {
+        Some(
+            ObjectKind::Vector
+            | ObjectKind::String
+            | ObjectKind::FloatVector
+            | ObjectKind::IntegerVector
+            | ObjectKind::BitVector,
+        ) => Ok(sequence.length()),
+        Some(ObjectKind::Array) => match Shape::of(sequence) {
             Some(shape) if shape.dimensions.len() == 1 => Ok(shape.filled),
             _ => cx.type_error("sequence", sequence),
         },

@@ -4,8 +4,8 @@ use super::{
     BUFFER, COUNT, DIRECTION, FILE, INPUT, OUTPUT, STDERR, STDIN, STDOUT, TAIL, has_class, string_stream,
 };
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 use crate::world::{Native, class};
 use std::io::{BufRead as _, Write as _};
 
@@ -40,7 +40,7 @@ impl Context {
     pub(crate) fn string_output_bytes(&mut self, stream: Value) -> Vec<u8> {
         let count = stream.slot(COUNT).as_fixnum().unwrap_or(0).cast_unsigned() as usize;
         let buffer = stream.slot(BUFFER);
-        if buffer.is(Kind::String) {
+        if buffer.is(ObjectKind::String) {
             buffer.bytes()[..count.min(buffer.length())].to_vec()
         } else {
             Vec::new()
@@ -182,7 +182,7 @@ impl Context {
     pub(crate) fn io<T>(&mut self, result: std::io::Result<T>, what: &str) -> Result<T, Exit> {
         match result {
             Ok(value) => Ok(value),
-            Err(cause) => self.error(Class::Io, format!("{what}: {cause}")),
+            Err(cause) => self.error(ErrorClass::Io, format!("{what}: {cause}")),
         }
     }
 
@@ -190,7 +190,7 @@ impl Context {
     pub(crate) fn finalize(&mut self, object: Value) {
         if has_class(object, class::FILE_STREAM) {
             self.world.tables.drop_native(object.slot(FILE));
-        } else if object.is(Kind::Instance) && object.length() > 1 {
+        } else if object.is(ObjectKind::Instance) && object.length() > 1 {
             self.world.tables.drop_native(object.slot(1));
         }
     }

@@ -3,8 +3,8 @@
 use super::{COUNT, DIRECTION, FILE, NAME, STDOUT, has_class};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 use crate::world::{Native, OpenFile, class};
 use std::fs::OpenOptions;
 use std::io::{BufReader, BufWriter, Write as _};
@@ -39,7 +39,7 @@ pub(super) fn flush(cx: &mut Context, stream: Value) -> Answer {
 
 /// Returns the path of a string, a symbol, or an object whose class answers `:namestring`.
 pub(crate) fn path_of(cx: &mut Context, value: Value) -> Result<String, Exit> {
-    let value = if value.is(Kind::Instance) {
+    let value = if value.is(ObjectKind::Instance) {
         let selector = cx.keyword("NAMESTRING")?;
         cx.send(value, selector, &[])?
     } else {
@@ -80,7 +80,7 @@ pub(super) fn open(cx: &mut Context, args: Args<'_>) -> Answer {
         {
             return Ok(Value::NIL);
         }
-        Err(cause) => return cx.error_about(Class::Io, format!("{path}: {cause}"), args[0]),
+        Err(cause) => return cx.error_about(ErrorClass::Io, format!("{path}: {cause}"), args[0]),
     };
     let mut held = OpenFile::default();
     if direction == names.io {

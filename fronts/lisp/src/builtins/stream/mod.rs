@@ -8,9 +8,9 @@ mod file;
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::reader::{Reader, Source};
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 use crate::world::class;
 use bytes::unread;
 pub(crate) use file::path_of;
@@ -210,12 +210,12 @@ pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
 }
 
 fn has_class(value: Value, number: u16) -> bool {
-    value.is(Kind::Instance) && value.header().class() == number
+    value.is(ObjectKind::Instance) && value.header().class() == number
 }
 
 fn string_stream(cx: &mut Context, stream: Value) -> Result<(), Exit> {
     let whole = has_class(stream, class::STRING_STREAM)
-        && stream.slot(BUFFER).is(Kind::String)
+        && stream.slot(BUFFER).is(ObjectKind::String)
         && stream
             .slot(COUNT)
             .as_fixnum()
@@ -226,8 +226,8 @@ fn string_stream(cx: &mut Context, stream: Value) -> Result<(), Exit> {
 /// Handles the end of input by `eof-error-p eof-value` from argument `index` on: an error unless the first is nil.
 fn at_end(cx: &mut Context, args: Args<'_>, index: usize) -> Answer {
     match args.given(index) {
-        None => cx.fail(Class::Io, "end of input".to_owned()),
-        Some(wanted) if !wanted.is_nil() => cx.fail(Class::Io, "end of input".to_owned()),
+        None => cx.fail(ErrorClass::Io, "end of input".to_owned()),
+        Some(wanted) if !wanted.is_nil() => cx.fail(ErrorClass::Io, "end of input".to_owned()),
         Some(_) => Ok(args.or_nil(index + 1)),
     }
 }

@@ -4,8 +4,8 @@ use super::shape::{AXES, Shape, slot, volume};
 use super::{is_vector, set_element};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 use crate::world::class;
 
 pub(super) fn float_vector(cx: &mut Context, args: Args<'_>) -> Answer {
@@ -52,7 +52,7 @@ impl Context {
     pub(crate) fn new_array(&mut self, entity: Value, sizes: &[usize]) -> Answer {
         let mark = self.mark();
         self.push(entity)?;
-        let array = self.new_slots(Kind::Array, class::ARRAY, slot::FIRST_AXIS + AXES)?;
+        let array = self.new_slots(ObjectKind::Array, class::ARRAY, slot::FIRST_AXIS + AXES)?;
         self.release(mark);
         array.set_slot(slot::ENTITY, entity);
         array.set_slot(slot::RANK, Value::fixnum(sizes.len() as i64));
@@ -64,7 +64,7 @@ impl Context {
     }
 
     /// Allocates an array of rank `rank` from nested sequences, which the caller keeps alive.
-    pub(crate) fn array_from_contents(&mut self, kind: Kind, rank: usize, contents: Value) -> Answer {
+    pub(crate) fn array_from_contents(&mut self, kind: ObjectKind, rank: usize, contents: Value) -> Answer {
         let mut sizes = Vec::new();
         let mut at = contents;
         for axis in 0..rank {
@@ -98,7 +98,7 @@ impl Context {
         };
         let mark = self.mark();
         if crate::builtins::sequence::items(self, contents)? != *size {
-            return self.error_about(Class::Range, "rows of different lengths".to_owned(), contents);
+            return self.error_about(ErrorClass::Range, "rows of different lengths".to_owned(), contents);
         }
         for at in 0..*size {
             self.fill_axis(entity, inner, self.root(mark, at), index)?;
@@ -108,24 +108,24 @@ impl Context {
     }
 }
 
-fn element_kind(cx: &mut Context, wanted: Value) -> Result<Kind, Exit> {
+fn element_kind(cx: &mut Context, wanted: Value) -> Result<ObjectKind, Exit> {
     if wanted.is_nil() || wanted == cx.world.names.t {
-        return Ok(Kind::Vector);
+        return Ok(ObjectKind::Vector);
     }
     if cx.is_class(wanted) {
         let sample = cx.instantiate(wanted, Some(0))?;
-        return Ok(if is_vector(sample) { sample.header().kind() } else { Kind::Vector });
+        return Ok(if is_vector(sample) { sample.header().kind() } else { ObjectKind::Vector });
     }
     let wanted = if wanted.is_cons() { wanted.get(0) } else { wanted };
     if !wanted.is_symbol_object() {
         return cx.type_error("element type", wanted);
     }
     Ok(match cx.show_name(wanted).as_str() {
-        "float" | "float-vector" | "double-float" | "single-float" => Kind::FloatVector,
-        "integer" | "fixnum" | "integer-vector" => Kind::IntegerVector,
-        "bit" | "bit-vector" => Kind::BitVector,
-        "character" | "string" | "string-char" | "byte" => Kind::String,
-        _ => Kind::Vector,
+        "float" | "float-vector" | "double-float" | "single-float" => ObjectKind::FloatVector,
+        "integer" | "fixnum" | "integer-vector" => ObjectKind::IntegerVector,
+        "bit" | "bit-vector" => ObjectKind::BitVector,
+        "character" | "string" | "string-char" | "byte" => ObjectKind::String,
+        _ => ObjectKind::Vector,
     })
 }
 
@@ -155,7 +155,7 @@ pub(super) fn make_array(cx: &mut Context, args: Args<'_>) -> Answer {
     }
     if sizes.is_empty() || sizes.len() > AXES {
         return cx.error_about(
-            Class::Range,
+            ErrorClass::Range,
             format!("an array of {} axes; 1 to {AXES} are possible", sizes.len()),
             args[0],
         );

@@ -5,8 +5,8 @@ mod shape;
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 use make::{float_vector, integer_vector, make_array};
 pub(crate) use shape::{AXES, Shape, slot};
 
@@ -35,11 +35,11 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
     builtin("MAKE-ARRAY", 1, MANY, make_array),
     builtin("VECTORP", 1, 1, |cx, args| Ok(cx.truth(is_vector(args[0])))),
-    builtin("SIMPLE-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::Vector)))),
-    builtin("FLOAT-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::FloatVector)))),
-    builtin("INTEGER-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::IntegerVector)))),
-    builtin("BIT-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(Kind::BitVector)))),
-    builtin("ARRAYP", 1, 1, |cx, args| Ok(cx.truth(is_vector(args[0]) || args[0].is(Kind::Array)))),
+    builtin("SIMPLE-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::Vector)))),
+    builtin("FLOAT-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::FloatVector)))),
+    builtin("INTEGER-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::IntegerVector)))),
+    builtin("BIT-VECTOR-P", 1, 1, |cx, args| Ok(cx.truth(args[0].is(ObjectKind::BitVector)))),
+    builtin("ARRAYP", 1, 1, |cx, args| Ok(cx.truth(is_vector(args[0]) || args[0].is(ObjectKind::Array)))),
     builtin("ARRAY-DIMENSIONS", 1, 1, |cx, args| {
         let sizes = dimensions(cx, args[0])?;
         let sizes: Vec<Value> = sizes.into_iter().map(|size| Value::fixnum(size as i64)).collect();
@@ -69,7 +69,11 @@ pub(crate) fn is_vector(value: Value) -> bool {
     value.is_object()
         && matches!(
             value.header().kind(),
-            Kind::Vector | Kind::String | Kind::FloatVector | Kind::IntegerVector | Kind::BitVector
+            ObjectKind::Vector
+                | ObjectKind::String
+                | ObjectKind::FloatVector
+                | ObjectKind::IntegerVector
+                | ObjectKind::BitVector
         )
 }
 
@@ -88,10 +92,10 @@ pub(crate) fn set_bit(vector: Value, index: usize, on: bool) {
 /// Returns an element of a vector, whose index is in range.
 pub(crate) fn element(cx: &mut Context, vector: Value, index: usize) -> Answer {
     match vector.header().kind() {
-        Kind::FloatVector => cx.float(vector.floats()[index]),
-        Kind::IntegerVector => cx.integer_from(vector.integers()[index]),
-        Kind::String => Ok(Value::fixnum(i64::from(vector.bytes()[index]))),
-        Kind::BitVector => Ok(Value::fixnum(i64::from(bit(vector, index)))),
+        ObjectKind::FloatVector => cx.float(vector.floats()[index]),
+        ObjectKind::IntegerVector => cx.integer_from(vector.integers()[index]),
+        ObjectKind::String => Ok(Value::fixnum(i64::from(vector.bytes()[index]))),
+        ObjectKind::BitVector => Ok(Value::fixnum(i64::from(bit(vector, index)))),
         _ => Ok(vector.slot(index)),
     }
 }
@@ -99,16 +103,16 @@ pub(crate) fn element(cx: &mut Context, vector: Value, index: usize) -> Answer {
 /// Writes an element of a vector, whose index is in range.
 pub(crate) fn set_element(cx: &mut Context, vector: Value, index: usize, value: Value) -> Result<(), Exit> {
     match vector.header().kind() {
-        Kind::FloatVector => vector.floats_mut()[index] = cx.number(value)?,
-        Kind::IntegerVector => match value.as_fixnum() {
+        ObjectKind::FloatVector => vector.floats_mut()[index] = cx.number(value)?,
+        ObjectKind::IntegerVector => match value.as_fixnum() {
             Some(number) => vector.integers_mut()[index] = number,
             None => return cx.type_error("integer", value),
         },
-        Kind::String => match value.as_fixnum() {
+        ObjectKind::String => match value.as_fixnum() {
             Some(code) => vector.bytes_mut()[index] = code as u8,
             None => return cx.type_error("character", value),
         },
-        Kind::BitVector => match value.as_fixnum() {
+        ObjectKind::BitVector => match value.as_fixnum() {
             Some(on @ 0..=1) => set_bit(vector, index, on == 1),
             _ => return cx.type_error("bit", value),
         },
@@ -121,7 +125,7 @@ pub(crate) fn set_element(cx: &mut Context, vector: Value, index: usize, value: 
 fn locate(cx: &mut Context, array: Value, subscripts: &[Value]) -> Result<(Value, usize), Exit> {
     if is_vector(array) {
         if subscripts.len() != 1 {
-            return cx.error(Class::Arguments, format!("{} subscripts of a vector", subscripts.len()));
+            return cx.error(ErrorClass::Arguments, format!("{} subscripts of a vector", subscripts.len()));
         }
         let index = cx.size(subscripts[0])?;
         if index >= array.length() {
@@ -132,7 +136,7 @@ fn locate(cx: &mut Context, array: Value, subscripts: &[Value]) -> Result<(Value
     let Some(shape) = Shape::of(array) else { return cx.type_error("array", array) };
     if subscripts.len() != shape.dimensions.len() {
         let (have, want) = (subscripts.len(), shape.dimensions.len());
-        return cx.error(Class::Arguments, format!("{have} subscripts of an array of {want} axes"));
+        return cx.error(ErrorClass::Arguments, format!("{have} subscripts of an array of {want} axes"));
     }
     let mut index = 0;
     for (subscript, size) in subscripts.iter().zip(&shape.dimensions) {
@@ -173,12 +177,12 @@ fn dimensions(cx: &mut Context, array: Value) -> Result<Vec<usize>, Exit> {
 
 fn bitwise(cx: &mut Context, args: Args<'_>, op: fn(bool, bool) -> bool) -> Answer {
     for vector in &args[..2] {
-        if !vector.is(Kind::BitVector) || vector.length() != args[0].length() {
+        if !vector.is(ObjectKind::BitVector) || vector.length() != args[0].length() {
             return cx.type_error("bit-vector of the same length", *vector);
         }
     }
     let result = if args.or_nil(2).is_nil() { cx.new_bits(args[0].length())? } else { args[2] };
-    if !result.is(Kind::BitVector) || result.length() != args[0].length() {
+    if !result.is(ObjectKind::BitVector) || result.length() != args[0].length() {
         return cx.type_error("bit-vector of the same length", result);
     }
     for index in 0..result.length() {

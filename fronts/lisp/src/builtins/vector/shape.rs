@@ -1,7 +1,7 @@
 //! The shape of an array: its dimensions and its vector of elements.
 
 use super::is_vector;
-use crate::value::{Kind, Value};
+use crate::value::{ObjectKind, Value};
 
 /// Indices of the slots of an array, after the property list.
 pub(crate) mod slot {
@@ -32,7 +32,7 @@ fn size_of(value: Value) -> Option<usize> {
 impl Shape {
     /// Returns the shape of a well-formed array, or none for anything else.
     pub(crate) fn of(array: Value) -> Option<Shape> {
-        if !array.is(Kind::Array) {
+        if !array.is(ObjectKind::Array) {
             return None;
         }
         let entity = array.slot(slot::ENTITY);

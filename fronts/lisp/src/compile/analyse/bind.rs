@@ -1,8 +1,8 @@
 //! Analysis of variables and local functions.
 
-use super::{Analysis, Done, Entry, refuse};
+use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::{Node, Var};
+use crate::compile::tree::{TreeNode, Var};
 use crate::value::{Value as Word, flag};
 
 /// Splits `name` or `(name form)`.
@@ -39,19 +39,19 @@ impl Analysis<'_> {
         &mut self,
         name: Word,
         declared: Word,
-        value: Node,
-        inside: impl FnOnce(&mut Self) -> Done<Node>,
-    ) -> Done<Node> {
+        value: TreeNode,
+        inside: impl FnOnce(&mut Self) -> Done<TreeNode>,
+    ) -> Done<TreeNode> {
         self.with_variables(vec![(name, value)], declared, inside)
     }
 
     /// Binds variables in parallel around the node that `inside` creates.
     pub(super) fn with_variables(
         &mut self,
-        values: Vec<(Word, Node)>,
+        values: Vec<(Word, TreeNode)>,
         declared: Word,
-        inside: impl FnOnce(&mut Self) -> Done<Node>,
-    ) -> Done<Node> {
+        inside: impl FnOnce(&mut Self) -> Done<TreeNode>,
+    ) -> Done<TreeNode> {
         let (mut bindings, mut entries, mut dynamic) = (Vec::new(), Vec::new(), Vec::new());
         for (name, value) in values {
             let special = self.is_dynamic(name, declared)?;
@@ -59,26 +59,26 @@ impl Analysis<'_> {
             if special {
                 dynamic.push((name, variable.clone()));
             } else {
-                entries.push(Entry::Variable(name, variable.clone()));
+                entries.push(ScopeEntry::Variable(name, variable.clone()));
             }
             bindings.push((variable, value));
         }
         if dynamic.is_empty() {
             let body = self.inside(entries, inside)?;
-            return Ok(Node::Bind(bindings, Box::new(body)));
+            return Ok(TreeNode::Bind(bindings, Box::new(body)));
         }
-        entries.push(Entry::Guard);
+        entries.push(ScopeEntry::Guard);
         let mut steps = Vec::new();
         for (name, variable) in dynamic {
             let (name, value) = (self.constant(name)?, self.local(&variable));
-            steps.push(Node::Runtime(Helper::BindSpecial, vec![name, value]));
+            steps.push(TreeNode::Runtime(Helper::BindSpecial, vec![name, value]));
         }
         steps.push(self.inside(entries, inside)?);
-        let scope = Node::Scope(Box::new(Node::Sequence(steps)));
-        Ok(Node::Bind(bindings, Box::new(scope)))
+        let scope = TreeNode::Scope(Box::new(TreeNode::Sequence(steps)));
+        Ok(TreeNode::Bind(bindings, Box::new(scope)))
     }
 
-    pub(super) fn let_form(&mut self, items: Word, body: Word) -> Done<Node> {
+    pub(super) fn let_form(&mut self, items: Word, body: Word) -> Done<TreeNode> {
         let mut values = Vec::new();
         for item in items.iter() {
             let (name, form) = name_and_form(item);
@@ -87,7 +87,7 @@ impl Analysis<'_> {
         self.with_variables(values, body, |it| it.progn(body))
     }
 
-    pub(super) fn let_in_turn(&mut self, items: Word, body: Word) -> Done<Node> {
+    pub(super) fn let_in_turn(&mut self, items: Word, body: Word) -> Done<TreeNode> {
         if !items.is_cons() {
             return self.progn(body);
         }
@@ -96,27 +96,27 @@ impl Analysis<'_> {
         self.with_variable(name, body, value, |it| it.deeper(|it| it.let_in_turn(items.get(1), body)))
     }
 
-    pub(super) fn multiple_value_bind(&mut self, rest: Word) -> Done<Node> {
+    pub(super) fn multiple_value_bind(&mut self, rest: Word) -> Done<TreeNode> {
         let list = self.temporary();
-        let value = Node::Runtime(Helper::AsList, vec![self.form(rest.cadr())?]);
+        let value = TreeNode::Runtime(Helper::AsList, vec![self.form(rest.cadr())?]);
         let mut values = Vec::new();
         for (index, name) in rest.car().iter().enumerate() {
-            let tail = (0..index).fold(self.local(&list), |node, _| Node::Part(1, Box::new(node)));
-            values.push((name, Node::Part(0, Box::new(tail))));
+            let tail = (0..index).fold(self.local(&list), |node, _| TreeNode::Part(1, Box::new(node)));
+            values.push((name, TreeNode::Part(0, Box::new(tail))));
         }
         let body = rest.cddr();
         let inner = self.with_variables(values, body, |it| it.progn(body))?;
-        Ok(Node::Bind(vec![(list, value)], Box::new(inner)))
+        Ok(TreeNode::Bind(vec![(list, value)], Box::new(inner)))
     }
 
-    pub(super) fn progv(&mut self, rest: Word) -> Done<Node> {
+    pub(super) fn progv(&mut self, rest: Word) -> Done<TreeNode> {
         let names = vec![self.form(rest.car())?, self.form(rest.cadr())?];
-        let body = self.inside(vec![Entry::Guard], |it| it.progn(rest.cddr()))?;
-        let steps = vec![Node::Runtime(Helper::Progv, names), body];
-        Ok(Node::Scope(Box::new(Node::Sequence(steps))))
+        let body = self.inside(vec![ScopeEntry::Guard], |it| it.progn(rest.cddr()))?;
+        let steps = vec![TreeNode::Runtime(Helper::Progv, names), body];
+        Ok(TreeNode::Scope(Box::new(TreeNode::Sequence(steps))))
     }
 
-    pub(super) fn setq(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn setq(&mut self, form: Word) -> Done<TreeNode> {
         let mut steps = Vec::new();
         let mut rest = form.get(1);
         while rest.is_cons() {
@@ -129,11 +129,11 @@ impl Analysis<'_> {
         }
         Ok(match steps.len() {
             1 => steps.swap_remove(0),
-            _ => Node::Sequence(steps),
+            _ => TreeNode::Sequence(steps),
         })
     }
 
-    pub(super) fn psetq(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn psetq(&mut self, form: Word) -> Done<TreeNode> {
         let pairs: Vec<Word> = form.get(1).iter().collect();
         if pairs.len() % 2 == 1 {
             return self.malformed(form);
@@ -144,37 +144,42 @@ impl Analysis<'_> {
         }
         let assigned = self.assign_together(steps)?;
         let nil = self.constant(Word::NIL)?;
-        Ok(Node::Sequence(vec![assigned, nil]))
+        Ok(TreeNode::Sequence(vec![assigned, nil]))
     }
 
     /// Assigns variables in parallel.
-    pub(super) fn assign_together(&mut self, pairs: Vec<(Word, Node)>) -> Done<Node> {
-        let (mut bindings, mut steps): (Vec<(Var, Node)>, Vec<Node>) = (Vec::new(), Vec::new());
+    pub(super) fn assign_together(&mut self, pairs: Vec<(Word, TreeNode)>) -> Done<TreeNode> {
+        let (mut bindings, mut steps): (Vec<(Var, TreeNode)>, Vec<TreeNode>) = (Vec::new(), Vec::new());
         for (name, value) in pairs {
             let variable = self.temporary();
             let new = self.local(&variable);
             steps.push(self.assign(name, new)?);
             bindings.push((variable, value));
         }
-        Ok(Node::Bind(bindings, Box::new(Node::Sequence(steps))))
+        Ok(TreeNode::Bind(bindings, Box::new(TreeNode::Sequence(steps))))
     }
 
     /// Analyses local functions, each of which is closed over the outer environment.
-    pub(super) fn flet(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn flet(&mut self, form: Word) -> Done<TreeNode> {
         let (mut functions, mut entries) = (Vec::new(), Vec::new());
         for item in form.cadr().iter() {
             let lambda = self.local_lambda(form, item)?;
             let number = self.function(item.get(0), lambda, Word::NIL)?;
             let variable = self.temporary();
-            entries.push(Entry::Function(item.get(0), variable.clone(), number, Self::takes(lambda.get(0))));
+            entries.push(ScopeEntry::Function(
+                item.get(0),
+                variable.clone(),
+                number,
+                Self::takes(lambda.get(0)),
+            ));
             functions.push((variable, number));
         }
         let body = self.inside(entries, |it| it.progn(form.cddr()))?;
-        Ok(Node::Functions(functions, Box::new(body)))
+        Ok(TreeNode::Functions(functions, Box::new(body)))
     }
 
     /// Analyses local functions, each of which is closed over all of them.
-    pub(super) fn labels(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn labels(&mut self, form: Word) -> Done<TreeNode> {
         let before = self.scope.len();
         let mut items = Vec::new();
         for item in form.cadr().iter() {
@@ -188,14 +193,14 @@ impl Analysis<'_> {
             self.done.push(None);
             functions.push((variable.clone(), number));
             let takes = Self::takes(lambda.get(0));
-            self.scope.push(Entry::Function(*name, variable.clone(), number, takes));
+            self.scope.push(ScopeEntry::Function(*name, variable.clone(), number, takes));
         }
         for ((name, lambda, _), (_, number)) in items.iter().zip(&functions) {
             self.function_numbered(*number, *name, *lambda, Word::NIL)?;
         }
         let body = self.progn(form.cddr())?;
         self.scope.truncate(before);
-        Ok(Node::Functions(functions, Box::new(body)))
+        Ok(TreeNode::Functions(functions, Box::new(body)))
     }
 
     /// Returns `(parameters . body)` of `(name parameters . body)`, with the body in a block of that name.
@@ -206,7 +211,7 @@ impl Analysis<'_> {
         self.with_block(item.get(0), item.get(1))
     }
 
-    pub(super) fn macrolet(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn macrolet(&mut self, form: Word) -> Done<TreeNode> {
         let mut entries = Vec::new();
         for item in form.cadr().iter() {
             if !item.car().is_symbol_object() {
@@ -214,7 +219,7 @@ impl Analysis<'_> {
             }
             let macro_ = self.cx.world.names.macro_;
             let definition = self.cx.cons(macro_, item.get(1))?;
-            entries.push(Entry::Macro(item.get(0), self.hold(definition)?));
+            entries.push(ScopeEntry::Macro(item.get(0), self.hold(definition)?));
         }
         self.inside(entries, |it| it.progn(form.cddr()))
     }

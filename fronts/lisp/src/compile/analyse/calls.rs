@@ -1,20 +1,20 @@
 //! Analysis of calls: to local functions, to the function itself, and to builtins that are inlined.
 
-use super::{Analysis, Done, Entry};
-use crate::compile::tree::{Node, Op};
-use crate::value::{Kind, Value as Word, symbol};
+use super::{Analysis, Done, ScopeEntry};
+use crate::compile::tree::{Op, TreeNode};
+use crate::value::{ObjectKind, Value as Word, symbol};
 use cranelift_codegen::ir::condcodes::IntCC;
 use std::rc::Rc;
 
 impl Analysis<'_> {
     /// Analyses a call of a local function or macro, if the name denotes one.
-    pub(super) fn local_call(&mut self, form: Word) -> Done<Option<Node>> {
+    pub(super) fn local_call(&mut self, form: Word) -> Done<Option<TreeNode>> {
         let head = form.get(0);
         let found = self.scope.iter().rev().find_map(|entry| match entry {
-            Entry::Function(name, variable, number, arity) if *name == head => {
+            ScopeEntry::Function(name, variable, number, arity) if *name == head => {
                 Some(Ok((Rc::clone(variable), *number, *arity)))
             }
-            Entry::Macro(name, definition) if *name == head => Some(Err(*definition)),
+            ScopeEntry::Macro(name, definition) if *name == head => Some(Err(*definition)),
             _ => None,
         });
         match found {
@@ -27,31 +27,31 @@ impl Analysis<'_> {
                 let closure = self.local(&variable);
                 let arguments = self.arguments(form)?;
                 if arity == Some(arguments.len()) {
-                    return Ok(Some(Node::Direct { function, closure: Some(variable), arguments }));
+                    return Ok(Some(TreeNode::Direct { function, closure: Some(variable), arguments }));
                 }
-                Ok(Some(Node::Apply { form: self.hold(form)?, function: Box::new(closure), arguments }))
+                Ok(Some(TreeNode::Apply { form: self.hold(form)?, function: Box::new(closure), arguments }))
             }
         }
     }
 
     /// Creates a call by name with analysed arguments.
-    pub(super) fn call(&mut self, form: Word, head: Word, arguments: Vec<Node>) -> Done<Node> {
+    pub(super) fn call(&mut self, form: Word, head: Word, arguments: Vec<TreeNode>) -> Done<TreeNode> {
         let (form, head) = (self.hold(form)?, self.hold(head)?);
         if head == self.name && !head.is_nil() && self.arity == Some(arguments.len()) {
-            return Ok(Node::Direct { function: 0, closure: None, arguments });
+            return Ok(TreeNode::Direct { function: 0, closure: None, arguments });
         }
         let function = head.get(symbol::FUNCTION);
-        if function.is(Kind::Builtin)
+        if function.is(ObjectKind::Builtin)
             && let Some(op) = inlined(function, arguments.len())
         {
-            return Ok(Node::Inline { op, form, head, arguments });
+            return Ok(TreeNode::Inline { op, form, head, arguments });
         }
         let known = function != Word::UNBOUND && function.as_special_form().is_none();
-        Ok(Node::Call { form, head, known, arguments })
+        Ok(TreeNode::Call { form, head, known, arguments })
     }
 
     /// Creates a call of a function of the package LISP.
-    pub(super) fn call_lisp(&mut self, name: &str, arguments: Vec<Node>) -> Done<Node> {
+    pub(super) fn call_lisp(&mut self, name: &str, arguments: Vec<TreeNode>) -> Done<TreeNode> {
         let head = self.cx.installed_name(name)?;
         self.call(Word::NIL, head, arguments)
     }

@@ -1,8 +1,8 @@
 //! Analysis of conditionals, blocks, loops and exits.
 
-use super::{Analysis, Done, Entry};
+use super::{Analysis, Done, ScopeEntry};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::{Exit, Node, Op, Var};
+use crate::compile::tree::{ExitPoint, Op, TreeNode, Var};
 use crate::value::Value as Word;
 use cranelift_codegen::ir::condcodes::IntCC;
 use std::cell::Cell;
@@ -13,25 +13,25 @@ fn has_tags(body: Word) -> bool {
 }
 
 impl Analysis<'_> {
-    fn nil() -> Node {
-        Node::Constant(Word::NIL)
+    fn nil() -> TreeNode {
+        TreeNode::Constant(Word::NIL)
     }
 
-    pub(super) fn if_form(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn if_form(&mut self, form: Word) -> Done<TreeNode> {
         let rest = form.get(1);
         if !rest.cdr().is_cons() {
             return self.malformed(form);
         }
         let (test, yes) = (self.form(rest.car())?, self.form(rest.cadr())?);
-        Ok(Node::If(Box::new(test), Box::new(yes), Box::new(self.progn(rest.cddr())?)))
+        Ok(TreeNode::If(Box::new(test), Box::new(yes), Box::new(self.progn(rest.cddr())?)))
     }
 
-    pub(super) fn choose(&mut self, test: Word, yes: Word, no: Word) -> Done<Node> {
+    pub(super) fn choose(&mut self, test: Word, yes: Word, no: Word) -> Done<TreeNode> {
         let test = self.form(test)?;
-        Ok(Node::If(Box::new(test), Box::new(self.progn(yes)?), Box::new(self.progn(no)?)))
+        Ok(TreeNode::If(Box::new(test), Box::new(self.progn(yes)?), Box::new(self.progn(no)?)))
     }
 
-    pub(super) fn cond(&mut self, form: Word, clauses: Word) -> Done<Node> {
+    pub(super) fn cond(&mut self, form: Word, clauses: Word) -> Done<TreeNode> {
         if !clauses.is_cons() {
             return Ok(Self::nil());
         }
@@ -41,13 +41,13 @@ impl Analysis<'_> {
         }
         let test = Box::new(self.form(clause.get(0))?);
         if !clause.get(1).is_cons() {
-            return Ok(Node::Or(test, Box::new(self.deeper(|it| it.cond(form, clauses.get(1)))?)));
+            return Ok(TreeNode::Or(test, Box::new(self.deeper(|it| it.cond(form, clauses.get(1)))?)));
         }
         let yes = self.progn(clause.get(1))?;
-        Ok(Node::If(test, Box::new(yes), Box::new(self.deeper(|it| it.cond(form, clauses.get(1)))?)))
+        Ok(TreeNode::If(test, Box::new(yes), Box::new(self.deeper(|it| it.cond(form, clauses.get(1)))?)))
     }
 
-    pub(super) fn and(&mut self, forms: Word) -> Done<Node> {
+    pub(super) fn and(&mut self, forms: Word) -> Done<TreeNode> {
         if !forms.is_cons() {
             let t = self.cx.world.names.t;
             return self.constant(t);
@@ -57,10 +57,10 @@ impl Analysis<'_> {
             return Ok(first);
         }
         let others = self.deeper(|it| it.and(forms.get(1)))?;
-        Ok(Node::If(Box::new(first), Box::new(others), Box::new(Self::nil())))
+        Ok(TreeNode::If(Box::new(first), Box::new(others), Box::new(Self::nil())))
     }
 
-    pub(super) fn or(&mut self, forms: Word) -> Done<Node> {
+    pub(super) fn or(&mut self, forms: Word) -> Done<TreeNode> {
         if !forms.is_cons() {
             return Ok(Self::nil());
         }
@@ -68,16 +68,16 @@ impl Analysis<'_> {
         if !forms.get(1).is_cons() {
             return Ok(first);
         }
-        Ok(Node::Or(Box::new(first), Box::new(self.deeper(|it| it.or(forms.get(1)))?)))
+        Ok(TreeNode::Or(Box::new(first), Box::new(self.deeper(|it| it.or(forms.get(1)))?)))
     }
 
-    pub(super) fn case(&mut self, rest: Word) -> Done<Node> {
+    pub(super) fn case(&mut self, rest: Word) -> Done<TreeNode> {
         let (key, value) = (self.temporary(), self.form(rest.car())?);
         let body = self.clauses(&key, rest.cdr())?;
-        Ok(Node::Bind(vec![(key, value)], Box::new(body)))
+        Ok(TreeNode::Bind(vec![(key, value)], Box::new(body)))
     }
 
-    fn clauses(&mut self, key: &Var, clauses: Word) -> Done<Node> {
+    fn clauses(&mut self, key: &Var, clauses: Word) -> Done<TreeNode> {
         if !clauses.is_cons() {
             return Ok(Self::nil());
         }
@@ -94,35 +94,42 @@ impl Analysis<'_> {
             let key = self.local(key);
             // Numbers stored as objects are compared by value.
             let same = if one.is_object() {
-                Node::Runtime(Helper::Eql, vec![key, self.constant(one)?])
+                TreeNode::Runtime(Helper::Eql, vec![key, self.constant(one)?])
             } else {
-                Node::Same(Box::new(key), self.hold(one)?)
+                TreeNode::Same(Box::new(key), self.hold(one)?)
             };
             test = Some(match test {
-                Some(more) => Node::Or(Box::new(same), Box::new(more)),
+                Some(more) => TreeNode::Or(Box::new(same), Box::new(more)),
                 None => same,
             });
         }
         let others = self.deeper(|it| it.clauses(key, clauses.get(1)))?;
         Ok(match test {
-            Some(test) => Node::If(Box::new(test), Box::new(body), Box::new(others)),
+            Some(test) => TreeNode::If(Box::new(test), Box::new(body), Box::new(others)),
             None => others,
         })
     }
 
-    fn new_exit(&mut self) -> Rc<Exit> {
-        Rc::new(Exit { target: self.temporary(), caught: Cell::new(false), used: Cell::new(false) })
+    fn new_exit(&mut self) -> Rc<ExitPoint> {
+        Rc::new(ExitPoint { target: self.temporary(), caught: Cell::new(false), used: Cell::new(false) })
     }
 
-    pub(super) fn block(&mut self, name: Word, inside: impl FnOnce(&mut Self) -> Done<Node>) -> Done<Node> {
+    pub(super) fn block(
+        &mut self,
+        name: Word,
+        inside: impl FnOnce(&mut Self) -> Done<TreeNode>,
+    ) -> Done<TreeNode> {
         let exit = self.new_exit();
-        let body = self.inside(vec![Entry::Block(name, Rc::clone(&exit))], inside)?;
-        Ok(if exit.used.get() { Node::Block(exit, Box::new(body)) } else { body })
+        let body = self.inside(vec![ScopeEntry::Block(name, Rc::clone(&exit))], inside)?;
+        Ok(if exit.used.get() { TreeNode::Block(exit, Box::new(body)) } else { body })
     }
 
     /// Returns the innermost exit that `find` accepts, and marks it as used; also as caught, unless a jump reaches
     /// it.
-    fn exit<R>(&self, find: impl Fn(&Entry) -> Option<(Rc<Exit>, R)>) -> Option<(Rc<Exit>, R)> {
+    fn exit<R>(
+        &self,
+        find: impl Fn(&ScopeEntry) -> Option<(Rc<ExitPoint>, R)>,
+    ) -> Option<(Rc<ExitPoint>, R)> {
         let mut near = true;
         for entry in self.scope.iter().rev() {
             if let Some((exit, more)) = find(entry) {
@@ -132,14 +139,14 @@ impl Analysis<'_> {
                 }
                 return Some((exit, more));
             }
-            near &= !matches!(entry, Entry::Boundary | Entry::Guard);
+            near &= !matches!(entry, ScopeEntry::Boundary | ScopeEntry::Guard);
         }
         None
     }
 
-    fn is_near(&self, exit: &Rc<Exit>) -> bool {
-        let same = |entry: &Entry| match entry {
-            Entry::Block(_, own) | Entry::Tags(_, own) => Rc::ptr_eq(own, exit),
+    fn is_near(&self, exit: &Rc<ExitPoint>) -> bool {
+        let same = |entry: &ScopeEntry| match entry {
+            ScopeEntry::Block(_, own) | ScopeEntry::Tags(_, own) => Rc::ptr_eq(own, exit),
             _ => false,
         };
         !self
@@ -147,34 +154,34 @@ impl Analysis<'_> {
             .iter()
             .rev()
             .take_while(|entry| !same(entry))
-            .any(|entry| matches!(entry, Entry::Boundary | Entry::Guard))
+            .any(|entry| matches!(entry, ScopeEntry::Boundary | ScopeEntry::Guard))
     }
 
-    pub(super) fn leave(&mut self, name: Word, form: Word) -> Done<Node> {
+    pub(super) fn leave(&mut self, name: Word, form: Word) -> Done<TreeNode> {
         let value = self.form(form)?;
         let found = self.exit(|entry| match entry {
-            Entry::Block(own, exit) if *own == name => Some((Rc::clone(exit), ())),
+            ScopeEntry::Block(own, exit) if *own == name => Some((Rc::clone(exit), ())),
             _ => None,
         });
         let Some((exit, ())) = found else {
-            let error = Node::Runtime(Helper::NoBlock, vec![self.constant(name)?]);
-            return Ok(Node::Sequence(vec![value, error]));
+            let error = TreeNode::Runtime(Helper::NoBlock, vec![self.constant(name)?]);
+            return Ok(TreeNode::Sequence(vec![value, error]));
         };
         self.leave_exit(&exit, value)
     }
 
-    fn leave_exit(&mut self, exit: &Rc<Exit>, value: Node) -> Done<Node> {
+    fn leave_exit(&mut self, exit: &Rc<ExitPoint>, value: TreeNode) -> Done<TreeNode> {
         if self.is_near(exit) {
-            return Ok(Node::Leave(Rc::clone(exit), Box::new(value)));
+            return Ok(TreeNode::Leave(Rc::clone(exit), Box::new(value)));
         }
         let target = self.local(&exit.target);
-        Ok(Node::Runtime(Helper::Leave, vec![target, value]))
+        Ok(TreeNode::Runtime(Helper::Leave, vec![target, value]))
     }
 
-    pub(super) fn tagbody(&mut self, statements: Word) -> Done<Node> {
+    pub(super) fn tagbody(&mut self, statements: Word) -> Done<TreeNode> {
         let exit = self.new_exit();
         let tags: Vec<Word> = statements.iter().filter(|statement| !statement.is_cons()).collect();
-        let entry = Entry::Tags(tags.clone(), Rc::clone(&exit));
+        let entry = ScopeEntry::Tags(tags.clone(), Rc::clone(&exit));
         let parts = self.inside(vec![entry], |it| {
             let mut parts = vec![Vec::new()];
             for statement in statements.iter() {
@@ -189,47 +196,47 @@ impl Analysis<'_> {
             }
             Ok(parts)
         })?;
-        let mut parts: Vec<Node> = parts.into_iter().map(Node::Sequence).collect();
+        let mut parts: Vec<TreeNode> = parts.into_iter().map(TreeNode::Sequence).collect();
         if !exit.used.get() {
             parts.push(Self::nil());
-            return Ok(Node::Sequence(parts));
+            return Ok(TreeNode::Sequence(parts));
         }
-        Ok(Node::Tags(exit, parts))
+        Ok(TreeNode::Tags(exit, parts))
     }
 
-    pub(super) fn go(&mut self, tag: Word) -> Done<Node> {
+    pub(super) fn go(&mut self, tag: Word) -> Done<TreeNode> {
         let found = self.exit(|entry| match entry {
-            Entry::Tags(tags, exit) => {
+            ScopeEntry::Tags(tags, exit) => {
                 let at = tags.iter().position(|own| crate::builtins::compare::eql(*own, tag))?;
                 Some((Rc::clone(exit), at))
             }
             _ => None,
         });
         let Some((exit, index)) = found else {
-            return Ok(Node::Runtime(Helper::NoTag, vec![self.constant(tag)?]));
+            return Ok(TreeNode::Runtime(Helper::NoTag, vec![self.constant(tag)?]));
         };
         if self.is_near(&exit) {
-            return Ok(Node::Go(exit, index));
+            return Ok(TreeNode::Go(exit, index));
         }
         let target = self.local(&exit.target);
-        Ok(Node::Runtime(Helper::Go, vec![target, Node::Constant(Word::fixnum(index as i64))]))
+        Ok(TreeNode::Runtime(Helper::Go, vec![target, TreeNode::Constant(Word::fixnum(index as i64))]))
     }
 
-    pub(super) fn catch(&mut self, rest: Word) -> Done<Node> {
+    pub(super) fn catch(&mut self, rest: Word) -> Done<TreeNode> {
         let tag = self.form(rest.car())?;
-        let body = self.inside(vec![Entry::Guard], |it| it.progn(rest.cdr()))?;
-        Ok(Node::Catch(Box::new(tag), Box::new(body)))
+        let body = self.inside(vec![ScopeEntry::Guard], |it| it.progn(rest.cdr()))?;
+        Ok(TreeNode::Catch(Box::new(tag), Box::new(body)))
     }
 
     /// Guards the cleanup, too, as it may exit while another exit is under way.
-    pub(super) fn unwind_protect(&mut self, rest: Word) -> Done<Node> {
-        let form = self.inside(vec![Entry::Guard], |it| it.form(rest.car()))?;
-        let cleanup = self.inside(vec![Entry::Guard], |it| it.progn(rest.cdr()))?;
-        Ok(Node::Protect(Box::new(form), Box::new(cleanup)))
+    pub(super) fn unwind_protect(&mut self, rest: Word) -> Done<TreeNode> {
+        let form = self.inside(vec![ScopeEntry::Guard], |it| it.form(rest.car()))?;
+        let cleanup = self.inside(vec![ScopeEntry::Guard], |it| it.progn(rest.cdr()))?;
+        Ok(TreeNode::Protect(Box::new(form), Box::new(cleanup)))
     }
 
-    pub(super) fn handler_case(&mut self, form: Word) -> Done<Node> {
-        let protected = self.inside(vec![Entry::Guard], |it| it.form(form.cadr()))?;
+    pub(super) fn handler_case(&mut self, form: Word) -> Done<TreeNode> {
+        let protected = self.inside(vec![ScopeEntry::Guard], |it| it.form(form.cadr()))?;
         let mut clauses = Vec::new();
         for clause in form.cddr().iter() {
             if !clause.car().is_symbol_object() {
@@ -246,28 +253,34 @@ impl Analysis<'_> {
             };
             clauses.push((class, error, node));
         }
-        Ok(Node::Handle(Box::new(protected), clauses))
+        Ok(TreeNode::Handle(Box::new(protected), clauses))
     }
 
     /// Analyses the statements of a loop, whose atoms are tags.
-    fn statements(&mut self, body: Word) -> Done<Node> {
+    fn statements(&mut self, body: Word) -> Done<TreeNode> {
         if has_tags(body) { self.tagbody(body) } else { self.progn(body) }
     }
 
     /// Creates a loop that runs `body` while the test has the value `holds`, and then exits with `result`. `test` may
     /// exit from the enclosing block.
-    fn repeat(test: Node, holds: bool, body: Vec<Node>, exit: &Rc<Exit>, result: Node) -> Node {
+    fn repeat(
+        test: TreeNode,
+        holds: bool,
+        body: Vec<TreeNode>,
+        exit: &Rc<ExitPoint>,
+        result: TreeNode,
+    ) -> TreeNode {
         exit.used.set(true);
-        let leave = Box::new(Node::Leave(Rc::clone(exit), Box::new(result)));
+        let leave = Box::new(TreeNode::Leave(Rc::clone(exit), Box::new(result)));
         let (on, test) = (Box::new(Self::nil()), Box::new(test));
-        let end = if holds { Node::If(test, on, leave) } else { Node::If(test, leave, on) };
+        let end = if holds { TreeNode::If(test, on, leave) } else { TreeNode::If(test, leave, on) };
         let mut steps = vec![end];
         steps.extend(body);
-        let repeated = Node::Loop(Box::new(Node::Sequence(steps)));
-        Node::Block(Rc::clone(exit), Box::new(repeated))
+        let repeated = TreeNode::Loop(Box::new(TreeNode::Sequence(steps)));
+        TreeNode::Block(Rc::clone(exit), Box::new(repeated))
     }
 
-    pub(super) fn while_form(&mut self, rest: Word, until: bool) -> Done<Node> {
+    pub(super) fn while_form(&mut self, rest: Word, until: bool) -> Done<TreeNode> {
         self.block(Word::NIL, |it| {
             let (test, body) = (it.form(rest.car())?, it.progn(rest.cdr())?);
             let exit = it.new_exit();
@@ -276,21 +289,21 @@ impl Analysis<'_> {
     }
 
     /// Analyses `dotimes`. The program's variable is a new one in each iteration, separate from the loop counter.
-    pub(super) fn dotimes(&mut self, spec: Word, body: Word) -> Done<Node> {
+    pub(super) fn dotimes(&mut self, spec: Word, body: Word) -> Done<TreeNode> {
         self.block(Word::NIL, |it| {
             let name = spec.car();
             let (count, index) = (it.new_variable(true), it.new_variable(true));
             index.assigned.set(true);
-            let limit = Node::Count(Box::new(it.form(spec.cadr())?));
+            let limit = TreeNode::Count(Box::new(it.form(spec.cadr())?));
             let now = it.local(&index);
             let turn = it.with_variable(name, body, now, |it| it.statements(body))?;
-            let plus = Node::Inline {
+            let plus = TreeNode::Inline {
                 op: Op::Step(1),
                 form: Word::NIL,
                 head: Word::NIL,
                 arguments: vec![it.local(&index)],
             };
-            let test = Node::Inline {
+            let test = TreeNode::Inline {
                 op: Op::Compare(IntCC::SignedLessThan),
                 form: Word::NIL,
                 head: Word::NIL,
@@ -303,41 +316,41 @@ impl Analysis<'_> {
                 }
                 _ => Self::nil(),
             };
-            let steps = vec![turn, Node::Assign(index.clone(), Box::new(plus))];
+            let steps = vec![turn, TreeNode::Assign(index.clone(), Box::new(plus))];
             let exit = it.new_exit();
             let counted = Self::repeat(test, true, steps, &exit, Self::nil());
-            let all = Node::Sequence(vec![counted, result]);
-            let start = Node::Bind(vec![(index, Node::Constant(Word::fixnum(0)))], Box::new(all));
-            Ok(Node::Bind(vec![(count, limit)], Box::new(start)))
+            let all = TreeNode::Sequence(vec![counted, result]);
+            let start = TreeNode::Bind(vec![(index, TreeNode::Constant(Word::fixnum(0)))], Box::new(all));
+            Ok(TreeNode::Bind(vec![(count, limit)], Box::new(start)))
         })
     }
 
-    pub(super) fn dolist(&mut self, spec: Word, body: Word) -> Done<Node> {
+    pub(super) fn dolist(&mut self, spec: Word, body: Word) -> Done<TreeNode> {
         self.block(Word::NIL, |it| {
             let name = spec.car();
             let list = it.temporary();
             list.assigned.set(true);
-            let whole = Node::List(Box::new(it.form(spec.cadr())?));
-            let first = Node::Part(0, Box::new(it.local(&list)));
+            let whole = TreeNode::List(Box::new(it.form(spec.cadr())?));
+            let first = TreeNode::Part(0, Box::new(it.local(&list)));
             let turn = it.with_variable(name, body, first, |it| it.statements(body))?;
-            let next = Node::Part(1, Box::new(it.local(&list)));
+            let next = TreeNode::Part(1, Box::new(it.local(&list)));
             let arguments = vec![it.local(&list)];
-            let test = Node::Inline { op: Op::Consp, form: Word::NIL, head: Word::NIL, arguments };
+            let test = TreeNode::Inline { op: Op::Consp, form: Word::NIL, head: Word::NIL, arguments };
             let result = match spec.cddr() {
                 forms if forms.is_cons() => {
                     it.with_variable(name, body, Self::nil(), |it| it.form(forms.get(0)))?
                 }
                 _ => Self::nil(),
             };
-            let steps = vec![turn, Node::Assign(list.clone(), Box::new(next))];
+            let steps = vec![turn, TreeNode::Assign(list.clone(), Box::new(next))];
             let exit = it.new_exit();
-            let all = Node::Sequence(vec![Self::repeat(test, true, steps, &exit, Self::nil()), result]);
-            Ok(Node::Bind(vec![(list, whole)], Box::new(all)))
+            let all = TreeNode::Sequence(vec![Self::repeat(test, true, steps, &exit, Self::nil()), result]);
+            Ok(TreeNode::Bind(vec![(list, whole)], Box::new(all)))
         })
     }
 
     /// Analyses `(do ((variable start step) ...) (test . results) . body)`; `in_turn` selects `do*`.
-    pub(super) fn do_form(&mut self, form: Word, in_turn: bool) -> Done<Node> {
+    pub(super) fn do_form(&mut self, form: Word, in_turn: bool) -> Done<TreeNode> {
         let (items, end) = (form.cadr(), form.caddr());
         if !end.is_cons() {
             return self.malformed(form);
@@ -355,7 +368,7 @@ impl Analysis<'_> {
         })
     }
 
-    fn do_in_turn(&mut self, items: Word, form: Word) -> Done<Node> {
+    fn do_in_turn(&mut self, items: Word, form: Word) -> Done<TreeNode> {
         if !items.is_cons() {
             return self.do_loop(form, true);
         }
@@ -367,7 +380,7 @@ impl Analysis<'_> {
         })
     }
 
-    fn do_loop(&mut self, form: Word, in_turn: bool) -> Done<Node> {
+    fn do_loop(&mut self, form: Word, in_turn: bool) -> Done<TreeNode> {
         let (end, body) = (form.caddr(), form.cddr().cdr());
         let test = self.form(end.get(0))?;
         let mut steps = vec![self.statements(body)?];
@@ -386,6 +399,6 @@ impl Analysis<'_> {
         let results = self.progn(end.get(1))?;
         let exit = self.new_exit();
         let repeated = Self::repeat(test, false, steps, &exit, Self::nil());
-        Ok(Node::Sequence(vec![repeated, results]))
+        Ok(TreeNode::Sequence(vec![repeated, results]))
     }
 }

@@ -1,15 +1,15 @@
 //! Analysis of definitions inside a function, of new objects, and of messages to the superclass.
 
-use super::names::Place;
-use super::{Analysis, Done, Entry, refuse};
+use super::names::VariableLocation;
+use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::Node;
+use crate::compile::tree::TreeNode;
 use crate::value::{Value as Word, symbol};
 use crate::world::class;
 
 impl Analysis<'_> {
     /// Analyses an inner `defun`: it still defines the function at run time, but compiled.
-    pub(super) fn defun(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn defun(&mut self, form: Word) -> Done<TreeNode> {
         let (name, lambda) = (form.cadr(), form.cddr());
         let whole = name.is_symbol_object()
             && lambda.car().is_list()
@@ -19,30 +19,32 @@ impl Analysis<'_> {
             return self.malformed(form);
         }
         let lambda = self.with_block(name, lambda)?;
-        let function = Node::Closure(self.function(name, lambda, Word::NIL)?);
-        Ok(Node::Runtime(Helper::Define, vec![self.constant(form)?, function]))
+        let function = TreeNode::Closure(self.function(name, lambda, Word::NIL)?);
+        Ok(TreeNode::Runtime(Helper::Define, vec![self.constant(form)?, function]))
     }
 
     /// Analyses another definition, which the evaluator runs; it must not use local variables.
-    pub(super) fn definition(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn definition(&mut self, form: Word) -> Done<TreeNode> {
         let names: Vec<Word> = self
             .scope
             .iter()
             .flat_map(|entry| match entry {
-                Entry::Variable(name, _) | Entry::Function(name, ..) | Entry::Macro(name, _) => vec![*name],
-                Entry::Slots(_, names) => names.clone(),
+                ScopeEntry::Variable(name, _)
+                | ScopeEntry::Function(name, ..)
+                | ScopeEntry::Macro(name, _) => vec![*name],
+                ScopeEntry::Slots(_, names) => names.clone(),
                 _ => Vec::new(),
             })
             .collect();
         if mentions(form.cddr(), &names, 0) {
             return refuse(format!("{} uses what is local", self.shown(form)));
         }
-        Ok(Node::Runtime(Helper::Eval, vec![self.constant(form)?]))
+        Ok(TreeNode::Runtime(Helper::Eval, vec![self.constant(form)?]))
     }
 
-    pub(super) fn send_super(&mut self, rest: Word, helper: Helper) -> Done<Node> {
+    pub(super) fn send_super(&mut self, rest: Word, helper: Helper) -> Done<TreeNode> {
         let names = self.cx.world.names;
-        let (Some(Place::Variable(object)), Some(Place::Variable(class))) =
+        let (Some(VariableLocation::Variable(object)), Some(VariableLocation::Variable(class))) =
             (self.lexical(names.self_), self.lexical(names.class))
         else {
             return refuse("send-super outside of a method");
@@ -50,13 +52,13 @@ impl Analysis<'_> {
         let mut arguments = vec![self.local(&object), self.local(&class)];
         arguments.extend(self.forms(rest)?);
         if rest.is_cons() {
-            Ok(Node::Spread(helper, arguments))
+            Ok(TreeNode::Spread(helper, arguments))
         } else {
             refuse("send-super without a message")
         }
     }
 
-    pub(super) fn instance(&mut self, rest: Word) -> Done<Node> {
+    pub(super) fn instance(&mut self, rest: Word) -> Done<TreeNode> {
         let class = match rest.car() {
             form if form.is_nil() => {
                 let object = self.cx.world.class_object(class::OBJECT);
@@ -64,15 +66,15 @@ impl Analysis<'_> {
             }
             form => self.form(form)?,
         };
-        let made = Node::Runtime(Helper::Instance, vec![class]);
+        let made = TreeNode::Runtime(Helper::Instance, vec![class]);
         if !rest.cdr().is_cons() {
             return Ok(made);
         }
         let object = self.temporary();
         let mut message = vec![self.local(&object)];
         message.extend(self.forms(rest.cdr())?);
-        let body = Node::Sequence(vec![Node::Spread(Helper::Send, message), self.local(&object)]);
-        Ok(Node::Bind(vec![(object, made)], Box::new(body)))
+        let body = TreeNode::Sequence(vec![TreeNode::Spread(Helper::Send, message), self.local(&object)]);
+        Ok(TreeNode::Bind(vec![(object, made)], Box::new(body)))
     }
 }
 

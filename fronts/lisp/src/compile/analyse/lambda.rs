@@ -1,23 +1,23 @@
 //! Analysis of functions: their parameters, and the binding of arguments to variables.
 
-use super::{Analysis, Done, Entry, Open, refuse};
+use super::{Analysis, Done, Open, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::{Argument, Function, Node, Var};
+use crate::compile::tree::{Argument, Function, TreeNode, Var};
 use crate::eval::special;
 use crate::value::{Value as Word, flag, symbol};
 use crate::world::class as classes;
 
 /// A step of a function's prologue.
-enum Step {
-    Bind(Var, Node),
-    Do(Node),
+enum PrologueStep {
+    Bind(Var, TreeNode),
+    Do(TreeNode),
 }
 
 /// Wraps steps around the body that follows them.
-fn around(steps: Vec<Step>, body: Node) -> Node {
+fn around(steps: Vec<PrologueStep>, body: TreeNode) -> TreeNode {
     steps.into_iter().rev().fold(body, |body, step| match step {
-        Step::Bind(variable, value) => Node::Bind(vec![(variable, value)], Box::new(body)),
-        Step::Do(node) => Node::Sequence(vec![node, body]),
+        PrologueStep::Bind(variable, value) => TreeNode::Bind(vec![(variable, value)], Box::new(body)),
+        PrologueStep::Do(node) => TreeNode::Sequence(vec![node, body]),
     })
 }
 
@@ -51,7 +51,7 @@ impl Analysis<'_> {
         self.hold(template)?;
         self.open.push(Open { number, captures: Vec::new() });
         let before = self.scope.len();
-        self.scope.push(Entry::Boundary);
+        self.scope.push(ScopeEntry::Boundary);
         let mut function = self.parts(number, lambda, class)?;
         self.scope.truncate(before);
         function.captures = self.open.pop().map(|open| open.captures).unwrap_or_default();
@@ -90,10 +90,10 @@ impl Analysis<'_> {
             let slots: Vec<Word> =
                 (0..slots.length()).filter(|_| plain).map(|index| slots.slot(index)).collect();
             let (object, of, own) = (self.temporary(), self.temporary(), self.new_variable(false));
-            self.scope.push(Entry::Slots(object.clone(), slots));
-            self.scope.push(Entry::Variable(names.class, of.clone()));
-            self.scope.push(Entry::Variable(names.self_, own.clone()));
-            steps.push(Step::Bind(own, Node::Local(object.clone())));
+            self.scope.push(ScopeEntry::Slots(object.clone(), slots));
+            self.scope.push(ScopeEntry::Variable(names.class, of.clone()));
+            self.scope.push(ScopeEntry::Variable(names.self_, own.clone()));
+            steps.push(PrologueStep::Bind(own, TreeNode::Local(object.clone())));
             required = vec![object, of];
         }
         let mut range = None;
@@ -102,17 +102,17 @@ impl Analysis<'_> {
                 if self.is_dynamic(name, body)? {
                     let given = self.temporary();
                     required.push(given.clone());
-                    dynamic |= self.parameter(name, Node::Local(given), body, &mut steps)?;
+                    dynamic |= self.parameter(name, TreeNode::Local(given), body, &mut steps)?;
                 } else {
                     let variable = self.new_variable(self.is_fixnum(body, name));
                     required.push(variable.clone());
-                    self.scope.push(Entry::Variable(name, variable));
+                    self.scope.push(ScopeEntry::Variable(name, variable));
                 }
             }
         } else {
             let first: Vec<Var> = std::mem::take(&mut required);
             for (index, variable) in first.into_iter().enumerate() {
-                steps.insert(index, Step::Bind(variable, Node::Argument(Argument::At(index))));
+                steps.insert(index, PrologueStep::Bind(variable, TreeNode::Argument(Argument::At(index))));
             }
             let (least, most, special) = self.lambda_list(hidden, parameters, body, &mut steps)?;
             dynamic = special;
@@ -120,7 +120,7 @@ impl Analysis<'_> {
         }
         let inner = self.progn(body)?;
         let whole = around(steps, inner);
-        let body = if dynamic { Node::Scope(Box::new(whole)) } else { whole };
+        let body = if dynamic { TreeNode::Scope(Box::new(whole)) } else { whole };
         let (text, template) = (String::new(), Word::NIL);
         Ok(Function {
             text,
@@ -135,24 +135,30 @@ impl Analysis<'_> {
     }
 
     /// Binds a parameter; returns whether the binding is dynamic, so that it must be undone.
-    fn parameter(&mut self, name: Word, value: Node, body: Word, steps: &mut Vec<Step>) -> Done<bool> {
+    fn parameter(
+        &mut self,
+        name: Word,
+        value: TreeNode,
+        body: Word,
+        steps: &mut Vec<PrologueStep>,
+    ) -> Done<bool> {
         if self.is_dynamic(name, body)? {
             if !self
                 .scope
                 .iter()
                 .rev()
-                .take_while(|e| !matches!(e, Entry::Boundary))
-                .any(|e| matches!(e, Entry::Guard))
+                .take_while(|e| !matches!(e, ScopeEntry::Boundary))
+                .any(|e| matches!(e, ScopeEntry::Guard))
             {
-                self.scope.push(Entry::Guard);
+                self.scope.push(ScopeEntry::Guard);
             }
             let name = self.constant(name)?;
-            steps.push(Step::Do(Node::Runtime(Helper::BindSpecial, vec![name, value])));
+            steps.push(PrologueStep::Do(TreeNode::Runtime(Helper::BindSpecial, vec![name, value])));
             return Ok(true);
         }
         let variable = self.new_variable(self.is_fixnum(body, name));
-        self.scope.push(Entry::Variable(name, variable.clone()));
-        steps.push(Step::Bind(variable, value));
+        self.scope.push(ScopeEntry::Variable(name, variable.clone()));
+        steps.push(PrologueStep::Bind(variable, value));
         Ok(false)
     }
 
@@ -163,7 +169,7 @@ impl Analysis<'_> {
         hidden: usize,
         parameters: Word,
         body: Word,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<PrologueStep>,
     ) -> Done<(usize, Option<usize>, bool)> {
         let names = self.cx.world.names;
         let (mut least, mut index) = (hidden, hidden);
@@ -181,15 +187,15 @@ impl Analysis<'_> {
                 if item.is_cons() {
                     return refuse("a parameter that is a pattern");
                 }
-                dynamic |= self.parameter(item, Node::Argument(Argument::At(index)), body, steps)?;
+                dynamic |= self.parameter(item, TreeNode::Argument(Argument::At(index)), body, steps)?;
                 index += 1;
                 least = index;
             } else if mode == names.optional {
-                let argument = Node::Argument(Argument::At(index));
+                let argument = TreeNode::Argument(Argument::At(index));
                 dynamic |= self.with_default(item, argument, body, steps)?;
                 index += 1;
             } else if mode == names.rest {
-                dynamic |= self.parameter(item, Node::Argument(Argument::Rest(index)), body, steps)?;
+                dynamic |= self.parameter(item, TreeNode::Argument(Argument::Rest(index)), body, steps)?;
                 many = true;
             } else if mode == names.key {
                 let variable = if item.is_cons() { item.get(0) } else { item };
@@ -198,7 +204,7 @@ impl Analysis<'_> {
                 } else {
                     (variable, self.keyword_of(variable)?)
                 };
-                let argument = Node::Argument(Argument::Key(self.hold(key)?, index));
+                let argument = TreeNode::Argument(Argument::Key(self.hold(key)?, index));
                 let spec = if item.is_cons() {
                     let spec = self.cx.cons(name, item.get(1))?;
                     self.hold(spec)?
@@ -212,32 +218,38 @@ impl Analysis<'_> {
             }
         }
         if !rest.is_nil() {
-            dynamic |= self.parameter(rest, Node::Argument(Argument::Rest(index)), body, steps)?;
+            dynamic |= self.parameter(rest, TreeNode::Argument(Argument::Rest(index)), body, steps)?;
             many = true;
         }
         if keys {
-            steps.push(Step::Do(Node::CheckKeys(index)));
+            steps.push(PrologueStep::Do(TreeNode::CheckKeys(index)));
         }
         Ok((least, (!many && !keys).then_some(index), dynamic))
     }
 
     /// Binds `name`, `(name default)` or `(name default given-p)` to an argument that may be missing.
-    fn with_default(&mut self, item: Word, argument: Node, body: Word, steps: &mut Vec<Step>) -> Done<bool> {
+    fn with_default(
+        &mut self,
+        item: Word,
+        argument: TreeNode,
+        body: Word,
+        steps: &mut Vec<PrologueStep>,
+    ) -> Done<bool> {
         let given = self.temporary();
-        steps.push(Step::Bind(given.clone(), argument));
-        let missing = |it: &mut Self| Node::Same(Box::new(it.local(&given)), Word::MISSING);
+        steps.push(PrologueStep::Bind(given.clone(), argument));
+        let missing = |it: &mut Self| TreeNode::Same(Box::new(it.local(&given)), Word::MISSING);
         let (name, default) = if item.is_cons() { (item.get(0), item.cadr()) } else { (item, Word::NIL) };
         let test = missing(self);
         let default = self.form(default)?;
-        let value = Node::If(Box::new(test), Box::new(default), Box::new(self.local(&given)));
+        let value = TreeNode::If(Box::new(test), Box::new(default), Box::new(self.local(&given)));
         let supplied = item.cddr();
         let mut dynamic = false;
         if supplied.is_cons() {
             let held = self.temporary();
-            steps.push(Step::Bind(held.clone(), value));
+            steps.push(PrologueStep::Bind(held.clone(), value));
             let test = missing(self);
             let (no, yes) = (self.constant(Word::NIL)?, self.constant(self.cx.world.names.t)?);
-            let told = Node::If(Box::new(test), Box::new(no), Box::new(yes));
+            let told = TreeNode::If(Box::new(test), Box::new(no), Box::new(yes));
             dynamic |= self.parameter(supplied.get(0), told, body, steps)?;
             let value = self.local(&held);
             return Ok(self.parameter(name, value, body, steps)? || dynamic);

@@ -14,7 +14,7 @@ mod special;
 
 use super::Refused;
 use super::runtime::Helper;
-use super::tree::{Exit, Function, Node, Unit, Var};
+use super::tree::{ExitPoint, Function, TreeNode, Unit, Var};
 use crate::context::Context;
 use crate::eval::special::FORMS;
 use crate::value::{Value as Word, symbol};
@@ -31,10 +31,10 @@ fn refuse<T>(why: impl Into<String>) -> Done<T> {
 const STACK_OF_A_FORM: usize = 8 << 10;
 
 /// The meaning of a name in the current scope.
-enum Entry {
+enum ScopeEntry {
     Variable(Word, Var),
-    Block(Word, Rc<Exit>),
-    Tags(Vec<Word>, Rc<Exit>),
+    Block(Word, Rc<ExitPoint>),
+    Tags(Vec<Word>, Rc<ExitPoint>),
     /// A local function: its name, the variable that holds the closure, its number, and its number of arguments if
     /// fixed.
     Function(Word, Var, usize, Option<usize>),
@@ -60,7 +60,7 @@ struct Analysis<'a> {
     /// A cons on the root stack whose rest is the list of constants.
     constants: Word,
     held: HashSet<u64>,
-    scope: Vec<Entry>,
+    scope: Vec<ScopeEntry>,
     open: Vec<Open>,
     done: Vec<Option<Function>>,
     /// Current depth of nested forms; `deepest` is its maximum.
@@ -73,7 +73,7 @@ struct Analysis<'a> {
 
 /// The function to compile.
 #[derive(Clone, Copy)]
-pub(super) struct Source {
+pub(super) struct FunctionSource {
     pub(super) name: Word,
     /// The source `(parameters . body)`.
     pub(super) lambda: Word,
@@ -82,7 +82,7 @@ pub(super) struct Source {
 }
 
 /// Analyses a function. Its constants stay on the root stack.
-pub(super) fn analyse(cx: &mut Context, source: Source) -> Done<Unit> {
+pub(super) fn analyse(cx: &mut Context, source: FunctionSource) -> Done<Unit> {
     let constants = cx.cons(Word::NIL, Word::NIL)?;
     cx.push(constants)?;
     let t = cx.world.names.t;
@@ -117,28 +117,28 @@ impl Analysis<'_> {
         Ok(value)
     }
 
-    fn constant(&mut self, value: Word) -> Done<Node> {
-        Ok(Node::Constant(self.hold(value)?))
+    fn constant(&mut self, value: Word) -> Done<TreeNode> {
+        Ok(TreeNode::Constant(self.hold(value)?))
     }
 
     fn shown(&mut self, value: Word) -> String {
         self.cx.show_short(value)
     }
 
-    fn progn(&mut self, body: Word) -> Done<Node> {
+    fn progn(&mut self, body: Word) -> Done<TreeNode> {
         if body.is_cons() && body.get(1).is_nil() {
             return self.form(body.get(0));
         }
-        Ok(Node::Sequence(self.forms(body)?))
+        Ok(TreeNode::Sequence(self.forms(body)?))
     }
 
-    fn forms(&mut self, list: Word) -> Done<Vec<Node>> {
+    fn forms(&mut self, list: Word) -> Done<Vec<TreeNode>> {
         let forms: Vec<Word> = list.iter().collect();
         forms.into_iter().map(|form| self.form(form)).collect()
     }
 
     /// Analyses a nested form and counts its depth.
-    fn deeper(&mut self, inside: impl FnOnce(&mut Self) -> Done<Node>) -> Done<Node> {
+    fn deeper(&mut self, inside: impl FnOnce(&mut Self) -> Done<TreeNode>) -> Done<TreeNode> {
         self.cx.check_stack()?;
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
@@ -147,7 +147,7 @@ impl Analysis<'_> {
         done
     }
 
-    fn form(&mut self, form: Word) -> Done<Node> {
+    fn form(&mut self, form: Word) -> Done<TreeNode> {
         if form.is_symbol_object() {
             return self.variable(form);
         }
@@ -155,13 +155,13 @@ impl Analysis<'_> {
             return self.constant(form);
         }
         let node = self.deeper(|it| it.compound(form))?;
-        if matches!(node, Node::Constant(_) | Node::Local(_)) {
+        if matches!(node, TreeNode::Constant(_) | TreeNode::Local(_)) {
             return Ok(node);
         }
-        Ok(Node::At(self.hold(form)?, Box::new(node)))
+        Ok(TreeNode::At(self.hold(form)?, Box::new(node)))
     }
 
-    fn compound(&mut self, form: Word) -> Done<Node> {
+    fn compound(&mut self, form: Word) -> Done<TreeNode> {
         let (head, rest) = (form.get(0), form.get(1));
         if !head.is_symbol_object() {
             return self.odd_head(form);
@@ -179,13 +179,13 @@ impl Analysis<'_> {
         }
         if rest.is_symbol_object() && function == Word::UNBOUND {
             let (object, name) = (self.variable(head)?, self.constant(rest)?);
-            return Ok(Node::Runtime(Helper::SlotNamed, vec![object, name]));
+            return Ok(TreeNode::Runtime(Helper::SlotNamed, vec![object, name]));
         }
         let arguments = self.arguments(form)?;
         self.call(form, head, arguments)
     }
 
-    fn arguments(&mut self, form: Word) -> Done<Vec<Node>> {
+    fn arguments(&mut self, form: Word) -> Done<Vec<TreeNode>> {
         if form.get(1).end() != Some(Word::NIL) {
             return refuse(format!("{} ends in a dot, or not at all", self.shown(form)));
         }
@@ -203,16 +203,16 @@ impl Analysis<'_> {
         Ok(expansion)
     }
 
-    fn odd_head(&mut self, form: Word) -> Done<Node> {
+    fn odd_head(&mut self, form: Word) -> Done<TreeNode> {
         let (head, rest) = (form.get(0), form.get(1));
         if head.car() == self.cx.world.names.lambda {
-            let function = Node::Closure(self.function(Word::NIL, head.cdr(), Word::NIL)?);
+            let function = TreeNode::Closure(self.function(Word::NIL, head.cdr(), Word::NIL)?);
             let arguments = self.arguments(form)?;
-            return Ok(Node::Apply { form: self.hold(form)?, function: Box::new(function), arguments });
+            return Ok(TreeNode::Apply { form: self.hold(form)?, function: Box::new(function), arguments });
         }
         if !head.is_cons() && rest.is_symbol_object() {
             let (object, name) = (self.constant(head)?, self.constant(rest)?);
-            return Ok(Node::Runtime(Helper::SlotNamed, vec![object, name]));
+            return Ok(TreeNode::Runtime(Helper::SlotNamed, vec![object, name]));
         }
         refuse(format!("{} is no function", self.shown(head)))
     }

@@ -1,14 +1,14 @@
 //! Resolution of variable names, from any function.
 
-use super::{Analysis, Done, Entry, refuse};
+use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::{Node, Var, Variable};
+use crate::compile::tree::{TreeNode, Var, Variable};
 use crate::value::{Value as Word, flag, symbol};
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// The location of a lexical variable.
-pub(super) enum Place {
+pub(super) enum VariableLocation {
     Variable(Var),
     /// A slot of the object whose method is compiled.
     Slot(Var, usize),
@@ -33,7 +33,7 @@ impl Analysis<'_> {
     }
 
     /// Refers to a variable from the current function, and captures it if an outer function owns it.
-    pub(super) fn local(&mut self, variable: &Var) -> Node {
+    pub(super) fn local(&mut self, variable: &Var) -> TreeNode {
         for open in self.open.iter_mut().rev() {
             if open.number == variable.owner {
                 break;
@@ -43,13 +43,13 @@ impl Analysis<'_> {
                 open.captures.push(Rc::clone(variable));
             }
         }
-        Node::Local(Rc::clone(variable))
+        TreeNode::Local(Rc::clone(variable))
     }
 
     /// Runs `inside` with additional scope entries.
     pub(super) fn inside<R>(
         &mut self,
-        entries: Vec<Entry>,
+        entries: Vec<ScopeEntry>,
         inside: impl FnOnce(&mut Self) -> Done<R>,
     ) -> Done<R> {
         let before = self.scope.len();
@@ -59,48 +59,52 @@ impl Analysis<'_> {
         done
     }
 
-    pub(super) fn variable(&mut self, name: Word) -> Done<Node> {
+    pub(super) fn variable(&mut self, name: Word) -> Done<TreeNode> {
         match self.lexical(name) {
-            Some(Place::Variable(variable)) => Ok(self.local(&variable)),
-            Some(Place::Slot(object, index)) => Ok(Node::Slot(Box::new(self.local(&object)), index)),
-            Some(Place::Object(object)) if !name.has_flag(flag::CONSTANT) => {
+            Some(VariableLocation::Variable(variable)) => Ok(self.local(&variable)),
+            Some(VariableLocation::Slot(object, index)) => {
+                Ok(TreeNode::Slot(Box::new(self.local(&object)), index))
+            }
+            Some(VariableLocation::Object(object)) if !name.has_flag(flag::CONSTANT) => {
                 let (object, name) = (self.local(&object), self.constant(name)?);
-                Ok(Node::Runtime(Helper::Own, vec![object, name]))
+                Ok(TreeNode::Runtime(Helper::Own, vec![object, name]))
             }
             _ if name.has_flag(flag::CONSTANT) => self.constant(name.get(symbol::VALUE)),
-            _ => Ok(Node::Runtime(Helper::Global, vec![self.constant(name)?])),
+            _ => Ok(TreeNode::Runtime(Helper::Global, vec![self.constant(name)?])),
         }
     }
 
-    pub(super) fn lexical(&self, name: Word) -> Option<Place> {
+    pub(super) fn lexical(&self, name: Word) -> Option<VariableLocation> {
         self.scope.iter().rev().find_map(|entry| match entry {
-            Entry::Variable(own, variable) if *own == name => Some(Place::Variable(Rc::clone(variable))),
-            Entry::Slots(object, names) => Some(match names.iter().position(|own| *own == name) {
-                Some(index) => Place::Slot(Rc::clone(object), index),
-                None => Place::Object(Rc::clone(object)),
+            ScopeEntry::Variable(own, variable) if *own == name => {
+                Some(VariableLocation::Variable(Rc::clone(variable)))
+            }
+            ScopeEntry::Slots(object, names) => Some(match names.iter().position(|own| *own == name) {
+                Some(index) => VariableLocation::Slot(Rc::clone(object), index),
+                None => VariableLocation::Object(Rc::clone(object)),
             }),
             _ => None,
         })
     }
 
-    pub(super) fn assign(&mut self, name: Word, value: Node) -> Done<Node> {
+    pub(super) fn assign(&mut self, name: Word, value: TreeNode) -> Done<TreeNode> {
         if !name.is_symbol_object() {
             return refuse(format!("{} is no variable", self.shown(name)));
         }
         Ok(match self.lexical(name) {
-            Some(Place::Variable(variable)) => {
+            Some(VariableLocation::Variable(variable)) => {
                 variable.assigned.set(true);
                 self.local(&variable);
-                Node::Assign(variable, Box::new(value))
+                TreeNode::Assign(variable, Box::new(value))
             }
-            Some(Place::Slot(object, index)) => {
-                Node::AssignSlot(Box::new(self.local(&object)), index, Box::new(value))
+            Some(VariableLocation::Slot(object, index)) => {
+                TreeNode::AssignSlot(Box::new(self.local(&object)), index, Box::new(value))
             }
-            Some(Place::Object(object)) => {
+            Some(VariableLocation::Object(object)) => {
                 let (object, name) = (self.local(&object), self.constant(name)?);
-                Node::Runtime(Helper::SetOwn, vec![object, name, value])
+                TreeNode::Runtime(Helper::SetOwn, vec![object, name, value])
             }
-            None => Node::Runtime(Helper::SetGlobal, vec![self.constant(name)?, value]),
+            None => TreeNode::Runtime(Helper::SetGlobal, vec![self.constant(name)?, value]),
         })
     }
 }

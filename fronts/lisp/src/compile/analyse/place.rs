@@ -1,12 +1,12 @@
 //! Analysis of the targets of `setf` and similar forms. Forms inside a place are evaluated once.
 
-use super::{Analysis, Done, Entry, refuse};
+use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::{Node, Var};
+use crate::compile::tree::{TreeNode, Var};
 use crate::value::{Value as Word, symbol};
 
 /// A place whose inner forms' values are in variables.
-enum Place {
+enum AnalysedPlace {
     Variable(Word),
     /// A slot, written `(object . slot)`.
     Slot(Var, Word),
@@ -30,24 +30,24 @@ enum Update {
     Expander(Word),
 }
 
-type Bindings = Vec<(Var, Node)>;
+type Bindings = Vec<(Var, TreeNode)>;
 
 /// Wraps sequential bindings around a body.
-fn around(bindings: Bindings, body: Node) -> Node {
-    bindings.into_iter().rev().fold(body, |body, binding| Node::Bind(vec![binding], Box::new(body)))
+fn around(bindings: Bindings, body: TreeNode) -> TreeNode {
+    bindings.into_iter().rev().fold(body, |body, binding| TreeNode::Bind(vec![binding], Box::new(body)))
 }
 
 impl Analysis<'_> {
     /// Binds a new variable to a value.
-    fn named(&mut self, value: Node, bindings: &mut Bindings) -> Var {
+    fn named(&mut self, value: TreeNode, bindings: &mut Bindings) -> Var {
         let variable = self.temporary();
         bindings.push((variable.clone(), value));
         variable
     }
 
-    fn open_place(&mut self, place: Word, bindings: &mut Bindings) -> Done<Place> {
+    fn open_place(&mut self, place: Word, bindings: &mut Bindings) -> Done<AnalysedPlace> {
         if place.is_symbol_object() {
-            return Ok(Place::Variable(place));
+            return Ok(AnalysedPlace::Variable(place));
         }
         let head = place.car();
         if !head.is_symbol_object() {
@@ -55,7 +55,7 @@ impl Analysis<'_> {
         }
         if place.get(1).is_symbol_object() {
             let object = self.form(head)?;
-            return Ok(Place::Slot(self.named(object, bindings), self.hold(place.get(1))?));
+            return Ok(AnalysedPlace::Slot(self.named(object, bindings), self.hold(place.get(1))?));
         }
         let names = self.cx.world.names;
         let function = self.cx.property(head, names.setf_update);
@@ -66,7 +66,7 @@ impl Analysis<'_> {
             Update::Expander(self.hold(expander)?)
         } else {
             let local = self.scope.iter().rev().find_map(|entry| match entry {
-                Entry::Macro(name, definition) if *name == head => Some(*definition),
+                ScopeEntry::Macro(name, definition) if *name == head => Some(*definition),
                 _ => None,
             });
             let function = local.unwrap_or(head.get(symbol::FUNCTION));
@@ -79,32 +79,32 @@ impl Analysis<'_> {
         let mut arguments = Vec::new();
         for form in place.get(1).iter() {
             arguments.push(match self.form(form)? {
-                Node::Constant(value) => Argument::Constant(value),
+                TreeNode::Constant(value) => Argument::Constant(value),
                 node => Argument::Variable(self.named(node, bindings)),
             });
         }
-        Ok(Place::Call { head, update, arguments })
+        Ok(AnalysedPlace::Call { head, update, arguments })
     }
 
-    fn arguments_of(&mut self, arguments: &[Argument]) -> Vec<Node> {
+    fn arguments_of(&mut self, arguments: &[Argument]) -> Vec<TreeNode> {
         let mut nodes = Vec::new();
         for argument in arguments {
             nodes.push(match argument {
-                Argument::Constant(value) => Node::Constant(*value),
+                Argument::Constant(value) => TreeNode::Constant(*value),
                 Argument::Variable(variable) => self.local(variable),
             });
         }
         nodes
     }
 
-    fn fetch(&mut self, place: &Place) -> Done<Node> {
+    fn fetch(&mut self, place: &AnalysedPlace) -> Done<TreeNode> {
         match place {
-            Place::Variable(name) => self.variable(*name),
-            Place::Slot(object, name) => {
+            AnalysedPlace::Variable(name) => self.variable(*name),
+            AnalysedPlace::Slot(object, name) => {
                 let object = self.local(object);
-                Ok(Node::Runtime(Helper::SlotNamed, vec![object, Node::Constant(*name)]))
+                Ok(TreeNode::Runtime(Helper::SlotNamed, vec![object, TreeNode::Constant(*name)]))
             }
-            Place::Call { head, arguments, .. } => {
+            AnalysedPlace::Call { head, arguments, .. } => {
                 let arguments = self.arguments_of(arguments);
                 self.call(Word::NIL, *head, arguments)
             }
@@ -112,24 +112,24 @@ impl Analysis<'_> {
     }
 
     /// Writes the value of a variable to a place.
-    fn write(&mut self, place: &Place, value: &Var) -> Done<Node> {
+    fn write(&mut self, place: &AnalysedPlace, value: &Var) -> Done<TreeNode> {
         let new = self.local(value);
         match place {
-            Place::Variable(name) => self.assign(*name, new),
-            Place::Slot(object, name) => {
+            AnalysedPlace::Variable(name) => self.assign(*name, new),
+            AnalysedPlace::Slot(object, name) => {
                 let object = self.local(object);
-                Ok(Node::Runtime(Helper::SetSlotNamed, vec![object, Node::Constant(*name), new]))
+                Ok(TreeNode::Runtime(Helper::SetSlotNamed, vec![object, TreeNode::Constant(*name), new]))
             }
-            Place::Call { update: Update::Function(function), arguments, .. } => {
+            AnalysedPlace::Call { update: Update::Function(function), arguments, .. } => {
                 let mut arguments = self.arguments_of(arguments);
                 arguments.push(new);
                 if function.is_symbol_object() {
                     return self.call(Word::NIL, *function, arguments);
                 }
-                let function = Box::new(Node::Constant(*function));
-                Ok(Node::Apply { form: Word::NIL, function, arguments })
+                let function = Box::new(TreeNode::Constant(*function));
+                Ok(TreeNode::Apply { form: Word::NIL, function, arguments })
             }
-            Place::Call { update: Update::Expander(expander), arguments, .. } => {
+            AnalysedPlace::Call { update: Update::Expander(expander), arguments, .. } => {
                 let mut entries = Vec::new();
                 let first = self.cx.mark();
                 for argument in arguments {
@@ -154,27 +154,27 @@ impl Analysis<'_> {
     }
 
     /// Returns a new symbol that denotes a variable, for a constructed form.
-    fn named_symbol(&mut self, variable: &Var, entries: &mut Vec<Entry>) -> Done<Word> {
+    fn named_symbol(&mut self, variable: &Var, entries: &mut Vec<ScopeEntry>) -> Done<Word> {
         let name = self.cx.string("value")?;
         let symbol = self.cx.new_symbol(name)?;
         self.hold(symbol)?;
-        entries.push(Entry::Variable(symbol, variable.clone()));
+        entries.push(ScopeEntry::Variable(symbol, variable.clone()));
         Ok(symbol)
     }
 
     /// Assigns a value to a place; the value is also the form's.
-    fn set(&mut self, place: &Place, value: Node, mut bindings: Bindings) -> Done<Node> {
-        if let Place::Variable(name) = place {
+    fn set(&mut self, place: &AnalysedPlace, value: TreeNode, mut bindings: Bindings) -> Done<TreeNode> {
+        if let AnalysedPlace::Variable(name) = place {
             let assigned = self.assign(*name, value)?;
             return Ok(around(bindings, assigned));
         }
         let new = self.named(value, &mut bindings);
         let written = self.write(place, &new)?;
         let value = self.local(&new);
-        Ok(around(bindings, Node::Sequence(vec![written, value])))
+        Ok(around(bindings, TreeNode::Sequence(vec![written, value])))
     }
 
-    pub(super) fn setf(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn setf(&mut self, form: Word) -> Done<TreeNode> {
         let mut steps = Vec::new();
         let mut rest = form.get(1);
         while rest.is_cons() {
@@ -189,11 +189,11 @@ impl Analysis<'_> {
         }
         Ok(match steps.len() {
             1 => steps.swap_remove(0),
-            _ => Node::Sequence(steps),
+            _ => TreeNode::Sequence(steps),
         })
     }
 
-    pub(super) fn push_form(&mut self, rest: Word) -> Done<Node> {
+    pub(super) fn push_form(&mut self, rest: Word) -> Done<TreeNode> {
         let value = self.form(rest.car())?;
         let mut bindings = Vec::new();
         let value = self.named(value, &mut bindings);
@@ -203,7 +203,7 @@ impl Analysis<'_> {
         self.set(&place, new, bindings)
     }
 
-    pub(super) fn pushnew(&mut self, rest: Word) -> Done<Node> {
+    pub(super) fn pushnew(&mut self, rest: Word) -> Done<TreeNode> {
         let value = self.form(rest.car())?;
         let mut bindings = Vec::new();
         let value = self.named(value, &mut bindings);
@@ -214,24 +214,25 @@ impl Analysis<'_> {
         self.set(&place, new, bindings)
     }
 
-    pub(super) fn pop(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn pop(&mut self, form: Word) -> Done<TreeNode> {
         let mut bindings = Vec::new();
         let place = self.open_place(form, &mut bindings)?;
-        let old = Node::List(Box::new(self.fetch(&place)?));
+        let old = TreeNode::List(Box::new(self.fetch(&place)?));
         let old = self.named(old, &mut bindings);
-        let less = Node::Part(1, Box::new(self.local(&old)));
+        let less = TreeNode::Part(1, Box::new(self.local(&old)));
         let less = self.named(less, &mut bindings);
         let written = self.write(&place, &less)?;
-        let first = Node::Part(0, Box::new(self.local(&old)));
-        Ok(around(bindings, Node::Sequence(vec![written, first])))
+        let first = TreeNode::Part(0, Box::new(self.local(&old)));
+        Ok(around(bindings, TreeNode::Sequence(vec![written, first])))
     }
 
-    pub(super) fn step(&mut self, rest: Word, function: &str) -> Done<Node> {
+    pub(super) fn step(&mut self, rest: Word, function: &str) -> Done<TreeNode> {
         let mut bindings = Vec::new();
         let place = self.open_place(rest.car(), &mut bindings)?;
-        let by = if rest.cdr().is_cons() { self.form(rest.cadr())? } else { Node::Constant(Word::fixnum(1)) };
+        let by =
+            if rest.cdr().is_cons() { self.form(rest.cadr())? } else { TreeNode::Constant(Word::fixnum(1)) };
         let by = match by {
-            Node::Constant(_) => by,
+            TreeNode::Constant(_) => by,
             by => {
                 let by = self.named(by, &mut bindings);
                 self.local(&by)

@@ -1,14 +1,14 @@
 //! Analysis of special forms, by name.
 
-use super::{Analysis, Done, Entry, refuse};
+use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::Node;
+use crate::compile::tree::TreeNode;
 use crate::eval::special;
 use crate::value::Value as Word;
 use std::rc::Rc;
 
 impl Analysis<'_> {
-    pub(super) fn special(&mut self, name: &str, form: Word) -> Done<Node> {
+    pub(super) fn special(&mut self, name: &str, form: Word) -> Done<TreeNode> {
         let rest = form.get(1);
         match name {
             "QUOTE" => self.constant(form.cadr()),
@@ -17,7 +17,7 @@ impl Analysis<'_> {
             "PROG1" => self.first_of(rest.car(), rest.cdr()),
             "PROG2" => {
                 let (first, second) = (self.form(rest.car())?, self.first_of(rest.cadr(), rest.cddr())?);
-                Ok(Node::Sequence(vec![first, second]))
+                Ok(TreeNode::Sequence(vec![first, second]))
             }
             "SETQ" => self.setq(form),
             "PSETQ" => self.psetq(form),
@@ -31,7 +31,7 @@ impl Analysis<'_> {
             "THE" => {
                 let node = self.form(form.caddr())?;
                 let plain = form.cadr().is_symbol() && self.cx.show_name(form.cadr()) == "fixnum";
-                Ok(if plain { Node::Plain(Box::new(node)) } else { node })
+                Ok(if plain { TreeNode::Plain(Box::new(node)) } else { node })
             }
             "DECLARE" => self.constant(Word::NIL),
             "EVAL-WHEN" => self.eval_when(form),
@@ -48,7 +48,7 @@ impl Analysis<'_> {
             "CATCH" => self.catch(rest),
             "THROW" => {
                 let arguments = vec![self.form(rest.car())?, self.form(rest.cadr())?];
-                Ok(Node::Runtime(Helper::Throw, arguments))
+                Ok(TreeNode::Runtime(Helper::Throw, arguments))
             }
             "UNWIND-PROTECT" => self.unwind_protect(rest),
             "TAGBODY" => self.tagbody(rest),
@@ -56,7 +56,7 @@ impl Analysis<'_> {
             "HANDLER-CASE" => self.handler_case(form),
             "WHILE" => self.while_form(rest, false),
             "UNTIL" => self.while_form(rest, true),
-            "LOOP" => self.block(Word::NIL, |it| Ok(Node::Loop(Box::new(it.progn(rest)?)))),
+            "LOOP" => self.block(Word::NIL, |it| Ok(TreeNode::Loop(Box::new(it.progn(rest)?)))),
             "DOTIMES" => self.dotimes(rest.car(), rest.cdr()),
             "DOLIST" => self.dolist(rest.car(), rest.cdr()),
             "DO" => self.do_form(form, false),
@@ -82,34 +82,34 @@ impl Analysis<'_> {
         refuse(format!("malformed {}", self.shown(form)))
     }
 
-    pub(super) fn function_form(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn function_form(&mut self, form: Word) -> Done<TreeNode> {
         let what = form.cadr();
         if what.car() == self.cx.world.names.lambda {
-            return Ok(Node::Closure(self.function(Word::NIL, what.cdr(), Word::NIL)?));
+            return Ok(TreeNode::Closure(self.function(Word::NIL, what.cdr(), Word::NIL)?));
         }
         if !what.is_symbol_object() {
             return if what.is_object() { self.constant(what) } else { self.malformed(form) };
         }
         let found = self.scope.iter().rev().find_map(|entry| match entry {
-            Entry::Function(name, variable, ..) if *name == what => Some(Rc::clone(variable)),
+            ScopeEntry::Function(name, variable, ..) if *name == what => Some(Rc::clone(variable)),
             _ => None,
         });
         match found {
             Some(variable) => Ok(self.local(&variable)),
-            None => Ok(Node::Runtime(Helper::Function, vec![self.constant(what)?])),
+            None => Ok(TreeNode::Runtime(Helper::Function, vec![self.constant(what)?])),
         }
     }
 
     /// Evaluates the first form, then the others, and returns the value of the first.
-    pub(super) fn first_of(&mut self, first: Word, others: Word) -> Done<Node> {
+    pub(super) fn first_of(&mut self, first: Word, others: Word) -> Done<TreeNode> {
         let (variable, first) = (self.temporary(), self.form(first)?);
         let others = self.progn(others)?;
         let value = self.local(&variable);
-        Ok(Node::Bind(vec![(variable, first)], Box::new(Node::Sequence(vec![others, value]))))
+        Ok(TreeNode::Bind(vec![(variable, first)], Box::new(TreeNode::Sequence(vec![others, value]))))
     }
 
     /// Analyses `eval-when` for run time; nothing is evaluated during compilation.
-    pub(super) fn eval_when(&mut self, form: Word) -> Done<Node> {
+    pub(super) fn eval_when(&mut self, form: Word) -> Done<TreeNode> {
         if special::runs_now(form) { self.progn(form.cddr()) } else { self.constant(Word::NIL) }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Generator, Type, Typed, key};
 use crate::compile::jit::Faces;
 use crate::compile::runtime::{self, Helper};
-use crate::compile::tree::{Function, Node, Op, Var};
+use crate::compile::tree::{Function, Op, TreeNode, Var};
 use crate::value::{Value as Word, symbol};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder as _, Value, types};
@@ -11,10 +11,10 @@ use cranelift_codegen::ir::{InstBuilder as _, Value, types};
 const OBJECT: i64 = 0b1000;
 
 /// Returns whether a node's value needs no call and stays alive as long as the function runs or its variable exists.
-fn is_at_hand(node: &Node, of: Type) -> bool {
+fn is_at_hand(node: &TreeNode, of: Type) -> bool {
     match node {
-        Node::Constant(_) => true,
-        Node::Local(variable) => of == Type::Any && !variable.assigned.get(),
+        TreeNode::Constant(_) => true,
+        TreeNode::Local(variable) => of == Type::Any && !variable.assigned.get(),
         _ => false,
     }
 }
@@ -47,7 +47,7 @@ impl Generator<'_, '_> {
     }
 
     /// Evaluates arguments into adjacent roots; returns the number of the first root, and the words.
-    pub(super) fn arguments(&mut self, nodes: &[Node]) -> (usize, Vec<Value>) {
+    pub(super) fn arguments(&mut self, nodes: &[TreeNode]) -> (usize, Vec<Value>) {
         let first = self.roots;
         for _ in nodes {
             self.root();
@@ -67,7 +67,7 @@ impl Generator<'_, '_> {
         self.import_checked(Helper::Call, &[form, function, place, count])
     }
 
-    pub(super) fn call(&mut self, form: Word, head: Word, known: bool, arguments: &[Node]) -> Typed {
+    pub(super) fn call(&mut self, form: Word, head: Word, known: bool, arguments: &[TreeNode]) -> Typed {
         if !known {
             self.look_at(form, head);
         }
@@ -92,7 +92,7 @@ impl Generator<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    pub(super) fn apply(&mut self, form: Word, function: &Node, arguments: &[Node]) -> Typed {
+    pub(super) fn apply(&mut self, form: Word, function: &TreeNode, arguments: &[TreeNode]) -> Typed {
         let function = self.word_of(function);
         let root = self.root();
         self.keep(function, root);
@@ -102,7 +102,7 @@ impl Generator<'_, '_> {
 
     /// Evaluates operands that are used before the next safepoint. An operand needs a root only while later ones are
     /// evaluated.
-    pub(super) fn operands(&mut self, nodes: &[Node]) -> Vec<Value> {
+    pub(super) fn operands(&mut self, nodes: &[TreeNode]) -> Vec<Value> {
         let mut values = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
             let value = self.word_of(node);
@@ -116,12 +116,12 @@ impl Generator<'_, '_> {
     }
 
     /// Returns whether a node is evaluated without a safepoint or side effect.
-    fn is_quiet(&self, node: &Node) -> bool {
+    fn is_quiet(&self, node: &TreeNode) -> bool {
         match node {
-            Node::Constant(_) => true,
-            Node::Local(_) => self.width(node).is_none(),
-            Node::At(_, node) | Node::Part(_, node) | Node::Same(node, _) => self.is_quiet(node),
-            Node::Inline { op: Op::Car | Op::Cdr | Op::Consp | Op::Not, arguments, .. } => {
+            TreeNode::Constant(_) => true,
+            TreeNode::Local(_) => self.width(node).is_none(),
+            TreeNode::At(_, node) | TreeNode::Part(_, node) | TreeNode::Same(node, _) => self.is_quiet(node),
+            TreeNode::Inline { op: Op::Car | Op::Cdr | Op::Consp | Op::Not, arguments, .. } => {
                 arguments.iter().all(|argument| self.is_quiet(argument))
             }
             _ => false,
@@ -140,7 +140,7 @@ impl Generator<'_, '_> {
     }
 
     /// Calls a compiled function directly; the callee keeps its arguments alive.
-    pub(super) fn direct(&mut self, function: usize, closure: Option<&Var>, arguments: &[Node]) -> Typed {
+    pub(super) fn direct(&mut self, function: usize, closure: Option<&Var>, arguments: &[TreeNode]) -> Typed {
         let mut words = vec![self.context];
         if let Some(closure) = closure.filter(|_| !self.unit.functions[function].captures.is_empty()) {
             let closure = self.read(closure);
@@ -156,7 +156,7 @@ impl Generator<'_, '_> {
         Typed::any(word)
     }
 
-    pub(super) fn runtime(&mut self, helper: Helper, arguments: &[Node]) -> Typed {
+    pub(super) fn runtime(&mut self, helper: Helper, arguments: &[TreeNode]) -> Typed {
         let mut words = Vec::new();
         for node in arguments {
             let value = self.word_of(node);
@@ -169,7 +169,7 @@ impl Generator<'_, '_> {
         Typed::any(self.import_checked(helper, &words))
     }
 
-    pub(super) fn spread(&mut self, helper: Helper, arguments: &[Node]) -> Typed {
+    pub(super) fn spread(&mut self, helper: Helper, arguments: &[TreeNode]) -> Typed {
         let (first, values) = self.arguments(arguments);
         let (place, count) = (self.place(first), self.number(values.len() as u64));
         Typed::any(self.import_checked(helper, &[place, count]))
@@ -199,7 +199,7 @@ impl Generator<'_, '_> {
     }
 
     /// Creates local functions, and then fills in their references to each other.
-    pub(super) fn functions(&mut self, functions: &[(Var, usize)], body: &Node) -> Typed {
+    pub(super) fn functions(&mut self, functions: &[(Var, usize)], body: &TreeNode) -> Typed {
         let unit = self.unit;
         let variables: Vec<Var> = functions.iter().map(|(variable, _)| variable.clone()).collect();
         for (index, (variable, number)) in functions.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! Generation of conditionals, blocks, loops and exits.
 
-use super::{Generator, Target, Type, Typed};
+use super::{ExitTarget, Generator, Type, Typed};
 use crate::compile::runtime::{self, Helper};
-use crate::compile::tree::{Exit, Node, Op, Var};
+use crate::compile::tree::{ExitPoint, Op, TreeNode, Var};
 use crate::value::Value as Word;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder as _, Value, types};
@@ -10,14 +10,14 @@ use std::rc::Rc;
 
 impl Generator<'_, '_> {
     /// Branches on the value of a node.
-    fn branch(&mut self, test: &Node, yes: Block, no: Block) {
+    fn branch(&mut self, test: &TreeNode, yes: Block, no: Block) {
         match test {
-            Node::Constant(value) => {
+            TreeNode::Constant(value) => {
                 self.b.ins().jump(if value.is_nil() { no } else { yes }, &[]);
             }
-            Node::At(form, node) => self.on_behalf(*form, |it| it.branch(node, yes, no)),
-            Node::Inline { op: Op::Not, arguments, .. } => self.branch(&arguments[0], no, yes),
-            Node::If(test, then, otherwise) => {
+            TreeNode::At(form, node) => self.on_behalf(*form, |it| it.branch(node, yes, no)),
+            TreeNode::Inline { op: Op::Not, arguments, .. } => self.branch(&arguments[0], no, yes),
+            TreeNode::If(test, then, otherwise) => {
                 let (first, second) = (self.b.create_block(), self.b.create_block());
                 self.branch(test, first, second);
                 self.b.switch_to_block(first);
@@ -25,7 +25,7 @@ impl Generator<'_, '_> {
                 self.b.switch_to_block(second);
                 self.branch(otherwise, yes, no);
             }
-            Node::Or(first, others) => {
+            TreeNode::Or(first, others) => {
                 let on = self.b.create_block();
                 self.branch(first, yes, on);
                 self.b.switch_to_block(on);
@@ -41,13 +41,13 @@ impl Generator<'_, '_> {
     }
 
     /// Returns a byte that is not zero when a node's value is not nil.
-    pub(super) fn condition(&mut self, node: &Node) -> Value {
+    pub(super) fn condition(&mut self, node: &TreeNode) -> Value {
         match node {
-            Node::Same(value, word) => {
+            TreeNode::Same(value, word) => {
                 let value = self.word_of(value);
                 self.b.ins().icmp_imm_s(IntCC::Equal, value, word.0.cast_signed())
             }
-            Node::Inline { op, form, head, arguments } if op.is_test() => {
+            TreeNode::Inline { op, form, head, arguments } if op.is_test() => {
                 self.test(*op, *form, *head, arguments)
             }
             node => {
@@ -61,7 +61,7 @@ impl Generator<'_, '_> {
     }
 
     /// Returns t or nil.
-    pub(super) fn truth_of(&mut self, node: &Node) -> Typed {
+    pub(super) fn truth_of(&mut self, node: &TreeNode) -> Typed {
         let holds = self.condition(node);
         let (t, nil) = (self.number(self.unit.t.0), self.number(0));
         Typed::any(self.b.ins().select(holds, t, nil))
@@ -101,7 +101,7 @@ impl Generator<'_, '_> {
         Typed::any(word)
     }
 
-    pub(super) fn choose(&mut self, test: &Node, yes: &Node, no: &Node, of: Type) -> Typed {
+    pub(super) fn choose(&mut self, test: &TreeNode, yes: &TreeNode, no: &TreeNode, of: Type) -> Typed {
         let (then, otherwise, (after, value)) = (self.b.create_block(), self.b.create_block(), self.joint());
         self.branch(test, then, otherwise);
         for (block, node) in [(then, yes), (otherwise, no)] {
@@ -114,7 +114,7 @@ impl Generator<'_, '_> {
     }
 
     /// Returns the first value, or the others' value when it is nil.
-    pub(super) fn or(&mut self, first: &Node, others: &Node) -> Typed {
+    pub(super) fn or(&mut self, first: &TreeNode, others: &TreeNode) -> Typed {
         let value = self.word_of(first);
         let holds = self.b.ins().icmp_imm_s(IntCC::NotEqual, value, 0);
         self.either(holds, |_| Typed::any(value), |it| it.node(others))
@@ -127,7 +127,7 @@ impl Generator<'_, '_> {
         saved
     }
 
-    pub(super) fn scope(&mut self, body: &Node) -> Typed {
+    pub(super) fn scope(&mut self, body: &TreeNode) -> Typed {
         let saved = self.saved();
         let value = self.word_of(body);
         self.import(Helper::Restore, &[saved]);
@@ -135,7 +135,7 @@ impl Generator<'_, '_> {
     }
 
     /// Creates the number under which an exit is caught.
-    fn number_of(&mut self, exit: &Exit) -> Value {
+    fn number_of(&mut self, exit: &ExitPoint) -> Value {
         let target = self.import(Helper::Target, &[]);
         let root = self.root();
         self.keep(target, root);
@@ -143,9 +143,9 @@ impl Generator<'_, '_> {
         target
     }
 
-    pub(super) fn block(&mut self, exit: &Rc<Exit>, body: &Node) -> Typed {
+    pub(super) fn block(&mut self, exit: &Rc<ExitPoint>, body: &TreeNode) -> Typed {
         let (after, word) = self.joint();
-        self.exits.insert(Rc::as_ptr(exit), Target { after, tags: Vec::new() });
+        self.exits.insert(Rc::as_ptr(exit), ExitTarget { after, tags: Vec::new() });
         if !exit.caught.get() {
             let typed = self.node(body);
             self.go_on(after, typed, Type::Any);
@@ -165,14 +165,14 @@ impl Generator<'_, '_> {
         Typed::any(word)
     }
 
-    pub(super) fn leave_block(&mut self, exit: &Rc<Exit>, value: &Node) -> Typed {
+    pub(super) fn leave_block(&mut self, exit: &Rc<ExitPoint>, value: &TreeNode) -> Typed {
         let typed = self.node(value);
         let after = self.exits[&Rc::as_ptr(exit)].after;
         self.go_on(after, typed, Type::Any);
         self.dead()
     }
 
-    pub(super) fn repeat(&mut self, body: &Node) -> Typed {
+    pub(super) fn repeat(&mut self, body: &TreeNode) -> Typed {
         let head = self.b.create_block();
         self.b.ins().jump(head, &[]);
         self.b.switch_to_block(head);
@@ -182,10 +182,10 @@ impl Generator<'_, '_> {
         self.dead()
     }
 
-    pub(super) fn tags(&mut self, exit: &Rc<Exit>, parts: &[Node]) -> Typed {
+    pub(super) fn tags(&mut self, exit: &Rc<ExitPoint>, parts: &[TreeNode]) -> Typed {
         let tags: Vec<Block> = parts[1..].iter().map(|_| self.b.create_block()).collect();
         let after = self.b.create_block();
-        self.exits.insert(Rc::as_ptr(exit), Target { after, tags: tags.clone() });
+        self.exits.insert(Rc::as_ptr(exit), ExitTarget { after, tags: tags.clone() });
         let arrival = exit.caught.get().then(|| (self.number_of(exit), self.saved()));
         let ((), pad) = self.with_pad(|it| {
             for (index, part) in parts.iter().enumerate() {
@@ -219,14 +219,14 @@ impl Generator<'_, '_> {
         self.nil()
     }
 
-    pub(super) fn go(&mut self, exit: &Rc<Exit>, index: usize) -> Typed {
+    pub(super) fn go(&mut self, exit: &Rc<ExitPoint>, index: usize) -> Typed {
         self.poll();
         let tag = self.exits[&Rc::as_ptr(exit)].tags[index];
         self.b.ins().jump(tag, &[]);
         self.dead()
     }
 
-    pub(super) fn catch(&mut self, tag: &Node, body: &Node) -> Typed {
+    pub(super) fn catch(&mut self, tag: &TreeNode, body: &TreeNode) -> Typed {
         let tag = self.word_of(tag);
         let root = self.root();
         self.keep(tag, root);
@@ -245,7 +245,7 @@ impl Generator<'_, '_> {
     }
 
     /// Generates the cleanup once: with a word execution continues after it, without one the exit continues.
-    pub(super) fn protect(&mut self, form: &Node, cleanup: &Node) -> Typed {
+    pub(super) fn protect(&mut self, form: &TreeNode, cleanup: &TreeNode) -> Typed {
         let root = self.root();
         let aside = self.saved();
         let (value, pad) = self.with_pad(|it| it.word_of(form));
@@ -274,7 +274,7 @@ impl Generator<'_, '_> {
         Typed::any(word)
     }
 
-    pub(super) fn handle(&mut self, form: &Node, clauses: &[(Word, Var, Node)]) -> Typed {
+    pub(super) fn handle(&mut self, form: &TreeNode, clauses: &[(Word, Var, TreeNode)]) -> Typed {
         let saved = self.saved();
         let (value, pad) = self.with_pad(|it| it.word_of(form));
         let Some(pad) = pad else { return Typed::any(value) };

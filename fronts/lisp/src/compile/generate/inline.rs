@@ -2,7 +2,7 @@
 
 use super::{Generator, Type, Typed};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::{Node, Op};
+use crate::compile::tree::{Op, TreeNode};
 use crate::value::Value as Word;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder as _, Value, types};
@@ -33,7 +33,7 @@ impl Generator<'_, '_> {
         self.b.ins().store(Self::TRUSTED, value, cons, index as i32 * 8 - CONS as i32);
     }
 
-    pub(super) fn part_or_nil(&mut self, list: &Node, index: usize) -> Typed {
+    pub(super) fn part_or_nil(&mut self, list: &TreeNode, index: usize) -> Typed {
         let value = self.word_of(list);
         let whole = self.has_tag(value, CONS);
         self.either(whole, |it| Typed::any(it.part(value, index)), |it| it.nil())
@@ -52,7 +52,7 @@ impl Generator<'_, '_> {
     }
 
     /// Evaluates a fixnum; any other value is an error.
-    pub(super) fn count(&mut self, node: &Node) -> Typed {
+    pub(super) fn count(&mut self, node: &TreeNode) -> Typed {
         let typed = self.node(node);
         if typed.of == Type::Any {
             let fixnum = self.is_fixnum(typed.value);
@@ -64,7 +64,7 @@ impl Generator<'_, '_> {
     }
 
     /// Evaluates a list; any other value is an error.
-    pub(super) fn list(&mut self, node: &Node) -> Typed {
+    pub(super) fn list(&mut self, node: &TreeNode) -> Typed {
         let value = self.word_of(node);
         let (cons, nil) = (self.has_tag(value, CONS), self.b.ins().icmp_imm_s(IntCC::Equal, value, 0));
         let list = self.b.ins().bor(cons, nil);
@@ -86,7 +86,7 @@ impl Generator<'_, '_> {
     }
 
     /// Evaluates a test as a byte.
-    pub(super) fn test(&mut self, op: Op, form: Word, head: Word, arguments: &[Node]) -> Value {
+    pub(super) fn test(&mut self, op: Op, form: Word, head: Word, arguments: &[TreeNode]) -> Value {
         match op {
             Op::Consp => {
                 let value = self.word_of(&arguments[0]);
@@ -122,7 +122,7 @@ impl Generator<'_, '_> {
         answer
     }
 
-    fn compare(&mut self, code: IntCC, form: Word, head: Word, arguments: &[Node]) -> Value {
+    fn compare(&mut self, code: IntCC, form: Word, head: Word, arguments: &[TreeNode]) -> Value {
         if arguments.iter().all(|argument| self.width(argument).is_some()) {
             let (a, b) = self.plain_operands(arguments);
             return self.b.ins().icmp(code, a, b);
@@ -143,14 +143,14 @@ impl Generator<'_, '_> {
         answer
     }
 
-    fn plain_operands(&mut self, arguments: &[Node]) -> (Value, Value) {
+    fn plain_operands(&mut self, arguments: &[TreeNode]) -> (Value, Value) {
         let a = self.node(&arguments[0]);
         let a = self.plain(a);
         let b = self.node(&arguments[1]);
         (a, self.plain(b))
     }
 
-    pub(super) fn inline(&mut self, op: Op, form: Word, head: Word, arguments: &[Node]) -> Typed {
+    pub(super) fn inline(&mut self, op: Op, form: Word, head: Word, arguments: &[TreeNode]) -> Typed {
         match op {
             Op::Car => self.list_part(form, &arguments[0], 0),
             Op::Cdr => self.list_part(form, &arguments[0], 1),
@@ -170,12 +170,12 @@ impl Generator<'_, '_> {
         }
     }
 
-    fn is_plain(&self, arguments: &[Node]) -> bool {
+    fn is_plain(&self, arguments: &[TreeNode]) -> bool {
         // The result needs one bit more.
         arguments.iter().all(|argument| self.width(argument).is_some_and(|width| width < 63))
     }
 
-    fn sum(&mut self, add: bool, form: Word, head: Word, arguments: &[Node]) -> Typed {
+    fn sum(&mut self, add: bool, form: Word, head: Word, arguments: &[TreeNode]) -> Typed {
         if self.is_plain(arguments) {
             let (a, b) = self.plain_operands(arguments);
             let value = if add { self.b.ins().iadd(a, b) } else { self.b.ins().isub(a, b) };
@@ -190,7 +190,7 @@ impl Generator<'_, '_> {
         })
     }
 
-    fn step(&mut self, by: i64, form: Word, head: Word, arguments: &[Node]) -> Typed {
+    fn step(&mut self, by: i64, form: Word, head: Word, arguments: &[TreeNode]) -> Typed {
         if self.is_plain(arguments) {
             let typed = self.node(&arguments[0]);
             let value = self.plain(typed);
@@ -227,7 +227,7 @@ impl Generator<'_, '_> {
     }
 
     /// Generates `car` or `cdr`; of nil they are nil.
-    fn list_part(&mut self, form: Word, node: &Node, index: usize) -> Typed {
+    fn list_part(&mut self, form: Word, node: &TreeNode, index: usize) -> Typed {
         let value = self.word_of(node);
         let whole = self.has_tag(value, CONS);
         self.either(
@@ -244,7 +244,7 @@ impl Generator<'_, '_> {
         )
     }
 
-    fn replace(&mut self, form: Word, head: Word, arguments: &[Node], index: usize) -> Typed {
+    fn replace(&mut self, form: Word, head: Word, arguments: &[TreeNode], index: usize) -> Typed {
         let values = self.operands(arguments);
         let whole = self.has_tag(values[0], CONS);
         self.either(

@@ -17,7 +17,7 @@ mod variables;
 mod words;
 
 use super::jit::{Compiler, Faces};
-use super::tree::{Exit, Function, Node, Unit, Var, Variable};
+use super::tree::{ExitPoint, Function, TreeNode, Unit, Var, Variable};
 use crate::value::Value as Word;
 use cranelift_codegen::ir::{Block, FuncRef, MemFlagsData, Value};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable as Register};
@@ -48,14 +48,14 @@ impl Typed {
 
 /// The location of a variable of this function.
 #[derive(Clone, Copy)]
-struct Local {
+struct LocalVariable {
     register: Register,
     /// Number of its root; none for untagged numbers.
     root: Option<usize>,
 }
 
 /// The continuation of a block or tagbody.
-struct Target {
+struct ExitTarget {
     after: Block,
     tags: Vec<Block>,
 }
@@ -77,8 +77,8 @@ struct Generator<'a, 'b> {
     given: Option<(Value, Value)>,
     roots: usize,
     most_roots: usize,
-    locals: HashMap<*const Variable, Local>,
-    exits: HashMap<*const Exit, Target>,
+    locals: HashMap<*const Variable, LocalVariable>,
+    exits: HashMap<*const ExitPoint, ExitTarget>,
     pads: Vec<Option<Block>>,
     /// Pads of forms to be generated at the end: pad, form, enclosing pad.
     pending: Vec<(Block, Word, Block)>,
@@ -152,76 +152,76 @@ impl Generator<'_, '_> {
     const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
     /// Evaluates a node and frees the roots that it used.
-    fn node(&mut self, node: &Node) -> Typed {
+    fn node(&mut self, node: &TreeNode) -> Typed {
         let before = self.roots;
         let typed = self.node_on(node);
         self.roots = before;
         typed
     }
 
-    fn word_of(&mut self, node: &Node) -> Value {
-        if let Node::Constant(value) = node {
+    fn word_of(&mut self, node: &TreeNode) -> Value {
+        if let TreeNode::Constant(value) = node {
             return self.number(value.0);
         }
         let typed = self.node(node);
         self.word(typed)
     }
 
-    fn node_on(&mut self, node: &Node) -> Typed {
+    fn node_on(&mut self, node: &TreeNode) -> Typed {
         match node {
-            Node::Constant(value) => self.constant(*value),
-            Node::Local(variable) => self.read(variable),
-            Node::Assign(variable, value) => self.assign(variable, value),
-            Node::Slot(object, index) => {
+            TreeNode::Constant(value) => self.constant(*value),
+            TreeNode::Local(variable) => self.read(variable),
+            TreeNode::Assign(variable, value) => self.assign(variable, value),
+            TreeNode::Slot(object, index) => {
                 let object = self.word_of(object);
                 Typed::any(self.load(object, 8 * index))
             }
-            Node::AssignSlot(object, index, value) => {
+            TreeNode::AssignSlot(object, index, value) => {
                 let value = self.word_of(value);
                 let object = self.word_of(object);
                 self.store(value, object, 8 * index);
                 Typed::any(value)
             }
-            Node::Part(index, list) => self.part_or_nil(list, *index),
-            Node::Plain(node) => {
+            TreeNode::Part(index, list) => self.part_or_nil(list, *index),
+            TreeNode::Plain(node) => {
                 let typed = self.node(node);
                 Typed { value: self.plain(typed), of: Type::Fixnum }
             }
-            Node::Count(node) => self.count(node),
-            Node::List(node) => self.list(node),
-            Node::Sequence(nodes) => {
+            TreeNode::Count(node) => self.count(node),
+            TreeNode::List(node) => self.list(node),
+            TreeNode::Sequence(nodes) => {
                 let mut last = None;
                 for node in nodes {
                     last = Some(self.node(node));
                 }
                 last.unwrap_or_else(|| self.nil())
             }
-            Node::If(test, yes, no) => self.choose(test, yes, no, self.type_of(node)),
-            Node::Or(first, others) => self.or(first, others),
-            Node::Bind(bindings, body) => self.bind(bindings, body),
-            Node::Scope(body) => self.scope(body),
-            Node::Block(exit, body) => self.block(exit, body),
-            Node::Leave(exit, value) => self.leave_block(exit, value),
-            Node::Loop(body) => self.repeat(body),
-            Node::Tags(exit, parts) => self.tags(exit, parts),
-            Node::Go(exit, index) => self.go(exit, *index),
-            Node::Catch(tag, body) => self.catch(tag, body),
-            Node::Protect(form, cleanup) => self.protect(form, cleanup),
-            Node::Handle(form, clauses) => self.handle(form, clauses),
-            Node::Closure(number) => self.closure_of(*number, &[]),
-            Node::Functions(functions, body) => self.functions(functions, body),
-            Node::Argument(argument) => self.argument(*argument),
-            Node::CheckKeys(from) => self.check_keys(*from),
-            Node::Inline { op, form, head, arguments } => self.inline(*op, *form, *head, arguments),
-            Node::Call { form, head, known, arguments } => self.call(*form, *head, *known, arguments),
-            Node::Apply { form, function, arguments } => self.apply(*form, function, arguments),
-            Node::Direct { function, closure, arguments } => {
+            TreeNode::If(test, yes, no) => self.choose(test, yes, no, self.type_of(node)),
+            TreeNode::Or(first, others) => self.or(first, others),
+            TreeNode::Bind(bindings, body) => self.bind(bindings, body),
+            TreeNode::Scope(body) => self.scope(body),
+            TreeNode::Block(exit, body) => self.block(exit, body),
+            TreeNode::Leave(exit, value) => self.leave_block(exit, value),
+            TreeNode::Loop(body) => self.repeat(body),
+            TreeNode::Tags(exit, parts) => self.tags(exit, parts),
+            TreeNode::Go(exit, index) => self.go(exit, *index),
+            TreeNode::Catch(tag, body) => self.catch(tag, body),
+            TreeNode::Protect(form, cleanup) => self.protect(form, cleanup),
+            TreeNode::Handle(form, clauses) => self.handle(form, clauses),
+            TreeNode::Closure(number) => self.closure_of(*number, &[]),
+            TreeNode::Functions(functions, body) => self.functions(functions, body),
+            TreeNode::Argument(argument) => self.argument(*argument),
+            TreeNode::CheckKeys(from) => self.check_keys(*from),
+            TreeNode::Inline { op, form, head, arguments } => self.inline(*op, *form, *head, arguments),
+            TreeNode::Call { form, head, known, arguments } => self.call(*form, *head, *known, arguments),
+            TreeNode::Apply { form, function, arguments } => self.apply(*form, function, arguments),
+            TreeNode::Direct { function, closure, arguments } => {
                 self.direct(*function, closure.as_ref(), arguments)
             }
-            Node::Runtime(helper, arguments) => self.runtime(*helper, arguments),
-            Node::Spread(helper, arguments) => self.spread(*helper, arguments),
-            Node::At(form, node) => self.on_behalf(*form, |it| it.node(node)),
-            Node::Same(..) => self.truth_of(node),
+            TreeNode::Runtime(helper, arguments) => self.runtime(*helper, arguments),
+            TreeNode::Spread(helper, arguments) => self.spread(*helper, arguments),
+            TreeNode::At(form, node) => self.on_behalf(*form, |it| it.node(node)),
+            TreeNode::Same(..) => self.truth_of(node),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Variables: their location, and their known width.
 
-use super::{Generator, Local, Type, Typed, key};
+use super::{Generator, LocalVariable, Type, Typed, key};
 use crate::compile::runtime::Helper;
-use crate::compile::tree::{Argument, Node, Op, Var};
+use crate::compile::tree::{Argument, Op, TreeNode, Var};
 use crate::compile::{runtime, tree};
 use crate::value::Value as Word;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -13,29 +13,29 @@ const FIXNUM: u32 = 62;
 
 impl Generator<'_, '_> {
     /// Returns the number of bits that suffice for a node's value, if it is an untagged number.
-    pub(super) fn width(&self, node: &Node) -> Option<u32> {
+    pub(super) fn width(&self, node: &TreeNode) -> Option<u32> {
         match node {
-            Node::Constant(value) => {
+            TreeNode::Constant(value) => {
                 value.as_fixnum().map(|number| 65 - (number ^ (number >> 63)).leading_zeros())
             }
-            Node::Local(variable) if variable.owner == self.number => variable.width.get(),
-            Node::Assign(variable, _) if variable.owner == self.number => variable.width.get(),
-            Node::Plain(_) | Node::Count(_) => Some(FIXNUM),
-            Node::Inline { op: Op::Add | Op::Subtract | Op::Step(_), arguments, .. } => {
+            TreeNode::Local(variable) if variable.owner == self.number => variable.width.get(),
+            TreeNode::Assign(variable, _) if variable.owner == self.number => variable.width.get(),
+            TreeNode::Plain(_) | TreeNode::Count(_) => Some(FIXNUM),
+            TreeNode::Inline { op: Op::Add | Op::Subtract | Op::Step(_), arguments, .. } => {
                 let mut most = 1;
                 for argument in arguments {
                     most = most.max(self.width(argument)?);
                 }
                 (most < 63).then_some(most + 1)
             }
-            Node::Sequence(nodes) => self.width(nodes.last()?),
-            Node::If(_, yes, no) => Some(self.width(yes)?.max(self.width(no)?)),
-            Node::At(_, node) => self.width(node),
+            TreeNode::Sequence(nodes) => self.width(nodes.last()?),
+            TreeNode::If(_, yes, no) => Some(self.width(yes)?.max(self.width(no)?)),
+            TreeNode::At(_, node) => self.width(node),
             _ => None,
         }
     }
 
-    pub(super) fn type_of(&self, node: &Node) -> Type {
+    pub(super) fn type_of(&self, node: &TreeNode) -> Type {
         if self.width(node).is_some() { Type::Fixnum } else { Type::Any }
     }
 
@@ -65,12 +65,12 @@ impl Generator<'_, '_> {
         if variable.owner != self.number {
             return Typed::any(self.shared(variable));
         }
-        let Local { register, .. } = self.locals[&key(variable)];
+        let LocalVariable { register, .. } = self.locals[&key(variable)];
         let of = if variable.width.get().is_some() { Type::Fixnum } else { Type::Any };
         Typed { value: self.b.use_var(register), of }
     }
 
-    pub(super) fn assign(&mut self, variable: &Var, value: &Node) -> Typed {
+    pub(super) fn assign(&mut self, variable: &Var, value: &TreeNode) -> Typed {
         let typed = self.node(value);
         if variable.is_cell() {
             let value = self.word(typed);
@@ -78,7 +78,7 @@ impl Generator<'_, '_> {
             self.set_part(cell, 0, value);
             return Typed::any(value);
         }
-        let Local { register, root } = self.locals[&key(variable)];
+        let LocalVariable { register, root } = self.locals[&key(variable)];
         let of = if root.is_some() { Type::Any } else { Type::Fixnum };
         let value = if root.is_some() { self.word(typed) } else { self.plain(typed) };
         self.b.def_var(register, value);
@@ -89,7 +89,7 @@ impl Generator<'_, '_> {
     }
 
     /// Binds variables in parallel around a body.
-    pub(super) fn bind(&mut self, bindings: &[(Var, Node)], body: &Node) -> Typed {
+    pub(super) fn bind(&mut self, bindings: &[(Var, TreeNode)], body: &TreeNode) -> Typed {
         let mut found = Vec::new();
         for (variable, node) in bindings {
             let width = self.width(node);
@@ -140,7 +140,7 @@ impl Generator<'_, '_> {
     fn define(&mut self, variable: &Var, value: Value, root: Option<usize>) {
         let register = self.b.declare_var(types::I64);
         self.b.def_var(register, value);
-        self.locals.insert(key(variable), Local { register, root });
+        self.locals.insert(key(variable), LocalVariable { register, root });
     }
 
     /// Returns an argument that the body reads from the root stack.

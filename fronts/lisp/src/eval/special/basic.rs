@@ -2,7 +2,7 @@
 
 use super::malformed;
 use crate::context::{Answer, Context};
-use crate::error::Class;
+use crate::error::ErrorClass;
 use crate::value::{KeySort, Value, symbol};
 
 pub(super) fn quote(_: &mut Context, form: Value) -> Answer {
@@ -32,7 +32,7 @@ impl Context {
         let function = name.get(symbol::FUNCTION);
         if function == Value::UNBOUND || function.as_special_form().is_some() {
             let shown = self.show_short(name);
-            return self.error_about(Class::Undefined, format!("undefined function {shown}"), name);
+            return self.error_about(ErrorClass::Undefined, format!("undefined function {shown}"), name);
         }
         Ok(function)
     }

@@ -2,7 +2,7 @@
 
 use super::malformed;
 use crate::context::{Answer, Context, Fixed};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::{KeySort, Value};
 
 /// Runs `inner` in a block with a name.
@@ -87,19 +87,19 @@ pub(super) fn throw(cx: &mut Context, form: Value) -> Answer {
 impl Context {
     pub(crate) fn no_block(&mut self, name: Value) -> Answer {
         let shown = self.show_short(name);
-        self.error_about(Class::Control, format!("no block {shown} around return-from"), name)
+        self.error_about(ErrorClass::Control, format!("no block {shown} around return-from"), name)
     }
 
     pub(crate) fn no_tag(&mut self, tag: Value) -> Answer {
         let shown = self.show_short(tag);
-        self.error_about(Class::Control, format!("no tag {shown} around go"), tag)
+        self.error_about(ErrorClass::Control, format!("no tag {shown} around go"), tag)
     }
 
     /// Exits to the catch with a tag, if there is one.
     pub(crate) fn throw(&mut self, tag: Value, value: Value) -> Answer {
         if !self.catches.contains(&tag) {
             let shown = self.show_short(tag);
-            return self.error_about(Class::Control, format!("no catch {shown} around throw"), tag);
+            return self.error_about(ErrorClass::Control, format!("no catch {shown} around throw"), tag);
         }
         self.set_fixed(Fixed::Tag, tag);
         self.set_fixed(Fixed::Exit, value);

@@ -2,8 +2,8 @@
 
 use super::malformed;
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value, flag, symbol};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value, flag, symbol};
 
 /// Wraps the body of `(parameters . body)` in a block with a name if a form in it may exit from one. A documentation
 /// string and declarations stay in front.
@@ -16,7 +16,7 @@ pub(crate) fn with_block(cx: &mut Context, name: Value, lambda: Value) -> Answer
     let mut front = Vec::new();
     let mut rest = lambda.cdr();
     while rest.is_cons()
-        && ((rest.get(0).is(Kind::String) && rest.get(1).is_cons())
+        && ((rest.get(0).is(ObjectKind::String) && rest.get(1).is_cons())
             || rest.get(0).car() == cx.world.names.declare)
     {
         front.push(rest.get(0));
@@ -53,7 +53,7 @@ fn may_return(cx: &Context, name: Value, tree: Value, depth: usize) -> bool {
 }
 
 fn document(cx: &mut Context, name: Value, body: Value) -> Result<(), Exit> {
-    if body.car().is(Kind::String) && body.cdr().is_cons() {
+    if body.car().is(ObjectKind::String) && body.cdr().is_cons() {
         let key = cx.world.names.function_documentation;
         cx.put_property(name, key, body.get(0))?;
     }
@@ -68,7 +68,7 @@ fn definable(cx: &mut Context, form: Value) -> Result<Value, Exit> {
     }
     if name.get(symbol::FUNCTION).as_special_form().is_some() {
         let shown = cx.show_short(name);
-        return cx.error_about(Class::Type, format!("{shown} is a special form"), name);
+        return cx.error_about(ErrorClass::Type, format!("{shown} is a special form"), name);
     }
     Ok(name)
 }
@@ -119,7 +119,7 @@ fn variable(cx: &mut Context, form: Value) -> Result<Value, Exit> {
         return malformed(cx, form);
     }
     let text = form.cddr().cadr();
-    if text.is(Kind::String) {
+    if text.is(ObjectKind::String) {
         let key = cx.world.names.variable_documentation;
         cx.put_property(name, key, text)?;
     }

@@ -11,7 +11,7 @@ pub(crate) use basic::runs_now;
 pub(crate) use define::with_block;
 
 use crate::context::{Answer, Context};
-use crate::error::{Class, Exit};
+use crate::error::{ErrorClass, Exit};
 use crate::value::{Value, symbol};
 
 type Code = fn(&mut Context, Value) -> Answer;
@@ -89,5 +89,5 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
 #[cold]
 fn malformed(cx: &mut Context, form: Value) -> Answer {
     let shown = cx.show_short(form);
-    cx.error_about(Class::Arguments, format!("malformed {shown}"), form)
+    cx.error_about(ErrorClass::Arguments, format!("malformed {shown}"), form)
 }

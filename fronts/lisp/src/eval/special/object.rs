@@ -2,9 +2,9 @@
 
 use super::define::with_block;
 use super::malformed;
-use crate::context::{Answer, Context, Mark};
-use crate::error::{Class, Exit};
-use crate::value::{Kind, Value};
+use crate::context::{Answer, Context, RootMark};
+use crate::error::{ErrorClass, Exit};
+use crate::value::{ObjectKind, Value};
 use crate::world::class;
 
 /// Evaluates `(defclass name :super class :slots (slot (slot :type type) ...))`.
@@ -38,7 +38,7 @@ pub(super) fn defclass(cx: &mut Context, form: Value) -> Answer {
             }
             _ => {
                 let shown = cx.show_short(key);
-                return cx.error_about(Class::Arguments, format!("defclass does not know {shown}"), key);
+                return cx.error_about(ErrorClass::Arguments, format!("defclass does not know {shown}"), key);
             }
         }
         rest = rest.cddr();
@@ -118,13 +118,13 @@ impl Context {
         owner: Value,
         definition: Value,
         object: Value,
-        first: Mark,
+        first: RootMark,
         count: usize,
     ) -> Answer {
         let mark = self.mark();
         self.push(definition)?;
         let mut definition = definition;
-        if definition.is(Kind::Compiled) {
+        if definition.is(ObjectKind::Compiled) {
             if self.has_slots_of(object, owner) {
                 let all = self.mark();
                 self.push(object)?;
@@ -154,7 +154,7 @@ impl Context {
 
     /// Returns whether an object begins with the slots of a class's instances.
     fn has_slots_of(&self, object: Value, class: Value) -> bool {
-        (object.is(Kind::Instance) || object.is(Kind::Array))
+        (object.is(ObjectKind::Instance) || object.is(ObjectKind::Array))
             && self.is_subclass(self.world.class_of(object), class)
     }
 
@@ -163,7 +163,7 @@ impl Context {
         &mut self,
         object: Value,
         selector: Value,
-        first: Mark,
+        first: RootMark,
         count: usize,
     ) -> Answer {
         let class = self.world.class_of(object);
@@ -176,7 +176,7 @@ impl Context {
         class: Value,
         object: Value,
         selector: Value,
-        first: Mark,
+        first: RootMark,
         count: usize,
     ) -> Answer {
         if !class.is_nil()
@@ -196,7 +196,7 @@ impl Context {
             return self.call_method(owner, definition, object, all, count + 1);
         }
         let (shown, to) = (self.show_short(selector), self.show_short(object));
-        self.error_about(Class::Undefined, format!("no method {shown} for {to}"), object)
+        self.error_about(ErrorClass::Undefined, format!("no method {shown} for {to}"), object)
     }
 
     /// Sends a message with arguments that the caller keeps alive.
@@ -219,7 +219,7 @@ impl Context {
             (Some(object), Some(class)) if self.is_class(class) => {
                 Ok((object, class.slot(class::slot::SUPER)))
             }
-            _ => self.error(Class::Control, "send-super outside of a method".to_owned()),
+            _ => self.error(ErrorClass::Control, "send-super outside of a method".to_owned()),
         }
     }
 }
@@ -291,7 +291,7 @@ impl Context {
         if self.is_vector_class(class) {
             return self.new_vector_of(class, number, length.unwrap_or(0));
         }
-        let kind = if self.derives(class, class::ARRAY) { Kind::Array } else { Kind::Instance };
+        let kind = if self.derives(class, class::ARRAY) { ObjectKind::Array } else { ObjectKind::Instance };
         let slots = class.slot(class::slot::VARIABLES).length();
         if self.derives(class, class::CONS) {
             return self.cons(Value::NIL, Value::NIL);
