@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// are any.
 const RUNS: u32 = 25;
 
-/// A language of numbers and pairs.
+/// Implements a language of numbers and pairs.
 struct Pairs;
 
 // SAFETY: a number has its lowest bit set, nil is zero, every other word is a pair; pairs are `Layout::Slots`.

@@ -1,4 +1,4 @@
-//! The state of each block of the heap, and the mark bits of its objects.
+//! Holds the state of each block of the heap, and the mark bits of its objects.
 
 use crate::side::{Side, Zeroed};
 use crate::verify::POISON;
@@ -24,10 +24,10 @@ pub(crate) const GROUP: usize = 64 * GRAIN;
 /// Number of 64-bit words that hold the mark bits of a block.
 const MARK_WORDS: usize = MARKS / 64;
 
-/// The number of a block, counted from the start of the heap.
+/// A block's number is counted from the start of the heap.
 pub(crate) type BlockNumber = u32;
 
-/// The distance in bytes of an address from the start of the heap.
+/// An offset is the distance in bytes of an address from the start of the heap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offset(usize);
 
@@ -107,9 +107,9 @@ impl BlockState {
 // SAFETY: zero is a valid number, and atomics may be written through shared references.
 unsafe impl Zeroed for AtomicU64 {}
 
-/// The state and mark bits of all blocks. An entry belongs to the owner of its block: the keep's lock, the thread
-/// that the block is delegated to, or the collection while the world is stopped. Ownership is passed on with stronger
-/// ordering than `Relaxed`.
+/// Holds the state and mark bits of all blocks. An entry belongs to the owner of its block: the keep's lock, the
+/// thread that the block is delegated to, or the collection while the world is stopped. Ownership is passed on with
+/// stronger ordering than `Relaxed`.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     start: usize,
@@ -311,8 +311,8 @@ impl Blocks {
     }
 }
 
-/// A cached word of marks, written back after several bits are set: marking the adjacent pairs of a list would
-/// otherwise wait, at each pair, for the store of the one before.
+/// Caches a word of marks, which is written back after several bits are set: marking the adjacent pairs of a list
+/// would otherwise wait, at each pair, for the store of the one before.
 pub(crate) struct MarkWord<'a> {
     word: &'a AtomicU64,
     /// Index of the word, counted from the start of the heap.

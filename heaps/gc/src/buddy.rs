@@ -1,4 +1,4 @@
-//! A Fibonacci buddy allocator: splits a range of blocks into runs and merges them again.
+//! Implements a Fibonacci buddy allocator: splits a range of blocks into runs and merges them again.
 //!
 //! # Picture
 //! ```text

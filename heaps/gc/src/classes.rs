@@ -1,4 +1,4 @@
-//! Size classes of cells, and allocation classes: one for each pair of layout and size class.
+//! Defines size classes of cells, and allocation classes: one for each pair of layout and size class.
 
 use crate::Layout;
 

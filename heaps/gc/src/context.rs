@@ -1,4 +1,4 @@
-//! A thread's allocation state: a structure at a fixed address, with offsets for machine code.
+//! Defines a thread's allocation state: a structure at a fixed address, with offsets for machine code.
 
 use crate::classes::CLASSES;
 use crate::sync::AtomicU32;

@@ -1,4 +1,4 @@
-//! The blocks delegated to a thread, from which it allocates cells without a lock.
+//! Holds the blocks delegated to a thread, from which it allocates cells without a lock.
 
 use crate::AllocationClass;
 use crate::blocks::{BlockNumber, Blocks, GRAIN};
@@ -12,7 +12,7 @@ const PIECE: usize = 4 << 10;
 /// Number of visits to the keep that a thread should need per class between two collections.
 const VISITS: f32 = 16.0;
 
-/// The state of one allocation class in one thread.
+/// Allocates cells of one class in one thread.
 #[derive(Debug, Default)]
 struct ClassAllocator {
     /// Address up to which cells are counted in `cells`.

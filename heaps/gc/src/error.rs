@@ -1,4 +1,4 @@
-//! Errors of the heap.
+//! Defines the errors of the heap.
 
 use largesse_pages::MapError;
 

@@ -1,4 +1,4 @@
-//! The heap, and the state its threads share.
+//! Defines the heap, and the state its threads share.
 
 use crate::blocks::{BLOCK, Blocks};
 use crate::classes::CLASSES;
@@ -27,7 +27,7 @@ impl<L: Language> Clone for Heap<L> {
     }
 }
 
-/// The state that the threads of a heap share.
+/// Holds the state that the threads of a heap share.
 #[derive(Debug)]
 pub(crate) struct HeapShared<L> {
     pub(crate) language: L,
@@ -43,14 +43,14 @@ pub(crate) struct HeapShared<L> {
     started: Instant,
 }
 
-/// Addresses of finalizable objects.
+/// Holds the addresses of finalizable objects.
 #[derive(Debug, Default)]
 pub(crate) struct Finalizers {
     pub(crate) registered: Vec<usize>,
     pub(crate) ready: Vec<usize>,
 }
 
-/// HeapTotals over the life of a heap.
+/// Counts totals over the life of a heap.
 #[derive(Debug)]
 pub(crate) struct HeapTotals {
     pub(crate) collections: Collections,

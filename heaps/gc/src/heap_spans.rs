@@ -1,4 +1,4 @@
-//! The spans of the heap: which are committed, in use, or still zero.
+//! Tracks the spans of the heap: which are committed, in use, or still zero.
 
 use crate::blocks::{BLOCK, BlockNumber, PER_SPAN};
 use core::ops::Range;
@@ -18,7 +18,7 @@ struct Span {
     dirty: u64,
 }
 
-/// The state of each span of a backing.
+/// Holds the state of each span of a backing.
 pub(crate) struct HeapSpans {
     backing: Box<dyn Backing + Send>,
     spans: Vec<Span>,

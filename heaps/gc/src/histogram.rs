@@ -1,11 +1,11 @@
-//! Histograms of durations, with sixteen buckets per doubling.
+//! Implements histograms of durations, with sixteen buckets per doubling.
 
 use std::time::Duration;
 
 /// Number of buckets, from 16 ns to 2^40 ns (18 minutes).
 const BUCKETS: usize = 640;
 
-/// A histogram of durations.
+/// Counts durations by length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The keep: the global record of all blocks, and the budget of allocation until the next collection.
+//! Implements the keep: the global record of all blocks, and the budget of allocation until the next collection.
 
 use crate::blocks::{BLOCK, BlockNumber, BlockState, Blocks};
 use crate::buddy::Buddy;
@@ -19,7 +19,7 @@ const DELEGATED_PERCENT: usize = 10;
 /// The heap is exhausted when less than the limit divided by this is free after a collection.
 const EXHAUSTED: usize = 64;
 
-/// Why the keep handed out nothing.
+/// Tells why the keep handed out nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AllocationFailure {
     /// The budget is used up: a collection is due.
@@ -28,7 +28,7 @@ pub(crate) enum AllocationFailure {
     Full,
 }
 
-/// The state of all blocks, guarded by one lock.
+/// Holds the state of all blocks, guarded by one lock.
 #[derive(Debug)]
 pub(crate) struct Keep {
     pub(crate) spans: HeapSpans,

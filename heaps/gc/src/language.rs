@@ -1,4 +1,4 @@
-//! The interface a language implements: references, objects and roots.
+//! Defines the interface a language implements: references, objects and roots.
 
 use crate::Tracer;
 use core::ptr::NonNull;
@@ -39,7 +39,7 @@ pub unsafe trait Language: Send + Sync + Sized + 'static {
     /// The word that replaces a weak slot whose object died.
     const CLEARED: Word = Word(0);
 
-    /// Returns the object that a word refers to, without any tag, or `None` when the word is no reference.
+    /// Returns the object that a word refers to, without any tag, or `None` when the word is not a reference.
     fn reference(word: Word) -> Option<NonNull<u64>>;
 
     /// Passes every slot of an object of [`Layout::Custom`] to the tracer. The object may be all zeros still.

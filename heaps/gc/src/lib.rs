@@ -1,4 +1,4 @@
-//! A garbage-collected heap for many threads, with blocks delegated to each.
+//! Implements a garbage-collected heap for many threads, with blocks delegated to each.
 //!
 //! # Picture
 //! ```text

@@ -23,7 +23,7 @@ const UNHELPED: usize = 64;
 /// Lowest stack height from which a worker shares items. It is low as the items may be long lists.
 const WORTH_LEAVING: usize = 2;
 
-/// An object, or part of one, to be scanned.
+/// An item is an object, or part of one, to be scanned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     at: NonNull<u64>,
@@ -79,14 +79,14 @@ pub struct Tracer<'a, L> {
     reached: Reached,
 }
 
-/// The effect of reaching an object.
+/// Selects the effect of reaching an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceMode {
-    /// RootHeight it without atomics, as no other worker marks.
+    /// Marks the object without atomics, as no other worker marks.
     Alone,
-    /// RootHeight it atomically, as other workers mark, too.
+    /// Marks the object atomically, as other workers mark, too.
     Together,
-    /// RootHeight nothing, and panic when an invariant is broken.
+    /// Marks nothing, and panics when an invariant is broken.
     Verify,
 }
 

@@ -1,4 +1,4 @@
-//! The shared mark queues: work that markers share, and the detection of its end.
+//! Implements the shared mark queues: work that markers share, and the detection of its end.
 //!
 //! Each worker has a private stack and a shared *queue*. A worker that finds others idle moves the older half of its
 //! stack to its queue; an idle worker takes half of a queue. A worker counts itself idle only when its stack and its
@@ -7,7 +7,7 @@
 
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock, pause};
 
-/// The items that a worker shares.
+/// Holds the items that a worker shares.
 #[derive(Debug)]
 struct MarkQueue<T> {
     items: Mutex<Vec<T>>,
@@ -15,7 +15,7 @@ struct MarkQueue<T> {
     len: AtomicUsize,
 }
 
-/// The queues of all workers.
+/// Holds the queues of all workers.
 #[derive(Debug)]
 pub(crate) struct MarkQueues<T> {
     queues: Vec<MarkQueue<T>>,

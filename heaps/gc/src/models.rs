@@ -1,4 +1,4 @@
-//! Loom models of the whole heap: blocks that change owner, with collections in between.
+//! Models the whole heap under loom: blocks that change owner, with collections in between.
 
 use crate::blocks::BLOCK;
 use crate::{GcSettings, Heap, Language, Layout, Mutator, Tracer, Word};

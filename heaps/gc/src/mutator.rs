@@ -1,4 +1,4 @@
-//! The mutator: a thread's access to a heap.
+//! Implements the mutator: a thread's access to a heap.
 
 use crate::blocks::object_at;
 use crate::context::Context;

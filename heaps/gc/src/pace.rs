@@ -1,4 +1,5 @@
-//! The pacer: how many bytes are allocated between two collections, and how much memory is retained for them.
+//! Implements the pacer: how many bytes are allocated between two collections, and how much memory is retained for
+//! them.
 //!
 //! The budget equals the live bytes, but at least a floor, so that the cost of marking is spread over as many
 //! allocated bytes as are marked. When allocation is so fast that collections exceed their share of time, the budget
@@ -22,7 +23,7 @@ const FIRST_GUESS: f64 = 1e-9;
 /// oscillates.
 const GIVEN_BACK: f64 = 0.25;
 
-/// The pacer of collections.
+/// Paces collections by a budget of allocated bytes.
 #[derive(Debug)]
 pub(crate) struct Pace {
     floor: usize,

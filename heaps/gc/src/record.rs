@@ -1,4 +1,4 @@
-//! The heap's record of one thread.
+//! Holds the heap's record of one thread.
 
 use crate::Word;
 use crate::classes::CLASSES;

@@ -1,4 +1,4 @@
-//! The settings of a heap.
+//! Defines the settings of a heap.
 
 /// The synchronisation of threads that allocate at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
-//! The statistics of a heap.
+//! Defines the statistics of a heap.
 
 use crate::{Histogram, Layout};
 use std::time::Duration;
 
-/// The number of cells of one layout and size.
+/// Counts the cells of one layout and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
     /// Layout of the cells.
@@ -38,7 +38,7 @@ pub struct Collections {
     pub objects: u64,
 }
 
-/// The statistics of a heap at one moment.
+/// Holds the statistics of a heap at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// Cells handed out to date, by layout and size: the request mix.

@@ -13,14 +13,14 @@ const WORTH_DELEGATING: usize = BLOCK / 16;
 /// Number of blocks that a worker sweeps at a time.
 const STRIDE: usize = 256;
 
-/// The number of live objects and their bytes.
+/// Counts live objects and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LiveTotals {
     pub(crate) objects: u64,
     pub(crate) bytes: usize,
 }
 
-/// The result of sweeping some blocks.
+/// Holds the result of sweeping some blocks.
 #[derive(Debug, Default)]
 struct Swept {
     live: LiveTotals,

@@ -1,4 +1,4 @@
-//! The pool of worker threads that mark and sweep.
+//! Implements the pool of worker threads that mark and sweep.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -28,7 +28,7 @@ struct PoolShared {
     done: Condvar,
 }
 
-/// The collecting thread and its helper threads, which sleep between jobs.
+/// Combines the collecting thread and its helper threads, which sleep between jobs.
 pub(crate) struct WorkerPool {
     shared: Arc<PoolShared>,
     helpers: Vec<JoinHandle<()>>,

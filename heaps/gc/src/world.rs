@@ -42,7 +42,7 @@ struct Gate<M> {
     collecting: bool,
 }
 
-/// The registry of all members.
+/// Registers all members, and stops them.
 #[derive(Debug)]
 pub(crate) struct ThreadRegistry<M> {
     gate: Mutex<Gate<M>>,
