@@ -1,4 +1,4 @@
-//! Builtins: functions written in Rust, their names and their arguments.
+//! Defines builtins: functions written in Rust, with their names and arguments.
 
 use crate::context::{Answer, Context};
 use crate::error::Exit;
@@ -79,13 +79,13 @@ impl Deref for Args<'_> {
     }
 }
 
-/// The type of the Rust function of a builtin.
+/// A builtin's Rust function has this type.
 pub(crate) type Code = fn(&mut Context, Args<'_>) -> Answer;
 
 /// The value of [`Builtin::most`] that stands for any number of arguments.
 pub(crate) const MANY: u16 = u16::MAX;
 
-/// A builtin: its name, `PACKAGE:NAME` or `NAME` in the package LISP, its least and largest number of arguments, and
+/// A builtin has a name, `PACKAGE:NAME` or `NAME` in the package LISP, its least and largest number of arguments, and
 /// its Rust function.
 #[derive(Clone, Copy)]
 pub(crate) struct Builtin {
@@ -167,7 +167,7 @@ impl Context {
     }
 }
 
-/// Encodes a function's address of at most 47 bits as a word that is no reference.
+/// Encodes a function's address of at most 47 bits as a word that is not a reference.
 pub(crate) fn code_word(code: *const ()) -> Value {
     Value((code.expose_provenance() as u64) << 4 | 3)
 }

@@ -1,4 +1,4 @@
-//! Exits from an evaluation, and errors as Lisp objects.
+//! Defines exits from an evaluation, and errors as Lisp objects.
 
 use crate::context::{Answer, Context, Fixed};
 use crate::value::Value;

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use largesse_gc::{Language, Tracer, Word};
 use std::sync::Arc;
 
-/// The implementation of [`Language`] for the collector.
+/// Implements [`Language`] for the collector.
 pub(crate) struct Lisp {
     pub(crate) tables: Arc<Tables>,
 }

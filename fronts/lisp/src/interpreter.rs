@@ -1,4 +1,4 @@
-//! A running Lisp: the public interface of the crate.
+//! Runs a Lisp: this is the public interface of the crate.
 
 use crate::context::{Context, Fixed};
 use crate::error::{Exit, slot};
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 /// Longest wait for interrupted workers to stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A Lisp, bound to the thread that started it.
+/// An interpreter is a Lisp, bound to the thread that started it.
 #[derive(Debug)]
 pub struct Interpreter {
     cx: Context,
 }
 
-/// The reason why a form or a file returned no value.
+/// Tells why a form or a file returned no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// An error, as lines: class and message, form, backtrace.
@@ -58,7 +58,7 @@ impl Interpreter {
     ) -> Result<Interpreter, String> {
         let tables = Arc::new(Tables::new());
         let heap = Heap::new(Language { tables: Arc::clone(&tables) }, settings, backing)
-            .map_err(|cause| format!("no heap: {cause}"))?;
+            .map_err(|cause| format!("cannot create the heap: {cause}"))?;
         let mutator = heap.register_thread().enter();
         let mut world = LispWorld::new(heap.clone(), tables, arguments);
         let mut first = Context::new(
@@ -195,9 +195,9 @@ impl Interpreter {
     }
 
     /// Appends the text of `backing` to all later memory reports. Only the first call has an effect.
-    pub fn report_too(&mut self, ground: impl Fn() -> String + Send + Sync + 'static) {
+    pub fn report_too(&mut self, backing_report: impl Fn() -> String + Send + Sync + 'static) {
         // A second call is ignored.
-        let _ = self.cx.world.ground.set(Box::new(ground));
+        let _ = self.cx.world.backing_report.set(Box::new(backing_report));
     }
 
     fn ended(&mut self, exit: Exit) -> Ended {
@@ -209,7 +209,7 @@ impl Interpreter {
             Exit::Interrupt => Ended::Interrupted,
             Exit::Error => Ended::Error(self.cx.error_report()),
             Exit::Throw | Exit::Block | Exit::Go => {
-                Ended::Error("control-error: the way out leads nowhere".to_owned())
+                Ended::Error("control-error: the target of the exit does not exist".to_owned())
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A dialect of EusLisp, on the heap that is delegated to threads.
+//! Implements a dialect of EusLisp, on the heap that is delegated to threads.
 //!
 //! # Picture
 //! ```text

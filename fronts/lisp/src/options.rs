@@ -1,5 +1,5 @@
-//! The process's environment variables and resource usage.
-#![expect(clippy::disallowed_methods, reason = "the front's door to the environment")]
+//! Reads the process's environment variables and resource usage.
+#![expect(clippy::disallowed_methods, reason = "the environment is read here only")]
 
 /// Returns an environment variable, for `unix:getenv`.
 pub(crate) fn environment(name: &str) -> Option<String> {

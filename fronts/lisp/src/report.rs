@@ -1,4 +1,4 @@
-//! Reports on the heap for users.
+//! Formats reports on the heap for users.
 
 use crate::value::Value;
 use crate::world::LispWorld;
@@ -26,7 +26,7 @@ pub(crate) fn words(statistics: &Statistics) -> [Value; 2] {
 pub(crate) fn room(statistics: &Statistics) -> String {
     let pauses = &statistics.collections.pauses;
     let mut text = format!(
-        "{} objects of {} bytes were alive after the last collection\n{} bytes of blocks in use, {} bytes at most\n{} collections, {:.1} % of the time; the next one after {} bytes\n",
+        "{} objects of {} bytes were alive after the last collection\n{} bytes of blocks in use, {} bytes at most\n{} collections, {:.1} % of the time; the next one after {} more bytes\n",
         statistics.live_objects,
         statistics.live_bytes,
         statistics.used_bytes,
@@ -40,14 +40,14 @@ pub(crate) fn room(statistics: &Statistics) -> String {
         let part = |time: Duration| time.as_secs_f64() * 100.0 / all;
         let _ = writeln!(
             text,
-            "of their time {:.0} % stopping threads, {:.0} % marking, {:.0} % sweeping",
+            "{:.0} % of their time stopping threads, {:.0} % marking, {:.0} % sweeping",
             part(statistics.collections.stopping),
             part(statistics.collections.marking),
             part(statistics.collections.sweeping),
         );
         let _ = writeln!(
             text,
-            "half of their pauses within {:.2} ms, the longest {:.2} ms; {:.1} million objects marked a second",
+            "median pause {:.2} ms, longest {:.2} ms; {:.1} million objects marked per second",
             pauses.quantile(0.5).as_secs_f64() * 1e3,
             pauses.longest().as_secs_f64() * 1e3,
             statistics.mark_rate() / 1e6,
@@ -59,7 +59,8 @@ pub(crate) fn room(statistics: &Statistics) -> String {
 impl LispWorld {
     /// Returns the report on the heap and its backing.
     pub(crate) fn memory_report(&self) -> String {
-        memory(&self.heap.statistics()) + &self.ground.get().map(|ground| ground()).unwrap_or_default()
+        memory(&self.heap.statistics())
+            + &self.backing_report.get().map(|backing_report| backing_report()).unwrap_or_default()
     }
 }
 
@@ -102,6 +103,6 @@ fn memory(statistics: &Statistics) -> String {
         }
     }
     let _ =
-        writeln!(text, "Visits to the keep: {:.2} for 1000 allocations", statistics.visits_per_thousand());
+        writeln!(text, "Visits to the keep: {:.2} per 1000 allocations", statistics.visits_per_thousand());
     text + &room(statistics)
 }

@@ -1,4 +1,4 @@
-//! `compile-file`: a compiled file behaves as its source, without the source and its macros.
+//! Compiles files by `compile-file`: a compiled file behaves as its source, without the source and its macros.
 
 use largesse_arena::NearMemory;
 use largesse_gc::GcSettings;

@@ -1,4 +1,4 @@
-//! Equality: `eq`, `eql`, `equal`, `equalp`.
+//! Implements equality: `eq`, `eql`, `equal`, `equalp`.
 
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};

@@ -1,4 +1,4 @@
-//! Inspection of objects at the prompt.
+//! Inspects objects at the prompt.
 
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context};

@@ -1,4 +1,4 @@
-//! Signalling of errors, and access to the last one.
+//! Signals errors, and gives access to the last one.
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};

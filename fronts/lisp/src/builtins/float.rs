@@ -1,4 +1,4 @@
-//! Rounding, roots, powers, trigonometry, random numbers.
+//! Implements rounding, roots, powers, trigonometry, random numbers.
 
 use super::number::{as_float, integer};
 use crate::builtin::{Args, Builtin, builtin};
@@ -71,7 +71,9 @@ fn rounded(cx: &mut Context, value: Value, function: fn(f64) -> f64) -> Answer {
     let number = cx.number(value)?;
     match BigInt::from_f64(function(number)) {
         Some(integer) => cx.integer(integer),
-        None => cx.error_about(ErrorClass::Arithmetic, format!("no integer is near {number}"), value),
+        None => {
+            cx.error_about(ErrorClass::Arithmetic, format!("{number} cannot be rounded to an integer"), value)
+        }
     }
 }
 

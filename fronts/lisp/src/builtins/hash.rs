@@ -1,4 +1,4 @@
-//! Hash tables: open addressing in two vectors of the heap.
+//! Implements hash tables by open addressing in two vectors of the heap.
 //!
 //! Slots: keys, values, size (the `:size` option), count, filled (count plus removed entries), test. Objects never
 //! move, so the address of a key is a stable hash.

@@ -1,4 +1,4 @@
-//! Source files: finding and evaluating them.
+//! Finds and evaluates source files.
 
 use super::stream::path_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};

@@ -1,4 +1,4 @@
-//! Builtins, in one file for each chapter of the EusLisp manual.
+//! Collects the builtins, in one file for each chapter of the EusLisp manual.
 
 pub(crate) mod compare;
 mod control;

@@ -1,4 +1,4 @@
-//! Classes, instances, messages.
+//! Implements classes, instances and messages.
 
 use super::vector::is_vector;
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -65,7 +65,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("SETSLOT", 4, 4, |cx, args| {
         let index = slot_number(cx, args)?;
         if cx.is_of_runtime(args[0], index) {
-            return cx.type_error("object that is no class", args[0]);
+            return cx.type_error("object that is not a class", args[0]);
         }
         args[0].set_slot(index, args[3]);
         Ok(args[3])

@@ -1,4 +1,4 @@
-//! Packages.
+//! Implements the functions on packages.
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};

@@ -1,4 +1,5 @@
-//! Searching, counting and removing, with `:test`, `:test-not`, `:key`, `:start`, `:end`, `:count` and `:from-end`.
+//! Implements searching, counting and removing, with `:test`, `:test-not`, `:key`, `:start`, `:end`, `:count` and
+//! `:from-end`.
 
 use super::sequence::{build_like, items};
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -97,7 +98,7 @@ impl Matcher {
     }
 }
 
-/// The role of the first argument: an item to match, or a predicate.
+/// Tells the role of the first argument: an item to match, or a predicate.
 #[derive(Clone, Copy)]
 enum Sort {
     Item,

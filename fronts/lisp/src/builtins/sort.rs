@@ -1,4 +1,4 @@
-//! Sorting and merging: a stable merge sort on the root stack.
+//! Sorts and merges by a stable merge sort on the root stack.
 
 use super::sequence::{build_like, items, set_elt};
 use crate::builtin::{Args, Builtin, MANY, builtin};

@@ -1,4 +1,4 @@
-//! Characters, which are integers, and strings.
+//! Implements characters, which are integers, and strings.
 
 use super::vector::text_of;
 use crate::builtin::{Args, Builtin, MANY, builtin};
@@ -187,7 +187,7 @@ fn parse_integer(cx: &mut Context, args: Args<'_>) -> Answer {
         if !junk.is_nil() {
             return Ok(Value::NIL);
         }
-        return cx.error_about(ErrorClass::Reader, format!("{part:?} is no integer"), args[0]);
+        return cx.error_about(ErrorClass::Reader, format!("{part:?} is not an integer"), args[0]);
     }
     cx.integer_from_text(&digits[..count], negative, base)
 }

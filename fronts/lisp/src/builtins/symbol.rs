@@ -1,4 +1,4 @@
-//! Symbols: names, values, functions, property lists.
+//! Implements symbols: names, values, functions, property lists.
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};

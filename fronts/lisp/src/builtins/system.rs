@@ -1,4 +1,4 @@
-//! Time, memory, the process.
+//! Implements functions on time, memory and the process.
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
@@ -173,7 +173,11 @@ fn room(cx: &mut Context, _: Args<'_>) -> Answer {
 /// Returns the resource usage of the process as `(user-seconds system-seconds maximum-resident ...)`.
 fn getrusage(cx: &mut Context, args: Args<'_>) -> Answer {
     if args[0] != Value::fixnum(0) {
-        return cx.error_about(ErrorClass::Range, "getrusage knows 0, the process".to_owned(), args[0]);
+        return cx.error_about(
+            ErrorClass::Range,
+            "getrusage accepts only 0, the process".to_owned(),
+            args[0],
+        );
     }
     let usage = crate::options::usage();
     let mark = cx.mark();

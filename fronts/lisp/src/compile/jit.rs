@@ -1,4 +1,4 @@
-//! The machine code, and its compilation.
+//! Compiles and holds the machine code.
 
 use super::generate;
 use super::runtime::Helper;
@@ -19,9 +19,9 @@ pub(crate) struct Compiler {
     functions: usize,
 }
 
-/// The two entry points of a function.
+/// A function has two entry points.
 #[derive(Clone, Copy)]
-pub(super) struct Faces {
+pub(super) struct EntryPoints {
     /// Called with context, function, and address and number of the arguments on the root stack.
     pub(super) entry: FuncId,
     /// Called by the entry with context, the closure if there are captured variables, and the arguments. None when
@@ -69,7 +69,7 @@ impl Compiler {
 
     /// Compiles a function and those inside it; returns the address of its entry and the text of the code.
     pub(super) fn make(&mut self, unit: &Unit) -> Result<(usize, String), String> {
-        let mut faces = Vec::new();
+        let mut entry_points = Vec::new();
         for function in &unit.functions {
             let direct = match function.range {
                 Some(_) => None,
@@ -78,14 +78,14 @@ impl Compiler {
                     Some(self.declare(1 + closure + function.required.len())?)
                 }
             };
-            faces.push(Faces { entry: self.declare(4)?, direct });
+            entry_points.push(EntryPoints { entry: self.declare(4)?, direct });
         }
         let mut text = String::new();
         for number in 0..unit.functions.len() {
-            text += &generate::function(self, unit, &faces, number)?;
+            text += &generate::function(self, unit, &entry_points, number)?;
         }
         self.module.finalize_definitions().map_err(|cause| cause.to_string())?;
-        let code = self.module.get_finalized_function(faces[0].entry);
+        let code = self.module.get_finalized_function(entry_points[0].entry);
         Ok((code.expose_provenance(), text))
     }
 

@@ -1,4 +1,5 @@
-//! `compile`: machine code for functions and methods, from the source list that the evaluator interprets.
+//! Implements `compile`: generates machine code for functions and methods, from the source list that the evaluator
+//! interprets.
 //!
 //! # Picture
 //! ```text
@@ -87,7 +88,7 @@ fn function_source(cx: &mut Context, name: Value, function: Value) -> Result<Fun
     } else if function.is(ObjectKind::Closure) && function.slot(closure::ENVIRONMENT).is_nil() {
         cx.cons(function.slot(closure::PARAMETERS), function.slot(closure::BODY))?
     } else {
-        return cx.type_error("function that is interpreted, outside of any environment", function);
+        return cx.type_error("interpreted function without a lexical environment", function);
     };
     cx.push(lambda)?;
     Ok(FunctionSource { name, lambda, class: Value::NIL })
@@ -214,7 +215,7 @@ fn disassemble(cx: &mut Context, args: Args<'_>) -> Answer {
     }
 }
 
-/// The entry of a compiled function: context, function, address and number of its arguments.
+/// A compiled function's entry takes context, function, address and number of its arguments.
 type Entry = extern "C" fn(*mut Context, Value, *mut Value, usize) -> u64;
 
 impl Context {

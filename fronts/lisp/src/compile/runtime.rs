@@ -58,7 +58,7 @@ macro_rules! helpers {
     };
 }
 
-/// The details of an exit that an `unwind-protect` saves during its cleanup.
+/// Holds the details of an exit that an `unwind-protect` saves during its cleanup.
 pub(super) struct Aside {
     saved: Saved,
     exit: Exit,

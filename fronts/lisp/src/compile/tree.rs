@@ -27,7 +27,7 @@ impl Variable {
 
 pub(super) type Var = Rc<Variable>;
 
-/// A block or tagbody.
+/// An exit point is a block or tagbody.
 pub(super) struct ExitPoint {
     /// The variable that holds its number, for exits that are not jumps.
     pub(super) target: Var,
@@ -54,7 +54,7 @@ pub(super) enum Op {
     Compare(IntCC),
 }
 
-/// An argument of the function.
+/// Selects an argument of the function.
 #[derive(Clone, Copy)]
 pub(super) enum Argument {
     /// The argument with an index.
@@ -72,7 +72,7 @@ pub(super) enum TreeNode {
     /// A slot of an instance.
     Slot(Box<TreeNode>, usize),
     AssignSlot(Box<TreeNode>, usize, Box<TreeNode>),
-    /// The `car` (0) or `cdr` (1), or nil for a value that is no cons.
+    /// The `car` (0) or `cdr` (1), or nil for a value that is not a cons.
     Part(usize, Box<TreeNode>),
     /// A value that the program declares a fixnum.
     Plain(Box<TreeNode>),
@@ -143,7 +143,7 @@ pub(super) enum TreeNode {
     At(Word, Box<TreeNode>),
 }
 
-/// A function of machine code.
+/// Describes a function of machine code.
 pub(super) struct Function {
     /// Its name in the output of `disassemble`.
     pub(super) text: String,
@@ -161,7 +161,7 @@ pub(super) struct Function {
     pub(super) body: TreeNode,
 }
 
-/// A function, those inside it, and the constants of its code.
+/// Holds a function, those inside it, and the constants of its code.
 pub(super) struct Unit {
     /// The functions; the first is the compiled one.
     pub(super) functions: Vec<Function>,

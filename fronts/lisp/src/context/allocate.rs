@@ -1,4 +1,4 @@
-//! Allocation of objects. Each function keeps its own arguments alive.
+//! Allocates objects. Each function keeps its own arguments alive.
 
 use super::{Answer, Context, RootMark};
 use crate::error::ErrorClass;

@@ -1,4 +1,4 @@
-//! A thread's state: its root stack, its environment, and the details of an exit.
+//! Holds a thread's state: its root stack, its environment, and the details of an exit.
 //!
 //! # Picture
 //! ```text
@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering;
 /// The result of a function: a value, or an exit whose details are in the context.
 pub(crate) type Answer = Result<Value, Exit>;
 
-/// The state of one thread of Lisp.
+/// Holds the state of one thread of Lisp.
 pub(crate) struct Context {
     pub(crate) world: Arc<LispWorld>,
     pub(crate) mutator: Mutator<crate::heap::Lisp>,

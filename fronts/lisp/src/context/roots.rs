@@ -1,4 +1,4 @@
-//! The root stack, accessed through the collector's context.
+//! Accesses the root stack through the collector's context.
 
 use super::Context;
 use crate::error::Exit;
@@ -7,7 +7,7 @@ use crate::value::Value;
 /// Number of words that are free above every frame, for the roots of builtins.
 pub(super) const RESERVE: usize = 1024;
 
-/// Roots at fixed positions at the bottom of the stack.
+/// Names the roots at fixed positions at the bottom of the stack.
 #[derive(Clone, Copy)]
 pub(crate) enum Fixed {
     /// The value of an exit.
@@ -30,7 +30,7 @@ pub(crate) enum Fixed {
 pub(crate) const BACKTRACE: usize = 20;
 const FIXED: usize = Fixed::Backtrace as usize + BACKTRACE;
 
-/// A height of the root stack.
+/// Marks a height of the root stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RootMark(*mut Value);
 

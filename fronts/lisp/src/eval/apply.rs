@@ -1,4 +1,4 @@
-//! Calling of function values.
+//! Calls function values.
 
 use super::lambda::closure;
 use crate::context::{Answer, Context, RootMark};
@@ -38,7 +38,7 @@ impl Context {
     #[cold]
     fn not_a_function(&mut self, value: Value) -> Answer {
         let shown = self.show_short(value);
-        self.error_about(ErrorClass::Undefined, format!("{shown} is no function"), value)
+        self.error_about(ErrorClass::Undefined, format!("{shown} is not a function"), value)
     }
 
     /// Calls any function with arguments on the stack.

@@ -1,4 +1,4 @@
-//! Keyword arguments of builtins.
+//! Parses the keyword arguments of builtins.
 
 use crate::builtin::Args;
 use crate::context::Context;

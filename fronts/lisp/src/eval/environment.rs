@@ -1,5 +1,5 @@
-//! Lexical environments: a chain of entries (name, value, link), on the stack until a closure captures them, then in
-//! the heap.
+//! Implements lexical environments as chains of entries (name, value, link), on the stack until a closure captures
+//! them, then in the heap.
 //!
 //! A closure copies the chain to the heap, and each stack entry's value becomes a reference to its copy, so that the
 //! frame and the closure continue to share the variable.

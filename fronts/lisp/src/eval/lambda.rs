@@ -1,4 +1,4 @@
-//! Calls of interpreted functions, and the binding of parameters to arguments.
+//! Calls interpreted functions and binds their parameters to arguments.
 
 use crate::context::{Answer, Context, RootMark};
 use crate::error::{ErrorClass, Exit};

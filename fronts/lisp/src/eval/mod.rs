@@ -1,4 +1,4 @@
-//! The evaluator: interprets the source list.
+//! Interprets the source list.
 //!
 //! # Picture
 //! ```text
@@ -38,7 +38,7 @@ impl Value {
     }
 }
 
-/// The state of a thread that the catcher of an exit restores.
+/// Holds the state of a thread that the catcher of an exit restores.
 #[derive(Clone, Copy)]
 pub(crate) struct Saved {
     mark: RootMark,
@@ -176,7 +176,7 @@ impl Context {
         Ok(())
     }
 
-    /// Evaluates `((lambda ...) ...)` or `(object . slot)`, or signals that the head is no function.
+    /// Evaluates `((lambda ...) ...)` or `(object . slot)`, or signals that the head is not a function.
     #[inline(never)]
     fn eval_odd_head(&mut self, form: Value, head: Value) -> Answer {
         self.set_fixed(Fixed::Form, form);
@@ -194,7 +194,7 @@ impl Context {
             return self.call_object(function, first, count);
         }
         let shown = self.show_short(head);
-        self.error_about(ErrorClass::Undefined, format!("{shown} is no function"), head)
+        self.error_about(ErrorClass::Undefined, format!("{shown} is not a function"), head)
     }
 
     /// Evaluates `(object . slot)`, EusLisp's short form of slot access.

@@ -1,4 +1,4 @@
-//! Normals, angles, areas and volumes, and points transformed by a frame.
+//! Computes normals, angles, areas and volumes, and transforms points by a frame.
 
 use super::parts::{edge, face, point, points, slot};
 use super::ring;

@@ -1,4 +1,4 @@
-//! Three-dimensional geometry: frames, polygons, bodies, and their relations.
+//! Implements three-dimensional geometry: frames, polygons, bodies, and their relations.
 //!
 //! # Picture
 //! ```text

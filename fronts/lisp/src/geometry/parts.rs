@@ -1,4 +1,4 @@
-//! Access to objects of the geometry classes: slot indices, and checked reading.
+//! Accesses objects of the geometry classes: slot indices, and checked reading.
 
 use super::ring::Plane;
 use crate::context::{Answer, Context};

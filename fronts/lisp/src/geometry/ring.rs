@@ -4,7 +4,7 @@
 
 use crate::numeric::point::{Point, angle, between, distance, dot, sub, turn, unit};
 
-/// The location of a point relative to a ring.
+/// Tells where a point lies relative to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointLocation {
     Inside,
@@ -21,7 +21,7 @@ pub(crate) struct Tolerance {
     pub(crate) vertex: f64,
 }
 
-/// The plane of a polygon.
+/// Represents the plane of a polygon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plane {
     pub(crate) normal: Point,

@@ -1,4 +1,4 @@
-//! Faces and edges of a solid, as objects, from rings of vertices.
+//! Creates the faces and edges of a solid from rings of vertices.
 
 use super::hull;
 use super::measures::normal_of;
@@ -12,7 +12,7 @@ use crate::value::{ObjectKind, Value};
 use crate::world::class;
 use std::collections::HashMap;
 
-/// The edge between two vertices, in either direction.
+/// Maps two vertices to the edge between them, in either direction.
 type Edges = HashMap<(Value, Value), Value>;
 
 /// Implements `(weave-rings rings face-class edge-class [holes hole-class])`: creates a face for every list of
@@ -133,7 +133,10 @@ fn edge_between(
         return cx.fail(ErrorClass::Range, "no solid: more than two faces meet in an edge".to_owned());
     }
     if edges.contains_key(&(from, to)) {
-        return cx.fail(ErrorClass::Range, "no solid: two faces go the same way along an edge".to_owned());
+        return cx.fail(
+            ErrorClass::Range,
+            "no solid: two faces run in the same direction along an edge".to_owned(),
+        );
     }
     let it = cx.new_instance(class)?;
     it.set_slot(edge::PVERT, from);

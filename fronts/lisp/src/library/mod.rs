@@ -1,4 +1,4 @@
-//! The part of the library that is written in Lisp, loaded at start.
+//! Loads the part of the library that is written in Lisp, loaded at start.
 
 use crate::context::Context;
 use crate::error::Exit;

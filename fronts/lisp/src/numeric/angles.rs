@@ -1,4 +1,4 @@
-//! Rotations: by an angle about an axis, by roll, pitch and yaw, by Euler angles.
+//! Computes rotations: by an angle about an axis, by roll, pitch and yaw, by Euler angles.
 
 use super::linear::multiply;
 use super::matrix::Matrix;
@@ -9,10 +9,10 @@ use crate::error::Exit;
 use crate::numeric::point::{Point, norm, scale};
 use crate::value::{ObjectKind, Value, symbol};
 
-/// A 3 x 3 rotation matrix in row-major order.
+/// A rotation is a 3 x 3 matrix in row-major order.
 type Rotation = [f64; 9];
 
-/// The axis of a rotation.
+/// Selects the axis of a rotation.
 #[derive(Clone, Copy)]
 enum Axis {
     /// The origin, in two dimensions.

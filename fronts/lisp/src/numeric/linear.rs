@@ -1,4 +1,4 @@
-//! Sums and products of matrices and vectors.
+//! Computes sums and products of matrices and vectors.
 //!
 //! Small results are computed on the machine stack and written at the end, so that a result may be an operand.
 

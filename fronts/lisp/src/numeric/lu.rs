@@ -1,4 +1,5 @@
-//! Linear equations: LU decomposition with pivoting, and the pseudoinverse of any matrix by singular values.
+//! Solves linear equations by LU decomposition with pivoting, and computes the pseudoinverse of any matrix by
+//! singular values.
 
 use super::matrix::Matrix;
 use super::vectors::{fill, inner_product};

@@ -1,4 +1,4 @@
-//! Matrices: two-dimensional arrays of floats.
+//! Implements matrices as two-dimensional arrays of floats.
 
 use super::linear::with_room;
 use super::vectors::fill;

@@ -1,4 +1,4 @@
-//! Float-vectors and matrices: chapter 15 of the EusLisp manual, except coordinates.
+//! Implements float-vectors and matrices: chapter 15 of the EusLisp manual, except coordinates.
 
 mod angles;
 mod linear;

@@ -1,6 +1,6 @@
-//! Points and directions in space.
+//! Implements points and directions in space.
 
-/// A point or a vector.
+/// A point or a vector has three coordinates.
 pub(crate) type Point = [f64; 3];
 
 pub(crate) fn add(a: Point, b: Point) -> Point {
@@ -55,7 +55,7 @@ pub(crate) fn angle(a: Point, b: Point, normal: Point) -> f64 {
     dot(normal, product).atan2(dot(a, b))
 }
 
-/// An axis-aligned box.
+/// A box has sides parallel to the axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) low: Point,

@@ -1,4 +1,4 @@
-//! Functions on float-vectors of any length.
+//! Implements functions on float-vectors of any length.
 //!
 //! A result is written to the float-vector given for it, which may be one of the operands: all operands are read at
 //! an index before the result is written there, or before any of it is.

@@ -1,4 +1,4 @@
-//! Printing of vectors and arrays.
+//! Prints vectors and arrays.
 
 use super::{Done, Printer, float_text};
 use crate::builtins::vector::{Shape, element, text_of};

@@ -1,5 +1,5 @@
-//! Printing of floats as EusLisp 9.27 prints them: six significant digits (six decimals below 1), trailing zeros
-//! reduced to one, and an exponent outside of 1e-4 to 1e5.
+//! Prints floats as EusLisp 9.27 prints them: six significant digits (six decimals below 1), trailing zeros reduced
+//! to one, and an exponent outside of 1e-4 to 1e5.
 
 /// Returns the text of a float.
 pub(crate) fn float_text(number: f64) -> String {

@@ -1,4 +1,4 @@
-//! Printing of instances, by their class's `:prin1` or in the default form, and of closures.
+//! Prints closures, and instances by their class's `:prin1` or in the default form.
 
 use super::{Done, Printer, Style};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! The printer: values as text that reads back, or for display.
+//! Prints values as text that reads back, or for display.
 
 mod array;
 mod float;
@@ -13,7 +13,7 @@ use crate::error::{ErrorClass, Exit};
 use crate::value::{Circle, ObjectKind, Value, symbol as slot};
 use shared::SharedLabels;
 
-/// The options of printing.
+/// Holds the options of printing.
 #[derive(Clone, Copy)]
 pub(crate) struct Style {
     /// Whether the text reads back: quotes around strings, bars around unusual symbols, package prefixes.
@@ -204,7 +204,7 @@ impl Printer<'_> {
             cx.put_root(mark, rest);
             if self.style.length.is_none() && circle.closes_at(rest) {
                 return cx
-                    .error(ErrorClass::Type, "a circular list prints with *print-circle* only".to_owned());
+                    .error(ErrorClass::Type, "a circular list prints only with *print-circle*".to_owned());
             }
             if self.style.length.is_some_and(|most| count >= most) {
                 self.text("...");

@@ -1,9 +1,10 @@
-//! Labels `#1=` and `#1#` for values reached more than once.
+//! Labels values reached more than once by `#1=` and `#1#`.
 
 use crate::value::{ObjectKind, Value};
 use std::collections::HashMap;
 
-/// The conses and vectors reached more than once, with the label each got when first printed, and the last label.
+/// Holds the conses and vectors reached more than once, with the label each got when first printed, and the last
+/// label.
 pub(super) struct SharedLabels(HashMap<u64, Option<u32>>, u32);
 
 pub(super) enum Label {

@@ -1,4 +1,4 @@
-//! Printing of symbols: in lower case, with bars where they would otherwise read as something else.
+//! Prints symbols: in lower case, with bars where they would otherwise read as something else.
 
 use super::Printer;
 use crate::context::Context;

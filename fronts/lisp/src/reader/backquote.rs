@@ -1,4 +1,4 @@
-//! Backquote: translates a template to the form that builds it.
+//! Implements backquote: translates a template to the form that builds it.
 
 use crate::context::{Answer, Context};
 use crate::value::{ObjectKind, Value};

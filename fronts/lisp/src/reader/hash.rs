@@ -1,4 +1,4 @@
-//! Reading of the syntax that begins with `#`.
+//! Reads the syntax that begins with `#`.
 
 use super::{Item, Reader, token};
 use crate::builtins::vector::AXES;
@@ -113,7 +113,7 @@ impl Reader<'_> {
             b"RUBOUT" | b"DELETE" | b"DEL" => 127,
             _ => {
                 let name = String::from_utf8_lossy(&name).into_owned();
-                return cx.fail(ErrorClass::Reader, format!("no character is called {name}"));
+                return cx.fail(ErrorClass::Reader, format!("no character has the name {name}"));
             }
         };
         Ok(Value::fixnum(code))
@@ -122,7 +122,7 @@ impl Reader<'_> {
     fn bits(&mut self, cx: &mut Context) -> Answer {
         let text = self.word(cx)?;
         if !text.bytes().all(|byte| matches!(byte, b'0' | b'1')) {
-            return cx.fail(ErrorClass::Reader, format!("#*{text} is no bit-vector"));
+            return cx.fail(ErrorClass::Reader, format!("#*{text} is not a bit-vector"));
         }
         let vector = cx.new_bits(text.len())?;
         for (index, byte) in text.bytes().enumerate() {
@@ -135,7 +135,7 @@ impl Reader<'_> {
         let text = self.word(cx)?;
         match token::number(cx, &text, base)? {
             Some(number) if number.is_fixnum() || number.is(ObjectKind::Bignum) => Ok(number),
-            _ => cx.fail(ErrorClass::Reader, format!("{text} is no number in base {base}")),
+            _ => cx.fail(ErrorClass::Reader, format!("{text} is not a number in base {base}")),
         }
     }
 

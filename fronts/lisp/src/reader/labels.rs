@@ -1,11 +1,11 @@
-//! Reading of the labels `#1=` and `#1#`.
+//! Reads the labels `#1=` and `#1#`.
 
 use crate::context::{Context, RootMark};
 use crate::error::Exit;
 use crate::value::{ObjectKind, Value};
 use std::collections::{HashMap, HashSet};
 
-/// The value of each label; a placeholder, which is a cons of its own, until the value is read.
+/// Maps each label to its value; a placeholder, which is a cons of its own, until the value is read.
 pub(super) struct Labels {
     values: HashMap<i64, Value>,
     /// The root that keeps the list of placeholders alive.

@@ -1,4 +1,4 @@
-//! The reader: text to values.
+//! Reads values from text.
 //!
 //! All values read are on the root stack. Input that ends inside a form is an error that sets
 //! [`Reader::incomplete`], so that a prompt can ask for more.
@@ -17,7 +17,7 @@ use crate::error::{ErrorClass, Exit};
 use crate::value::Value;
 use labels::Labels;
 
-/// A reader of successive values from a source.
+/// Reads successive values from a source.
 pub(crate) struct Reader<'a> {
     source: Source<'a>,
     labels: Labels,
@@ -25,7 +25,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) incomplete: bool,
 }
 
-/// An item of the text.
+/// An item is the smallest unit of the text.
 enum Item {
     Value(Value),
     /// A closing parenthesis.
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
 
     fn early_end<T>(&mut self, cx: &mut Context) -> Result<T, Exit> {
         self.incomplete = true;
-        cx.error(ErrorClass::Reader, "the input ends inside of a form".to_owned())
+        cx.error(ErrorClass::Reader, "the input ends inside a form".to_owned())
     }
 
     fn peek(&mut self, cx: &mut Context) -> Result<Option<u8>, Exit> {

@@ -1,10 +1,10 @@
-//! Sources of text.
+//! Provides text from a byte slice or a stream.
 
 use crate::context::Context;
 use crate::error::Exit;
 use crate::value::Value;
 
-/// A source: a byte slice or a Lisp stream.
+/// A source is a byte slice or a Lisp stream.
 pub(crate) enum Source<'a> {
     Text { bytes: &'a [u8], at: usize },
     Stream(Value),

@@ -1,4 +1,4 @@
-//! Reading of symbols and numbers.
+//! Reads symbols and numbers.
 
 use super::{Item, Reader};
 use crate::context::{Answer, Context};

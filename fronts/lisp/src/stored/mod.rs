@@ -1,4 +1,4 @@
-//! Files written by `compile-file`: expanded forms, which `load` evaluates and compiles.
+//! Implements the files of `compile-file`: expanded forms, which `load` evaluates and compiles.
 //!
 //! # Picture
 //! ```text
@@ -42,7 +42,7 @@ const START: &[u8] = b";largesse-lisp ";
 /// The header of a file. It contains the version, as expansions call functions of the library.
 const HEADER: &str = concat!(";largesse-lisp 1 ", env!("CARGO_PKG_VERSION"), "\n");
 
-/// The type of a value.
+/// Tells the type of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Tag {

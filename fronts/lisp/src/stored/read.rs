@@ -1,4 +1,4 @@
-//! Decoding of bytes to values.
+//! Decodes bytes to values.
 
 use super::{TAGS, Tag};
 use crate::context::{Answer, Context};
@@ -12,7 +12,7 @@ pub(super) struct Reader<'a> {
     known: Vec<Value>,
 }
 
-/// The reason for a missing value.
+/// Tells why there is no value.
 enum Failed {
     /// The bytes are not the output of a `Writer`.
     Damaged,

@@ -1,4 +1,4 @@
-//! Encoding of values as bytes.
+//! Encodes values as bytes.
 
 use super::Tag;
 use crate::builtins::number::big;

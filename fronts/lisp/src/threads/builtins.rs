@@ -1,4 +1,4 @@
-//! Threads, mutexes, conditions and semaphores as Lisp builtins.
+//! Implements threads, mutexes, conditions and semaphores as builtins.
 
 use super::pool::slot;
 use super::{Condition, LispMutex, Semaphore, Worker};
@@ -195,13 +195,14 @@ fn wait_thread(cx: &mut Context, args: Args<'_>) -> Answer {
     if !worker.is_waited_for() {
         return cx.fail(
             ErrorClass::Thread,
-            "nobody waits for this thread: it was started by thread-no-wait, or not at all".to_owned(),
+            "this thread has no result to wait for: it was started by thread-no-wait, or not at all"
+                .to_owned(),
         );
     }
     while !cx.blocked(|| worker.done_for_a_while()) {
         cx.poll()?;
     }
-    assert!(!worker.is_lost(), "the thread that was waited for panicked");
+    assert!(!worker.is_lost(), "the awaited thread panicked");
     let (state, result) = (args[0].slot(slot::STATE), args[0].slot(slot::RESULT));
     cx.push(result)?;
     worker.was_waited_for();
@@ -219,7 +220,7 @@ fn wait_thread(cx: &mut Context, args: Args<'_>) -> Answer {
         return Err(Exit::Interrupt);
     }
     if !cx.is_error(result) {
-        return cx.fail(ErrorClass::Thread, "the program changed what the thread left behind".to_owned());
+        return cx.fail(ErrorClass::Thread, "the program modified the thread's result".to_owned());
     }
     cx.set_fixed(Fixed::Error, result);
     cx.depth = 0;

@@ -1,4 +1,4 @@
-//! Threads: a pool of workers, as in EusLisp, and their synchronisation.
+//! Implements threads as a pool of workers, as in EusLisp, and their synchronisation.
 //!
 //! A worker is registered with the heap before its thread exists. It waits for work in state native, so that a
 //! collection never waits for an idle worker.

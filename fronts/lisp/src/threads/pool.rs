@@ -1,4 +1,4 @@
-//! The thread pool: workers are created before there is work for them.
+//! Implements the thread pool: workers are created before there is work for them.
 
 use super::wait::PIECE;
 use super::{Semaphore, lock};
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A worker.
+/// A worker evaluates calls in a thread of its own.
 pub(crate) struct Worker {
     /// Its Lisp object, whose slots hold function, arguments, result and bindings.
     object: Value,
@@ -164,7 +164,7 @@ impl Context {
             .spawn(move || serve(world, handle, &thread, stack));
         if let Err(cause) = spawned {
             self.world.tables.drop_native(number);
-            return self.error(crate::error::ErrorClass::Thread, format!("no thread: {cause}"));
+            return self.error(crate::error::ErrorClass::Thread, format!("cannot create a thread: {cause}"));
         }
         self.world.pool.add(worker);
         Ok(())
@@ -220,7 +220,7 @@ fn work(cx: &mut Context, worker: &Worker) -> bool {
         Err(Exit::Throw | Exit::Block | Exit::Go) => {
             // The block or catch belongs to another thread, so the exit becomes an error of this one.
             let _: Result<Value, Exit> =
-                cx.error(crate::error::ErrorClass::Control, "the way out leads to another thread".to_owned());
+                cx.error(crate::error::ErrorClass::Control, "the exit leads to another thread".to_owned());
             (names.error_key, cx.fixed(Fixed::Error))
         }
     };

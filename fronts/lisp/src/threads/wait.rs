@@ -1,5 +1,5 @@
-//! The objects that threads wait for: mutexes, conditions and semaphores. Each wait consists of short timed waits, so
-//! that Ctrl-C and the end of the program are noticed.
+//! Implements the objects that threads wait for: mutexes, conditions and semaphores. Each wait consists of short
+//! timed waits, so that Ctrl-C and the end of the program are noticed.
 
 use super::lock;
 use std::sync::{Condvar, Mutex, PoisonError};

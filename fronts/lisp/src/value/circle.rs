@@ -1,4 +1,4 @@
-//! Detection of circular lists during a traversal.
+//! Detects circular lists during a traversal.
 
 use super::Value;
 

@@ -1,4 +1,4 @@
-//! Values: tagged words of 64 bits.
+//! Represents values as tagged words of 64 bits.
 //!
 //! # Picture
 //! ```text
@@ -26,7 +26,7 @@ pub(crate) use object::{Header, ObjectKind, flag};
 use largesse_gc::POISON;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A Lisp value.
+/// A Lisp value is one tagged word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(transparent)]
 pub(crate) struct Value(pub(crate) u64);
@@ -166,7 +166,7 @@ impl Value {
     }
 }
 
-/// The kind of binding of an environment entry that is no variable.
+/// The kind of binding of an environment entry that is not a variable.
 #[derive(Clone, Copy)]
 pub(crate) enum KeySort {
     Block = 0b0011,

@@ -1,4 +1,4 @@
-//! Numbers stored in a word.
+//! Stores numbers in a word.
 
 use super::Value;
 

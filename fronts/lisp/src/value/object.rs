@@ -1,10 +1,10 @@
-//! Objects with a header: kind, class and number of elements.
+//! Represents objects with a header: kind, class and number of elements.
 //!
 //! The header's low bits are those of a non-reference, so that the collector may read it as a slot.
 
 use super::Value;
 
-/// The representation of an object. Its class is independent of it, as programs may derive classes.
+/// Tells the representation of an object. Its class is independent of it, as programs may derive classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum ObjectKind {
@@ -65,7 +65,7 @@ pub(crate) mod flag {
     pub(crate) const NEGATIVE: u8 = 1;
 }
 
-/// A header, packed as `length:32 class:16 flags:8 kind:6 11`.
+/// A header is packed as `length:32 class:16 flags:8 kind:6 11`.
 #[derive(Clone, Copy)]
 pub(crate) struct Header(u64);
 

@@ -1,4 +1,4 @@
-//! Starting up: from an empty heap to a Lisp with its builtins and its library.
+//! Starts a Lisp on an empty heap, with its builtins and its library.
 
 use super::{LispWorld, Names, Tables, class, package};
 use crate::context::{Answer, Context};
@@ -25,7 +25,7 @@ impl LispWorld {
             compiler: Mutex::default(),
             started: std::time::Instant::now(),
             arguments,
-            ground: std::sync::OnceLock::new(),
+            backing_report: std::sync::OnceLock::new(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The predefined classes, and the definition of new ones.
+//! Creates the predefined classes, and defines new ones.
 
 use crate::context::{Answer, Context};
 use crate::error::{self, ErrorClass};
@@ -48,7 +48,7 @@ pub(crate) const ERROR: u16 = 27;
 /// Number of the first class below `error`; they are in the order of [`ErrorClass::ALL`].
 pub(crate) const ERRORS: u16 = 28;
 
-/// A predefined class: name, number of the superclass, number of the metaclass, own slots.
+/// A predefined class has a name, the numbers of its superclass and metaclass, and its own slots.
 type First = (&'static str, u16, u16, &'static [&'static str]);
 
 pub(super) const FIRST: [First; 28] = [

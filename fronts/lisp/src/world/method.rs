@@ -1,4 +1,4 @@
-//! Method lookup, with a cache in each thread.
+//! Looks up methods, with a cache in each thread.
 
 use super::class;
 use crate::context::Context;

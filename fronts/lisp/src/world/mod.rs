@@ -1,4 +1,4 @@
-//! The state that all threads share: packages, classes, symbols known to the runtime, and native objects.
+//! Holds the state that all threads share: packages, classes, symbols known to the runtime, and native objects.
 //!
 //! # Invariant
 //! No thread allocates, polls or evaluates while it holds a lock of this module: the collector reads the tables while all
@@ -24,7 +24,7 @@ use largesse_gc::Heap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-/// The world: the part of a running Lisp that its threads share.
+/// The world is the part of a running Lisp that its threads share.
 pub(crate) struct LispWorld {
     pub(crate) heap: Heap<Lisp>,
     pub(crate) tables: Arc<Tables>,
@@ -45,7 +45,7 @@ pub(crate) struct LispWorld {
     /// The files on the command line, for `*argv*`.
     pub(crate) arguments: Vec<String>,
     /// Formats the memory report of the heap's backing.
-    pub(crate) ground: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
+    pub(crate) backing_report: std::sync::OnceLock<Box<dyn Fn() -> String + Send + Sync>>,
 }
 
 impl std::fmt::Debug for LispWorld {

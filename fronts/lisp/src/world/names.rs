@@ -1,4 +1,4 @@
-//! Symbols known to the runtime.
+//! Lists the symbols known to the runtime.
 
 use super::package;
 use crate::context::Context;
@@ -19,7 +19,7 @@ macro_rules! names {
         }
 
         impl Names {
-            /// The names before any symbol exists.
+            /// Returns the names before any symbol exists.
             pub(super) const fn unset() -> Names {
                 Names { nil: Value::NIL, spare_error: Value::NIL, spare_overflow: Value::NIL, $($field: Value::NIL,)* }
             }

@@ -1,4 +1,4 @@
-//! Native objects that Lisp objects refer to: files, locks, threads.
+//! Holds native objects that Lisp objects refer to: files, locks, threads.
 
 use super::tables::Tables;
 use crate::threads::{Semaphore, Worker};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::sync::{Arc, Mutex};
 
-/// An open file with a reader, a writer, or both.
+/// An open file has a reader, a writer, or both.
 #[derive(Default)]
 pub(crate) struct OpenFile {
     pub(crate) reader: Option<BufReader<File>>,

@@ -1,4 +1,4 @@
-//! Packages: tables from names to symbols.
+//! Implements packages: tables from names to symbols.
 
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
@@ -7,7 +7,7 @@ use crate::world::class;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A package.
+/// A package maps names to symbols.
 pub(crate) struct Package {
     /// The number of the package, which its Lisp object holds.
     pub(crate) number: usize,

@@ -1,4 +1,4 @@
-//! The tables that are roots of the collector.
+//! Holds the tables that are roots of the collector.
 
 use super::{Native, Package};
 use crate::threads::lock;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 /// Largest number of classes: a header has 16 bits for the number.
 const CLASSES: usize = 1 << 16;
 
-/// The tables of packages, classes and values that Rust holds.
+/// Holds the tables of packages, classes and values that Rust holds.
 pub(crate) struct Tables {
     pub(crate) packages: RwLock<Vec<std::sync::Arc<Package>>>,
     classes: Box<[AtomicU64]>,

@@ -1,4 +1,4 @@
-//! Directives that select, skip or repeat text.
+//! Implements the directives of `format` that select, skip or repeat text.
 
 use super::{Directive, Formatter};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! Text padded to fields of a width.
+//! Pads text to fields of a width.
 
 use super::{Directive, Formatter};
 use crate::builtins::number::{self, as_float};

@@ -1,4 +1,4 @@
-//! `format`: text with directives.
+//! Implements `format`, which expands a text with directives.
 
 mod control;
 mod field;
@@ -63,7 +63,7 @@ impl Formatter<'_> {
         loop {
             let Some(&byte) = self.text.get(self.position) else {
                 return cx
-                    .error(ErrorClass::Arguments, "format: the text ends inside of a directive".to_owned());
+                    .error(ErrorClass::Arguments, "format: the text ends inside a directive".to_owned());
             };
             self.position += 1;
             match byte {

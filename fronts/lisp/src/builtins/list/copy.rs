@@ -1,4 +1,4 @@
-//! Copying and concatenation of lists.
+//! Copies and concatenates lists.
 
 use super::{circular, proper_length};
 use crate::builtin::Args;

@@ -1,4 +1,4 @@
-//! Conses, lists, association lists.
+//! Implements conses, lists, association lists.
 
 mod copy;
 mod sets;

@@ -1,4 +1,4 @@
-//! Lists as sets and as association lists.
+//! Treats lists as sets and as association lists.
 
 use super::along;
 use crate::builtin::Args;

@@ -1,4 +1,4 @@
-//! Lists as trees.
+//! Treats lists as trees.
 
 use super::along;
 use crate::builtins::search::Matcher;

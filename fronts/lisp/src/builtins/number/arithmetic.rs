@@ -1,4 +1,4 @@
-//! Arithmetic on operands of any number types.
+//! Implements arithmetic on operands of any number types.
 
 use super::order::compare;
 use super::{as_big, as_float, fraction, integer};

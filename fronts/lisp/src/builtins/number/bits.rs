@@ -1,4 +1,4 @@
-//! Integers as bit strings.
+//! Treats integers as bit strings.
 
 use super::integer;
 use crate::builtin::Args;

@@ -1,4 +1,4 @@
-//! Integers of any size, ratios, and their arithmetic with floats.
+//! Implements integers of any size, ratios, and their arithmetic with floats.
 
 mod arithmetic;
 mod bits;

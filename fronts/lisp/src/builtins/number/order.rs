@@ -1,4 +1,4 @@
-//! Comparisons of numbers.
+//! Compares numbers.
 
 use super::{as_float, fraction, integer};
 use crate::builtin::Args;

@@ -1,4 +1,4 @@
-//! New sequences: copies, parts, conversions.
+//! Creates sequences: copies, parts, conversions.
 
 use super::{items, length};
 use crate::builtin::Args;

@@ -1,4 +1,4 @@
-//! Modification of sequences.
+//! Modifies sequences in place.
 
 use super::{items, length};
 use crate::builtin::Args;

@@ -1,4 +1,4 @@
-//! Functions on lists and vectors alike.
+//! Implements functions on lists and vectors alike.
 
 mod build;
 mod change;

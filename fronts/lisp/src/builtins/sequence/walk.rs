@@ -1,4 +1,4 @@
-//! Functions over the elements of sequences.
+//! Implements functions over the elements of sequences.
 
 use super::build::{build_type, result_type};
 use super::change::bounds;

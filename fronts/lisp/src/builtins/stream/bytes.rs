@@ -1,4 +1,4 @@
-//! Reading and writing of streams, byte by byte.
+//! Reads and writes streams, byte by byte.
 
 use super::{
     BUFFER, COUNT, DIRECTION, FILE, INPUT, OUTPUT, STDERR, STDIN, STDOUT, TAIL, has_class, string_stream,

@@ -1,4 +1,4 @@
-//! File streams: opening, flushing, closing.
+//! Opens, flushes and closes file streams.
 
 use super::{COUNT, DIRECTION, FILE, NAME, STDOUT, has_class};
 use crate::builtin::Args;

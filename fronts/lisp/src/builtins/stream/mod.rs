@@ -1,4 +1,4 @@
-//! Streams: files, strings, the terminal.
+//! Implements streams of files, strings and the terminal.
 //!
 //! A string stream's slots are direction, buffer, count (position) and tail (end). A file stream's `fd` is the number
 //! of an open file or of one of the three standard streams; its count is the last byte written.

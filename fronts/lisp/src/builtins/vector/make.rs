@@ -1,4 +1,4 @@
-//! New vectors and arrays.
+//! Creates vectors and arrays.
 
 use super::shape::{AXES, Shape, slot, volume};
 use super::{is_vector, set_element};

@@ -1,4 +1,4 @@
-//! Vectors and arrays: access to elements by index.
+//! Accesses elements of vectors and arrays by index.
 
 mod make;
 mod shape;

@@ -1,4 +1,4 @@
-//! The shape of an array: its dimensions and its vector of elements.
+//! Decodes the shape of an array: its dimensions and its vector of elements.
 
 use super::is_vector;
 use crate::value::{ObjectKind, Value};
@@ -15,7 +15,7 @@ pub(crate) mod slot {
 /// Largest number of axes of an array.
 pub(crate) const AXES: usize = 7;
 
-/// The decoded shape of an array object.
+/// Holds the decoded shape of an array object.
 pub(crate) struct Shape {
     /// The vector that holds the elements in row-major order.
     pub(crate) entity: Value,

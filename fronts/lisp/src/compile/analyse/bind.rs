@@ -1,4 +1,4 @@
-//! Analysis of variables and local functions.
+//! Analyses variables and local functions.
 
 use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;

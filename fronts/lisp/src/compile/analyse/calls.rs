@@ -1,4 +1,4 @@
-//! Analysis of calls: to local functions, to the function itself, and to builtins that are inlined.
+//! Analyses calls: to local functions, to the function itself, and to builtins that are inlined.
 
 use super::{Analysis, Done, ScopeEntry};
 use crate::compile::tree::{Op, TreeNode};

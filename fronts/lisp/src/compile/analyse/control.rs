@@ -1,4 +1,4 @@
-//! Analysis of conditionals, blocks, loops and exits.
+//! Analyses conditionals, blocks, loops and exits.
 
 use super::{Analysis, Done, ScopeEntry};
 use crate::compile::runtime::Helper;

@@ -1,4 +1,4 @@
-//! Analysis of definitions inside a function, of new objects, and of messages to the superclass.
+//! Analyses definitions inside a function, new objects, and messages to the superclass.
 
 use super::names::VariableLocation;
 use super::{Analysis, Done, ScopeEntry, refuse};
@@ -37,7 +37,7 @@ impl Analysis<'_> {
             })
             .collect();
         if mentions(form.cddr(), &names, 0) {
-            return refuse(format!("{} uses what is local", self.shown(form)));
+            return refuse(format!("{} uses local names", self.shown(form)));
         }
         Ok(TreeNode::Runtime(Helper::Eval, vec![self.constant(form)?]))
     }

@@ -1,4 +1,4 @@
-//! Analysis of functions: their parameters, and the binding of arguments to variables.
+//! Analyses functions: their parameters, and the binding of arguments to variables.
 
 use super::{Analysis, Done, Open, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
@@ -7,7 +7,7 @@ use crate::eval::special;
 use crate::value::{Value as Word, flag, symbol};
 use crate::world::class as classes;
 
-/// A step of a function's prologue.
+/// A step of a prologue runs before a function's body.
 enum PrologueStep {
     Bind(Var, TreeNode),
     Do(TreeNode),
@@ -185,7 +185,7 @@ impl Analysis<'_> {
                 }
             } else if mode.is_nil() {
                 if item.is_cons() {
-                    return refuse("a parameter that is a pattern");
+                    return refuse("a destructuring parameter");
                 }
                 dynamic |= self.parameter(item, TreeNode::Argument(Argument::At(index)), body, steps)?;
                 index += 1;
@@ -259,7 +259,7 @@ impl Analysis<'_> {
 
     fn keyword_of(&mut self, name: Word) -> Done<Word> {
         if !name.is_symbol_object() {
-            return refuse(format!("{} is no variable", self.shown(name)));
+            return refuse(format!("{} is not a variable", self.shown(name)));
         }
         let text = name.get(symbol::NAME).text().into_owned();
         Ok(self.cx.keyword(&text)?)

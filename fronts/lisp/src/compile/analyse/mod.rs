@@ -1,4 +1,4 @@
-//! Translation of a source list to a tree: expands macros and resolves names.
+//! Translates a source list to a tree: expands macros and resolves names.
 //!
 //! Decisions of the evaluator at run time are made once here: the meaning of names, which variables are special, and
 //! the expansion of macros and `setf`. A malformed form is not compiled, as it would be an error at run time.
@@ -30,7 +30,7 @@ fn refuse<T>(why: impl Into<String>) -> Done<T> {
 /// Largest number of bytes of the machine stack that the generator needs per nested form.
 const STACK_OF_A_FORM: usize = 8 << 10;
 
-/// The meaning of a name in the current scope.
+/// Tells the meaning of a name in the current scope.
 enum ScopeEntry {
     Variable(Word, Var),
     Block(Word, Rc<ExitPoint>),
@@ -48,7 +48,7 @@ enum ScopeEntry {
     Guard,
 }
 
-/// A function under analysis.
+/// Holds the state of a function under analysis.
 #[derive(Default)]
 struct Open {
     number: usize,
@@ -71,7 +71,7 @@ struct Analysis<'a> {
     arity: Option<usize>,
 }
 
-/// The function to compile.
+/// Describes the function to compile.
 #[derive(Clone, Copy)]
 pub(super) struct FunctionSource {
     pub(super) name: Word,
@@ -187,7 +187,7 @@ impl Analysis<'_> {
 
     fn arguments(&mut self, form: Word) -> Done<Vec<TreeNode>> {
         if form.get(1).end() != Some(Word::NIL) {
-            return refuse(format!("{} ends in a dot, or not at all", self.shown(form)));
+            return refuse(format!("{} is a dotted or circular list", self.shown(form)));
         }
         self.forms(form.get(1))
     }
@@ -214,6 +214,6 @@ impl Analysis<'_> {
             let (object, name) = (self.constant(head)?, self.constant(rest)?);
             return Ok(TreeNode::Runtime(Helper::SlotNamed, vec![object, name]));
         }
-        refuse(format!("{} is no function", self.shown(head)))
+        refuse(format!("{} is not a function", self.shown(head)))
     }
 }

@@ -1,4 +1,4 @@
-//! Resolution of variable names, from any function.
+//! Resolves variable names, from any function.
 
 use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
@@ -7,7 +7,7 @@ use crate::value::{Value as Word, flag, symbol};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The location of a lexical variable.
+/// Tells where a lexical variable is stored.
 pub(super) enum VariableLocation {
     Variable(Var),
     /// A slot of the object whose method is compiled.
@@ -89,7 +89,7 @@ impl Analysis<'_> {
 
     pub(super) fn assign(&mut self, name: Word, value: TreeNode) -> Done<TreeNode> {
         if !name.is_symbol_object() {
-            return refuse(format!("{} is no variable", self.shown(name)));
+            return refuse(format!("{} is not a variable", self.shown(name)));
         }
         Ok(match self.lexical(name) {
             Some(VariableLocation::Variable(variable)) => {

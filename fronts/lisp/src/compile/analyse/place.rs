@@ -1,4 +1,4 @@
-//! Analysis of the targets of `setf` and similar forms. Forms inside a place are evaluated once.
+//! Analyses the targets of `setf` and similar forms. Forms inside a place are evaluated once.
 
 use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;
@@ -51,7 +51,7 @@ impl Analysis<'_> {
         }
         let head = place.car();
         if !head.is_symbol_object() {
-            return refuse(format!("{} is no place", self.shown(place)));
+            return refuse(format!("{} is not a place", self.shown(place)));
         }
         if place.get(1).is_symbol_object() {
             let object = self.form(head)?;

@@ -1,4 +1,4 @@
-//! Analysis of special forms, by name.
+//! Analyses special forms, by name.
 
 use super::{Analysis, Done, ScopeEntry, refuse};
 use crate::compile::runtime::Helper;

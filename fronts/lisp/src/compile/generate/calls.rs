@@ -1,7 +1,7 @@
-//! Generation of calls: by name, of values, of functions compiled together, of the runtime; and of closures.
+//! Generates closures, and calls by name, of values, of functions compiled together, and of the runtime.
 
 use super::{Generator, Type, Typed, key};
-use crate::compile::jit::Faces;
+use crate::compile::jit::EntryPoints;
 use crate::compile::runtime::{self, Helper};
 use crate::compile::tree::{Function, Op, TreeNode, Var};
 use crate::value::{Value as Word, symbol};
@@ -22,8 +22,8 @@ fn is_at_hand(node: &TreeNode, of: Type) -> bool {
 impl Generator<'_, '_> {
     /// Generates a function's entry, for callers that have its arguments on the root stack.
     pub(super) fn hand_over(&mut self, function: &Function, given: &[Value]) {
-        let Faces { direct: Some(direct), .. } = self.faces[self.number] else {
-            unreachable!("the function has two faces")
+        let EntryPoints { direct: Some(direct), .. } = self.entry_points[self.number] else {
+            unreachable!("the function has two entry points")
         };
         let gone = self.b.create_block();
         self.pads.push(Some(gone));
@@ -147,8 +147,8 @@ impl Generator<'_, '_> {
             words.push(closure.value);
         }
         words.extend(self.operands(arguments));
-        let Faces { direct: Some(code), .. } = self.faces[function] else {
-            unreachable!("a function of so many arguments has two faces")
+        let EntryPoints { direct: Some(code), .. } = self.entry_points[function] else {
+            unreachable!("a function with a fixed number of arguments has two entry points")
         };
         let code = self.reference(code);
         let word = self.call_code(code, &words);
@@ -191,7 +191,7 @@ impl Generator<'_, '_> {
             };
             self.keep(value, first + index);
         }
-        let code = self.reference(self.faces[number].entry);
+        let code = self.reference(self.entry_points[number].entry);
         let code = self.b.ins().func_addr(types::I64, code);
         let (template, constants) = (self.number(function.template.0), self.number(unit.constants.0));
         let (place, count) = (self.place(first), self.number(function.captures.len() as u64));

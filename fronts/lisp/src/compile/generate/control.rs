@@ -1,4 +1,4 @@
-//! Generation of conditionals, blocks, loops and exits.
+//! Generates conditionals, blocks, loops and exits.
 
 use super::{ExitTarget, Generator, Type, Typed};
 use crate::compile::runtime::{self, Helper};

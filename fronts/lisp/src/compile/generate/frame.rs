@@ -1,4 +1,4 @@
-//! A function's prologue and epilogue, and its slots on both stacks.
+//! Generates a function's prologue and epilogue, and its slots on both stacks.
 
 use super::Generator;
 use crate::compile::runtime::{self, Helper};

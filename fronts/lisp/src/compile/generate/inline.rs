@@ -1,4 +1,4 @@
-//! Inlined operations: fixnum arithmetic, comparisons, conses.
+//! Generates inlined operations: fixnum arithmetic, comparisons, conses.
 
 use super::{Generator, Type, Typed};
 use crate::compile::runtime::Helper;

@@ -1,4 +1,4 @@
-//! Translation of a tree to Cranelift's intermediate representation.
+//! Translates a tree to Cranelift's intermediate representation.
 //!
 //! Variables are in registers. Those that may hold references also have a root, which is written at each assignment:
 //! objects never move, so the register's word stays valid. Numbers known to be fixnums are untagged.
@@ -16,7 +16,7 @@ mod pads;
 mod variables;
 mod words;
 
-use super::jit::{Compiler, Faces};
+use super::jit::{Compiler, EntryPoints};
 use super::tree::{ExitPoint, Function, TreeNode, Unit, Var, Variable};
 use crate::value::Value as Word;
 use cranelift_codegen::ir::{Block, FuncRef, MemFlagsData, Value};
@@ -25,7 +25,7 @@ use cranelift_module::{FuncId, Module as _};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The representation of a value in its register.
+/// Tells how a value is represented in its register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Type {
     /// A word of Lisp.
@@ -46,7 +46,7 @@ impl Typed {
     }
 }
 
-/// The location of a variable of this function.
+/// Tells where a variable of this function is stored.
 #[derive(Clone, Copy)]
 struct LocalVariable {
     register: Register,
@@ -54,7 +54,7 @@ struct LocalVariable {
     root: Option<usize>,
 }
 
-/// The continuation of a block or tagbody.
+/// Holds the continuation of a block or tagbody.
 struct ExitTarget {
     after: Block,
     tags: Vec<Block>,
@@ -64,7 +64,7 @@ struct Generator<'a, 'b> {
     b: FunctionBuilder<'b>,
     compiler: &'a mut Compiler,
     unit: &'a Unit,
-    faces: &'a [Faces],
+    entry_points: &'a [EntryPoints],
     number: usize,
     referred: HashMap<FuncId, FuncRef>,
     context: Value,
@@ -88,18 +88,19 @@ struct Generator<'a, 'b> {
 pub(super) fn function(
     compiler: &mut Compiler,
     unit: &Unit,
-    faces: &[Faces],
+    entry_points: &[EntryPoints],
     number: usize,
 ) -> Result<String, String> {
     let function = &unit.functions[number];
     let mut text = format!("; {}\n", function.text);
-    let Faces { entry, direct } = faces[number];
+    let EntryPoints { entry, direct } = entry_points[number];
     if let Some(direct) = direct {
-        text += &define(compiler, unit, faces, number, direct, |it, own, given| it.whole(own, given))?;
+        text += &define(compiler, unit, entry_points, number, direct, |it, own, given| it.whole(own, given))?;
         text += "; from the root stack\n";
-        text += &define(compiler, unit, faces, number, entry, |it, own, given| it.hand_over(own, given))?;
+        text +=
+            &define(compiler, unit, entry_points, number, entry, |it, own, given| it.hand_over(own, given))?;
     } else {
-        text += &define(compiler, unit, faces, number, entry, |it, own, given| it.whole(own, given))?;
+        text += &define(compiler, unit, entry_points, number, entry, |it, own, given| it.whole(own, given))?;
     }
     Ok(text)
 }
@@ -107,7 +108,7 @@ pub(super) fn function(
 fn define(
     compiler: &mut Compiler,
     unit: &Unit,
-    faces: &[Faces],
+    entry_points: &[EntryPoints],
     number: usize,
     id: FuncId,
     fill: impl FnOnce(&mut Generator<'_, '_>, &Function, &[Value]),
@@ -124,7 +125,7 @@ fn define(
         b,
         compiler,
         unit,
-        faces,
+        entry_points,
         number,
         referred: HashMap::new(),
         context: given[0],

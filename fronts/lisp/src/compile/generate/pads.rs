@@ -1,4 +1,4 @@
-//! Calls of the runtime, and pads for calls that return no word.
+//! Generates calls of the runtime, and pads for calls that return no word.
 
 use super::{Generator, Typed};
 use crate::compile::runtime::{self, Helper};

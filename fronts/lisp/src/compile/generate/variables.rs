@@ -1,4 +1,4 @@
-//! Variables: their location, and their known width.
+//! Generates accesses to variables, and tracks their known width.
 
 use super::{Generator, LocalVariable, Type, Typed, key};
 use crate::compile::runtime::Helper;
@@ -51,7 +51,7 @@ impl Generator<'_, '_> {
         }
         let place = self.function().captures.iter().position(|own| key(own) == key(variable));
         let (Some(place), Some(closure)) = (place, self.closure) else {
-            unreachable!("a variable of a function around is captured")
+            unreachable!("a variable of an outer function is captured")
         };
         // The tag of an object equals the size of its header.
         self.load(closure, (runtime::slot::CAPTURED + place) * 8)
@@ -145,7 +145,9 @@ impl Generator<'_, '_> {
 
     /// Returns an argument that the body reads from the root stack.
     pub(super) fn argument(&mut self, argument: Argument) -> Typed {
-        let Some((first, count)) = self.given else { unreachable!("the function takes its arguments") };
+        let Some((first, count)) = self.given else {
+            unreachable!("the function reads its arguments from the root stack")
+        };
         let least = self.function().range.map_or(0, |(least, _)| least);
         Typed::any(match argument {
             Argument::At(index) if index < least => self.load(first, index * 8),
@@ -170,7 +172,9 @@ impl Generator<'_, '_> {
     }
 
     pub(super) fn check_keys(&mut self, from: usize) -> Typed {
-        let Some((first, count)) = self.given else { unreachable!("the function takes its arguments") };
+        let Some((first, count)) = self.given else {
+            unreachable!("the function reads its arguments from the root stack")
+        };
         let parameters = self.function().parameters.0;
         let (from, parameters) = (self.number(from as u64), self.number(parameters));
         self.import_checked(Helper::CheckKeys, &[first, from, count, parameters]);
@@ -178,7 +182,9 @@ impl Generator<'_, '_> {
     }
 
     pub(super) fn check_count(&mut self, function: &tree::Function, least: usize, most: Option<usize>) {
-        let Some((_, count)) = self.given else { unreachable!("the function takes its arguments") };
+        let Some((_, count)) = self.given else {
+            unreachable!("the function reads its arguments from the root stack")
+        };
         let few = self.b.ins().icmp_imm_s(IntCC::UnsignedLessThan, count, least as i64);
         let wrong = match most {
             Some(most) => {

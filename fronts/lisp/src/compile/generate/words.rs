@@ -1,4 +1,4 @@
-//! Words in memory and in registers.
+//! Generates loads, stores and conversions of words.
 
 use super::{Generator, Type, Typed};
 use crate::compile::runtime::Helper;

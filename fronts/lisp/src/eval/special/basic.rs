@@ -1,4 +1,4 @@
-//! Sequencing, conditionals, assignment.
+//! Evaluates sequencing, conditionals, assignment.
 
 use super::malformed;
 use crate::context::{Answer, Context};

@@ -1,4 +1,4 @@
-//! Binding of variables, local functions and macros.
+//! Binds variables, local functions and macros.
 
 use super::malformed;
 use crate::context::{Answer, Context};

@@ -1,4 +1,4 @@
-//! Blocks, throws, tags, and cleanup.
+//! Evaluates blocks, throws, tags, and cleanup.
 
 use super::malformed;
 use crate::context::{Answer, Context, Fixed};

@@ -1,4 +1,4 @@
-//! Definitions of functions, macros and variables.
+//! Evaluates definitions of functions, macros and variables.
 
 use super::malformed;
 use crate::context::{Answer, Context};

@@ -1,4 +1,4 @@
-//! Loops. Each polls once per iteration, for collections and Ctrl-C.
+//! Evaluates loops. Each polls once per iteration, for collections and Ctrl-C.
 
 use super::control::{in_block, statements};
 use super::malformed;

@@ -1,4 +1,4 @@
-//! Classes, methods, and messages to the superclass.
+//! Evaluates classes, methods, and messages to the superclass.
 
 use super::define::with_block;
 use super::malformed;
@@ -38,7 +38,11 @@ pub(super) fn defclass(cx: &mut Context, form: Value) -> Answer {
             }
             _ => {
                 let shown = cx.show_short(key);
-                return cx.error_about(ErrorClass::Arguments, format!("defclass does not know {shown}"), key);
+                return cx.error_about(
+                    ErrorClass::Arguments,
+                    format!("unknown defclass option {shown}"),
+                    key,
+                );
             }
         }
         rest = rest.cddr();
@@ -46,7 +50,7 @@ pub(super) fn defclass(cx: &mut Context, form: Value) -> Answer {
     let same = cx.world.class_of(above);
     let meta = if meta.is_nil() { same } else { meta };
     if !cx.is_subclass(meta, same) {
-        return cx.type_error("class of classes such as the one above", meta);
+        return cx.type_error("metaclass compatible with that of the superclass", meta);
     }
     let mut names = Vec::new();
     for item in slots.iter() {

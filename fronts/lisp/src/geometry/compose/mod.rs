@@ -1,4 +1,4 @@
-//! Union, intersection and difference of solids.
+//! Computes union, intersection and difference of solids.
 //!
 //! # Method
 //! The winding number tells reliably whether a point is inside a solid, except on its surface (`winding`). So in each
@@ -43,7 +43,7 @@ impl Operation {
     }
 }
 
-/// A face of the result, as indices of its points.
+/// Describes a face of the result by indices of its points.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) rings: Vec<Vec<usize>>,
@@ -57,7 +57,7 @@ pub(super) struct Composed {
     pub(super) faces: Vec<Made>,
 }
 
-/// Tolerances, relative to the size of both solids together.
+/// Holds tolerances, relative to the size of both solids together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lengths {
     /// Distance below which points are merged.

@@ -1,4 +1,4 @@
-//! Rings from directed borders, and faces from rings.
+//! Builds rings from directed borders, and faces from rings.
 
 use super::Composed;
 use super::segments::{on_segment, sides};
@@ -42,7 +42,7 @@ fn corners(points: &[Point], ring: &[usize]) -> Vec<Point> {
     ring.iter().map(|index| points[*index]).collect()
 }
 
-/// Returns whether a hole lies in a ring, by a corner that is no part of the ring.
+/// Returns whether a hole lies in a ring, by a corner that is not part of the ring.
 fn inside_of(points: &[Point], hole: &[usize], ring: &[usize], normal: Point) -> bool {
     let outer = [corners(points, ring)];
     hole.iter().any(|corner| !ring.contains(corner) && within(&outer, normal, points[*corner]))

@@ -1,4 +1,4 @@
-//! The segments of a plane along which the result can change.
+//! Computes the segments of a plane along which the result can change.
 
 use super::super::ring::Plane;
 use super::{Facet, Lengths, holds, rings};

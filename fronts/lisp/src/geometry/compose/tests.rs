@@ -1,4 +1,4 @@
-//! Composition of boxes in all relative positions, compared with known volumes.
+//! Composes boxes in all relative positions, and compares them with known volumes.
 
 use super::*;
 use crate::geometry::measures::normal_of;

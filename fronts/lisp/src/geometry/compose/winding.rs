@@ -1,9 +1,9 @@
-//! The winding number of a solid's surface around a point: 1 inside, 0 outside.
+//! Computes the winding number of a solid's surface around a point: 1 inside, 0 outside.
 
 use super::Facet;
 use crate::numeric::point::{Point, cross, dot, norm, sub};
 
-/// The surface as signed triangles: in the fans over concave rings, overlaps cancel.
+/// Represents the surface by signed triangles: in the fans over concave rings, overlaps cancel.
 pub(super) struct Winding(Vec<[Point; 3]>);
 
 impl Winding {
