@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What strangers write, and any sequence of calls from several threads, for a bounded time each.
+# Text and messages from outside, and any sequence of calls from several threads, for a bounded time each.
 # fuzz.sh [SECONDS]: 60 by default. A crash stays in fuzz/artifacts and fails this script.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Lisp while the heap collects at every n-th allocation, looks at everything afterwards and overwrites what died: the
 # chapters, the benchmarks' kernels, and random programs, on 1, 2 and 8 threads. Answers must be those without.
-# lisp.sh [SECONDS]: so long for random programs, 20 by default; lisp.sh 7200 is the long form.
+# lisp.sh [SECONDS]: time for random programs, 20 by default; lisp.sh 7200 is the long form.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-20}
 long=$([ "$seconds" -ge 600 ] && echo yes || echo no)
 tests=fronts/lisp/tests
-# With assertions: who reads or writes a dead object stops there.
+# With assertions: a thread that reads or writes a dead object stops there.
 cargo build --release --config profile.release.debug-assertions=true --target-dir target/stress -p largesse-cli
 lisp=target/stress/release/largesse
 folder=$(mktemp -d -p target)

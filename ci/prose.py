@@ -167,11 +167,11 @@ def main():
         failed = failed or bool(wrong) and not later
         name = pathlib.Path(folder)
         name = name.relative_to(ROOT) if name.is_absolute() and name.is_relative_to(ROOT) else name
-        note = " (later)" if later else " FAILS" if wrong else ""
+        note = (" (later)" if wrong else " (ready for FOLDERS)") if later else " FAILS" if wrong else ""
         print(f"{rate:9.2f} {words:7} {len(faults):6}  {name}{note}")
         if faults and (given.show or not later):
             print("\n".join(f"    {fault}" for fault in faults))
-        if wrong and not later and not given.show:
+        if any(hits.values()) and wrong and not later and not given.show:
             print("    " + "; ".join(f"{name}: {count}" for name, count in hits.items() if count))
     if failed:
         print(f"prose: more than {given.limit} phrases per 1,000 words, or a fault above; ci/prose.py --show says where")
