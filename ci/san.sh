@@ -19,6 +19,6 @@ run() { # SANITIZER TEST-OPTIONS... (and the array `build`)
 build=()
 ASAN_OPTIONS=detect_leaks=0 run address
 # It knows descriptors by their numbers, and takes those of the broker's own table for the program's (ci/tsan.txt). It does not see
-# our system calls, so that one test's memory at the place of another's, gone meanwhile, is a race: one after the other.
+# our system calls, so that memory of one test at an address that another one has unmapped is a race: one after the other.
 build=(-Zbuild-std)
 TSAN_OPTIONS="suppressions=$PWD/ci/tsan.txt" run thread --test-threads 1
