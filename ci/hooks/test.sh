@@ -25,6 +25,7 @@ check() { # WANTED MESSAGE: "" if it is accepted, else a part of the reason
 
 check '' "malloc: Free from another thread without a lock$body"
 check '' "gc, lisp: Process finalizers after the pause$body"
+for verb in Bring Exceed Embed Access Focus; do check '' "malloc: $verb the bound$body"; done
 check '' "$(printf '# a comment of git\n\nci: Add a check of links%s' "$body")"
 check '' "$(printf 'docs: %066d' 0 | tr 0 X)$body"
 check '' 'Merge branch of another person'
