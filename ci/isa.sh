@@ -13,7 +13,7 @@ done
 programs() { cargo test -p largesse-kernels --no-run --message-format=json "$@" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'; }
 # Emulation is slow: fewer random vectors. And what waits for what on a processor, it does not know.
 export PROPTEST_CASES=4
-timeless=(--skip a_chain_waits_and_operations_side_by_side_do_not)
+timeless=(--skip chains_are_slower_than_independent_operations)
 if [ "$(uname -m)" = x86_64 ]; then
     programs | while read -r program; do
         for processor in EPYC Nehalem; do

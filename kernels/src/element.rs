@@ -1,11 +1,12 @@
-//! The element types of vectors: `f64`, `f32`, and complex numbers of them.
+//! Defines the element types of vectors: `f64`, `f32`, and complex numbers of them.
 
 use crate::Kernels;
 use crate::table::KernelTable;
 use core::fmt::Debug;
 use core::ops::{Add, Mul, Neg, Sub};
 
-/// An element type, `f64` or `f32`. No other type can be one: the number of lanes is part of what defines the bits.
+/// Abstracts the element types `f64` and `f32`. No other type can be one: the number of lanes is part of what defines
+/// the bits.
 pub trait Element:
     Copy
     + Debug
@@ -21,13 +22,13 @@ pub trait Element:
 {
     /// Number of lanes in which sums of real numbers are kept: 512 bytes, or eight AVX-512 registers.
     const LANES: usize;
-    /// Positive zero, the initial value of every lane.
+    /// Every lane starts at this positive zero.
     const ZERO: Self;
-    /// Positive infinity.
+    /// Sums that overflow give this positive infinity.
     const INFINITY: Self;
-    /// The result for an invalid operation without any NaN among the inputs: quiet, positive, without payload.
+    /// An invalid operation without any NaN among the inputs gives this NaN: quiet, positive, without payload.
     const NAN: Self;
-    /// The bounds between which a sum of squares is exact enough for a norm, and the scale factors outside of them.
+    /// Norms use these bounds between which a sum of squares is exact enough, and scale factors outside of them.
     const SQUARES: Squares<Self>;
 
     /// Returns `self * b + c`, rounded once.
@@ -52,29 +53,29 @@ pub trait Element:
     fn table(kernels: &Kernels) -> &'static KernelTable<Self>;
 }
 
-/// The range in which a sum of squares loses nothing by underflow, for any number of elements, or by overflow. A norm
-/// whose sum is outside is computed again from scaled elements.
+/// Describes the range in which a sum of squares loses nothing by underflow, for any number of elements, or by
+/// overflow. A norm whose sum is outside is computed again from scaled elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Squares<T> {
-    /// The smallest sum that needs no scaling; every finite sum from it on needs none.
+    /// Smallest sum that needs no scaling; nor does any larger finite sum.
     pub least: T,
-    /// The factor for the elements if the sum is below `least`.
+    /// Factor by which elements are scaled up if the sum is below `least`.
     pub up: T,
-    /// The factor for the square root afterwards: the reciprocal of `up`.
+    /// Factor that undoes `up` after the square root: its reciprocal.
     pub up_undone: T,
-    /// The factor for the elements if the sum overflowed.
+    /// Factor by which elements are scaled down if the sum overflowed.
     pub down: T,
-    /// The factor for the square root afterwards: the reciprocal of `down`.
+    /// Factor that undoes `down` after the square root: its reciprocal.
     pub down_undone: T,
 }
 
-/// A complex number with the layout of C's `double _Complex`.
+/// Holds a complex number, with the layout of C's `double _Complex` for `f64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct Complex<T> {
-    /// The real part.
+    /// Real part of the number.
     pub re: T,
-    /// The imaginary part.
+    /// Imaginary part of the number.
     pub im: T,
 }
 

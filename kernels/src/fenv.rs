@@ -1,22 +1,22 @@
-//! A thread's floating-point environment: rounding mode, flushing of subnormal numbers, exception flags, and unmasked
-//! exceptions.
+//! Saves, changes and restores a thread's floating-point environment: rounding mode, flushing of subnormal numbers,
+//! exception flags, and unmasked exceptions.
 //!
-//! Kernels raise the exceptions of [`reference`](crate::reference)'s operations and no others, with any number of threads.
-//! Worker threads run in the caller's mode with every exception masked and return the flags they raised; the caller
-//! raises them, so that a trap (`SIGFPE`) is delivered to the calling thread, after the workers have stopped using its
-//! memory.
+//! Kernels raise the exceptions of [`reference`](crate::reference)'s operations and no others, with any number of
+//! threads. Worker threads run in the caller's mode with every exception masked and return the flags they raised; the
+//! caller raises them, so that a trap (`SIGFPE`) is delivered to the calling thread, after the workers have stopped
+//! using its memory.
 
 use core::arch::asm;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// A floating-point control word: MXCSR on x86-64, FPCR on AArch64.
+/// Holds a floating-point control word: MXCSR on x86-64, FPCR on AArch64.
 type Word = u32;
 
 #[cfg(target_arch = "x86_64")]
 mod word {
     use super::Word;
-    /// The exception flags, which are the lowest bits of MXCSR.
+    /// The lowest bits of MXCSR are the exception flags.
     pub(super) const FLAGS: Word = 0x3f;
     pub(super) const INVALID: Word = 1;
     pub(super) const DENORMAL: Word = 1 << 1;
@@ -41,7 +41,7 @@ mod word {
 #[cfg(target_arch = "aarch64")]
 mod word {
     use super::Word;
-    /// The exception flags of FPSR.
+    /// FPSR has these exception flags.
     pub(super) const FLAGS: Word = 0x9f;
     pub(super) const INVALID: Word = 1;
     pub(super) const DENORMAL: Word = 1 << 7;
@@ -60,19 +60,20 @@ mod word {
     }
 }
 
-/// An arithmetic operation that raises an exception for some operands.
+/// Computes an arithmetic operation, which raises an exception for some operands.
 type Operation = fn(f32, f32) -> f32;
 
-/// A set of floating-point exceptions.
+/// Holds a set of floating-point exceptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exceptions(Word);
 
 impl Exceptions {
     pub(crate) const INVALID: Exceptions = Exceptions(word::INVALID);
-    /// Every exception but underflow.
+    /// The set contains every exception except underflow.
     pub(crate) const ALL_BUT_UNDERFLOW: Exceptions = Exceptions(word::FLAGS & !word::UNDERFLOW);
 
-    /// Raises these exceptions in the calling thread: sets their flags, and traps on those that the thread has unmasked.
+    /// Raises these exceptions in the calling thread: sets their flags, and traps on those that the thread has
+    /// unmasked.
     pub(crate) fn raise(self) {
         let now = Environment::here();
         if self.0 & word::traps(now.control) != 0 {
@@ -104,7 +105,7 @@ impl Exceptions {
     }
 }
 
-/// A set of exceptions that several threads add to.
+/// Collects the exceptions that several threads raise.
 #[derive(Debug, Default)]
 pub(crate) struct Raised(AtomicU32);
 
@@ -119,7 +120,7 @@ impl Raised {
     }
 }
 
-/// The control word and the exception flags of a thread.
+/// Holds the control word and the exception flags of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Environment {
     control: Word,
@@ -191,7 +192,7 @@ impl Environment {
     }
 }
 
-/// A computation whose exceptions are filtered before they reach the program. None of them traps until then.
+/// Brackets a computation whose exceptions are filtered before they reach the program. None of them traps until then.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Trial {

@@ -1,8 +1,8 @@
-//! Instruction sets, and their detection on this processor.
+//! Names the instruction sets, and detects them on this processor.
 
 use core::fmt;
 
-/// The instruction set that a kernel uses. All of them give the same bits.
+/// Names the instruction set that a kernel uses. All of them give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isa {
@@ -20,7 +20,7 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// Every instruction set, the fastest first.
+    /// Lists every instruction set, the fastest first.
     pub const ALL: [Isa; 5] = [Isa::Avx512, Isa::Avx2, Isa::Sse2, Isa::Neon, Isa::Portable];
 
     /// Whether the processor and the operating system support it.

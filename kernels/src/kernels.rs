@@ -11,7 +11,7 @@ use core::hint::black_box;
 /// Size in bytes from which a vector exceeds every second-level cache, of which the largest have 2 MiB.
 const FAR_FROM: usize = 4 << 20;
 
-/// The kernels of one instruction set.
+/// Calls the kernels of one instruction set.
 #[derive(Clone, Copy)]
 pub struct Kernels {
     pub(crate) isa: Isa,

@@ -1,11 +1,11 @@
-//! The processor's throughput limits, by which measurements are divided: loads without sums, and operations without
-//! loads.
+//! Runs loops at the processor's throughput limits, by which measurements are divided: loads without sums, and
+//! operations without loads.
 //!
 //! The loops are assembly, so that no compiler removes them for having no result. Callers measure the time.
 
 use crate::Isa;
 
-/// The throughput limits of one instruction set.
+/// Runs the loops of one instruction set at its throughput limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits(Isa);
 
@@ -46,7 +46,7 @@ impl Limits {
         }
     }
 
-    /// Executes independent additions and returns their number.
+    /// Executes `rounds` rounds of independent additions, at least one, and returns the number of additions.
     #[must_use]
     pub fn additions(self, rounds: usize) -> usize {
         // SAFETY: the instruction set is available.
@@ -54,8 +54,8 @@ impl Limits {
         rounds.max(1) * CHAINS * self.lanes()
     }
 
-    /// Executes independent fused multiply-adds and returns the number of operations, two for each, or `None` without
-    /// FMA.
+    /// Executes `rounds` rounds of independent fused multiply-adds, at least one. Returns the number of operations, two for
+    /// each, or `None` without FMA.
     #[must_use]
     pub fn multiply_adds(self, rounds: usize) -> Option<usize> {
         if self.0 == Isa::Sse2 {
@@ -76,7 +76,7 @@ impl Limits {
     }
 }
 
-/// A chain of dependent operations, each of which needs the result of the one before.
+/// Runs a chain of dependent operations, each of which needs the result of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
     /// The operations are floating-point additions.
@@ -281,7 +281,7 @@ mod assembly {
     }
 }
 
-/// Empty functions for architectures without assembly, where `Limits::of` and `Chain::run` return `None` before a call.
+/// Architectures without assembly get empty functions, where `Limits::of` and `Chain::run` return `None` before a call.
 #[cfg(not(target_arch = "x86_64"))]
 mod assembly {
     use super::{Chain, Isa};

@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 /// Number of bytes to be moved from which threads share the work; below, waking them takes longer than they save.
 pub(crate) const TEAM_FROM: usize = 8 << 20;
 
-/// The `K` sums of one part, written by the thread that computes it.
+/// Holds the `K` sums of one part, which the thread that computes it writes.
 struct PartSums<T, const K: usize>(UnsafeCell<[T; K]>);
 
 // SAFETY: each value is written by one thread, and read after all have finished.

@@ -1,4 +1,4 @@
-//! The definition of every kernel's result, to the bit: plain code over fixed lanes and a fixed tree.
+//! Defines every kernel's result, to the bit, by plain code over fixed lanes and a fixed tree.
 //!
 //! # Order of additions
 //! 1. A vector of more than [`PART`] elements is divided into at most [`PARTS`] equal parts, whose borders depend on

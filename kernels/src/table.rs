@@ -1,8 +1,9 @@
-//! The kernels of one instruction set as a table of functions.
+//! Describes the kernels of one instruction set as a table of functions.
 
 use crate::{Complex, Element, Vector, VectorMut};
 
-/// The kernels for one element type. They know neither parts nor the rule for NaN results, which `kernels.rs` adds.
+/// Points to the kernels for one element type. They know neither parts nor the rule for NaN results, which `kernels.rs`
+/// adds.
 ///
 /// Functions with pointer arguments require that the given number of contiguous elements can be read there (by `axpy`
 /// written at the last), and that two vectors have the same length.
@@ -38,10 +39,10 @@ pub(crate) fn of_products<T: Element>(products: [T; 4], conjugate: bool) -> (T, 
     (re + T::ZERO, im + T::ZERO)
 }
 
-/// A kernel that returns the four sums of products of complex vectors.
+/// Returns the four sums of products of complex vectors.
 type Products<T> = unsafe fn(Vector<'_, Complex<T>>, Vector<'_, Complex<T>>) -> [T; 4];
 
-/// The kernels for vectors with any step.
+/// Points to the kernels for vectors with any step.
 #[derive(Clone, Copy)]
 pub(crate) struct Strided<T: 'static> {
     pub(crate) sum: unsafe fn(Vector<'_, T>) -> T,

@@ -1,8 +1,8 @@
-//! Vectors as in BLAS: elements at equal distances.
+//! Defines vectors as BLAS does: elements at equal distances.
 
 use core::marker::PhantomData;
 
-/// A readable vector: a slice, or every `step`-th element of one.
+/// Reads a slice, or every `step`-th element of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector<'a, E> {
     first: *const E,
@@ -11,11 +11,11 @@ pub struct Vector<'a, E> {
     life: PhantomData<&'a [E]>,
 }
 
-/// The address of a vector's element 0 and its step, which fit into registers. A [`Vector`] argument of a rarely called
-/// function would be written to memory even in calls that do not reach the function.
+/// Holds the address of a vector's element 0 and its step, which fit into registers. A [`Vector`] argument of a rarely
+/// called function would be written to memory even in calls that do not reach the function.
 pub(crate) type Location<E> = (*const E, isize);
 
-/// A writable vector.
+/// Reads and writes a slice, or every `step`-th element of one.
 #[derive(Debug)]
 pub struct VectorMut<'a, E> {
     /// A vector made from a writable pointer. It is never returned to callers: it would be a second borrow.

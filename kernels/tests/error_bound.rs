@@ -53,7 +53,7 @@ fn roundings(n: usize) -> f64 {
     if parts > 1 { chain + parts.div_ceil(lanes) as f64 + tree } else { chain }
 }
 
-/// Half of the distance from 1 to the next number: the largest relative error of one rounding.
+/// One rounding has at most this relative error, half of the distance from 1 to the next number.
 const UNIT: f64 = f64::EPSILON / 2.0;
 
 fn within(x: &[f64], y: &[f64]) {

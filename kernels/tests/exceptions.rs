@@ -9,7 +9,7 @@ use std::arch::asm;
 use std::hint::black_box;
 use support::{Number, everywhere, placed};
 
-/// Flags of MXCSR.
+/// MXCSR has these exception flags.
 const INVALID: u32 = 1;
 const OVERFLOW: u32 = 1 << 3;
 const UNDERFLOW: u32 = 1 << 4;
@@ -27,7 +27,7 @@ fn raised<T>(work: impl FnOnce() -> T) -> u32 {
     after & ALL
 }
 
-/// A team whose members are threads of their own.
+/// Runs each member of a team on a thread of its own.
 struct Threads(usize);
 
 impl Team for Threads {
@@ -101,7 +101,7 @@ fn hostile<T: Number>(n: usize, seed: u64, kind: u64) -> Vec<T> {
     std::iter::repeat_with(one).take(n).collect()
 }
 
-/// Lengths within a register, a row of lanes, several rows, and several parts.
+/// Vectors of these lengths lie within a register, a row of lanes, several rows, and several parts.
 const LENGTHS: [usize; 12] = [1, 2, 3, 5, 8, 16, 31, 65, 130, 517, 4099, 70_001];
 
 fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], place: usize) {

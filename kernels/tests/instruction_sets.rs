@@ -1,4 +1,4 @@
-//! Detection of instruction sets: a processor without one gets the next, with the same bits.
+//! Tests the detection of instruction sets: a processor without one gets the next, with the same bits.
 
 #![expect(clippy::cast_possible_truncation, reason = "an `f32` is a rounded `f64`")]
 

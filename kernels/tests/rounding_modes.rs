@@ -8,7 +8,7 @@ use largesse_kernels::{Alone, Isa, Kernels, Team, Vector, VectorMut};
 use std::arch::asm;
 use support::everywhere;
 
-/// Bits of MXCSR.
+/// MXCSR has these mode bits.
 const DOWN: u32 = 1 << 13;
 const UP: u32 = 2 << 13;
 const TOWARDS_ZERO: u32 = 3 << 13;

@@ -6,7 +6,7 @@ use largesse_kernels::{Alone, Complex, Kernels, Team, reference};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::everywhere;
 
-/// A team that starts threads for each call, and counts the calls.
+/// Starts the threads of a team for each call, and counts the calls.
 struct Scoped {
     size: usize,
     calls: AtomicUsize,

@@ -1,8 +1,8 @@
-//! The offset of a block in its extent.
+//! Chooses the offset of a block in its extent.
 
 use largesse_arena::{Colours, GRANULE, Granules};
 
-/// The alignment of blocks' data.
+/// Selects the alignment of blocks' data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataAlign {
     /// The data, which begin `header` bytes into the block, start at a cache line, and blocks of equal size start at
@@ -12,7 +12,7 @@ pub enum DataAlign {
     Native,
 }
 
-/// The position of a block in its extent.
+/// Describes the position of a block in its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockLayout {
     /// Number of bytes from the start of the extent to the block.

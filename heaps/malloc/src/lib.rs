@@ -1,4 +1,4 @@
-//! The large-block heap behind `malloc`: routing of requests, reuse, resizing, usable size.
+//! Implements the large-block heap behind `malloc`: routing of requests, reuse, resizing, usable size.
 //!
 //! # Picture
 //! ```text
@@ -10,7 +10,8 @@
 //! The crate knows sizes, headers, alignment, and the needs of clearing and resizing. It does not know system calls,
 //! the environment, or the C functions that call it.
 //! # Invariants
-//! 1. A block is identified by its address: [`LargeBlockHeap::owns`] is one comparison, and an address in the range that is
+//! 1. A block is identified by its address: [`LargeBlockHeap::owns`] is one comparison, and an address in the range
+//!    that is
 //!    no live block is refused.
 //! 2. The crate does not allocate (`no_std`, no `alloc`): recursion into the allocator does not compile.
 //! 3. One lock orders everything except the routing limits; contents are copied and cleared outside of it.

@@ -1,4 +1,4 @@
-//! The report and its table of live blocks, updated by every allocation, resize and free.
+//! Keeps the report and its table of live blocks, which every allocation, resize and free updates.
 
 use core::sync::atomic::{Ordering, fence};
 use largesse_pages::{Table, Zeroed};
@@ -18,10 +18,10 @@ struct ReportPage(HeapReport);
 // SAFETY: zero bytes are a report without blocks.
 unsafe impl Zeroed for ReportPage {}
 
-/// The kinds of page that a block is on.
+/// Describes the kinds of page that a block is on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kinds {
-    /// The kind at the start of the block.
+    /// Kind of page at the start of the block.
     pub(crate) first: BlockKind,
     /// Number of spans, counted from the one in which the block starts, until the next kind begins, and that kind,
     /// which is [`BlockKind::Mixed`] if further kinds follow. `None` if the whole block is of one kind.
@@ -39,7 +39,7 @@ impl Kinds {
     }
 }
 
-/// The report and the records of live blocks, in which a free slot is found without a search.
+/// Holds the report and the records of live blocks, in which a free slot is found without a search.
 #[derive(Debug)]
 pub(crate) struct Records {
     page: Table<ReportPage>,

@@ -2,10 +2,10 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// The smallest accepted `min` in bytes: below, rounding up to a granule wastes too much.
+/// Smaller values of `min`, in bytes, are refused: rounding up to a granule wastes too much.
 pub const SMALLEST_MIN: usize = 64 << 10;
 
-/// Size limits that may change while the program runs. Reading them takes one load each.
+/// Holds size limits that may change while the program runs. Reading them takes one load each.
 #[derive(Debug)]
 pub struct Routing {
     /// Size in bytes from which requests are accepted; `usize::MAX` while the heap is disabled.
@@ -14,7 +14,7 @@ pub struct Routing {
     max: AtomicUsize,
 }
 
-/// The error for limits below [`SMALLEST_MIN`] or in the wrong order.
+/// Reports limits below [`SMALLEST_MIN`] or in the wrong order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLimits {
     /// The requested lower limit in bytes.

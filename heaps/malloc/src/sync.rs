@@ -1,4 +1,4 @@
-//! The crate's atomics, replaced by loom's in its tests, and the lock of a heap.
+//! Defines the crate's atomics, which loom's replace in its tests, and the lock of a heap.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -13,7 +13,7 @@ pub(crate) use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 
-/// The interface of loom's cell for the real one.
+/// Gives the real cell the interface of loom's.
 #[cfg(not(loom))]
 impl<T> UnsafeCell<T> {
     pub(crate) const fn new(value: T) -> UnsafeCell<T> {
@@ -24,12 +24,13 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// The owner's value while no thread holds the lock.
+/// The owner has this value while no thread holds the lock.
 const FREE: usize = 0;
 /// Added to the owner's handle, which is even, while a thread may sleep.
 const CONTENDED: usize = 1;
 
-/// A mutual exclusion lock that neither allocates nor poisons, that a forked child can reset, and that knows its owner.
+/// Excludes other threads by a lock that neither allocates nor poisons, that a forked child can reset, and that knows
+/// its owner.
 ///
 /// States: free → owner's handle → free. A thread that is about to sleep marks the handle as contended; unlocking a
 /// contended lock wakes one sleeper, which takes it as contended again (it cannot know whether it was the last). Blocks

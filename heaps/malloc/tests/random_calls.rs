@@ -12,7 +12,7 @@ const LARGEST: usize = if cfg!(miri) { 300 << 10 } else { 6 << 20 };
 const SPANS: usize = if cfg!(miri) { 3 } else { 40 };
 const THREADS: u64 = if cfg!(miri) { 2 } else { 4 };
 
-/// A small random number generator, so that a seed determines the sequence of calls.
+/// Generates random numbers, so that a seed determines the sequence of calls.
 struct Random(u64);
 
 impl Random {
@@ -32,7 +32,7 @@ impl Random {
     }
 }
 
-/// A live block and the seed of its contents.
+/// Records a live block and the seed of its contents.
 struct LiveBlock {
     address: usize,
     size: usize,

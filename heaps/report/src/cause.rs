@@ -1,6 +1,6 @@
-//! Causes for which a request is served with less than it asked for.
+//! Names the causes for which a request is served with less than it asked for.
 
-/// A cause, whose number indexes [`crate::HeapReport::not_granted`].
+/// Names a cause, whose number indexes [`crate::HeapReport::not_granted`].
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -57,7 +57,7 @@ pub enum Cause {
 pub const CAUSES: usize = 23;
 
 impl Cause {
-    /// Every cause, in the order of the numbers.
+    /// Lists every cause, in the order of the numbers.
     pub const ALL: [Cause; CAUSES] = [
         Cause::RangeFull,
         Cause::OutOfMemory,

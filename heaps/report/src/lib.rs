@@ -1,4 +1,4 @@
-//! The layout of the report that a heap writes about itself and other processes read.
+//! Defines the layout of the report that a heap writes about itself and other processes read.
 //!
 //! # Picture
 //! ```text
@@ -26,9 +26,9 @@ pub use record::{
     BlockKind, BlockRecord, Counters, FarStore, HeapReport, MAX_ADVISED, PageChoice, Region, Rest, Signpost,
 };
 
-/// The first bytes of a [`Signpost`].
+/// A [`Signpost`] begins with these bytes.
 pub const MAGIC: [u8; 8] = *b"LARGESSE";
-/// The version of the layout, which changes with every change of it; readers refuse other versions.
+/// The version changes with every change of the layout; readers refuse other versions.
 pub const VERSION: u32 = 5;
-/// The name of the memory file, which `/proc/PID/maps` shows as `/memfd:largesse (deleted)`.
+/// The memory file has this name, which `/proc/PID/maps` shows as `/memfd:largesse (deleted)`.
 pub const MEMFD_NAME: &core::ffi::CStr = c"largesse";

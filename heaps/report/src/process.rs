@@ -1,36 +1,36 @@
-//! The record of one process under `largesse run --report`: words in a file that the process maps and its watcher
-//! reads, so that they survive when the process is killed.
+//! Defines the record of one process under `largesse run --report`: words in a file that the process maps and its
+//! watcher reads, so that they survive when the process is killed.
 
 /// Number of 64-bit words in a record.
 pub const RECORD_WORDS: usize = 256;
-/// The version of the layout below, which changes with every change of it; readers skip other versions.
+/// The version changes with every change of the layout below; readers skip records of other versions.
 pub const RECORD_VERSION: u64 = 1;
 /// Number of words of the command line at the end of a record: 512 bytes, padded with zeros.
 pub const COMMAND_WORDS: usize = 64;
 
-/// Indices of the words of a record. Times are nanoseconds of `CLOCK_MONOTONIC`.
+/// Gives the indices of the words of a record. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[repr(usize)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordWord {
     /// The value is [`RECORD_VERSION`], written last.
     Version = 0,
-    /// The process number.
+    /// The word is the process number.
     Pid = 1,
-    /// The process number of the parent when the record was made.
+    /// The word is the process number of the parent when the record was made.
     Parent = 2,
-    /// Time at which the record was created.
+    /// The word is the time at which the record was created.
     Started = 3,
-    /// Time at which `exit` was called; 0 before.
+    /// The word is the time at which `exit` was called; 0 before.
     Ended = 4,
-    /// The exit status, valid only after `Ended` is set.
+    /// The word is the exit status, valid only after `Ended` is set.
     Status = 5,
-    /// Highest number of bytes observed on large pages.
+    /// The word is the highest number of bytes observed on large pages.
     LargePeak = 6,
-    /// The first of the counters in [`Counters::NAMES`](crate::Counters::NAMES).
+    /// Here begin the counters in [`Counters::NAMES`](crate::Counters::NAMES).
     Counters = 8,
-    /// The first of the counts for [`Cause::ALL`](crate::Cause::ALL).
+    /// Here begin the counts for [`Cause::ALL`](crate::Cause::ALL).
     NotGranted = 32,
-    /// The first word of the command line.
+    /// Here begins the text of the command line.
     Command = RECORD_WORDS - COMMAND_WORDS,
 }
 

@@ -1,11 +1,11 @@
-//! The records. Addresses are those of the writing process; sizes are in bytes.
+//! Defines the records of the report. Addresses are those of the writing process; sizes are in bytes.
 
 use crate::{CAUSES, MAGIC, VERSION};
 
 /// Largest number of advised mappings of other libraries that are recorded.
 pub const MAX_ADVISED: usize = 512;
 
-/// The contents of the named memory file: where to find the report.
+/// Tells readers of the named memory file where to find the report.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Signpost {
@@ -13,7 +13,7 @@ pub struct Signpost {
     pub magic: [u8; 8],
     /// The value is [`VERSION`].
     pub version: u32,
-    /// The writer's `size_of::<HeapReport>()`.
+    /// Size of the writer's [`HeapReport`] in bytes.
     pub report_size: u32,
     /// Address of the [`HeapReport`].
     pub report: u64,
@@ -35,7 +35,7 @@ impl Signpost {
     }
 }
 
-/// The kind of page that the user chose.
+/// Names the kind of page that the user chose.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PageChoice {
@@ -55,7 +55,7 @@ pub enum PageChoice {
 }
 
 impl PageChoice {
-    /// Every kind with its option value.
+    /// Lists every kind with its option value.
     pub const WORDS: [(&'static str, PageChoice); 6] = [
         ("auto", PageChoice::Auto),
         ("thp", PageChoice::Thp),
@@ -72,7 +72,7 @@ impl PageChoice {
     }
 }
 
-/// The kind of memory of one block.
+/// States the kind of memory that backs one block.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BlockKind {
@@ -91,7 +91,7 @@ pub enum BlockKind {
     Mixed = 5,
 }
 
-/// The contents of a segment of far memory.
+/// Tells which memory a segment of far memory holds.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
@@ -112,7 +112,7 @@ impl Region {
     }
 }
 
-/// The store that holds far pages.
+/// Describes the store that holds far pages.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FarStore {
@@ -140,7 +140,7 @@ impl FarStore {
     }
 }
 
-/// The record of one live block.
+/// Describes one live block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockRecord {
@@ -155,13 +155,13 @@ pub struct BlockRecord {
     pub rest: u32,
 }
 
-/// The second part of a block that is on two kinds of page.
+/// Describes the second part of a block that is on two kinds of page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
     /// Number of 2 MiB units before the second part, counted from the one in which the block starts; from 1 to 2^24 -
     /// 1.
     pub spans: u32,
-    /// The [`BlockKind`] of the second part, as a number below 256.
+    /// Number of the second part's [`BlockKind`], below 256.
     pub kind: u32,
 }
 
@@ -179,7 +179,7 @@ impl Rest {
     }
 }
 
-/// Running totals since the process started.
+/// Counts events and bytes since the process started.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
@@ -214,7 +214,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The names of the totals, in the order of [`Counters::all`].
+    /// Lists the names of the totals, in the order of [`Counters::all`].
     pub const NAMES: [&'static str; 14] = [
         "allocations",
         "frees",
@@ -254,7 +254,7 @@ impl Counters {
     }
 }
 
-/// The report of a heap. `generation` is odd while the block records are being changed.
+/// Describes a heap to other processes. `generation` is odd while the block records are being changed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeapReport {
@@ -274,7 +274,7 @@ pub struct HeapReport {
     pub max_bytes: u64,
     /// Number of bytes before the data of a block (R's vector header).
     pub header: u32,
-    /// The user's [`PageChoice`] as a number.
+    /// Number of the [`PageChoice`] that the user made.
     pub pages: u32,
     /// 1 while new blocks are allocated here, else 0.
     pub enabled: u32,
@@ -291,7 +291,7 @@ pub struct HeapReport {
     pub far_segments: u64,
     /// Address of the [`FarStore`]; 0 without far memory.
     pub far_store: u64,
-    /// Running totals since the process started.
+    /// Counts events and bytes since the process started.
     pub counters: Counters,
     /// Number of occurrences of each [`crate::Cause`].
     pub not_granted: [u64; CAUSES],

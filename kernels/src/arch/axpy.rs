@@ -79,10 +79,10 @@ pub(super) unsafe fn short<V: Nans, const K: usize>(
     unsafe { call.rest(done, n) };
 }
 
-/// The type of [`one_by_one`] compiled for an instruction set.
+/// Points to [`one_by_one`] compiled for an instruction set.
 pub(super) type ByOne<T> = unsafe fn(T, *const T, *mut T, usize);
 
-/// The arguments that all blocks of a call share.
+/// Holds the arguments that all blocks of a call share.
 struct AxpyCall<V: Nans> {
     a: V::Element,
     factor: V,

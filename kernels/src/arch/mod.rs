@@ -1,4 +1,4 @@
-//! The kernels of each instruction set, one file each, over loops that are written once.
+//! Defines the kernels of each instruction set in a file of its own, over loops that are written once.
 #![expect(clippy::needless_range_loop, reason = "the index is a register's, and a position in memory")]
 #![expect(clippy::cast_possible_truncation, reason = "lanes of a register: 16 at most")]
 
@@ -188,7 +188,7 @@ macro_rules! fused {
 }
 use fused;
 
-/// The names that the files of instruction sets use.
+/// Collects the names that the files of instruction sets use.
 mod prelude {
     pub(super) use super::reduce;
     pub(super) use super::simd::{Crossing, Fused, Nans, Simd, load_some, methods};

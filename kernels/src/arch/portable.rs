@@ -1,5 +1,5 @@
-//! The kernels in plain Rust: for processors without a special version, and, compiled for each instruction set, for
-//! vectors whose elements are not adjacent.
+//! Implements the kernels in plain Rust, for processors without a special version, and, compiled for each instruction
+//! set, for vectors whose elements are not adjacent.
 
 use super::axpy;
 use crate::{Complex, Element, Vector, VectorMut};

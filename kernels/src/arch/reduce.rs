@@ -1,4 +1,4 @@
-//! The loop of every sum, written once for all instruction sets.
+//! Implements the loop of every sum, once for all instruction sets.
 //!
 //! # The lanes in registers
 //! `N` registers hold the lanes: the elements are rows of `N` registers, and each position in a row is one lane. If `N`

@@ -1,4 +1,4 @@
-//! The portable code, compiled for the instructions that every processor of the architecture has.
+//! Contains the portable code, compiled for the instructions that every processor of the architecture has.
 
 use super::portable;
 use crate::table::{KernelTable, Strided, of_products};
@@ -43,7 +43,7 @@ macro_rules! functions {
     }};
 }
 
-/// The portable table, for instruction sets that replace a part of it.
+/// Instruction sets that accelerate only some kernels start from this portable table.
 pub(super) const F64_FUNCTIONS: KernelTable<f64> = functions!(f64);
-/// The portable table for `f32`, for instruction sets that replace a part of it.
+/// Instruction sets that accelerate only some kernels start from this portable table for `f32`.
 pub(super) const F32_FUNCTIONS: KernelTable<f32> = functions!(f32);

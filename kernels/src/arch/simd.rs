@@ -1,8 +1,8 @@
-//! The operations on vector registers that kernels need.
+//! Defines the operations on vector registers that kernels need.
 
 use crate::Element;
 
-/// A vector register of numbers.
+/// Abstracts a vector register of numbers.
 ///
 /// # Safety of every method
 /// The processor has the instruction set of the type. Methods are inlined into functions that enable it: only there do
@@ -11,7 +11,7 @@ pub(crate) trait Simd: Copy {
     type Element: Element;
     /// A selection of lanes, which is one range of them.
     type Mask: Copy;
-    /// Number of lanes.
+    /// Number of lanes of the register, at most 16.
     const COUNT: usize;
 
     unsafe fn zero() -> Self;
@@ -60,13 +60,13 @@ pub(crate) trait Simd: Copy {
     }
 }
 
-/// A register of an instruction set with a fused multiply-add.
+/// Abstracts a register of an instruction set that has a fused multiply-add.
 pub(crate) trait Fused: Simd {
     /// Returns `self * b + c`, rounded once.
     unsafe fn mul_add(self, b: Self, c: Self) -> Self;
 }
 
-/// A register in which NaNs can be detected.
+/// Abstracts a register in which NaNs can be detected.
 pub(crate) trait Nans: Fused {
     /// Returns a register with all bits set in lanes where `a` or `b` is a NaN, and none in the others.
     unsafe fn nans(a: Self, b: Self) -> Self;
@@ -91,7 +91,7 @@ pub(crate) unsafe fn load_some<V: Simd>(from: *const V::Element, (start, end): (
     unsafe { V::load(lanes.as_ptr()) }
 }
 
-/// A method of reading a vector whose registers cross cache lines.
+/// Abstracts how a vector whose registers cross cache lines is read.
 ///
 /// # Safety of every method
 /// The processor has the instruction set.

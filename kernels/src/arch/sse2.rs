@@ -20,7 +20,7 @@ macro_rules! sums {
     }};
 }
 
-/// The half-open range of lanes that a masked load reads.
+/// A masked load reads this half-open range of lanes.
 type Range = (usize, usize);
 
 impl Simd for __m128d {

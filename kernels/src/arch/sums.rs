@@ -1,8 +1,8 @@
-//! The accumulators of sums: one register for each register of a row, or two.
+//! Defines the accumulators of sums, which are one register or two for each register of a row.
 
 use super::simd::Simd;
 
-/// The accumulators of one register's lanes.
+/// Abstracts the accumulators of one register's lanes.
 ///
 /// The processor has the instruction set.
 pub(super) trait Sums: Copy {
@@ -16,11 +16,11 @@ pub(super) trait Sums: Copy {
     unsafe fn finish(self) -> Self::Output;
 }
 
-/// The accumulator of a real sum.
+/// Accumulates a real sum.
 #[derive(Clone, Copy)]
 pub(super) struct Single<V>(pub(super) V);
 
-/// The accumulators of products of complex numbers: of equal parts, and of unequal parts.
+/// Accumulates products of complex numbers: of equal parts, and of unequal parts.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<V>(pub(super) V, pub(super) V);
 
@@ -49,7 +49,8 @@ impl<V: Simd> Sums for Single<V> {
 
 impl<V: Simd> Sums for Pair<V> {
     type Simd = V;
-    /// The sums of real times real, imaginary times imaginary, real times imaginary, and imaginary times real.
+    /// The four numbers are the sums of real times real, imaginary times imaginary, real times imaginary, and imaginary
+    /// times real.
     type Output = [V::Element; 4];
 
     #[inline(always)]

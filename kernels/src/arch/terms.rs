@@ -1,4 +1,4 @@
-//! The terms that a sum adds at each position.
+//! Defines the terms that a sum adds at each position.
 
 use super::simd::{Fused, Shifts, Simd};
 use super::sums::{Pair, Single, Sums};
@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 /// The processor has the instruction set, and the elements at these positions can be read.
 pub(super) trait Terms: Copy {
     type Sums: Sums;
-    /// The elements at the positions of one register.
+    /// Holds the elements at the positions of one register.
     type Read: Copy;
     /// Reads the elements of one register from `at` on.
     unsafe fn read(self, at: usize) -> Self::Read;
@@ -26,7 +26,7 @@ pub(super) trait Edges: Terms {
     unsafe fn read_masked(self, at: usize, mask: Mask<Self>) -> Self::Read;
 }
 
-/// The mask type of the registers that hold these terms.
+/// Selects lanes of the registers that hold these terms.
 pub(super) type Mask<E> = <<<E as Terms>::Sums as Sums>::Simd as Simd>::Mask;
 
 /// A function of one number that is applied before the number is added.
@@ -83,13 +83,13 @@ impl<V: Fused> Map<V> for Square {
     }
 }
 
-/// The mapped elements of one vector.
+/// Reads the mapped elements of one vector.
 pub(super) struct One<V: Simd, M>(pub(super) *const V::Element, pub(super) PhantomData<M>);
-/// The products of two vectors' elements.
+/// Reads the elements of two vectors, whose products are added.
 pub(super) struct Two<V: Simd>(pub(super) *const V::Element, pub(super) *const V::Element);
-/// The products of two complex vectors' elements, which take two positions each.
+/// Reads two complex vectors, whose elements take two positions each.
 pub(super) struct TwoComplex<V: Simd>(pub(super) *const V::Element, pub(super) *const V::Element);
-/// The products of two vectors' elements, the second read by aligned loads: it starts `by` elements after the given
+/// Reads two vectors, the second by aligned loads: it starts `by` elements after the given
 /// aligned address. Reads extend to the end of the register with the last element asked for.
 pub(super) struct Apart<V: Simd, S: Shifts<V>>(pub(super) Two<V>, pub(super) S::By);
 

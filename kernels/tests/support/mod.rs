@@ -1,4 +1,4 @@
-//! Test vectors, their alignment, and the instruction sets of this processor.
+//! Generates test vectors, aligns them, and finds the instruction sets of this processor.
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(clippy::cast_possible_truncation, reason = "an `f32` is a rounded `f64`")]
 
@@ -11,7 +11,7 @@ pub(crate) fn everywhere() -> impl Iterator<Item = Kernels> {
     Isa::ALL.into_iter().filter_map(Kernels::of)
 }
 
-/// An element type with conversions from and to bits.
+/// Converts an element type from and to bits.
 pub(crate) trait Number: Element + Default {
     fn bits(self) -> u64;
     fn of(value: f64) -> Self;
@@ -81,7 +81,7 @@ fn number<T: Number>(kind: u8) -> BoxedStrategy<T> {
     }
 }
 
-/// A copy of elements, a given number of elements after a cache line's start, between numbers that would change a
+/// Holds a copy of elements, a given number of elements after a cache line's start, between numbers that would change a
 /// result.
 pub(crate) struct Placed<T> {
     memory: Vec<T>,

@@ -1,4 +1,4 @@
-//! An address range, the part common to every kind of mapping in this crate.
+//! Defines the address range that every kind of mapping in this crate has.
 
 use core::ptr::NonNull;
 

@@ -1,4 +1,4 @@
-//! File descriptor tables: gives threads a table of their own, and duplicates descriptors of another thread's table.
+//! Gives threads a table of file descriptors of their own, and duplicates descriptors of another thread's table.
 
 use crate::sys;
 use core::ffi::c_int;

@@ -1,6 +1,6 @@
 //! Errors that carry the request and the kernel's answer; front ends turn them into messages.
 
-/// The operation that failed.
+/// Names the operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapOp {
     /// Address space could not be reserved.
@@ -27,14 +27,14 @@ pub enum MapOp {
     Inspect,
 }
 
-/// A request that the kernel refused. It is `Copy` and free of heap data, so that an allocator can return it.
+/// Describes a request that the kernel refused. It is `Copy` and free of heap data, so that an allocator can return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapError {
-    /// The requested operation.
+    /// Operation that was requested.
     pub op: MapOp,
     /// Number of bytes in the request; 0 where it has no length.
     pub len: usize,
-    /// The kernel's `errno`.
+    /// The `errno` that the kernel returned.
     pub errno: i32,
 }
 

@@ -1,8 +1,8 @@
-//! Page faults of a range, handled by this process instead of the kernel (`userfaultfd(2)`).
+//! Lets this process handle the page faults of a range instead of the kernel (`userfaultfd(2)`).
 
 use crate::sys::{self, Descriptor};
 
-/// How a userfaultfd descriptor is opened, from most to least capable.
+/// Selects how a userfaultfd descriptor is opened, from most to least capable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMethod {
     /// Opens `/dev/userfaultfd` (kernel 6.1).
@@ -13,27 +13,27 @@ pub enum OpenMethod {
     UserModeOnly,
 }
 
-/// Every method, from most to least capable.
+/// Lists every method, from most to least capable.
 pub const OPEN_METHODS: [OpenMethod; 3] = [OpenMethod::Device, OpenMethod::Call, OpenMethod::UserModeOnly];
 
-/// A page fault that a thread is blocked in.
+/// Describes a page fault in which a thread is blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageFault {
-    /// The faulting address.
+    /// Address whose access faulted.
     pub address: usize,
     /// Whether the access is a write.
     pub write: bool,
     /// Whether the page is present and write-protected.
     pub protected: bool,
-    /// The kernel's number of the faulting thread (`gettid`).
+    /// Number of the faulting thread, as `gettid` returns it.
     pub thread: u32,
 }
 
-/// The kernel's `errno` for a request on a range that it refused.
+/// Carries the `errno` with which the kernel refused a request on a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultError(pub i32);
 
-/// A userfaultfd descriptor, which reports faults in the ranges registered with it.
+/// Owns a userfaultfd descriptor, which reports faults in the ranges registered with it.
 #[derive(Debug)]
 pub struct Userfault {
     fd: Descriptor,
@@ -41,7 +41,7 @@ pub struct Userfault {
     by_signal: bool,
 }
 
-/// Why pages could not be moved.
+/// Tells why pages could not be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveError {
     /// The page is pinned: a device may be writing to it.
@@ -125,8 +125,9 @@ impl Userfault {
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
         sys::userfault::register(self.fd.0, at, len).map_err(FaultError)
     }
-    /// Fills missing pages at `at` with `bytes`, write-protected if asked. Pages that are already present are left as they
-    /// are. Threads that fault there stay blocked until they are [woken](Userfault::wake).
+
+    /// Fills missing pages at `at` with `bytes`, write-protected if asked. Pages that are already present are left as
+    /// they are. Threads that fault there stay blocked until they are [woken](Userfault::wake).
     pub fn fill(&self, at: usize, bytes: &[u8], protect: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
         let (mut done, mut most) = (0, bytes.len());
@@ -145,9 +146,9 @@ impl Userfault {
         }
         Ok(())
     }
-    /// Write-protects present pages so that writes are reported (`on`), or lifts the protection; blocked threads continue
-    /// once they are [woken](Userfault::wake).
-    /// [woken](Userfault::wake).
+
+    /// Write-protects present pages so that writes are reported (`on`), or lifts the protection; blocked threads
+    /// continue once they are [woken](Userfault::wake).
     pub fn protect(&self, at: usize, len: usize, on: bool) -> Result<(), FaultError> {
         let page = crate::base_page();
         let (mut done, mut most) = (0, len);

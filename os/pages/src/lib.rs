@@ -57,7 +57,7 @@ pub use system::{
 pub use table::{Table, Zeroed};
 pub use wait::{now_seconds, thread_handle, thread_id, wait_while, wait_while_for, wake_one};
 
-/// Which pages back a committed range.
+/// Selects the pages that back a committed range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
     /// Transparent huge pages are requested by `madvise`.
@@ -72,7 +72,7 @@ pub enum PageKind {
     Small,
 }
 
-/// The NUMA policy of a range.
+/// Selects the NUMA policy of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Each page lies on the node of the processor that touches it first.

@@ -1,4 +1,4 @@
-//! System calls on mappings that other code asked for, such as those of the interposed `mmap`.
+//! Makes system calls on mappings that other code asked for, such as those of the interposed `mmap`.
 
 use crate::{MapError, MapOp, PageKind, sys};
 use core::ffi::{c_int, c_void};

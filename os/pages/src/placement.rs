@@ -1,4 +1,4 @@
-//! NUMA nodes of memory: sets the policy before the first touch, migrates pages afterwards, and looks nodes up.
+//! Sets the NUMA policy of memory before its first touch, migrates pages afterwards, and looks up their nodes.
 //!
 //! Any memory of this process can be placed; its contents do not change. Addresses and lengths are whole pages:
 //! [`whole_pages`] returns those inside a block, so that its neighbours are not moved.
@@ -39,7 +39,7 @@ pub fn migrate(address: *mut c_void, len: usize, node: u32) -> Result<(), MapErr
     sys::migrate(start, len, node).map_err(refused)
 }
 
-/// The NUMA policy of a thread. Node sets are words of 64 bits, with node 0 in the lowest bit of the first.
+/// Selects the NUMA policy of a thread. Node sets are words of 64 bits, with node 0 in the lowest bit of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadPolicy<'a> {
     /// Each page lies on the node of the processor that touches it first, the kernel's default.

@@ -1,12 +1,12 @@
-//! A reserved address range, parts of which are committed.
+//! Reserves address ranges, and commits parts of them.
 
 use crate::{Area, MapError, MapOp, PageKind, Placement, sys};
 use core::ptr::NonNull;
 
-/// The granularity of commits and the size of a large page: 2 MiB.
+/// Commits have this granularity, which is the size of a large page: 2 MiB.
 pub const SPAN: usize = 2 << 20;
 
-/// A reserved address range without memory until [`commit`](Reserved::commit). Dropping it unmaps the range.
+/// Owns a reserved address range, which has no memory until [`commit`](Reserved::commit). Dropping it unmaps the range.
 ///
 /// ```
 /// use largesse_pages::{PageKind, Reserved, SPAN};

@@ -1,4 +1,4 @@
-//! Residency of a process's pages, and their sizes.
+//! Reads which of a process's pages are resident, and how large they are.
 //!
 //! `PAGEMAP_SCAN` (kernel 6.7) answers per page and needs no privilege for the own process. Without it the answer is
 //! [`Answer::NotPerAddress`], and the caller may fall back to `/proc/PID/smaps`, which answers per mapping.
@@ -16,7 +16,7 @@ pub struct Residency {
     pub node: Option<u32>,
 }
 
-/// The result of [`Inspector::ask`].
+/// Holds the result of [`Inspector::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The residency was read page by page.
@@ -25,7 +25,7 @@ pub enum Answer {
     NotPerAddress,
 }
 
-/// An open `/proc/PID/pagemap`: a view of one process's page tables.
+/// Reads one process's page tables through its open `/proc/PID/pagemap`.
 #[derive(Debug)]
 pub struct Inspector {
     file: sys::Descriptor,

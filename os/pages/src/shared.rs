@@ -1,4 +1,4 @@
-//! Memory shared by several processes: a file without a name, mapped by each of them.
+//! Shares memory between processes by a file without a name, which each of them maps.
 
 use crate::sys::{self, Descriptor, shared};
 use crate::wait::Among;
@@ -6,8 +6,8 @@ use crate::{Area, MapError, MapOp, SPAN, base_page};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::AtomicU32;
 
-/// A memory file of fixed length, whose name appears in `/proc` only. The kernel frees it when the last process that
-/// has it open or mapped ends.
+/// Owns a memory file of fixed length, whose name appears in `/proc` only. The kernel frees it when the last process
+/// that has it open or mapped ends.
 #[derive(Debug)]
 pub struct MemoryFile {
     file: Descriptor,

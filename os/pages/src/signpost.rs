@@ -1,4 +1,4 @@
-//! A named mapping that other processes find in `/proc/PID/maps`.
+//! Creates named mappings that other processes find in `/proc/PID/maps`.
 
 use crate::{MapError, MapOp, sys};
 use core::{ffi::CStr, ptr::NonNull};

@@ -1,8 +1,8 @@
-//! Page sizes that this system offers, read at run time.
+//! Reads the page sizes that this system offers, at run time.
 
 use crate::sys;
 
-/// The system-wide mode of transparent huge pages.
+/// States the system-wide mode of transparent huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thp {
     /// Every mapping may get huge pages.
@@ -17,7 +17,7 @@ pub enum Thp {
     Unknown,
 }
 
-/// Whether multi-size THP offers one page size.
+/// States whether multi-size THP offers one page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// Advised mappings get pages of this size (`always`, `madvise`, or `inherit` of such a mode).

@@ -1,9 +1,9 @@
-//! A fixed table in a mapping of its own, so that metadata never lies in the memory it describes.
+//! Puts tables of fixed length in mappings of their own, so that metadata never lies in the memory it describes.
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-/// A type for which all zero bytes are a valid value.
+/// Marks types for which all zero bytes are a valid value.
 ///
 /// # Safety
 /// Zero bytes are a valid value, and the type has no destructor.
@@ -12,7 +12,7 @@ pub unsafe trait Zeroed {}
 // SAFETY: zero is a byte.
 unsafe impl Zeroed for u8 {}
 
-/// A table of `len` values, initially zero. Its pages take no memory until they are written to.
+/// Holds `len` values, initially zero. Its pages take no memory until they are written to.
 #[derive(Debug)]
 pub struct Table<T> {
     start: NonNull<T>,

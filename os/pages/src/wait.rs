@@ -1,9 +1,9 @@
-//! Futex waits, a coarse clock and thread identities, from which locks are built.
+//! Provides futex waits, a coarse clock and thread identities, from which locks are built.
 
 use crate::sys;
 use core::sync::atomic::AtomicU32;
 
-/// Which threads may wait on a word.
+/// Selects the threads that may wait on a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Among {
     /// Threads of this process wait.

@@ -1,10 +1,10 @@
-//! The interface between an arena and its memory: near memory in this crate, far memory in the pager.
+//! Defines the interface between an arena and its memory: near memory in this crate, far memory in the pager.
 
 use crate::{Refusal, SpanKind};
 use core::ptr::NonNull;
 use largesse_pages::MapError;
 
-/// The result of purging spans.
+/// Tells what purging did to spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purged {
     /// The spans are still committed, and read as zero.
@@ -15,7 +15,7 @@ pub enum Purged {
     Refused,
 }
 
-/// A range of spans that gets memory on demand. Span numbers count from the start of the range.
+/// Provides a range of spans that gets memory on demand. Span numbers count from the start of the range.
 ///
 /// # Safety
 /// After `commit` returned `Ok`, every byte of the spans can be read and written until they are decommitted, and reads

@@ -1,4 +1,4 @@
-//! Free extents by size: eight bins for each power of two, and a bitmap of non-empty bins.
+//! Finds free extents by size: eight bins for each power of two, and a bitmap of non-empty bins.
 
 use crate::extent::{Extents, NONE};
 

@@ -1,8 +1,9 @@
-//! Extents: runs of used or free granules, found from either end by boundary tags in a table.
+//! Records extents, which are runs of used or free granules, by boundary tags in a table, which find them from either
+//! end.
 
 use largesse_pages::{Table, Zeroed};
 
-/// The value that stands for no extent in links.
+/// Links use this value for no extent.
 pub(crate) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -15,7 +16,7 @@ pub(crate) enum ExtentState {
     Used,
 }
 
-/// The boundary tag of a granule. `back` is valid at an extent's last granule, the other fields at its first.
+/// Tags the boundaries of extents. `back` is valid at an extent's last granule, the other fields at its first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BoundaryTag {
     pub(crate) len: u32,
@@ -32,7 +33,7 @@ pub(crate) struct BoundaryTag {
 // SAFETY: zero bytes are a tag of state `Inside`.
 unsafe impl Zeroed for BoundaryTag {}
 
-/// The table of all granules, which extents tile without gaps.
+/// Holds the tags of all granules, which extents tile without gaps.
 #[derive(Debug)]
 pub(crate) struct Extents(Table<BoundaryTag>);
 

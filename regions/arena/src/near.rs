@@ -1,11 +1,11 @@
-//! Near memory: the backing in this machine's own memory.
+//! Implements a backing in this machine's own memory.
 
 use crate::{Backing, Purged, SpanKind};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_pages::{MapError, PageKind, Placement, Reserved, SPAN};
 
-/// A kind of request that near memory refused, in whole or in part.
+/// Names a kind of request that near memory refused, in whole or in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The hugetlb pool had too few free pages.
@@ -27,7 +27,7 @@ pub enum Refusal {
 /// Number of kinds of refusal.
 const REFUSALS: usize = 7;
 
-/// A reserved range of this machine's memory, with the properties its pages get.
+/// Owns a reserved range of this machine's memory, with the properties its pages get.
 #[derive(Debug)]
 pub struct NearMemory {
     range: Reserved,

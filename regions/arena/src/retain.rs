@@ -1,4 +1,4 @@
-//! How much free memory stays warm, and for how long.
+//! Decides how much free memory stays warm, and for how long.
 //!
 //! Warm memory is worth keeping: its first touch is paid. But a program must not hold more than it once needed, nor for
 //! long after it stopped needing it. So there is a *bound*: warm memory never exceeds the highest live total by more
@@ -14,12 +14,12 @@ use largesse_pages::SPAN;
 /// Number of seconds after which free memory is returned to the kernel.
 pub const DECAY_SECONDS: u32 = 10;
 
-/// The bound on warm memory.
+/// Bounds the warm memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
     /// Share of the highest live total, in 1/256, that may be warm in addition to it.
     pub share: u8,
-    /// Number of bytes that may be warm in addition, whatever the live total.
+    /// Number of bytes that may be warm in addition to the highest live total and the share.
     pub floor: usize,
 }
 
@@ -38,7 +38,7 @@ impl Retention {
 }
 
 impl<B: Backing> Arena<B> {
-    /// Returns memory to the kernel that was free for [`DECAY_SECONDS`] at the time `now`.
+    /// Purges memory that was free for [`DECAY_SECONDS`] at the time `now`.
     pub fn decay(&mut self, now: u32) {
         while let Some(free) = self.oldest_warm(|stamp| now.saturating_sub(stamp) >= DECAY_SECONDS) {
             if self.purge_extent(free, usize::MAX) == 0 {
@@ -47,8 +47,7 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Returns free warm memory to the kernel, oldest first, until at most `keep` bytes of it are left. Returns the
-    /// number of bytes.
+    /// Purges free warm memory, oldest first, until at most `keep` bytes of it are left. Returns the number of bytes.
     pub fn trim(&mut self, keep: usize) -> usize {
         let before = self.totals.returned;
         while let excess @ 1.. = self.totals.warm.saturating_sub(self.totals.live).saturating_sub(keep) {

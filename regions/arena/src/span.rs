@@ -1,9 +1,9 @@
-//! The state of each span of 2 MiB: committed or not, warm or not, and which granules are dirty.
+//! Records the state of each span of 2 MiB: committed or not, warm or not, and which granules are dirty.
 
 use crate::PER_SPAN;
 use largesse_pages::{Table, Zeroed};
 
-/// The state of a span's address space and the pages that back it.
+/// States whether a span is committed, and on which pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum SpanKind {
@@ -30,7 +30,7 @@ impl SpanKind {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
-    /// One bit for each granule, set if it may hold something other than zero.
+    /// Mask with one bit for each granule, which is set if it may hold something other than zero.
     pub(crate) dirty: u128,
     pub(crate) kind: SpanKind,
     pub(crate) warm: bool,
@@ -41,7 +41,7 @@ unsafe impl Zeroed for Span {}
 
 const _: () = assert!(PER_SPAN == u128::BITS as usize);
 
-/// The table of spans, and the number of warm ones.
+/// Holds the state of all spans, and the number of warm ones.
 #[derive(Debug)]
 pub(crate) struct Spans {
     table: Table<Span>,

@@ -11,7 +11,7 @@ use std::vec::Vec;
 
 const SPANS: usize = if cfg!(miri) { 12 } else { 24 };
 
-/// A backing with real memory that can be told to refuse commits.
+/// Backs an arena with real memory, and can be told to refuse commits.
 #[derive(Debug)]
 struct Refusing {
     near: NearMemory,

@@ -1,4 +1,4 @@
-//! The heap's part in `fork`.
+//! Keeps the heap consistent across `fork`.
 
 use super::LargeBlockHeap;
 use largesse_arena::{Backing, SpanKind};

@@ -1,4 +1,4 @@
-//! The state under the heap's lock: arena, records and counters together.
+//! Keeps the state under the heap's lock consistent: arena, records and counters.
 
 use super::{Fill, NotABlock, Refused};
 use crate::layout::BlockLayout;
@@ -14,7 +14,7 @@ use largesse_report::{BlockKind, BlockRecord, Cause};
 /// touched.
 const INSPECT_FROM: usize = 2 * SPAN;
 
-/// The backing's refusals, and the causes under which they are reported.
+/// Lists the backing's refusals, and the causes under which they are reported.
 const REFUSALS: [(Refusal, Cause); 7] = [
     (Refusal::PoolEmpty, Cause::HugetlbPoolEmpty),
     (Refusal::PoolRefused, Cause::HugetlbRefused),

@@ -1,4 +1,4 @@
-//! The heap's interface, and the work that it does outside of its lock.
+//! Defines the heap's interface, and does the work outside of its lock.
 
 mod fork;
 mod locked;
@@ -14,18 +14,18 @@ use largesse_report::{BlockRecord, Cause, HeapReport};
 use locked::LockedHeap;
 pub use resize::{ResizeError, Resized};
 
-/// The parameters of a heap.
+/// Configures a heap.
 #[derive(Clone, Copy, Debug)]
 pub struct LargeHeapSettings {
     /// Number of bytes before the data of a block.
     pub header: usize,
-    /// Alignment of the data.
+    /// Alignment of the data behind the header.
     pub data: DataAlign,
     /// Bound on the free memory that stays warm.
     pub retention: Retention,
 }
 
-/// The initial contents of a block.
+/// Selects the initial contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// The block may hold anything.
@@ -34,7 +34,7 @@ pub enum Fill {
     Zero,
 }
 
-/// An allocated block.
+/// Describes an allocated block.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapBlock {
     /// Address of the block.
@@ -45,7 +45,7 @@ pub struct HeapBlock {
     pub near_limit: bool,
 }
 
-/// Why no block was allocated; the cause is counted in the report.
+/// Tells why no block was allocated; the cause is counted in the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The address range is full, or the request is larger than any range.
@@ -54,11 +54,11 @@ pub enum Refused {
     NoMemory,
 }
 
-/// The error for an address in the heap's range that is no live block.
+/// Reports an address in the heap's range that is not a live block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotABlock(pub usize);
 
-/// A heap of large blocks over one backing.
+/// Allocates large blocks over one backing.
 #[derive(Debug)]
 pub struct LargeBlockHeap<B: 'static> {
     backing: &'static B,
@@ -143,7 +143,7 @@ impl<B: Backing> LargeBlockHeap<B> {
         })
     }
 
-    /// Returns free memory beyond `keep` bytes to the kernel, and the number of bytes returned.
+    /// Gives free memory beyond `keep` bytes back to the kernel. Returns the number of bytes.
     pub fn trim(&self, keep: usize) -> usize {
         self.inner.with(|inner| inner.arena.trim(keep))
     }

@@ -10,7 +10,7 @@ use largesse_report::BlockRecord;
 /// Size in bytes from which blocks may be grown by moving pages instead of copying.
 const MOVE_FROM: usize = 2 * SPAN;
 
-/// Why a block was not resized.
+/// Tells why a block was not resized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResizeError {
     /// There was no memory for the new size.
@@ -25,14 +25,14 @@ impl From<NotABlock> for ResizeError {
     }
 }
 
-/// The result of resizing a block without copying.
+/// Tells how far a block was resized without copying.
 #[derive(Clone, Copy, Debug)]
 pub enum Resized {
     /// The block has its new size, at this address.
     Done(HeapBlock),
     /// The contents must be copied to this new block, and the old block freed.
     Copy {
-        /// The new block.
+        /// New block of the requested size.
         to: HeapBlock,
         /// Number of usable bytes of the old block.
         usable: usize,
@@ -58,8 +58,8 @@ impl<B: Backing> LargeBlockHeap<B> {
         }
     }
 
-    /// Resizes a block as [`resize`](LargeBlockHeap::resize) does, but leaves copying to the caller, so that signals that are blocked
-    /// during this call need not be blocked while a large block is copied.
+    /// Resizes a block as [`resize`](LargeBlockHeap::resize) does, but leaves copying to the caller, so that signals
+    /// that are blocked during this call need not be blocked while a large block is copied.
     ///
     /// # Safety
     /// The requirements are those of [`resize`](LargeBlockHeap::resize).

@@ -1,5 +1,5 @@
-//! System calls by an instruction of our own: a seccomp filter for the C library's calls may send a signal, which code
-//! that handles far memory faults could not wait for (`fronts/preload/src/io`).
+//! Makes system calls by an instruction of our own: a seccomp filter for the C library's calls may send a signal, which
+//! code that handles far memory faults could not wait for (`fronts/preload/src/io`).
 
 #![expect(clippy::cast_possible_truncation, reason = "a register is as long as a number of the kernel's")]
 

@@ -17,7 +17,7 @@ pub(crate) fn own_table() -> Result<(), i32> {
 }
 
 pub(crate) fn of_thread(thread: u32, number: c_int) -> Result<Descriptor, i32> {
-    /// The flag of `linux/pidfd.h` for a thread that need not be the first of its process.
+    /// The flag of `linux/pidfd.h` permits a thread that is not the first of its process.
     const PIDFD_THREAD: c_int = libc::O_EXCL;
     // SAFETY: numbers only.
     let thread =

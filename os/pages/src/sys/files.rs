@@ -5,7 +5,7 @@ use super::linux::{base_page, checked, errno, system_mmap};
 use core::ffi::{CStr, c_int};
 use core::ptr::{NonNull, null_mut};
 
-/// A file descriptor, closed when dropped.
+/// Owns a file descriptor, which is closed when dropped.
 #[derive(Debug)]
 pub(crate) struct Descriptor(pub(crate) c_int);
 

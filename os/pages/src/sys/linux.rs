@@ -1,4 +1,4 @@
-//! Linux: the calls that map memory and set its properties, and the sizes of the machine's pages.
+//! Makes Linux's calls that map memory and set its properties, and reads the sizes of the machine's pages.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,
@@ -256,6 +256,8 @@ pub(crate) fn lock(at: NonNull<u8>, len: usize) -> Result<(), i32> {
     checked(rc as c_int)
 }
 
+/// Makes the pages of a range writable, or read-only.
+///
 /// # Safety
 /// The range belongs to a loaded object's data.
 pub(crate) unsafe fn protect(address: usize, len: usize, writable: bool) -> Result<(), i32> {

@@ -1,4 +1,4 @@
-//! A substitute for the kernel under Miri: ordinary memory, always accessible, without residency.
+//! Replaces the kernel under Miri by ordinary memory that is always accessible and has no residency.
 #![expect(clippy::disallowed_methods, reason = "this file takes the place of the others")]
 extern crate std;
 

@@ -1,4 +1,5 @@
-//! The only access to the kernel. A port to another system is a set of files with the same functions, like `miri.rs`.
+//! Contains the crate's only calls of the kernel. A port to another system is a set of files with the same functions,
+//! like `miri.rs`.
 
 #[cfg(not(miri))]
 mod call;

@@ -1,4 +1,4 @@
-//! System calls that set and report the NUMA nodes of memory.
+//! Makes the system calls that set and report the NUMA nodes of memory.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
 
@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 
 /// Number of 64-bit words in a node mask, for 1024 nodes, the most that Linux can be built for.
 const NODE_WORDS: usize = 16;
-/// The number of bits plus one, because the kernel decrements `maxnode`.
+/// Number of bits in a mask plus one, because the kernel decrements `maxnode`.
 const MAX_NODE: usize = NODE_WORDS * 64 + 1;
 const MPOL_DEFAULT: c_long = 0;
 const MPOL_PREFERRED: c_long = 1;

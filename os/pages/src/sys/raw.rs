@@ -1,4 +1,4 @@
-//! System calls that a front end makes for a program, with the kernel's own answers: a value, or a negated errno.
+//! Makes system calls for a program and returns the kernel's own answers: a value, or a negated errno.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,

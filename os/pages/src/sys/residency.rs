@@ -1,4 +1,4 @@
-//! Residency of pages, and their sizes.
+//! Makes the system calls that report which pages are resident, and how large they are.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_sign_loss, reason = "numbers of the kernel's interface")]
 
@@ -34,7 +34,7 @@ struct ScannedRegion {
     categories: u64,
 }
 
-/// `struct pm_scan_arg` of linux/fs.h (kernel 6.7).
+/// Mirrors `struct pm_scan_arg` of linux/fs.h (kernel 6.7).
 #[repr(C)]
 struct ScanRequest {
     size: u64,

@@ -11,7 +11,8 @@ use super::linux::errno;
 use core::ffi::{c_int, c_long};
 use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter, sock_fprog};
 
-/// The native `AUDIT_ARCH_*`: 32-bit programs number their calls differently. `OPEN` exists on x86-64 only.
+/// The native `AUDIT_ARCH_*` is checked, because 32-bit programs number their calls differently. `OPEN` exists on
+/// x86-64 only.
 #[cfg(target_arch = "x86_64")]
 const NATIVE: u32 = 0xc000_003e;
 #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! System calls for memory that several processes map, and for process descriptors.
+//! Makes system calls for memory that several processes map, and for process descriptors.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]

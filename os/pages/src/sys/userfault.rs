@@ -1,4 +1,4 @@
-//! userfaultfd: the system calls and structures of `linux/userfaultfd.h`.
+//! Makes the system calls of userfaultfd, with the structures of `linux/userfaultfd.h`.
 
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
@@ -16,7 +16,7 @@ use core::ffi::{c_int, c_long, c_ulong};
 /// `UFFD_USER_MODE_ONLY`: faults inside system calls are not reported.
 const USER_MODE_ONLY: c_int = 1;
 const API: u64 = 0xaa;
-/// The requests `UFFDIO_*`: direction, size of the structure, `0xaa`, number.
+/// The numbers of requests `UFFDIO_*` consist of direction, size of the structure, `0xaa`, and an index.
 const IOC_NEW: c_ulong = 0xaa00;
 const IOC_API: c_ulong = 0xc018_aa3f;
 const IOC_REGISTER: c_ulong = 0xc020_aa00;
@@ -24,7 +24,8 @@ const IOC_WAKE: c_ulong = 0x8010_aa02;
 const IOC_COPY: c_ulong = 0xc028_aa03;
 const IOC_MOVE: c_ulong = 0xc028_aa05;
 const IOC_WRITEPROTECT: c_ulong = 0xc018_aa06;
-/// `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP`.
+/// The mode `UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP` reports missing pages and writes to protected
+/// ones.
 const MISSING_AND_PROTECTED: u64 = 3;
 /// `UFFDIO_COPY_MODE_DONTWAKE`: threads blocked in faults on the pages are not woken.
 const COPY_MODE_DONTWAKE: u64 = 1;
@@ -80,7 +81,7 @@ pub(crate) fn handshake(fd: c_int, by_signal: bool) -> Result<(), i32> {
     unsafe { request(fd, IOC_API, &mut [API, features, 0]) }
 }
 
-/// `struct iocb` of `linux/aio_abi.h`.
+/// Mirrors `struct iocb` of `linux/aio_abi.h`.
 #[repr(C)]
 #[derive(Default)]
 struct AioRequest {

@@ -1,4 +1,4 @@
-//! Futexes, the clock and thread numbers.
+//! Makes the system calls for futexes, the clock and thread numbers.
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! Placement of requests: the fewest cold spans first, then the best fit, then the lowest address.
+//! Places requests where the fewest cold spans are, then where they fit best, then at the lowest address.
 
 use super::{Arena, Granules, Prefer, Request, spans_of};
 use crate::Backing;

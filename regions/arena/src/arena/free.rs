@@ -1,4 +1,4 @@
-//! Free extents: split on allocation, coalesced with their neighbours when freed.
+//! Splits free extents on allocation, and coalesces them with their neighbours when freed.
 
 use super::{Arena, Granules};
 use crate::Backing;

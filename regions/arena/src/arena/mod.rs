@@ -14,10 +14,10 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_pages::{MapError, SPAN};
 
-/// A number of granules, or the index of one, counted from the start of the range.
+/// Counts granules, or is the index of one from the start of the range.
 pub type Granules = u32;
 
-/// The kind of memory that a request prefers.
+/// Selects the kind of memory that a request prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
     /// Prefers warm memory, whose first touch is already paid.
@@ -26,7 +26,7 @@ pub enum Prefer {
     Cold,
 }
 
-/// A request for an extent.
+/// Describes a request for an extent.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// Length in granules, at least 1.
@@ -35,20 +35,20 @@ pub struct Request {
     pub align: Granules,
     /// Required remainder of the first granule modulo `align`, in granules.
     pub phase: Granules,
-    /// The preferred kind of memory.
+    /// Kind of memory that the request prefers.
     pub prefer: Prefer,
 }
 
-/// An allocated extent.
+/// Describes an allocated extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Its first granule.
+    /// Index of its first granule.
     pub at: Granules,
     /// Number of its bytes whose first touch is still to be paid.
     pub cold_bytes: usize,
 }
 
-/// Why no extent was allocated.
+/// Tells why no extent was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeError {
     /// No free extent is long enough.
@@ -57,7 +57,7 @@ pub enum TakeError {
     NoMemory(MapError),
 }
 
-/// Numbers of bytes, summed over the arena.
+/// Sums numbers of bytes over the arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArenaTotals {
     /// Number of bytes in allocated extents.
@@ -70,7 +70,7 @@ pub struct ArenaTotals {
     pub returned: usize,
 }
 
-/// An allocator of extents over one backing. See the picture of the crate.
+/// Allocates extents over one backing. See the picture of the crate.
 #[derive(Debug)]
 pub struct Arena<B> {
     pub(crate) backing: B,
