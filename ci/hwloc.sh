@@ -20,4 +20,4 @@ for archive in "$folder"/*.tar.bz2; do
     mkdir "$trees/$name"
     tar -xjf "$archive" -C "$trees/$name" --strip-components=1
 done
-LARGESSE_HWLOC_TREES=$trees cargo test -q -p largesse-machine --test saved hwlocs_archives_read_the_same -- --nocapture
+LARGESSE_HWLOC_TREES=$trees cargo test -q -p largesse-machine --test saved hwloc_agrees_on_its_archives -- --nocapture

@@ -110,7 +110,7 @@ fn refusals_say_what_exists() {
     for (options, part) in [
         (&["-c", "S99:0"][..], "--cpus: there is no S99; this machine has S0"),
         (&["-c", "N:4096"], "processors that may be used, so there is no place 4096"),
-        (&["-c", "0-3:0"], "--cpus: '0-3:0' is no list of processors; write 0-3,8"),
+        (&["-c", "0-3:0"], "--cpus: '0-3:0' is not a list of processors; write 0-3,8"),
         (&["-t", "0,9000"], "--threads: processor 9000 does not exist"),
         (&["-N", "900"], "NUMA node 900 does not exist"),
         (&["-N", ""], "--cpunodebind: no processor was named"),

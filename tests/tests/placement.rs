@@ -73,7 +73,7 @@ fn what_is_not_there_is_named_and_nothing_is_started() {
     let stage = Stage::new();
     let cases: &[(&[&str], &str)] = &[
         (&["--cpus", "0,8000"], "--cpus: processor 8000 does not exist, or is offline; this machine has 0"),
-        (&["--cpus", "0-"], "--cpus: '0-' is no list of processors; write 0-3,8"),
+        (&["--cpus", "0-"], "--cpus: '0-' is not a list of processors; write 0-3,8"),
         (&["--cpus", ""], "--cpus: no processor was named"),
         (&["--node", "900"], "NUMA node 900 does not exist, or has no memory; with memory: 0"),
         (&["--preferred", "900"], "NUMA node 900 does not exist, or has no memory; with memory: 0"),

@@ -4,7 +4,7 @@
 
 use crate::signals::Blocked;
 use core::ffi::c_char;
-use largesse_machine::cycles::{Counter, Source, Ticks};
+use largesse_machine::cycles::{Counter, CounterSource, Ticks};
 use std::sync::OnceLock;
 
 fn counter() -> &'static Counter {
@@ -35,9 +35,9 @@ pub(crate) extern "C" fn largesse_cycles_to_ns(cycles: u64) -> f64 {
 pub(crate) unsafe extern "C" fn largesse_cycles_per_second(name: *mut *const c_char) -> f64 {
     let counter = counter();
     let source = match counter.source() {
-        Source::Tsc => c"TSC",
-        Source::VirtualCounter => c"CNTVCT",
-        Source::Clock => c"clock",
+        CounterSource::Tsc => c"TSC",
+        CounterSource::VirtualCounter => c"CNTVCT",
+        CounterSource::Clock => c"clock",
     };
     if !name.is_null() {
         // SAFETY: the caller's promise.

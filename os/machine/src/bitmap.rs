@@ -1,12 +1,12 @@
-//! A set of processors or nodes, as the kernel writes and reads it.
+//! Reads and writes sets of processors or nodes in the kernel's text formats.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One more than the largest number of a processor or node that Linux can be built for.
-pub(crate) const MOST: u32 = 1 << 16;
+/// One more than the largest processor or node number that Linux can be built for.
+pub(crate) const END: u32 = 1 << 16;
 
-/// A set of small numbers.
+/// Holds a set of processor or node numbers below 2^16.
 ///
 /// ```
 /// use largesse_machine::Bitmap;
@@ -17,14 +17,14 @@ pub(crate) const MOST: u32 = 1 << 16;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bitmap {
-    /// The last word is not zero, so that equal sets are equal words.
+    /// Words of 64 numbers each. The last one is not zero, so that equal sets have equal words.
     words: Vec<u64>,
 }
 
-/// What was read is not a list of numbers.
+/// Reports a text that is not a list of numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAList {
-    /// The part that has no meaning.
+    /// The part of the text that could not be parsed.
     pub part: String,
 }
 
@@ -36,10 +36,10 @@ impl fmt::Display for NotAList {
             return write!(f, "'{}' is neither a number nor a range such as 0-3", self.part);
         }
         match (first.parse::<u32>(), last.parse::<u32>()) {
-            (Ok(first), Ok(last)) if last < MOST && first > last => {
+            (Ok(first), Ok(last)) if last < END && first > last => {
                 write!(f, "'{}' ends before it begins; type {last}-{first}", self.part)
             }
-            _ => write!(f, "'{}' is above {}, the largest number that Linux can have", self.part, MOST - 1),
+            _ => write!(f, "'{}' is above {}, the largest number that Linux can have", self.part, END - 1),
         }
     }
 }
@@ -47,7 +47,7 @@ impl fmt::Display for NotAList {
 impl std::error::Error for NotAList {}
 
 impl Bitmap {
-    /// The empty set.
+    /// Returns the empty set.
     #[must_use]
     pub const fn new() -> Bitmap {
         Bitmap { words: Vec::new() }
@@ -56,9 +56,9 @@ impl Bitmap {
     /// Adds a number.
     ///
     /// # Panics
-    /// When it is above every processor that Linux can have (2^16).
+    /// Panics if the number is 2^16 or more, which Linux cannot have.
     pub fn insert(&mut self, number: u32) {
-        assert!(number < MOST, "{number} is no processor");
+        assert!(number < END, "{number} is above {}, the largest number that Linux can have", END - 1);
         let word = number as usize / 64;
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);
@@ -66,84 +66,84 @@ impl Bitmap {
         self.words[word] |= 1 << (number % 64);
     }
 
-    /// Whether the number is in it.
+    /// Whether the set contains the number.
     #[must_use]
     pub fn contains(&self, number: u32) -> bool {
         self.words.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// How many there are.
+    /// Returns how many numbers the set has.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The numbers, from the lowest.
+    /// Returns the numbers in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..MOST).take(self.words.len() * 64).filter(|number| self.contains(*number))
+        (0..END).take(self.words.len() * 64).filter(|number| self.contains(*number))
     }
 
-    /// The lowest number.
+    /// Returns the lowest number.
     #[must_use]
     pub fn first(&self) -> Option<u32> {
         self.iter().next()
     }
 
-    /// Those that are in both.
+    /// Returns the intersection of two sets.
     #[must_use]
     pub fn and(&self, other: &Bitmap) -> Bitmap {
         self.iter().filter(|number| other.contains(*number)).collect()
     }
 
-    /// Those that are in either.
+    /// Returns the union of two sets.
     #[must_use]
     pub fn or(&self, other: &Bitmap) -> Bitmap {
         self.iter().chain(other.iter()).collect()
     }
 
-    /// Those that are not in the other.
+    /// Returns the numbers that are not in the other set.
     #[must_use]
     pub fn without(&self, other: &Bitmap) -> Bitmap {
         self.iter().filter(|number| !other.contains(*number)).collect()
     }
 
-    /// Whether a number is in both.
+    /// Whether the sets have a number in common.
     #[must_use]
     pub fn intersects(&self, other: &Bitmap) -> bool {
         self.words.iter().zip(&other.words).any(|(one, two)| one & two != 0)
     }
 
-    /// Whether all of these are in the other.
+    /// Whether the set is a subset of the other.
     #[must_use]
     pub fn is_within(&self, other: &Bitmap) -> bool {
         self.without(other).is_empty()
     }
 
-    /// Words of 64 numbers each, for system calls.
+    /// Returns the words of 64 numbers each, for system calls.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// From words of 64 numbers each.
+    /// Creates a set from words of 64 numbers each.
     #[must_use]
     pub fn from_words(words: &[u64]) -> Bitmap {
         let used = words.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
         Bitmap { words: words[..used].to_vec() }
     }
 
-    /// Reads a mask of the kernel: `00000000,0000000f`, words of 32 numbers, the highest first.
+    /// Parses a mask of the kernel, such as `00000000,0000000f`: words of 32 numbers, the highest first.
     pub fn from_mask(text: &str) -> Result<Bitmap, NotAList> {
         let mut set = Bitmap::new();
         let parts: Vec<&str> = text.trim().split(',').collect();
         for (place, part) in (0_u32..).zip(parts.into_iter().rev()) {
-            let word = u32::from_str_radix(part, 16).ok().filter(|word| *word == 0 || place < MOST / 32);
+            let word = u32::from_str_radix(part, 16).ok().filter(|word| *word == 0 || place < END / 32);
             let word = word.ok_or_else(|| NotAList { part: part.to_owned() })?;
             (0..32).filter(|bit| word >> bit & 1 == 1).for_each(|bit| set.insert(place * 32 + bit));
         }
@@ -159,7 +159,7 @@ impl FromIterator<u32> for Bitmap {
     }
 }
 
-/// Reads a list as the kernel writes it: `0-3,8`; nothing is the empty set.
+/// Parses a list of the kernel, such as `0-3,8`; an empty text is the empty set.
 impl FromStr for Bitmap {
     type Err = NotAList;
 
@@ -176,11 +176,11 @@ impl FromStr for Bitmap {
     }
 }
 
-/// Digits only: `parse` would take a plus sign.
+/// Parses a number below 2^16, of digits only, whereas `parse` accepts a plus sign.
 fn number(text: &str) -> Option<u32> {
     let text = text.trim();
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|number| digits && *number < MOST)
+    text.parse().ok().filter(|number| digits && *number < END)
 }
 
 impl fmt::Display for Bitmap {
@@ -209,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_list_is_refused_with_the_part_that_is_none() {
+    fn invalid_lists_name_their_part() {
         for (text, part) in [
             ("0-", "0-"),
             ("1,x,2", "x"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_is_wrong() {
+    fn errors_say_what_is_wrong() {
         for (text, want) in [
             ("99999", "'99999' is above 65535, the largest number that Linux can have"),
             ("0-99999999999", "'0-99999999999' is above 65535, the largest number that Linux can have"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_has_its_highest_word_first() {
+    fn mask_has_highest_word_first() {
         let set = Bitmap::from_mask("00000001,80000005\n").unwrap();
         assert_eq!(set.to_string(), "0,2,31-32");
         assert_eq!(Bitmap::from_mask("00000000,00000000"), Ok(Bitmap::new()));
@@ -258,7 +258,7 @@ mod tests {
         }
 
         #[test]
-        fn what_both_have_and_what_one_has_alone_are_those_of_sets(a in btree_set(0..300_u32, 0..40), b in btree_set(0..300_u32, 0..40)) {
+        fn operations_match_those_of_sets(a in btree_set(0..300_u32, 0..40), b in btree_set(0..300_u32, 0..40)) {
             let [first, second]: [Bitmap; 2] = [&a, &b].map(|set| set.iter().copied().collect());
             prop_assert_eq!(first.and(&second), a.intersection(&b).copied().collect::<Bitmap>());
             prop_assert_eq!(first.without(&second), a.difference(&b).copied().collect::<Bitmap>());

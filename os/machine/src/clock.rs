@@ -1,32 +1,33 @@
-//! How fast a core runs, without a performance counter: by instructions that wait for each other.
+//! Measures a core's clock rate without a performance counter, by a chain of dependent instructions.
 
 use crate::cycles::Counter;
 use std::arch::asm;
 use std::time::{Duration, Instant};
 
-/// Instructions in a row, one cycle each: an addition of two registers whose result is the next one's operand. With
-/// a constant, new processors fold several into one.
+/// Number of dependent instructions of one cycle each: additions of two registers whose result is the next one's
+/// operand. New processors would fold several additions of a constant into one.
 const CHAIN: u32 = 64 * ROUNDS;
 const ROUNDS: u32 = 512;
-/// So long the fastest is looked for: a core that was idle takes milliseconds to its full clock.
-const PATIENCE: Duration = Duration::from_millis(60);
+/// Duration of the search for the highest rate: an idle core takes milliseconds to reach its full clock.
+const DURATION: Duration = Duration::from_millis(60);
 
-/// The clock of the core that asks.
+/// Holds the measured clock rate of a core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoreClock {
-    /// Cycles in a second, at best.
+    /// Highest number of cycles per second of all measurements.
     pub hertz: f64,
-    /// How far below the middle measurement was, relative: what else ran, and changes of the clock.
+    /// Relative distance of the median measurement below the highest, caused by other programs and clock changes.
     pub spread: f64,
 }
 
 impl CoreClock {
-    /// Measures it, for 60 ms; `None` for a kind of processor on which no instruction is known to take one cycle.
+    /// Measures the calling thread's core for 60 ms. Returns `None` on architectures without a known one-cycle
+    /// instruction.
     #[must_use]
     pub fn measure(counter: &Counter) -> Option<CoreClock> {
         let began = Instant::now();
         let mut rates = Vec::new();
-        while began.elapsed() < PATIENCE || rates.len() < 9 {
+        while began.elapsed() < DURATION || rates.len() < 9 {
             let watch = counter.start();
             chain()?;
             rates.push(f64::from(CHAIN) * 1e9 / counter.nanoseconds(watch.stop()).max(1.0));
@@ -36,7 +37,7 @@ impl CoreClock {
         Some(CoreClock { hertz: best, spread: 1.0 - middle / best })
     }
 
-    /// Core cycles for each tick of the counter: never 1 by nature.
+    /// Returns the number of core cycles per tick of the counter, which are different clocks.
     #[must_use]
     pub fn per_tick(&self, counter: &Counter) -> f64 {
         self.hertz / counter.hertz()
@@ -81,12 +82,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_core_runs_between_a_tenth_and_ten_gigahertz() {
+    fn core_clock_is_plausible() {
         let counter = Counter::calibrate();
         let clock = CoreClock::measure(&counter).unwrap();
         assert!((1e8..1e10).contains(&clock.hertz), "{clock:?}");
         assert!((0.0..1.0).contains(&clock.spread), "{clock:?}");
-        // Twice the ticks a second: half the cycles a tick.
+        // A counter of twice the rate has half the cycles per tick.
         assert!((0.01..100.0).contains(&clock.per_tick(&counter)), "{clock:?}");
     }
 }

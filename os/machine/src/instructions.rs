@@ -1,6 +1,6 @@
-//! Instruction sets, as far as kernels of numbers use them.
+//! Detects the instruction sets that numerical kernels use.
 
-/// Those this processor has and the system lets programs use, from the oldest.
+/// Returns the instruction sets that the processor and the operating system support, the oldest first.
 #[must_use]
 pub fn here() -> Vec<&'static str> {
     let mut found = Vec::new();
@@ -43,7 +43,7 @@ pub fn here() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_processor_has_the_oldest() {
+    fn oldest_set_is_always_available() {
         let oldest = if cfg!(target_arch = "x86_64") { "sse2" } else { "neon" };
         assert_eq!(super::here().first(), Some(&oldest));
     }

@@ -1,20 +1,20 @@
-//! Processors and limits: topology, pinning, how much memory is left, and a cycle counter that cannot be misread.
+//! Reads the topology of processors and the limits on memory, pins threads, and counts cycles.
 //!
 //! # Picture
 //! ```text
 //!   /sys below a root ──► Topology: packages, dies, cores, caches, NUMA nodes, distances
-//!   the kernel        ──► pin: what this process may run on, and where it does; thread: the scheduler's view of one
+//!   the kernel        ──► pin: permitted and current processors; thread: scheduling of one thread
 //!   control groups    ──► Room: bytes that this process may still use
-//!   pthread_create    ──► service: threads of the library's own, which are counted
+//!   pthread_create    ──► service: the library's own threads, which are counted
 //!   TSC, CNTVCT       ──► Counter ──start──► Stopwatch ──stop──► Ticks ──► nanoseconds
 //! ```
 //! # Knows / does not know
-//! Knows what `/sys` says about processors and nodes, and how to stay on some of them, and what `/proc` and control groups say about
-//! limits on memory. Does not know how memory is mapped or placed (that is `largesse_pages`), who asks, or the environment.
+//! The crate knows processors and nodes from `/sys`, pinning of threads, and memory limits from `/proc` and control
+//! groups. It does not know how memory is mapped or placed (that is `largesse_pages`), its callers, or the environment.
 //! # Invariants
-//! 1. Topology is read below a root path: a saved `/sys` reads like the live one.
-//! 2. A refused pin changes nothing, and says what was refused.
-//! 3. Ticks of a counter are time, not cycles of a core: the two clocks differ, and are never mixed.
+//! 1. Topology is read below a root path, so that a saved `/sys` is read like the live one.
+//! 2. A refused pin changes nothing, and its error names what was refused.
+//! 3. Ticks of a counter are time, not core cycles: they are different clocks with different types.
 
 mod bitmap;
 pub mod clock;

@@ -1,7 +1,7 @@
-//! Staying on some processors: the calling thread, or every thread of the process.
+//! Pins the calling thread, or every thread of the process, to processors.
 //!
-//! The kernel grants what a cpuset allows of a request and says nothing about the rest. Here that is an error, after
-//! which everything is as before.
+//! The kernel grants the part of a request that a cpuset permits, and does not report the rest. Here that is an error,
+//! after which the affinity is as before.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use crate::Bitmap;
@@ -9,37 +9,37 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// Words of a mask: 2^13 processors, the most that Linux for x86-64 is built for.
+/// Number of 64-bit words in a mask, for 2^13 processors, the most that Linux for x86-64 is built for.
 const WORDS: usize = 128;
 
-/// A set of processors as the kernel has it, 64 to a word.
+/// Holds a set of processors in the kernel's format, 64 to a word.
 pub type Mask = [u64; WORDS];
 
-/// The calling thread.
+/// System calls accept this number for the calling thread.
 const ME: i32 = 0;
 
-/// Why a thread does not stay where it was told to. Nothing has changed.
+/// Tells why a thread could not be pinned. Its affinity has not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PinError {
-    /// No processor was named.
+    /// The set of processors is empty.
     Empty,
-    /// These do not exist, or are offline.
+    /// Some processors do not exist, or are offline.
     NoSuchCpu {
-        /// Those that were asked for in vain.
+        /// The requested processors that are not online.
         cpus: Bitmap,
-        /// Those that are online.
+        /// The processors that are online.
         online: Bitmap,
     },
-    /// These exist, but this process may not run there: a cpuset of its control group.
+    /// The processors exist, but a cpuset of the control group forbids them to this process.
     NotPermitted {
-        /// Those that were asked for in vain.
+        /// The requested processors that are forbidden.
         cpus: Bitmap,
-        /// Where it may run.
+        /// The processors that are permitted.
         permitted: Bitmap,
     },
     /// The kernel refused for another reason.
     Kernel {
-        /// What it answered.
+        /// The `errno` that the kernel returned.
         errno: i32,
     },
 }
@@ -71,29 +71,29 @@ impl fmt::Display for PinError {
 
 impl std::error::Error for PinError {}
 
-/// Where the calling thread may run at the moment.
+/// Returns the current affinity of the calling thread.
 pub fn current() -> Result<Bitmap, PinError> {
     affinity(ME)
 }
 
-/// Returns where a thread may run at the moment, by its kernel number; 0 is the calling thread. Allocates nothing.
+/// Returns the current affinity of a thread by its kernel number, where 0 is the calling thread. It allocates nothing.
 pub fn mask_of(thread: u32) -> Result<Mask, PinError> {
     let thread = i32::try_from(thread).map_err(|_| PinError::Kernel { errno: libc::ESRCH })?;
     let mut words = [0_u64; WORDS];
-    // SAFETY: the mask has as many bytes as the kernel is told.
+    // SAFETY: the mask has as many bytes as the kernel is given.
     let rc = unsafe { libc::sched_getaffinity(thread, size_of_val(&words), words.as_mut_ptr().cast()) };
     checked(rc).map(|()| words)
 }
 
-/// Keeps the calling thread on these processors; threads and programs it starts later inherit that.
+/// Pins the calling thread to these processors; threads and programs that it starts later inherit that.
 pub fn thread(cpus: &Bitmap) -> Result<(), PinError> {
     keep(ME, cpus)
 }
 
-/// Keeps every thread of the process on these processors.
+/// Pins every thread of the process to these processors, or, after an error, none.
 pub fn process(cpus: &Bitmap) -> Result<(), PinError> {
     let mut before = BTreeMap::new();
-    // A thread that was not yet seen may have been started by one that was not yet kept.
+    // A thread that was not seen yet may have been started by one that was not pinned yet.
     loop {
         let new: Vec<i32> = threads().into_iter().filter(|thread| !before.contains_key(thread)).collect();
         if new.is_empty() {
@@ -103,7 +103,7 @@ pub fn process(cpus: &Bitmap) -> Result<(), PinError> {
             let now = affinity(thread).and_then(|now| keep(thread, cpus).map(|()| now));
             match now {
                 Ok(now) => _ = before.insert(thread, now),
-                // It has ended.
+                // The thread has ended.
                 Err(PinError::Kernel { errno: libc::ESRCH }) => {}
                 Err(error) => {
                     before.iter().for_each(|(thread, former)| _ = set(*thread, former));
@@ -114,10 +114,11 @@ pub fn process(cpus: &Bitmap) -> Result<(), PinError> {
     }
 }
 
-/// Where this process could run if it asked to: what its control group permits, of what is online.
+/// Returns the online processors that the control group of this process permits.
 #[must_use]
 pub fn permitted() -> Bitmap {
-    // In a thread of its own: even the same mask, once asked for, is a wish that outlives a change of the cpuset.
+    // In a thread of its own: a mask that was set once, even an unchanged one, restricts the thread after a change of
+    // the cpuset.
     let ask = || {
         let everywhere = Bitmap::from_words(&[u64::MAX; WORDS]);
         set(ME, &everywhere).and_then(|()| affinity(ME)).ok()
@@ -125,7 +126,7 @@ pub fn permitted() -> Bitmap {
     std::thread::spawn(ask).join().ok().flatten().or_else(|| current().ok()).unwrap_or_default()
 }
 
-/// The nodes this process may have memory on, as `proc/self/status` below `root` says; `None` where it does not.
+/// Returns the nodes permitted by `proc/self/status` below `root`, or `None` if it does not list them.
 #[must_use]
 pub fn permitted_nodes(root: &Path) -> Option<Bitmap> {
     let text = std::fs::read_to_string(root.join("proc/self/status")).ok()?;
@@ -137,7 +138,7 @@ fn keep(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
         return Err(PinError::Empty);
     }
     let before = affinity(thread)?;
-    // EINVAL: none of them was left.
+    // EINVAL: none of the processors is permitted.
     let got = match set(thread, cpus) {
         Ok(()) => affinity(thread)?,
         Err(PinError::Kernel { errno: libc::EINVAL }) => Bitmap::new(),
@@ -167,7 +168,7 @@ fn set(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
     for (word, wanted) in words.iter_mut().zip(cpus.words()) {
         *word = *wanted;
     }
-    // SAFETY: the mask has as many bytes as the kernel is told.
+    // SAFETY: the mask has as many bytes as the kernel is given.
     checked(unsafe { libc::sched_setaffinity(thread, size_of_val(&words), words.as_ptr().cast()) })
 }
 
@@ -189,13 +190,13 @@ mod tests {
         [cpu].into_iter().collect()
     }
 
-    /// Each test in a thread of its own, which takes its mask with it.
+    /// Runs a test in a thread of its own, so that its mask ends with it.
     fn apart(test: impl FnOnce() + Send + 'static) {
         std::thread::spawn(test).join().unwrap();
     }
 
     #[test]
-    fn a_thread_stays_where_it_was_told() {
+    fn thread_stays_on_its_processor() {
         apart(|| {
             for cpu in permitted().iter() {
                 thread(&one(cpu)).unwrap();
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_does_not_exist_is_named_and_nothing_changes() {
+    fn missing_processor_is_named() {
         apart(|| {
             let (before, first) = (current().unwrap(), permitted().first().unwrap());
             let asked: Bitmap = [first, 8000].into_iter().collect();
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_mask_is_a_wish_and_no_limit() {
+    fn narrow_mask_keeps_permissions() {
         apart(|| {
             let all = permitted();
             thread(&one(all.first().unwrap())).unwrap();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_a_saved_status() {
+    fn saved_status_gives_nodes() {
         let root = std::env::temp_dir().join(format!("largesse-status-{}", std::process::id()));
         std::fs::create_dir_all(root.join("proc/self")).unwrap();
         std::fs::write(root.join("proc/self/status"), "Name:\tx\nMems_allowed_list:\t0,2-3\n").unwrap();

@@ -1,4 +1,4 @@
-//! How much memory this process may still use, by the machine and by each memory control group around it.
+//! Reads how much memory this process may still use, by the machine and by each memory control group around it.
 //!
 //! # Picture
 //! ```text
@@ -6,35 +6,35 @@
 //!   /proc/self/cgroup ─┐                                  ├─► minimum ─► Room::available
 //!   /proc/self/mountinfo ─► folders ─► limits, usage ─────┘
 //! ```
-//! A process that exceeds a limit is killed without notice, so that only reading it beforehand helps.
-//! The files stay open: a later reading needs one system call a file and no new descriptor.
+//! A process that exceeds a limit is killed without notice, so that only reading it beforehand helps. The files stay
+//! open: reading one again needs one system call and no new descriptor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// A limit from here on, in bytes, is none: version 1 writes the largest number of whole pages.
+/// Value in bytes from which a limit means no limit: version 1 writes the largest number of whole pages.
 const UNLIMITED: u64 = u64::MAX / 4;
-/// Bytes of `memory.stat` and `/proc/meminfo` that are read; the lines wanted are among the first.
-const MOST_TEXT: usize = 8 << 10;
+/// Number of bytes read of `memory.stat` and `/proc/meminfo`, whose needed lines are among the first.
+const MAX_TEXT: usize = 8 << 10;
 
-/// A line of `/proc/self/mountinfo`.
+/// Describes a mount, parsed from a line of `/proc/self/mountinfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    /// The part of the file system that is mounted.
+    /// The path within the file system that is mounted.
     pub part: &'a str,
-    /// The directory it is mounted on.
+    /// The directory on which it is mounted.
     pub point: &'a str,
-    /// Options of the mount.
+    /// Options of the mount, separated by commas.
     pub options: &'a str,
-    /// The type of the file system.
+    /// Type of the file system.
     pub kind: &'a str,
-    /// Options of the file system: a control group's controllers, the page size of a hugetlbfs.
+    /// Options of the file system: a control group's controllers, or the page size of a hugetlbfs.
     pub system_options: &'a str,
 }
 
 impl<'a> Mount<'a> {
-    /// Parses one line; `None` when it is malformed.
+    /// Parses one line, or returns `None` if it is malformed.
     #[must_use]
     pub fn parse(line: &'a str) -> Option<Mount<'a>> {
         let (mount, system) = line.split_once(" - ")?;
@@ -50,9 +50,9 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// The directories of this process's control group and its parents, innermost first: of each mounted
-/// version 1 hierarchy that has `controller`, and of version 2's. `groups` is the text of `/proc/self/cgroup`
-/// and `mounts` that of `/proc/self/mountinfo`. A directory may be missing, where another mount hides it.
+/// Returns the directories of this process's control group and its parents, innermost first: in each mounted version 1
+/// hierarchy with `controller`, and in version 2's. `groups` is the text of `/proc/self/cgroup` and `mounts` that of
+/// `/proc/self/mountinfo`. A directory may not exist if another mount hides it.
 #[must_use]
 pub fn folders(groups: &str, mounts: &str, controller: &str) -> Vec<String> {
     let mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::parse).collect();
@@ -66,7 +66,7 @@ pub fn folders(groups: &str, mounts: &str, controller: &str) -> Vec<String> {
             list => names(list) && mount.kind == "cgroup" && names(mount.system_options),
         };
         for mount in mounts.iter().filter(holds) {
-            // A container sees a part of the hierarchy: the path below that part, or its top.
+            // A container sees a part of the hierarchy: the path below that part, or its root.
             let below = path.strip_prefix(mount.part.trim_end_matches('/')).unwrap_or("");
             let mut below = below.trim_end_matches('/');
             if below.split('/').any(|name| name == "..") {
@@ -85,38 +85,38 @@ pub fn folders(groups: &str, mounts: &str, controller: &str) -> Vec<String> {
     folders
 }
 
-/// The open files of one control group that has a limit.
+/// Holds the open files of one memory control group.
 #[derive(Debug)]
-struct Group {
-    /// The files of its limits: the hard one, and version 2's limit from which on allocations are slowed down.
+struct MemoryGroup {
+    /// The files of its limits: the hard limit, and version 2's limit from which allocations are throttled.
     limits: Vec<File>,
     usage: File,
     stat: Option<File>,
 }
 
-impl Group {
-    fn open(folder: &Path) -> Option<Group> {
+impl MemoryGroup {
+    fn open(folder: &Path) -> Option<MemoryGroup> {
         let open = |name: &str| File::open(folder.join(name)).ok();
         if let Some(usage) = open("memory.current") {
             let limits = ["memory.max", "memory.high"].into_iter().filter_map(open).collect();
-            return Some(Group { limits, usage, stat: open("memory.stat") });
+            return Some(MemoryGroup { limits, usage, stat: open("memory.stat") });
         }
         let limits = open("memory.limit_in_bytes").into_iter().collect();
-        Some(Group { limits, usage: open("memory.usage_in_bytes")?, stat: open("memory.stat") })
+        Some(MemoryGroup { limits, usage: open("memory.usage_in_bytes")?, stat: open("memory.stat") })
     }
 
-    /// Its limit in bytes.
+    /// Returns the group's limit in bytes, or `None` without one.
     fn limit(&self) -> Option<u64> {
-        // "max" is no number, and no limit.
+        // "max" is not a number, and means no limit.
         let limits = self.limits.iter().filter_map(|file| text(file)?.trim().parse().ok());
         limits.min().filter(|limit| *limit < UNLIMITED)
     }
 
-    /// Bytes that its members may still use: the page cache makes room.
+    /// Returns the number of bytes that the group's members may still use, counting page cache as reclaimable.
     fn available(&self) -> Option<u64> {
         let usage: u64 = text(&self.usage)?.trim().parse().ok()?;
         let stat = self.stat.as_ref().and_then(text).unwrap_or_default();
-        // The sums with `total_` include child groups; version 2 has no others.
+        // Sums with the prefix `total_` include child groups; version 2 has only sums that do.
         let pages =
             |name: &str| word(&stat, &format!("total_{name}")).or_else(|| word(&stat, name)).unwrap_or(0);
         let cache = pages("inactive_file").saturating_add(pages("active_file"));
@@ -124,15 +124,15 @@ impl Group {
     }
 }
 
-/// The limits on this process's memory, ready to be read again and again.
+/// Reads the memory limits of this process from files that stay open.
 #[derive(Debug)]
 pub struct Room {
     machine: Option<File>,
-    groups: Vec<Group>,
+    groups: Vec<MemoryGroup>,
 }
 
 impl Room {
-    /// Opens the files below `root`; what is missing or hidden sets no limit.
+    /// Opens the files below `root`. A missing or hidden file sets no limit.
     #[must_use]
     pub fn open(root: &Path) -> Room {
         let at = |path: &str| root.join(path.trim_start_matches('/'));
@@ -141,30 +141,30 @@ impl Room {
         let folders = folders(&String::from_utf8_lossy(&groups), &String::from_utf8_lossy(&mounts), "memory");
         Room {
             machine: File::open(at("proc/meminfo")).ok(),
-            groups: folders.iter().filter_map(|folder| Group::open(&at(folder))).collect(),
+            groups: folders.iter().filter_map(|folder| MemoryGroup::open(&at(folder))).collect(),
         }
     }
 
-    /// Bytes that this process may still use before a limit of the machine or of a control group is
-    /// reached; `None` when neither can be read.
+    /// Returns the number of bytes that this process may still use before a limit of the machine or of a control group
+    /// is reached, or `None` if neither can be read.
     #[must_use]
     pub fn available(&self) -> Option<u64> {
         let machine = self.machine.as_ref().and_then(text);
         let machine =
             machine.and_then(|text| word(&text, "MemAvailable:")).map(|kib| kib.saturating_mul(1024));
-        machine.into_iter().chain(self.groups.iter().filter_map(Group::available)).min()
+        machine.into_iter().chain(self.groups.iter().filter_map(MemoryGroup::available)).min()
     }
 
-    /// The tightest limit of a control group in bytes; `None` when no group has one.
+    /// Returns the smallest limit of a control group in bytes, or `None` if no group has one.
     #[must_use]
     pub fn group_limit(&self) -> Option<u64> {
-        self.groups.iter().filter_map(Group::limit).min()
+        self.groups.iter().filter_map(MemoryGroup::limit).min()
     }
 }
 
-/// The start of a file of the kernel, as it is now.
+/// Reads the start of a kernel's file again, at most `MAX_TEXT` bytes.
 fn text(file: &File) -> Option<String> {
-    let mut bytes = [0; MOST_TEXT];
+    let mut bytes = [0; MAX_TEXT];
     let mut len = 0;
     while let more @ 1.. = file.read_at(&mut bytes[len..], len as u64).ok()? {
         len += more;
@@ -172,7 +172,7 @@ fn text(file: &File) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes[..len]).into_owned())
 }
 
-/// The number after `name`.
+/// Returns the number after the word `name` at the start of a line.
 fn word(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_whitespace);
     lines.find_map(|mut words| (words.next()? == name).then(|| words.next()?.parse().ok())?)

@@ -1,45 +1,45 @@
-//! Which processors a user means: lists, masks and groups as `taskset`, `numactl` and `likwid-pin` take them.
+//! Selects processors from lists, masks and groups in the syntax of `taskset`, `numactl` and `likwid-pin`.
 //!
 //! # Picture
 //! ```text
-//!   0-3,8   0-14:2   !0-3   all   +0-3      numbers of the kernel; + counts within what the process may use
+//!   0-3,8   0-14:2   !0-3   all   +0-3      numbers of the kernel; + counts within the permitted set
 //!   0xff    0x1,80000000                    a mask in hexadecimal, the highest word first
-//!   N:0-3   S0:0,2   M1   C2:0-1   D0:0     places in the machine, a socket, a NUMA node, a cache, a die
+//!   N:0-3   S0:0,2   M1   C2:0-1   D0:0     positions in the machine, a socket, a NUMA node, a cache, a die
 //!   S:scatter                               one processor of each socket in turn, whole cores first
 //!   E:N:4:1:2                               four processors: one of every two, the threads of a core together
-//!   S0:0-1@S1:0-1                           several of these, one after the other
+//!   S0:0-1@S1:0-1                           several of these, in order
 //! ```
-//! The order is kept: the first thread of a program goes to the first processor, the second to the next.
+//! The order is kept: the first thread of a program is pinned to the first processor, the second to the next.
 //!
 //! Within a group, place 0 is the first hardware thread of the first core, place 1 that of the second core, and so on;
-//! the second hardware threads follow after the last core, as in likwid. Groups hold only processors that the process
-//! is permitted to use.
+//! the second hardware threads follow after the last core, as in likwid. Groups contain only processors that the
+//! process is permitted to use.
 
 use crate::{Bitmap, Topology};
 use std::fmt;
 
-/// Longest list that is taken: Linux has fewer processors.
-const MOST: usize = 1 << 16;
+/// Limit on the numbers in a list: Linux has fewer processors.
+const END: usize = 1 << 16;
 
-/// The reason why a text selects no processors.
+/// Tells why a text selects no processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectionError {
-    /// This part of the text is none of the forms above.
+    /// This part of the text has none of the forms above.
     NotUnderstood(String),
-    /// The machine has no group of this name; those that it has.
+    /// The machine has no group of this name.
     NoGroup {
-        /// The name that was asked for, such as `S2`.
+        /// Name that was requested, such as `S2`.
         name: String,
-        /// The names of the groups of this kind, such as `S0, S1`; empty where there are none.
+        /// The names of the groups of this kind, such as `S0, S1`; empty if there are none.
         there: String,
     },
-    /// The group has fewer processors than the place asks for.
+    /// The group has fewer processors than the place requires.
     NoPlace {
-        /// The name of the group.
+        /// Name of the group that was found.
         group: String,
-        /// The place that was asked for, counted from 0.
+        /// Place that was requested, counted from 0.
         place: u32,
-        /// Number of processors of the group.
+        /// Number of processors of the group that may be used.
         len: usize,
     },
 }
@@ -49,7 +49,7 @@ impl fmt::Display for SelectionError {
         match self {
             SelectionError::NotUnderstood(part) => write!(
                 f,
-                "'{part}' is no list of processors; write 0-3,8 or 0-14:2 or 0xff, or name a group: N:0-3 (machine), \
+                "'{part}' is not a list of processors; write 0-3,8 or 0-14:2 or 0xff, or name a group: N:0-3 (machine), \
                  S0:0-3 (socket), M0:0-3 (NUMA node), C0 (last cache), D0 (die), S:scatter, E:N:4:1:2"
             ),
             SelectionError::NoGroup { name, there } if there.is_empty() => {
@@ -72,7 +72,7 @@ impl std::error::Error for SelectionError {}
 
 /// Returns the processors that `text` selects, in its order and each once.
 ///
-/// Numbers and masks are taken as they are, whether or not such processors exist: pinning says so.
+/// Numbers and masks are returned whether or not such processors exist, which pinning reports.
 ///
 /// ```
 /// use largesse_machine::{Topology, pin, selection};
@@ -82,7 +82,8 @@ impl std::error::Error for SelectionError {}
 /// ```
 ///
 /// # Errors
-/// A text that is none of the forms, and groups or places that do not exist here. An empty text selects nothing.
+/// An error is returned for a text of another form, and for groups or places that do not exist. An empty text selects
+/// nothing.
 pub fn select(text: &str, machine: &Topology, permitted: &Bitmap) -> Result<Vec<u32>, SelectionError> {
     let mut selected = Vec::new();
     for part in text.trim().split('@').filter(|_| !text.trim().is_empty()) {
@@ -106,7 +107,7 @@ fn one_part(part: &str, machine: &Topology, permitted: &Bitmap) -> Result<Vec<u3
     }
     if let Some(places) = part.strip_prefix('+') {
         let places = numbers(places).ok_or_else(not_understood)?;
-        return at_places("what this process may use", &usable.iter().collect::<Vec<_>>(), &places);
+        return at_places("the permitted set", &usable.iter().collect::<Vec<_>>(), &places);
     }
     if let Some(rest) = part.strip_prefix('!') {
         let unwanted: Bitmap = numbers(rest).ok_or_else(not_understood)?.into_iter().collect();
@@ -132,11 +133,11 @@ fn one_part(part: &str, machine: &Topology, permitted: &Bitmap) -> Result<Vec<u3
     })
 }
 
-/// Reads `0-3,8,10-20:5`: numbers, ranges, and ranges with a stride.
+/// Parses `0-3,8,10-20:5`: numbers, ranges, and ranges with a stride.
 fn numbers(text: &str) -> Option<Vec<u32>> {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<u32>().ok().filter(|&number| digits && (number as usize) < MOST)
+        text.parse::<u32>().ok().filter(|&number| digits && (number as usize) < END)
     };
     let mut all = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -151,7 +152,7 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
     Some(all)
 }
 
-/// Returns the groups of a kind with their numbers; `None` for a letter that names no kind.
+/// Returns the groups of a kind with their numbers, or `None` for a letter that names no kind.
 fn groups(machine: &Topology, usable: &Bitmap, kind: &str) -> Option<Vec<(u32, Bitmap)>> {
     let numbered = |sets: Vec<Bitmap>| (0_u32..).zip(sets).collect();
     let mut groups: Vec<(u32, Bitmap)> = match kind {
@@ -191,7 +192,7 @@ fn found(machine: &Topology, usable: &Bitmap, name: &str) -> Result<Bitmap, Sele
 /// Returns the processors of each core of `cpus`, the cores in order of their first processor.
 fn by_core(machine: &Topology, cpus: &Bitmap) -> Vec<Vec<u32>> {
     let mut cores: Vec<Vec<u32>> = machine.cores.iter().map(|core| core.and(cpus).iter().collect()).collect();
-    // A processor whose core the kernel does not name is a core by itself.
+    // A processor whose core the kernel does not name counts as a core of its own.
     let known: Bitmap = cores.iter().flatten().copied().collect();
     cores.extend(cpus.without(&known).iter().map(|cpu| vec![cpu]));
     cores.retain(|core| !core.is_empty());
@@ -202,8 +203,8 @@ fn by_core(machine: &Topology, cpus: &Bitmap) -> Vec<Vec<u32>> {
 /// Orders processors so that each core is used once before any is used twice.
 fn whole_cores_first(machine: &Topology, cpus: &Bitmap) -> Vec<u32> {
     let cores = by_core(machine, cpus);
-    let most = cores.iter().map(Vec::len).max().unwrap_or(0);
-    (0..most).flat_map(|thread| cores.iter().filter_map(move |core| core.get(thread).copied())).collect()
+    let longest = cores.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest).flat_map(|thread| cores.iter().filter_map(move |core| core.get(thread).copied())).collect()
 }
 
 fn at_places(group: &str, cpus: &[u32], places: &[u32]) -> Result<Vec<u32>, SelectionError> {
@@ -214,8 +215,8 @@ fn at_places(group: &str, cpus: &[u32], places: &[u32]) -> Result<Vec<u32>, Sele
     places.iter().map(at).collect()
 }
 
-/// Reads `GROUP:COUNT[:CHUNK:STRIDE]` and takes CHUNK of every STRIDE processors until there are COUNT; the hardware
-/// threads of a core lie next to each other. CHUNK and STRIDE are 1 by default; a STRIDE below CHUNK counts as CHUNK.
+/// Parses `GROUP:COUNT[:CHUNK:STRIDE]` and takes CHUNK of every STRIDE processors until there are COUNT; the hardware
+/// threads of a core are adjacent. CHUNK and STRIDE are 1 by default; a STRIDE below CHUNK counts as CHUNK.
 fn every(machine: &Topology, usable: &Bitmap, text: &str) -> Result<Vec<u32>, SelectionError> {
     let not_understood = || SelectionError::NotUnderstood(text.to_owned());
     let (group, sizes) = text.split_once(':').ok_or_else(not_understood)?;
@@ -240,20 +241,20 @@ fn scatter(machine: &Topology, usable: &Bitmap, kind: &str) -> Result<Vec<u32>, 
     let not_understood = || SelectionError::NotUnderstood(kind.to_owned());
     let groups = groups(machine, usable, kind).ok_or_else(not_understood)?;
     let lists: Vec<Vec<u32>> = groups.iter().map(|(_, cpus)| whole_cores_first(machine, cpus)).collect();
-    let most = lists.iter().map(Vec::len).max().unwrap_or(0);
-    Ok((0..most).flat_map(|place| lists.iter().filter_map(move |list| list.get(place).copied())).collect())
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+    Ok((0..longest).flat_map(|place| lists.iter().filter_map(move |list| list.get(place).copied())).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{Cache, Holds, Node};
+    use crate::topology::{Cache, Holds, NumaNode};
 
     fn set(list: &str) -> Bitmap {
         list.parse().unwrap()
     }
 
-    /// Two sockets of two cores with two hardware threads each; a core's threads are n and n + 4, a socket is a node.
+    /// Returns two sockets, which are nodes, of two cores with two hardware threads, n and n + 4.
     fn machine() -> Topology {
         let sets = |lists: &[&str]| lists.iter().copied().map(set).collect::<Vec<Bitmap>>();
         let sockets = sets(&["0-1,4-5", "2-3,6-7"]);
@@ -265,7 +266,7 @@ mod tests {
             line: 64,
             ways: 16,
         };
-        let node = |number, cpus: &Bitmap| Node {
+        let node = |number, cpus: &Bitmap| NumaNode {
             number,
             cpus: cpus.clone(),
             memory: 1 << 30,
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_and_sets() {
+    fn masks_and_sets_are_selected() {
         check("0x5", "0-7", Ok(&[0, 2]));
         check("0x1,80000000", "0-7", Ok(&[31, 32]));
         check("all", "1-3", Ok(&[1, 2, 3]));
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_keep_threads_of_a_core_together() {
+    fn expressions_keep_core_threads_together() {
         check("E:N:4", "0-7", Ok(&[0, 4, 1, 5]));
         check("E:N:4:1:2", "0-7", Ok(&[0, 1, 2, 3]));
         check("E:S1:2:1:2", "0-7", Ok(&[2, 3]));
@@ -349,7 +350,7 @@ mod tests {
             "0-", "3-1", "1,x", "0,,1", "65536", "-1", "+1x", "0-3:0", "X0", "E:N", "E:N:0", "S0:", "0xg",
             "é:0",
         ] {
-            check(text, "0-7", Err("is no list of processors; write 0-3,8"));
+            check(text, "0-7", Err("is not a list of processors; write 0-3,8"));
         }
     }
 }

@@ -1,28 +1,29 @@
-//! Threads of the library's own in the process of a program.
+//! Starts and counts the library's own threads in the process of a program.
 //!
-//! They are detached, receive none of the program's signals, and are counted, so that the threads of the program can be
-//! told from them by their number.
+//! They are detached, receive none of the program's signals, and are counted, so that the program's threads can be
+//! counted without them.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 
-/// Number of service threads that run in this process.
+/// Number of service threads that are running in this process.
 ///
 /// A thread counts from its first instruction until its work is done, which is less than its life. So a thread that is
-/// about to begin or to end is taken for one of the program's, and never the other way round.
+/// about to begin or to end counts as one of the program's, and never the other way round.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
-/// Service threads between `pthread_create` and their first instruction.
+/// Number of service threads between `pthread_create` and their first instruction.
 static STARTING: AtomicU32 = AtomicU32::new(0);
 
 /// Starts a detached thread called `name` (at most 15 bytes) with a stack of `stack` bytes.
 ///
-/// It blocks every signal except those in `unblocked`: a handler of the program's must not run in it. The standard
-/// library's threads would ask the dynamic linker for more, whose lock a forked child may find taken.
+/// The thread blocks every signal except those in `unblocked`, because a handler of the program must not run in it. The
+/// standard library's threads are not used: they take a lock of the dynamic linker, which a forked child may find
+/// taken.
 ///
 /// # Errors
-/// The C library cannot start a thread.
+/// An error is returned if the C library cannot start a thread.
 pub fn start<W>(name: &'static CStr, stack: usize, unblocked: &[c_int], work: W) -> io::Result<()>
 where
     W: FnOnce() + Send + 'static,
@@ -69,19 +70,19 @@ extern "C" fn run<W: FnOnce()>(start: *mut c_void) -> *mut c_void {
     null_mut()
 }
 
-/// Returns the number of service threads that run in this process.
+/// Returns the number of service threads that are running in this process.
 #[must_use]
 pub fn running() -> u32 {
     RUNNING.load(Ordering::Relaxed) // Relaxed: as in `run`
 }
 
-/// Returns the number of service threads that were started and are not counted as running yet.
+/// Returns the number of service threads that were started and do not count as running yet.
 #[must_use]
 pub fn starting() -> u32 {
-    STARTING.load(Ordering::Acquire) // Acquire: whoever sees 0 sees them counted in `RUNNING`
+    STARTING.load(Ordering::Acquire) // Acquire: a thread that has left this count is in `RUNNING`
 }
 
-/// Sets the number of service threads to 0, in a forked child, which inherits none of them.
+/// Sets the number of service threads to 0, for a forked child, which inherits none of them.
 pub fn forget() {
     RUNNING.store(0, Ordering::Relaxed); // Relaxed: the child has one thread
     STARTING.store(0, Ordering::Relaxed);
@@ -97,7 +98,7 @@ mod tests {
         let (into, from) = channel();
         let (stop, stopped) = channel::<()>();
         let work = move || {
-            // SAFETY: both sets are local; a mask of NULL asks for the present one.
+            // SAFETY: both sets are local; a mask of NULL queries the current one.
             let blocks = unsafe {
                 let mut mask: libc::sigset_t = core::mem::zeroed();
                 libc::pthread_sigmask(libc::SIG_BLOCK, core::ptr::null(), &raw mut mask);
@@ -107,8 +108,8 @@ mod tests {
             let _ = stopped.recv();
         };
         start(c"a-service", 64 << 10, &[libc::SIGBUS], work).unwrap();
-        assert_eq!(from.recv().unwrap(), [true, false], "SIGTERM is blocked, SIGBUS is not");
-        assert_eq!(running(), 1, "one service thread runs");
+        assert_eq!(from.recv().unwrap(), [true, false], "SIGTERM must be blocked, SIGBUS must not");
+        assert_eq!(running(), 1, "number of running service threads");
         drop(stop);
         while running() != 0 {
             std::thread::yield_now();

@@ -1,17 +1,17 @@
-//! Threads and the scheduler: where one runs, and how one gives way to all others.
+//! Queries threads, and sets the scheduling policy of the calling one.
 
-/// The processor on which a thread of this process runs, or ran last; `None` when there is no such thread.
+/// Returns the processor on which a thread of this process runs or last ran, or `None` if there is no such thread.
 #[must_use]
 pub fn processor_of(thread: u32) -> Option<u32> {
-    /// Of `stat`, counted from the one behind the name, which may hold blanks and parentheses.
+    /// Index of the processor among the fields of `stat` after the name, which may contain blanks and parentheses.
     const PROCESSOR: usize = 36;
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
     let (_, behind) = text.rsplit_once(')')?;
     behind.split_ascii_whitespace().nth(PROCESSOR)?.parse().ok()
 }
 
-/// From now on the calling thread runs where nobody else wants to (`SCHED_IDLE`). Whom it wakes there stays there. An
-/// ordinary user cannot take this back. `false`: it was refused.
+/// Sets the policy `SCHED_IDLE` for the calling thread, which then runs only when no other thread needs the processor.
+/// Threads that it wakes stay there. An ordinary user cannot reverse this. Returns whether it was granted.
 #[must_use]
 pub fn give_way() -> bool {
     let parameters = libc::sched_param { sched_priority: 0 };
@@ -19,7 +19,7 @@ pub fn give_way() -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) == 0 }
 }
 
-/// How often the processor was taken from the calling thread.
+/// Returns the number of involuntary context switches of the calling thread.
 #[must_use]
 pub fn taken_away() -> i64 {
     // SAFETY: plain numbers, which the kernel fills in.
@@ -30,7 +30,7 @@ pub fn taken_away() -> i64 {
     }
 }
 
-/// The time for which threads of this process have had a processor, all together.
+/// Returns the processor time used by all threads of this process.
 #[must_use]
 pub fn worked_by_all() -> std::time::Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -39,28 +39,29 @@ pub fn worked_by_all() -> std::time::Duration {
     std::time::Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// Number of threads of this process, with a first thread that has ended; `None` where `/proc` does not say.
+/// Returns the number of threads of this process, including a first thread that has ended, or `None` if `/proc` does
+/// not say.
 #[must_use]
 pub fn count() -> Option<u32> {
     status("Threads:")
 }
 
-/// Whether another process traces the calling thread, as debuggers do. `false` where `/proc` does not say.
+/// Whether another process traces the calling thread, as debuggers do; `false` if `/proc` does not say.
 #[must_use]
 pub fn is_traced() -> bool {
     status("TracerPid:").is_some_and(|tracer| tracer != 0)
 }
 
-/// A number in the status of the calling thread.
+/// Returns a number from the status of the calling thread.
 fn status(name: &str) -> Option<u32> {
     let text = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }
 
-/// The status with which the first thread of this process ended, once it has; `None` where `/proc` does not say.
+/// Returns the exit status of this process's first thread after it has ended, or `None` if `/proc` does not say.
 #[must_use]
 pub fn exit_status_of_first() -> Option<i32> {
-    /// Of `stat`, counted from the one behind the name, as `wait` reports it.
+    /// Index of the exit code, as `wait` reports it, among the fields of `stat` after the name.
     const EXIT_CODE: usize = 49;
     let text = std::fs::read_to_string(format!("/proc/self/task/{}/stat", std::process::id())).ok()?;
     let (_, behind) = text.rsplit_once(')')?;
@@ -74,7 +75,7 @@ mod tests {
     use crate::{Bitmap, pin};
 
     #[test]
-    fn a_thread_is_where_it_was_pinned() {
+    fn pinned_thread_reports_its_processor() {
         for cpu in pin::permitted().iter() {
             let seen = std::thread::spawn(move || {
                 let one: Bitmap = [cpu].into_iter().collect();
@@ -87,9 +88,9 @@ mod tests {
         assert_eq!(processor_of(u32::MAX), None);
     }
 
-    // Seen to fail when the calling thread's alone counts.
+    // Fails if only the calling thread's time is counted.
     #[test]
-    fn the_work_of_another_thread_counts() {
+    fn cpu_time_includes_other_threads() {
         let start = worked_by_all();
         let work = move || while worked_by_all() - start < std::time::Duration::from_millis(5) {};
         std::thread::spawn(work).join().unwrap();
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_way_is_of_the_idle_class() {
+    fn idle_policy_is_set() {
         let policy = std::thread::spawn(|| {
             assert!(give_way());
             // SAFETY: 0 is the calling thread.

@@ -1,4 +1,5 @@
-//! Saved machines (`tests/machines/*.tree`, made by `save.sh`): what is read from each, and whether hwloc reads the same.
+//! Saved machines (`tests/machines/*.tree`, made by `save.sh`): checks the topology read from each, and compares it
+//! with hwloc's.
 #![expect(clippy::disallowed_macros, reason = "absent programs are printed as skipped")]
 
 use largesse_machine::Topology;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a machine is, in numbers: processors, packages, dies, cores, caches of level 1 (data), 2 and 3, nodes.
+/// Counts processors, packages, dies, cores, caches of level 1 (data), 2 and 3, and nodes.
 type Count = [usize; 8];
 
 #[track_caller]
@@ -34,13 +35,13 @@ fn check(name: &str, count: Count, online: &str, rows: &[(u32, &str)]) {
 }
 
 #[test]
-fn a_virtual_machine() {
+fn virtual_machine_is_read() {
     check("virtual-machine", [2, 1, 1, 2, 2, 2, 1, 1], "0-1", &[(0, "10")]);
 }
 
-/// A desktop: six cores with two threads, eight without, which share caches by four.
+/// Reads a desktop: six cores with two threads, and eight without, which share caches by four.
 #[test]
-fn one_socket_with_two_kinds_of_cores() {
+fn hybrid_socket_is_read() {
     check("one-socket-hybrid", [20, 1, 1, 14, 14, 8, 1, 1], "0-19", &[]);
     let tree = Unfolded::of("one-socket-hybrid");
     let seen = Topology::read(tree.root()).unwrap();
@@ -51,25 +52,25 @@ fn one_socket_with_two_kinds_of_cores() {
 }
 
 #[test]
-fn two_sockets() {
+fn two_sockets_are_read() {
     check("two-sockets", [16, 2, 2, 16, 16, 16, 2, 2], "0-15", &[(0, "10 21"), (1, "21 10")]);
 }
 
-/// As in the article: from one node the others are at two distances.
+/// Reads sockets of two dies whose nodes are at two distances, as in the HA8000 guide (Kuroda, 2008).
 #[test]
-fn four_sockets_of_two_dies_where_some_nodes_are_two_hops_away() {
+fn eight_nodes_two_hops_are_read() {
     let rows = [(0, "10 16 16 22 16 22 16 22"), (73, "22 16 16 22 22 16 16 10")];
     check("eight-nodes-two-hops", [48, 4, 4, 48, 48, 48, 8, 8], "0-47", &rows);
 }
 
 #[test]
-fn four_sockets_as_in_the_article() {
+fn four_nodes_two_hops_are_read() {
     let rows = [(0, "10 16 22 16"), (1, "16 10 16 22")];
     check("four-nodes-two-hops", [16, 4, 4, 16, 16, 16, 4, 4], "0-15", &rows);
 }
 
 #[test]
-fn aarch64_with_four_nodes() {
+fn aarch64_server_is_read() {
     check(
         "aarch64-four-nodes",
         [128, 2, 2, 128, 128, 128, 4, 4],
@@ -79,24 +80,24 @@ fn aarch64_with_four_nodes() {
 }
 
 #[test]
-fn aarch64_on_a_desk() {
+fn aarch64_desktop_is_read() {
     check("aarch64-one-socket", [20, 1, 1, 20, 20, 20, 2, 1], "0-19", &[]);
 }
 
 #[test]
-fn processors_that_are_offline_belong_to_nothing() {
+fn offline_processors_are_left_out() {
     check("node-0-without-memory", [17, 2, 2, 17, 17, 17, 2, 1], "4-20", &[]);
 }
 
-/// Sockets of two dies with two nodes each; hwloc's authors made it up.
+/// Reads sockets of two dies with two nodes each, an artificial machine of hwloc's authors.
 #[test]
-fn dies_within_sockets() {
+fn dies_in_sockets_are_read() {
     check("dies", [64, 4, 8, 32, 64, 32, 8, 16], "0-63", &[]);
 }
 
-/// Memory of accelerators: it can be used, and no processor is near.
+/// Reads nodes that are memory of accelerators: it can be used, but no processor is near.
 #[test]
-fn nodes_without_processors() {
+fn nodes_without_processors_are_read() {
     let tree = Unfolded::of("nodes-without-processors");
     let seen = Topology::read(tree.root()).unwrap();
     let bare: Vec<u32> =
@@ -111,19 +112,20 @@ fn nodes_without_processors() {
 }
 
 #[test]
-fn a_damaged_file_is_named() {
+fn damaged_file_is_named() {
     let tree = Unfolded::of("two-sockets");
     let file = tree.root().join("sys/devices/system/node/node1/distance");
     std::fs::write(&file, "10 far").unwrap();
     let error = Topology::read(tree.root()).unwrap_err().to_string();
-    assert_eq!(error, format!("{} holds '10 far'", file.display()));
+    assert_eq!(error, format!("{} contains '10 far', which is not understood", file.display()));
     let nothing = Topology::read("/nowhere".as_ref()).unwrap_err().to_string();
     assert!(nothing.starts_with("/nowhere/sys/devices/system/cpu/online: "), "{nothing}");
 }
 
-/// Linux 6.18 in Firecracker says so of memory that the machine was given after its start. Seen to fail with the node's own number.
+/// Checks memory that a machine got after its start, which Linux 6.18 in Firecracker does not assign to the node. Fails
+/// with the node's own number.
 #[test]
-fn the_only_node_has_all_memory_also_what_was_added_later() {
+fn only_node_has_all_memory() {
     let tree = Unfolded::of("virtual-machine");
     let of_node = tree.root().join("sys/devices/system/node/node0/meminfo");
     std::fs::write(of_node, "Node 0 MemTotal: 11757784 kB\nNode 0 MemFree: 10050100 kB\n").unwrap();
@@ -131,9 +133,9 @@ fn the_only_node_has_all_memory_also_what_was_added_later() {
     assert_eq!(seen.node(0).unwrap().memory, 24_684_084 << 10);
 }
 
-/// A kernel that was built without NUMA has no folder for nodes.
+/// Reads a kernel built without NUMA, which has no folder for nodes.
 #[test]
-fn without_nodes_there_is_one_of_everything() {
+fn missing_nodes_give_one_node() {
     let tree = Unfolded::of("virtual-machine");
     std::fs::remove_dir_all(tree.root().join("sys/devices/system/node")).unwrap();
     let seen = Topology::read(tree.root()).unwrap();
@@ -142,13 +144,13 @@ fn without_nodes_there_is_one_of_everything() {
 }
 
 #[test]
-fn lists_that_are_missing_are_replaced_by_folders() {
+fn folders_replace_missing_lists() {
     check("no-lists", [12, 4, 4, 7, 7, 7, 4, 1], "0-1,3-4,6-12,15", &[]);
     check("itanium", [8, 4, 4, 8, 8, 8, 8, 2], "0-7", &[(0, "10 15"), (1, "15 10")]);
 }
 
 #[test]
-fn cores_of_a_module_are_no_threads() {
+fn module_cores_are_not_threads() {
     check("modules-of-two-cores", [64, 4, 4, 64, 64, 32, 8, 8], "0-63", &[]);
 }
 
@@ -173,7 +175,7 @@ fn kinds_of_cores_are_named() {
     assert_eq!(kinds("one-socket-hybrid"), ["performance 0-11", "efficiency 12-19"]);
     assert_eq!(kinds("aarch64-one-socket"), ["performance 5-9,15-19", "efficiency 0-4,10-14"]);
     assert_eq!(kinds("two-sockets"), [""; 0]);
-    // The kernel's own names count before clocks.
+    // The kernel's own names take precedence over clocks.
     let tree = Unfolded::of("one-socket-hybrid");
     for (file, list) in [("cpu_core", "0-9"), ("cpu_atom", "10-17"), ("cpu_lowpower", "18-19")] {
         let folder = tree.root().join("sys/devices").join(file);
@@ -186,9 +188,9 @@ fn kinds_of_cores_are_named() {
     assert_eq!(named, want.map(|(name, cpus)| (name, cpus.to_owned())));
 }
 
-/// Files that hwloc's authors gathered end so.
+/// Reads files that end with zeros, like some that hwloc's authors collected.
 #[test]
-fn zeros_behind_a_text_are_ignored() {
+fn trailing_zeros_are_ignored() {
     let tree = Unfolded::of("two-sockets");
     let before = Topology::read(tree.root()).unwrap();
     for file in
@@ -201,7 +203,7 @@ fn zeros_behind_a_text_are_ignored() {
     assert_eq!(Topology::read(tree.root()).unwrap(), before);
 }
 
-/// A folder in place of a file cannot be read, by root neither.
+/// Replaces a file by a folder, which even root cannot read.
 #[test]
 fn unreadable_files_are_named() {
     let tree = Unfolded::of("virtual-machine");
@@ -213,7 +215,7 @@ fn unreadable_files_are_named() {
 }
 
 #[test]
-fn hwloc_reads_the_same() {
+fn hwloc_agrees_on_saved_machines() {
     let Ok(version) = Command::new("lstopo-no-graphics").arg("--version").output() else {
         return println!("skipped: no lstopo-no-graphics (apt-get install hwloc-nox)");
     };
@@ -221,7 +223,7 @@ fn hwloc_reads_the_same() {
     for entry in std::fs::read_dir(machines()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        // hwloc knows modules of two cores by /proc/cpuinfo, which is not saved, and reads nothing without a topology.
+        // hwloc detects modules of two cores by /proc/cpuinfo, which is not saved, and needs a topology.
         if path.extension().is_some_and(|it| it == "tree")
             && !["modules-of-two-cores", "online-alone"].contains(&name)
         {
@@ -233,7 +235,7 @@ fn hwloc_reads_the_same() {
     }
 }
 
-/// Archives of hwloc that are read differently on purpose, and why.
+/// hwloc's archives that are read differently on purpose, and the reasons.
 const DIFFERENT: [(&str, &str); 4] = [
     (
         "8em64t-2s2ca2c-buggynuma",
@@ -247,9 +249,9 @@ const DIFFERENT: [(&str, &str); 4] = [
     ),
 ];
 
-/// The archives, unpacked into folders of the one that `LARGESSE_HWLOC_TREES` names (`ci/hwloc.sh`).
+/// Reads hwloc's archives, unpacked into subfolders of `LARGESSE_HWLOC_TREES` (`ci/hwloc.sh`).
 #[test]
-fn hwlocs_archives_read_the_same() {
+fn hwloc_agrees_on_its_archives() {
     let Some(folder) = option_env!("LARGESSE_HWLOC_TREES") else {
         return println!("skipped: no archives of hwloc (ci/hwloc.sh)");
     };
@@ -276,7 +278,7 @@ fn difference(ours: &BTreeSet<String>, hwlocs: &BTreeSet<String>) -> String {
     here.chain(hwlocs.difference(ours).map(|line| format!("  only hwloc: {line}\n"))).collect()
 }
 
-/// One line for each thing, and one for each distance.
+/// Returns one line for each part, and one for each distance.
 fn ours(seen: &Topology) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for (name, sets) in [("Package", &seen.packages), ("Die", &seen.dies), ("Core", &seen.cores)] {
@@ -299,8 +301,8 @@ fn ours(seen: &Topology) -> BTreeSet<String> {
     lines
 }
 
-/// The same lines from what `lstopo` writes. hwloc places nodes without processors near those that use them most; where `ours` says
-/// that a node has none, so does this.
+/// Returns the same lines from the output of `lstopo`. hwloc places nodes without processors near those that use them
+/// most; a node without any in `ours` has none here.
 fn hwlocs(root: &Path, ours: &BTreeSet<String>) -> BTreeSet<String> {
     let output = Command::new("lstopo-no-graphics")
         .args([
@@ -356,7 +358,7 @@ fn hwlocs(root: &Path, ours: &BTreeSet<String>) -> BTreeSet<String> {
     lines
 }
 
-/// hwloc writes words of 32 with a prefix each, and leaves out those that are zero.
+/// Parses a set of hwloc, which writes words of 32 bits with a prefix each, and omits zeros.
 fn cpus(text: &str) -> largesse_machine::Bitmap {
     let words: Vec<String> =
         text.split(',').map(|word| format!("0{}", word.trim_start_matches("0x"))).collect();
@@ -369,14 +371,14 @@ fn machines() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
 }
 
-/// A saved machine as files; removed when dropped.
+/// Unfolds a saved machine to files, which are removed when dropped.
 struct Unfolded(PathBuf);
 
 impl Unfolded {
     fn of(name: &str) -> Unfolded {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Thousands of small files: in memory where that can be had.
+        // Thousands of small files: in memory if possible.
         let folder =
             Some(PathBuf::from("/dev/shm")).filter(|it| it.is_dir()).unwrap_or_else(std::env::temp_dir);
         let root = folder.join(format!("largesse-machine-{}-{number}", std::process::id()));

@@ -1,8 +1,8 @@
 //! What this machine is: read from files below a root, and asked from the processor we run on.
 
 use largesse_machine::clock::CoreClock;
-use largesse_machine::cycles::{Counter, Source};
-use largesse_machine::topology::{Cache, Holds, Node, Unreadable};
+use largesse_machine::cycles::{Counter, CounterSource};
+use largesse_machine::topology::{Cache, Holds, NumaNode, Unreadable};
 use largesse_machine::{Bitmap, Topology, instructions, pin};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ fn cache(cache: &Cache) -> Value {
     })
 }
 
-fn node(node: &Node) -> Value {
+fn node(node: &NumaNode) -> Value {
     let distances = node.distances.iter().map(|(to, distance)| json!({ "to": to, "distance": distance }));
     json!({
         "number": node.number, "cpus": node.cpus.to_string(), "bytes": node.memory, "free_bytes": node.free, "side_cache_bytes": node.side_cache,
@@ -157,9 +157,9 @@ fn holds(kind: Holds) -> &'static str {
 /// The name of what counts.
 pub(super) fn source(counter: &Counter) -> &'static str {
     match counter.source() {
-        Source::Tsc => "TSC",
-        Source::VirtualCounter => "CNTVCT",
-        Source::Clock => "clock_gettime",
+        CounterSource::Tsc => "TSC",
+        CounterSource::VirtualCounter => "CNTVCT",
+        CounterSource::Clock => "clock_gettime",
     }
 }
 

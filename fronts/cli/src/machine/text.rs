@@ -5,7 +5,7 @@ use super::tree::{Kind, Part, parts};
 use crate::say::counted;
 use crate::status::size;
 use crate::table::{Column, Paper, Table};
-use largesse_machine::topology::{Cache, Holds, Node};
+use largesse_machine::topology::{Cache, Holds, NumaNode};
 use largesse_machine::{Bitmap, Topology};
 use std::fmt::Write as _;
 
@@ -92,7 +92,7 @@ fn kinds(topology: &Topology) -> String {
     }))
 }
 
-pub(super) fn memory(node: &Node) -> String {
+pub(super) fn memory(node: &NumaNode) -> String {
     match node.memory {
         0 => "no memory".into(),
         all if node.side_cache > 0 => {

@@ -1,15 +1,15 @@
-//! The virtual counter, which the architecture has run at one rate for every core.
+//! Reads the virtual counter of AArch64, which runs at one rate on every core.
 //!
-//! `isb` keeps what is before it from what is after it; `dsb` has memory accesses done first.
+//! `isb` separates earlier from later instructions; `dsb` completes earlier memory accesses.
 
-use super::Source;
-use super::judge::Facts;
+use super::CounterSource;
+use super::judge::CounterFacts;
 use core::arch::asm;
 
-pub(super) const SOURCE: Source = Source::VirtualCounter;
+pub(super) const SOURCE: CounterSource = CounterSource::VirtualCounter;
 
-pub(super) fn facts() -> Facts {
-    Facts { known: true, invariant: true, clock_source: Some("arch_sys_counter"), forbidden: false }
+pub(super) fn facts() -> CounterFacts {
+    CounterFacts { known: true, invariant: true, clock_source: Some("arch_sys_counter"), forbidden: false }
 }
 
 #[inline]

@@ -1,25 +1,26 @@
-//! Whether a counter may be used as a clock.
+//! Decides whether a counter may be used as a clock.
 
 use super::Fallback;
 use std::path::Path;
 
 const AVAILABLE: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// What the processor says about its counter.
+/// Describes the properties of the processor's counter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
-    /// There is one.
+pub(super) struct CounterFacts {
+    /// Whether the processor has a counter known here.
     pub(super) known: bool,
-    /// It runs at one rate, and can be read in order.
+    /// Whether it runs at one rate and can be read in program order.
     pub(super) invariant: bool,
-    /// What the kernel calls it.
+    /// Name of the counter as a clock source of the kernel.
     pub(super) clock_source: Option<&'static str>,
-    /// This process may not read it.
+    /// Whether this process may not read it.
     pub(super) forbidden: bool,
 }
 
-/// Why it may not, or `None`. The kernel takes a counter that it found wrong out of its list.
-pub(super) fn of(root: &Path, facts: &Facts) -> Option<Fallback> {
+/// Returns why the counter may not be used, or `None` if it may. The kernel removes a counter that it found unreliable
+/// from its list.
+pub(super) fn of(root: &Path, facts: &CounterFacts) -> Option<Fallback> {
     if !facts.known {
         return Some(Fallback::NoCounter);
     }
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(facts: Facts, offered: Option<&str>, want: Option<Fallback>) {
+    fn check(facts: CounterFacts, offered: Option<&str>, want: Option<Fallback>) {
         let root = std::env::temp_dir().join(format!("largesse-judge-{}", std::process::id()));
         let file = root.join(AVAILABLE);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -52,13 +53,13 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_is_used_only_if_nobody_speaks_against_it() {
-        let good = Facts { known: true, invariant: true, clock_source: Some("tsc"), forbidden: false };
+    fn unreliable_counters_are_refused() {
+        let good = CounterFacts { known: true, invariant: true, clock_source: Some("tsc"), forbidden: false };
         check(good, Some("kvm-clock tsc hpet\n"), None);
         check(good, None, None);
         check(good, Some("kvm-clock hpet\n"), Some(Fallback::Distrusted));
-        check(Facts { invariant: false, ..good }, Some("tsc"), Some(Fallback::NotInvariant));
-        check(Facts { forbidden: true, ..good }, Some("tsc"), Some(Fallback::Forbidden));
-        check(Facts { known: false, ..good }, Some("tsc"), Some(Fallback::NoCounter));
+        check(CounterFacts { invariant: false, ..good }, Some("tsc"), Some(Fallback::NotInvariant));
+        check(CounterFacts { forbidden: true, ..good }, Some("tsc"), Some(Fallback::Forbidden));
+        check(CounterFacts { known: false, ..good }, Some("tsc"), Some(Fallback::NoCounter));
     }
 }

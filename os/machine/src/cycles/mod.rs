@@ -1,7 +1,8 @@
-//! A cycle counter that cannot be misread: fenced, calibrated, and stopped once.
+//! Provides a cycle counter that is fenced, calibrated, and stopped once per measurement.
 //!
-//! The processor's counter (TSC, CNTVCT) runs at one rate, whatever the clock of the core does. Its ticks are time.
-//! Where that is not so, or nobody vouches for it, the counter here is the system's clock, and says why.
+//! The processor's counter (TSC, CNTVCT) runs at one rate, whatever the core's clock. Its ticks are time. If the
+//! processor does not guarantee that, or the kernel does not trust it, the system's clock is used instead, and the
+//! reason is available.
 
 #[cfg(target_arch = "aarch64")]
 #[path = "aarch64.rs"]
@@ -18,56 +19,56 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The first attempt to calibrate, of which each takes [`PARTS`] times as long.
+/// Duration of an interval in the first attempt to calibrate, which takes [`PARTS`] intervals.
 const SHORTEST: Duration = Duration::from_millis(4);
-/// Intervals that have to agree.
+/// Number of intervals whose rates must agree.
 const PARTS: usize = 3;
-/// How often the interval is doubled when they do not.
+/// Number of attempts, each with intervals twice as long as the one before.
 const ATTEMPTS: u32 = 4;
-/// Disagreement, relative, at which a calibration is good.
+/// Relative disagreement of the intervals below which a calibration is accepted at once.
 const GOOD: f64 = 2e-5;
-/// Disagreement at which the counter is no clock.
+/// Relative disagreement from which the counter is not used as a clock.
 const TOO_MUCH: f64 = 1e-2;
 
-/// Ticks of a counter: neither nanoseconds nor core cycles, whose clock is another one.
+/// Counts ticks of a counter: neither nanoseconds nor core cycles, which are another clock's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks(u64);
 
 impl Ticks {
-    /// A number of them.
+    /// Creates a number of ticks.
     #[must_use]
     pub const fn new(count: u64) -> Ticks {
         Ticks(count)
     }
 
-    /// How many.
+    /// Returns the number of ticks.
     #[must_use]
     pub const fn count(self) -> u64 {
         self.0
     }
 }
 
-/// What counts.
+/// Names the clock behind a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The time stamp counter of x86, read by `rdtsc` and `rdtscp`.
+pub enum CounterSource {
+    /// The counter is the time stamp counter of x86, read by `rdtsc` and `rdtscp`.
     Tsc,
-    /// The virtual counter of AArch64, `CNTVCT_EL0`.
+    /// The counter is the virtual counter of AArch64, `CNTVCT_EL0`.
     VirtualCounter,
-    /// `clock_gettime(CLOCK_MONOTONIC)`: ticks are nanoseconds.
+    /// The counter is `clock_gettime(CLOCK_MONOTONIC)`, whose ticks are nanoseconds.
     Clock,
 }
 
-/// Why the processor's counter is not used.
+/// Tells why the processor's counter is not used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fallback {
-    /// The processor (or the virtual machine) does not promise that its counter runs at one rate.
+    /// The processor (or the virtual machine) does not guarantee that its counter runs at one rate.
     NotInvariant,
-    /// The kernel has stopped using it as a clock.
+    /// The kernel has stopped using the counter as a clock.
     Distrusted,
-    /// This process may not read it (`prctl(PR_SET_TSC)`).
+    /// This process may not read the counter (`prctl(PR_SET_TSC)`).
     Forbidden,
-    /// Its rate against the clock was not the same twice; so much, relative.
+    /// The rate against the clock varied by this relative amount.
     Unsteady(f64),
     /// No counter is known for this kind of processor.
     NoCounter,
@@ -85,7 +86,7 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// A calibrated counter.
+/// Measures times by a calibrated counter.
 ///
 /// ```
 /// use largesse_machine::cycles::Counter;
@@ -97,26 +98,26 @@ impl fmt::Display for Fallback {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
-    source: Source,
+    source: CounterSource,
     hertz: f64,
     uncertainty: f64,
     fallback: Option<Fallback>,
 }
 
-/// How exact a counter is.
+/// Describes the precision of a counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Precision {
-    /// The least that anything takes: a stopwatch started and stopped at once.
+    /// Ticks between starting and stopping a stopwatch at once, the least of 1000 trials.
     pub overhead: Ticks,
-    /// The smallest difference of two readings.
+    /// Smallest nonzero difference of two consecutive readings, in ticks.
     pub step: Ticks,
-    /// How far the calibrations of the rate were apart, relative.
+    /// Relative disagreement of the calibrated rates, below 1 %.
     pub uncertainty: f64,
 }
 
 impl Counter {
-    /// Looks whether the processor's counter can be trusted, and compares it with the clock: 12 ms, or some more on a
-    /// machine that is disturbed.
+    /// Checks whether the processor's counter can be trusted, and calibrates it against the clock, in 12 ms or up to
+    /// 180 ms if the machine is disturbed.
     #[must_use]
     pub fn calibrate() -> Counter {
         match judge::of(Path::new("/"), &arch::facts()) {
@@ -125,58 +126,59 @@ impl Counter {
         }
     }
 
-    /// The system's clock, whatever the processor has.
+    /// Returns a counter that is the system's clock, with the reason for using it.
     #[must_use]
     pub fn clock(fallback: Option<Fallback>) -> Counter {
-        Counter { source: Source::Clock, hertz: 1e9, uncertainty: 0.0, fallback }
+        Counter { source: CounterSource::Clock, hertz: 1e9, uncertainty: 0.0, fallback }
     }
 
-    /// What counts.
+    /// Returns the clock behind this counter.
     #[must_use]
-    pub fn source(&self) -> Source {
+    pub fn source(&self) -> CounterSource {
         self.source
     }
 
-    /// Why it is not the processor's counter, where it is not.
+    /// Returns why the processor's counter is not used, or `None` if it is.
     #[must_use]
     pub fn fallback(&self) -> Option<Fallback> {
         self.fallback
     }
 
-    /// Ticks in a second.
+    /// Returns the number of ticks per second.
     #[must_use]
     pub fn hertz(&self) -> f64 {
         self.hertz
     }
 
-    /// Begins a measurement: what was written before is done first, nothing that comes later begins earlier. Pass
-    /// what the measured code needs and makes through [`std::hint::black_box`]: the compiler may move pure arithmetic.
+    /// Begins a measurement: earlier memory accesses are completed first, and nothing later begins earlier. Pass the
+    /// inputs and outputs of the measured code through [`std::hint::black_box`]: the compiler may move pure arithmetic.
     #[inline]
     pub fn start(&self) -> Stopwatch {
         Stopwatch { source: self.source, began: self.ordered().0 }
     }
 
-    /// A reading with everything before it done and nothing after it begun, for callers that have no stopwatch (C).
+    /// Reads the counter after everything earlier is done and before anything later begins, for callers without a
+    /// stopwatch (C).
     #[inline]
     #[must_use]
     pub fn ordered(&self) -> Ticks {
-        Ticks(if self.source == Source::Clock { clock_ns() } else { arch::start() })
+        Ticks(if self.source == CounterSource::Clock { clock_ns() } else { arch::start() })
     }
 
-    /// A reading between others, without the fences of a stopwatch.
+    /// Reads the counter without the fences of a stopwatch.
     #[inline]
     #[must_use]
     pub fn now(&self) -> Ticks {
-        Ticks(if self.source == Source::Clock { clock_ns() } else { arch::now() })
+        Ticks(if self.source == CounterSource::Clock { clock_ns() } else { arch::now() })
     }
 
-    /// Time.
+    /// Converts ticks to nanoseconds.
     #[must_use]
     pub fn nanoseconds(&self, ticks: Ticks) -> f64 {
         as_float(ticks.0) * 1e9 / self.hertz
     }
 
-    /// Measures what measuring costs.
+    /// Measures the overhead and the resolution of measurements.
     #[must_use]
     pub fn precision(&self) -> Precision {
         let overhead = (0..1000).map(|_| self.start().stop()).min().unwrap_or_default();
@@ -191,7 +193,7 @@ impl Counter {
     }
 }
 
-/// A measurement that has begun. It ends once:
+/// Holds a measurement that has begun. It can be stopped only once:
 ///
 /// ```compile_fail,E0382
 /// let watch = largesse_machine::cycles::Counter::clock(None).start();
@@ -199,7 +201,7 @@ impl Counter {
 /// let again = watch.stop(); // it was consumed
 /// ```
 ///
-/// and its ticks are no number that could be taken for nanoseconds or cycles:
+/// and its ticks cannot be mistaken for nanoseconds or cycles:
 ///
 /// ```compile_fail,E0308
 /// let watch = largesse_machine::cycles::Counter::clock(None).start();
@@ -208,22 +210,22 @@ impl Counter {
 #[derive(Debug)]
 #[must_use = "a measurement ends with stop()"]
 pub struct Stopwatch {
-    source: Source,
+    source: CounterSource,
     began: u64,
 }
 
 impl Stopwatch {
-    /// Ends it: what was asked before is done, and nothing that comes later has begun.
+    /// Ends the measurement: everything earlier is done, and nothing later has begun.
     #[inline]
     #[must_use]
     pub fn stop(self) -> Ticks {
-        let ended = if self.source == Source::Clock { clock_ns() } else { arch::stop() };
+        let ended = if self.source == CounterSource::Clock { clock_ns() } else { arch::stop() };
         Ticks(ended.saturating_sub(self.began))
     }
 }
 
-/// The rate of a counter against a clock in nanoseconds, or that clock where they do not agree.
-fn measure(source: Source, counter: impl Fn() -> u64, clock: impl Fn() -> u64) -> Counter {
+/// Measures the rate of a counter against a clock in nanoseconds; returns that clock if the intervals disagree.
+fn measure(source: CounterSource, counter: impl Fn() -> u64, clock: impl Fn() -> u64) -> Counter {
     let mut best = (0.0, f64::INFINITY);
     for attempt in 0..ATTEMPTS {
         let mut moments = vec![moment(&counter, &clock)];
@@ -252,7 +254,7 @@ fn measure(source: Source, counter: impl Fn() -> u64, clock: impl Fn() -> u64) -
     }
 }
 
-/// Both at one moment: the pair that was read quickest.
+/// Reads both at one moment: of 32 pairs, the one that was read fastest.
 fn moment(counter: impl Fn() -> u64, clock: impl Fn() -> u64) -> (u64, u64) {
     let pairs = (0..32).map(|_| {
         let before = counter();
@@ -265,7 +267,7 @@ fn moment(counter: impl Fn() -> u64, clock: impl Fn() -> u64) -> (u64, u64) {
 
 fn clock_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a valid place for the answer.
+    // SAFETY: `now` is a writable `timespec`.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
@@ -280,33 +282,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_counter_is_calibrated() {
-        let counter = measure(Source::Tsc, || clock_ns() * 3 / 2, clock_ns);
-        assert_eq!((counter.source(), counter.fallback()), (Source::Tsc, None));
+    fn steady_counter_is_calibrated() {
+        let counter = measure(CounterSource::Tsc, || clock_ns() * 3 / 2, clock_ns);
+        assert_eq!((counter.source(), counter.fallback()), (CounterSource::Tsc, None));
         assert!((counter.hertz() / 1.5e9 - 1.0).abs() < 1e-3, "{}", counter.hertz());
         assert!((counter.nanoseconds(Ticks::new(1_500_000)) / 1e6 - 1.0).abs() < 1e-3);
     }
 
     #[test]
-    fn a_counter_whose_rate_changes_is_refused() {
+    fn varying_counter_is_refused() {
         let start = clock_ns();
         let bent = || {
             let time = clock_ns() - start;
             time + time * time / 10_000_000
         };
-        let counter = measure(Source::Tsc, bent, clock_ns);
-        assert_eq!(counter.source(), Source::Clock);
+        let counter = measure(CounterSource::Tsc, bent, clock_ns);
+        assert_eq!(counter.source(), CounterSource::Clock);
         assert!(matches!(counter.fallback(), Some(Fallback::Unsteady(_))), "{counter:?}");
     }
 
     #[test]
-    fn a_counter_that_stands_still_is_refused() {
-        let counter = measure(Source::Tsc, || 7, clock_ns);
-        assert_eq!(counter.source(), Source::Clock);
+    fn stopped_counter_is_refused() {
+        let counter = measure(CounterSource::Tsc, || 7, clock_ns);
+        assert_eq!(counter.source(), CounterSource::Clock);
     }
 
     #[test]
-    fn a_watch_measures_what_the_clock_measures() {
+    fn stopwatch_agrees_with_clock() {
         for counter in [Counter::calibrate(), Counter::clock(None)] {
             let (before, watch) = (clock_ns(), counter.start());
             std::thread::sleep(Duration::from_millis(20));
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_measurement_costs_less_than_ten_microseconds() {
+    fn empty_measurement_is_cheap() {
         let counter = Counter::calibrate();
         let precision = counter.precision();
         assert!(counter.nanoseconds(precision.overhead) < 1e4, "{precision:?}");

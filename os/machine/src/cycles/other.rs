@@ -1,12 +1,12 @@
-//! A processor whose counter nobody here knows.
+//! Replaces the counters of other processors, which are not supported, by the clock.
 
-use super::Source;
-use super::judge::Facts;
+use super::CounterSource;
+use super::judge::CounterFacts;
 
-pub(super) const SOURCE: Source = Source::Clock;
+pub(super) const SOURCE: CounterSource = CounterSource::Clock;
 
-pub(super) fn facts() -> Facts {
-    Facts { known: false, invariant: false, clock_source: None, forbidden: false }
+pub(super) fn facts() -> CounterFacts {
+    CounterFacts { known: false, invariant: false, clock_source: None, forbidden: false }
 }
 
 pub(super) fn start() -> u64 {

@@ -1,25 +1,30 @@
-//! The time stamp counter.
+//! Reads the time stamp counter of x86-64.
 //!
-//! `lfence` waits until everything before it is done and lets nothing after it begin (on AMD, as Linux sets it up);
-//! `mfence` has earlier stores leave the core first; `rdtscp` waits for what is before it by itself.
+//! `lfence` waits for earlier instructions and holds back later ones (on AMD, as Linux configures it); `mfence` makes
+//! earlier stores visible first; `rdtscp` itself waits for earlier instructions.
 
-use super::Source;
-use super::judge::Facts;
+use super::CounterSource;
+use super::judge::CounterFacts;
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, _rdtsc};
 
-pub(super) const SOURCE: Source = Source::Tsc;
+pub(super) const SOURCE: CounterSource = CounterSource::Tsc;
 
-pub(super) fn facts() -> Facts {
+pub(super) fn facts() -> CounterFacts {
     const INVARIANT: u32 = 1 << 8;
     const RDTSCP: u32 = 1 << 27;
     let most = __cpuid(0x8000_0000).eax;
     let promised = most >= 0x8000_0007 && __cpuid(0x8000_0007).edx & INVARIANT != 0;
     let readable = most >= 0x8000_0001 && __cpuid(0x8000_0001).edx & RDTSCP != 0;
-    Facts { known: true, invariant: promised && readable, clock_source: Some("tsc"), forbidden: forbidden() }
+    CounterFacts {
+        known: true,
+        invariant: promised && readable,
+        clock_source: Some("tsc"),
+        forbidden: forbidden(),
+    }
 }
 
-/// `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force.
+/// Whether `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force.
 fn forbidden() -> bool {
     let mut mode: libc::c_int = 0;
     // SAFETY: PR_GET_TSC writes one int.
@@ -30,8 +35,8 @@ fn forbidden() -> bool {
 #[inline]
 pub(super) fn start() -> u64 {
     let (low, high): (u64, u64);
-    // SAFETY: reads a counter that `facts` found readable; memory is touched by nobody (but not `nomem`, so that the
-    // compiler moves no access across).
+    // SAFETY: reads a counter that `facts` found readable; no memory is accessed (but not `nomem`, so that the compiler
+    // moves no access across).
     unsafe {
         asm!("mfence", "lfence", "rdtsc", "lfence", out("rax") low, out("rdx") high, options(nostack));
     }
@@ -41,7 +46,7 @@ pub(super) fn start() -> u64 {
 #[inline]
 pub(super) fn stop() -> u64 {
     let (low, high): (u64, u64);
-    // SAFETY: as `start`; `rcx` is written by the instruction.
+    // SAFETY: as `start`; the instruction writes `rcx`.
     unsafe {
         asm!("rdtscp", "lfence", out("rax") low, out("rdx") high, out("rcx") _, options(nostack));
     }

@@ -1,4 +1,4 @@
-//! Limits read from made-up machines.
+//! Tests limits read from artificial machines.
 
 use super::*;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ const SECOND: &str = "30 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
 const FIRST: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
 const MACHINE: (&str, &str) = ("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:  1048576 kB\n");
 
-/// A root folder with some files, removed when dropped.
+/// Owns a root folder with some files, which is removed when dropped.
 struct Root(PathBuf);
 
 impl Root {
@@ -38,13 +38,13 @@ fn check(name: &str, files: &[(&str, &str)], available_mib: Option<u64>, limit_m
 }
 
 #[test]
-fn machine_without_groups() {
+fn machine_limits_without_groups() {
     check("nothing", &[], None, None);
     check("machine", &[MACHINE], Some(1024), None);
 }
 
 #[test]
-fn second_version_takes_the_tightest_of_nested_groups() {
+fn version_2_takes_the_tightest_group() {
     let groups = ("proc/self/cgroup", "9:name=systemd:/\n0::/a/b\n");
     let mounts = ("proc/self/mountinfo", SECOND);
     let outer = [
@@ -70,7 +70,7 @@ fn second_version_takes_the_tightest_of_nested_groups() {
 }
 
 #[test]
-fn first_version_includes_child_groups() {
+fn version_1_includes_child_groups() {
     let files = [
         MACHINE,
         ("proc/self/cgroup", "4:cpu,memory:/x\n0::/\n"),
@@ -85,8 +85,8 @@ fn first_version_includes_child_groups() {
 }
 
 #[test]
-fn group_whose_folder_is_hidden() {
-    // The path is the host's, and the container sees its own group at the mount's top.
+fn hidden_group_folders_are_tolerated() {
+    // The path is the host's, and the container sees its own group at the root of the mount.
     let seen = [
         MACHINE,
         ("proc/self/cgroup", "4:memory:/docker/1\n"),
@@ -101,7 +101,7 @@ fn group_whose_folder_is_hidden() {
 }
 
 #[test]
-fn folders_from_the_group_to_the_root() {
+fn folders_lead_to_the_root() {
     let part = "35 31 0:32 /docker/1 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory";
     let twice = format!("{SECOND}\n31 30 0:27 / /mnt/groups rw - cgroup2 cgroup2 rw");
     for (groups, mounts, want) in [

@@ -1,7 +1,7 @@
-//! The files of the kernel below a root.
+//! Reads the kernel's files below a root.
 //!
-//! A file that does not exist says that the kernel does not know. One that exists and cannot be read says nothing: it is
-//! remembered, so that callers can name it.
+//! A file that does not exist means that the kernel does not know. One that exists but cannot be read is recorded, so
+//! that callers can name it.
 
 use super::{Unreadable, Why};
 use crate::Bitmap;
@@ -28,8 +28,8 @@ impl<'a> Files<'a> {
         self.root.join(path)
     }
 
-    /// Returns the text of a file; `None` when it does not exist or cannot be read. Files that other programs saved may end
-    /// with zeros.
+    /// Returns the text of a file, or `None` if it does not exist or cannot be read. Trailing zeros, which other
+    /// programs may have saved, are removed.
     pub(super) fn text(&self, path: &str) -> Option<String> {
         match std::fs::read(self.path(path)) {
             Ok(bytes) => {
@@ -55,7 +55,7 @@ impl<'a> Files<'a> {
         Bitmap::from_mask(&text).map(Some).map_err(|_| self.unlike(path, &text))
     }
 
-    /// Returns a number, after which there may be a unit; 0 when there is no such file.
+    /// Returns a number in bytes after applying a unit of K or M, or 0 if there is no such file.
     pub(super) fn number(&self, path: &str) -> Result<u64, Unreadable> {
         let Some(text) = self.text(path) else { return Ok(0) };
         let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
@@ -68,12 +68,12 @@ impl<'a> Files<'a> {
         digits.parse::<u64>().map(|number| number * scale).map_err(|_| self.unlike(path, &text))
     }
 
-    /// Returns the numbers of folders such as `node3` in a folder.
+    /// Returns the numbers of the entries such as `node3` in a folder.
     pub(super) fn numbered(&self, folder: &str, name: &str) -> Bitmap {
         let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Bitmap::new() };
         let number = |entry: io::Result<std::fs::DirEntry>| {
             let number: u32 = entry.ok()?.file_name().to_str()?.strip_prefix(name)?.parse().ok()?;
-            (number < crate::bitmap::MOST).then_some(number)
+            (number < crate::bitmap::END).then_some(number)
         };
         entries.filter_map(number).collect()
     }

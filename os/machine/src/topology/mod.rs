@@ -1,4 +1,4 @@
-//! Packages, dies, cores, caches and NUMA nodes: each one is the set of processors it holds.
+//! Describes packages, dies, cores, caches and NUMA nodes, each by its set of processors.
 
 mod files;
 mod kinds;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a machine is made of, as far as it is online and the kernel says so.
+/// Describes the parts of a machine that are online and that the kernel reports.
 ///
 /// ```
 /// use largesse_machine::Topology;
@@ -20,82 +20,82 @@ use std::path::{Path, PathBuf};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Processors that run programs (the kernel's "CPUs": hardware threads).
+    /// Processors that run programs (the kernel's "CPUs", which are hardware threads).
     pub online: Bitmap,
-    /// Sockets, in order of their first processor; none where the kernel does not say which processors form one.
+    /// Sockets, in order of their first processor; empty if the kernel does not report them.
     pub packages: Vec<Bitmap>,
-    /// Dies; as many as packages where the kernel names none.
+    /// Dies; the same as packages if the kernel does not report them.
     pub dies: Vec<Bitmap>,
-    /// Cores: more than one processor each with simultaneous multithreading; none where the kernel does not say.
+    /// Cores, of several processors each with simultaneous multithreading; empty if the kernel does not report them.
     pub cores: Vec<Bitmap>,
-    /// Kinds of cores, the fastest first; none where all are alike or the kernel does not say.
-    pub kinds: Vec<Kind>,
-    /// Caches, those of level 1 first.
+    /// Kinds of cores, the fastest first; empty if all are alike or the kernel does not report them.
+    pub kinds: Vec<CoreKind>,
+    /// Caches, in ascending order of level.
     pub caches: Vec<Cache>,
-    /// NUMA nodes, by number; one where the kernel knows none.
-    pub nodes: Vec<Node>,
-    /// Whether the kernel says which nodes there are; if not, the one in `nodes` is an assumption.
+    /// NUMA nodes, in order of number; a single one if the kernel reports none.
+    pub nodes: Vec<NumaNode>,
+    /// Whether the kernel reports nodes; otherwise the one in `nodes` is an assumption.
     pub nodes_are_known: bool,
-    /// Files that exist and could not be read: what they would say is left out.
+    /// Files that exist but could not be read, whose information is missing here.
     pub unread: Vec<PathBuf>,
 }
 
-/// One cache.
+/// Describes one cache.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cache {
-    /// 1 is nearest.
+    /// Level of the cache; 1 is nearest to the core.
     pub level: u32,
-    /// What it holds.
+    /// Contents of the cache: data, instructions, or both.
     pub kind: Holds,
-    /// Who shares it.
+    /// Processors that share the cache.
     pub cpus: Bitmap,
-    /// Bytes.
+    /// Size in bytes; 0 if unknown.
     pub size: u64,
-    /// Bytes that move together; 0: not known.
+    /// Size of a cache line in bytes; 0 if unknown.
     pub line: u64,
-    /// Places a line can be in; 0: not known, or any.
+    /// Number of ways of associativity; 0 if unknown or fully associative.
     pub ways: u64,
 }
 
-/// Cores that are alike, on a processor that has several kinds.
+/// Describes one kind of cores on a processor with several kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
-    /// `performance`, `middle`, `efficiency`, or `low power`.
+pub struct CoreKind {
+    /// Name of the kind: `performance`, `middle`, `efficiency`, or `low power`.
     pub name: &'static str,
-    /// Their processors.
+    /// Processors of these cores.
     pub cpus: Bitmap,
 }
 
-/// What a cache holds.
+/// Tells whether a cache holds data, instructions, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holds {
-    /// Data only.
+    /// The cache holds data only.
     Data,
-    /// Instructions only.
+    /// The cache holds instructions only.
     Instructions,
-    /// Both.
+    /// The cache holds data and instructions.
     Both,
 }
 
-/// Memory, and the processors that are nearest to it.
+/// Describes a NUMA node: memory, and the processors nearest to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    /// The kernel's number.
+pub struct NumaNode {
+    /// Number of the node, given by the kernel.
     pub number: u32,
-    /// Its processors; none for memory without any (CXL, HBM, a GPU's).
+    /// Processors of the node; empty for memory without any (CXL, HBM, a GPU's).
     pub cpus: Bitmap,
-    /// Bytes of its memory; 0 for processors without any.
+    /// Size of the node's memory in bytes; 0 for processors without any.
     pub memory: u64,
-    /// Of these, free at the moment.
+    /// Number of bytes of the node's memory that were free when it was read.
     pub free: u64,
-    /// Bytes of the cache in front of its memory (high-bandwidth memory in front of others'); 0: none.
+    /// Size in bytes of the memory-side cache (high-bandwidth memory in front of other memory); 0 without one.
     pub side_cache: u64,
-    /// Distance to each node that is online, by number: 10 is local, 20 twice as far.
+    /// Number and distance of each online node: 10 is local, 20 twice as far.
     pub distances: Vec<(u32, u32)>,
 }
 
-impl Node {
-    /// The distance to another node.
+impl NumaNode {
+    /// Returns the distance to another node, if the kernel reports it.
     #[must_use]
     pub fn distance_to(&self, node: u32) -> Option<u32> {
         self.distances.iter().find(|(number, _)| *number == node).map(|(_, distance)| *distance)
@@ -103,37 +103,37 @@ impl Node {
 }
 
 impl Topology {
-    /// Reads `sys` below `root`: `/` for this machine, a folder for a saved one.
+    /// Reads `sys` and `proc` below `root`: `/` for this machine, or the folder of a saved one.
     pub fn read(root: &Path) -> Result<Topology, Unreadable> {
         read::topology(root)
     }
 
-    /// A node, or which ones there are.
-    pub fn node(&self, number: u32) -> Result<&Node, NoSuchNode> {
+    /// Returns the node with this number; the error lists the nodes with memory if it has none or does not exist.
+    pub fn node(&self, number: u32) -> Result<&NumaNode, NoSuchNode> {
         let found = self.nodes.iter().find(|node| node.number == number && node.memory > 0);
         found.ok_or_else(|| NoSuchNode { node: number, nodes: self.nodes_with_memory() })
     }
 
-    /// Nodes that memory can be placed on.
+    /// Returns the nodes on which memory can be placed.
     #[must_use]
     pub fn nodes_with_memory(&self) -> Bitmap {
         self.nodes.iter().filter(|node| node.memory > 0).map(|node| node.number).collect()
     }
 
-    /// The node a processor belongs to.
+    /// Returns the node of a processor.
     #[must_use]
-    pub fn node_of(&self, cpu: u32) -> Option<&Node> {
+    pub fn node_of(&self, cpu: u32) -> Option<&NumaNode> {
         self.nodes.iter().find(|node| node.cpus.contains(cpu))
     }
 
-    /// The cache of this level that a processor's data go through.
+    /// Returns the data or unified cache of a level that a processor uses.
     #[must_use]
     pub fn data_cache(&self, cpu: u32, level: u32) -> Option<&Cache> {
         let of_data = |cache: &&Cache| cache.level == level && cache.kind != Holds::Instructions;
         self.caches.iter().filter(of_data).find(|cache| cache.cpus.contains(cpu))
     }
 
-    /// The largest cache that a processor may use alone or with others, of the last level.
+    /// Returns the largest data or unified cache of the last level.
     #[must_use]
     pub fn last_cache(&self) -> Option<&Cache> {
         self.caches
@@ -143,12 +143,12 @@ impl Topology {
     }
 }
 
-/// Memory cannot be placed on this node.
+/// Reports a node on which memory cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSuchNode {
-    /// The node asked for.
+    /// Number of the requested node.
     pub node: u32,
-    /// Those with memory.
+    /// Numbers of the nodes that have memory.
     pub nodes: Bitmap,
 }
 
@@ -160,21 +160,21 @@ impl fmt::Display for NoSuchNode {
 
 impl std::error::Error for NoSuchNode {}
 
-/// What a topology is read from is not there, or says something else.
+/// Reports a file of the topology that is missing or has unexpected contents.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What was wrong with it.
+    /// Reason why it is unreadable.
     pub why: Why,
 }
 
-/// What is wrong with a file.
+/// Tells why a file is unreadable.
 #[derive(Debug)]
 pub enum Why {
-    /// It could not be read.
+    /// The file could not be read.
     Io(io::Error),
-    /// It is not what the kernel writes there.
+    /// The file has this text, which the kernel does not write there.
     Text(String),
 }
 
@@ -182,7 +182,9 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
             Why::Io(error) => write!(f, "{}: {error}", self.path.display()),
-            Why::Text(text) => write!(f, "{} holds '{text}'", self.path.display()),
+            Why::Text(text) => {
+                write!(f, "{} contains '{text}', which is not understood", self.path.display())
+            }
         }
     }
 }

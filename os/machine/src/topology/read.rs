@@ -1,7 +1,7 @@
-//! `/sys/devices/system/cpu`, as `Documentation/ABI/stable/sysfs-devices-system-cpu` has it.
+//! Reads `/sys/devices/system/cpu`, which `Documentation/ABI/stable/sysfs-devices-system-cpu` describes.
 //!
-//! Masks are read, not lists: every kernel has them. Newer names come first (`core_cpus`, Linux 5.3),
-//! then what they were called before (`thread_siblings`). Anything for which there is no file is left out, never guessed.
+//! Masks are read instead of lists, because every kernel has them. Newer names are tried first (`core_cpus`, Linux
+//! 5.3), then older ones (`thread_siblings`). Parts without a file are left out, never guessed.
 
 use super::files::Files;
 use super::{Cache, Holds, Topology, Unreadable, kinds, nodes};
@@ -18,7 +18,7 @@ pub(super) fn topology(root: &Path) -> Result<Topology, Unreadable> {
         let here = |names: &[&str]| group(&files, cpu, names, &online);
         let core = here(&["core_cpus", "thread_siblings"])?.map(|core| one_core(&files, cpu, &core));
         let package = here(&["package_cpus", "core_siblings"])?;
-        // A kernel that knows none has a number for it that is none, and one processor on each.
+        // A kernel without dies has the number -1 for them, and one processor on each.
         let no_die = files.text(&format!("{CPU}/cpu{cpu}/topology/die_id")).is_none_or(|id| id == "-1");
         let die = if no_die { None } else { here(&["die_cpus"])? }.or_else(|| package.clone());
         for index in files.numbered(&format!("{CPU}/cpu{cpu}/cache"), "index").iter() {
@@ -34,7 +34,7 @@ pub(super) fn topology(root: &Path) -> Result<Topology, Unreadable> {
     caches.sort_by_key(|cache: &Cache| (cache.level, cache.kind, cache.cpus.first()));
     Ok(Topology {
         nodes: nodes::nodes(&files, &online)?,
-        // A kernel that describes its processors and has no nodes was built without NUMA: there is one.
+        // A kernel that describes its processors but no nodes was built without NUMA: there is one node.
         nodes_are_known: nodes::are_known(&files) || !cores.is_empty(),
         kinds: kinds::kinds(&files, &online)?,
         online,
@@ -46,8 +46,8 @@ pub(super) fn topology(root: &Path) -> Result<Topology, Unreadable> {
     })
 }
 
-/// The processors that are online: the kernel's list, else (before Linux 2.6.26, or when `/sys` is hidden) the folders that
-/// describe one, else what `/proc` counts.
+/// Returns the online processors: the kernel's list, else (before Linux 2.6.26, or if `/sys` is hidden) the processors
+/// with a folder, else those in `/proc/cpuinfo`.
 fn online(files: &Files<'_>) -> Result<Bitmap, Unreadable> {
     let list = format!("{CPU}/online");
     if let Some(online) = files.list(&list)? {
@@ -65,16 +65,16 @@ fn online(files: &Files<'_>) -> Result<Bitmap, Unreadable> {
     if counted.is_empty() { Err(files.missing(&list)) } else { Ok(counted) }
 }
 
-/// Numbers from lines such as `processor : 3`, or `processor 3: version = FF` (s390).
+/// Returns the numbers in lines such as `processor : 3`, or `processor 3: version = FF` (s390).
 fn counted(cpuinfo: &str) -> Bitmap {
     let number = |line: &str| {
         let (name, value) = line.strip_prefix("processor")?.split_once(':')?;
         [name, value].iter().find_map(|text| text.trim().parse::<u32>().ok())
     };
-    cpuinfo.lines().filter_map(number).filter(|number| *number < crate::bitmap::MOST).collect()
+    cpuinfo.lines().filter_map(number).filter(|number| *number < crate::bitmap::END).collect()
 }
 
-/// Adds what a processor says, unless it contradicts what another one said: sets of one kind are equal or disjoint.
+/// Adds a set that a processor reports, unless it overlaps one in `to`: sets of one kind are equal or disjoint.
 fn add<T>(to: &mut Vec<T>, one: Option<T>, overlap: impl Fn(&T, &T) -> bool) {
     if let Some(one) = one
         && !to.iter().any(|it| overlap(it, &one))
@@ -83,15 +83,15 @@ fn add<T>(to: &mut Vec<T>, one: Option<T>, overlap: impl Fn(&T, &T) -> bool) {
     }
 }
 
-/// Of the threads of `core`, those with the core number of `cpu`. Kernels before Linux 4.11 took the two cores of a module that
-/// share a floating-point unit (AMD family 15h) for threads of one.
+/// Returns those threads of `core` that have the core number of `cpu`. Kernels before Linux 4.11 took the two cores of
+/// a module that share a floating-point unit (AMD family 15h) for threads of one.
 fn one_core(files: &Files<'_>, cpu: u32, core: &Bitmap) -> Bitmap {
     let number = |cpu| files.text(&format!("{CPU}/cpu{cpu}/topology/core_id"));
     let own = number(cpu);
     core.iter().filter(|it| *it == cpu || number(*it) == own).collect()
 }
 
-/// Returns the online processors that `cpu` shares something with, under the first name there is.
+/// Returns the online processors in the first existing mask of `names` for `cpu`.
 fn group(files: &Files<'_>, cpu: u32, names: &[&str], online: &Bitmap) -> Result<Option<Bitmap>, Unreadable> {
     for name in names {
         if let Some(set) = files.mask(&format!("{CPU}/cpu{cpu}/topology/{name}"))? {
@@ -102,7 +102,7 @@ fn group(files: &Files<'_>, cpu: u32, names: &[&str], online: &Bitmap) -> Result
     Ok(None)
 }
 
-/// A cache of a processor. Where its mask is empty (Itanium) it is that of the core.
+/// Reads a cache of a processor. An empty mask (Itanium) is replaced by the core's.
 fn cache(
     files: &Files<'_>,
     folder: &str,

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What a topology is read from, of the machine below ROOT (/ by default), as one text: `save.sh [ROOT] > NAME.tree`.
-# A line is a path, a tab and what the file holds; `{0-3}` in a path stands for each of these numbers. Names of processors
+# Writes the files from which a topology is read, below ROOT (/ by default), as one text: `save.sh [ROOT] > NAME.tree`.
+# A line is a path, a tab and the file's contents; `{0-3}` in a path stands for each of these numbers. Numbers of processors
 # and nodes are folded so that a hundred processors are readable; `tests/saved.rs` unfolds them.
 set -euo pipefail
 cd "${1:-/}"
-# What other programs saved may end with a zero.
+# Files that other programs saved may end with a zero.
 text() { tr -d '\0' < "$1"; }
 {
     for file in sys/devices/system/{cpu,node}/{online,possible,has_memory,has_cpu} sys/devices/cpu_{core,atom,lowpower}/cpus proc/meminfo; do
@@ -22,7 +22,7 @@ text() { tr -d '\0' < "$1"; }
         done
     done
 } 2>/dev/null | awk -F '\t' '
-    # Lines that differ in the number of the processor alone become one.
+    # Lines that differ only in the number of the processor are merged.
     {
         if (match($1, /cpu[0-9]+\//)) {
             number = substr($1, RSTART + 3, RLENGTH - 4)
