@@ -13,7 +13,7 @@ pub fn processor_of(thread: u32) -> Option<u32> {
 /// Sets the policy `SCHED_IDLE` for the calling thread, which then runs only when no other thread needs the processor.
 /// Threads that it wakes stay there. An ordinary user cannot reverse this. Returns whether it was granted.
 #[must_use]
-pub fn give_way() -> bool {
+pub fn set_idle_policy() -> bool {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the structure is read; 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) == 0 }
@@ -21,7 +21,7 @@ pub fn give_way() -> bool {
 
 /// Returns the number of involuntary context switches of the calling thread.
 #[must_use]
-pub fn taken_away() -> i64 {
+pub fn involuntary_switches() -> i64 {
     // SAFETY: plain numbers, which the kernel fills in.
     unsafe {
         let mut usage: libc::rusage = core::mem::zeroed();
@@ -32,7 +32,7 @@ pub fn taken_away() -> i64 {
 
 /// Returns the processor time used by all threads of this process.
 #[must_use]
-pub fn worked_by_all() -> std::time::Duration {
+pub fn process_cpu_time() -> std::time::Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: two plain numbers, which the kernel fills in.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut now) };
@@ -91,10 +91,10 @@ mod tests {
     // Fails if only the calling thread's time is counted.
     #[test]
     fn cpu_time_includes_other_threads() {
-        let start = worked_by_all();
-        let work = move || while worked_by_all() - start < std::time::Duration::from_millis(5) {};
+        let start = process_cpu_time();
+        let work = move || while process_cpu_time() - start < std::time::Duration::from_millis(5) {};
         std::thread::spawn(work).join().unwrap();
-        assert!(worked_by_all() - start >= std::time::Duration::from_millis(5));
+        assert!(process_cpu_time() - start >= std::time::Duration::from_millis(5));
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn idle_policy_is_set() {
         let policy = std::thread::spawn(|| {
-            assert!(give_way());
+            assert!(set_idle_policy());
             // SAFETY: 0 is the calling thread.
             unsafe { libc::sched_getscheduler(0) }
         });

@@ -154,12 +154,12 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
     // On one processor there is no elsewhere. And what was looked up of a thread below `/proc` the kernel clears away at its end:
     // whoever waits for the end of its process spins meanwhile, and where the two share a processor that may be for long.
     let one = pin::current().is_ok_and(|cpus| cpus.len() < 2);
-    if one || !thread::give_way() || !beside.follow() {
+    if one || !thread::set_idle_policy() || !beside.follow() {
         beside.refused.store(true, Ordering::Relaxed);
         return Ok(());
     }
     let mut buffer = kernel.desk.buffer().ok_or(FaultError(libc::ENOMEM))?;
-    let (mut turns, mut taken) = (Turns::new(), thread::taken_away());
+    let (mut turns, mut taken) = (Turns::new(), thread::involuntary_switches());
     while beside.is_on() {
         let Some((page, woken)) = serve_next(pager, &mut buffer)? else {
             kernel.wait_for_fault();
@@ -169,7 +169,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
         pager.count(page, Count::Beside, 1);
         kernel.wake(woken);
         // Whom it wakes here takes the processor from it. Who did not is elsewhere.
-        let before = core::mem::replace(&mut taken, thread::taken_away());
+        let before = core::mem::replace(&mut taken, thread::involuntary_switches());
         if taken == before && !beside.follow() {
             break;
         }

@@ -10,7 +10,7 @@
 //! waits for the end of a process: the kernel lets it spin until the last thread of that process has cleared away what
 //! was looked up below `/proc/PID`, and that one had no turn.
 
-use largesse_machine::thread::{taken_away, worked_by_all};
+use largesse_machine::thread::{involuntary_switches, process_cpu_time};
 use std::time::{Duration, Instant};
 
 /// So often it is looked at.
@@ -33,7 +33,7 @@ pub(crate) struct Turns {
 impl Turns {
     pub(crate) fn new() -> Turns {
         let now = Instant::now();
-        Turns { since: now, taken: taken_away(), rested: now }
+        Turns { since: now, taken: involuntary_switches(), rested: now }
     }
 
     /// At most about a fortieth of the time, and none where nobody takes the processor away.
@@ -41,11 +41,11 @@ impl Turns {
         if now.duration_since(self.since) < INTERVAL {
             return;
         }
-        let taken = taken_away();
+        let taken = involuntary_switches();
         if taken - self.taken > SHORT {
-            let worked = worked_by_all();
+            let worked = process_cpu_time();
             std::thread::sleep(REST);
-            let somebody_works = worked_by_all().saturating_sub(worked) > REST / 2;
+            let somebody_works = process_cpu_time().saturating_sub(worked) > REST / 2;
             if somebody_works && now.duration_since(self.rested) > SELDOM {
                 std::thread::sleep(LONG_REST);
                 self.rested = now;
