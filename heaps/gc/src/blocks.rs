@@ -37,7 +37,7 @@ impl Offset {
     }
 }
 
-/// The layout, cell size and allocation position of one block, packed into one word.
+/// Packs the layout, cell size and allocation position of one block into one word.
 ///
 /// `words << 16 | next << 4 | clean << 3 | large << 2 | layout`. `words` is the size of a cell, or of the large
 /// object that starts here (0 in a free block and inside a large object); `next` is the first mark from which free

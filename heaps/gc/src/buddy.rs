@@ -7,7 +7,7 @@
 //! ```
 //! Two bits of each piece say how to merge: `right` marks a right buddy, and `memory` stores a bit of its parent: a
 //! left buddy the parent's `right`, a right buddy the parent's `memory`. (Cranston and Thomas 1975; the heap of
-//! EusLisp is built this mode.)
+//! EusLisp is built this way.)
 //!
 //! The length of a run need not be a Fibonacci number: a run is the left part of a piece, that is a whole left buddy
 //! and then the left part of the right one. So no block is lost to internal fragmentation.
@@ -31,10 +31,10 @@ const SIZE: [u32; ORDERS] = {
     size
 };
 
-/// A block number that stands for no piece.
+/// This block number stands for no piece.
 const NONE: BlockNumber = BlockNumber::MAX;
 
-/// The state of the piece that starts at a block. Its links are valid while it is free.
+/// Holds the state of the piece that starts at a block. Its links are valid while it is free.
 #[derive(Clone, Copy, Debug, Default)]
 struct Piece {
     order: u8,
@@ -48,7 +48,7 @@ struct Piece {
 // SAFETY: zero bytes are a piece of order 0 that is not free; a `Cell` may be written through a shared reference.
 unsafe impl Zeroed for Cell<Piece> {}
 
-/// The allocator of runs of blocks.
+/// Allocates runs of blocks.
 #[derive(Debug)]
 pub(crate) struct Buddy {
     pieces: Side<Cell<Piece>>,

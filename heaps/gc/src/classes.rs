@@ -29,7 +29,7 @@ static CLASS_OF: [u8; LARGEST_CELL / 2 + 1] = {
     table
 };
 
-/// A layout and a size class: blocks hold cells of one allocation class.
+/// An allocation class is a layout and a size class: blocks hold cells of one allocation class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AllocationClass(u8);
 

@@ -9,7 +9,7 @@ use crate::{Language, Tracer, Word};
 use std::time::Instant;
 
 impl<L: Language> HeapShared<L> {
-    /// Runs a collection, or waits for the end of the one that is under mode.
+    /// Runs a collection, or waits for the end of the one that is under way.
     pub(crate) fn collect(&self, me: Option<&Record>) {
         let asked = Instant::now();
         let Some(stopped) = self.world.stop(me.map(Record::signal)) else { return };

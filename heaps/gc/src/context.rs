@@ -5,7 +5,7 @@ use crate::sync::AtomicU32;
 use crate::{AllocationClass, Layout, Word};
 use core::mem::offset_of;
 
-/// The unallocated part of a run of cells of one class. Memory from `cursor` to `limit` is zero.
+/// Holds the unallocated part of a run of cells of one class. Memory from `cursor` to `limit` is zero.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Bump {
@@ -32,7 +32,7 @@ impl Bump {
     }
 }
 
-/// The poll word, by which a thread is asked to stop, and its state.
+/// Holds the poll word, by which a thread is asked to stop, and its state.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Signal {
@@ -40,7 +40,7 @@ pub(crate) struct Signal {
     pub(crate) state: AtomicU32,
 }
 
-/// The part of a thread's state that machine code may use. Its address never changes: see
+/// Machine code may use this part of a thread's state. Its address never changes: see
 /// [`Mutator::context`](crate::Mutator::context).
 ///
 /// * A *poll* loads the 32-bit word at [`POLL`](Context::POLL) and calls [`Mutator::poll`](crate::Mutator::poll) when it

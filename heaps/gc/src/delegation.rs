@@ -30,7 +30,7 @@ struct ClassAllocator {
     rate: f32,
 }
 
-/// The blocks delegated to one thread or, without delegation, those from which the keep hands out cells.
+/// Holds the blocks delegated to one thread or, without delegation, those from which the keep hands out cells.
 #[derive(Debug)]
 pub(crate) struct Delegation {
     locals: Box<[ClassAllocator]>,

@@ -16,7 +16,10 @@ pub struct OutOfMemory {
 impl core::fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let OutOfMemory { words, used, limit } = self;
-        write!(f, "no room for {words} words: {used} bytes of at most {limit} are in use after a collection")
+        write!(
+            f,
+            "cannot allocate {words} words: {used} of at most {limit} bytes are in use after a collection"
+        )
     }
 }
 

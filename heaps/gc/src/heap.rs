@@ -17,7 +17,7 @@ use largesse_arena::Backing;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-/// A garbage-collected heap. A clone refers to the same heap.
+/// A clone of a garbage-collected heap refers to the same heap.
 #[derive(Debug)]
 pub struct Heap<L: Language>(pub(crate) Arc<HeapShared<L>>);
 
@@ -118,7 +118,7 @@ impl<L: Language> Heap<L> {
         ThreadHandle::new(self.clone(), record)
     }
 
-    /// Collects now, or waits for the collection that is under mode. Frees objects that no root leads to, even when
+    /// Collects now, or waits for the collection that is under way. Frees objects that no root leads to, even when
     /// this thread still holds their addresses.
     pub fn collect(&self) {
         self.0.collect(self.0.me().as_deref());

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bucket_error_is_at_most_a_sixteenth() {
+    fn bucket_error_is_bounded() {
         for nanos in (16..4000).chain([1_000_000, 999_999_999, 123_456_789_012]) {
             let time = Duration::from_nanos(nanos);
             let end = end_of(bucket(time));

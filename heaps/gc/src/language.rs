@@ -3,12 +3,12 @@
 use crate::Tracer;
 use core::ptr::NonNull;
 
-/// The contents of a slot of an object. The [`Language`] decides whether a word is a reference.
+/// A word is the contents of a slot of an object. The [`Language`] decides whether a word is a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Word(pub u64);
 
-/// The kind of words in an object. It is recorded per block, so that a cons cell needs no header.
+/// Tells the kind of words in an object. It is recorded per block, so that a cons cell needs no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Layout {
@@ -23,11 +23,11 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// All layouts, in the order of their numbers.
+    /// Lists all layouts, in the order of their numbers.
     pub const ALL: [Layout; 4] = [Layout::Slots, Layout::Opaque, Layout::Custom, Layout::Weak];
 }
 
-/// The interface between the heap and a language.
+/// A language implements this interface for the heap.
 ///
 /// The collector calls these methods while every thread of the heap is stopped, from several worker threads at once.
 ///
@@ -36,7 +36,7 @@ impl Layout {
 /// ignored; `Word(0)` and [`CLEARED`](Language::CLEARED) refer to nothing. `trace`
 /// and `roots` show every slot through which the language may reach an object later.
 pub unsafe trait Language: Send + Sync + Sized + 'static {
-    /// The word that replaces a weak slot whose object died.
+    /// This word replaces a weak slot whose object died.
     const CLEARED: Word = Word(0);
 
     /// Returns the object that a word refers to, without any tag, or `None` when the word is not a reference.

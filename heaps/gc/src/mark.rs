@@ -34,7 +34,7 @@ pub(crate) struct Item {
 // SAFETY: an address within the heap, which all workers only read while the world is stopped.
 unsafe impl Send for Item {}
 
-/// The length of an item whose slots the language shows.
+/// This length marks an item whose slots the language shows.
 const CUSTOM: usize = usize::MAX;
 
 /// Prefetches the cache line at an address.
@@ -63,7 +63,7 @@ fn fetch_further(from: NonNull<u64>, to: NonNull<u64>) {
     }
 }
 
-/// The marker's state: receives the slots that a [`Language`] shows.
+/// Holds the marker's state, and receives the slots that a [`Language`] shows.
 #[derive(Debug)]
 pub struct Tracer<'a, L> {
     language: &'a L,

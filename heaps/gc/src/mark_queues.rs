@@ -116,7 +116,7 @@ mod tests {
     // Seen not to end when a worker counts itself idle before it checks its own queue, and when one that finds work
     // stays counted as idle.
     #[test]
-    fn workers_end_when_no_work_is_left() {
+    fn workers_end_without_work() {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(2);
         builder.check(|| {

@@ -7,7 +7,7 @@ use largesse_arena::NearMemory;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 use loom::cell::UnsafeCell;
 
-/// A cell for each block of a span: the owner of the block writes it, and the collector reads all.
+/// Holds a cell for each block of a span: the owner of the block writes it, and the collector reads all.
 #[derive(Debug)]
 struct Watched(Vec<UnsafeCell<u32>>);
 
@@ -35,7 +35,7 @@ fn pair(thread: &mut Mutator<Watched>, start: usize) {
 // Seen to fail ("Concurrent write accesses") when a collection leaves freed blocks delegated, and when a delegated
 // block stays in the keep's list.
 #[test]
-fn block_has_one_owner_at_a_time() {
+fn block_has_one_owner() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {

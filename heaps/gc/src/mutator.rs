@@ -11,7 +11,7 @@ use crate::{AllocationClass, Language, Layout, OutOfMemory, RootsFull, Sync, Wor
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-/// A registered thread that has not started: see [`Heap::register_thread`].
+/// Represents a registered thread that has not started: see [`Heap::register_thread`].
 #[derive(Debug)]
 #[must_use = "collections scan its roots until it is dropped"]
 pub struct ThreadHandle<L: Language> {
@@ -32,7 +32,7 @@ impl<L: Language> ThreadHandle<L> {
         unsafe { push(self.record.context(), word) }
     }
 
-    /// Makes the calling thread a mutator of the heap. Waits for the end of a collection that is under mode.
+    /// Makes the calling thread a mutator of the heap. Waits for the end of a collection that is under way.
     #[must_use]
     pub fn enter(mut self) -> Mutator<L> {
         self.entered = true;
@@ -55,8 +55,9 @@ impl<L: Language> Drop for ThreadHandle<L> {
     }
 }
 
-/// A thread that uses the heap. It must call [`poll`](Mutator::poll) or [`allocate`](Mutator::allocate) regularly,
-/// and run waits and long work without objects in [`blocked`](Mutator::blocked): a collection waits for it otherwise.
+/// A mutator is a thread that uses the heap. It must call [`poll`](Mutator::poll) or [`allocate`](Mutator::allocate)
+/// regularly, and run waits and long work without objects in [`blocked`](Mutator::blocked): a collection waits for it
+/// otherwise.
 ///
 /// An object survives `poll`, `allocate`, `blocked` and `collect` only if a root leads to it.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub struct Mutator<L: Language> {
     allocations: u64,
 }
 
-/// A height of the root stack; the default is the bottom.
+/// Marks a height of the root stack; the default is the bottom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RootHeight(usize);
 
@@ -170,7 +171,7 @@ impl<L: Language> Mutator<L> {
         self.record.signal().poll.fetch_and(!ATTENTION, Ordering::Acquire) & ATTENTION != 0
     }
 
-    /// Waits for the end of a collection; returns `false` when none is under mode.
+    /// Waits for the end of a collection; returns `false` when none is under way.
     fn stop_if_asked(&self) -> bool {
         let signal = self.record.signal();
         // Relaxed: the registry's lock orders the rest.
@@ -194,7 +195,7 @@ impl<L: Language> Mutator<L> {
         wait()
     }
 
-    /// Collects now, or waits for the collection that is under mode.
+    /// Collects now, or waits for the collection that is under way.
     pub fn collect(&mut self) {
         self.heap.0.collect(Some(&self.record));
     }

@@ -9,8 +9,8 @@ use crate::world::Member;
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
-/// The record of a registered thread. All but the signal belongs to that thread while it runs, and to the collector
-/// while it is stopped.
+/// Holds the state of a registered thread. All but the signal belongs to that thread while it runs, and to the
+/// collector while it is stopped.
 #[derive(Debug)]
 pub(crate) struct Record {
     context: NonNull<Context>,

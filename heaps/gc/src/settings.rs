@@ -1,6 +1,6 @@
 //! Defines the settings of a heap.
 
-/// The synchronisation of threads that allocate at the same time.
+/// Selects how threads that allocate at the same time are synchronised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sync {
     /// No delegation: every cell comes from the keep, under its lock (figure 4a of EusLisp, Matsui and Sekiguchi
@@ -14,7 +14,7 @@ pub enum Sync {
     Safepoint,
 }
 
-/// The settings of a heap. Sizes are in bytes.
+/// Holds the settings of a heap. Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct GcSettings {
     /// The synchronisation of allocating threads.

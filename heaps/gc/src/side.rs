@@ -10,7 +10,7 @@ use largesse_pages::{MapError, PageKind, Reserved, SPAN};
 /// Both properties hold for the type.
 pub(crate) unsafe trait Zeroed {}
 
-/// A table of `len` values, all zero at first. Pages that are never written use no memory.
+/// Holds `len` values, all zero at first. Pages that are never written use no memory.
 #[derive(Debug)]
 pub(crate) struct Side<T> {
     range: Reserved,

@@ -14,7 +14,7 @@ pub struct Cells {
     pub cells: u64,
 }
 
-/// The cells that one thread can hand out without visiting the keep.
+/// Counts the cells that one thread can hand out without visiting the keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delegated {
     /// Number of the thread, in order of registration.
@@ -23,7 +23,7 @@ pub struct Delegated {
     pub cells: Vec<Cells>,
 }
 
-/// Durations and counts of all collections.
+/// Holds durations and counts of all collections.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Collections {
     /// Durations from the request to stop until threads resumed.

@@ -11,12 +11,11 @@ use core::ptr::NonNull;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The word that overwrites dead cells under [`GcSettings::poison`](crate::GcSettings::poison): no address of any
-/// object. A language that checks for it where it reads words finds lost roots immediately, not at the next
-/// collection.
+/// This word overwrites dead cells under [`GcSettings::poison`](crate::GcSettings::poison): no address of any object.
+/// A language that checks for it where it reads words finds lost roots immediately, not at the next collection.
 pub const POISON: u64 = 0xdead_beef_dead_bee0;
 
-/// The set of objects reached without the help of marks.
+/// Holds the objects reached without the help of marks.
 #[derive(Debug, Default)]
 pub(crate) struct Reached(HashSet<usize>);
 

@@ -10,7 +10,7 @@ use crate::context::Signal;
 use crate::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering, fence, lock, wait};
 use std::sync::Arc;
 
-/// The bit of a poll word that asks a member to stop.
+/// This bit of a poll word asks a member to stop.
 pub(crate) const STOP: u32 = 1;
 pub(crate) const ATTENTION: u32 = 2;
 
@@ -31,7 +31,7 @@ impl Signal {
     }
 }
 
-/// A thread that can be stopped.
+/// A member is a thread that can be stopped.
 pub(crate) trait Member {
     fn signal(&self) -> &Signal;
 }
@@ -50,7 +50,7 @@ pub(crate) struct ThreadRegistry<M> {
     resumed: Condvar,
 }
 
-/// A guard that keeps every other member stopped.
+/// Keeps every other member stopped.
 pub(crate) struct Stopped<'a, M: Member> {
     pub(crate) members: Vec<Arc<M>>,
     world: &'a ThreadRegistry<M>,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use loom::cell::UnsafeCell;
 
-    /// A member, with data that only its thread may access while it runs.
+    /// A member has data that only its thread may access while it runs.
     struct Thread {
         signal: Signal,
         own: UnsafeCell<u32>,

@@ -43,7 +43,7 @@ fn vectors_of_all_sizes_keep_elements() {
 }
 
 #[test]
-fn weak_slot_is_cleared_with_its_object() {
+fn weak_slot_of_dead_object_is_cleared() {
     let heap = heap(GcSettings::default());
     let mut thread = heap.register_thread().enter();
     let kept = thread.pair(number(1), NIL);

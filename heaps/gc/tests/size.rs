@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const MIB: usize = 1 << 20;
 
-/// A heap without checks, and without the enlarged budget, which depends on the clock.
+/// Creates a heap without checks, and without the enlarged budget, which depends on the clock.
 fn plain(settings: GcSettings) -> Heap<Tiny> {
     Heap::new(Tiny::default(), GcSettings { gc_share: 1.0, ..settings }, memory(512)).unwrap()
 }
 
 #[test]
-fn heap_grows_and_shrinks_with_live_bytes() {
+fn heap_follows_live_bytes() {
     let heap = plain(GcSettings { floor: 4 * MIB, ..GcSettings::default() });
     let mut thread = heap.register_thread().enter();
     let mut list = NIL;
@@ -135,7 +135,7 @@ fn line(object: Word) -> u64 {
 }
 
 #[test]
-fn new_objects_share_no_cache_line_with_older() {
+fn new_objects_use_free_cache_lines() {
     let heap = plain(GcSettings { floor: 4 * MIB, ..GcSettings::default() });
     let mut thread = heap.register_thread().enter();
     // Half of all lines are free, and so are two cells of every other line.
@@ -211,7 +211,7 @@ unsafe impl Backing for Forgetful {
 }
 
 #[test]
-fn backing_may_discard_free_blocks_and_refuse() {
+fn backing_may_discard_and_refuse() {
     let backing = Forgetful { near: memory(512), commits_left: AtomicUsize::new(20) };
     let settings = GcSettings { floor: 8 * MIB, verify: true, ..GcSettings::default() };
     let heap = Heap::new(Tiny::default(), settings, backing).unwrap();
@@ -243,7 +243,7 @@ fn backing_may_discard_free_blocks_and_refuse() {
 }
 
 #[test]
-fn machine_code_allocates_polls_and_pushes_roots() {
+fn machine_code_can_use_the_context() {
     let heap = heap(GcSettings::default());
     let mut thread = heap.register_thread().enter();
     let context = thread.context().cast::<u8>();

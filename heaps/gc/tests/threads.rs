@@ -123,7 +123,7 @@ fn blocked_thread_keeps_roots_without_delay() {
 }
 
 #[test]
-fn collection_in_a_wait_leaves_thread_native() {
+fn collection_in_wait_keeps_thread_native() {
     let heap = heap(GcSettings::default());
     let mut main = heap.register_thread().enter();
     let list = main.list(10);

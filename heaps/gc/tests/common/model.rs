@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Number of a program's variables, which are on the root stack.
 pub(crate) const VARIABLES: usize = 6;
 
-/// A step of a program. Variables and slots are taken modulo their number.
+/// Describes a step of a program. Variables and slots are taken modulo their number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ProgramStep {
     Pair { to: u8, first: u8, rest: u8 },
@@ -55,7 +55,7 @@ struct Object {
     slots: Vec<Value>,
 }
 
-/// The model, and the thread whose heap must agree with it.
+/// Runs the model, and the thread whose heap must agree with it.
 pub(crate) struct ModelMachine<'a> {
     thread: &'a mut Mutator<Tiny>,
     /// Index of the first root that is a variable.
