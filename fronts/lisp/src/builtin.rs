@@ -6,7 +6,7 @@ use crate::value::{Header, ObjectKind, Value, symbol};
 use crate::world::class;
 use std::ops::Deref;
 
-/// The arguments of a builtin, which are on the root stack for the whole call.
+/// A builtin's arguments are on the root stack for the whole call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Args<'a>(&'a [Value]);
 
@@ -82,7 +82,7 @@ impl Deref for Args<'_> {
 /// A builtin's Rust function has this type.
 pub(crate) type Code = fn(&mut Context, Args<'_>) -> Answer;
 
-/// The value of [`Builtin::most`] that stands for any number of arguments.
+/// This value of [`Builtin::most`] stands for any number of arguments.
 pub(crate) const MANY: u16 = u16::MAX;
 
 /// A builtin has a name, `PACKAGE:NAME` or `NAME` in the package LISP, its least and largest number of arguments, and

@@ -11,21 +11,21 @@ use crate::world::class;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Exit {
-    /// An error; its object is the fixed root `Error`.
+    /// An error was signalled; its object is the fixed root `Error`.
     Error,
-    /// A `throw` to the catch whose number is the context's target.
+    /// A `throw` exits to the catch whose number is the context's target.
     Throw,
-    /// A `return-from` to the block whose number is the context's target.
+    /// A `return-from` exits to the block whose number is the context's target.
     Block,
-    /// A `go` into the tagbody whose number is the context's target.
+    /// A `go` exits into the tagbody whose number is the context's target.
     Go,
-    /// An interrupt by Ctrl-C.
+    /// Ctrl-C interrupted the evaluation.
     Interrupt,
-    /// A call of `exit`; its status is the fixed root `Exit`.
+    /// The program called `exit`; its status is the fixed root `Exit`.
     Quit,
 }
 
-/// The class of an error; each is a Lisp class below `error`.
+/// Each error has one of these Lisp classes below `error`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ErrorClass {
     Simple,

@@ -24,17 +24,17 @@ pub struct Interpreter {
 /// Tells why a form or a file returned no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// An error, as lines: class and message, form, backtrace.
+    /// An error ended it; the lines are class and message, form, backtrace.
     Error(String),
     /// The text ended inside a form, so that more input may complete it.
     Incomplete,
-    /// An interrupt by Ctrl-C.
+    /// Ctrl-C interrupted it.
     Interrupted,
-    /// A call of `(exit status)`, with the status.
+    /// The program called `(exit status)`.
     Quit(i32),
 }
 
-/// A handle that interrupts the evaluations of all threads of a Lisp.
+/// Interrupts the evaluations of all threads of a Lisp.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<LispWorld>);
 

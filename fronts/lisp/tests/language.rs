@@ -254,7 +254,7 @@ fn interrupt_stops_circular_forms() {
 
 /// A copy of a list that another thread truncates contains only elements of the list.
 #[test]
-fn copying_a_list_during_truncation_is_safe() {
+fn copying_a_truncated_list_is_safe() {
     let often = GcSettings { stress: 67, poison: true, ..settings(Sync::Safepoint, 0) };
     with_lisp(often, |lisp| {
         value(lisp, "(defun fresh () (make-list 100 :initial-element (list 1 2)))");

@@ -76,11 +76,11 @@ fn apply(cx: &mut Context, args: Args<'_>) -> Answer {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Give {
-    /// A list of the results.
+    /// Returns a list of the results.
     List,
-    /// The first argument list.
+    /// Returns the first argument list.
     First,
-    /// The concatenation of the results, which are lists.
+    /// Returns the concatenation of the results, which are lists.
     Joined,
 }
 

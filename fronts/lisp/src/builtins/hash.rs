@@ -77,8 +77,8 @@ fn is_table(cx: &Context, value: Value) -> bool {
     value.is(ObjectKind::Instance) && cx.derives(cx.world.class_of(value), class::HASH_TABLE)
 }
 
-/// The two vectors of a table. Another thread, or the table's own test, may replace them at any time; an operation
-/// continues with the vectors it read.
+/// Holds the two vectors of a table. Another thread, or the table's own test, may replace them at any time; an
+/// operation continues with the vectors it read.
 #[derive(Clone, Copy)]
 struct Places {
     keys: Value,
@@ -114,7 +114,7 @@ fn make(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(table)
 }
 
-/// The numeric tests of a table: `eql` hashes by identity, `equal` and `string=` by structure.
+/// These are the numeric tests of a table: `eql` hashes by identity, `equal` and `string=` by structure.
 const BY_IDENTITY: Value = Value::fixnum(0);
 const BY_STRUCTURE: Value = Value::fixnum(1);
 

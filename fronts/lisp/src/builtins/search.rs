@@ -33,7 +33,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     builtin("SEARCH", 2, MANY, search),
 ];
 
-/// The comparison of items, and the part of a sequence that is searched.
+/// Holds the comparison of items, and the part of a sequence that is searched.
 pub(super) struct Matcher {
     test: Value,
     negated: bool,

@@ -12,7 +12,7 @@ use cranelift_module::{FuncId, Linkage, Module as _};
 /// separate mappings may lie further apart, with a heap in between.
 const ROOM: usize = 1 << 30;
 
-/// The compiler and its machine code, which is never freed.
+/// The compiler keeps its machine code, which is never freed.
 pub(crate) struct Compiler {
     pub(super) module: JITModule,
     pub(super) helpers: Vec<FuncId>,

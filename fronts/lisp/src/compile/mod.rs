@@ -40,9 +40,9 @@ pub(crate) const BUILTINS: &[Builtin] =
 
 /// The reason why a function is not compiled.
 pub(crate) enum Refused {
-    /// The reason in words, for a form that is not translated.
+    /// A form is not translated; the reason is in words.
     Form(String),
-    /// An exit from the expansion of a macro.
+    /// The expansion of a macro ended in an exit.
     Exit(Exit),
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn source(function: Value) -> Value {
     function.slot(slot::SOURCE)
 }
 
-/// The code of a function: its address, its text, and the list of its constants, which is on the root stack.
+/// Holds the code of a function: its address, its text, and the list of its constants, which is on the root stack.
 struct Made {
     code: usize,
     text: String,

@@ -8,7 +8,7 @@ use crate::eval::Saved;
 use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 
-/// The word of an unbound slot, which no function returns as its value: it stands for an exit.
+/// The word of an unbound slot stands for an exit, as no function returns it as its value.
 pub(super) const GONE: u64 = Value::UNBOUND.0;
 
 /// Indices of the slots of a compiled function. Captured variables follow.
@@ -22,14 +22,14 @@ pub(super) mod slot {
 
 macro_rules! helpers {
     ($($(#[$about:meta])* $variant:ident $name:ident($($argument:ident: $type:ty),*) $body:expr;)*) => {
-        /// A function of the runtime, called with the context and words.
+        /// A helper is a function of the runtime, called with the context and words.
         #[derive(Clone, Copy, PartialEq, Eq)]
         pub(super) enum Helper {
             $($(#[$about])* $variant,)*
         }
 
         impl Helper {
-            /// The name, address and number of words besides the context of each helper.
+            /// Lists each helper's name, address and number of words besides the context.
             pub(super) const ALL: &[(&str, fn() -> *const u8, usize)] = &[
                 $((stringify!($name), || $name as *const u8, <[&str]>::len(&[$(stringify!($argument)),*])),)*
             ];

@@ -6,8 +6,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A lexical variable. One that is captured and assigned is stored in a cell of the heap, which closures share; any
-/// other is copied into closures.
+/// A lexical variable that is captured and assigned is stored in a cell of the heap, which closures share; any other
+/// is copied into closures.
 pub(super) struct Variable {
     /// Whether it is declared a fixnum, so that every assigned value is an untagged number.
     pub(super) fixnum: bool,
@@ -36,7 +36,7 @@ pub(super) struct ExitPoint {
     pub(super) used: Cell<bool>,
 }
 
-/// An inlined operation. Each has a builtin with the same effect.
+/// An inlined operation has the same effect as a builtin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
     Car,
@@ -46,7 +46,7 @@ pub(super) enum Op {
     Cons,
     Add,
     Subtract,
-    /// The functions `1+` and `1-`.
+    /// Adds a constant, as the functions `1+` and `1-` do.
     Step(i64),
     Consp,
     Not,
@@ -57,11 +57,11 @@ pub(super) enum Op {
 /// Selects an argument of the function.
 #[derive(Clone, Copy)]
 pub(super) enum Argument {
-    /// The argument with an index.
+    /// Selects the argument with an index.
     At(usize),
-    /// The list of all arguments from an index.
+    /// Selects the list of all arguments from an index.
     Rest(usize),
-    /// The argument after a key, searched from an index.
+    /// Selects the argument after a key, searched from an index.
     Key(Word, usize),
 }
 
@@ -69,44 +69,44 @@ pub(super) enum TreeNode {
     Constant(Word),
     Local(Var),
     Assign(Var, Box<TreeNode>),
-    /// A slot of an instance.
+    /// Reads a slot of an instance.
     Slot(Box<TreeNode>, usize),
     AssignSlot(Box<TreeNode>, usize, Box<TreeNode>),
-    /// The `car` (0) or `cdr` (1), or nil for a value that is not a cons.
+    /// Reads the `car` (0) or `cdr` (1), or nil for a value that is not a cons.
     Part(usize, Box<TreeNode>),
-    /// A value that the program declares a fixnum.
+    /// Evaluates a form that the program declares a fixnum.
     Plain(Box<TreeNode>),
-    /// A fixnum; any other value is an error.
+    /// Checks for a fixnum; any other value is an error.
     Count(Box<TreeNode>),
-    /// A list; any other value is an error.
+    /// Checks for a list; any other value is an error.
     List(Box<TreeNode>),
-    /// A comparison with a word for identity.
+    /// Compares the value with a word for identity.
     Same(Box<TreeNode>, Word),
     Sequence(Vec<TreeNode>),
     If(Box<TreeNode>, Box<TreeNode>, Box<TreeNode>),
     Or(Box<TreeNode>, Box<TreeNode>),
-    /// New variables, bound in parallel.
+    /// Binds new variables in parallel.
     Bind(Vec<(Var, TreeNode)>, Box<TreeNode>),
-    /// A scope that undoes its dynamic bindings at the end.
+    /// Undoes the dynamic bindings of its body at the end.
     Scope(Box<TreeNode>),
     Block(Rc<ExitPoint>, Box<TreeNode>),
     Leave(Rc<ExitPoint>, Box<TreeNode>),
-    /// An endless loop.
+    /// Repeats its body endlessly.
     Loop(Box<TreeNode>),
-    /// The statements before the first tag and after each tag.
+    /// Runs the statements before the first tag and after each tag.
     Tags(Rc<ExitPoint>, Vec<TreeNode>),
     Go(Rc<ExitPoint>, usize),
     Catch(Box<TreeNode>, Box<TreeNode>),
-    /// A form, and its cleanup.
+    /// Evaluates a form, and then its cleanup.
     Protect(Box<TreeNode>, Box<TreeNode>),
-    /// A form, and handler clauses: class, variable, body.
+    /// Evaluates a form with handler clauses: class, variable, body.
     Handle(Box<TreeNode>, Vec<(Word, Var, TreeNode)>),
-    /// A closure of the function with a number.
+    /// Creates a closure of the function with a number.
     Closure(usize),
-    /// Local functions, which may refer to each other.
+    /// Binds local functions, which may refer to each other.
     Functions(Vec<(Var, usize)>, Box<TreeNode>),
     Argument(Argument),
-    /// A check that all given keys are known.
+    /// Checks that all given keys are known.
     CheckKeys(usize),
     Inline {
         op: Op,
@@ -114,32 +114,32 @@ pub(super) enum TreeNode {
         head: Word,
         arguments: Vec<TreeNode>,
     },
-    /// A call by name. `known` is false when the function was undefined at compilation: it is checked before the
-    /// arguments.
+    /// Calls a function by name. `known` is false when the function was undefined at compilation: it is checked
+    /// before the arguments.
     Call {
         form: Word,
         head: Word,
         known: bool,
         arguments: Vec<TreeNode>,
     },
-    /// A call of a function value.
+    /// Calls a function value.
     Apply {
         form: Word,
         function: Box<TreeNode>,
         arguments: Vec<TreeNode>,
     },
-    /// A direct call of a function compiled together, by number, with its closure, if any, and its exact number of
+    /// Calls a function compiled together directly, by number, with its closure, if any, and its exact number of
     /// arguments.
     Direct {
         function: usize,
         closure: Option<Var>,
         arguments: Vec<TreeNode>,
     },
-    /// A call of a runtime helper with words.
+    /// Calls a runtime helper with words.
     Runtime(Helper, Vec<TreeNode>),
-    /// A call of a runtime helper with words on the root stack.
+    /// Calls a runtime helper with words on the root stack.
     Spread(Helper, Vec<TreeNode>),
-    /// A form that is a cons, for the backtrace.
+    /// Adds a form that is a cons to the backtrace of errors.
     At(Word, Box<TreeNode>),
 }
 

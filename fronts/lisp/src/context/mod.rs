@@ -9,7 +9,6 @@
 //! 1. Code that catches an [`Exit`] or calls a builtin restores the height of the root stack from before:
 //!    builtins push and never pop.
 //! 2. The environment's entries on the stack lie below the top for as long as they are linked.
-//! 2. The environment's entries on the stack lie below the top for as long as they are linked.
 
 mod allocate;
 mod roots;
@@ -24,7 +23,7 @@ use largesse_gc::Mutator;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The result of a function: a value, or an exit whose details are in the context.
+/// A function returns a value, or an exit whose details are in the context.
 pub(crate) type Answer = Result<Value, Exit>;
 
 /// Holds the state of one thread of Lisp.

@@ -10,19 +10,19 @@ pub(super) const RESERVE: usize = 1024;
 /// Names the roots at fixed positions at the bottom of the stack.
 #[derive(Clone, Copy)]
 pub(crate) enum Fixed {
-    /// The value of an exit.
+    /// Holds the value of an exit.
     Exit,
-    /// The tag of a throw.
+    /// Holds the tag of a throw.
     Tag,
-    /// The form whose function is being called.
+    /// Holds the form whose function is being called.
     Form,
-    /// The thread's own values of special variables.
+    /// Holds the thread's own values of special variables.
     Bindings,
-    /// The thread object.
+    /// Holds the thread object.
     Thread,
-    /// The error that is being signalled.
+    /// Holds the error that is being signalled.
     Error,
-    /// First of the calls in the backtrace of an error.
+    /// Holds the first of the calls in the backtrace of an error.
     Backtrace,
 }
 

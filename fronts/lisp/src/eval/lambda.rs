@@ -11,7 +11,7 @@ pub(crate) mod closure {
     pub(crate) const ENVIRONMENT: usize = 1;
     pub(crate) const PARAMETERS: usize = 2;
     pub(crate) const BODY: usize = 3;
-    /// A flag: t when the environment binds functions.
+    /// This slot is t when the environment binds functions.
     pub(crate) const LOCAL_FUNCTIONS: usize = 4;
 }
 

@@ -4,15 +4,15 @@ use crate::context::{Answer, Context, RootMark};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{KeySort, Value, symbol};
 
-/// A place whose inner forms have been evaluated; their values are on the stack.
+/// The inner forms of the place have been evaluated; their values are on the stack.
 enum EvaluatedPlace {
     Variable(Value),
-    /// A slot, written `(object . slot)`.
+    /// A slot is written `(object . slot)`.
     Slot {
         object: Value,
         name: Value,
     },
-    /// A call of an accessor, with the function that writes it.
+    /// The place is a call of an accessor; `update` writes it.
     Call {
         head: Value,
         update: Update,
@@ -23,9 +23,9 @@ enum EvaluatedPlace {
 
 #[derive(Clone, Copy)]
 enum Update {
-    /// A function called with the arguments and the new value.
+    /// The function is called with the arguments and the new value.
     Function(Value),
-    /// A function called with quoted arguments and the quoted new value, which returns a form.
+    /// The function is called with quoted arguments and the quoted new value, and returns a form.
     Expander(Value),
 }
 

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn hull_omits_points_that_are_no_corners() {
+    fn hull_omits_points_inside_faces() {
         let faces = hull(&grid(4)).unwrap();
         assert_eq!(faces.len(), 6);
         for face in &faces {

@@ -22,7 +22,7 @@ mod weave;
 
 use crate::builtin::{Builtin, builtin};
 
-/// The functions that the Lisp files call; those with two colons are internal to them.
+/// Lists the functions that the Lisp files call; those with two colons are internal to them.
 pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("GEOMETRY:TRIANGLE", 3, 4, measures::triangle),
     builtin("GEOMETRY:VECTOR-ANGLE", 2, 4, measures::vector_angle),
@@ -42,7 +42,7 @@ pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("GEOMETRY::COMPOSE-RINGS", 3, 3, composition::compose_rings),
 ];
 
-/// The library in Lisp, in loading order.
+/// Lists the library in Lisp, in loading order.
 pub(crate) const SOURCES: &[&str] = &[
     include_str!("functions.l"),
     include_str!("coordinates.l"),

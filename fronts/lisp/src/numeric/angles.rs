@@ -15,9 +15,9 @@ type Rotation = [f64; 9];
 /// Selects the axis of a rotation.
 #[derive(Clone, Copy)]
 enum Axis {
-    /// The origin, in two dimensions.
+    /// The rotation is about the origin, in two dimensions.
     Plane,
-    /// The axis x, y or z (0, 1 or 2), with a sign.
+    /// The axis is x, y or z (0, 1 or 2), with a sign.
     Main(usize, f64),
     Any(Point),
 }

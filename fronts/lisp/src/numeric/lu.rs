@@ -8,8 +8,8 @@ use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};
 
-/// A decomposition. Row `order[i]` of `elements` holds row i of the factors: L below the diagonal (its diagonal is
-/// 1), the inverses of U's diagonal on it, and U above.
+/// Holds a decomposition. Row `order[i]` of `elements` holds row i of the factors: L below the diagonal (its diagonal
+/// is 1), the inverses of U's diagonal on it, and U above.
 struct Lu {
     order: Vec<usize>,
     elements: Vec<f64>,

@@ -9,7 +9,7 @@ mod vectors;
 
 use crate::builtin::{Builtin, MANY, builtin};
 
-/// The functions of the chapter.
+/// Lists the functions of the chapter.
 pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("V+", 2, 3, vectors::plus),
     builtin("V-", 1, 3, vectors::minus),

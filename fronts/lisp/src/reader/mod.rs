@@ -28,11 +28,11 @@ pub(crate) struct Reader<'a> {
 /// An item is the smallest unit of the text.
 enum Item {
     Value(Value),
-    /// A closing parenthesis.
+    /// A closing parenthesis was read.
     Close,
-    /// A single dot.
+    /// A single dot was read.
     Dot,
-    /// A comment, or a form that `#+` leaves out.
+    /// A comment was read, or a form that `#+` leaves out.
     Nothing,
     End,
 }

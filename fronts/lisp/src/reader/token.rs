@@ -12,7 +12,7 @@ pub(super) fn delimits(byte: u8) -> bool {
     byte <= b' ' || matches!(byte, b'(' | b')' | b'"' | b'\'' | b';' | b'`' | b',')
 }
 
-/// A token: its bytes with letters in upper case, and whether any was quoted.
+/// A token has bytes with letters in upper case, and may be quoted.
 #[derive(Default)]
 struct Token {
     bytes: Vec<u8>,

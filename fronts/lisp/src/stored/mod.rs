@@ -39,7 +39,7 @@ pub(crate) const BUILTINS: &[Builtin] = &[
 ];
 
 const START: &[u8] = b";largesse-lisp ";
-/// The header of a file. It contains the version, as expansions call functions of the library.
+/// The header of a file contains the version, as expansions call functions of the library.
 const HEADER: &str = concat!(";largesse-lisp 1 ", env!("CARGO_PKG_VERSION"), "\n");
 
 /// Tells the type of a value.
@@ -49,11 +49,11 @@ enum Tag {
     Nil,
     Fixnum,
     Float,
-    /// A reference to an earlier object, by number.
+    /// The value refers to an earlier object, by number.
     Again,
     Cons,
     Symbol,
-    /// An uninterned symbol.
+    /// The value is an uninterned symbol.
     Uninterned,
     String,
     Vector,

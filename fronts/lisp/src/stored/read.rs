@@ -16,7 +16,7 @@ pub(super) struct Reader<'a> {
 enum Failed {
     /// The bytes are not the output of a `Writer`.
     Damaged,
-    /// A Lisp error.
+    /// A Lisp error occurred.
     Exit(Exit),
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Worker {
 
 const IDLE: u8 = 0;
 const BUSY: u8 = 1;
-/// The state of a worker whose thread ended by a panic.
+/// This state says that the worker's thread ended by a panic.
 const LOST: u8 = 2;
 
 /// Indices of the slots of a thread object.
@@ -36,12 +36,12 @@ pub(crate) mod slot {
     pub(crate) const ARGUMENTS: usize = 3;
     pub(crate) const RESULT: usize = 4;
     pub(crate) const BINDINGS: usize = 5;
-    /// The result's state: nil without a result yet; t, `:error`, `:quit` or `:interrupt`.
+    /// The result's state is nil without a result yet; otherwise t, `:error`, `:quit` or `:interrupt`.
     pub(crate) const STATE: usize = 6;
     pub(crate) const NATIVE: usize = 7;
 }
 
-/// The pool of workers; the free ones are queued, oldest first.
+/// Holds the workers; the free ones are queued, oldest first.
 #[derive(Default)]
 pub(crate) struct ThreadPool {
     free: Mutex<VecDeque<Arc<Worker>>>,
@@ -171,7 +171,7 @@ impl Context {
     }
 }
 
-/// A guard that ends waits for a thread that panics.
+/// Ends waits for a thread that panics.
 struct Watch<'a>(&'a Worker);
 
 impl Drop for Watch<'_> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Duration of a timed wait, after which the thread polls.
 pub(super) const PIECE: Duration = Duration::from_millis(50);
 
-/// A mutex of Lisp, which any thread may unlock.
+/// A mutex of Lisp may be unlocked by any thread.
 #[derive(Debug, Default)]
 pub(crate) struct LispMutex {
     held: Mutex<bool>,
@@ -36,7 +36,7 @@ impl LispMutex {
     }
 }
 
-/// A counting semaphore: posts increment it and waits decrement it.
+/// A semaphore is a counter that posts increment and waits decrement.
 #[derive(Debug, Default)]
 pub(crate) struct Semaphore {
     count: Mutex<u64>,
@@ -69,7 +69,7 @@ impl Semaphore {
     }
 }
 
-/// A condition variable: a signal wakes a thread that waits at that time.
+/// A signal of a condition variable wakes a thread that waits at that time.
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
     /// Number of waiting threads, and of signals to them that are not consumed yet.

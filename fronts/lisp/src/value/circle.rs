@@ -2,7 +2,7 @@
 
 use super::Value;
 
-/// Cycle detection by Brent's algorithm: compares each step with one remembered position, which is replaced at every
+/// Detects cycles by Brent's algorithm: compares each step with one remembered position, which is replaced at every
 /// power of two.
 #[derive(Clone)]
 pub(crate) struct Circle<T> {

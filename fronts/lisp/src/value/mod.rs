@@ -49,15 +49,15 @@ pub(crate) mod symbol {
 
 impl Value {
     pub(crate) const NIL: Value = Value(0);
-    /// The contents of an empty value or function slot of a symbol.
+    /// An empty value or function slot of a symbol contains this word.
     pub(crate) const UNBOUND: Value = Value(0x13);
-    /// The key of a removed entry of a hash table.
+    /// A removed entry of a hash table has this key.
     pub(crate) const REMOVED: Value = Value(0x53);
-    /// The key of the environment entry whose value is `self`, and whose slots are variables.
+    /// This is the key of the environment entry whose value is `self`, and whose slots are variables.
     pub(crate) const SELF_KEY: Value = Value(0x63);
-    /// The key of the environment entry whose value is a tagbody's (number . statements).
+    /// This is the key of the environment entry whose value is a tagbody's (number . statements).
     pub(crate) const TAGS_KEY: Value = Value(0x93);
-    /// The value of an optional argument that was not given.
+    /// An optional argument that was not given has this value.
     pub(crate) const MISSING: Value = Value(0x73);
 
     pub(crate) fn is_nil(self) -> bool {
@@ -166,7 +166,7 @@ impl Value {
     }
 }
 
-/// The kind of binding of an environment entry that is not a variable.
+/// Tells what an environment entry binds that is not a variable.
 #[derive(Clone, Copy)]
 pub(crate) enum KeySort {
     Block = 0b0011,

@@ -4,10 +4,10 @@ use super::Value;
 
 const ZERO: Value = Value(0x23);
 const NEGATIVE_ZERO: Value = Value(0x33);
-/// The offset that makes the exponents near 1 start with binary 10, the tag, after the rotation.
+/// This offset makes the exponents near 1 start with binary 10, the tag, after the rotation.
 const SHIFT: u64 = 1 << 60;
 
-/// The largest fixnum; the smallest is its negative minus 1.
+/// This is the largest fixnum; the smallest is its negative minus 1.
 pub(crate) const MOST_POSITIVE: i64 = (1 << 61) - 1;
 
 impl Value {

@@ -8,30 +8,30 @@ use super::Value;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum ObjectKind {
-    /// An instance with the slots of its class.
+    /// An instance has the slots of its class.
     Instance,
     Symbol,
-    /// A vector of values.
+    /// A vector holds values.
     Vector,
-    /// A string of bytes, with space for a zero byte after them.
+    /// A string holds bytes, with space for a zero byte after them.
     String,
     FloatVector,
     IntegerVector,
     BitVector,
-    /// An array: entity, fill pointer, offset, dimensions.
+    /// An array has entity, fill pointer, offset and dimensions.
     Array,
-    /// A float that does not fit in a word.
+    /// The float does not fit in a word.
     Float,
-    /// A bignum of 64-bit digits, least significant first; a flag holds the sign.
+    /// A bignum has 64-bit digits, least significant first; a flag holds the sign.
     Bignum,
     Ratio,
-    /// A closure: name, environment, parameters, body.
+    /// A closure has name, environment, parameters and body.
     Closure,
-    /// A builtin: code, name.
+    /// A builtin has code and name.
     Builtin,
-    /// A compiled function: code, name, constants, source.
+    /// A compiled function has code, name, constants and source.
     Compiled,
-    /// The index of a value that Rust or the operating system holds: a file, a lock or a thread.
+    /// A native object holds the index of a value of Rust or the operating system: a file, a lock or a thread.
     Native,
 }
 

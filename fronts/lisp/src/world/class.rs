@@ -9,12 +9,12 @@ pub(crate) mod slot {
     pub(crate) const NAME: usize = 1;
     pub(crate) const SUPER: usize = 2;
     pub(crate) const NUMBER: usize = 3;
-    /// A vector of the names of the instances' slots, those of the superclass first.
+    /// This slot holds a vector of the names of the instances' slots, those of the superclass first.
     pub(crate) const VARIABLES: usize = 4;
     pub(crate) const TYPES: usize = 5;
-    /// A list of (selector . definition).
+    /// This slot holds a list of (selector . definition).
     pub(crate) const METHODS: usize = 7;
-    /// The element type of a vector class: `:float`, `:integer`, `:bit`, `:character`, or t.
+    /// This slot holds the element type of a vector class: `:float`, `:integer`, `:bit`, `:character`, or t.
     pub(crate) const ELEMENTS: usize = 8;
 }
 

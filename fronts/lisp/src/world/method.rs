@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 /// Number of entries of a thread's method cache.
 pub(crate) const CACHED_METHODS: usize = 1024;
 
-/// A cached lookup, valid while its epoch is the world's.
+/// A cached lookup is valid while its epoch is the world's.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CachedMethod {
     epoch: u64,

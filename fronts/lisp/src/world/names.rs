@@ -7,7 +7,7 @@ use crate::value::Value;
 
 macro_rules! names {
     ($($field:ident $name:literal,)*) => {
-        /// The symbols known to the runtime; their packages keep them alive.
+        /// Holds the symbols known to the runtime; their packages keep them alive.
         #[derive(Clone, Copy)]
         pub(crate) struct Names {
             /// The symbol object of nil.

@@ -16,7 +16,7 @@ pub(crate) struct OpenFile {
     pub(crate) unread: Option<u8>,
 }
 
-/// A native object; a clone refers to the same one.
+/// A clone of a native object refers to the same one.
 #[derive(Clone)]
 pub(crate) enum Native {
     File(Arc<Mutex<OpenFile>>),

@@ -29,7 +29,7 @@ struct PackageEntry {
     external: bool,
 }
 
-/// The predefined packages, in the order of their numbers.
+/// Lists the predefined packages, in the order of their numbers.
 pub(crate) const FIRST: [(&str, &[&str]); 9] = [
     ("LISP", &[]),
     ("KEYWORD", &[]),

@@ -35,16 +35,16 @@ enum ScopeEntry {
     Variable(Word, Var),
     Block(Word, Rc<ExitPoint>),
     Tags(Vec<Word>, Rc<ExitPoint>),
-    /// A local function: its name, the variable that holds the closure, its number, and its number of arguments if
+    /// A local function has a name, the variable that holds the closure, its number, and its number of arguments if
     /// fixed.
     Function(Word, Var, usize, Option<usize>),
-    /// A local macro: its name and `(macro parameters . body)`.
+    /// A local macro has a name and `(macro parameters . body)`.
     Macro(Word, Word),
-    /// The object whose slots are variables, and their names.
+    /// The slots of an object are variables with these names.
     Slots(Var, Vec<Word>),
-    /// The start of a function: variables outside are captured.
+    /// A function starts here: it captures variables from outside.
     Boundary,
-    /// A construct that an exit from inside must undo.
+    /// An exit from inside must undo this construct.
     Guard,
 }
 

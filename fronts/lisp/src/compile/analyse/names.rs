@@ -12,7 +12,7 @@ pub(super) enum VariableLocation {
     Variable(Var),
     /// A slot of the object whose method is compiled.
     Slot(Var, usize),
-    /// A variable outside, or a slot that only the object's own class has: decided at run time.
+    /// The name is a variable outside, or a slot of the object's own class: this is decided at run time.
     Object(Var),
 }
 

@@ -5,10 +5,10 @@ use crate::compile::runtime::Helper;
 use crate::compile::tree::{TreeNode, Var};
 use crate::value::{Value as Word, symbol};
 
-/// A place whose inner forms' values are in variables.
+/// The values of the place's inner forms are in variables.
 enum AnalysedPlace {
     Variable(Word),
-    /// A slot, written `(object . slot)`.
+    /// A slot is written `(object . slot)`.
     Slot(Var, Word),
     Call {
         head: Word,
@@ -24,9 +24,9 @@ enum Argument {
 
 #[derive(Clone, Copy)]
 enum Update {
-    /// A function called with the arguments and the new value.
+    /// The function is called with the arguments and the new value.
     Function(Word),
-    /// A function called with forms for them, which returns a form.
+    /// The function is called with forms for them, and returns a form.
     Expander(Word),
 }
 

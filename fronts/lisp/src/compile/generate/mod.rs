@@ -28,9 +28,9 @@ use std::rc::Rc;
 /// Tells how a value is represented in its register.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Type {
-    /// A word of Lisp.
+    /// The register holds a word of Lisp.
     Any,
-    /// An untagged number.
+    /// The register holds an untagged number.
     Fixnum,
 }
 

@@ -16,7 +16,7 @@ use crate::value::{Value, symbol};
 
 type Code = fn(&mut Context, Value) -> Answer;
 
-/// All special forms, by the index that a function slot holds.
+/// Lists all special forms, by the index that a function slot holds.
 pub(crate) const FORMS: &[(&str, Code)] = &[
     ("QUOTE", basic::quote),
     ("FUNCTION", basic::function),

@@ -19,7 +19,7 @@ use super::ring::Plane;
 use crate::numeric::point::{Bounds, Point, add, between, cross, distance, dot, scale, sub, unit};
 use winding::Winding;
 
-/// A face: its plane and its rings, the outer one first. Rings are open, and holes run clockwise.
+/// A facet is a face: its plane and its rings, the outer one first. Rings are open, and holes run clockwise.
 #[derive(Clone, Debug)]
 pub(super) struct Facet {
     pub(super) plane: Plane,
