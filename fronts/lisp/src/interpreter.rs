@@ -166,7 +166,7 @@ impl Interpreter {
         self.cx.current_package().name()
     }
 
-    /// Returns the symbols with a prefix, in lower case, that are visible in the current package, for completion.
+    /// Returns the symbols with a prefix in the current package and those it uses, in lower case, for completion.
     #[must_use]
     pub fn completions(&self, prefix: &str) -> Vec<String> {
         let wanted = prefix.to_lowercase();
