@@ -7,12 +7,12 @@ use crate::{guard, helper, io, last_thread, serve, start, timeline};
 use largesse_agent::AgentStore;
 use largesse_machine::thread;
 use largesse_pager::{
-    Broker, Count, Counters, FarMemory, FileStore, Linux, PageStore, Pager, Place, SegmentWords, Segments,
-    SetSize, Trouble,
+    Count, Counters, FarMemory, Linux, Pager, Place, SegmentWords, Segments, SetSize, Trouble,
 };
 use largesse_pages::fault::{FaultError, OPEN_METHODS, OpenMethod, Userfault, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_report::{Cause, FarStore, Region};
+use largesse_store::{Broker, FileStore, PageStore};
 use std::sync::{Arc, OnceLock};
 
 /// Exit status when far memory is lost: the input/output error of `sysexits.h`.
@@ -174,7 +174,7 @@ pub(crate) fn stores_everywhere() -> bool {
 
 /// The program's pages are out of reach: it must not go on, and nothing wrong was handed to it.
 pub(crate) fn give_up(trouble: &str) -> ! {
-    largesse_pager::borrow_stderr();
+    largesse_store::borrow_stderr();
     start::warn(&format!("far memory is lost, and the program with it: {trouble}"));
     // SAFETY: no preconditions; handlers of the program could touch its lost memory.
     unsafe { libc::_exit(LOST) }

@@ -7,7 +7,8 @@
 
 use crate::{far, io, serve, start};
 use core::ffi::{c_int, c_void};
-use largesse_pager::{Held, Mappings, PageStore};
+use largesse_pager::{Held, Mappings};
+use largesse_store::PageStore;
 use std::sync::MutexGuard;
 
 type Handler = Option<unsafe extern "C" fn()>;

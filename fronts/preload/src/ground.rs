@@ -2,8 +2,9 @@
 
 use core::ptr::NonNull;
 use largesse_arena::{Backing, NearMemory, Purged, Refusal, SpanKind};
-use largesse_pager::{FarMemory, PageStore};
+use largesse_pager::FarMemory;
 use largesse_pages::MapError;
+use largesse_store::PageStore;
 
 /// Far memory over whichever store was asked for.
 pub(crate) type Far = FarMemory<Box<dyn PageStore>>;

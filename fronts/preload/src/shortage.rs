@@ -6,7 +6,7 @@ use crate::serve;
 use crate::start::{limit, warn};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
-use largesse_pager::StoreError;
+use largesse_store::StoreError;
 
 /// Hands on the answer to a request of `size` bytes, and explains it if it is NULL and the request is one for the heap.
 pub(crate) fn answer(size: usize, block: *mut c_void) -> *mut c_void {

@@ -3,8 +3,8 @@
 use crate::guard::Inside;
 use crate::{control, serve};
 use core::ffi::{CStr, c_char, c_int};
-use largesse_pager::MOST_SET;
-use largesse_pager::tune::{Core, Iteration};
+use largesse_policy::MOST_SET;
+use largesse_policy::transfer::{Core, Iteration};
 use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

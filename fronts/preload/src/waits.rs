@@ -2,9 +2,9 @@
 
 use crate::{serve, start};
 use core::time::Duration;
-use largesse_pager::replace::Refaults;
 use largesse_pager::{Count, Counters};
 use largesse_pages::base_page;
+use largesse_policy::replacement::Refaults;
 use std::time::Instant;
 
 /// How long the program is watched before its waits are judged.

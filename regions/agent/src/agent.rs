@@ -6,14 +6,14 @@
 //! ```
 
 use crate::alive::Alive;
-use crate::memory::{self, Window};
 use crate::message::{Hello, Plain as _, VERSION, Welcome};
 use crate::ring::Ring;
 use crate::served::{Served, Space};
 use crate::socket::{self, Name};
-use largesse_pager::{Spaces, StoreError};
 use largesse_pages::MapError;
 use largesse_pages::shared::{MemoryFile, open_process};
+use largesse_store::memory::{self, Window};
+use largesse_store::{Spaces, StoreError};
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::Arc;

@@ -26,10 +26,8 @@ mod agent;
 mod alive;
 mod connection;
 mod homes;
-mod memory;
 mod message;
 mod ring;
-mod room;
 mod served;
 mod slot;
 mod socket;
@@ -38,7 +36,6 @@ mod sync;
 
 pub use agent::{Agent, Place};
 pub use connection::AgentRefused;
-pub use room::available;
 pub use socket::Name;
 pub use store::{About, AgentStore};
 

@@ -1,6 +1,6 @@
 //! What the two sides say to each other. All of it is numbers and bytes, at fixed places.
 
-use largesse_pager::{Found, StoreError};
+use largesse_store::{Found, StoreError};
 
 /// Both sides are of one build, mostly; a change here is a new number.
 pub(crate) const VERSION: u64 = 0x6c61_7267_0000_0002;

@@ -2,8 +2,8 @@
 
 use crate::message::{Answer, DISCARD, FIND, LEAVE, READ, RESERVE, Request, WRITE, word};
 use crate::ring::Ring;
-use largesse_pager::{SpaceStore, StoreError};
 use largesse_pages::SPAN;
+use largesse_store::{SpaceStore, StoreError};
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 

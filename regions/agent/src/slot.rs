@@ -106,7 +106,7 @@ impl Slot {
 #[cfg(all(test, loom))]
 mod tests {
     use super::*;
-    use largesse_pager::StoreError;
+    use largesse_store::StoreError;
     use loom::sync::Arc;
 
     // Seen to fail with `Relaxed` in `pass` ("Causality violation"), with `Relaxed` in the load of

@@ -6,8 +6,8 @@ use crate::message::{DISCARD, Hello, LEAVE, RESERVE, VERSION};
 use crate::socket::Name;
 use core::hash::{Hash as _, Hasher as _};
 use core::ops::Range;
-use largesse_pager::{Fork, Layers, PageStore, Ranges, Sheet, StoreError, copy_past_caches};
 use largesse_pages::shared::SharedMapping;
+use largesse_store::{Fork, Layers, PageStore, Ranges, Sheet, StoreError, copy_past_caches};
 use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

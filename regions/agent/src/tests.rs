@@ -4,7 +4,7 @@ mod near;
 
 use self::near::near;
 use crate::{Agent, AgentStore, Name, Place};
-use largesse_pager::{Fork, PageStore, SpaceStore, Spaces, StoreError};
+use largesse_store::{Fork, PageStore, SpaceStore, Spaces, StoreError};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

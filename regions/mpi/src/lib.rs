@@ -11,8 +11,8 @@
 //! A store's bytes are cut into stripes of 2 MiB, the largest set of pages. A stripe gets its *home* when
 //! any of it is reserved, the servers in turn, and keeps it until nothing of it is wanted.
 //!
-//! What a server of this machine lends is a file in memory, which rank 0 maps, and, told of it by [`Spaces::windows`](largesse_pager::Spaces::windows)
-//! and [`SpaceStore::find`](largesse_pager::SpaceStore::find), the program as well.
+//! What a server of this machine lends is a file in memory, which rank 0 maps, and, told of it by [`Spaces::windows`](largesse_store::Spaces::windows)
+//! and [`SpaceStore::find`](largesse_store::SpaceStore::find), the program as well.
 //!
 //! The MPI library is not linked: `Mpi::load` opens a plug-in made for it (`plugin/plugin.c`).
 //! # Knows / does not know
@@ -21,7 +21,7 @@
 //! # Invariants
 //! 1. One thread calls MPI at a time.
 //! 2. A slot belongs to one stripe of one store, and there is memory behind it before it does.
-//! 3. A transfer that failed is [`StoreError::Lost`](largesse_pager::StoreError::Lost): nobody goes on
+//! 3. A transfer that failed is [`StoreError::Lost`](largesse_store::StoreError::Lost): nobody goes on
 //!    with bytes that may not have come.
 
 mod bell;

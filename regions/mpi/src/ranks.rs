@@ -12,7 +12,7 @@ use crate::store::RankStore;
 use crate::wire::{Wire, WireError};
 use core::ffi::c_int;
 use core::fmt;
-use largesse_pager::{Found, SpaceStore, Spaces, StoreError, copy_past_caches};
+use largesse_store::{Found, SpaceStore, Spaces, StoreError, copy_past_caches};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use crate::homes::{Homes, STRIPE, parts};
 use crate::ledger::Slot;
 use crate::ranks::Servers;
 use crate::wire::Wire;
-use largesse_pager::{Found, PageStore, SpaceStore, StoreError};
+use largesse_store::{Found, PageStore, SpaceStore, StoreError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The stripes of one process.

@@ -2,9 +2,11 @@
 
 use crate::page::{Page, State, runs};
 use crate::pager::{Pager, number};
-use crate::replace::Run;
-use crate::{Count, Kernel, PageNumber, PageStore, StoreError, Trouble};
+use crate::{Count, Kernel, Trouble};
 use core::ops::Range;
+use largesse_policy::PageNumber;
+use largesse_policy::replacement::Run;
+use largesse_store::{PageStore, StoreError};
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// The pages are to be used: from now on their contents matter, and the store has room for them.

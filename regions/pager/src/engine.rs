@@ -5,15 +5,17 @@
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
 //! again and again for a while before it sleeps.
 
-use crate::beside;
+use crate::fairness::Turns;
 use crate::kernel::Linux;
+use crate::on_cpu;
 use crate::pager::{Buffer, Pager};
-use crate::turns::Turns;
-use crate::{Kernel as _, MOST_SET, PageNumber, PageStore, Trouble};
+use crate::{Kernel as _, Trouble};
 use core::convert::Infallible;
 use core::ffi::CStr;
 use core::ops::Range;
 use largesse_machine::service;
+use largesse_policy::{MOST_SET, PageNumber};
+use largesse_store::PageStore;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,7 +47,7 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
                     fatal(&trouble);
                 }
                 drop(inside);
-                beside::start(&evicting, fatal);
+                on_cpu::start(&evicting, fatal);
             }
         })
     })
@@ -64,7 +66,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
     loop {
         if pager.kernel().beside.is_on() {
             buffer.ahead.clear();
-            beside::watch(pager, buffer)?;
+            on_cpu::watch(pager, buffer)?;
         }
         let Some((_, woken)) = serve_next(pager, buffer)? else {
             // The program runs: there is time to foresee its next faults, and to make room for them.

@@ -1,7 +1,8 @@
 //! Why far memory cannot go on.
 
-use crate::{PageNumber, StoreError};
 use largesse_pages::fault::FaultError;
+use largesse_policy::PageNumber;
+use largesse_store::StoreError;
 
 /// Why far memory cannot go on. Nothing wrong was handed to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]

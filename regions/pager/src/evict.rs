@@ -1,11 +1,13 @@
 //! The way out: pages leave when others need their place.
 
-use crate::inner::Inner;
-use crate::leaving::Trips;
 use crate::page::{State, checksum, is_zero, runs};
 use crate::pager::{Pager, nanoseconds};
-use crate::{Count, Kernel, PageNumber, PageStore, Trouble};
+use crate::state::Inner;
+use crate::{Count, Kernel, Trouble};
 use core::ops::Range;
+use largesse_policy::PageNumber;
+use largesse_policy::eviction_cost::Trips;
+use largesse_store::PageStore;
 use std::sync::MutexGuard;
 use std::time::Instant;
 

@@ -3,11 +3,13 @@
 use crate::kernel::Linux;
 use crate::mappings::Mappings;
 use crate::pager::{LEAST_LOCAL, Pager};
-use crate::{Count, Fatal, PageNumber, PageStore, Segments, StoreError};
+use crate::{Count, Fatal, Segments};
 use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_arena::{Backing, Purged, SpanKind};
 use largesse_pages::{MapError, MapOp, PageKind, Reserved, SPAN, base_page};
+use largesse_policy::PageNumber;
+use largesse_store::{PageStore, StoreError};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// How much of far memory may be here.

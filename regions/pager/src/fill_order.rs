@@ -1,8 +1,9 @@
 //! Pages on their way in: in which order they come, and when who waits for them goes on.
 
-use crate::{Kernel, PageNumber};
+use crate::Kernel;
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
+use largesse_policy::PageNumber;
 
 /// Pages that come together.
 #[derive(Debug)]

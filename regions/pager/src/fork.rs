@@ -17,14 +17,16 @@
 //! Locks are taken by the thread that forks, which is the only one in the child: it gives them back on
 //! either side.
 
-use crate::broker::Idle;
 use crate::gate::Closed;
-use crate::inner::Inner;
 use crate::page::{State, runs};
 use crate::pager::Pager;
-use crate::{Fork, Kernel as _, Linux, PageNumber, PageStore, StoreError, Trouble};
+use crate::state::Inner;
+use crate::{Kernel as _, Linux, Trouble};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
+use largesse_policy::PageNumber;
+use largesse_store::Idle;
+use largesse_store::{Fork, PageStore, StoreError};
 use std::sync::MutexGuard;
 
 /// A pager at rest: no page is in flight, and faults wait.

@@ -6,12 +6,14 @@
 //! ```
 //! Here means no other thread is woken, which costs more than the fault itself.
 
+use crate::Trouble;
 use crate::kernel::Linux;
 use crate::page::State;
 use crate::pager::{Buffer, Pager, Touch};
-use crate::{MOST_SET, PageNumber, PageStore, Trouble};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
+use largesse_policy::{MOST_SET, PageNumber};
+use largesse_store::PageStore;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;

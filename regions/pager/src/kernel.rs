@@ -2,9 +2,10 @@
 
 mod linux;
 
-use crate::{Arrival, PageNumber, Trouble};
+use crate::{Arrival, Trouble};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
+use largesse_policy::PageNumber;
 
 pub use linux::Linux;
 

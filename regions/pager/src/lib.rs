@@ -21,63 +21,41 @@
 //! 4. Room in the store is reserved when memory is handed out.
 #![cfg(not(miri))]
 
-mod arrival;
 mod bell;
-mod beside;
-mod bring;
-mod broker;
 mod contents;
-mod copy;
 mod counters;
 mod engine;
+mod error;
 mod evict;
+mod fairness;
 mod far;
-mod file;
+mod fill_order;
 mod fork;
 mod gate;
 mod in_thread;
-mod inner;
 mod kernel;
-mod layers;
-mod leaving;
 mod mappings;
-mod news;
+mod notify;
+mod on_cpu;
 mod page;
+mod page_in;
 mod pager;
 mod pin;
-#[cfg(test)]
-mod random;
-mod ranges;
-pub mod replace;
 mod segments;
-mod sets;
+mod speculative;
 mod staging;
-mod stalled;
-mod store;
-pub mod streams;
-mod trouble;
-pub mod tune;
-mod turns;
-mod untouched;
+mod state;
+mod transfers;
 
-pub use arrival::Arrival;
-pub use broker::{Broker, borrow_stderr};
-pub use copy::copy_past_caches;
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
 pub use engine::{Fatal, start};
+pub use error::Trouble;
 pub use far::{FarMemory, Local, Place};
-pub use file::{FileRefused, FileStore};
+pub use fill_order::Arrival;
 pub use fork::Held;
 pub use kernel::{Fetch, Kernel, Linux, Show};
-pub use layers::{Layers, Sheet};
 pub use mappings::{Mappings, NoMapping};
-pub use page::{PageNumber, State};
+pub use page::State;
 pub use pager::{Buffer, LEAST_LOCAL, Pager, SetSize, Touch};
 pub use pin::LEAST_PIN;
-pub use ranges::Ranges;
 pub use segments::{Segment, Segments};
-pub use store::{Fork, Found, PageStore, SpaceStore, Spaces, StoreError};
-pub use trouble::Trouble;
-
-/// The largest set: 2 MiB of pages of 4 KiB.
-pub const MOST_SET: usize = 512;

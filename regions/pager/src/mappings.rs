@@ -4,11 +4,13 @@
 //! else, and has no room in the store. Some calls reach all of far memory, a heap's blocks and static arrays too.
 
 use crate::far::Place;
-use crate::ranges::{bytes, offsets};
-use crate::{FarMemory, PageNumber, PageStore, Ranges, Trouble};
+use crate::{FarMemory, Trouble};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_pages::{PageKind, SPAN, base_page};
+use largesse_policy::PageNumber;
+use largesse_store::{PageStore, Ranges};
+use largesse_store::{bytes, offsets};
 use std::sync::{MutexGuard, PoisonError};
 
 /// Why there is no mapping.

@@ -20,13 +20,14 @@
 //!   that takes memory of the C library, whose locks may be held by a thread that waits for a page.
 
 use crate::engine::{Fatal, serve_next, spawn};
+use crate::fairness::Turns;
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager};
-use crate::turns::Turns;
-use crate::{Count, Kernel as _, PageStore, Trouble};
+use crate::{Count, Kernel as _, Trouble};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use largesse_machine::{pin, thread};
 use largesse_pages::fault::FaultError;
+use largesse_store::PageStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,11 +1,9 @@
 //! What is known of each page of far memory, resident or not.
 
-use crate::streams::Access;
 use core::ops::Range;
 use largesse_pages::Zeroed;
-
-/// A page's number: its place in the far range and in the store, which never changes.
-pub type PageNumber = usize;
+use largesse_policy::PageNumber;
+use largesse_policy::streams::Access;
 
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -1,13 +1,15 @@
 //! The way in: faults are served, foreseen pages fetched.
 
-use crate::inner::{Coming, Inner, LARGE_SET, WRITE_AHEAD};
 use crate::page::{State, checksum, runs};
 use crate::pager::{Buffer, Pager, Touch, first_set, nanoseconds, number};
-use crate::replace::Run;
-use crate::sets::{Ahead, Sets};
-use crate::streams::Access;
-use crate::{Arrival, Count, Kernel, PageNumber, PageStore, Trouble};
+use crate::state::{Coming, Inner, LARGE_SET, WRITE_AHEAD};
+use crate::transfers::{Ahead, Sets};
+use crate::{Arrival, Count, Kernel, Trouble};
 use core::ops::Range;
+use largesse_policy::PageNumber;
+use largesse_policy::replacement::Run;
+use largesse_policy::streams::Access;
+use largesse_store::PageStore;
 use std::sync::MutexGuard;
 use std::time::Instant;
 

@@ -18,20 +18,23 @@
 //! not possible, protected against writing, copied and forgotten (`staging.rs`). A touch in between stops in a
 //! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
-use crate::inner::Inner;
-use crate::leaving::Leaving;
-use crate::news::News;
+use crate::notify::News;
 use crate::pin::Pins;
-use crate::replace::{Queue, Refaults};
-use crate::sets::{Ahead, MOST_AHEAD, Sets, most_ahead};
-use crate::stalled::Stalled;
-use crate::streams::Streams;
-use crate::tune::{Core, Iteration, Regions, Timing};
-use crate::untouched::Steps;
-use crate::{Count, Counters, Kernel, MOST_SEGMENTS, MOST_SET, PageNumber, PageStore, SegmentWords};
+use crate::speculative::Steps;
+use crate::state::Inner;
+use crate::transfers::{Ahead, MOST_AHEAD, Sets, most_ahead};
+use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 use largesse_pages::{Table, base_page};
+use largesse_policy::eviction_cost::Leaving;
+use largesse_policy::reclaim_mode::Timing;
+use largesse_policy::replacement::{Queue, Refaults};
+use largesse_policy::stall_time::Stalled;
+use largesse_policy::streams::Streams;
+use largesse_policy::transfer::{Core, Iteration, Regions};
+use largesse_policy::{MOST_SET, PageNumber};
+use largesse_store::PageStore;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -165,7 +168,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             crowded: News::default(),
             bounds,
             counters,
-            stalled: Stalled::new(),
+            stalled: Stalled::new(Instant::now()),
             segments,
         };
         pager.tell(&pager.lock());

@@ -10,9 +10,11 @@
 
 use crate::page::{State, runs};
 use crate::pager::Pager;
-use crate::replace::Part;
-use crate::{Kernel, Linux, PageNumber, PageStore};
+use crate::{Kernel, Linux};
 use core::ops::Range;
+use largesse_policy::PageNumber;
+use largesse_policy::replacement::Part;
+use largesse_store::PageStore;
 
 /// Pages that a system call may pin whatever others hold: more than the longest datagram over a network has.
 pub const LEAST_PIN: usize = 18;
@@ -95,7 +97,7 @@ impl<S: PageStore> Pager<Linux, S> {
     }
 }
 
-impl crate::inner::Inner {
+impl crate::state::Inner {
     /// Of a run whose turn it is to leave, the pinned pages stay. Returns whether there are any.
     pub(crate) fn keep_pinned(&mut self, range: &Range<PageNumber>, part: Part) -> bool {
         let pinned = runs(range.clone(), |page| {

@@ -1,7 +1,7 @@
 //! Which addresses are far: ranges of the program, numbered through as pages.
 
-use crate::PageNumber;
 use core::ops::Range;
+use largesse_policy::PageNumber;
 
 /// A range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,15 @@
 //! steps, the oldest first, once. It is no more than a hint: what turns out to be written when it leaves is sent like
 //! any other page.
 
-use crate::inner::Inner;
 use crate::page::{State, runs};
 use crate::pager::{Pager, number};
-use crate::replace::{Part, Run};
-use crate::streams::Access;
-use crate::{Kernel, PageNumber, PageStore, Trouble};
+use crate::state::Inner;
+use crate::{Kernel, Trouble};
 use core::ops::Range;
+use largesse_policy::PageNumber;
+use largesse_policy::replacement::{Part, Run};
+use largesse_policy::streams::Access;
+use largesse_store::PageStore;
 use std::collections::VecDeque;
 use std::sync::MutexGuard;
 

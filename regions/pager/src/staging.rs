@@ -9,10 +9,11 @@ mod frames;
 
 pub(crate) use frames::Frames;
 
-use crate::{MOST_SET, Trouble};
+use crate::Trouble;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, MoveError, Userfault, read_guarded};
 use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
+use largesse_policy::MOST_SET;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Threads that may carry pages out at the same time; more wait.

@@ -1,17 +1,17 @@
 //! What the pager knows under its lock.
 
-use crate::leaving::Leaving;
 use crate::page::{Page, State, runs};
 use crate::pager::{Touch, number};
 use crate::pin::Pins;
-use crate::replace::{Part, Queue, Run};
-use crate::sets::Sets;
-use crate::streams::{Access, Streams};
-use crate::tune::Timing;
-use crate::untouched::Steps;
-use crate::{MOST_SET, PageNumber};
+use crate::speculative::Steps;
+use crate::transfers::Sets;
 use core::ops::Range;
 use largesse_pages::Table;
+use largesse_policy::eviction_cost::Leaving;
+use largesse_policy::reclaim_mode::Timing;
+use largesse_policy::replacement::{Part, Queue, Run};
+use largesse_policy::streams::{Access, Streams};
+use largesse_policy::{MOST_SET, PageNumber};
 use std::time::{Duration, Instant};
 
 /// Pages made writable at once, from the one that is written on: a loop writes the next ones too.

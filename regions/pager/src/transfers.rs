@@ -1,12 +1,12 @@
 //! What moves together: sets of pages, by where they are and how they are used, and what is fetched ahead of need.
 
-use crate::inner::Inner;
 use crate::page::{State, run_around};
 use crate::pager::Touch;
-use crate::streams::{Access, Fault};
-use crate::tune::Regions;
-use crate::{MOST_SET, PageNumber};
+use crate::state::Inner;
 use core::ops::Range;
+use largesse_policy::streams::{Access, Fault};
+use largesse_policy::transfer::Regions;
+use largesse_policy::{MOST_SET, PageNumber};
 use std::collections::VecDeque;
 
 /// Pages that are fetched ahead of need at once, at most.

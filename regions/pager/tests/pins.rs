@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Fault, TestPager, TestStore, pager, run};
-use largesse_pager::{Count, LEAST_PIN, PageNumber};
+use largesse_pager::{Count, LEAST_PIN};
+use largesse_policy::PageNumber;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What it costs when pages leave, for the trial.
 
-use crate::replace::KEPT_SHARE;
-use crate::tune::Costs;
+use crate::replacement::KEPT_SHARE;
+use crate::transfer::Costs;
 
 /// What was seen counts for half, each time that so many more pages left,
 const LATELY: f64 = 65536.0;
@@ -17,7 +17,7 @@ const SURE: f64 = 3.0;
 
 /// Pages that left lately, what that took, and what came back meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Leaving {
+pub struct Leaving {
     sets: f64,
     pages: f64,
     ns: f64,
@@ -30,7 +30,7 @@ pub(crate) struct Leaving {
 
 impl Leaving {
     /// Pages of so many sets left together, those that were changed in such trips.
-    pub(crate) fn left(&mut self, sets: usize, pages: usize, ns: u64, trips: Trips) {
+    pub fn left(&mut self, sets: usize, pages: usize, ns: u64, trips: Trips) {
         if self.pages > LATELY {
             for sum in [&mut self.sets, &mut self.pages, &mut self.ns] {
                 *sum /= 2.0;
@@ -48,11 +48,11 @@ impl Leaving {
     }
 
     /// So many pages came that had been here before, `away` while so many others left, where `local` may be here.
-    pub(crate) fn came_back(&mut self, pages: usize, away: u32, local: usize) {
+    pub fn came_back(&mut self, pages: usize, away: u32, local: usize) {
         self.returns.add(pages as f64, local as f64 / f64::from(away.max(1)));
     }
 
-    pub(crate) fn costs(self, lap: usize) -> Costs {
+    pub fn costs(self, lap: usize) -> Costs {
         let [evict_ns, sets] = [self.ns, self.sets].map(|sum| sum / self.pages.max(1.0));
         // Neighbours share a trip, and what was not changed makes none.
         let all_trips = self.trip_ns * self.trips.count;
@@ -100,7 +100,7 @@ impl Returns {
 
 /// Pages that went to the store, neighbours together: sums for a least-squares fit of what a page takes, `page + trip / pages`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Trips {
+pub struct Trips {
     count: f64,
     /// Of 1 / pages, and of its square.
     part: [f64; 2],
@@ -112,7 +112,7 @@ pub(crate) struct Trips {
 
 impl Trips {
     /// Neighbours went.
-    pub(crate) fn went(&mut self, pages: usize, ns: u64) {
+    pub fn went(&mut self, pages: usize, ns: u64) {
         let part = 1.0 / pages.max(1) as f64;
         let ns = ns as f64 * part;
         self.add(1.0, Trips { count: 1.0, part: [part, part * part], ns: [ns, ns * ns], part_ns: part * ns });

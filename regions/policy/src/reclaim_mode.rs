@@ -84,7 +84,7 @@ struct Turn {
 
 /// The way in force, and how it was chosen.
 #[derive(Debug)]
-pub(crate) struct Timing {
+pub struct Timing {
     chosen: Way,
     now: Way,
     question: Question,
@@ -98,7 +98,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    pub(crate) fn new() -> Timing {
+    pub fn new() -> Timing {
         let way = Way { ahead: true, beside: false };
         Timing {
             chosen: way,
@@ -113,31 +113,30 @@ impl Timing {
     }
 
     /// Whether faults can be served on the processor of who waits.
-    pub(crate) fn may_serve_beside(&mut self, may: bool) {
+    pub fn may_serve_beside(&mut self, may: bool) {
         self.may_be_beside = may;
         self.chosen.beside &= may;
         self.start_over();
     }
 
     /// As if that had turned out better.
-    #[cfg(test)]
-    pub(crate) fn choose_beside(&mut self) {
+    pub fn choose_beside(&mut self) {
         (self.may_be_beside, self.chosen.beside) = (true, true);
         self.start_over();
     }
 
     /// Pages leave ahead of need.
-    pub(crate) fn ahead(&self) -> bool {
+    pub fn ahead(&self) -> bool {
         self.now.ahead
     }
 
     /// Faults are served on the processor of who waits.
-    pub(crate) fn beside(&self) -> bool {
+    pub fn beside(&self) -> bool {
         self.now.beside
     }
 
     /// So many pages came, for which others must leave.
-    pub(crate) fn came(&mut self, pages: usize, now: Instant) {
+    pub fn came(&mut self, pages: usize, now: Instant) {
         let (settles, lasts) = self.question.turn();
         let turn = &mut self.turn;
         turn.transfers += 1;
@@ -165,7 +164,7 @@ impl Timing {
 
     /// A fault was not served beside where it should have been: when that is more than chance, it is not the better way,
     /// whatever its turns would say, which would take too long.
-    pub(crate) fn is_late_beside(&mut self) {
+    pub fn is_late_beside(&mut self) {
         self.turn.late += 1;
         if self.now.beside && self.turn.late > LATE {
             self.chosen.beside = false;

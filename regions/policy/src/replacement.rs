@@ -21,14 +21,14 @@
 //! back long before a kept page would, were it to leave: probes tell how long those stay away. So a
 //! page that comes back sooner than that is kept in place of another one (`replace/kept.rs`).
 
-mod absence;
-mod kept;
+mod protected;
+mod refault_distance;
 mod refaults;
 
 use crate::PageNumber;
-use absence::Absence;
 use core::ops::Range;
-use kept::Kept;
+use protected::Kept;
+use refault_distance::Absence;
 use std::collections::VecDeque;
 
 pub use refaults::Refaults;
@@ -68,7 +68,7 @@ const PROBE_SHARE: usize = 64;
 /// The share of memory for pages that pass.
 const PASSING_SHARE: usize = 4;
 /// And for pages that are kept.
-pub(crate) const KEPT_SHARE: f64 = 1.0 - 1.0 / PASSING_SHARE as f64;
+pub const KEPT_SHARE: f64 = 1.0 - 1.0 / PASSING_SHARE as f64;
 /// Counts are halved when they reach this: the past fades.
 const FADE: u32 = 4096;
 /// The kept part goes first when so many times fewer of its pages come back, in 1/16.

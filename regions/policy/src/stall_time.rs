@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The length of the union of intervals in which threads waited, at least: of two intervals of which one lies within the
 /// other and ends before it, the part before the inner one is not counted.
 #[derive(Debug)]
-pub(crate) struct Stalled {
+pub struct Stalled {
     began: Instant,
     /// Nanoseconds from `began` to the end of the last interval.
     upto: AtomicU64,
@@ -17,19 +17,19 @@ pub(crate) struct Stalled {
 // Relaxed throughout: `upto` only grows, each of its steps is counted by the thread that made it, and nothing else is
 // read by way of it.
 impl Stalled {
-    pub(crate) fn new() -> Stalled {
-        Stalled { began: Instant::now(), upto: AtomicU64::new(0), total: AtomicU64::new(0) }
+    pub fn new(began: Instant) -> Stalled {
+        Stalled { began, upto: AtomicU64::new(0), total: AtomicU64::new(0) }
     }
 
     /// Counts a thread's wait from `start` to `end`, as far as it is after all waits that ended before.
-    pub(crate) fn waited(&self, start: Instant, end: Instant) {
+    pub fn waited(&self, start: Instant, end: Instant) {
         let since = |at: Instant| u64::try_from((at - self.began).as_nanos()).unwrap_or(u64::MAX);
         let (start, end) = (since(start), since(end));
         let before = self.upto.fetch_max(end, Ordering::Relaxed);
         self.total.fetch_add(end.saturating_sub(before.max(start)), Ordering::Relaxed);
     }
 
-    pub(crate) fn total(&self) -> Duration {
+    pub fn total(&self) -> Duration {
         Duration::from_nanos(self.total.load(Ordering::Relaxed))
     }
 }
@@ -47,7 +47,7 @@ mod tests {
             (&[(10, 20), (0, 20)], 10),
             (&[(5, 10), (0, 20)], 15),
         ] {
-            let stalled = Stalled::new();
+            let stalled = Stalled::new(Instant::now());
             let at = |ms| stalled.began + Duration::from_millis(ms);
             waits.iter().for_each(|&(start, end)| stalled.waited(at(start), at(end)));
             assert_eq!(stalled.total(), Duration::from_millis(want), "waits {waits:?} in ms");

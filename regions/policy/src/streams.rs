@@ -14,10 +14,10 @@
 //! Who walks was at the page beside before, so that it is here, and so is the set up to it. Walks side by side, each a step in
 //! turn, are rows in the order of their faults and walks in the use of their sets.
 
-mod rows;
+mod strided;
 
 use core::ops::Range;
-use rows::Rows;
+use strided::Rows;
 
 /// Faults that are remembered.
 const RECENT: usize = 16;
@@ -248,9 +248,9 @@ impl Streams {
         let strides = recent().filter_map(|before| {
             let step = here - before;
             let slack = match fault.is_walked(step > 0.0) {
-                _ if step.abs() < rows::NEAR => rows::MIDDLE,
-                true => rows::SLACK.max(set - rows::MIDDLE),
-                false => rows::SLACK,
+                _ if step.abs() < strided::NEAR => strided::MIDDLE,
+                true => strided::SLACK.max(set - strided::MIDDLE),
+                false => strided::SLACK,
             };
             let first = recent().find(|first| (before - step - first).abs() <= slack)?;
             (step != 0.0 && first != before).then_some((here - first) / 2.0)
@@ -261,7 +261,7 @@ impl Streams {
     /// One of the last faults was so far before this one.
     fn was_at(&self, fault: &Fault, distance: f64) -> bool {
         let mut recent = self.recent.iter().flatten();
-        recent.any(|&other| (fault.page as f64 - other as f64 - distance).abs() <= rows::SLACK)
+        recent.any(|&other| (fault.page as f64 - other as f64 - distance).abs() <= strided::SLACK)
     }
 
     /// One of the last faults was in a set beside this one.

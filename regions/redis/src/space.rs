@@ -6,7 +6,7 @@ use crate::link::Requests;
 use crate::servers::{Effect, lock};
 use crate::slots::slot;
 use crate::spaces::{Shared, TOGETHER};
-use largesse_pager::{PageStore, SpaceStore, StoreError};
+use largesse_store::{PageStore, SpaceStore, StoreError};
 use redis::Value;
 use std::fmt;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use crate::link::Requests;
 use crate::servers::{Effect, Servers};
 use crate::space::Space;
 use crate::target::{RedisRefused, Target};
-use largesse_pager::{PageStore as _, SpaceStore, Spaces, StoreError};
+use largesse_store::{PageStore as _, SpaceStore, Spaces, StoreError};
 use redis::Value;
 use std::fmt;
 use std::io::Read;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use largesse_pager::PageStore;
+use largesse_store::PageStore;
 use std::time::Duration;
 
 struct Cluster(Vec<Server>);

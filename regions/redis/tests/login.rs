@@ -3,8 +3,8 @@
 mod common;
 
 use common::*;
-use largesse_pager::PageStore;
 use largesse_redis::Target;
+use largesse_store::PageStore;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use largesse_pager::{PageStore, Spaces, StoreError};
+use largesse_store::{PageStore, Spaces, StoreError};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 

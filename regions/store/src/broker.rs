@@ -31,6 +31,9 @@ pub struct Broker {
 #[derive(Debug)]
 struct Task(Work<'static>);
 
+/// Bytes of the stack of its thread.
+const STACK: usize = 256 << 10;
+
 type Work<'a> = *mut (dyn FnMut() + Send + 'a);
 
 // SAFETY: what is pointed to is `Send`, and its owner waits.
@@ -38,7 +41,7 @@ unsafe impl Send for Task {}
 
 /// Nobody asks, and nothing runs.
 #[derive(Debug)]
-pub(crate) struct Idle<'a> {
+pub struct Idle<'a> {
     _turn: MutexGuard<'a, ()>,
     _desk: MutexGuard<'a, Option<Task>>,
 }
@@ -56,9 +59,9 @@ impl Broker {
     }
 
     /// Its thread, in a process that has none: at first, and in a forked child.
-    pub(crate) fn start_thread(self: &Arc<Self>) -> io::Result<()> {
+    pub fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let broker = Arc::clone(self);
-        crate::engine::spawn(c"largesse-broker", move || broker.work())?;
+        largesse_machine::service::start(c"largesse-broker", STACK, &[], move || broker.work())?;
         let thread = self.call(|| own_table().map(|()| largesse_pages::thread_id()))?;
         self.thread.store(thread, Ordering::Relaxed); // Relaxed: who forks next has seen this return
         Ok(())
@@ -98,12 +101,12 @@ impl Broker {
 
     /// Waits until nobody asks, and lets nobody: for a fork. What is dropped later, on either side,
     /// leaves it as it should be.
-    pub(crate) fn hold(&self) -> Idle<'_> {
+    pub fn hold(&self) -> Idle<'_> {
         Idle { _turn: lock(&self.turn), _desk: lock(&self.desk) }
     }
 
     /// The number of its thread.
-    pub(crate) fn thread(&self) -> u32 {
+    pub fn thread(&self) -> u32 {
         self.thread.load(Ordering::Relaxed)
     }
 }

@@ -1,11 +1,11 @@
 //! A store in a file of its own, and in more of them once the process forks.
 
-mod sheet;
+mod layer;
 mod unnamed;
 
 use crate::{Broker, Fork, Layers, PageStore, StoreError};
 use largesse_pages::thread_id;
-use sheet::{File, Handle};
+use layer::{File, Handle};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -2,7 +2,7 @@
 //! to and from by itself. Only who takes and gives back memory is told, so that all of it is the agent's.
 
 use crate::room;
-use largesse_pager::{PageStore, Ranges, SpaceStore, StoreError};
+use crate::{PageStore, Ranges, SpaceStore, StoreError};
 use largesse_pages::shared::{MemoryFile, SharedMapping};
 use largesse_pages::{PageKind, Reserved, SPAN};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ const STEP: usize = 64 << 20;
 const LEAST_LOCK: usize = 64 << 20;
 
 /// Refused where the memory could be paged out itself: the machine could stop over it.
-pub(crate) fn open() -> Result<(), String> {
+pub fn open() -> Result<(), String> {
     allowed(room::has_swap(), may_lock())
 }
 
@@ -33,7 +33,7 @@ fn may_lock() -> bool {
 
 /// One space.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub struct Window {
     file: MemoryFile,
     mapping: SharedMapping,
     /// Bytes that have memory.
@@ -42,7 +42,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// An empty one.
-    pub(crate) fn new(bytes: usize) -> Result<Window, StoreError> {
+    pub fn new(bytes: usize) -> Result<Window, StoreError> {
         let system =
             |error: largesse_pages::MapError| StoreError::System { call: "memfd_create", errno: error.errno };
         let file = MemoryFile::new(c"largesse-window", bytes).map_err(system)?;
@@ -51,7 +51,7 @@ impl Window {
     }
 
     /// What the program maps.
-    pub(crate) const fn file(&self) -> &MemoryFile {
+    pub const fn file(&self) -> &MemoryFile {
         &self.file
     }
 

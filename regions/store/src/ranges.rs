@@ -58,12 +58,14 @@ impl Ranges {
 }
 
 /// A part of memory, as bytes.
-pub(crate) fn bytes(part: &Range<usize>) -> Range<u64> {
+#[must_use]
+pub fn bytes(part: &Range<usize>) -> Range<u64> {
     part.start as u64..part.end as u64
 }
 
 /// Bytes that are a part of memory.
-pub(crate) fn offsets(part: &Range<u64>) -> Range<usize> {
+#[must_use]
+pub fn offsets(part: &Range<u64>) -> Range<usize> {
     let number = |it| usize::try_from(it).unwrap_or(usize::MAX);
     number(part.start)..number(part.end)
 }

@@ -57,7 +57,7 @@ impl Machine {
 
 /// What could be used now without pushing anything out.
 pub(super) fn available_mib() -> u64 {
-    largesse_agent::available() >> 20
+    largesse_store::available() >> 20
 }
 
 fn memory_mib() -> u64 {

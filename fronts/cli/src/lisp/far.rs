@@ -8,12 +8,10 @@ use crate::say::complain;
 use crate::status::far_totals;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
-use largesse_pager::{
-    Broker, Count, FarMemory, FileStore, Linux, PageStore, Pager, Place, Segments, SetSize, Trouble,
-    borrow_stderr,
-};
-use largesse_pages::fault::{FaultError, OPEN_METHODS, Userfault};
+use largesse_pager::{Count, FarMemory, Linux, Pager, Place, Segments, SetSize, Trouble};
+use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS};
 use largesse_pages::{Reserved, SPAN, base_page};
+use largesse_store::{Broker, FileStore, PageStore, borrow_stderr};
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ const MEMORY: u64 = 4 << 30;
 
 /// `--memory` and `--seconds`; half of what is available at most, unless the user says otherwise.
 pub(super) fn limits(memory: Option<&str>, seconds: u64) -> Result<Limits, String> {
-    let available = largesse_agent::available();
+    let available = largesse_store::available();
     let memory = match memory {
         None => MEMORY.min(available / 2),
         Some(text) => {

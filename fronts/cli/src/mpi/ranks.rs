@@ -2,8 +2,8 @@
 
 use super::host;
 use super::trouble::Trouble;
-use largesse_agent::available;
 use largesse_mpi::{Family, Launched, Memory, Mpi, NotLaunched, World, room, serve};
+use largesse_store::available;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 

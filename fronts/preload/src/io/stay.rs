@@ -7,7 +7,8 @@ use super::raw;
 use crate::far::{give_up, stores_everywhere};
 use crate::serve;
 use core::ops::Range;
-use largesse_pager::{LEAST_PIN, PageNumber};
+use largesse_pager::LEAST_PIN;
+use largesse_policy::PageNumber;
 
 /// A buffer of the program: a `struct iovec`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

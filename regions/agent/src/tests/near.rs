@@ -2,9 +2,9 @@
 
 use super::BYTES;
 use crate::Place;
-use largesse_pager::{Found, PageStore, Ranges, SpaceStore, Spaces, StoreError};
 use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
+use largesse_store::{Found, PageStore, Ranges, SpaceStore, Spaces, StoreError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 

@@ -2,17 +2,19 @@
 
 use super::{Fetch, Kernel, Show, copied};
 use crate::bell::Bell;
-use crate::beside::Beside;
 use crate::gate::Gate;
 use crate::in_thread::Desk;
+use crate::on_cpu::Beside;
 use crate::page::is_zero;
 use crate::pager::Touch;
-use crate::ranges::{bytes, offsets};
 use crate::staging::{Frames, Staging, are_here};
-use crate::{Arrival, Broker, PageNumber, Ranges, Segments, Trouble};
+use crate::{Arrival, Segments, Trouble};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
+use largesse_policy::PageNumber;
+use largesse_store::{Broker, Ranges};
+use largesse_store::{bytes, offsets};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

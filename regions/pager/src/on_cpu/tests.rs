@@ -1,7 +1,9 @@
 use super::*;
-use crate::{Broker, MOST_SET, Segments, SetSize, StoreError};
-use largesse_pages::fault::{OPEN_METHODS, Userfault};
+use crate::{Segments, SetSize};
+use largesse_pages::fault::{Userfault, OPEN_METHODS};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
+use largesse_policy::MOST_SET;
+use largesse_store::{Broker, StoreError};
 use std::sync::mpsc;
 
 /// For pages that nobody wrote to before.

@@ -1,10 +1,10 @@
 //! A kernel and stores that tests can see through.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use largesse_pager::{
-    Buffer, Kernel, PageNumber, PageStore, Pager, Segments, SetSize, Show, StoreError, Touch, Trouble,
-};
+use largesse_pager::{Buffer, Kernel, Pager, Segments, SetSize, Show, Touch, Trouble};
 use largesse_pages::fault::FaultError;
+use largesse_policy::PageNumber;
+use largesse_store::{PageStore, StoreError};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::ops::Range;

@@ -22,8 +22,8 @@
 //! differs more than that.
 
 use super::blocks::{Blocks, Price};
-use super::choice::{Choice, Class, THIN, block};
 use super::gains::{DOUBLE, Gains, HALF, SURE};
+use super::leaders::{Choice, Class, THIN, block};
 use super::parts::{Part, Parts};
 use crate::MOST_SET;
 use core::ops::Range;

@@ -8,17 +8,15 @@
 //! * [`Trial`]: nobody says anything; sizes are tried beside each other in different places. Each of the [`Regions`] has
 //!   one: an array that is walked through wants large sets, one that is jumped in small ones.
 
-mod annotated;
 mod blocks;
-mod choice;
+mod compute_core;
+mod dueling;
 mod gains;
+mod leaders;
 mod parts;
 mod regions;
-mod timing;
-mod trial;
 
-pub use annotated::{Core, Iteration};
+pub use compute_core::{Core, Iteration};
+pub use dueling::{Change, Costs, Trial};
 pub use parts::Part;
 pub use regions::Regions;
-pub(crate) use timing::Timing;
-pub use trial::{Change, Costs, Trial};

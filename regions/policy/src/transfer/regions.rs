@@ -2,8 +2,8 @@
 //! rest; and in each the ways in which pages are used: rows at a distance want small sets where a walk through all wants large
 //! ones, in one phase of a program and the next.
 
+use super::dueling::{Change, Costs, Trial};
 use super::parts::Part;
-use super::trial::{Change, Costs, Trial};
 use crate::PageNumber;
 use crate::streams::Access;
 use core::ops::Range;

@@ -1,8 +1,8 @@
 //! Servers on the loopback, each in a folder of its own, gone when the test ends.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use largesse_pager::{PageStore, SpaceStore, Spaces, StoreError};
 use largesse_redis::{RedisRefused, RedisSpaces, Target};
+use largesse_store::{PageStore, SpaceStore, Spaces, StoreError};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;

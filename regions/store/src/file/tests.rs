@@ -1,5 +1,5 @@
 use super::*;
-use crate::layers::MOST_SHEETS;
+use crate::overlay::MOST_SHEETS;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::Table;

@@ -1,0 +1,17 @@
+//! Decisions about far pages.
+#![forbid(unsafe_code)]
+
+pub mod eviction_cost;
+#[cfg(test)]
+mod random;
+pub mod reclaim_mode;
+pub mod replacement;
+pub mod stall_time;
+pub mod streams;
+pub mod transfer;
+
+/// A page's number: its place in the far range and in the store, which never changes.
+pub type PageNumber = usize;
+
+/// The largest set: 2 MiB of pages of 4 KiB.
+pub const MOST_SET: usize = 512;
