@@ -6,11 +6,10 @@ use crate::wish::{Engine, Store, Wish};
 use crate::{guard, helper, io, last_thread, serve, start, timeline};
 use largesse_agent::AgentStore;
 use largesse_machine::thread;
-use largesse_pager::{
-    Count, Counters, FarMemory, Linux, Pager, Place, SegmentWords, Segments, SetSize, Trouble,
-};
-use largesse_pages::fault::{FaultError, OPEN_METHODS, OpenMethod, Userfault, refuse_direct_input};
+use largesse_pager::{Count, Counters, FarMemory, Linux, Pager, Place, SegmentWords, Segments, Trouble};
+use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS, OpenMethod, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
+use largesse_policy::transfer::TransferSize;
 use largesse_report::{Cause, FarStore, Region};
 use largesse_store::{Broker, FileStore, PageStore};
 use std::sync::{Arc, OnceLock};
@@ -72,7 +71,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
         })?;
         serve::note(Cause::DirectInputRefused);
     }
-    let (local, size) = (wish.local.first_pages(), SetSize::of(wish.page_size));
+    let (local, size) = (wish.local.first_pages(), TransferSize::from_bytes(wish.page_size, base_page()));
     let pager = Pager::new(kernel, store, bounds, local, size, wish.prefetch)
         .ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);

@@ -3,7 +3,7 @@
 use crate::guard::Inside;
 use crate::{control, serve};
 use core::ffi::{CStr, c_char, c_int};
-use largesse_policy::MOST_SET;
+use largesse_policy::MAX_TRANSFER;
 use largesse_policy::transfer::{Core, Iteration};
 use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
@@ -58,7 +58,7 @@ fn begin(name: &[u8]) -> c_int {
     let mut all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
     let at = all.iter().position(|marked| marked.name == name).unwrap_or(all.len());
     if at == all.len() {
-        let core = Core::new(1, MOST_SET);
+        let core = Core::new(1, MAX_TRANSFER);
         all.push(Marked { name: name.to_vec(), core, began: None, shown: Vec::new() });
     }
     far.pager().core_begins();

@@ -14,7 +14,7 @@ use core::convert::Infallible;
 use core::ffi::CStr;
 use core::ops::Range;
 use largesse_machine::service;
-use largesse_policy::{MOST_SET, PageNumber};
+use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::PageStore;
 use std::io;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub type Fatal = fn(&Trouble) -> !;
 /// Starts the thread that serves faults, and the one that lets pages leave; they end with the process.
 /// The error: there is no memory for their buffers, or no thread to be had.
 pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) -> io::Result<()> {
-    let mut buffer = Buffer::new(MOST_SET).ok_or(io::ErrorKind::OutOfMemory)?;
+    let mut buffer = Buffer::new(MAX_TRANSFER).ok_or(io::ErrorKind::OutOfMemory)?;
     let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
     pager.kernel().beside.forget();
     pager.may_serve_beside(!pager.kernel().faults().by_signal());

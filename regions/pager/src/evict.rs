@@ -112,7 +112,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 stored += u64::from(page.state == State::Away);
             }
             for (range, access) in runs(range.clone(), |page| Some(inner.pages[page].access)) {
-                inner.sets.left(&range, access);
+                inner.sets.evicted(&range, access);
             }
             let gone = range.len() as u64;
             inner.resident -= range.len();

@@ -64,7 +64,7 @@ impl<S: PageStore> Pager<Linux, S> {
     /// The pages that are here and clean, in runs; `None` when one is in flight after all.
     fn clean(&self, inner: &mut Inner) -> Option<Vec<Range<PageNumber>>> {
         // Resident pages are in the queue, or wait to be looked at: the table of all pages may be very long.
-        let mut queued: Vec<_> = inner.steps.pages().collect();
+        let mut queued: Vec<_> = inner.speculative.pages().collect();
         inner.queue.retain(|run| {
             queued.push(run.range());
             true

@@ -12,7 +12,7 @@ use crate::page::State;
 use crate::pager::{Buffer, Pager, Touch};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
-use largesse_policy::{MOST_SET, PageNumber};
+use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::PageStore;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -72,7 +72,7 @@ impl Desk {
 
     pub(crate) fn buffer(&self) -> Option<Buffer> {
         let free = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.or_else(|| Buffer::beside(MOST_SET))
+        free.or_else(|| Buffer::beside(MAX_TRANSFER))
     }
 
     pub(crate) fn give_back(&self, buffer: Buffer) {

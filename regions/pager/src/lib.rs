@@ -56,6 +56,6 @@ pub use fork::Held;
 pub use kernel::{Fetch, Kernel, Linux, Show};
 pub use mappings::{Mappings, NoMapping};
 pub use page::State;
-pub use pager::{Buffer, LEAST_LOCAL, Pager, SetSize, Touch};
+pub use pager::{Buffer, LEAST_LOCAL, Pager, Touch};
 pub use pin::LEAST_PIN;
 pub use segments::{Segment, Segments};

@@ -1,14 +1,14 @@
 //! The way in: faults are served, foreseen pages fetched.
 
 use crate::page::{State, checksum, runs};
-use crate::pager::{Buffer, Pager, Touch, first_set, nanoseconds, number};
+use crate::pager::{Buffer, Pager, Touch, nanoseconds, number};
 use crate::state::{Coming, Inner, LARGE_SET, WRITE_AHEAD};
-use crate::transfers::{Ahead, Sets};
 use crate::{Arrival, Count, Kernel, Trouble};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::replacement::Run;
 use largesse_policy::streams::Access;
+use largesse_policy::transfer::{TransferUnits, first_unit};
 use largesse_store::PageStore;
 use std::sync::MutexGuard;
 use std::time::Instant;
@@ -41,7 +41,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             if small || buffer.own {
                 upto = inner.stretch(touch.page, access, &mut buffer.ahead);
                 drop(inner);
-                while let Some(ahead) = buffer.ahead.pop_front() {
+                while let Some(ahead) = buffer.ahead.pop() {
                     self.foresee(ahead, true, buffer)?;
                 }
                 inner = self.lock();
@@ -56,14 +56,19 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// What to do while nobody waits: fetch a set that is foreseen, or let pages leave. `false`: nothing.
     pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, Trouble> {
-        match buffer.ahead.pop_front() {
+        match buffer.ahead.pop() {
             Some(ahead) => self.foresee(ahead, false, buffer).map(|()| true),
             None => self.relieve(),
         }
     }
 
     /// Fetches the set of a page that nobody waits for yet, `at_any_price`: others leave for it.
-    fn foresee(&self, (page, access): Ahead, at_any_price: bool, buffer: &mut Buffer) -> Result<(), Trouble> {
+    fn foresee(
+        &self,
+        (page, access): (PageNumber, Access),
+        at_any_price: bool,
+        buffer: &mut Buffer,
+    ) -> Result<(), Trouble> {
         let inner = self.lock();
         if inner.pages[page].state != State::Away {
             return Ok(()); // it came, or there is nothing to fetch
@@ -184,10 +189,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for (set, back) in sets.iter().zip(backs).filter(|_| !later) {
             inner.queue.arrive(Run { first: number(set.start), pages: number(set.len()) }, local, back);
             // New pages come once, and say nothing of what comes back.
-            if let (Sets::Auto(regions), State::Away) = (&mut inner.sets, from) {
+            if let (TransferUnits::Auto(regions), State::Away) = (&mut inner.sets, from) {
                 let ns = took * set.len() as u64 / range.len() as u64;
                 let within = self.bounds.around(set.start);
-                regions.filled((set.start, set.len()), access, &within, ns, first_set(local, mapped), costs);
+                regions.filled((set.start, set.len()), access, &within, ns, first_unit(local, mapped), costs);
             }
         }
         inner.tidy();

@@ -20,49 +20,25 @@
 
 use crate::notify::News;
 use crate::pin::Pins;
-use crate::speculative::Steps;
 use crate::state::Inner;
-use crate::transfers::{Ahead, MOST_AHEAD, Sets, most_ahead};
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
-use largesse_pages::{Table, base_page};
+use largesse_pages::Table;
+use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::Leaving;
 use largesse_policy::reclaim_mode::Timing;
 use largesse_policy::replacement::{Queue, Refaults};
 use largesse_policy::stall_time::Stalled;
 use largesse_policy::streams::Streams;
-use largesse_policy::transfer::{Core, Iteration, Regions};
-use largesse_policy::{MOST_SET, PageNumber};
+use largesse_policy::transfer::{Core, Iteration, TransferSize, TransferUnits};
+use largesse_policy::{PrefetchQueue, SpeculativePages, max_prefetch};
 use largesse_store::PageStore;
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The set a trial starts with where much must leave.
-const FIRST_SET: usize = 4;
-/// And where most of what there is may be here: then a large set pushes out little that is needed, and from a small one
-/// the way there is long, since each step gains little.
-const FIRST_SET_OF_FEW: usize = 64;
 /// Local memory is never less than this number of pages.
 pub const LEAST_LOCAL: usize = 64;
-
-/// How many base pages move together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetSize {
-    /// So many, a power of two.
-    Fixed(usize),
-    /// As many as turn out well.
-    Auto,
-}
-
-impl SetSize {
-    /// Of so many bytes, as near as there is; of as many as turn out well when nobody says.
-    #[must_use]
-    pub fn of(bytes: Option<usize>) -> SetSize {
-        bytes.map_or(SetSize::Auto, |bytes| SetSize::Fixed((bytes / base_page()).clamp(1, MOST_SET)))
-    }
-}
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +55,7 @@ pub struct Buffer {
     pub(crate) bytes: largesse_pages::Table<u8>,
     pub(crate) zeros: largesse_pages::Table<u8>,
     /// Pages that are foreseen, to be fetched when there is time.
-    pub(crate) ahead: VecDeque<Ahead>,
+    pub(crate) ahead: PrefetchQueue,
     /// Of a thread that serves faults on the processor of who waits, perhaps its own: nobody fetches while that one runs, and
     /// it is woken last.
     pub(crate) own: bool,
@@ -94,7 +70,7 @@ impl Buffer {
         // The way of a fault must not fault into memory that is not there yet.
         bytes.fill(1);
         zeros.fill(0);
-        Some(Buffer { bytes, zeros, ahead: VecDeque::with_capacity(MOST_AHEAD), own: false })
+        Some(Buffer { bytes, zeros, ahead: PrefetchQueue::new(), own: false })
     }
 
     /// For a thread that serves on the processor of who waits.
@@ -130,7 +106,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         store: S,
         bounds: crate::Segments,
         local: usize,
-        size: SetSize,
+        size: TransferSize,
         prefetch: bool,
     ) -> Option<Pager<K, S>> {
         let inner = Inner {
@@ -140,20 +116,17 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             resident: 0,
             local: local.max(LEAST_LOCAL),
             mapped: 0,
-            sets: match size {
-                SetSize::Fixed(set) => Sets::Fixed(set),
-                SetSize::Auto => Sets::Auto(Regions::new(FIRST_SET)),
-            },
+            sets: TransferUnits::new(size),
             streams: prefetch.then(Streams::new),
             together: 0.0,
-            steps: Steps::default(),
+            speculative: SpeculativePages::default(),
             timing: Timing::new(),
             leaving: Leaving::default(),
             full: None,
             aside: None,
             core: (0, 0),
         };
-        kernel.keep(most_ahead(inner.local));
+        kernel.keep(max_prefetch(inner.local));
         let segments = Table::<SegmentWords>::new(MOST_SEGMENTS)?;
         let counters = Counters::default();
         for (segment, words) in bounds.all().iter().zip(&*segments) {
@@ -227,14 +200,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Base pages that move together.
     pub fn set(&self) -> usize {
-        self.lock().sets.now()
+        self.lock().sets.commonest()
     }
 
     /// From now on so many base pages move together (a power of two). Pages that came in other
     /// sets stay as they are. For tests, which change the size more often than any tuner.
     pub fn set_set(&self, pages: usize) {
         debug_assert!(pages.is_power_of_two());
-        self.lock().sets = Sets::Fixed(pages);
+        self.lock().sets = TransferUnits::Fixed(pages);
     }
 
     /// A compute core begins: what is swapped in from now on is its working set.
@@ -246,8 +219,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// It ends, after `took`; `core` decides the size of sets from here on.
     pub fn core_ends(&self, core: &mut Core, took: Duration) -> Iteration {
         let mut inner = self.lock();
-        let now = Iteration { set: inner.sets.now(), working_set: inner.core.1, local: inner.local, took };
-        inner.sets = Sets::Fixed(core.end(now));
+        let now =
+            Iteration { set: inner.sets.commonest(), working_set: inner.core.1, local: inner.local, took };
+        inner.sets = TransferUnits::Fixed(core.end(now));
         inner.core.1 = 0;
         self.tell(&inner);
         now
@@ -257,7 +231,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     pub fn set_local(&self, pages: usize) {
         let pages = pages.max(LEAST_LOCAL);
         self.lock().local = pages;
-        self.kernel.keep(most_ahead(pages));
+        self.kernel.keep(max_prefetch(pages));
         self.crowded.tell_all();
     }
 
@@ -290,7 +264,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// What moves together among some pages.
     pub(crate) fn tell_sets(&self, counters: &Counters, inner: &Inner, within: &Range<PageNumber>) {
         let words = [Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes];
-        for (count, set) in words.into_iter().zip(inner.sets.of(within)) {
+        for (count, set) in words.into_iter().zip(inner.sets.sizes(within)) {
             counters.set(count, (set * self.kernel.page()) as u64);
         }
     }
@@ -300,30 +274,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 }
 
-/// The set a trial starts with when the first page comes back, of so many `mapped` (0: nobody knows) of which `local` may
-/// be here.
-pub(crate) fn first_set(local: usize, mapped: usize) -> usize {
-    if (1..=local + local / 2).contains(&mapped) { FIRST_SET_OF_FEW } else { FIRST_SET }
-}
-
 pub(crate) fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn number(page: usize) -> u32 {
     u32::try_from(page).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trial_starts_with_large_sets_where_most_fits() {
-        for (local, mapped, set) in
-            [(750, 1000, 64), (1000, 1000, 64), (500, 1000, 4), (50, 1000, 4), (750, 0, 4)]
-        {
-            assert_eq!(first_set(local, mapped), set, "{local} of {mapped}");
-        }
-    }
 }

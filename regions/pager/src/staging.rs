@@ -13,17 +13,17 @@ use crate::Trouble;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, MoveError, Userfault, read_guarded};
 use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
-use largesse_policy::MOST_SET;
+use largesse_policy::MAX_TRANSFER;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Threads that may carry pages out at the same time; more wait.
 const LANES: usize = 8;
 /// Most pages of a lane whose frames wait for pages that come.
-const MOST_KEPT: usize = MOST_SET;
+const MOST_KEPT: usize = MAX_TRANSFER;
 /// When there are so many more the rest goes, together: each time that pages are unmapped interrupts other processors.
 const TOGETHER: usize = 64;
 /// Pages of a lane.
-const LANE: usize = MOST_KEPT + TOGETHER + MOST_SET;
+const LANE: usize = MOST_KEPT + TOGETHER + MAX_TRANSFER;
 
 /// What is done with pages that left, from an offset on.
 pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Trouble>;
@@ -56,7 +56,7 @@ impl Staging {
         range.commit(0, len, PageKind::Small).map_err(refused)?;
         let mut lanes = Vec::with_capacity(LANES);
         for _ in 0..LANES {
-            let copies = Table::new(MOST_SET * base_page()).ok_or(FaultError(libc::ENOMEM))?;
+            let copies = Table::new(MAX_TRANSFER * base_page()).ok_or(FaultError(libc::ENOMEM))?;
             lanes.push(Mutex::new(Lane { copies, shown: 0 }));
         }
         let lanes = lanes.try_into().map_err(|_| FaultError(libc::ENOMEM))?;

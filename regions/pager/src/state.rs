@@ -3,15 +3,15 @@
 use crate::page::{Page, State, runs};
 use crate::pager::{Touch, number};
 use crate::pin::Pins;
-use crate::speculative::Steps;
-use crate::transfers::Sets;
 use core::ops::Range;
 use largesse_pages::Table;
+use largesse_policy::SpeculativePages;
 use largesse_policy::eviction_cost::Leaving;
 use largesse_policy::reclaim_mode::Timing;
 use largesse_policy::replacement::{Part, Queue, Run};
 use largesse_policy::streams::{Access, Streams};
-use largesse_policy::{MOST_SET, PageNumber};
+use largesse_policy::transfer::TransferUnits;
+use largesse_policy::{MAX_TRANSFER, PageNumber};
 use std::time::{Duration, Instant};
 
 /// Pages made writable at once, from the one that is written on: a loop writes the next ones too.
@@ -36,13 +36,13 @@ pub(crate) struct Inner {
     pub(crate) local: usize,
     /// All that the program has, as far as anybody knows; 0: nobody does.
     pub(crate) mapped: usize,
-    pub(crate) sets: Sets,
+    pub(crate) sets: TransferUnits,
     /// Sequences of faults, unless nothing is to be fetched ahead.
     pub(crate) streams: Option<Streams>,
     /// Pages that come together, lately.
     pub(crate) together: f64,
     /// New pages that may be here for nothing.
-    pub(crate) steps: Steps,
+    pub(crate) speculative: SpeculativePages,
     /// When the store last had no room.
     pub(crate) full: Option<Instant>,
     /// When the first of those pages was set aside that cannot leave now.
@@ -141,7 +141,7 @@ impl Inner {
         }
         going.sort_unstable_by_key(|(range, _)| range.start);
         going.dedup_by(|next, before| {
-            let one = before.0.len() + next.0.len() <= MOST_SET;
+            let one = before.0.len() + next.0.len() <= MAX_TRANSFER;
             let follows = one && before.0.end == next.0.start && before.1 == next.1;
             if follows {
                 before.0.end = next.0.end;

@@ -5,68 +5,9 @@ use crate::pager::Touch;
 use crate::state::Inner;
 use core::ops::Range;
 use largesse_policy::streams::{Access, Fault};
-use largesse_policy::transfer::Regions;
-use largesse_policy::{MOST_SET, PageNumber};
-use std::collections::VecDeque;
-
-/// Pages that are fetched ahead of need at once, at most.
-pub(crate) const MOST_AHEAD: usize = 256;
-
-/// Pages that are fetched ahead of need at once where `local` pages may be here. Frames of as many that left wait for them: with
-/// fewer, the kernel would free the frames that are missing and make them anew.
-pub(crate) fn most_ahead(local: usize) -> usize {
-    (local / 16).min(MOST_AHEAD)
-}
-
-/// A page that is foreseen, and how it will be used.
-pub(crate) type Ahead = (PageNumber, Access);
-
-/// Base pages that move together, a power of two.
-#[derive(Debug)]
-pub(crate) enum Sets {
-    /// As somebody said.
-    Fixed(usize),
-    /// Being tried, in each region by itself.
-    Auto(Regions),
-}
-
-impl Sets {
-    /// Where most pages of `within` came lately, the least size there, and the largest.
-    pub(crate) fn of(&self, within: &Range<PageNumber>) -> [usize; 3] {
-        match self {
-            Sets::Fixed(set) => [*set; 3],
-            Sets::Auto(regions) => regions.sizes(within),
-        }
-    }
-
-    /// Where most pages came lately.
-    pub(crate) fn now(&self) -> usize {
-        self.of(&(0..usize::MAX))[0]
-    }
-
-    /// The size in force at a page that is used in some way, also where another one is tried.
-    pub(crate) fn in_force(&self, page: PageNumber, access: Access) -> usize {
-        match self {
-            Sets::Fixed(set) => *set,
-            Sets::Auto(regions) => regions.at(page, access).set(),
-        }
-    }
-
-    /// The size there, or the one that is tried.
-    pub(crate) fn at(&self, page: PageNumber, access: Access) -> usize {
-        match self {
-            Sets::Fixed(set) => *set,
-            Sets::Auto(regions) => regions.at(page, access).set_at(page),
-        }
-    }
-
-    /// Pages left that came to be used in some way.
-    pub(crate) fn left(&mut self, pages: &Range<PageNumber>, access: Access) {
-        if let Sets::Auto(regions) = self {
-            regions.left(pages, access);
-        }
-    }
-}
+use largesse_policy::transfer::TransferUnits;
+use largesse_policy::{MAX_TRANSFER, PageNumber};
+use largesse_policy::{PrefetchQueue, max_prefetch};
 
 impl Inner {
     /// Base pages that move together at `page`: never more than an eighth of what may be here. With new pages nothing is
@@ -96,8 +37,8 @@ impl Inner {
         let all_fit = (1..=self.local + self.local / 64).contains(&self.mapped);
         let at_once = if all_fit { room } else { room / 8 };
         let step = match self.sets {
-            Sets::Auto(_) if all_fit || room > self.local / 8 => {
-                self.set_at(page, Access::Dense).max(1 << at_once.max(1).ilog2()).min(MOST_SET)
+            TransferUnits::Auto(_) if all_fit || room > self.local / 8 => {
+                self.set_at(page, Access::Dense).max(1 << at_once.max(1).ilog2()).min(MAX_TRANSFER)
             }
             _ => self.set_at(page, Access::Dense),
         };
@@ -116,35 +57,21 @@ impl Inner {
     ) -> Range<PageNumber> {
         let state = self.pages[page].state;
         let set = if state == State::Zero { self.step_of_new(page) } else { self.set_of(page, access) };
-        let end = set.end.max(upto).min(set.start + MOST_SET);
+        let end = set.end.max(upto).min(set.start + MAX_TRANSFER);
         let within = set.start.max(bounds.start)..end.min(bounds.end);
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// Takes from `ahead` the sets that follow the one of `page`, up to the first with a page that is not in the same place: no
-    /// transfer goes beyond it. Returns where they end. A gap is none that a set in force would fill: a trial has smaller sets
-    /// here and there, and larger ones.
-    pub(crate) fn stretch(
-        &self,
-        page: PageNumber,
-        access: Access,
-        ahead: &mut VecDeque<Ahead>,
-    ) -> PageNumber {
+    /// Takes from `ahead` the pages whose transfer units follow that of `page` and are in the same state, so that one transfer
+    /// fetches all of them; returns the end of the last unit.
+    pub(crate) fn stretch(&self, page: PageNumber, access: Access, ahead: &mut PrefetchQueue) -> PageNumber {
         let state = self.pages[page].state;
-        // All from `page` to `alike` is in the same place; the set of `page` itself may end in another.
-        let (mut end, mut alike) = (self.set_of(page, access).end, page);
-        while let Some(next) = ahead.front().map(|&(next, access)| self.set_of(next, access))
-            && next.start < end + self.sets.in_force(page, access)
-            && (page + 1..=page + MOST_AHEAD).contains(&next.end)
-        {
-            let between = self.pages.get(alike..next.end);
-            if !between.is_some_and(|pages| pages.iter().all(|page| page.state == state)) {
-                break;
-            }
-            (end, alike) = (end.max(next.end), alike.max(next.end));
-            ahead.pop_front();
-        }
-        end
+        // A gap is none that a unit in force would fill: leader blocks have smaller units here and there, and larger ones.
+        let gap = self.sets.in_force(page, access);
+        let are_alike = |pages: Range<PageNumber>| {
+            self.pages.get(pages).is_some_and(|pages| pages.iter().all(|page| page.state == state))
+        };
+        ahead.coalesce(page, access, gap, |page, access| self.set_of(page, access), are_alike)
     }
 
     /// Cuts pages that come together into sets.
@@ -165,7 +92,7 @@ impl Inner {
         &mut self,
         touch: Touch,
         bounds: &Range<PageNumber>,
-        ahead: &mut VecDeque<Ahead>,
+        ahead: &mut PrefetchQueue,
     ) -> (Access, usize) {
         let Touch { page, .. } = touch;
         // The size in force, also where another one is tried: a stream goes on through both.
@@ -173,7 +100,7 @@ impl Inner {
         let sets = Access::ALL.map(in_force);
         let here = |page: PageNumber| self.pages[page].state.is_resident();
         let fault = Fault::new(page, sets, bounds, here);
-        let most = most_ahead(self.local);
+        let most = max_prefetch(self.local);
         let (Some(streams), pages, sets) = (&mut self.streams, &mut self.pages, &self.sets) else {
             return (Access::Dense, 0);
         };
@@ -190,7 +117,7 @@ impl Inner {
             let mut page = pages.start;
             while page < pages.end.min(bounds.end) {
                 if page >= bounds.start {
-                    ahead.push_back((page, access));
+                    ahead.push(page, access);
                 }
                 page = (page / sets.at(page, access) + 1) * sets.at(page, access);
             }

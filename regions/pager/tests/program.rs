@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Fault, PAGE, Simulated, TestPager, TestStore, pager, pager_over, run, run_to_trouble};
-use largesse_pager::{Buffer, Count, Pager, Segments, SetSize, Touch, Trouble};
+use largesse_pager::{Buffer, Count, Pager, Segments, Touch, Trouble};
+use largesse_policy::transfer::TransferSize;
 use std::sync::Arc;
 
 const THREADS: usize = 4;
@@ -223,7 +224,8 @@ fn what_happens_in_the_segments_is_what_happens_in_all() {
     bounds.add(0, 600, 1);
     bounds.add(1 << 40, 424, 1);
     let pager =
-        Pager::new(Simulated::new(1024), Arc::clone(&store), bounds, 256, SetSize::Fixed(8), true).unwrap();
+        Pager::new(Simulated::new(1024), Arc::clone(&store), bounds, 256, TransferSize::Fixed(8), true)
+            .unwrap();
     let pager = Arc::new(pager);
     run(&pager, || random_words(&pager, 1024, 4000, 11)).unwrap();
 
@@ -411,7 +413,7 @@ fn new_pages_come_in_large_steps_while_there_is_much_room() {
     bounds.add(0, 4096, 512);
     for (local, mapped, most) in [(4096, 0, 200), (4096, 4096, 32), (1024, 4096, 1024)] {
         let kernel = Simulated::new(4096);
-        let pager = Pager::new(kernel, Arc::clone(&store), bounds.clone(), local, SetSize::Auto, false);
+        let pager = Pager::new(kernel, Arc::clone(&store), bounds.clone(), local, TransferSize::Auto, false);
         let pager = Arc::new(pager.unwrap());
         pager.mapped_more(0, mapped * largesse_pager::Kernel::page(pager.kernel()));
         run(&pager, || {

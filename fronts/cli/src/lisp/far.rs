@@ -8,9 +8,10 @@ use crate::say::complain;
 use crate::status::far_totals;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
-use largesse_pager::{Count, FarMemory, Linux, Pager, Place, Segments, SetSize, Trouble};
+use largesse_pager::{Count, FarMemory, Linux, Pager, Place, Segments, Trouble};
 use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS};
 use largesse_pages::{Reserved, SPAN, base_page};
+use largesse_policy::transfer::TransferSize;
 use largesse_store::{Broker, FileStore, PageStore, borrow_stderr};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ pub(super) fn over(range: Reserved, far: &Far) -> Result<(FarMemory<Box<dyn Page
     let kernel = Linux::new(broker, faults, segments).map_err(|FaultError(errno)| {
         format!("no far memory: userfaultfd: {}", std::io::Error::from_raw_os_error(errno))
     })?;
-    let (local, size) = (far.local.first_pages(), SetSize::of(far.page_size));
+    let (local, size) = (far.local.first_pages(), TransferSize::from_bytes(far.page_size, base_page()));
     let pager = Arc::new(Pager::new(kernel, store, bounds, local, size, true).ok_or(no_addresses)?);
     largesse_pager::start(&pager, lost).map_err(no_thread)?;
     let told = Told { pager: Arc::clone(&pager), store: called };

@@ -1,8 +1,9 @@
 use super::*;
-use crate::{Segments, SetSize};
+use crate::Segments;
 use largesse_pages::fault::{Userfault, OPEN_METHODS};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
-use largesse_policy::MOST_SET;
+use largesse_policy::MAX_TRANSFER;
+use largesse_policy::transfer::TransferSize;
 use largesse_store::{Broker, StoreError};
 use std::sync::mpsc;
 
@@ -41,7 +42,7 @@ fn a_fault_that_waits_for_too_long_is_served_apart() {
     let mut segments = Segments::new();
     segments.add(at, SPAN / page, SPAN / page);
     let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone()).unwrap();
-    let pager = Pager::new(kernel, Nothing, segments, SPAN / page, SetSize::Fixed(1), false).unwrap();
+    let pager = Pager::new(kernel, Nothing, segments, SPAN / page, TransferSize::Fixed(1), false).unwrap();
     let pager = Arc::new(pager);
     let beside = &pager.kernel().beside;
     pager.lock().timing.choose_beside();
@@ -49,7 +50,7 @@ fn a_fault_that_waits_for_too_long_is_served_apart() {
     beside.running.store(true, Ordering::Relaxed);
     let (watching, (ended, end)) = (Arc::clone(&pager), mpsc::channel());
     let work = move || {
-        watch(&watching, &mut Buffer::new(MOST_SET).unwrap()).unwrap();
+        watch(&watching, &mut Buffer::new(MAX_TRANSFER).unwrap()).unwrap();
         ended.send(()).unwrap();
     };
     broker.call(|| spawn(c"watch", work)).unwrap();

@@ -1,9 +1,10 @@
 //! A kernel and stores that tests can see through.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use largesse_pager::{Buffer, Kernel, Pager, Segments, SetSize, Show, Touch, Trouble};
+use largesse_pager::{Buffer, Kernel, Pager, Segments, Show, Touch, Trouble};
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
+use largesse_policy::transfer::TransferSize;
 use largesse_store::{PageStore, StoreError};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
@@ -350,7 +351,7 @@ pub(crate) fn pager_over(
 ) -> Arc<TestPager> {
     let mut bounds = Segments::new();
     bounds.add(0, pages, 1);
-    Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, SetSize::Fixed(set), true).unwrap())
+    Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, TransferSize::Fixed(set), true).unwrap())
 }
 
 /// Runs `program` while two threads serve its faults and one lets pages leave. The program may end

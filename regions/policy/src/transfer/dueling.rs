@@ -25,7 +25,7 @@ use super::blocks::{Blocks, Price};
 use super::gains::{DOUBLE, Gains, HALF, SURE};
 use super::leaders::{Choice, Class, THIN, block};
 use super::parts::{Part, Parts};
-use crate::MOST_SET;
+use crate::MAX_TRANSFER;
 use core::ops::Range;
 
 /// Fills in the class of half the size before anything is decided.
@@ -328,7 +328,7 @@ impl Trial {
 
     /// The size that a way leads to.
     fn size(&self, way: usize) -> usize {
-        if way == HALF { (self.set / 2).max(1) } else { (self.set * 2).min(MOST_SET) }
+        if way == HALF { (self.set / 2).max(1) } else { (self.set * 2).min(MAX_TRANSFER) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which blocks try which size.
 
 use super::gains::{DOUBLE, HALF};
-use crate::MOST_SET;
+use crate::MAX_TRANSFER;
 
 /// What a block does in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) const THIN: usize = 4;
 
 /// Pages in a block where sets of `set` pages are in force; sets of twice the size fit.
 pub(super) fn block(set: usize) -> usize {
-    (set * SETS).clamp(LEAST_BLOCK, MOST_SET)
+    (set * SETS).clamp(LEAST_BLOCK, MAX_TRANSFER)
 }
 
 /// The blocks of a lap.

@@ -15,8 +15,10 @@ mod gains;
 mod leaders;
 mod parts;
 mod regions;
+mod units;
 
 pub use compute_core::{Core, Iteration};
 pub use dueling::{Change, Costs, Trial};
 pub use parts::Part;
 pub use regions::Regions;
+pub use units::{TransferSize, TransferUnits, first_unit};

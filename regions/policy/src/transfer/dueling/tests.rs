@@ -8,10 +8,10 @@ const COSTS: Costs =
 /// fault costs 10 µs and each page 300 ns. The size the trial ends at.
 fn settles_at(start: usize, useful: usize) -> usize {
     let mut trial = Trial::new(start);
-    let costs = Costs { lap: 200 * MOST_SET, ..COSTS };
+    let costs = Costs { lap: 200 * MAX_TRANSFER, ..COSTS };
     for _lap in 0..200 {
         for block in 0..200 {
-            let mut page = block * MOST_SET;
+            let mut page = block * MAX_TRANSFER;
             let end = page + useful;
             while page < end {
                 let set = trial.set_at(page);
@@ -39,7 +39,7 @@ fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
     let costs = Costs { lap: 4000, ..COSTS };
     let (mut changes, mut at) = (Vec::new(), 0);
     for phase in 0..400 {
-        let useful = if phase % 2 == 0 { MOST_SET } else { 1 };
+        let useful = if phase % 2 == 0 { MAX_TRANSFER } else { 1 };
         let mut changed = 0;
         for _ in 0..4000 {
             let set = trial.set_at(at);
@@ -47,8 +47,8 @@ fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
             changed += u32::from(fill.is_some_and(|change| change.part.is_none()));
             let next = at / set * set + set;
             trial.left(next - set..next);
-            let skipped = (next / MOST_SET + 1) * MOST_SET;
-            at = if next % MOST_SET < useful { next } else { skipped } % (200 * MOST_SET);
+            let skipped = (next / MAX_TRANSFER + 1) * MAX_TRANSFER;
+            at = if next % MAX_TRANSFER < useful { next } else { skipped } % (200 * MAX_TRANSFER);
         }
         changes.push(changed);
     }
@@ -67,7 +67,7 @@ fn less_than_a_lap_says_nothing_of_rows() {
             let set = trial.set_at(at);
             trial.filled(at, set, 11_000 + 3000 * set as u64, Costs { lap: 100_000, ..COSTS });
             came += set;
-            at = (at + MOST_SET) % (400 * MOST_SET);
+            at = (at + MAX_TRANSFER) % (400 * MAX_TRANSFER);
         }
         assert_eq!(came >= 100_000, patient, "{came} pages");
     }
@@ -262,14 +262,14 @@ fn sets_that_cost_to_leave_are_not_halved_and_doubled_for_it() {
 fn twice_the_size_is_taken_soon_where_blocks_are_used_whole() {
     // A fourth of all is here already, other pages in each lap: blocks are as unlike as where a part of a loop is kept.
     let mut trial = Trial::new(16);
-    let costs = Costs { lap: 48 * MOST_SET, ..COSTS };
+    let costs = Costs { lap: 48 * MAX_TRANSFER, ..COSTS };
     let mut random = 12345_u64;
     for _lap in 0..4 {
-        let mut away = [(); 64 * MOST_SET / 8].map(|()| {
+        let mut away = [(); 64 * MAX_TRANSFER / 8].map(|()| {
             crate::random::next(&mut random);
             random >> 62 != 0
         });
-        for page in 0..64 * MOST_SET {
+        for page in 0..64 * MAX_TRANSFER {
             let set = trial.set_at(page);
             let first = page / set * set;
             let come =
@@ -333,15 +333,15 @@ fn one_more_step_the_same_way_is_easy_in_the_first_lap_only() {
 #[test]
 fn a_program_that_does_something_else_is_noticed_where_few_blocks_are_looked_at() {
     let mut trial = Trial::new(512);
-    let costs = Costs { lap: 200 * MOST_SET, ..COSTS };
+    let costs = Costs { lap: 200 * MAX_TRANSFER, ..COSTS };
     let fill = |trial: &mut Trial, block: usize| {
-        let page = block % 200 * MOST_SET;
+        let page = block % 200 * MAX_TRANSFER;
         trial.filled(page, trial.set_at(page), 11_000 + 300 * trial.set_at(page) as u64, costs);
     };
     // All of each 2 MiB, until there is nothing to be gained for long.
     for block in 0..200 * 200 {
-        let (page, mut at) = (block % 200 * MOST_SET, 0);
-        while at < MOST_SET {
+        let (page, mut at) = (block % 200 * MAX_TRANSFER, 0);
+        while at < MAX_TRANSFER {
             let set = trial.set_at(page + at);
             trial.filled(page + at, set, 11_000 + 300 * set as u64, costs);
             at += set;
@@ -361,7 +361,7 @@ fn sizes_stay_powers_of_two_within_bounds() {
     for start in [1, 16, 512] {
         for useful in [1, 7, 100, 512] {
             let set = settles_at(start, useful);
-            assert!(set.is_power_of_two() && set <= MOST_SET);
+            assert!(set.is_power_of_two() && set <= MAX_TRANSFER);
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::MOST_SET;
+use crate::MAX_TRANSFER;
 
-const PAGES: usize = 64 * MOST_SET;
+const PAGES: usize = 64 * MAX_TRANSFER;
 const COSTS: Costs = Costs {
     evict_ns: 300.0,
     evict_set_ns: 0.0,

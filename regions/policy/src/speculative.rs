@@ -1,0 +1,81 @@
+//! Zero pages that were filled along with others and may never have been written.
+//!
+//! While memory is free, a fault on a new page fills many zero pages at once, since this needs no transfer. Some of them are
+//! never used: the edge of a grid, the end of a buffer. They take local memory all the same, and where the used pages just fit,
+//! one of those is evicted for them in each loop. The kernel does not report which pages were written, but a page that was
+//! never written is still zero. Therefore, once evictions have begun, the evicting thread checks such pages a single time,
+//! oldest first. The check is a hint: a page that was written after all is written back like any other.
+
+use crate::PageNumber;
+use core::ops::Range;
+use std::collections::VecDeque;
+
+/// Smallest number of pages filled at once that is worth a check.
+const MIN_FILL: usize = 64;
+/// Number of pages that are checked at once.
+const BATCH: usize = 64;
+/// Pages are checked after as many evictions as local memory has pages, divided by this; or as many as there are mapped pages
+/// beyond local memory, if these are fewer. A loop takes at least that long to reach the pages that it uses.
+const SETTLE: usize = 3;
+
+/// A queue of fills of zero pages that were not checked yet, oldest first, each with the eviction clock at its fill.
+#[derive(Debug, Default)]
+pub struct SpeculativePages(VecDeque<(Range<PageNumber>, u32)>);
+
+impl SpeculativePages {
+    /// Adds the zero pages of one fill, made at `clock`, if there are enough of them to be worth a check; returns whether it
+    /// did.
+    pub fn add(&mut self, pages: Range<PageNumber>, clock: u32) -> bool {
+        let many = pages.len() >= MIN_FILL;
+        if many {
+            self.0.push_back((pages, clock));
+        }
+        many
+    }
+
+    /// Returns the unchecked pages of each fill, oldest first.
+    pub fn pages(&self) -> impl Iterator<Item = Range<PageNumber>> {
+        self.0.iter().map(|(pages, _)| pages.clone())
+    }
+
+    /// Returns whether the oldest fill should be checked at `clock`, with `local` pages of local memory and `mapped` pages
+    /// of far memory in use (0: unknown).
+    #[must_use]
+    pub fn is_due(&self, clock: u32, local: usize, mapped: usize) -> bool {
+        // With `mapped` below `local`, or unknown, the difference wraps and the share of local memory decides.
+        self.is_due_after(clock, (local / SETTLE).min(mapped.wrapping_sub(local)))
+    }
+
+    fn is_due_after(&self, clock: u32, evictions: usize) -> bool {
+        self.0.front().is_some_and(|(_, filled)| clock.wrapping_sub(*filled) as usize > evictions)
+    }
+
+    /// Takes the next batch of pages, of the oldest fill.
+    pub fn pop(&mut self) -> Option<Range<PageNumber>> {
+        let (pages, _) = self.0.front_mut()?;
+        let next = pages.start..pages.end.min(pages.start + BATCH);
+        pages.start = next.end;
+        if pages.start == pages.end {
+            self.0.pop_front();
+        }
+        Some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_are_checked_once_in_batches() {
+        let mut pages = SpeculativePages::default();
+        let fills = [(0..MIN_FILL - 1, 0), (1000..1000 + BATCH + 10, 5), (2000..2000 + BATCH, 90)];
+        assert_eq!(fills.map(|(range, clock)| pages.add(range, clock)), [false, true, true]);
+        assert!(!pages.is_due_after(105, 100) && pages.is_due_after(106, 100));
+        assert_eq!(pages.pop(), Some(1000..1000 + BATCH));
+        assert_eq!(pages.pop(), Some(1000 + BATCH..1000 + BATCH + 10));
+        assert!(!pages.is_due_after(190, 100) && pages.is_due_after(191, 100));
+        assert_eq!(pages.pop(), Some(2000..2000 + BATCH));
+        assert_eq!((pages.pop(), pages.is_due_after(u32::MAX, 100)), (None, false));
+    }
+}

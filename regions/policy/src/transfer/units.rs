@@ -1,0 +1,121 @@
+//! The size of transfer units: fixed by the user, or chosen in each region by its tuner.
+
+use super::regions::Regions;
+use crate::streams::Access;
+use crate::{MAX_TRANSFER, PageNumber};
+use core::ops::Range;
+
+/// First size of a transfer unit, in pages, where much of far memory must be evicted.
+const FIRST_UNIT: usize = 4;
+/// First size of a transfer unit, in pages, where local memory holds most of far memory: a large unit evicts few pages that
+/// are needed, and reaching the best size from a small one takes long, because each step gains little.
+const FIRST_UNIT_OF_FEW: usize = 64;
+
+/// Returns the size of transfer unit, in pages, to begin with when the first page refaults, with `mapped` pages of far memory
+/// in use (0: unknown) and `local` pages of local memory.
+#[must_use]
+pub fn first_unit(local: usize, mapped: usize) -> usize {
+    if (1..=local + local / 2).contains(&mapped) { FIRST_UNIT_OF_FEW } else { FIRST_UNIT }
+}
+
+/// The user's choice of how many base pages one transfer moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferSize {
+    /// A fixed number of base pages, a power of two of at most [`MAX_TRANSFER`].
+    Fixed(usize),
+    /// Chosen at run time by the tuner.
+    Auto,
+}
+
+impl TransferSize {
+    /// Returns the size of a transfer unit of `bytes` bytes, at least one page and at most [`MAX_TRANSFER`], with base pages of
+    /// `page` bytes; [`Auto`](TransferSize::Auto) without `bytes`.
+    #[must_use]
+    pub fn from_bytes(bytes: Option<usize>, page: usize) -> TransferSize {
+        bytes.map_or(TransferSize::Auto, |bytes| TransferSize::Fixed((bytes / page).clamp(1, MAX_TRANSFER)))
+    }
+}
+
+/// The sizes of transfer units in force, in base pages; all are powers of two.
+#[derive(Debug)]
+pub enum TransferUnits {
+    /// One size for all pages.
+    Fixed(usize),
+    /// A size for each region and kind of access, chosen by set dueling.
+    Auto(Regions),
+}
+
+impl TransferUnits {
+    /// Begins with the size that the user chose.
+    #[must_use]
+    pub fn new(size: TransferSize) -> TransferUnits {
+        match size {
+            TransferSize::Fixed(unit) => TransferUnits::Fixed(unit),
+            TransferSize::Auto => TransferUnits::Auto(Regions::new(FIRST_UNIT)),
+        }
+    }
+
+    /// Returns three sizes of the pages `within`: the one in force where most pages were filled recently, the smallest, and
+    /// the largest.
+    #[must_use]
+    pub fn sizes(&self, within: &Range<PageNumber>) -> [usize; 3] {
+        match self {
+            TransferUnits::Fixed(unit) => [*unit; 3],
+            TransferUnits::Auto(regions) => regions.sizes(within),
+        }
+    }
+
+    /// Returns the size in force where most pages of the program were filled recently.
+    #[must_use]
+    pub fn commonest(&self) -> usize {
+        self.sizes(&(0..usize::MAX))[0]
+    }
+
+    /// Returns the size in force at `page` for `access`, even if its block is a leader of another size.
+    #[must_use]
+    pub fn in_force(&self, page: PageNumber, access: Access) -> usize {
+        match self {
+            TransferUnits::Fixed(unit) => *unit,
+            TransferUnits::Auto(regions) => regions.at(page, access).set(),
+        }
+    }
+
+    /// Returns the size at `page` for `access`: that of its leader block, or else the one in force.
+    #[must_use]
+    pub fn at(&self, page: PageNumber, access: Access) -> usize {
+        match self {
+            TransferUnits::Fixed(unit) => *unit,
+            TransferUnits::Auto(regions) => regions.at(page, access).set_at(page),
+        }
+    }
+
+    /// Notes the eviction of pages that were filled for `access`.
+    pub fn evicted(&mut self, pages: &Range<PageNumber>, access: Access) {
+        if let TransferUnits::Auto(regions) = self {
+            regions.left(pages, access);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_start_large_where_most_fits() {
+        for (local, mapped, unit) in
+            [(750, 1000, 64), (1000, 1000, 64), (500, 1000, 4), (50, 1000, 4), (750, 0, 4)]
+        {
+            assert_eq!(first_unit(local, mapped), unit, "{local} of {mapped}");
+        }
+    }
+
+    #[test]
+    fn sizes_in_bytes_are_bounded() {
+        let pages = |bytes| TransferSize::from_bytes(bytes, 4096);
+        assert_eq!(pages(None), TransferSize::Auto);
+        assert_eq!(pages(Some(1)), TransferSize::Fixed(1));
+        assert_eq!(pages(Some(65536)), TransferSize::Fixed(16));
+        assert_eq!(pages(Some(1 << 30)), TransferSize::Fixed(MAX_TRANSFER));
+    }
+}
