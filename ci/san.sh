@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Races and wild accesses: in the heaps while threads make any calls (heaps/*/tests), and in the pager
-# over a simulated kernel (regions/pager/tests).
+# over a simulated kernel (regions/pager/tests), its stores and its policies.
 # ThreadSanitizer has to see the standard library too (-Zbuild-std), or it reports its locks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ run() { # SANITIZER TEST-OPTIONS... (and the array `build`)
     RUSTFLAGS="-Zsanitizer=$sanitizer" RUSTDOCFLAGS="-Zsanitizer=$sanitizer" \
         CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/$sanitizer" \
         timeout "${LARGESSE_CI_SECONDS:-1800}" \
-        cargo +nightly test --target "$host" "${build[@]}" -p largesse-malloc -p largesse-gc -p largesse-pager --lib --tests -- "$@"
+        cargo +nightly test --target "$host" "${build[@]}" -p largesse-malloc -p largesse-gc -p largesse-store -p largesse-policy -p largesse-pager --lib --tests -- "$@"
 }
 # The tests leak their ranges on purpose.
 build=()

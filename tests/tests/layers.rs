@@ -12,10 +12,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-machine", &[]),
     ("largesse-kernels", &[]),
     ("largesse-arena", &["largesse-pages"]),
-    ("largesse-pager", &["largesse-arena", "largesse-machine", "largesse-pages"]),
-    ("largesse-redis", &["largesse-pager"]),
-    ("largesse-agent", &["largesse-machine", "largesse-pager", "largesse-pages"]),
-    ("largesse-mpi", &["largesse-pager", "largesse-pages"]),
+    ("largesse-store", &["largesse-machine", "largesse-pages"]),
+    ("largesse-policy", &[]),
+    (
+        "largesse-pager",
+        &["largesse-arena", "largesse-machine", "largesse-pages", "largesse-policy", "largesse-store"],
+    ),
+    ("largesse-agent", &["largesse-machine", "largesse-pages", "largesse-store"]),
+    ("largesse-redis", &["largesse-store"]),
+    ("largesse-mpi", &["largesse-pages", "largesse-store"]),
     ("largesse-report", &[]),
     ("largesse-text", &[]),
     ("largesse-picture", &["largesse-text"]),
@@ -34,8 +39,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "largesse-pager",
             "largesse-pages",
             "largesse-picture",
+            "largesse-policy",
             "largesse-report",
             "largesse-settings",
+            "largesse-store",
             "largesse-text",
         ],
     ),
@@ -52,9 +59,11 @@ const LAYERS: &[(&str, &[&str])] = &[
             "largesse-pager",
             "largesse-pages",
             "largesse-picture",
+            "largesse-policy",
             "largesse-redis",
             "largesse-report",
             "largesse-settings",
+            "largesse-store",
             "largesse-text",
         ],
     ),
@@ -64,6 +73,9 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// Crates that serve `malloc`, so that they must not call it.
 const WITHOUT_ALLOC: &[&str] = &["os/pages", "regions/arena", "heaps/report", "heaps/malloc"];
+
+/// Crates that decide from numbers alone: they forbid unsafe code, read no clock, and neither read nor write anything.
+const PURE: &[&str] = &["regions/policy"];
 
 /// Crates that people touch. Only they read settings.
 const FRONTS: &[&str] = &["fronts", "tests", "benches", "fuzz"];
@@ -134,6 +146,28 @@ fn a_crate_that_allocates_is_noticed() {
 }
 
 #[test]
+fn pure_crates_have_no_unsafe_code_clock_or_io() {
+    for folder in PURE {
+        let source = workspace().join(folder).join("src");
+        let root = std::fs::read_to_string(source.join("lib.rs")).unwrap();
+        assert!(root.lines().any(|line| line.trim() == "#![forbid(unsafe_code)]"), "{folder} may be unsafe");
+        for file in sources(&source) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            assert_eq!(impure_lines(&file, &text), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
+fn clock_or_io_in_a_pure_crate_is_noticed() {
+    for line in ["Instant::now()", "std::fs::read(x)", "use std::io;", "thread::sleep(d)", "libc::getpid()"] {
+        assert_eq!(impure_lines(Path::new("lib.rs"), line).len(), 1, "{line}");
+    }
+    let tested = "fn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() { Instant::now(); }\n}\n";
+    assert_eq!(impure_lines(Path::new("lib.rs"), tested).len(), 0);
+}
+
+#[test]
 fn only_fronts_read_the_environment() {
     for package in metadata()["packages"].as_array().unwrap() {
         let manifest = Path::new(package["manifest_path"].as_str().unwrap());
@@ -187,6 +221,13 @@ fn allocating_lines(file: &Path, text: &str) -> Vec<String> {
         let line = line.trim();
         line.starts_with("extern crate alloc") || line.starts_with("extern crate std")
     });
+    lines.map(|line| format!("{}: {line}", file.display())).collect()
+}
+
+/// Lines of the product that read a clock, or reach anything outside of the process's own values.
+fn impure_lines(file: &Path, text: &str) -> Vec<String> {
+    const WORDS: &[&str] = &["::now()", "std::fs", "std::io", "std::net", "std::process", "thread::", "libc"];
+    let lines = product(file, text).filter(|line| WORDS.iter().any(|word| line.contains(word)));
     lines.map(|line| format!("{}: {line}", file.display())).collect()
 }
 
