@@ -6,7 +6,7 @@ use crate::wish::{Engine, Store, Wish};
 use crate::{guard, helper, io, last_thread, serve, start, timeline};
 use largesse_agent::AgentStore;
 use largesse_machine::thread;
-use largesse_pager::{Count, Counters, FarMemory, Linux, Pager, Place, SegmentWords, Segments, Trouble};
+use largesse_pager::{Count, Counters, Error, FarMemory, FarRange, Linux, Pager, SegmentWords, Segments};
 use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS, OpenMethod, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
@@ -57,7 +57,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
         .map(|piece| (segments.add(piece.at.start, piece.at.len() / page, SPAN / page), piece))
         .collect();
     // Last: what is used of it is low, and a store in a file stays as short as it can be.
-    let (heap, mappings) = (Place::new(heap, &mut segments), Place::new(mappings, &mut segments));
+    let (heap, mappings) = (FarRange::new(heap, &mut segments), FarRange::new(mappings, &mut segments));
     let mapped = mappings.first;
     let store = store(&wish.store, segments.pages() * page, &broker)?;
     let bounds = segments.clone();
@@ -179,8 +179,8 @@ pub(crate) fn give_up(trouble: &str) -> ! {
     unsafe { libc::_exit(LOST) }
 }
 
-fn lost(trouble: &Trouble) -> ! {
-    give_up(&trouble.to_string())
+fn lost(error: &Error) -> ! {
+    give_up(&error.to_string())
 }
 
 /// The threads of `pager`, in a process that has none of them yet.

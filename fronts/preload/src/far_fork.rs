@@ -7,7 +7,7 @@
 
 use crate::{far, io, serve, start};
 use core::ffi::{c_int, c_void};
-use largesse_pager::{Held, Mappings};
+use largesse_pager::{HeldPager, Mappings};
 use largesse_store::PageStore;
 use std::sync::MutexGuard;
 
@@ -53,7 +53,7 @@ pub(crate) unsafe fn register(
 
 /// Far memory at rest while the process forks.
 pub(crate) struct Resting {
-    held: Held<'static, Box<dyn PageStore>>,
+    held: HeldPager<'static, Box<dyn PageStore>>,
     mappings: MutexGuard<'static, Mappings>,
 }
 

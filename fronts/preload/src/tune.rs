@@ -4,7 +4,7 @@ use crate::guard::Inside;
 use crate::{control, serve};
 use core::ffi::{CStr, c_char, c_int};
 use largesse_policy::MAX_TRANSFER;
-use largesse_policy::transfer::{Core, Iteration};
+use largesse_policy::transfer::{ComputeCore, Iteration};
 use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -14,7 +14,7 @@ const MOST_SHOWN: usize = 200;
 
 struct Marked {
     name: Vec<u8>,
-    core: Core,
+    core: ComputeCore,
     began: Option<Instant>,
     /// What each iteration showed, and the set for the next one.
     shown: Vec<(Iteration, usize)>,
@@ -58,7 +58,7 @@ fn begin(name: &[u8]) -> c_int {
     let mut all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
     let at = all.iter().position(|marked| marked.name == name).unwrap_or(all.len());
     if at == all.len() {
-        let core = Core::new(1, MAX_TRANSFER);
+        let core = ComputeCore::new(1, MAX_TRANSFER);
         all.push(Marked { name: name.to_vec(), core, began: None, shown: Vec::new() });
     }
     far.pager().core_begins();
@@ -86,9 +86,9 @@ pub(crate) fn report() -> Value {
     let all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
     let row = |(now, next): &(Iteration, usize)| {
         json!({
-            "set_bytes": now.set * page,
+            "set_bytes": now.unit * page,
             "working_set": now.working_set,
-            "local_sets": now.local_sets(),
+            "local_sets": now.local_units(),
             "next_set_bytes": next * page,
             "seconds": now.took.as_secs_f64(),
         })

@@ -8,7 +8,7 @@ use core::fmt;
 use core::ptr::NonNull;
 use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
-use largesse_store::{Found, StoreError};
+use largesse_store::{MappedSpan, StoreError};
 use std::io::ErrorKind;
 use std::os::fd::{IntoRawFd as _, OwnedFd};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -199,7 +199,7 @@ impl Connection {
         Ok(words.map(|it| place(u64::from_ne_bytes(it)).and_then(|it| self.address(it))).to_vec())
     }
 
-    fn address(&self, Found { window, at }: Found) -> Option<NonNull<u8>> {
+    fn address(&self, MappedSpan { window, at }: MappedSpan) -> Option<NonNull<u8>> {
         let window = self.windows.get(window)?.as_ref()?;
         let at = usize::try_from(at).ok().filter(|&at| at < window.len() && window.len() - at >= SPAN)?;
         // SAFETY: inside the mapping, as was just checked.

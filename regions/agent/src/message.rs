@@ -1,6 +1,6 @@
 //! What the two sides say to each other. All of it is numbers and bytes, at fixed places.
 
-use largesse_store::{Found, StoreError};
+use largesse_store::{MappedSpan, StoreError};
 
 /// Both sides are of one build, mostly; a change here is a new number.
 pub(crate) const VERSION: u64 = 0x6c61_7267_0000_0002;
@@ -57,8 +57,8 @@ pub(crate) const FIND: u32 = 6;
 const WINDOW: u32 = 48;
 
 /// A place in a word; 0: nowhere.
-pub(crate) fn word(found: Option<Found>) -> u64 {
-    let word = found.and_then(|Found { window, at }| {
+pub(crate) fn word(found: Option<MappedSpan>) -> u64 {
+    let word = found.and_then(|MappedSpan { window, at }| {
         let window = u16::try_from(window + 1).ok()?;
         (at >> WINDOW == 0).then_some(u64::from(window) << WINDOW | at)
     });
@@ -66,9 +66,9 @@ pub(crate) fn word(found: Option<Found>) -> u64 {
 }
 
 /// The place that a word says.
-pub(crate) fn place(word: u64) -> Option<Found> {
+pub(crate) fn place(word: u64) -> Option<MappedSpan> {
     let window = usize::try_from(word >> WINDOW).ok()?.checked_sub(1)?;
-    Some(Found { window, at: word & ((1 << WINDOW) - 1) })
+    Some(MappedSpan { window, at: word & ((1 << WINDOW) - 1) })
 }
 
 /// How it went.
@@ -219,9 +219,9 @@ mod tests {
 
     #[test]
     fn places_arrive_as_they_were_if_a_word_has_room_for_them() {
-        let arrived = |window, at| place(word(Some(Found { window, at })));
+        let arrived = |window, at| place(word(Some(MappedSpan { window, at })));
         for (window, at) in [(0, 0), (3, 5 << 21), (65_534, (1 << 48) - 1)] {
-            assert_eq!(arrived(window, at), Some(Found { window, at }));
+            assert_eq!(arrived(window, at), Some(MappedSpan { window, at }));
         }
         assert_eq!((arrived(65_535, 0), arrived(0, 1 << 48), place(word(None))), (None, None, None));
     }

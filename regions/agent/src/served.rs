@@ -3,12 +3,12 @@
 use crate::message::{Answer, DISCARD, FIND, LEAVE, READ, RESERVE, Request, WRITE, word};
 use crate::ring::Ring;
 use largesse_pages::SPAN;
-use largesse_store::{SpaceStore, StoreError};
+use largesse_store::{ProvidedStore, StoreError};
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A space: the process's own, or one that others read as well.
-pub(crate) type Space = Arc<dyn SpaceStore>;
+pub(crate) type Space = Arc<dyn ProvidedStore>;
 
 /// The slots and spaces of one process.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Served {
                 // SAFETY: as above.
                 let words = unsafe { core::slice::from_raw_parts_mut(room.as_ptr(), len) };
                 for (at, into) in (at..).step_by(SPAN).zip(words.chunks_exact_mut(size_of::<u64>())) {
-                    into.copy_from_slice(&word(space.find(at)).to_ne_bytes());
+                    into.copy_from_slice(&word(space.mapped_span(at)).to_ne_bytes());
                 }
                 Ok(())
             }

@@ -7,7 +7,7 @@ use crate::socket::Name;
 use core::hash::{Hash as _, Hasher as _};
 use core::ops::Range;
 use largesse_pages::shared::SharedMapping;
-use largesse_store::{Fork, Layers, PageStore, Ranges, Sheet, StoreError, copy_past_caches};
+use largesse_store::{Fork, Layer, Overlay, PageStore, Ranges, StoreError, copy_past_caches};
 use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ const STEP: u64 = 64 << 10;
 pub struct AgentStore {
     name: Name,
     about: About,
-    layers: Layers<Space>,
+    overlay: Overlay<Space>,
     now: Mutex<Arc<Connection>>,
     forking: Mutex<Option<Forking>>,
 }
@@ -65,7 +65,7 @@ impl AgentStore {
         Ok(AgentStore {
             name: name.clone(),
             about,
-            layers: Layers::new(first),
+            overlay: Overlay::new(first),
             now: Mutex::new(now),
             forking: Mutex::default(),
         })
@@ -86,8 +86,8 @@ impl AgentStore {
     }
 
     fn before_fork(&self, bytes: u64) -> Result<(), StoreError> {
-        let both = self.layers.prepare(bytes)?;
-        let (parent, frozen) = (self.now().number, self.layers.frozen().len() as u64);
+        let both = self.overlay.prepare(bytes)?;
+        let (parent, frozen) = (self.now().number, self.overlay.frozen().len() as u64);
         let hello = Hello { bytes, parent, frozen, both: u64::from(both), ..first_words() };
         let child = Joined::new(&self.name, hello).map_err(in_words)?;
         *self.forking() = Some(Forking { child, both });
@@ -97,9 +97,9 @@ impl AgentStore {
     fn in_parent(&self) {
         let Some(Forking { mut child, both }) = self.forking().take() else { return };
         if both {
-            let number = u32::try_from(self.layers.frozen().len()).unwrap_or(u32::MAX);
+            let number = u32::try_from(self.overlay.frozen().len()).unwrap_or(u32::MAX);
             let window = child.windows.pop().map(Arc::new);
-            self.layers.push(Space::new(&self.now(), number, window));
+            self.overlay.push(Space::new(&self.now(), number, window));
         }
     }
 
@@ -111,11 +111,11 @@ impl AgentStore {
             windows.pop(); // the parent's
         }
         let own = windows.pop().map(Arc::new);
-        let frozen = self.layers.frozen();
+        let frozen = self.overlay.frozen();
         let windows = frozen.iter().map(|space| space.window.clone()).chain([own]);
         let spaces =
             (0..).zip(windows).map(|(number, window)| Arc::new(Space::new(&connection, number, window)));
-        let before = self.layers.replace(spaces.collect());
+        let before = self.overlay.replace(spaces.collect());
         let parents = core::mem::replace(&mut *self.now(), connection);
         // The parent's slots are not mapped here; what is at their addresses now is somebody else's.
         core::mem::forget((before, frozen, parents));
@@ -149,19 +149,19 @@ fn in_words(refused: AgentRefused) -> StoreError {
 
 impl PageStore for AgentStore {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        self.layers.reserve(at, len)
+        self.overlay.reserve(at, len)
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        self.layers.read(at, into)
+        self.overlay.read(at, into)
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        self.layers.write(at, from)
+        self.overlay.write(at, from)
     }
 
     fn discard(&self, at: u64, len: u64) {
-        self.layers.discard(at, len);
+        self.overlay.discard(at, len);
     }
 
     fn fork(&self, step: Fork) -> Result<(), StoreError> {
@@ -237,7 +237,7 @@ impl PageStore for Space {
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
         if let Some(window) = &self.window {
             let to = self.place(window, at, from.len())?;
-            // SAFETY: as above; `Layers` has reserved the bytes, or made room for them.
+            // SAFETY: as above; `Overlay` has reserved the bytes, or made room for them.
             unsafe { copy_past_caches(from, to) };
             return Ok(());
         }
@@ -259,7 +259,7 @@ impl PageStore for Space {
     }
 }
 
-impl Sheet for Space {
+impl Layer for Space {
     /// Never all of it: memory that is reserved is taken.
     fn make_room(&self, bytes: Range<u64>, _: &Ranges) -> Result<bool, StoreError> {
         let start = bytes.start / STEP * STEP;

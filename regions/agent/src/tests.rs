@@ -4,7 +4,7 @@ mod near;
 
 use self::near::near;
 use crate::{Agent, AgentStore, Name, Place};
-use largesse_store::{Fork, PageStore, SpaceStore, Spaces, StoreError};
+use largesse_store::{Fork, PageStore, ProvidedStore, StoreError, StoreProvider};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,8 +28,8 @@ struct FarSpace {
     spaces: Arc<AtomicUsize>,
 }
 
-impl Spaces for Far {
-    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError> {
+impl StoreProvider for Far {
+    fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
         let spaces = Arc::clone(&self.spaces);
         spaces.fetch_add(1, Ordering::SeqCst);
         Ok(Box::new(FarSpace { pages: Mutex::default(), room: self.room, spaces }))
@@ -42,7 +42,7 @@ impl Drop for FarSpace {
     }
 }
 
-impl SpaceStore for FarSpace {}
+impl ProvidedStore for FarSpace {}
 
 impl PageStore for FarSpace {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {

@@ -11,8 +11,8 @@
 //! A store's bytes are cut into stripes of 2 MiB, the largest set of pages. A stripe gets its *home* when
 //! any of it is reserved, the servers in turn, and keeps it until nothing of it is wanted.
 //!
-//! What a server of this machine lends is a file in memory, which rank 0 maps, and, told of it by [`Spaces::windows`](largesse_store::Spaces::windows)
-//! and [`SpaceStore::find`](largesse_store::SpaceStore::find), the program as well.
+//! What a server of this machine lends is a file in memory, which rank 0 maps, and, told of it by [`StoreProvider::windows`](largesse_store::StoreProvider::windows)
+//! and [`ProvidedStore::mapped_span`](largesse_store::ProvidedStore::mapped_span), the program as well.
 //!
 //! The MPI library is not linked: `Mpi::load` opens a plug-in made for it (`plugin/plugin.c`).
 //! # Knows / does not know

@@ -12,7 +12,7 @@ use crate::store::RankStore;
 use crate::wire::{Wire, WireError};
 use core::ffi::c_int;
 use core::fmt;
-use largesse_store::{Found, SpaceStore, Spaces, StoreError, copy_past_caches};
+use largesse_store::{MappedSpan, ProvidedStore, StoreError, StoreProvider, copy_past_caches};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -90,8 +90,8 @@ impl<W: Wire + 'static> Ranks<W> {
     }
 }
 
-impl<W: Wire + 'static> Spaces for Ranks<W> {
-    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError> {
+impl<W: Wire + 'static> StoreProvider for Ranks<W> {
+    fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
         Ok(Box::new(RankStore::new(Arc::clone(&self.0))))
     }
 
@@ -173,9 +173,9 @@ impl<W: Wire> Servers<W> {
     }
 
     /// Where among the windows a slot lies, if it does.
-    pub(crate) fn find(&self, slot: Slot) -> Option<Found> {
+    pub(crate) fn find(&self, slot: Slot) -> Option<MappedSpan> {
         let window = self.near().position(|(server, _)| server == slot.server as usize)?;
-        Some(Found { window, at: self.place(slot, 0).1 })
+        Some(MappedSpan { window, at: self.place(slot, 0).1 })
     }
 
     /// Without help from its owner's processor many networks do not reach the memory: a server that

@@ -4,7 +4,7 @@ use crate::homes::{Homes, STRIPE, parts};
 use crate::ledger::Slot;
 use crate::ranks::Servers;
 use crate::wire::Wire;
-use largesse_store::{Found, PageStore, SpaceStore, StoreError};
+use largesse_store::{MappedSpan, PageStore, ProvidedStore, StoreError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The stripes of one process.
@@ -62,8 +62,8 @@ impl<W: Wire> PageStore for RankStore<W> {
     }
 }
 
-impl<W: Wire> SpaceStore for RankStore<W> {
-    fn find(&self, at: u64) -> Option<Found> {
+impl<W: Wire> ProvidedStore for RankStore<W> {
+    fn mapped_span(&self, at: u64) -> Option<MappedSpan> {
         self.servers.find(self.home(at / STRIPE).ok()?)
     }
 }

@@ -8,7 +8,7 @@ use crate::wire::{Wire, WireError};
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
-use largesse_store::{Found, PageStore as _, Spaces as _, StoreError};
+use largesse_store::{MappedSpan, PageStore as _, StoreError, StoreProvider as _};
 use proptest::prelude::*;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -196,11 +196,11 @@ fn who_maps_the_windows_finds_what_was_written_until_it_is_given_back() {
     let all = marked(0, 3 * SPAN, 5);
     store.write(0, &all).unwrap();
     for (span, bytes) in (0..).zip(all.chunks(SPAN)) {
-        let Found { window, at } = store.find(span * STRIPE + 4096).unwrap();
+        let MappedSpan { window, at } = store.mapped_span(span * STRIPE + 4096).unwrap();
         assert!(windows[window][usize::try_from(at).unwrap()..][..SPAN] == *bytes, "span {span}");
     }
-    assert_eq!(store.find(3 * STRIPE), None);
-    let Found { window, at } = store.find(0).unwrap();
+    assert_eq!(store.mapped_span(3 * STRIPE), None);
+    let MappedSpan { window, at } = store.mapped_span(0).unwrap();
     store.discard(0, STRIPE);
     world.end();
     assert_eq!(windows[window][usize::try_from(at).unwrap()..][..SPAN], [0; SPAN]);
@@ -211,7 +211,7 @@ fn without_memory_in_common_nothing_is_in_a_window() {
     let world = World::new(&[2], false);
     let store = world.ranks.create().unwrap();
     store.reserve(0, STRIPE).unwrap();
-    assert_eq!((world.ranks.windows(), store.find(0), world.ranks.far()), (Vec::new(), None, 1));
+    assert_eq!((world.ranks.windows(), store.mapped_span(0), world.ranks.far()), (Vec::new(), None, 1));
     world.end();
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_macros, reason = "a test without the usual harness prints")]
 
 use largesse_mpi::{Family, Memory, Mpi, Ranks, serve};
-use largesse_store::{Spaces, StoreError};
+use largesse_store::{StoreError, StoreProvider};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Whether anybody wants what pages hold: memory that is handed out, taken over, given back, or mapped to something else.
 
-use crate::page::{Page, State, runs};
+use crate::page::{PageEntry, PageState, runs};
 use crate::pager::{Pager, number};
-use crate::{Count, Kernel, Trouble};
+use crate::{Count, Error, Kernel};
 use core::ops::Range;
 use largesse_policy::PageNumber;
-use largesse_policy::replacement::Run;
+use largesse_policy::replacement::PageRun;
 use largesse_store::{PageStore, StoreError};
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
@@ -26,14 +26,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         let local = inner.local;
         for page in here {
-            inner.pages[page].state = State::Dirty;
+            inner.pages[page].state = PageState::Dirty;
             inner.resident += 1;
             self.count(page, Count::ResidentBytes, self.kernel.page() as u64);
-            inner.queue.arrive(Run { first: number(page), pages: 1 }, local, None);
+            inner.queue.insert(PageRun { first: number(page), pages: 1 }, local, None);
         }
         self.tell(&inner);
         drop(inner);
-        self.crowded.tell_all();
+        self.reclaim_needed.notify_all();
     }
 
     /// Nobody wants what the pages hold any more, or somebody does from now on. Unwanted pages leave
@@ -43,24 +43,24 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for number in range {
             let page = &mut inner.pages[number];
             page.idle = !wanted;
-            if !wanted && page.state == State::Away {
-                *page = Page { idle: true, ..Page::default() };
+            if !wanted && page.state == PageState::SwappedOut {
+                *page = PageEntry { idle: true, ..PageEntry::default() };
                 self.uncount(number, Count::StoredBytes, self.kernel.page() as u64);
             }
         }
     }
 
     /// Nobody wants what the pages hold: they read as zero, here and in the store there is room again.
-    pub fn drop_contents(&self, range: Range<PageNumber>) -> Result<(), Trouble> {
-        self.empty(range, State::Zero)
+    pub fn drop_contents(&self, range: Range<PageNumber>) -> Result<(), Error> {
+        self.empty(range, PageState::Zero)
     }
 
     /// The program maps something else there: from now on the pages are not far memory, for good.
-    pub fn leave_out(&self, range: Range<PageNumber>) -> Result<(), Trouble> {
-        self.empty(range, State::Outside)
+    pub fn leave_out(&self, range: Range<PageNumber>) -> Result<(), Error> {
+        self.empty(range, PageState::Outside)
     }
 
-    fn empty(&self, range: Range<PageNumber>, then: State) -> Result<(), Trouble> {
+    fn empty(&self, range: Range<PageNumber>, then: PageState) -> Result<(), Error> {
         let size = self.kernel.page();
         let mut inner = self.lock();
         loop {
@@ -70,7 +70,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             if !range.clone().any(|page| inner.pages[page].state.in_flight()) {
                 break;
             }
-            inner = self.landed.wait(inner);
+            inner = self.io_done.wait(inner);
         }
         let here = runs(range.clone(), |page| inner.pages[page].state.is_resident().then_some(()));
         for (run, ()) in &here {
@@ -82,15 +82,17 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         for number in range.clone() {
             let page = &mut inner.pages[number];
-            let state = if page.state == State::Outside { page.state } else { then };
-            if core::mem::replace(page, Page { state, ..Page::default() }).state == State::Away {
+            let state = if page.state == PageState::Outside { page.state } else { then };
+            if core::mem::replace(page, PageEntry { state, ..PageEntry::default() }).state
+                == PageState::SwappedOut
+            {
                 self.uncount(number, Count::StoredBytes, size as u64);
             }
         }
         self.tell(&inner);
         drop(inner);
         self.store.discard((range.start * size) as u64, (range.len() * size) as u64);
-        self.landed.tell_all();
+        self.io_done.notify_all();
         Ok(())
     }
 }

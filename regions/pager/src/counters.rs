@@ -26,7 +26,7 @@ pub enum Count {
     /// Of these, for the right to write only.
     WriteFaults,
     /// Of all faults, those that were served on the processor of the thread that waited (`beside.rs`).
-    Beside,
+    OnCpu,
     /// Pages that came from the store.
     Fills,
     /// Pages that came as zeros, without the store.

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The page that is touched, and the request.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct Doorbell {
     page: Reserved,
     /// The bytes that fill it.
     zeros: Table<u8>,
@@ -25,13 +25,13 @@ pub(crate) struct Bell {
     taken: AtomicBool,
 }
 
-impl Bell {
-    pub(crate) fn new() -> Result<Bell, FaultError> {
+impl Doorbell {
+    pub(crate) fn new() -> Result<Doorbell, FaultError> {
         let refused = |error: MapError| FaultError(error.errno);
         let page = Reserved::new(SPAN, SPAN).map_err(refused)?;
         page.commit(0, base_page(), PageKind::Small).map_err(refused)?;
         let zeros = Table::new(base_page()).ok_or(FaultError(libc::ENOMEM))?;
-        Ok(Bell {
+        Ok(Doorbell {
             page,
             zeros,
             turn: Mutex::default(),

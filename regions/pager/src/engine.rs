@@ -1,15 +1,15 @@
 //! The threads that serve faults.
 //!
-//! One thread serves faults, as the descriptor tells them or as the `Desk` hands them on (`in_thread.rs`); one lets
+//! One thread serves faults, as the descriptor tells them or as the `FaultQueue` hands them on (`in_thread.rs`); one lets
 //! pages leave ahead of need, and starts a third one, which takes the place of the first where one processor does better (`beside.rs`).
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
 //! again and again for a while before it sleeps.
 
-use crate::fairness::Turns;
+use crate::fairness::FairnessThrottle;
 use crate::kernel::Linux;
 use crate::on_cpu;
 use crate::pager::{Buffer, Pager};
-use crate::{Kernel as _, Trouble};
+use crate::{Error, Kernel as _};
 use core::convert::Infallible;
 use core::ffi::CStr;
 use core::ops::Range;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(50);
 
 /// What is done about a trouble that leaves the program without its pages. It must not return.
-pub type Fatal = fn(&Trouble) -> !;
+pub type Fatal = fn(&Error) -> !;
 
 /// Starts the thread that serves faults, and the one that lets pages leave; they end with the process.
 /// The error: there is no memory for their buffers, or no thread to be had.
@@ -32,7 +32,7 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
     let mut buffer = Buffer::new(MAX_TRANSFER).ok_or(io::ErrorKind::OutOfMemory)?;
     let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
     pager.kernel().beside.forget();
-    pager.may_serve_beside(!pager.kernel().faults().by_signal());
+    pager.allow_on_cpu(!pager.kernel().faults().by_signal());
     // From the broker: what it starts has its descriptors.
     pager.kernel().broker().call(|| {
         spawn(c"largesse-fill", move || {
@@ -43,7 +43,9 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
             let (gate, beside) = (&evicting.kernel().gate, &evicting.kernel().beside);
             loop {
                 let inside = gate.enter();
-                if let Err(trouble) = evicting.evict_ahead(|| gate.is_closing() || beside.is_asked_for()) {
+                if let Err(trouble) =
+                    evicting.reclaim_in_background(|| gate.is_closing() || beside.is_asked_for())
+                {
                     fatal(&trouble);
                 }
                 drop(inside);
@@ -60,12 +62,12 @@ pub(crate) fn spawn<W: FnOnce() + Send + 'static>(name: &'static CStr, work: W) 
     service::start(name, STACK, &[], work)
 }
 
-fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Trouble> {
+fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Error> {
     let mut last = Instant::now();
-    let mut turns = Turns::new();
+    let mut throttle = FairnessThrottle::new();
     loop {
         if pager.kernel().beside.is_on() {
-            buffer.ahead.clear();
+            buffer.prefetch_queue.clear();
             on_cpu::watch(pager, buffer)?;
         }
         let Some((_, woken)) = serve_next(pager, buffer)? else {
@@ -84,7 +86,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
         };
         pager.kernel().wake(woken);
         last = Instant::now();
-        turns.rest_if_short(last);
+        throttle.rest_if_short(last);
     }
 }
 
@@ -92,7 +94,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
 pub(crate) fn serve_next<S: PageStore>(
     pager: &Pager<Linux, S>,
     buffer: &mut Buffer,
-) -> Result<Option<(PageNumber, Range<PageNumber>)>, Trouble> {
+) -> Result<Option<(PageNumber, Range<PageNumber>)>, Error> {
     // Whatever puts pages in flight happens inside: a fork waits for it.
     let _inside = pager.kernel().gate.enter();
     let Some(touch) = pager.kernel().next_fault() else { return Ok(None) };

@@ -1,12 +1,12 @@
 //! The way out: pages leave when others need their place.
 
-use crate::page::{State, checksum, is_zero, runs};
+use crate::page::{PageState, checksum, is_zero, runs};
 use crate::pager::{Pager, nanoseconds};
-use crate::state::Inner;
-use crate::{Count, Kernel, Trouble};
+use crate::state::PagerState;
+use crate::{Count, Error, Kernel};
 use core::ops::Range;
 use largesse_policy::PageNumber;
-use largesse_policy::eviction_cost::Trips;
+use largesse_policy::eviction_cost::WriteCosts;
 use largesse_store::PageStore;
 use std::sync::MutexGuard;
 use std::time::Instant;
@@ -17,10 +17,10 @@ const MANY: usize = 64;
 const TRIES: usize = 32;
 
 /// What became of pages that were to leave.
-pub(crate) struct Carried {
+pub(crate) struct EvictionResult {
     /// These left.
     pub(crate) gone: Vec<Range<PageNumber>>,
-    trips: Trips,
+    writes: WriteCosts,
     /// Some stayed because the store had no room.
     full: bool,
 }
@@ -29,15 +29,15 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Lets pages leave until `wanted` more fit. `false`: nothing can leave.
     pub(crate) fn make_room<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: MutexGuard<'a, PagerState>,
         wanted: usize,
-    ) -> Result<(MutexGuard<'a, Inner>, bool), Trouble> {
+    ) -> Result<(MutexGuard<'a, PagerState>, bool), Error> {
         // Where much is pinned, waiting for others to carry pages out is likely to be in vain.
         let mut patience = if inner.pins.pages() * 2 > inner.local { 1 } else { 200 };
         while inner.resident + wanted > inner.local {
             let leaving;
             let missing = inner.resident + wanted - inner.local;
-            let together = inner.leave_together(missing);
+            let together = inner.batch(missing);
             (inner, leaving) = self.evict(inner, together)?;
             if leaving {
                 continue;
@@ -47,7 +47,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 return Ok((inner, false));
             }
             patience -= 1;
-            inner = self.landed.wait_at_most(inner, 1);
+            inner = self.io_done.wait_at_most(inner, 1);
         }
         Ok((inner, true))
     }
@@ -55,25 +55,25 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Lets runs of at least `wanted` pages leave, together. `false`: there are none that could.
     fn evict<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: MutexGuard<'a, PagerState>,
         wanted: usize,
-    ) -> Result<(MutexGuard<'a, Inner>, bool), Trouble> {
+    ) -> Result<(MutexGuard<'a, PagerState>, bool), Error> {
         let mut tries = TRIES;
         loop {
-            let (going, sets) = inner.send_off(wanted, &mut tries);
+            let (going, units) = inner.select_victims(wanted, &mut tries);
             if going.is_empty() {
                 return Ok((inner, false));
             }
             drop(inner);
             let began = Instant::now();
             // A trouble ends the program: until then nobody gets what did not reach the store.
-            let Carried { gone, trips, full } = self.carry_out(&going)?;
+            let EvictionResult { gone, writes, full } = self.write_back(&going)?;
             inner = self.lock();
             inner.full = full.then(Instant::now).or(inner.full);
-            inner.leaving.left(sets, gone.iter().map(Range::len).sum(), nanoseconds(began), trips);
-            self.have_left(&mut inner, &gone);
+            inner.eviction_cost.evicted(units, gone.iter().map(Range::len).sum(), nanoseconds(began), writes);
+            self.finish_eviction(&mut inner, &gone);
             for (range, _) in &going {
-                let still = |page: PageNumber| inner.pages[page].state == State::Leaving;
+                let still = |page: PageNumber| inner.pages[page].state == PageState::Leaving;
                 let stay = runs(range.clone(), |page| still(page).then(|| inner.part(page)));
                 for (run, part) in stay {
                     inner.stay(&run, part);
@@ -82,7 +82,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 }
             }
             self.tell(&inner);
-            self.landed.tell_all();
+            self.io_done.notify_all();
             going.iter().for_each(|(range, _)| self.wake_waiting(&mut inner, range.clone()));
             if !gone.is_empty() {
                 return Ok((inner, true));
@@ -92,7 +92,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// The flight of these pages is over: who met them in it tries again.
-    pub(crate) fn wake_waiting(&self, inner: &mut Inner, pages: Range<PageNumber>) {
+    pub(crate) fn wake_waiting(&self, inner: &mut PagerState, pages: Range<PageNumber>) {
         for number in pages {
             if core::mem::take(&mut inner.pages[number].waited) {
                 self.kernel.wake(number..number + 1);
@@ -101,18 +101,18 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Notes that pages are not here any more.
-    pub(crate) fn have_left(&self, inner: &mut Inner, gone: &[Range<PageNumber>]) {
+    pub(crate) fn finish_eviction(&self, inner: &mut PagerState, gone: &[Range<PageNumber>]) {
         let clock = inner.queue.clock();
         let size = self.kernel.page() as u64;
         for range in gone {
             let mut stored = 0;
             for page in &mut inner.pages[range.clone()] {
-                page.state = if page.stored && !page.idle { State::Away } else { State::Zero };
+                page.state = if page.stored && !page.idle { PageState::SwappedOut } else { PageState::Zero };
                 page.left = clock;
-                stored += u64::from(page.state == State::Away);
+                stored += u64::from(page.state == PageState::SwappedOut);
             }
             for (range, access) in runs(range.clone(), |page| Some(inner.pages[page].access)) {
-                inner.sets.evicted(&range, access);
+                inner.units.evicted(&range, access);
             }
             let gone = range.len() as u64;
             inner.resident -= range.len();
@@ -124,17 +124,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Writes what must be written of pages that are leaving. Not all leave: what a device may be writing to stays, and what
     /// the store has no room for.
-    pub(crate) fn carry_out(&self, going: &[(Range<PageNumber>, State)]) -> Result<Carried, Trouble> {
-        let clean = going.iter().filter(|(_, state)| *state == State::Clean);
+    pub(crate) fn write_back(
+        &self,
+        going: &[(Range<PageNumber>, PageState)],
+    ) -> Result<EvictionResult, Error> {
+        let clean = going.iter().filter(|(_, state)| *state == PageState::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         self.kernel.forget(&gone)?;
-        let (mut trips, mut full) = (Trips::default(), false);
-        for (range, _) in going.iter().filter(|(_, state)| *state != State::Clean) {
+        let (mut writes, mut full) = (WriteCosts::default(), false);
+        for (range, _) in going.iter().filter(|(_, state)| *state != PageState::Clean) {
             let began = Instant::now();
             self.kernel.take(range.clone(), &mut |first, bytes| {
                 let part = first..first + bytes.len() / self.kernel.page();
-                match self.write_back(&part, bytes) {
-                    Err(Trouble::Store(error)) if error.is_full() => {
+                match self.write_changed(&part, bytes) {
+                    Err(Error::Store(error)) if error.is_full() => {
                         full = true;
                         self.kernel.fill(part.start, bytes, false)?;
                     }
@@ -145,13 +148,13 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 }
                 Ok(())
             })?;
-            trips.went(range.len(), nanoseconds(began));
+            writes.add_write(range.len(), nanoseconds(began));
         }
-        Ok(Carried { gone, trips, full })
+        Ok(EvictionResult { gone, writes, full })
     }
 
     /// Sends pages that left to the store: none that is zero, none that nobody wants.
-    fn write_back(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), Trouble> {
+    fn write_changed(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), Error> {
         let size = self.kernel.page();
         let before: Vec<_> = {
             let inner = self.lock();
@@ -191,9 +194,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Lets pages leave if there is little room. `false`: there was nothing to do.
-    pub(crate) fn relieve(&self) -> Result<bool, Trouble> {
+    pub(crate) fn reclaim(&self) -> Result<bool, Error> {
         let inner = self.lock();
-        if !inner.timing.ahead() || inner.moves_much() || inner.resident + inner.ahead() <= inner.local {
+        if !inner.reclaim_mode.in_background()
+            || inner.fills_many()
+            || inner.resident + inner.high_watermark() <= inner.local
+        {
             return Ok(false);
         }
         // One run: the next fault should not wait for more.
@@ -201,22 +207,22 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Keeps a little room ahead of need, until `stop` says so. For a thread of its own.
-    pub fn evict_ahead(&self, stop: impl Fn() -> bool) -> Result<(), Trouble> {
+    pub fn reclaim_in_background(&self, stop: impl Fn() -> bool) -> Result<(), Error> {
         let mut inner = self.lock();
         while !stop() {
-            if inner.looks_for_untouched() {
-                inner = self.let_untouched_go(inner)?;
+            if inner.has_untouched_to_check() {
+                inner = self.evict_untouched(inner)?;
                 continue;
             }
-            if inner.resident + inner.evictor_starts() <= inner.local {
-                inner = self.crowded.wait_at_most(inner, 500);
+            if inner.resident + inner.low_watermark() <= inner.local {
+                inner = self.reclaim_needed.wait_at_most(inner, 500);
                 continue;
             }
             let left;
-            let together = inner.leave_together(MANY);
+            let together = inner.batch(MANY);
             (inner, left) = self.evict(inner, together)?;
             if !left {
-                inner = self.landed.wait_at_most(inner, 1);
+                inner = self.io_done.wait_at_most(inner, 1);
             }
         }
         Ok(())

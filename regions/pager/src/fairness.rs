@@ -23,17 +23,17 @@ const LONG_REST: Duration = Duration::from_millis(8);
 const SELDOM: Duration = Duration::from_millis(500);
 
 /// The turns of the calling thread.
-pub(crate) struct Turns {
+pub(crate) struct FairnessThrottle {
     since: Instant,
     taken: i64,
     /// The last long rest.
     rested: Instant,
 }
 
-impl Turns {
-    pub(crate) fn new() -> Turns {
+impl FairnessThrottle {
+    pub(crate) fn new() -> FairnessThrottle {
         let now = Instant::now();
-        Turns { since: now, taken: involuntary_switches(), rested: now }
+        FairnessThrottle { since: now, taken: taken_away(), rested: now }
     }
 
     /// At most about a fortieth of the time, and none where nobody takes the processor away.

@@ -34,20 +34,20 @@ impl Local {
 
 /// A reserved range with the number of its first page.
 #[derive(Debug)]
-pub struct Place {
+pub struct FarRange {
     /// Its addresses.
     pub range: Reserved,
     /// The pager knows its pages from here on.
     pub first: PageNumber,
 }
 
-impl Place {
+impl FarRange {
     /// The next of the segments, which will be this range.
     #[must_use]
-    pub fn new(range: Reserved, segments: &mut Segments) -> Place {
+    pub fn new(range: Reserved, segments: &mut Segments) -> FarRange {
         let page = base_page();
         let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
-        Place { range, first }
+        FarRange { range, first }
     }
 
     /// The pages that lie wholly in these bytes.
@@ -60,7 +60,7 @@ impl Place {
 /// Reserved ranges whose pages come and go: one for a heap, one for mappings (`mappings.rs`).
 #[derive(Debug)]
 pub struct FarMemory<S> {
-    heap: Place,
+    heap: FarRange,
     pub(crate) mappings: Mutex<Mappings>,
     pager: Arc<Pager<Linux, S>>,
     local: Local,
@@ -72,8 +72,8 @@ impl<S: PageStore> FarMemory<S> {
     /// The pages of two ranges, which `pager` knows; `lost` is called when the store turns out to be.
     #[must_use]
     pub const fn new(
-        heap: Place,
-        mappings: Place,
+        heap: FarRange,
+        mappings: FarRange,
         pager: Arc<Pager<Linux, S>>,
         local: Local,
         lost: Fatal,

@@ -7,7 +7,7 @@ use largesse_policy::PageNumber;
 
 /// Pages that come together.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct FillOrder {
     range: Range<PageNumber>,
     /// The pages of `range`, in their order of coming.
     parts: [Range<PageNumber>; 3],
@@ -15,15 +15,15 @@ pub struct Arrival {
     woken: Range<PageNumber>,
 }
 
-impl Arrival {
+impl FillOrder {
     /// `range`, and of it `first` before the others. Who waits for the pages `woken` goes on at once.
     pub(crate) fn new(
         range: &Range<PageNumber>,
         first: Range<PageNumber>,
         woken: Range<PageNumber>,
-    ) -> Arrival {
+    ) -> FillOrder {
         let parts = [first.clone(), range.start..first.start, first.end..range.end];
-        Arrival { range: range.clone(), parts, woken }
+        FillOrder { range: range.clone(), parts, woken }
     }
 
     /// All of them.

@@ -18,51 +18,51 @@
 //! either side.
 
 use crate::gate::Closed;
-use crate::page::{State, runs};
+use crate::page::{PageState, runs};
 use crate::pager::Pager;
-use crate::state::Inner;
-use crate::{Kernel as _, Linux, Trouble};
+use crate::state::PagerState;
+use crate::{Error, Kernel as _, Linux};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
-use largesse_store::Idle;
+use largesse_store::HeldBroker;
 use largesse_store::{Fork, PageStore, StoreError};
 use std::sync::MutexGuard;
 
 /// A pager at rest: no page is in flight, and faults wait.
 #[derive(Debug)]
-pub struct Held<'a, S> {
+pub struct HeldPager<'a, S> {
     pager: &'a Pager<Linux, S>,
     store: Result<(), StoreError>,
     ranges: Result<(), FaultError>,
     // Dropped in this order.
-    broker: Idle<'a>,
-    inner: MutexGuard<'a, Inner>,
+    broker: HeldBroker<'a>,
+    inner: MutexGuard<'a, PagerState>,
     closed: Closed<'a>,
-    bell: MutexGuard<'a, ()>,
+    doorbell: MutexGuard<'a, ()>,
 }
 
 impl<S: PageStore> Pager<Linux, S> {
     /// Brings everything to rest, for a fork. The caller sees to it that nobody calls
     /// [`enter`](Pager::enter) or [`drop_contents`](Pager::drop_contents) until the end.
-    pub fn hold(&self) -> Held<'_, S> {
+    pub fn hold(&self) -> HeldPager<'_, S> {
         // First: whoever asks waits for a thread that passes the gate.
-        let bell = self.kernel.bell.hold();
+        let doorbell = self.kernel.doorbell.hold();
         let closed = self.kernel.gate.close(|| {
             // Under the lock: the evictor has either seen that the gate closes, or sleeps.
             let _inner = self.lock();
-            self.crowded.tell_all();
+            self.reclaim_needed.notify_all();
         });
         let inner = self.lock();
         let bytes = (self.bounds.pages() * self.kernel.page()) as u64;
         let store = self.store.fork(Fork::Before { bytes });
         let broker = self.kernel.broker().hold();
         let ranges = self.kernel.let_inherit(true);
-        Held { pager: self, store, ranges, broker, inner, closed, bell }
+        HeldPager { pager: self, store, ranges, broker, inner, closed, doorbell }
     }
 
     /// The pages that are here and clean, in runs; `None` when one is in flight after all.
-    fn clean(&self, inner: &mut Inner) -> Option<Vec<Range<PageNumber>>> {
+    fn clean(&self, inner: &mut PagerState) -> Option<Vec<Range<PageNumber>>> {
         // Resident pages are in the queue, or wait to be looked at: the table of all pages may be very long.
         let mut queued: Vec<_> = inner.speculative.pages().collect();
         inner.queue.retain(|run| {
@@ -89,23 +89,23 @@ impl<S: PageStore> Pager<Linux, S> {
         }
         // Numbers that follow each other across two segments are not neighbours.
         let segment = |page: PageNumber| {
-            (inner.pages[page].state == State::Clean).then(|| self.bounds.around(page).start)
+            (inner.pages[page].state == PageState::Clean).then(|| self.bounds.around(page).start)
         };
         Some(queued.into_iter().flat_map(|run| runs(run, segment)).map(|(run, _)| run).collect())
     }
 }
 
-impl<S: PageStore> Held<'_, S> {
+impl<S: PageStore> HeldPager<'_, S> {
     /// After the fork, or its failure, in the parent: all goes on.
     pub fn in_parent(self) {
-        let Held { pager, store, broker, inner, closed, bell, .. } = self;
+        let HeldPager { pager, store, broker, inner, closed, doorbell, .. } = self;
         // What was refused is inherited as before: zeros for whom we do not know of.
         let _ = pager.kernel.let_inherit(false);
         drop(broker);
         if store.is_ok() {
             let _ = pager.store.fork(Fork::InParent);
         }
-        drop((inner, closed, bell));
+        drop((inner, closed, doorbell));
     }
 
     /// In the child. When this is `Ok`, threads that serve faults must be started before far memory
@@ -113,8 +113,8 @@ impl<S: PageStore> Held<'_, S> {
     ///
     /// # Safety
     /// This is the child's only thread.
-    pub unsafe fn in_child(self) -> Result<(), Trouble> {
-        let Held { pager, store, ranges, broker, mut inner, closed, bell } = self;
+    pub unsafe fn in_child(self) -> Result<(), Error> {
+        let HeldPager { pager, store, ranges, broker, mut inner, closed, doorbell } = self;
         drop(broker);
         store?;
         ranges?;
@@ -127,10 +127,10 @@ impl<S: PageStore> Held<'_, S> {
         // SAFETY: the caller's promise.
         unsafe { pager.kernel.renew()? };
         inner.pins.forget();
-        let clean = pager.clean(&mut inner).ok_or(Trouble::Kernel(FaultError(libc::EBUSY)))?;
+        let clean = pager.clean(&mut inner).ok_or(Error::Kernel(FaultError(libc::EBUSY)))?;
         let protect = || clean.into_iter().try_for_each(|run| pager.kernel.protect(run, true));
         pager.kernel.broker().call(protect)?;
-        drop((inner, closed, bell));
+        drop((inner, closed, doorbell));
         Ok(())
     }
 }

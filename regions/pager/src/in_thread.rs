@@ -6,9 +6,9 @@
 //! ```
 //! Here means no other thread is woken, which costs more than the fault itself.
 
-use crate::Trouble;
+use crate::Error;
 use crate::kernel::Linux;
-use crate::page::State;
+use crate::page::PageState;
 use crate::pager::{Buffer, Pager, Touch};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// Faults for the thread that fills.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct FaultQueue {
     faults: Mutex<Faults>,
     /// Somebody asks.
     asked: Condvar,
@@ -38,7 +38,7 @@ struct Faults {
     served: u64,
 }
 
-impl Desk {
+impl FaultQueue {
     /// The next fault; what was handed out before has been served.
     pub(crate) fn next(&self) -> Option<Touch> {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,38 +84,38 @@ impl<S: PageStore> Pager<Linux, S> {
     /// Serves a fault of the calling thread, in it (`here`) or in the thread that fills. When it
     /// returns, the thread may try again. `false`: the page is not far memory any more, and the fault is none of ours. The
     /// caller lets no signal come in between.
-    pub fn resolve(&self, touch: Touch, here: bool) -> Result<bool, Trouble> {
-        let desk = &self.kernel().desk;
+    pub fn resolve(&self, touch: Touch, here: bool) -> Result<bool, Error> {
+        let fault_queue = &self.kernel().fault_queue;
         if !self.kernel().faults().by_signal() {
-            self.kernel().bell.ask(touch);
+            self.kernel().doorbell.ask(touch);
         } else if here {
             // Whatever puts pages in flight happens inside: a fork waits for it.
             let _inside = self.kernel().gate.enter();
-            let mut buffer = desk.buffer().ok_or(FaultError(libc::ENOMEM))?;
+            let mut buffer = fault_queue.buffer().ok_or(FaultError(libc::ENOMEM))?;
             self.serve(touch, &mut buffer)?;
-            desk.give_back(buffer);
+            fault_queue.give_back(buffer);
         } else {
-            desk.ask(touch);
+            fault_queue.ask(touch);
         }
         let mut inner = self.lock();
         while inner.pages[touch.page].state.in_flight() {
-            inner = self.landed.wait(inner);
+            inner = self.io_done.wait(inner);
         }
-        Ok(inner.pages[touch.page].state != State::Outside)
+        Ok(inner.pages[touch.page].state != PageState::Outside)
     }
 
     /// Makes pinned pages resident, and lets them be written to if asked, without touching them: the program
     /// may have protected them, and a touch would be a signal. `here` is as for [`resolve`](Pager::resolve); the caller lets no
     /// signal come in between.
-    pub fn page_in(&self, pinned: &Range<PageNumber>, write: bool, here: bool) -> Result<(), Trouble> {
+    pub fn page_in(&self, pinned: &Range<PageNumber>, write: bool, here: bool) -> Result<(), Error> {
         let mut inner = self.lock();
         for page in pinned.clone() {
             loop {
                 match inner.pages[page].state {
-                    State::Dirty | State::Outside => break,
-                    State::Clean if !write => break,
-                    State::Filling | State::Leaving => inner = self.landed.wait(inner),
-                    State::Clean | State::Zero | State::Away => {
+                    PageState::Dirty | PageState::Outside => break,
+                    PageState::Clean if !write => break,
+                    PageState::Filling | PageState::Leaving => inner = self.io_done.wait(inner),
+                    PageState::Clean | PageState::Zero | PageState::SwappedOut => {
                         drop(inner);
                         self.resolve(Touch { page, write }, here)?;
                         inner = self.lock();

@@ -2,7 +2,7 @@
 
 mod linux;
 
-use crate::{Arrival, Trouble};
+use crate::{Error, FillOrder};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
@@ -10,10 +10,10 @@ use largesse_policy::PageNumber;
 pub use linux::Linux;
 
 /// What is done with pages that left, from a page on.
-pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), Trouble>;
+pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), Error>;
 
 /// Puts what pages hold into the room for them.
-pub type Fetch<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<(), Trouble>;
+pub type Fetch<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<(), Error>;
 
 /// Pages of the program, by number.
 pub trait Kernel: Send + Sync {
@@ -34,8 +34,8 @@ pub trait Kernel: Send + Sync {
 
     /// Fill missing pages, which may be written to, with what `fetch` puts into the room for them. `spare` is room for all,
     /// where there is no better.
-    fn bring(&self, arrival: &Arrival, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), Trouble> {
-        copied(self, arrival, spare, fetch)
+    fn page_in(&self, order: &FillOrder, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), Error> {
+        copied(self, order, spare, fetch)
     }
 
     /// Writes to resident pages stop and are told (`on`), or go on; who waited does once it is woken.
@@ -43,7 +43,7 @@ pub trait Kernel: Send + Sync {
 
     /// Take resident pages from the program, in one step for whoever uses them: the next touch is a fault. What
     /// they held is shown, in parts. What is not shown stays: a device may be writing to it.
-    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Trouble>;
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Error>;
 
     /// Forget resident pages, together; the next touch is a fault.
     fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError>;
@@ -55,18 +55,18 @@ pub trait Kernel: Send + Sync {
     fn wake(&self, pages: Range<PageNumber>);
 
     /// Faults are to be served on the processor of the thread that waits, if that can be (`beside.rs`).
-    fn serve_beside(&self, _wanted: bool) {}
+    fn serve_on_cpu(&self, _wanted: bool) {}
 }
 
 /// Fills missing pages from `spare`.
 fn copied<K: Kernel + ?Sized>(
     kernel: &K,
-    arrival: &Arrival,
+    order: &FillOrder,
     spare: &mut [u8],
     fetch: Fetch<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), Error> {
     fetch(spare)?;
-    let (first, page) = (arrival.range().start, kernel.page());
+    let (first, page) = (order.range().start, kernel.page());
     let at = |number: PageNumber| (number - first) * page;
-    Ok(arrival.each(kernel, |it| kernel.fill(it.start, &spare[at(it.start)..at(it.end)], false))?)
+    Ok(order.each(kernel, |it| kernel.fill(it.start, &spare[at(it.start)..at(it.end)], false))?)
 }

@@ -21,9 +21,9 @@
 //! 4. Room in the store is reserved when memory is handed out.
 #![cfg(not(miri))]
 
-mod bell;
 mod contents;
 mod counters;
+mod doorbell;
 mod engine;
 mod error;
 mod evict;
@@ -49,13 +49,13 @@ mod transfers;
 
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
 pub use engine::{Fatal, start};
-pub use error::Trouble;
-pub use far::{FarMemory, Local, Place};
-pub use fill_order::Arrival;
-pub use fork::Held;
+pub use error::Error;
+pub use far::{FarMemory, FarRange, Local};
+pub use fill_order::FillOrder;
+pub use fork::HeldPager;
 pub use kernel::{Fetch, Kernel, Linux, Show};
 pub use mappings::{Mappings, NoMapping};
-pub use page::State;
+pub use page::PageState;
 pub use pager::{Buffer, LEAST_LOCAL, Pager, Touch};
 pub use pin::LEAST_PIN;
 pub use segments::{Segment, Segments};

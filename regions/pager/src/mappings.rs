@@ -3,8 +3,8 @@
 //! They lie in a reserved range of their own. What is not mapped there is inaccessible, as it would be anywhere
 //! else, and has no room in the store. Some calls reach all of far memory, a heap's blocks and static arrays too.
 
-use crate::far::Place;
-use crate::{FarMemory, Trouble};
+use crate::far::FarRange;
+use crate::{Error, FarMemory};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_pages::{PageKind, SPAN, base_page};
@@ -19,10 +19,10 @@ pub enum NoMapping {
     /// No addresses are left.
     NoAddresses,
     /// The store has no room, or the kernel refused.
-    Refused(Trouble),
+    Refused(Error),
 }
 
-impl<T: Into<Trouble>> From<T> for NoMapping {
+impl<T: Into<Error>> From<T> for NoMapping {
     fn from(error: T) -> NoMapping {
         NoMapping::Refused(error.into())
     }
@@ -31,13 +31,13 @@ impl<T: Into<Trouble>> From<T> for NoMapping {
 /// Which parts of the range the program has.
 #[derive(Debug)]
 pub struct Mappings {
-    place: Place,
+    place: FarRange,
     /// By offset.
     taken: Ranges,
 }
 
 impl Mappings {
-    pub(crate) const fn new(place: Place) -> Mappings {
+    pub(crate) const fn new(place: FarRange) -> Mappings {
         Mappings { place, taken: Ranges::new() }
     }
 
@@ -130,7 +130,7 @@ impl<S: PageStore> FarMemory<S> {
     }
 
     /// Mappings at these addresses are gone: they are inaccessible, and the store has their room again.
-    pub fn unmap(&self, at: &Range<usize>) -> Result<(), Trouble> {
+    pub fn unmap(&self, at: &Range<usize>) -> Result<(), Error> {
         let mut mappings = self.mappings();
         for part in self.taken(&mappings, at) {
             // First of all nobody touches it any more.
@@ -143,7 +143,7 @@ impl<S: PageStore> FarMemory<S> {
     }
 
     /// What these addresses hold is gone: they read as zero. Their room in the store stays theirs.
-    pub fn discard(&self, at: &Range<usize>) -> Result<(), Trouble> {
+    pub fn discard(&self, at: &Range<usize>) -> Result<(), Error> {
         let mappings = self.mappings();
         let ours = mappings.place.pages(0, mappings.place.range.len());
         let elsewhere = self.far_parts(at).into_iter().filter(|pages| !ours.contains(&pages.start));
@@ -171,7 +171,7 @@ impl<S: PageStore> FarMemory<S> {
     }
 
     /// The program maps something else there, with `map`: these addresses are not far memory any more, for good.
-    pub fn leave_out<R>(&self, at: &Range<usize>, map: impl FnOnce() -> R) -> Result<R, Trouble> {
+    pub fn leave_out<R>(&self, at: &Range<usize>, map: impl FnOnce() -> R) -> Result<R, Error> {
         let mut mappings = self.mappings();
         self.mapped_less(mappings.place.first, self.taken(&mappings, at).iter().map(Range::len).sum());
         for pages in self.far_parts(at) {

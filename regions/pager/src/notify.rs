@@ -6,17 +6,17 @@ use std::time::Duration;
 
 /// Something that threads wait for, together with one lock.
 #[derive(Debug, Default)]
-pub(crate) struct News {
-    told: Condvar,
+pub(crate) struct CountingCondvar {
+    condvar: Condvar,
     /// Changed under the lock: who told of a change that it made under the lock sees everybody who had not seen it.
     waiting: AtomicUsize,
 }
 
-impl News {
+impl CountingCondvar {
     /// Sleeps until there are some.
     pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: the lock orders it
-        let guard = self.told.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        let guard = self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
         guard
     }
@@ -28,16 +28,16 @@ impl News {
         milliseconds: u64,
     ) -> MutexGuard<'a, T> {
         self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: the lock orders it
-        let woken = self.told.wait_timeout(guard, Duration::from_millis(milliseconds));
+        let woken = self.condvar.wait_timeout(guard, Duration::from_millis(milliseconds));
         self.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
         woken.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// By who changed something under the lock.
-    pub(crate) fn tell_all(&self) {
+    pub(crate) fn notify_all(&self) {
         // Relaxed: the lock orders it
         if self.waiting.load(Ordering::Relaxed) > 0 {
-            self.told.notify_all();
+            self.condvar.notify_all();
         }
     }
 }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn everybody_who_waits_is_told() {
-        let (news, turn) = (News::default(), Mutex::new(0));
+        let (news, turn) = (CountingCondvar::default(), Mutex::new(0));
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let (news, turn) = (&news, &turn);
@@ -62,7 +62,7 @@ mod tests {
                         }
                         *now += 1;
                         drop(now);
-                        news.tell_all();
+                        news.notify_all();
                     }
                 });
             }

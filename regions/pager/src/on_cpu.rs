@@ -20,10 +20,10 @@
 //!   that takes memory of the C library, whose locks may be held by a thread that waits for a page.
 
 use crate::engine::{Fatal, serve_next, spawn};
-use crate::fairness::Turns;
+use crate::fairness::FairnessThrottle;
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager};
-use crate::{Count, Kernel as _, Trouble};
+use crate::{Count, Error, Kernel as _};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use largesse_machine::{pin, thread};
 use largesse_pages::fault::FaultError;
@@ -45,7 +45,7 @@ const LATELY: u32 = 32;
 ///
 /// All are hints: faults are served, and once, whatever these say. So no order is asked of them (`Relaxed`).
 #[derive(Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct OnCpuHandler {
     /// It is to be tried, or was found better.
     wanted: AtomicBool,
     /// It was refused, and is not asked for again.
@@ -62,7 +62,7 @@ pub(crate) struct Beside {
     others: AtomicU32,
 }
 
-impl Beside {
+impl OnCpuHandler {
     /// It should be, or should not.
     pub(crate) fn want(&self, wanted: bool) {
         self.wanted.store(wanted, Ordering::Relaxed);
@@ -122,14 +122,14 @@ pub(crate) fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal:
 
 /// Lets faults be served beside those who meet them, as long as they should be. For the thread that serves otherwise: it
 /// sees to it that nobody waits for long.
-pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<(), Trouble> {
+pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<(), Error> {
     let beside = &pager.kernel().beside;
     let (mut seen, mut quiet) = (beside.served.load(Ordering::Relaxed), 0);
     while beside.is_on() {
         if !beside.running.swap(true, Ordering::Relaxed) {
             let _inner = pager.lock();
             beside.asked.store(true, Ordering::Relaxed);
-            pager.crowded.tell_all();
+            pager.reclaim_needed.notify_all();
         }
         std::thread::sleep(TICK);
         let now = beside.served.load(Ordering::Relaxed);
@@ -141,7 +141,7 @@ pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) 
             && let Some((_, woken)) = serve_next(pager, buffer)?
         {
             pager.kernel().wake(woken);
-            pager.is_late_beside();
+            pager.note_late_on_cpu();
         }
         seen = now;
     }
@@ -149,7 +149,7 @@ pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) 
 }
 
 /// Serves faults on the processor of who meets them, as long as that should be.
-fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
+fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Error> {
     let kernel = pager.kernel();
     let beside = &kernel.beside;
     // On one processor there is no elsewhere. And what was looked up of a thread below `/proc` the kernel clears away at its end:
@@ -159,24 +159,24 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Trouble> {
         beside.refused.store(true, Ordering::Relaxed);
         return Ok(());
     }
-    let mut buffer = kernel.desk.buffer().ok_or(FaultError(libc::ENOMEM))?;
-    let (mut turns, mut taken) = (Turns::new(), thread::involuntary_switches());
+    let mut buffer = kernel.fault_queue.buffer().ok_or(FaultError(libc::ENOMEM))?;
+    let (mut throttle, mut taken) = (FairnessThrottle::new(), thread::taken_away());
     while beside.is_on() {
         let Some((page, woken)) = serve_next(pager, &mut buffer)? else {
             kernel.wait_for_fault();
             continue;
         };
         beside.served.fetch_add(1, Ordering::Relaxed);
-        pager.count(page, Count::Beside, 1);
+        pager.count(page, Count::OnCpu, 1);
         kernel.wake(woken);
         // Whom it wakes here takes the processor from it. Who did not is elsewhere.
         let before = core::mem::replace(&mut taken, thread::involuntary_switches());
         if taken == before && !beside.follow() {
             break;
         }
-        turns.rest_if_short(Instant::now());
+        throttle.rest_if_short(Instant::now());
     }
-    kernel.desk.give_back(buffer);
+    kernel.fault_queue.give_back(buffer);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use largesse_policy::streams::Access;
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
-pub enum State {
+pub enum PageState {
     /// Nowhere: it reads as zero.
     #[default]
     Zero = 0,
@@ -21,35 +21,35 @@ pub enum State {
     /// On its way to the store, protected against writing.
     Leaving,
     /// In the store only.
-    Away,
+    SwappedOut,
     /// Not far memory any more: the program mapped something else there.
     Outside,
 }
 
-impl State {
+impl PageState {
     /// Takes local memory.
     #[must_use]
     pub const fn is_resident(self) -> bool {
-        !matches!(self, State::Zero | State::Away | State::Outside)
+        !matches!(self, PageState::Zero | PageState::SwappedOut | PageState::Outside)
     }
 
     /// In nobody's hands but the pager's: to be waited for.
     #[must_use]
     pub const fn in_flight(self) -> bool {
-        matches!(self, State::Filling | State::Leaving)
+        matches!(self, PageState::Filling | PageState::Leaving)
     }
 }
 
 /// One page.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct PageEntry {
     /// Checksum of what the store holds.
     pub(crate) sum: u64,
     /// When it last left (see `replace`).
     pub(crate) left: u32,
     /// The compute core in which it was last swapped in (see `tune`).
     pub(crate) core: u16,
-    pub(crate) state: State,
+    pub(crate) state: PageState,
     /// The store holds its contents, or an older version of them.
     pub(crate) stored: bool,
     /// Nobody wants its contents: it may be dropped instead of written.
@@ -57,17 +57,17 @@ pub(crate) struct Page {
     /// It was changed while it was here: the last time 2, the time before 1, longer ago 0.
     pub(crate) changed: u8,
     /// It was fetched ahead of need, and nobody is known to have needed it.
-    pub(crate) foreseen: bool,
+    pub(crate) prefetched: bool,
     /// How it was to be used when it came (see `streams`).
     pub(crate) access: Access,
     /// A thread waits for the end of its flight and must be woken.
     pub(crate) waited: bool,
     /// It left from the part that is kept (see `replace`).
-    pub(crate) from_kept: bool,
+    pub(crate) from_protected: bool,
 }
 
 // SAFETY: zero bytes are a page in state `Zero`, used `Dense`, with every flag unset.
-unsafe impl Zeroed for Page {}
+unsafe impl Zeroed for PageEntry {}
 
 /// The checksum of a page's contents. By 64 bits, pages that differ are never taken for equal: what
 /// looks like the store's copy is not sent again.

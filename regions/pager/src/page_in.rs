@@ -1,12 +1,12 @@
 //! The way in: faults are served, foreseen pages fetched.
 
-use crate::page::{State, checksum, runs};
+use crate::page::{PageState, checksum, runs};
 use crate::pager::{Buffer, Pager, Touch, nanoseconds, number};
-use crate::state::{Coming, Inner, LARGE_SET, WRITE_AHEAD};
-use crate::{Arrival, Count, Kernel, Trouble};
+use crate::state::{FillPlan, LARGE_UNIT, PagerState, WRITE_AHEAD};
+use crate::{Count, Error, FillOrder, Kernel};
 use core::ops::Range;
 use largesse_policy::PageNumber;
-use largesse_policy::replacement::Run;
+use largesse_policy::replacement::PageRun;
 use largesse_policy::streams::Access;
 use largesse_policy::transfer::{TransferUnits, first_unit};
 use largesse_store::PageStore;
@@ -27,58 +27,59 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Small sets that the thread is foreseen to touch next come before it runs, those that follow each other in one
     /// transfer: it would stop again at once, and each waking costs as much as several pages. Large ones are left to
     /// [`Pager::idle`], which fetches them while the thread runs; where both have one processor they come first, too.
-    pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, Trouble> {
+    pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, Error> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
         let mut inner = self.lock();
         let (mut access, mut upto) = (Access::Dense, 0);
         if !inner.pages[touch.page].state.is_resident() {
-            buffer.ahead.clear();
+            buffer.prefetch_queue.clear();
             let hits;
-            (access, hits) = inner.look_ahead(touch, &self.bounds.around(touch.page), &mut buffer.ahead);
+            (access, hits) =
+                inner.observe_fault(touch, &self.bounds.around(touch.page), &mut buffer.prefetch_queue);
             self.count(touch.page, Count::PrefetchHits, hits as u64);
-            let small = inner.set_at(touch.page, access) < LARGE_SET;
+            let small = inner.unit_at(touch.page, access) < LARGE_UNIT;
             if small || buffer.own {
-                upto = inner.stretch(touch.page, access, &mut buffer.ahead);
+                upto = inner.coalesce(touch.page, access, &mut buffer.prefetch_queue);
                 drop(inner);
-                while let Some(ahead) = buffer.ahead.pop() {
-                    self.foresee(ahead, true, buffer)?;
+                while let Some(next) = buffer.prefetch_queue.pop() {
+                    self.prefetch(next, true, buffer)?;
                 }
                 inner = self.lock();
             }
         }
         let waking = if buffer.own { SIGNAL_NS } else { WAKE_NS };
-        let waiting = self.bring(inner, (touch, access), upto, waking, buffer)?;
+        let waiting = self.page_in_range(inner, (touch, access), upto, waking, buffer)?;
         self.count(touch.page, Count::WaitNs, nanoseconds(began));
-        self.stalled.waited(began, Instant::now());
+        self.stall_time.add(began, Instant::now());
         Ok(waiting)
     }
 
     /// What to do while nobody waits: fetch a set that is foreseen, or let pages leave. `false`: nothing.
-    pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, Trouble> {
-        match buffer.ahead.pop() {
-            Some(ahead) => self.foresee(ahead, false, buffer).map(|()| true),
-            None => self.relieve(),
+    pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, Error> {
+        match buffer.prefetch_queue.pop() {
+            Some(next) => self.prefetch(next, false, buffer).map(|()| true),
+            None => self.reclaim(),
         }
     }
 
     /// Fetches the set of a page that nobody waits for yet, `at_any_price`: others leave for it.
-    fn foresee(
+    fn prefetch(
         &self,
         (page, access): (PageNumber, Access),
         at_any_price: bool,
         buffer: &mut Buffer,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let inner = self.lock();
-        if inner.pages[page].state != State::Away {
+        if inner.pages[page].state != PageState::SwappedOut {
             return Ok(()); // it came, or there is nothing to fetch
         }
-        let upto = if at_any_price { inner.stretch(page, access, &mut buffer.ahead) } else { 0 };
-        let set = inner.set_around(page, access, 0, &self.bounds.around(page));
+        let upto = if at_any_price { inner.coalesce(page, access, &mut buffer.prefetch_queue) } else { 0 };
+        let set = inner.fill_range(page, access, 0, &self.bounds.around(page));
         if !at_any_price && inner.resident + set.len() > inner.local {
             return Ok(());
         }
-        let waiting = self.bring(inner, (Touch { page, write: false }, access), upto, 0, buffer)?;
+        let waiting = self.page_in_range(inner, (Touch { page, write: false }, access), upto, 0, buffer)?;
         self.kernel.wake(waiting);
         Ok(())
     }
@@ -86,31 +87,31 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Brings the set of a page, and what follows it `upto` there, which costs `waking` beside what is seen here: nothing where
     /// nobody waits, so that the set is foreseen as all that follows it. Returns the pages for which somebody waits, and was
     /// not woken.
-    fn bring<'a>(
+    fn page_in_range<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
+        mut inner: MutexGuard<'a, PagerState>,
         (touch, access): (Touch, Access),
         mut upto: PageNumber,
         waking: u64,
         buffer: &mut Buffer,
-    ) -> Result<Range<PageNumber>, Trouble> {
+    ) -> Result<Range<PageNumber>, Error> {
         let mapped = usize::try_from(self.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
         inner.mapped = mapped / self.kernel.page();
         let (range, from) = loop {
             let page = &mut inner.pages[touch.page];
             match page.state {
-                State::Filling | State::Leaving => {
+                PageState::Filling | PageState::Leaving => {
                     page.waited = true;
                     return Ok(0..0);
                 }
-                State::Dirty | State::Outside => return Ok(touch.page..touch.page + 1),
-                State::Clean => {
+                PageState::Dirty | PageState::Outside => return Ok(touch.page..touch.page + 1),
+                PageState::Clean => {
                     self.touch_clean(inner, touch)?;
                     return Ok(touch.page..touch.page + 1);
                 }
-                State::Zero | State::Away => {}
+                PageState::Zero | PageState::SwappedOut => {}
             }
-            let range = inner.set_around(touch.page, access, upto, &self.bounds.around(touch.page));
+            let range = inner.fill_range(touch.page, access, upto, &self.bounds.around(touch.page));
             if inner.resident + range.len() <= inner.local {
                 break (range, inner.pages[touch.page].state);
             }
@@ -130,36 +131,36 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             }
         };
         let bytes = (range.len() * self.kernel.page()) as u64;
-        let sets = inner.sets_in(&range, access);
+        let units = inner.units_in(&range, access);
         let backs: Vec<_> =
-            sets.iter().map(|set| inner.back(touch.page.clamp(set.start, set.end - 1))).collect();
+            units.iter().map(|set| inner.back(touch.page.clamp(set.start, set.end - 1))).collect();
         // Where the store has no room, what was not changed must be known for that: it alone can leave.
         let reuses = self.kernel.reuses(range.len()) && !inner.store_is_full();
-        let coming: Vec<_> = range.clone().map(|page| inner.coming(page, touch, reuses)).collect();
-        if from == State::Away {
-            for (set, back) in sets.iter().zip(&backs) {
-                inner.swapped_in(set.start);
-                inner.came_back(set.len(), *back);
+        let plan: Vec<_> = range.clone().map(|page| inner.plan(page, touch, reuses)).collect();
+        if from == PageState::SwappedOut {
+            for (set, back) in units.iter().zip(&backs) {
+                inner.note_refault_of_unit(set.start);
+                inner.refaulted(set.len(), *back);
             }
             self.uncount(range.start, Count::StoredBytes, bytes);
         }
-        for set in &sets {
-            let foreseen = from == State::Away && (waking == 0 || !set.contains(&touch.page));
+        for set in &units {
+            let prefetched = from == PageState::SwappedOut && (waking == 0 || !set.contains(&touch.page));
             for page in &mut inner.pages[set.clone()] {
-                (page.state, page.foreseen, page.access) = (State::Filling, foreseen, access);
+                (page.state, page.prefetched, page.access) = (PageState::Filling, prefetched, access);
             }
-            if foreseen {
+            if prefetched {
                 self.count(set.start, Count::Prefetched, set.len() as u64);
             }
         }
         inner.resident += range.len();
-        inner.came(range.len());
-        self.kernel.serve_beside(inner.timing.beside());
+        inner.filled(range.len());
+        self.kernel.serve_on_cpu(inner.reclaim_mode.on_cpu());
         self.count(range.start, Count::ResidentBytes, bytes);
-        let behind = inner.resident + inner.evictor_starts() > inner.local || inner.looks_for_untouched();
+        let behind = inner.resident + inner.low_watermark() > inner.local || inner.has_untouched_to_check();
         drop(inner);
         if behind {
-            self.crowded.tell_all();
+            self.reclaim_needed.notify_all();
         }
         let served = Instant::now();
         // Who waits on another processor wakes up while the rest is done, which takes as long; also for a page of a few, while
@@ -167,29 +168,29 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let apart = waking > 0 && !buffer.own;
         let asked = touch.page..touch.page + 1;
         let first = if apart && range.len() <= FEW { asked.clone() } else { range.start..range.start };
-        let arrival = Arrival::new(&range, first, if apart { asked } else { 0..0 });
+        let order = FillOrder::new(&range, first, if apart { asked } else { 0..0 });
         match from {
-            State::Zero => self.fill_zero(&arrival, touch.write, buffer)?,
-            _ => self.fill(&arrival, &coming, buffer)?,
+            PageState::Zero => self.fill_zero(&order, touch.write, buffer)?,
+            _ => self.fill(&order, &plan, buffer)?,
         }
 
         let mut inner = self.lock();
         let mut waited = false;
         for number in range.clone() {
             let page = &mut inner.pages[number];
-            let dirty = if from == State::Zero { touch.write } else { coming[number - range.start].dirty };
-            page.state = if dirty { State::Dirty } else { State::Clean };
+            let dirty = if from == PageState::Zero { touch.write } else { plan[number - range.start].dirty };
+            page.state = if dirty { PageState::Dirty } else { PageState::Clean };
             waited |= core::mem::take(&mut page.waited);
         }
-        let costs = inner.leaving.costs(self.lap(touch.page));
+        let costs = inner.eviction_cost.costs(self.lap(touch.page));
         let (local, mapped) = (inner.local, inner.mapped);
         let took = nanoseconds(served) + waking;
-        let unseen = from == State::Zero && backs.iter().all(Option::is_none);
-        let later = unseen && inner.looked_at_later(range.clone());
-        for (set, back) in sets.iter().zip(backs).filter(|_| !later) {
-            inner.queue.arrive(Run { first: number(set.start), pages: number(set.len()) }, local, back);
+        let unseen = from == PageState::Zero && backs.iter().all(Option::is_none);
+        let later = unseen && inner.check_later(range.clone());
+        for (set, back) in units.iter().zip(backs).filter(|_| !later) {
+            inner.queue.insert(PageRun { first: number(set.start), pages: number(set.len()) }, local, back);
             // New pages come once, and say nothing of what comes back.
-            if let (TransferUnits::Auto(regions), State::Away) = (&mut inner.sets, from) {
+            if let (TransferUnits::Auto(regions), PageState::SwappedOut) = (&mut inner.units, from) {
                 let ns = took * set.len() as u64 / range.len() as u64;
                 let within = self.bounds.around(set.start);
                 regions.filled((set.start, set.len()), access, &within, ns, first_unit(local, mapped), costs);
@@ -198,10 +199,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         inner.tidy();
         self.tell(&inner);
         if let Some(words) = self.words_of(touch.page) {
-            self.tell_sets(&words.counts, &inner, &self.bounds.around(touch.page));
+            self.publish_units(&words.counts, &inner, &self.bounds.around(touch.page));
         }
         drop(inner);
-        self.landed.tell_all();
+        self.io_done.notify_all();
         Ok(if waited || waking > 0 && !apart { range } else { 0..0 })
     }
 
@@ -213,24 +214,24 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// The page is here: a write makes it and its next neighbours dirty, a read only came too late.
-    fn touch_clean(&self, mut inner: MutexGuard<'_, Inner>, touch: Touch) -> Result<(), Trouble> {
+    fn touch_clean(&self, mut inner: MutexGuard<'_, PagerState>, touch: Touch) -> Result<(), Error> {
         if !touch.write {
             return Ok(());
         }
         self.count(touch.page, Count::WriteFaults, 1);
         let bounds = self.bounds.around(touch.page);
-        let set = inner.sets.at(touch.page, Access::Dense);
+        let set = inner.units.at(touch.page, Access::Dense);
         let first = (touch.page / set * set).max(bounds.start);
         let end = (first + set).min(bounds.end);
         let near = touch.page..touch.page + WRITE_AHEAD;
         let written = runs(first..end, |number| {
             let page = &inner.pages[number];
-            (page.state == State::Clean && (near.contains(&number) || page.changed > 0)).then_some(())
+            (page.state == PageState::Clean && (near.contains(&number) || page.changed > 0)).then_some(())
         });
         for (range, ()) in written {
             // Under the lock: nobody may take the pages for clean ones in between.
             for page in range.clone() {
-                inner.pages[page].state = State::Dirty;
+                inner.pages[page].state = PageState::Dirty;
             }
             self.kernel.protect(range, false)?;
         }
@@ -239,26 +240,26 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so
     /// that all of them may be written, without a second fault for each.
-    fn fill_zero(&self, arrival: &Arrival, dirty: bool, buffer: &Buffer) -> Result<(), Trouble> {
-        arrival.each(&self.kernel, |part| {
+    fn fill_zero(&self, order: &FillOrder, dirty: bool, buffer: &Buffer) -> Result<(), Error> {
+        order.each(&self.kernel, |part| {
             let len = part.len() * self.kernel.page();
             self.kernel.fill(part.start, &buffer.zeros[..len], !dirty)
         })?;
-        let range = arrival.range();
+        let range = order.range();
         self.count(range.start, Count::ZeroFills, range.len() as u64);
         Ok(())
     }
 
-    /// Brings pages from the store; those of `coming` that are dirty at once writable.
-    fn fill(&self, arrival: &Arrival, coming: &[Coming], buffer: &mut Buffer) -> Result<(), Trouble> {
-        let (range, page) = (&arrival.range(), self.kernel.page());
+    /// Brings pages from the store; those of `plan` that are dirty at once writable.
+    fn fill(&self, order: &FillOrder, plan: &[FillPlan], buffer: &mut Buffer) -> Result<(), Error> {
+        let (range, page) = (&order.range(), self.kernel.page());
         let bytes = &mut buffer.bytes[..range.len() * page];
-        if coming.iter().all(|page| page.dirty) {
-            return self.kernel.bring(arrival, bytes, &mut |room| self.fetch(range, coming, room));
+        if plan.iter().all(|page| page.dirty) {
+            return self.kernel.page_in(order, bytes, &mut |room| self.fetch(range, plan, room));
         }
-        self.fetch(range, coming, bytes)?;
-        arrival.each(&self.kernel, |part| {
-            for (part, dirty) in runs(part.clone(), |number| Some(coming[number - range.start].dirty)) {
+        self.fetch(range, plan, bytes)?;
+        order.each(&self.kernel, |part| {
+            for (part, dirty) in runs(part.clone(), |number| Some(plan[number - range.start].dirty)) {
                 let at = (part.start - range.start) * page;
                 self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
             }
@@ -268,15 +269,15 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Reads pages from the store: what is not what was sent ends the program.
-    fn fetch(&self, range: &Range<PageNumber>, coming: &[Coming], room: &mut [u8]) -> Result<(), Trouble> {
+    fn fetch(&self, range: &Range<PageNumber>, plan: &[FillPlan], room: &mut [u8]) -> Result<(), Error> {
         let page = self.kernel.page();
         self.store.read((range.start * page) as u64, room)?;
         self.count(range.start, Count::Fills, range.len() as u64);
         self.count(range.start, Count::BytesIn, room.len() as u64);
-        for ((number, coming), bytes) in range.clone().zip(coming).zip(room.chunks_exact(page)) {
-            let came = checksum(bytes);
-            if came != coming.sum {
-                return Err(Trouble::Damaged { page: number, sent: coming.sum, came });
+        for ((number, plan), bytes) in range.clone().zip(plan).zip(room.chunks_exact(page)) {
+            let read = checksum(bytes);
+            if read != plan.sum {
+                return Err(Error::Damaged { page: number, sent: plan.sum, read });
             }
         }
         Ok(())

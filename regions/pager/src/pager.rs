@@ -1,4 +1,4 @@
-//! The pager: states of pages, and the two ways between here and the store (`bring.rs`, `evict.rs`). What the program
+//! The pager: states of pages, and the two ways between here and the store (`page_in.rs`, `evict.rs`). What the program
 //! wants of its pages is in `contents.rs`.
 //!
 //! # Picture
@@ -18,20 +18,20 @@
 //! not possible, protected against writing, copied and forgotten (`staging.rs`). A touch in between stops in a
 //! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
-use crate::notify::News;
+use crate::notify::CountingCondvar;
 use crate::pin::Pins;
-use crate::state::Inner;
+use crate::state::PagerState;
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 use largesse_pages::Table;
 use largesse_policy::PageNumber;
-use largesse_policy::eviction_cost::Leaving;
-use largesse_policy::reclaim_mode::Timing;
-use largesse_policy::replacement::{Queue, Refaults};
-use largesse_policy::stall_time::Stalled;
+use largesse_policy::eviction_cost::EvictionCost;
+use largesse_policy::reclaim_mode::ReclaimMode;
+use largesse_policy::replacement::{Refaults, ReplacementQueue};
+use largesse_policy::stall_time::StallTime;
 use largesse_policy::streams::Streams;
-use largesse_policy::transfer::{Core, Iteration, TransferSize, TransferUnits};
+use largesse_policy::transfer::{ComputeCore, Iteration, TransferSize, TransferUnits};
 use largesse_policy::{PrefetchQueue, SpeculativePages, max_prefetch};
 use largesse_store::PageStore;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,7 +55,7 @@ pub struct Buffer {
     pub(crate) bytes: largesse_pages::Table<u8>,
     pub(crate) zeros: largesse_pages::Table<u8>,
     /// Pages that are foreseen, to be fetched when there is time.
-    pub(crate) ahead: PrefetchQueue,
+    pub(crate) prefetch_queue: PrefetchQueue,
     /// Of a thread that serves faults on the processor of who waits, perhaps its own: nobody fetches while that one runs, and
     /// it is woken last.
     pub(crate) own: bool,
@@ -70,7 +70,7 @@ impl Buffer {
         // The way of a fault must not fault into memory that is not there yet.
         bytes.fill(1);
         zeros.fill(0);
-        Some(Buffer { bytes, zeros, ahead: PrefetchQueue::new(), own: false })
+        Some(Buffer { bytes, zeros, prefetch_queue: PrefetchQueue::new(), own: false })
     }
 
     /// For a thread that serves on the processor of who waits.
@@ -85,15 +85,15 @@ impl Buffer {
 pub struct Pager<K, S> {
     pub(crate) kernel: K,
     pub(crate) store: S,
-    pub(crate) inner: Mutex<Inner>,
+    pub(crate) inner: Mutex<PagerState>,
     /// Something in flight has landed, or a page has left.
-    pub(crate) landed: News,
+    pub(crate) io_done: CountingCondvar,
     /// The evictor has something to do.
-    pub(crate) crowded: News,
+    pub(crate) reclaim_needed: CountingCondvar,
     pub(crate) bounds: crate::Segments,
     /// Counts.
     pub counters: Counters,
-    pub(crate) stalled: Stalled,
+    pub(crate) stall_time: StallTime,
     /// Of these, what happened in each segment.
     pub(crate) segments: Table<SegmentWords>,
 }
@@ -109,21 +109,21 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         size: TransferSize,
         prefetch: bool,
     ) -> Option<Pager<K, S>> {
-        let inner = Inner {
+        let inner = PagerState {
             pages: Table::new(bounds.pages())?,
-            queue: Queue::new(),
+            queue: ReplacementQueue::new(),
             pins: Pins::default(),
             resident: 0,
             local: local.max(LEAST_LOCAL),
             mapped: 0,
-            sets: TransferUnits::new(size),
+            units: TransferUnits::new(size),
             streams: prefetch.then(Streams::new),
             together: 0.0,
             speculative: SpeculativePages::default(),
-            timing: Timing::new(),
-            leaving: Leaving::default(),
+            reclaim_mode: ReclaimMode::new(),
+            eviction_cost: EvictionCost::default(),
             full: None,
-            aside: None,
+            deferred_since: None,
             core: (0, 0),
         };
         kernel.keep(max_prefetch(inner.local));
@@ -137,11 +137,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             kernel,
             store,
             inner: Mutex::new(inner),
-            landed: News::default(),
-            crowded: News::default(),
+            io_done: CountingCondvar::default(),
+            reclaim_needed: CountingCondvar::default(),
             bounds,
             counters,
-            stalled: Stalled::new(Instant::now()),
+            stall_time: StallTime::new(Instant::now()),
             segments,
         };
         pager.tell(&pager.lock());
@@ -149,15 +149,15 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Faults may be served on the processor of who waits, if that turns out better.
-    pub(crate) fn may_serve_beside(&self, may: bool) {
-        self.lock().timing.may_serve_beside(may);
+    pub(crate) fn allow_on_cpu(&self, may: bool) {
+        self.lock().reclaim_mode.allow_on_cpu(may);
     }
 
     /// Somebody waited there for too long.
-    pub(crate) fn is_late_beside(&self) {
+    pub(crate) fn note_late_on_cpu(&self) {
         let mut inner = self.lock();
-        inner.timing.is_late_beside();
-        self.kernel.serve_beside(inner.timing.beside());
+        inner.reclaim_mode.note_late_on_cpu();
+        self.kernel.serve_on_cpu(inner.reclaim_mode.on_cpu());
     }
 
     /// The segment of `page` may hold so many bytes more.
@@ -190,7 +190,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Returns the time in which at least one thread waited for a fault to be served, since the start. Threads that wait
     /// at the same time count once.
     pub fn stalled(&self) -> Duration {
-        self.stalled.total()
+        self.stall_time.total()
     }
 
     /// The kernel.
@@ -200,14 +200,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Base pages that move together.
     pub fn set(&self) -> usize {
-        self.lock().sets.commonest()
+        self.lock().units.commonest()
     }
 
     /// From now on so many base pages move together (a power of two). Pages that came in other
     /// sets stay as they are. For tests, which change the size more often than any tuner.
-    pub fn set_set(&self, pages: usize) {
+    pub fn set_unit(&self, pages: usize) {
         debug_assert!(pages.is_power_of_two());
-        self.lock().sets = TransferUnits::Fixed(pages);
+        self.lock().units = TransferUnits::Fixed(pages);
     }
 
     /// A compute core begins: what is swapped in from now on is its working set.
@@ -217,11 +217,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// It ends, after `took`; `core` decides the size of sets from here on.
-    pub fn core_ends(&self, core: &mut Core, took: Duration) -> Iteration {
+    pub fn core_ends(&self, core: &mut ComputeCore, took: Duration) -> Iteration {
         let mut inner = self.lock();
         let now =
-            Iteration { set: inner.sets.commonest(), working_set: inner.core.1, local: inner.local, took };
-        inner.sets = TransferUnits::Fixed(core.end(now));
+            Iteration { unit: inner.units.commonest(), working_set: inner.core.1, local: inner.local, took };
+        inner.units = TransferUnits::Fixed(core.end(now));
         inner.core.1 = 0;
         self.tell(&inner);
         now
@@ -232,7 +232,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let pages = pages.max(LEAST_LOCAL);
         self.lock().local = pages;
         self.kernel.keep(max_prefetch(pages));
-        self.crowded.tell_all();
+        self.reclaim_needed.notify_all();
     }
 
     /// Something happened to a page of a segment: counted in all, and there.
@@ -256,20 +256,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Brings the words for "now" up to date.
-    pub(crate) fn tell(&self, inner: &Inner) {
+    pub(crate) fn tell(&self, inner: &PagerState) {
         self.counters.set(Count::LocalBytes, (inner.local * self.kernel.page()) as u64);
-        self.tell_sets(&self.counters, inner, &(0..usize::MAX));
+        self.publish_units(&self.counters, inner, &(0..usize::MAX));
     }
 
     /// What moves together among some pages.
-    pub(crate) fn tell_sets(&self, counters: &Counters, inner: &Inner, within: &Range<PageNumber>) {
+    pub(crate) fn publish_units(&self, counters: &Counters, inner: &PagerState, within: &Range<PageNumber>) {
         let words = [Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes];
-        for (count, set) in words.into_iter().zip(inner.sets.sizes(within)) {
+        for (count, set) in words.into_iter().zip(inner.units.sizes(within)) {
             counters.set(count, (set * self.kernel.page()) as u64);
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PagerState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,12 +8,12 @@
 //! asking one. When half of what may be here is pinned, the next ones get as many pages as their owner cannot do without,
 //! over the limit if need be; a longer request is cut, and its owner works in pieces.
 
-use crate::page::{State, runs};
+use crate::page::{PageState, runs};
 use crate::pager::Pager;
 use crate::{Kernel, Linux};
 use core::ops::Range;
 use largesse_policy::PageNumber;
-use largesse_policy::replacement::Part;
+use largesse_policy::replacement::Protection;
 use largesse_store::PageStore;
 
 /// Pages that a system call may pin whatever others hold: more than the longest datagram over a network has.
@@ -61,8 +61,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         inner.pins.held.push(pinned.clone());
         // A page that is leaving can still be read, and would be gone in the midst of the call.
-        while pinned.clone().any(|page| inner.pages[page].state == State::Leaving) {
-            inner = self.landed.wait(inner);
+        while pinned.clone().any(|page| inner.pages[page].state == PageState::Leaving) {
+            inner = self.io_done.wait(inner);
         }
         pinned
     }
@@ -72,7 +72,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         inner.pins.give_back(pinned);
         let local = inner.local;
-        inner.queue.try_again(pinned, local);
+        inner.queue.retry_deferred(pinned, local);
     }
 
     /// What [`pin`](Pager::pin) returned stays for good, in forked children too.
@@ -97,14 +97,14 @@ impl<S: PageStore> Pager<Linux, S> {
     }
 }
 
-impl crate::state::Inner {
+impl crate::state::PagerState {
     /// Of a run whose turn it is to leave, the pinned pages stay. Returns whether there are any.
-    pub(crate) fn keep_pinned(&mut self, range: &Range<PageNumber>, part: Part) -> bool {
+    pub(crate) fn defer_pinned(&mut self, range: &Range<PageNumber>, part: Protection) -> bool {
         let pinned = runs(range.clone(), |page| {
             (self.pins.hold(page) && self.pages[page].state.is_resident()).then_some(())
         });
         for (run, ()) in &pinned {
-            self.set_aside(run, part);
+            self.defer(run, part);
         }
         !pinned.is_empty()
     }

@@ -1,31 +1,31 @@
 //! Checks zero pages that were filled along with others, and evicts those that were never written
 //! ([`SpeculativePages`](largesse_policy::SpeculativePages)).
 
-use crate::page::{State, runs};
+use crate::page::{PageState, runs};
 use crate::pager::{Pager, number};
-use crate::state::Inner;
-use crate::{Kernel, Trouble};
+use crate::state::PagerState;
+use crate::{Error, Kernel};
 use core::ops::Range;
 use largesse_policy::PageNumber;
-use largesse_policy::replacement::{Part, Run};
+use largesse_policy::replacement::{PageRun, Protection};
 use largesse_policy::streams::Access;
 use largesse_store::PageStore;
 use std::sync::MutexGuard;
 
-impl Inner {
+impl PagerState {
     /// New pages came, of which many were asked for by nobody: they have a place in the order of leaving when they were
     /// looked at. `false`: they are few.
-    pub(crate) fn looked_at_later(&mut self, pages: Range<PageNumber>) -> bool {
+    pub(crate) fn check_later(&mut self, pages: Range<PageNumber>) -> bool {
         self.speculative.add(pages, self.queue.clock())
     }
 
     /// Those of a step that are here get their place, a set at a time.
-    fn sort_in(&mut self, pages: &Range<PageNumber>) {
-        for set in self.sets_in(pages, Access::Dense) {
+    fn enqueue(&mut self, pages: &Range<PageNumber>) {
+        for set in self.units_in(pages, Access::Dense) {
             let here = runs(set, |page| self.pages[page].state.is_resident().then_some(()));
             for (run, ()) in here {
-                self.queue.arrive(
-                    Run { first: number(run.start), pages: number(run.len()) },
+                self.queue.insert(
+                    PageRun { first: number(run.start), pages: number(run.len()) },
                     self.local,
                     None,
                 );
@@ -35,40 +35,40 @@ impl Inner {
 
     /// The run that leaves next, with the part it was in. Without any, what was not looked at must do, and then what was set
     /// aside.
-    pub(crate) fn next_to_leave(&mut self) -> Option<(Run, Part)> {
+    pub(crate) fn next_victim(&mut self) -> Option<(PageRun, Protection)> {
         while self.queue.is_empty()
             && let Some(pages) = self.speculative.pop()
         {
-            self.sort_in(&pages);
+            self.enqueue(&pages);
         }
         if self.queue.is_empty() {
-            self.try_all_again();
+            self.retry_all_deferred();
         }
-        self.queue.leave(self.local)
+        self.queue.select_victim(self.local)
     }
 
     /// Others have left for pages that may be here for nothing.
-    pub(crate) fn looks_for_untouched(&self) -> bool {
+    pub(crate) fn has_untouched_to_check(&self) -> bool {
         self.speculative.is_due(self.queue.clock(), self.local, self.mapped)
     }
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Looks at some pages, and lets those go that are still as they came.
-    pub(crate) fn let_untouched_go<'a>(
+    pub(crate) fn evict_untouched<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, Inner>,
-    ) -> Result<MutexGuard<'a, Inner>, Trouble> {
+        mut inner: MutexGuard<'a, PagerState>,
+    ) -> Result<MutexGuard<'a, PagerState>, Error> {
         let Some(pages) = inner.speculative.pop() else { return Ok(inner) };
         let looked_at = runs(pages.clone(), |number| {
             let page = &inner.pages[number];
             let may = !page.stored && !inner.pins.hold(number);
-            (may && matches!(page.state, State::Clean | State::Dirty)).then_some(page.state)
+            (may && matches!(page.state, PageState::Clean | PageState::Dirty)).then_some(page.state)
         });
         // In flight: nobody else lets them leave, or drops them, while they are looked at.
         for (range, _) in &looked_at {
             for page in &mut inner.pages[range.clone()] {
-                (page.state, page.from_kept) = (State::Leaving, false);
+                (page.state, page.from_protected) = (PageState::Leaving, false);
             }
         }
         drop(inner);
@@ -78,20 +78,20 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             let parts = runs(range.clone(), |page| zero[page - range.start].then_some(*state));
             going.extend(parts);
         }
-        let gone = self.carry_out(&going)?.gone;
+        let gone = self.write_back(&going)?.gone;
         let mut inner = self.lock();
-        self.have_left(&mut inner, &gone);
-        inner.queue.left_untouched(gone.iter().map(Range::len).sum());
+        self.finish_eviction(&mut inner, &gone);
+        inner.queue.evicted_speculative(gone.iter().map(Range::len).sum());
         for (range, state) in &looked_at {
             for page in &mut inner.pages[range.clone()] {
-                if page.state == State::Leaving {
+                if page.state == PageState::Leaving {
                     page.state = *state;
                 }
             }
         }
-        inner.sort_in(&pages);
+        inner.enqueue(&pages);
         self.tell(&inner);
-        self.landed.tell_all();
+        self.io_done.notify_all();
         self.wake_waiting(&mut inner, pages);
         Ok(inner)
     }

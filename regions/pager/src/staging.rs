@@ -9,7 +9,7 @@ mod frames;
 
 pub(crate) use frames::Frames;
 
-use crate::Trouble;
+use crate::Error;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, MoveError, Userfault, read_guarded};
 use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
@@ -21,12 +21,12 @@ const LANES: usize = 8;
 /// Most pages of a lane whose frames wait for pages that come.
 const MOST_KEPT: usize = MAX_TRANSFER;
 /// When there are so many more the rest goes, together: each time that pages are unmapped interrupts other processors.
-const TOGETHER: usize = 64;
+const BATCH: usize = 64;
 /// Pages of a lane.
-const LANE: usize = MOST_KEPT + TOGETHER + MAX_TRANSFER;
+const LANE: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
 
 /// What is done with pages that left, from an offset on.
-pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Trouble>;
+pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Error>;
 
 /// Room for the largest set, for each of a few threads.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Staging {
         from: usize,
         len: usize,
         show: Show<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), Error> {
         let (mut lane, start) = self.lane();
         let page = base_page();
         let (mut done, mut most, mut cleared) = (0, len, None);
@@ -167,7 +167,7 @@ impl Staging {
         }
         // Relaxed: a number by itself.
         let kept = self.kept.load(Ordering::Relaxed) * page;
-        if lane.shown > kept + TOGETHER * page {
+        if lane.shown > kept + BATCH * page {
             let at = core::ptr::with_exposed_provenance_mut(start + kept);
             // SAFETY: the pages are the lane's, and were shown.
             unsafe { largesse_pages::forget(at, lane.shown - kept) }.map_err(|it| FaultError(it.errno))?;
@@ -187,7 +187,7 @@ pub(crate) fn are_here(at: usize, len: usize) -> bool {
 }
 
 /// Copies pages and forgets them. `false`: they cannot be read, and stay.
-fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, Trouble> {
+fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, Error> {
     faults.protect(at, into.len(), true)?;
     if !read_guarded(at, into) {
         faults.protect(at, into.len(), false)?;

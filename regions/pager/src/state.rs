@@ -1,14 +1,14 @@
 //! What the pager knows under its lock.
 
-use crate::page::{Page, State, runs};
+use crate::page::{PageEntry, PageState, runs};
 use crate::pager::{Touch, number};
 use crate::pin::Pins;
 use core::ops::Range;
 use largesse_pages::Table;
 use largesse_policy::SpeculativePages;
-use largesse_policy::eviction_cost::Leaving;
-use largesse_policy::reclaim_mode::Timing;
-use largesse_policy::replacement::{Part, Queue, Run};
+use largesse_policy::eviction_cost::EvictionCost;
+use largesse_policy::reclaim_mode::ReclaimMode;
+use largesse_policy::replacement::{PageRun, Protection, ReplacementQueue};
 use largesse_policy::streams::{Access, Streams};
 use largesse_policy::transfer::TransferUnits;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
@@ -17,18 +17,18 @@ use std::time::{Duration, Instant};
 /// Pages made writable at once, from the one that is written on: a loop writes the next ones too.
 pub(crate) const WRITE_AHEAD: usize = 16;
 /// Pages that leave at once where few come together, and where many do.
-const TOGETHER: [usize; 2] = [16, 128];
+const BATCH: [usize; 2] = [16, 128];
 /// From here on, letting a set leave takes longer than waking the thread that does it.
-pub(crate) const LARGE_SET: usize = 8;
+pub(crate) const LARGE_UNIT: usize = 8;
 /// A store that had no room is asked again after so long, and pages that could not leave have their turn again.
-const AGAIN: Duration = Duration::from_millis(100);
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// Of what is known of pages that come together, the last ones count for so much.
 const LATELY: f64 = 1.0 / 32.0;
 
 #[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) pages: Table<Page>,
-    pub(crate) queue: Queue,
+pub(crate) struct PagerState {
+    pub(crate) pages: Table<PageEntry>,
+    pub(crate) queue: ReplacementQueue,
     pub(crate) pins: Pins,
     /// Pages that take local memory.
     pub(crate) resident: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     pub(crate) local: usize,
     /// All that the program has, as far as anybody knows; 0: nobody does.
     pub(crate) mapped: usize,
-    pub(crate) sets: TransferUnits,
+    pub(crate) units: TransferUnits,
     /// Sequences of faults, unless nothing is to be fetched ahead.
     pub(crate) streams: Option<Streams>,
     /// Pages that come together, lately.
@@ -46,94 +46,94 @@ pub(crate) struct Inner {
     /// When the store last had no room.
     pub(crate) full: Option<Instant>,
     /// When the first of those pages was set aside that cannot leave now.
-    pub(crate) aside: Option<Instant>,
+    pub(crate) deferred_since: Option<Instant>,
     /// When pages leave.
-    pub(crate) timing: Timing,
+    pub(crate) reclaim_mode: ReclaimMode,
     /// What leaving costs, for the trial.
-    pub(crate) leaving: Leaving,
+    pub(crate) eviction_cost: EvictionCost,
     /// The number of the compute core that runs, and the sets it swapped in.
     pub(crate) core: (u16, usize),
 }
 
 /// A page on its way here.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Coming {
+pub(crate) struct FillPlan {
     /// Checksum of what must come.
     pub(crate) sum: u64,
     /// It may be written at once.
     pub(crate) dirty: bool,
 }
 
-impl Inner {
+impl PagerState {
     /// How a page comes: writable at once if it was changed lately, since a loop changes what it changed
     /// before, or if it lies at or right after one that is written now. Each is spared a second fault;
     /// what turns out the same when it leaves is not sent.
-    pub(crate) fn coming(&self, number: PageNumber, touch: Touch, reuses: bool) -> Coming {
+    pub(crate) fn plan(&self, number: PageNumber, touch: Touch, reuses: bool) -> FillPlan {
         let page = self.pages[number];
         let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
-        Coming { sum: page.sum, dirty: reuses || near || page.changed > 0 }
+        FillPlan { sum: page.sum, dirty: reuses || near || page.changed > 0 }
     }
 
     /// Pages that were to leave stay after all.
-    pub(crate) fn stay(&mut self, range: &Range<PageNumber>, part: Part) {
+    pub(crate) fn stay(&mut self, range: &Range<PageNumber>, part: Protection) {
         for page in &mut self.pages[range.clone()] {
-            page.state = State::Dirty;
+            page.state = PageState::Dirty;
         }
-        self.set_aside(range, part);
+        self.defer(range, part);
     }
 
     /// Pages whose turn it was cannot leave now, and have their turn again a little later: tried again at once they would be
     /// in the way of those that can.
-    pub(crate) fn set_aside(&mut self, range: &Range<PageNumber>, part: Part) {
-        self.queue.set_aside(Run { first: number(range.start), pages: number(range.len()) }, part);
-        self.aside.get_or_insert_with(Instant::now);
+    pub(crate) fn defer(&mut self, range: &Range<PageNumber>, part: Protection) {
+        self.queue.defer(PageRun { first: number(range.start), pages: number(range.len()) }, part);
+        self.deferred_since.get_or_insert_with(Instant::now);
     }
 
     /// What was set aside has its turn again.
-    pub(crate) fn try_all_again(&mut self) {
-        self.queue.try_again(&(0..PageNumber::MAX), self.local);
-        self.aside = None;
+    pub(crate) fn retry_all_deferred(&mut self) {
+        self.queue.retry_deferred(&(0..PageNumber::MAX), self.local);
+        self.deferred_since = None;
     }
 
     /// How many pages leave at once where `missing` more are to fit: some sets leave together, since each step of the
     /// kernel's costs as much as several pages.
-    pub(crate) fn leave_together(&self, missing: usize) -> usize {
-        let together = TOGETHER[usize::from(self.moves_much())];
+    pub(crate) fn batch(&self, missing: usize) -> usize {
+        let together = BATCH[usize::from(self.fills_many())];
         missing.max(together.min(self.local / 64))
     }
 
     /// Takes runs of at least `wanted` pages from those that are here: from now on they are `Leaving`. Gives up after
     /// so many `tries` at runs of which all pages stay. Returns how many runs these are, too: neighbours go as one.
-    pub(crate) fn send_off(
+    pub(crate) fn select_victims(
         &mut self,
         wanted: usize,
         tries: &mut usize,
-    ) -> (Vec<(Range<PageNumber>, State)>, usize) {
-        let (mut going, mut pages, mut sets) = (Vec::new(), 0, 0);
+    ) -> (Vec<(Range<PageNumber>, PageState)>, usize) {
+        let (mut going, mut pages, mut units) = (Vec::new(), 0, 0);
         let full = self.store_is_full();
-        if self.aside.is_some_and(|since| since.elapsed() >= AGAIN) {
-            self.try_all_again();
+        if self.deferred_since.is_some_and(|since| since.elapsed() >= RETRY_AFTER) {
+            self.retry_all_deferred();
         }
         while pages < wanted && *tries > 0 {
-            let Some((run, part)) = self.next_to_leave() else { break };
+            let Some((run, part)) = self.next_victim() else { break };
             let range = run.range();
-            let some_stay = self.keep_pinned(&range, part) | self.keep_changed(full, &range, part);
+            let some_stay = self.defer_pinned(&range, part) | self.defer_dirty(full, &range, part);
             let parts = runs(range, |number| {
                 let page = self.pages[number];
                 let may = !some_stay || !self.pins.hold(number);
-                let goes = page.state == State::Clean || page.state == State::Dirty && !full;
+                let goes = page.state == PageState::Clean || page.state == PageState::Dirty && !full;
                 (may && goes).then_some(page.state)
             });
             // Without any they left another way, or are pinned; when all that is here is, nothing can leave.
             *tries -= usize::from(some_stay && parts.is_empty());
-            sets += usize::from(!parts.is_empty());
+            units += usize::from(!parts.is_empty());
             for (range, state) in parts {
                 for page in &mut self.pages[range.clone()] {
-                    if state == State::Clean {
+                    if state == PageState::Clean {
                         page.changed = page.changed.saturating_sub(1);
                     }
-                    page.state = State::Leaving;
-                    page.from_kept = part == Part::Kept;
+                    page.state = PageState::Leaving;
+                    page.from_protected = part == Protection::Protected;
                 }
                 pages += range.len();
                 going.push((range, state));
@@ -148,72 +148,72 @@ impl Inner {
             }
             follows
         });
-        (going, sets)
+        (going, units)
     }
 
     /// The store had no room a moment ago: what was changed stays, so that nobody waits for it in vain.
     pub(crate) fn store_is_full(&self) -> bool {
-        self.full.is_some_and(|since| since.elapsed() < AGAIN)
+        self.full.is_some_and(|since| since.elapsed() < RETRY_AFTER)
     }
 
     /// Where the store is `full`, pages of a run whose turn it is that were changed stay. Returns whether there are any.
-    fn keep_changed(&mut self, full: bool, range: &Range<PageNumber>, part: Part) -> bool {
+    fn defer_dirty(&mut self, full: bool, range: &Range<PageNumber>, part: Protection) -> bool {
         let changed = |page: PageNumber| {
-            (full && self.pages[page].state == State::Dirty && !self.pins.hold(page)).then_some(())
+            (full && self.pages[page].state == PageState::Dirty && !self.pins.hold(page)).then_some(())
         };
         let stay = runs(range.clone(), changed);
-        stay.iter().for_each(|(run, ())| self.set_aside(run, part));
+        stay.iter().for_each(|(run, ())| self.defer(run, part));
         !stay.is_empty()
     }
 
     /// How a page left, if it did.
-    pub(crate) fn back(&self, page: PageNumber) -> Option<(Part, u32)> {
+    pub(crate) fn back(&self, page: PageNumber) -> Option<(Protection, u32)> {
         let left = self.pages[page].left;
         (left != 0).then_some((self.part(page), left))
     }
 
     /// Where it was when its turn came.
-    pub(crate) fn part(&self, page: PageNumber) -> Part {
-        if self.pages[page].from_kept { Part::Kept } else { Part::Passing }
+    pub(crate) fn part(&self, page: PageNumber) -> Protection {
+        if self.pages[page].from_protected { Protection::Protected } else { Protection::Probationary }
     }
 
     /// So many pages came that left in this way.
-    pub(crate) fn came_back(&mut self, pages: usize, back: Option<(Part, u32)>) {
+    pub(crate) fn refaulted(&mut self, pages: usize, back: Option<(Protection, u32)>) {
         let away = back.map_or(u32::MAX, |(_, left)| self.queue.clock().wrapping_sub(left));
-        self.leaving.came_back(pages, away, self.local);
+        self.eviction_cost.refaulted(pages, away, self.local);
     }
 
     /// So many pages came together.
-    pub(crate) fn came(&mut self, pages: usize) {
+    pub(crate) fn filled(&mut self, pages: usize) {
         self.together += (pages as f64 - self.together) * LATELY;
         // As long as there is room nothing leaves, in either way.
-        if self.resident + self.ahead() > self.local {
-            self.timing.came(pages, Instant::now());
+        if self.resident + self.high_watermark() > self.local {
+            self.reclaim_mode.filled(pages, Instant::now());
         }
     }
 
     /// Many pages come together, so that somebody else should let others leave for them.
-    pub(crate) fn moves_much(&self) -> bool {
-        self.together >= LARGE_SET as f64
+    pub(crate) fn fills_many(&self) -> bool {
+        self.together >= LARGE_UNIT as f64
     }
 
     /// Pages that are kept free, so that a fault need not wait for room: twice what comes, and little
     /// enough that the budget is used.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pages, at least 0")]
-    pub(crate) fn ahead(&self) -> usize {
+    pub(crate) fn high_watermark(&self) -> usize {
         ((self.together * 2.0) as usize).clamp(16, 512).min(self.local / 16)
     }
 
     /// Free pages below which the evictor works. Where few come at once, who serves faults lets pages leave, before and
     /// between them: each time that pages are unmapped interrupts every processor on which a thread of the program or
     /// of ours runs, so that two who serve at once hold each other up. Then the evictor sees to the limit alone.
-    pub(crate) fn evictor_starts(&self) -> usize {
-        if self.moves_much() && self.timing.ahead() { self.ahead() } else { 0 }
+    pub(crate) fn low_watermark(&self) -> usize {
+        if self.fills_many() && self.reclaim_mode.in_background() { self.high_watermark() } else { 0 }
     }
 
     /// The set of a page belongs to the working set of the compute core that runs.
-    pub(crate) fn swapped_in(&mut self, page: PageNumber) {
-        let set = self.sets.in_force(page, Access::Dense);
+    pub(crate) fn note_refault_of_unit(&mut self, page: PageNumber) {
+        let set = self.units.in_force(page, Access::Dense);
         let (core, count) = &mut self.core;
         let first = &mut self.pages[page / set * set];
         if *core != 0 && first.core != *core {

@@ -1,46 +1,46 @@
 //! What moves together: sets of pages, by where they are and how they are used, and what is fetched ahead of need.
 
-use crate::page::{State, run_around};
+use crate::page::{PageState, run_around};
 use crate::pager::Touch;
-use crate::state::Inner;
+use crate::state::PagerState;
 use core::ops::Range;
-use largesse_policy::streams::{Access, Fault};
+use largesse_policy::streams::{Access, FaultContext};
 use largesse_policy::transfer::TransferUnits;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_policy::{PrefetchQueue, max_prefetch};
 
-impl Inner {
+impl PagerState {
     /// Base pages that move together at `page`: never more than an eighth of what may be here. With new pages nothing is
     /// tried.
-    pub(crate) fn set_at(&self, page: PageNumber, access: Access) -> usize {
-        let new = self.pages[page].state == State::Zero;
-        let set = if new { self.sets.in_force(page, Access::Dense) } else { self.sets.at(page, access) };
-        set.min(self.largest_set())
+    pub(crate) fn unit_at(&self, page: PageNumber, access: Access) -> usize {
+        let new = self.pages[page].state == PageState::Zero;
+        let set = if new { self.units.in_force(page, Access::Dense) } else { self.units.at(page, access) };
+        set.min(self.largest_unit())
     }
 
     /// An eighth of what may be here.
-    fn largest_set(&self) -> usize {
+    fn largest_unit(&self) -> usize {
         1 << (self.local / 8).max(1).ilog2()
     }
 
     /// The set of a page.
-    fn set_of(&self, page: PageNumber, access: Access) -> Range<PageNumber> {
-        let set = self.set_at(page, access);
+    fn unit_of(&self, page: PageNumber, access: Access) -> Range<PageNumber> {
+        let set = self.unit_at(page, access);
         let first = page / set * set;
         first..first + set
     }
 
     /// What comes of new pages at once: the set, and more of them as long as there is much room, or room for all. They are
     /// fetched from nowhere, and what the program does not use of them leaves unwritten.
-    fn step_of_new(&self, page: PageNumber) -> Range<PageNumber> {
+    fn zero_fill_range(&self, page: PageNumber) -> Range<PageNumber> {
         let room = self.local.saturating_sub(self.resident);
         let all_fit = (1..=self.local + self.local / 64).contains(&self.mapped);
         let at_once = if all_fit { room } else { room / 8 };
-        let step = match self.sets {
+        let step = match self.units {
             TransferUnits::Auto(_) if all_fit || room > self.local / 8 => {
-                self.set_at(page, Access::Dense).max(1 << at_once.max(1).ilog2()).min(MAX_TRANSFER)
+                self.unit_at(page, Access::Dense).max(1 << at_once.max(1).ilog2()).min(MAX_TRANSFER)
             }
-            _ => self.set_at(page, Access::Dense),
+            _ => self.unit_at(page, Access::Dense),
         };
         let first = page / step * step;
         first..first + step
@@ -48,7 +48,7 @@ impl Inner {
 
     /// The pages that come with `page`: those of its set, and of what follows it `upto` there, that are in the same
     /// place.
-    pub(crate) fn set_around(
+    pub(crate) fn fill_range(
         &self,
         page: PageNumber,
         access: Access,
@@ -56,70 +56,76 @@ impl Inner {
         bounds: &Range<PageNumber>,
     ) -> Range<PageNumber> {
         let state = self.pages[page].state;
-        let set = if state == State::Zero { self.step_of_new(page) } else { self.set_of(page, access) };
+        let set =
+            if state == PageState::Zero { self.zero_fill_range(page) } else { self.unit_of(page, access) };
         let end = set.end.max(upto).min(set.start + MAX_TRANSFER);
         let within = set.start.max(bounds.start)..end.min(bounds.end);
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// Takes from `ahead` the pages whose transfer units follow that of `page` and are in the same state, so that one transfer
+    /// Takes from `prefetch_queue` the pages whose transfer units follow that of `page` and are in the same state, so that one transfer
     /// fetches all of them; returns the end of the last unit.
-    pub(crate) fn stretch(&self, page: PageNumber, access: Access, ahead: &mut PrefetchQueue) -> PageNumber {
+    pub(crate) fn coalesce(
+        &self,
+        page: PageNumber,
+        access: Access,
+        prefetch_queue: &mut PrefetchQueue,
+    ) -> PageNumber {
         let state = self.pages[page].state;
         // A gap is none that a unit in force would fill: leader blocks have smaller units here and there, and larger ones.
-        let gap = self.sets.in_force(page, access);
+        let gap = self.units.in_force(page, access);
         let are_alike = |pages: Range<PageNumber>| {
             self.pages.get(pages).is_some_and(|pages| pages.iter().all(|page| page.state == state))
         };
-        ahead.coalesce(page, access, gap, |page, access| self.set_of(page, access), are_alike)
+        prefetch_queue.coalesce(page, access, gap, |page, access| self.unit_of(page, access), are_alike)
     }
 
     /// Cuts pages that come together into sets.
-    pub(crate) fn sets_in(&self, pages: &Range<PageNumber>, access: Access) -> Vec<Range<PageNumber>> {
-        let mut sets = Vec::with_capacity(1);
+    pub(crate) fn units_in(&self, pages: &Range<PageNumber>, access: Access) -> Vec<Range<PageNumber>> {
+        let mut units = Vec::with_capacity(1);
         let mut first = pages.start;
         while first < pages.end {
-            let end = self.set_of(first, access).end.min(pages.end);
-            sets.push(first..end);
+            let end = self.unit_of(first, access).end.min(pages.end);
+            units.push(first..end);
             first = end;
         }
-        sets
+        units
     }
 
     /// What a fault says about the next ones. Returns how it is used, and how many pages that were
     /// fetched ahead the program went past.
-    pub(crate) fn look_ahead(
+    pub(crate) fn observe_fault(
         &mut self,
         touch: Touch,
         bounds: &Range<PageNumber>,
-        ahead: &mut PrefetchQueue,
+        prefetch_queue: &mut PrefetchQueue,
     ) -> (Access, usize) {
         let Touch { page, .. } = touch;
         // The size in force, also where another one is tried: a stream goes on through both.
-        let in_force = |access| self.sets.in_force(page, access).min(self.largest_set());
-        let sets = Access::ALL.map(in_force);
+        let in_force = |access| self.units.in_force(page, access).min(self.largest_unit());
+        let units = Access::ALL.map(in_force);
         let here = |page: PageNumber| self.pages[page].state.is_resident();
-        let fault = Fault::new(page, sets, bounds, here);
+        let fault = FaultContext::new(page, units, bounds, here);
         let most = max_prefetch(self.local);
-        let (Some(streams), pages, sets) = (&mut self.streams, &mut self.pages, &self.sets) else {
+        let (Some(streams), pages, units) = (&mut self.streams, &mut self.pages, &self.units) else {
             return (Access::Dense, 0);
         };
-        let (mut hits, sets_in_force) = (0, fault.sets);
+        let (mut hits, sets_in_force) = (0, fault.units);
         let passed = |passed: Range<PageNumber>, access: Access| {
             let set = sets_in_force[access as usize];
             let first = (passed.start / set * set).max(bounds.start);
             for page in first..(first + set).max(passed.end).min(bounds.end) {
-                hits += usize::from(core::mem::take(&mut pages[page].foreseen));
+                hits += usize::from(core::mem::take(&mut pages[page].prefetched));
             }
         };
-        let access = streams.fault(&fault, most, passed, |pages, access| {
+        let access = streams.on_fault(&fault, most, passed, |pages, access| {
             // A block of a trial takes several of its sets for one in force.
             let mut page = pages.start;
             while page < pages.end.min(bounds.end) {
                 if page >= bounds.start {
-                    ahead.push(page, access);
+                    prefetch_queue.push(page, access);
                 }
-                page = (page / sets.at(page, access) + 1) * sets.at(page, access);
+                page = (page / units.at(page, access) + 1) * units.at(page, access);
             }
         });
         (access, hits)

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fault, TestPager, TestStore, pager, run};
+use common::{SimulatedFault, TestPager, TestStore, pager, run};
 use largesse_pager::{Count, LEAST_PIN};
 use largesse_policy::PageNumber;
 use std::ops::Range;
@@ -38,7 +38,7 @@ fn sweep(pager: &TestPager, pages: Range<PageNumber>) {
 #[test]
 fn pinned_pages_stay_while_others_come_and_go_and_leave_afterwards() {
     for set in [1, 16] {
-        let store = Arc::new(TestStore::new(Fault::None));
+        let store = Arc::new(TestStore::new(SimulatedFault::None));
         let pager = pager(2048, 128, set, &store);
         run(&pager, || {
             let pinned = pager.pin(100..130, LEAST_PIN);
@@ -61,7 +61,7 @@ fn pinned_pages_stay_while_others_come_and_go_and_leave_afterwards() {
 
 #[test]
 fn many_threads_pin_more_than_fits_and_none_waits_for_another() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(4096, 64, 4, &store);
     run(&pager, || {
         std::thread::scope(|scope| {

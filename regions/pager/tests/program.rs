@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Fault, PAGE, Simulated, TestPager, TestStore, pager, pager_over, run, run_to_trouble};
-use largesse_pager::{Buffer, Count, Pager, Segments, Touch, Trouble};
+use common::{PAGE, Simulated, SimulatedFault, TestPager, TestStore, pager, pager_over, run, run_to_trouble};
+use largesse_pager::{Buffer, Count, Error, Pager, Segments, Touch};
 use largesse_policy::transfer::TransferSize;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: u64) {
 #[test]
 fn every_word_is_as_it_was_left_whatever_the_set() {
     for (set, reuses) in [1, 2, 8, 64].into_iter().flat_map(|set| [(set, false), (set, true)]) {
-        let store = Arc::new(TestStore::new(Fault::None));
+        let store = Arc::new(TestStore::new(SimulatedFault::None));
         let kernel = Simulated::new(1024).that_reuses(reuses);
         let pager = pager_over(kernel, 1024, 256, set, &store);
         run(&pager, || random_words(&pager, 1024, 4000, 5)).unwrap();
@@ -55,7 +55,7 @@ fn every_word_is_as_it_was_left_whatever_the_set() {
 
 #[test]
 fn a_slow_store_changes_nothing() {
-    let store = Arc::new(TestStore::new(Fault::Slow));
+    let store = Arc::new(TestStore::new(SimulatedFault::Slow));
     let pager = pager(512, 128, 4, &store);
     run(&pager, || random_words(&pager, 512, 1000, 9)).unwrap();
 }
@@ -63,14 +63,14 @@ fn a_slow_store_changes_nothing() {
 #[test]
 fn sets_of_all_sizes_live_together() {
     for reuses in [false, true] {
-        let store = Arc::new(TestStore::new(Fault::None));
+        let store = Arc::new(TestStore::new(SimulatedFault::None));
         let kernel = Simulated::new(1024).that_reuses(reuses);
         let pager = pager_over(kernel, 1024, 256, 1, &store);
         run(&pager, || {
             std::thread::scope(|scope| {
                 scope.spawn(|| random_words(&pager, 1024, 4000, 3));
                 for turn in 0..200 {
-                    pager.set_set(1 << (turn * 5 % 7));
+                    pager.set_unit(1 << (turn * 5 % 7));
                     std::thread::yield_now();
                 }
             });
@@ -81,7 +81,7 @@ fn sets_of_all_sizes_live_together() {
 
 #[test]
 fn what_is_here_never_exceeds_local_memory() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(2048, 200, 8, &store);
     run(&pager, || {
         for lap in 0..3 {
@@ -98,7 +98,7 @@ fn what_is_here_never_exceeds_local_memory() {
 // Seen to fail (35 tries for each page that left) when what cannot leave has its turn again at once.
 #[test]
 fn pages_that_a_device_writes_to_stay_until_it_is_done() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(1024, 128, 4, &store);
     run(&pager, || {
         for page in 0..96 {
@@ -119,7 +119,7 @@ fn pages_that_a_device_writes_to_stay_until_it_is_done() {
 
 #[test]
 fn when_everything_is_pinned_the_limit_gives_way() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(256, 64, 1, &store);
     run(&pager, || {
         pager.kernel().pin(0..256);
@@ -133,7 +133,7 @@ fn when_everything_is_pinned_the_limit_gives_way() {
 
 #[test]
 fn pages_that_were_not_written_never_reach_the_store() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(1024, 128, 4, &store);
     run(&pager, || {
         for page in (0..1024).chain(0..1024) {
@@ -147,7 +147,7 @@ fn pages_that_were_not_written_never_reach_the_store() {
 #[test]
 fn pages_that_did_not_change_are_written_once() {
     for reuses in [false, true] {
-        let store = Arc::new(TestStore::new(Fault::None));
+        let store = Arc::new(TestStore::new(SimulatedFault::None));
         let kernel = Simulated::new(1024).that_reuses(reuses);
         let pager = pager_over(kernel, 1024, 128, 4, &store);
         run(&pager, || {
@@ -166,7 +166,7 @@ fn pages_that_did_not_change_are_written_once() {
 
 #[test]
 fn pages_that_change_each_time_cost_one_fault_each_and_are_sent_when_they_changed() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(1024, 128, 1, &store);
     run(&pager, || {
         for lap in 0..6 {
@@ -189,7 +189,7 @@ fn pages_that_change_each_time_cost_one_fault_each_and_are_sent_when_they_change
 // Seen to fail where nothing is used again.
 #[test]
 fn pages_that_come_in_frames_of_others_cost_no_second_fault() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager_over(Simulated::new(1024).that_reuses(true), 1024, 128, 4, &store);
     run(&pager, || {
         for page in 0..1024 {
@@ -219,7 +219,7 @@ fn pages_that_come_in_frames_of_others_cost_no_second_fault() {
 fn what_happens_in_the_segments_is_what_happens_in_all() {
     const SHARED: [Count; 5] =
         [Count::LocalBytes, Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes, Count::Segments];
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let mut bounds = Segments::new();
     bounds.add(0, 600, 1);
     bounds.add(1 << 40, 424, 1);
@@ -252,7 +252,7 @@ fn what_happens_in_the_segments_is_what_happens_in_all() {
 
 #[test]
 fn what_is_fetched_ahead_in_time_is_a_hit_and_nothing_else_is() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(2048, 512, 2, &store);
     let words = || [Count::Prefetched, Count::PrefetchHits].map(|count| pager.counters.get(count));
     let mut random = Random(99);
@@ -279,7 +279,7 @@ fn what_is_fetched_ahead_in_time_is_a_hit_and_nothing_else_is() {
 
 #[test]
 fn small_sets_that_follow_each_other_come_in_one_transfer() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(2048, 512, 2, &store);
     run(&pager, || {
         (0..2048).for_each(|page| _ = pager.kernel().word(page, 0, Some(page as u64 + 1)));
@@ -296,7 +296,7 @@ fn small_sets_that_follow_each_other_come_in_one_transfer() {
 // Seen to fail (46 faults) when what is foreseen behind a set that is here is forgotten.
 #[test]
 fn what_is_foreseen_comes_also_where_sets_between_are_here() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(4096, 512, 16, &store);
     run(&pager, || (0..4096).for_each(|page| _ = pager.kernel().word(page, 0, Some(7)))).unwrap();
     let mut buffer = Buffer::beside(512).unwrap();
@@ -315,7 +315,7 @@ fn what_is_foreseen_comes_also_where_sets_between_are_here() {
 
 #[test]
 fn dropped_pages_read_as_zero_and_leave_the_store() {
-    let store = Arc::new(TestStore::new(Fault::Slow));
+    let store = Arc::new(TestStore::new(SimulatedFault::Slow));
     let pager = pager(512, 128, 4, &store);
     run(&pager, || {
         for page in 0..512 {
@@ -335,7 +335,7 @@ fn dropped_pages_read_as_zero_and_leave_the_store() {
 
 #[test]
 fn a_page_that_came_back_wrong_is_never_handed_out() {
-    for fault in [Fault::Flip(30), Fault::Stale(200)] {
+    for fault in [SimulatedFault::Flip(30), SimulatedFault::Stale(200)] {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
         let program = Arc::clone(&pager);
@@ -348,13 +348,13 @@ fn a_page_that_came_back_wrong_is_never_handed_out() {
                 }
             }
         });
-        assert!(matches!(trouble, Trouble::Damaged { .. }), "{fault:?}: {trouble:?}");
+        assert!(matches!(trouble, Error::Damaged { .. }), "{fault:?}: {trouble:?}");
     }
 }
 
 #[test]
 fn a_store_that_fails_is_told() {
-    for fault in [Fault::FailWrite(5), Fault::FailRead(5)] {
+    for fault in [SimulatedFault::FailWrite(5), SimulatedFault::FailRead(5)] {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
         let program = Arc::clone(&pager);
@@ -363,14 +363,14 @@ fn a_store_that_fails_is_told() {
                 program.kernel().word(page, 0, Some(page as u64 + 1));
             }
         });
-        assert!(matches!(trouble, Trouble::Store(_)), "{fault:?}: {trouble:?}");
+        assert!(matches!(trouble, Error::Store(_)), "{fault:?}: {trouble:?}");
     }
 }
 
 // Seen to fail when what the store had no room for counts as written; never ends when what arrived of it is taken for the page.
 #[test]
 fn what_the_store_has_no_room_for_stays_until_it_has() {
-    let store = Arc::new(TestStore::new(Fault::Full(300, 12)));
+    let store = Arc::new(TestStore::new(SimulatedFault::Full(300, 12)));
     let pager = pager(1024, 128, 4, &store);
     run(&pager, || {
         // Each pass writes what the one before the last did: a page that goes back is not taken for one that is there.
@@ -390,7 +390,7 @@ fn what_the_store_has_no_room_for_stays_until_it_has() {
 
 #[test]
 fn a_full_store_is_told_when_memory_is_asked_for() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     store.room.store(0, std::sync::atomic::Ordering::Relaxed);
     let pager = pager(256, 64, 1, &store);
     assert!(pager.enter(0..16).is_err());
@@ -399,7 +399,7 @@ fn a_full_store_is_told_when_memory_is_asked_for() {
 #[test]
 fn new_pages_in_order_come_together_whatever_the_set() {
     for set in [1, 2, 4] {
-        let pager = pager(4096, 4096, set, &Arc::new(TestStore::new(Fault::None)));
+        let pager = pager(4096, 4096, set, &Arc::new(TestStore::new(SimulatedFault::None)));
         run(&pager, || (1001..4000).for_each(|page| _ = pager.kernel().word(page, 0, Some(7)))).unwrap();
         let faults = pager.counters.get(Count::Faults);
         assert!(faults < 150, "sets of {set}: {faults} faults");
@@ -408,7 +408,7 @@ fn new_pages_in_order_come_together_whatever_the_set() {
 
 #[test]
 fn new_pages_come_in_large_steps_while_there_is_much_room() {
-    let store = Arc::new(TestStore::new(Fault::None));
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
     let mut bounds = Segments::new();
     bounds.add(0, 4096, 512);
     for (local, mapped, most) in [(4096, 0, 200), (4096, 4096, 32), (1024, 4096, 1024)] {
@@ -434,7 +434,7 @@ fn what_came_along_and_was_never_written_makes_room_for_what_is_used() {
     // Of every fourth set one page is used, of the others all: 3088 pages of 4096, for which there is room.
     let used = |page: &usize| !(page / 64).is_multiple_of(4) || page % 64 == 5;
     let come_back = || {
-        let pager = pager(4096, 3500, 64, &Arc::new(TestStore::new(Fault::None)));
+        let pager = pager(4096, 3500, 64, &Arc::new(TestStore::new(SimulatedFault::None)));
         pager.mapped_more(0, 4096 * PAGE);
         let mut came_back = 0;
         run(&pager, || {

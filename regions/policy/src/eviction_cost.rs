@@ -1,143 +1,162 @@
-//! What it costs when pages leave, for the trial.
+//! The measured cost of evictions, an input of set dueling.
 
-use crate::replacement::KEPT_SHARE;
+use crate::replacement::PROTECTED_SHARE;
 use crate::transfer::Costs;
 
-/// What was seen counts for half, each time that so many more pages left,
-const LATELY: f64 = 65536.0;
-/// or came back. As many are believed to have come back soon before anything is known: while a program makes its pages nothing
-/// comes back yet.
-const RETURNED: f64 = 32768.0;
-/// What a page that came back counts for at most, however soon.
-const MOST_SPARED: f64 = 1.5;
-/// Batches from one look at that to the next.
-const OFTEN: u32 = 64;
-/// What is known is so many standard errors.
-const SURE: f64 = 3.0;
+/// Number of evicted pages after which older observations are halved.
+const RECENT: f64 = 65536.0;
+/// Number of refaulted pages after which older observations are halved. It is also the number of early refaults that
+/// is assumed at first, since nothing refaults while a program creates its data.
+const PRIOR: f64 = 32768.0;
+/// Largest number of refaults that more room is taken to save per refaulted page.
+const MAX_SAVED: f64 = 1.5;
+/// Number of batches of evictions between two fits of the write cost.
+const FIT_INTERVAL: u32 = 64;
+/// Number of standard errors at which a write cost is significant.
+const SIGNIFICANT: f64 = 3.0;
 
-/// Pages that left lately, what that took, and what came back meanwhile.
+/// Recent evictions, their time, and recent refaults.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Leaving {
-    sets: f64,
+pub struct EvictionCost {
+    units: f64,
     pages: f64,
     ns: f64,
-    returns: Returns,
-    trips: Trips,
-    /// What a trip costs beside its pages, and batches until that is looked at again.
-    trip_ns: f64,
+    savings: RefaultSavings,
+    writes: WriteCosts,
+    /// Fixed cost of a write in nanoseconds, and the number of batches until the next fit.
+    write_ns: f64,
     until: u32,
 }
 
-impl Leaving {
-    /// Pages of so many sets left together, those that were changed in such trips.
-    pub fn left(&mut self, sets: usize, pages: usize, ns: u64, trips: Trips) {
-        if self.pages > LATELY {
-            for sum in [&mut self.sets, &mut self.pages, &mut self.ns] {
+impl EvictionCost {
+    /// Adds a batch of evicted pages, in `units` transfer units, that took `ns` nanoseconds, with the writes of the
+    /// changed ones among them.
+    pub fn evicted(&mut self, units: usize, pages: usize, ns: u64, writes: WriteCosts) {
+        if self.pages > RECENT {
+            for sum in [&mut self.units, &mut self.pages, &mut self.ns] {
                 *sum /= 2.0;
             }
-            self.trips.add(-0.5, self.trips);
+            self.writes.add(-0.5, self.writes);
         }
-        self.sets += sets as f64;
+        self.units += units as f64;
         self.pages += pages as f64;
         self.ns += ns as f64;
-        self.trips.add(1.0, trips);
+        self.writes.add(1.0, writes);
         self.until = self.until.checked_sub(1).unwrap_or_else(|| {
-            self.trip_ns = self.trips.of_each();
-            OFTEN
+            self.write_ns = self.writes.per_write();
+            FIT_INTERVAL
         });
     }
 
-    /// So many pages came that had been here before, `away` while so many others left, where `local` may be here.
-    pub fn came_back(&mut self, pages: usize, away: u32, local: usize) {
-        self.returns.add(pages as f64, local as f64 / f64::from(away.max(1)));
+    /// Adds pages that refaulted at `distance`, with `local` pages of local memory.
+    pub fn refaulted(&mut self, pages: usize, distance: u32, local: usize) {
+        self.savings.add(pages as f64, local as f64 / f64::from(distance.max(1)));
     }
 
-    pub fn costs(self, lap: usize) -> Costs {
-        let [evict_ns, sets] = [self.ns, self.sets].map(|sum| sum / self.pages.max(1.0));
-        // Neighbours share a trip, and what was not changed makes none.
-        let all_trips = self.trip_ns * self.trips.count;
-        // All of it is by set at most.
-        let evict_set_ns = all_trips.min(self.ns) / self.sets.max(1.0);
-        let evict_page_ns = evict_ns - sets * evict_set_ns;
-        Costs { evict_ns, evict_set_ns, evict_page_ns, pushed: self.returns.pushed(), page_ns: None, lap }
+    /// Returns the costs of evictions, with epochs of `epoch_pages` filled pages.
+    #[must_use]
+    pub fn costs(self, epoch_pages: usize) -> Costs {
+        let [evict_ns, units] = [self.ns, self.units].map(|sum| sum / self.pages.max(1.0));
+        // Adjacent units share a write, and unchanged pages need none.
+        let all_writes = self.write_ns * self.writes.count;
+        // The fixed cost cannot exceed the total time.
+        let evict_unit_ns = all_writes.min(self.ns) / self.units.max(1.0);
+        let evict_page_ns = evict_ns - units * evict_unit_ns;
+        Costs {
+            evict_ns,
+            evict_unit_ns,
+            evict_page_ns,
+            refaults_per_fill: self.savings.refaults_per_fill(),
+            page_ns: None,
+            epoch_pages,
+        }
     }
 }
 
-/// Pages that came back, and how many of them more room would have spared.
+/// Refaulted pages, and the number of refaults that more room would have saved.
 ///
-/// A page that comes takes room from the others. What that costs depends on how soon they come back. Had there been twice the
-/// room, a page that was away while fewer left than may be here would not have left; the sooner it came back, the less room
-/// spares it. One that was away for longer is one of a loop, of which a part is kept: each page of room for that spares one
-/// in every round.
+/// A filled page takes room from the others. The cost of that depends on how soon they refault. With twice the room,
+/// a page would not have been evicted if its refault distance was below local memory; the shorter the distance, the
+/// less room saves a refault. A page with a longer distance belongs to a loop of which a part is protected: each page
+/// of room saves one refault in every round.
 #[derive(Clone, Copy, Debug)]
-struct Returns {
+struct RefaultSavings {
     pages: f64,
-    spared: f64,
+    saved: f64,
 }
 
-impl Default for Returns {
-    fn default() -> Returns {
-        Returns { pages: RETURNED, spared: RETURNED }
+impl Default for RefaultSavings {
+    fn default() -> RefaultSavings {
+        RefaultSavings { pages: PRIOR, saved: PRIOR }
     }
 }
 
-impl Returns {
-    /// So many more; as many left while they were away as may be here, divided by `room`.
+impl RefaultSavings {
+    /// Adds pages whose refault distance was local memory divided by `room`.
     fn add(&mut self, pages: f64, room: f64) {
-        if self.pages > RETURNED {
+        if self.pages > PRIOR {
             self.pages /= 2.0;
-            self.spared /= 2.0;
+            self.saved /= 2.0;
         }
         self.pages += pages;
-        self.spared += pages * if room < 1.0 { room * KEPT_SHARE } else { room.min(MOST_SPARED) };
+        self.saved += pages * if room < 1.0 { room * PROTECTED_SHARE } else { room.min(MAX_SAVED) };
     }
 
-    /// Pages that come again for one that pushes others out.
-    fn pushed(self) -> f64 {
-        self.spared / self.pages
+    /// Returns the number of refaults that one filled page causes, by taking room from others.
+    fn refaults_per_fill(self) -> f64 {
+        self.saved / self.pages
     }
 }
 
-/// Pages that went to the store, neighbours together: sums for a least-squares fit of what a page takes, `page + trip / pages`.
+/// Writes to the store, each of adjacent pages, as sums of a least-squares fit of the time per page, `page + write /
+/// pages`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Trips {
+pub struct WriteCosts {
     count: f64,
-    /// Of 1 / pages, and of its square.
-    part: [f64; 2],
-    /// Of nanoseconds a page, and of their square.
+    /// Sums of 1 / pages, and of its square.
+    inverse: [f64; 2],
+    /// Sums of nanoseconds per page, and of their square.
     ns: [f64; 2],
-    /// Of both, multiplied.
-    part_ns: f64,
+    /// Sum of the products of both.
+    inverse_ns: f64,
 }
 
-impl Trips {
-    /// Neighbours went.
-    pub fn went(&mut self, pages: usize, ns: u64) {
-        let part = 1.0 / pages.max(1) as f64;
-        let ns = ns as f64 * part;
-        self.add(1.0, Trips { count: 1.0, part: [part, part * part], ns: [ns, ns * ns], part_ns: part * ns });
+impl WriteCosts {
+    /// Adds a write of adjacent pages.
+    pub fn add_write(&mut self, pages: usize, ns: u64) {
+        let inverse = 1.0 / pages.max(1) as f64;
+        let ns = ns as f64 * inverse;
+        self.add(
+            1.0,
+            WriteCosts {
+                count: 1.0,
+                inverse: [inverse, inverse * inverse],
+                ns: [ns, ns * ns],
+                inverse_ns: inverse * ns,
+            },
+        );
     }
 
-    /// What a trip costs beside its pages; nothing as long as that is not sure.
-    fn of_each(self) -> f64 {
-        let Trips { count, part: [part, square], ns: [ns, ns_ns], part_ns } = self;
-        let apart = count * square - part * part;
+    /// Returns the fixed cost of a write in nanoseconds, or 0 while it is not significant.
+    fn per_write(self) -> f64 {
+        let WriteCosts { count, inverse: [inverse, square], ns: [ns, ns_ns], inverse_ns } = self;
+        let apart = count * square - inverse * inverse;
         if count < 64.0 || apart <= 1e-6 * count * square {
             return 0.0;
         }
-        let trip = (count * part_ns - part * ns) / apart;
-        let page = (ns - trip * part) / count;
-        let off = (ns_ns - trip * part_ns - page * ns).max(0.0) / count;
+        let write = (count * inverse_ns - inverse * ns) / apart;
+        let page = (ns - write * inverse) / count;
+        let off = (ns_ns - write * inverse_ns - page * ns).max(0.0) / count;
         let error = (off * count / apart).sqrt();
-        if trip > SURE * error { trip } else { 0.0 }
+        if write > SIGNIFICANT * error { write } else { 0.0 }
     }
 
-    /// This share of some more.
-    fn add(&mut self, share: f64, more: Trips) {
+    /// Adds `share` times the sums of other writes.
+    fn add(&mut self, share: f64, more: WriteCosts) {
         self.count += share * more.count;
-        self.part_ns += share * more.part_ns;
+        self.inverse_ns += share * more.inverse_ns;
         for power in 0..2 {
-            self.part[power] += share * more.part[power];
+            self.inverse[power] += share * more.inverse[power];
             self.ns[power] += share * more.ns[power];
         }
     }
@@ -147,33 +166,33 @@ impl Trips {
 mod tests {
     use super::*;
 
-    /// Trips of `pages` each and some of twice as many, 2 us each and 0.5 a page, give or take a half; half of the sets make
-    /// one.
+    /// Returns the costs after writes of `pages` pages each, one in `one_in` of twice as many, which take 2 µs and
+    /// 0.5 µs a page, each up to half more or less. Two units share a write.
     fn seen(pages: usize, one_in: usize) -> Costs {
-        let mut leaving = Leaving::default();
+        let mut cost = EvictionCost::default();
         let mut random = 12345_u64;
-        for trip in 1..20_000 {
+        for write in 1..20_000 {
             crate::random::next(&mut random);
-            let pages = if trip % one_in == 0 { 2 * pages } else { pages };
+            let pages = if write % one_in == 0 { 2 * pages } else { pages };
             let ns = (2000 + 500 * pages as u64) * (64 + (random >> 58)) / 96;
-            let mut trips = Trips::default();
-            trips.went(pages, ns);
-            leaving.left(2, 2 * pages, ns + 100, trips);
+            let mut writes = WriteCosts::default();
+            writes.add_write(pages, ns);
+            cost.evicted(2, 2 * pages, ns + 100, writes);
         }
-        leaving.costs(1)
+        cost.costs(1)
     }
 
-    // Seen to fail when all that comes back counts alike.
+    // Seen to fail when all refaults count alike.
     #[test]
     fn what_comes_back_late_needs_more_room_for_each_page_that_stays() {
-        let pushed = |away: u32| {
-            let mut leaving = Leaving::default();
-            (0..100_000).for_each(|_| leaving.came_back(4, away, 1000));
-            leaving.costs(1).pushed
+        let refaults_per_fill = |distance: u32| {
+            let mut cost = EvictionCost::default();
+            (0..100_000).for_each(|_| cost.refaulted(4, distance, 1000));
+            cost.costs(1).refaults_per_fill
         };
-        assert!(Leaving::default().costs(1).pushed > 0.99, "nothing is known");
-        let [at_once, soon, before, late] = [1, 800, 1000, 5000].map(pushed);
-        assert!((at_once - MOST_SPARED).abs() < 0.01, "{at_once}");
+        assert!(EvictionCost::default().costs(1).refaults_per_fill > 0.99, "nothing is known");
+        let [at_once, soon, before, late] = [1, 800, 1000, 5000].map(refaults_per_fill);
+        assert!((at_once - MAX_SAVED).abs() < 0.01, "{at_once}");
         assert!((soon - 1.25).abs() < 0.01 && (before - 1.0).abs() < 0.01, "{soon} {before}");
         assert!((late - 0.15).abs() < 0.01, "{late}");
     }
@@ -182,11 +201,11 @@ mod tests {
     fn what_a_set_costs_is_told_from_what_its_pages_cost() {
         for (pages, one_in) in [(1, 3), (1, 12), (4, 12)] {
             let costs = seen(pages, one_in);
-            assert!((850.0..1150.0).contains(&costs.evict_set_ns), "{costs:?}");
+            assert!((850.0..1150.0).contains(&costs.evict_unit_ns), "{costs:?}");
             assert!((200.0..350.0).contains(&costs.evict_page_ns), "{costs:?}");
         }
         let costs = seen(4, usize::MAX);
-        assert_eq!(costs.evict_set_ns, 0.0, "nobody can tell");
+        assert_eq!(costs.evict_unit_ns, 0.0, "nobody can tell");
         assert_eq!(costs.evict_page_ns, costs.evict_ns);
     }
 }

@@ -1,4 +1,18 @@
-//! Decisions about far pages.
+//! Policies of far memory: which pages to evict, what to prefetch, and how many pages to transfer at once.
+//!
+//! # Picture
+//! ```text
+//!   fault ──► Streams ──► PrefetchQueue ──► which pages to fill next
+//!     │          └ dense or strided ──► TransferUnits: how many at once ◄── Regions ◄── SetDuel or ComputeCore
+//!   fill ───► ReplacementQueue, SpeculativePages ──► which pages to evict
+//!   times ──► EvictionCost, ReclaimMode ──► the cost of evictions, in the background or on demand
+//! ```
+//! # Knows / does not know
+//! Knows page numbers, counts and durations, which its caller measures and passes in. Does not know pages' states or contents,
+//! stores, threads or the kernel.
+//! # Invariants
+//! 1. No unsafe code, no input or output, no clock: the same calls give the same decisions.
+//! 2. A decision is never needed for correctness. Any answer leaves the program's data intact.
 #![forbid(unsafe_code)]
 
 pub mod eviction_cost;
@@ -15,8 +29,8 @@ pub mod transfer;
 pub use prefetch_queue::{PrefetchQueue, max_prefetch};
 pub use speculative::SpeculativePages;
 
-/// A page's number: its place in the far range and in the store, which never changes.
+/// The number of a page: its position in far memory and in the store, which never changes.
 pub type PageNumber = usize;
 
-/// The largest set: 2 MiB of pages of 4 KiB.
+/// Largest size of a transfer unit, in base pages: 2 MiB with pages of 4 KiB.
 pub const MAX_TRANSFER: usize = 512;

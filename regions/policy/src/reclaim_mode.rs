@@ -1,15 +1,15 @@
-//! When pages leave, and where faults are served: two questions that are answered by timing.
+//! When pages are evicted, and on which CPU faults are handled: two questions that are settled by timing.
 //!
-//! *Ahead of need, or when a fault needs their place.* Ahead of need, a fault finds room, and what must be sent is sent while
-//! the program runs: the better way where sending takes long (a disk), or where processors are free. But pages that are
-//! unmapped while the program runs interrupt its processor, and in a virtual machine that can cost more than the fault. While
-//! it waits, nobody is interrupted.
+//! *In the background, or when a fault needs room.* In the background, a fault finds free room, and dirty pages are
+//! written while the program runs, which is better if writes are slow (a disk) or CPUs are idle. But unmapping pages
+//! while the program runs interrupts its CPU, and in a virtual machine this can cost more than the fault. A waiting
+//! thread is not interrupted.
 //!
-//! *Apart, or beside who waits* (`beside.rs`). Apart, foreseen pages come while the program runs; beside, nobody is woken on
-//! another processor.
+//! *On another CPU, or on the faulting thread's.* On another CPU, prefetched pages are filled while the program runs;
+//! on the faulting thread's, no thread needs to be woken on another CPU.
 //!
-//! Which is better is a matter of the machine, the store and the program, so that ways are timed, in turns, one question after
-//! the other, and both at once:
+//! The better mode depends on the machine, the store and the program. So modes are timed in alternating turns, for
+//! one question after the other, and for both at once:
 //!
 //! ```text
 //!   chosen  | … | other | chosen | other | chosen | other | chosen | … the better one by medians …
@@ -17,126 +17,128 @@
 
 use std::time::{Duration, Instant};
 
-/// A turn is so many transfers at least,
-const TURN: u32 = 64;
-/// after so many that do not count: the room that the way before has left.
+/// Smallest number of transfers in a turn.
+const TURN_TRANSFERS: u32 = 64;
+/// Number of transfers before a turn that are not timed, since the previous mode has left free room.
 const SETTLE: u32 = 32;
-/// Turns of each way in a comparison.
+/// Number of turns of each mode in a comparison.
 const TURNS: usize = 3;
-/// The other way must gain so much.
+/// Share of the cost that another mode must save to be chosen.
 const GAIN: f64 = 0.05;
-/// Turns from a comparison to the next: at first, and at most.
-const REST: [u32; 2] = [16, 256];
-/// Faults of a turn that may be late beside: now and then somebody else wants the processor.
-const LATE: u32 = 3;
+/// Number of turns between comparisons: at first, and at most.
+const PAUSE: [u32; 2] = [16, 256];
+/// Number of delayed faults in a turn that is tolerated on the faulting CPU, which other programs want now and then.
+const MAX_LATE: u32 = 3;
 
-/// How faults are served.
+/// The answers to both questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way {
-    /// Pages leave ahead of need.
-    ahead: bool,
-    /// On the processor of who waits.
-    beside: bool,
+struct Mode {
+    /// Whether pages are evicted in the background.
+    in_background: bool,
+    /// Whether faults are handled on the faulting thread's CPU.
+    on_cpu: bool,
 }
 
-/// What a comparison is about.
+/// The subject of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
-    Ahead,
-    Beside,
-    /// Each by itself may be worse.
+    Background,
+    OnCpu,
+    /// Both at once, since either by itself may be worse.
     Both,
 }
 
 impl Question {
-    /// How long a turn lasts at least. When another thread serves, the scheduler moves threads for some tens of milliseconds
-    /// until it has settled; what a turn begins with does not count then.
+    /// Returns how long transfers are not timed before a turn, and the least length of a turn. After a change of the
+    /// handling thread, the scheduler moves threads for some tens of milliseconds.
     const fn turn(self) -> (Duration, Duration) {
         match self {
-            Question::Ahead => (Duration::ZERO, Duration::from_millis(4)),
-            Question::Beside | Question::Both => (Duration::from_millis(32), Duration::from_millis(32)),
+            Question::Background => (Duration::ZERO, Duration::from_millis(4)),
+            Question::OnCpu | Question::Both => (Duration::from_millis(32), Duration::from_millis(32)),
         }
     }
 }
 
-impl Way {
-    const fn other(self, question: Question) -> Way {
+impl Mode {
+    const fn other(self, question: Question) -> Mode {
         match question {
-            Question::Ahead => Way { ahead: !self.ahead, ..self },
-            Question::Beside => Way { beside: !self.beside, ..self },
-            Question::Both => Way { ahead: !self.ahead, beside: !self.beside },
+            Question::Background => Mode { in_background: !self.in_background, ..self },
+            Question::OnCpu => Mode { on_cpu: !self.on_cpu, ..self },
+            Question::Both => Mode { in_background: !self.in_background, on_cpu: !self.on_cpu },
         }
     }
 }
 
-/// What a turn has seen so far.
+/// The observations of the current turn.
 #[derive(Debug, Default)]
 struct Turn {
     transfers: u32,
     pages: usize,
-    /// The first transfer.
+    /// Time of the first transfer.
     first: Option<Instant>,
-    /// The first one that counts.
+    /// Time from which transfers count.
     began: Option<Instant>,
-    /// Faults that were late.
+    /// Number of delayed faults.
     late: u32,
 }
 
-/// The way in force, and how it was chosen.
+/// The mode in force, and the state of the comparison by which the next one is chosen.
 #[derive(Debug)]
-pub struct Timing {
-    chosen: Way,
-    now: Way,
+pub struct ReclaimMode {
+    chosen: Mode,
+    now: Mode,
     question: Question,
-    /// There is more than one question.
-    may_be_beside: bool,
+    /// Whether faults can be handled on the faulting CPU, so that there is more than one question.
+    on_cpu_allowed: bool,
     turn: Turn,
-    /// Nanoseconds a page in the turns of the comparison that runs: the chosen way, and the other one.
+    /// Nanoseconds per page in the turns of the current comparison: in the chosen mode, and in the other one.
     costs: [Vec<f64>; 2],
-    /// Turns until the next comparison, and after that one.
-    rest: (u32, u32),
+    /// Number of turns until the next comparison, and between that one and its successor.
+    pause: (u32, u32),
 }
 
-impl Timing {
-    pub fn new() -> Timing {
-        let way = Way { ahead: true, beside: false };
-        Timing {
+impl ReclaimMode {
+    /// Starts with evictions in the background, and with faults that are handled on another CPU.
+    #[must_use]
+    pub fn new() -> ReclaimMode {
+        let way = Mode { in_background: true, on_cpu: false };
+        ReclaimMode {
             chosen: way,
             now: way,
-            question: Question::Ahead,
-            may_be_beside: false,
+            question: Question::Background,
+            on_cpu_allowed: false,
             turn: Turn::default(),
             costs: Default::default(),
-            // The first questions follow each other.
-            rest: (1, 1),
+            // The first comparisons follow each other immediately.
+            pause: (1, 1),
         }
     }
 
-    /// Whether faults can be served on the processor of who waits.
-    pub fn may_serve_beside(&mut self, may: bool) {
-        self.may_be_beside = may;
-        self.chosen.beside &= may;
+    /// Says whether faults can be handled on the faulting thread's CPU.
+    pub fn allow_on_cpu(&mut self, may: bool) {
+        self.on_cpu_allowed = may;
+        self.chosen.on_cpu &= may;
         self.start_over();
     }
 
-    /// As if that had turned out better.
-    pub fn choose_beside(&mut self) {
-        (self.may_be_beside, self.chosen.beside) = (true, true);
+    /// Chooses handling on the faulting thread's CPU, as a comparison would, for tests of the handlers.
+    pub fn choose_on_cpu(&mut self) {
+        (self.on_cpu_allowed, self.chosen.on_cpu) = (true, true);
         self.start_over();
     }
 
-    /// Pages leave ahead of need.
-    pub fn ahead(&self) -> bool {
-        self.now.ahead
+    /// Returns whether pages are evicted in the background.
+    pub fn in_background(&self) -> bool {
+        self.now.in_background
     }
 
-    /// Faults are served on the processor of who waits.
-    pub fn beside(&self) -> bool {
-        self.now.beside
+    /// Returns whether faults are handled on the faulting thread's CPU.
+    pub fn on_cpu(&self) -> bool {
+        self.now.on_cpu
     }
 
-    /// So many pages came, for which others must leave.
-    pub fn came(&mut self, pages: usize, now: Instant) {
+    /// Notes a transfer of `pages` pages that needed evictions, at the time `now`.
+    pub fn filled(&mut self, pages: usize, now: Instant) {
         let (settles, lasts) = self.question.turn();
         let turn = &mut self.turn;
         turn.transfers += 1;
@@ -149,11 +151,11 @@ impl Timing {
         };
         turn.pages += pages;
         let took = now.saturating_duration_since(began);
-        if turn.transfers < TURN || took < lasts {
+        if turn.transfers < TURN_TRANSFERS || took < lasts {
             return;
         }
         let cost = took.as_nanos() as f64 / turn.pages.max(1) as f64;
-        // A turn that follows one of the same way goes on where that ended.
+        // A turn that follows one of the same mode starts where that one ended.
         let before = self.now;
         self.turn_ends(cost);
         self.turn = Turn::default();
@@ -162,20 +164,20 @@ impl Timing {
         }
     }
 
-    /// A fault was not served beside where it should have been: when that is more than chance, it is not the better way,
-    /// whatever its turns would say, which would take too long.
-    pub fn is_late_beside(&mut self) {
+    /// Notes a fault that was not handled on the faulting CPU in time. More than a few end that mode at once: timing
+    /// its turns would take too long.
+    pub fn note_late_on_cpu(&mut self) {
         self.turn.late += 1;
-        if self.now.beside && self.turn.late > LATE {
-            self.chosen.beside = false;
-            self.rest_after(false);
+        if self.now.on_cpu && self.turn.late > MAX_LATE {
+            self.chosen.on_cpu = false;
+            self.pause_after(false);
             self.start_over();
         }
     }
 
     fn turn_ends(&mut self, cost: f64) {
-        if self.rest.0 > 0 {
-            self.rest.0 -= 1;
+        if self.pause.0 > 0 {
+            self.pause.0 -= 1;
         } else {
             self.costs[usize::from(self.now != self.chosen)].push(cost);
             if self.costs.iter().all(|costs| costs.len() >= TURNS) {
@@ -183,7 +185,7 @@ impl Timing {
                 return;
             }
         }
-        if self.rest.0 == 0 {
+        if self.pause.0 == 0 {
             let other_is_next = self.costs[0].len() == self.costs[1].len();
             self.now = if other_is_next { self.chosen.other(self.question) } else { self.chosen };
         }
@@ -195,25 +197,25 @@ impl Timing {
         if change {
             self.chosen = self.chosen.other(self.question);
         }
-        self.rest_after(change);
+        self.pause_after(change);
         self.start_over();
     }
 
-    fn rest_after(&mut self, change: bool) {
-        let next = (self.rest.1 * 2).clamp(REST[0], REST[1]);
-        self.rest = if change { (REST[0], REST[0]) } else { (self.rest.1, next) };
+    fn pause_after(&mut self, change: bool) {
+        let next = (self.pause.1 * 2).clamp(PAUSE[0], PAUSE[1]);
+        self.pause = if change { (PAUSE[0], PAUSE[0]) } else { (self.pause.1, next) };
         self.next_question();
     }
 
     fn next_question(&mut self) {
         self.question = match self.question {
-            Question::Ahead if self.may_be_beside => Question::Beside,
-            Question::Beside if self.may_be_beside => Question::Both,
-            _ => Question::Ahead,
+            Question::Background if self.on_cpu_allowed => Question::OnCpu,
+            Question::OnCpu if self.on_cpu_allowed => Question::Both,
+            _ => Question::Background,
         };
     }
 
-    /// The chosen way, of which nothing is known yet.
+    /// Returns to the chosen mode and drops all observations.
     fn start_over(&mut self) {
         self.now = self.chosen;
         self.turn = Turn::default();

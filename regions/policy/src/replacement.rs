@@ -1,25 +1,25 @@
-//! Which pages leave when others need their place.
+//! Which resident pages to evict: segmented replacement, with the sizes of its parts checked by refault rates.
 //!
-//! The pager never learns that a resident page was read: there is no bit to look at. First in, first
-//! out is then the usual answer, and the worst one for numerical programs: a loop over slightly
-//! more than fits misses every time, because each page leaves just before its turn. So most of
-//! the memory holds a part that is *kept*, and the rest lets pages *pass*:
+//! The pager does not learn that a resident page is read, since no accessed bit is available. First in, first out
+//! would be the usual policy without one, and is the worst for numerical programs: a loop over slightly more pages
+//! than fit misses every time, because each page is evicted just before its next use. Local memory is therefore
+//! divided into a *protected* and a *probationary* part, as in segmented LRU (Karedla, Love and Wherry, 1994):
 //!
 //! ```text
-//!   fill ──► passing (1/4) ──► leaves                     a loop over N > local: the kept part hits
+//!   fill ──► probationary (1/4) ──► evicted              a loop over N > local: the protected part hits
 //!               │  ▲
 //!   promotion   ▼  │ a probe now and then
-//!            kept (3/4) ──► leaves
+//!            protected (3/4) ──► evicted
 //! ```
 //!
-//! Is the kept part still worth keeping? That is measured: of the pages that left from either part,
-//! how many came back soon. Probes (one page in [`PROBE`] leaves from the kept part) keep the
-//! measure alive. When pages come back more often to the passing part, the program has moved on:
-//! the oldest kept pages leave and the passing ones stay.
+//! Whether the protected part still deserves protection is measured by refault rates: the share of evicted pages of
+//! either part that were soon filled again. Probes (one page in [`PROBE`] is evicted from the protected part) keep
+//! the rates up to date. When pages of the probationary part refault more often, the program has moved on: the oldest
+//! protected pages are evicted, and probationary pages take their place.
 //!
-//! Some loops stay in one place for a while, in a window larger than the passing part. Its pages come
-//! back long before a kept page would, were it to leave: probes tell how long those stay away. So a
-//! page that comes back sooner than that is kept in place of another one (`replace/kept.rs`).
+//! Some loops stay for a while in a window that is larger than the probationary part. Its pages refault at much
+//! shorter distances than protected pages would, as probes show. A page that refaults at such a distance is protected
+//! in place of another one (`replacement/protected.rs`).
 
 mod protected;
 mod refault_distance;
@@ -27,111 +27,112 @@ mod refaults;
 
 use crate::PageNumber;
 use core::ops::Range;
-use protected::Kept;
-use refault_distance::Absence;
+use protected::ProtectedPages;
+use refault_distance::RefaultDistance;
 use std::collections::VecDeque;
 
 pub use refaults::Refaults;
 
-/// Pages that arrived together.
+/// Consecutive pages that were filled together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// The first page.
+pub struct PageRun {
+    /// Number of the first page.
     pub first: u32,
-    /// How many.
+    /// Number of pages.
     pub pages: u32,
 }
 
-impl Run {
-    /// Its pages.
+impl PageRun {
+    /// Returns the numbers of the pages.
     #[must_use]
     pub const fn range(&self) -> Range<PageNumber> {
         self.first as usize..(self.first + self.pages) as usize
     }
 }
 
-/// Which part a run left from.
+/// The part of local memory that a run was evicted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The part that stays through a loop.
-    Kept,
-    /// The part that lets pages through.
-    Passing,
+pub enum Protection {
+    /// The part that keeps its pages through a loop.
+    Protected,
+    /// The part that new pages pass through.
+    Probationary,
 }
 
-/// One page in so many leaves from the kept part,
+/// One page in this number is evicted from the protected part.
 const PROBE: u32 = 64;
-/// so many in a row, or this share of what may be here: each probe makes a hole in what is kept and keeps a piece elsewhere,
-/// and no transfer goes over a piece that is here.
+/// Largest number of consecutive pages that one probe evicts; also at most local memory divided by `PROBE_SHARE`.
+/// Probes are that long because each makes a hole in the protected pages and protects a piece elsewhere, and no
+/// transfer crosses a resident piece.
 const PROBE_PAGES: usize = 128;
 const PROBE_SHARE: usize = 64;
-/// The share of memory for pages that pass.
-const PASSING_SHARE: usize = 4;
-/// And for pages that are kept.
-pub const KEPT_SHARE: f64 = 1.0 - 1.0 / PASSING_SHARE as f64;
-/// Counts are halved when they reach this: the past fades.
+/// The probationary part is local memory divided by this.
+const PROBATIONARY_SHARE: usize = 4;
+/// The protected share of local memory.
+pub const PROTECTED_SHARE: f64 = 1.0 - 1.0 / PROBATIONARY_SHARE as f64;
+/// Number of evictions at which the counts of a refault rate are halved, so that old events lose weight.
 const FADE: u32 = 4096;
-/// The kept part goes first when so many times fewer of its pages come back, in 1/16.
+/// Evict from the protected part when its refault rate is below `MARGIN`/16 of the probationary part's.
 const MARGIN: u64 = 8;
-/// Pages that come back count up to loops over so many times what may be here. Of larger ones next to nothing can be kept.
-const LARGEST_LOOP: usize = 8;
-/// A page that stayed away for less than this share of a kept page's absence is kept, and another one gives way.
-const SOONER: f64 = 0.65;
+/// Refaults count up to a distance of local memory times this. Of larger loops almost nothing can be protected.
+const MAX_LOOP: usize = 8;
+/// A page is protected when its refault distance is below this share of the mean distance of protected pages.
+const SHORTER: f64 = 0.65;
 
-/// How many left, and how many of them came back soon.
+/// Evicted pages of one part, and how many of them refaulted soon.
 #[derive(Clone, Copy, Debug, Default)]
-struct Fate {
-    left: u32,
-    back: u32,
+struct RefaultRate {
+    evicted: u32,
+    refaulted: u32,
 }
 
-impl Fate {
-    fn leave(&mut self, pages: u32) {
-        self.left += pages;
-        if self.left >= FADE {
-            self.left /= 2;
-            self.back /= 2;
+impl RefaultRate {
+    fn evicted(&mut self, pages: u32) {
+        self.evicted += pages;
+        if self.evicted >= FADE {
+            self.evicted /= 2;
+            self.refaulted /= 2;
         }
     }
 
-    /// Some did not leave after all.
-    fn stay(&mut self, pages: u32) {
-        self.left = self.left.saturating_sub(pages);
+    /// Takes back the eviction of pages that could not be evicted.
+    fn not_evicted(&mut self, pages: u32) {
+        self.evicted = self.evicted.saturating_sub(pages);
     }
 
-    /// Of 65536 that left.
+    /// Returns the refaulted pages per 65536 evicted ones.
     fn share(self) -> u64 {
-        u64::from(self.back.min(self.left)) * 65536 / u64::from(self.left.max(1))
+        u64::from(self.refaulted.min(self.evicted)) * 65536 / u64::from(self.evicted.max(1))
     }
 }
 
-/// The order of leaving.
+/// The order of eviction of all resident pages.
 #[derive(Debug)]
-pub struct Queue {
-    kept: Kept,
-    passing: VecDeque<Run>,
-    /// Those whose turn it was, and that could not leave.
-    aside: Vec<Run>,
-    fates: [Fate; 2],
-    absence: Absence,
+pub struct ReplacementQueue {
+    protected: ProtectedPages,
+    probationary: VecDeque<PageRun>,
+    /// Runs that were selected but could not be evicted, such as pinned ones.
+    deferred: Vec<PageRun>,
+    rates: [RefaultRate; 2],
+    refault_distance: RefaultDistance,
     refaults: Refaults,
-    /// Pages that are to leave until the next probe, and that left in this one.
+    /// Number of evictions until the next probe, and of pages that this probe has evicted.
     until_probe: u32,
     probed: u32,
-    /// Pages that left, ever: the clock of re-use.
+    /// Number of evictions since the start: the clock of refault distances.
     clock: u32,
 }
 
-impl Default for Queue {
-    fn default() -> Queue {
-        // What was kept first is believed to be in use until probes say otherwise.
-        let fates = [Fate { left: PROBE, back: PROBE }, Fate::default()];
-        Queue {
-            kept: Kept::new(),
-            passing: VecDeque::new(),
-            aside: Vec::new(),
-            fates,
-            absence: Absence::default(),
+impl Default for ReplacementQueue {
+    fn default() -> ReplacementQueue {
+        // The first protected pages are taken to be in use until probes show otherwise.
+        let rates = [RefaultRate { evicted: PROBE, refaulted: PROBE }, RefaultRate::default()];
+        ReplacementQueue {
+            protected: ProtectedPages::new(),
+            probationary: VecDeque::new(),
+            deferred: Vec::new(),
+            rates,
+            refault_distance: RefaultDistance::default(),
             refaults: Refaults::default(),
             until_probe: PROBE - 1,
             probed: 0,
@@ -140,14 +141,14 @@ impl Default for Queue {
     }
 }
 
-impl Queue {
-    /// Nothing is here.
+impl ReplacementQueue {
+    /// Makes an empty queue.
     #[must_use]
-    pub fn new() -> Queue {
-        Queue::default()
+    pub fn new() -> ReplacementQueue {
+        ReplacementQueue::default()
     }
 
-    /// The clock: pages that left so far.
+    /// Returns the number of pages that were ever evicted, which is the clock of refault distances.
     #[must_use]
     pub const fn clock(&self) -> u32 {
         self.clock
@@ -159,108 +160,112 @@ impl Queue {
         &self.refaults
     }
 
-    /// Runs that are known; some of their pages may be gone already.
+    /// Returns the number of runs in the queue, some of whose pages may not be resident any more.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.kept.runs() + self.passing.len() + self.aside.len()
+        self.protected.runs() + self.probationary.len() + self.deferred.len()
     }
 
-    /// Whether none is left but those that were set aside.
+    /// Returns whether no run is left but deferred ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.runs() + self.passing.len() == 0
+        self.protected.runs() + self.probationary.len() == 0
     }
 
-    /// A run arrived, of which `local` pages fit. `back`: it was here before, left from that part, at
-    /// that time.
-    pub fn arrive(&mut self, run: Run, local: usize, back: Option<(Part, u32)>) {
+    /// Adds a run that was filled, with `local` pages of local memory. `previous` says from which part and at which
+    /// time of the [clock](ReplacementQueue::clock) it was evicted before, if it was.
+    pub fn insert(&mut self, run: PageRun, local: usize, previous: Option<(Protection, u32)>) {
         let pages = run.pages as usize;
-        let mut keep = self.kept.pages() + pages <= local - local / PASSING_SHARE;
-        if let Some((part, left)) = back {
-            let distance = self.clock.wrapping_sub(left);
+        let mut protect = self.protected.pages() + pages <= local - local / PROBATIONARY_SHARE;
+        if let Some((part, evicted)) = previous {
+            let distance = self.clock.wrapping_sub(evicted);
             self.refaults.add(run.pages, distance);
             let age = distance as usize;
-            if age <= local * LARGEST_LOOP {
-                let fate = &mut self.fates[part as usize];
-                fate.back = fate.back.saturating_add(run.pages);
+            if age <= local * MAX_LOOP {
+                let rate = &mut self.rates[part as usize];
+                rate.refaulted = rate.refaulted.saturating_add(run.pages);
             }
-            self.kept.came_back(run, self.clock, local);
+            self.protected.refaulted(run, self.clock, local);
             match part {
-                Part::Kept => self.absence.come_back(run.pages),
-                Part::Passing => keep |= (age as f64) < self.absence.mean(local) * SOONER,
+                Protection::Protected => self.refault_distance.refaulted(run.pages),
+                Protection::Probationary => {
+                    protect |= (age as f64) < self.refault_distance.mean(local) * SHORTER
+                }
             }
         }
-        if keep {
-            self.kept.push(run);
+        if protect {
+            self.protected.push(run);
         } else {
-            self.passing.push_back(run);
+            self.probationary.push_back(run);
         }
     }
 
-    /// The run that leaves next, with the part it was in.
-    pub fn leave(&mut self, local: usize) -> Option<(Run, Part)> {
-        let too_much_kept = self.kept.pages() > local - local / PASSING_SHARE;
+    /// Takes the next run to evict, with the part that it was in.
+    pub fn select_victim(&mut self, local: usize) -> Option<(PageRun, Protection)> {
+        let protected_is_full = self.protected.pages() > local - local / PROBATIONARY_SHARE;
         let probe = self.until_probe == 0;
-        let goes = if too_much_kept && !probe {
-            self.kept.least_needed(self.clock, local)
-        } else if probe || self.passing.is_empty() || self.moved_on() {
-            self.kept.oldest()
+        let victim = if protected_is_full && !probe {
+            self.protected.take_victim(self.clock, local)
+        } else if probe || self.probationary.is_empty() || self.protected_is_stale() {
+            self.protected.oldest()
         } else {
             None
         };
-        if let Some(run) = goes {
-            self.absence.leave(run.pages);
-            self.gone(run, Part::Kept, local);
-            if !too_much_kept && let Some(stays) = self.passing.pop_front() {
-                self.kept.push(stays);
+        if let Some(run) = victim {
+            self.refault_distance.evicted(run.pages);
+            self.note_eviction(run, Protection::Protected, local);
+            if !protected_is_full && let Some(promoted) = self.probationary.pop_front() {
+                self.protected.push(promoted);
             }
-            return Some((run, Part::Kept));
+            return Some((run, Protection::Protected));
         }
-        let run = self.passing.pop_front()?;
-        self.gone(run, Part::Passing, local);
-        Some((run, Part::Passing))
+        let run = self.probationary.pop_front()?;
+        self.note_eviction(run, Protection::Probationary, local);
+        Some((run, Protection::Probationary))
     }
 
-    /// A run that was to leave from that part cannot: it is in nobody's way until [`try_again`](Queue::try_again).
-    pub fn set_aside(&mut self, run: Run, part: Part) {
-        self.fates[part as usize].stay(run.pages);
-        if part == Part::Kept {
-            self.absence.stay(run.pages);
+    /// Puts aside a run that was selected from `part` but cannot be evicted, until
+    /// [`retry_deferred`](ReplacementQueue::retry_deferred).
+    pub fn defer(&mut self, run: PageRun, part: Protection) {
+        self.rates[part as usize].not_evicted(run.pages);
+        if part == Protection::Protected {
+            self.refault_distance.not_evicted(run.pages);
         }
-        self.kept.stayed(run);
-        self.aside.push(run);
+        self.protected.not_evicted(run);
+        self.deferred.push(run);
     }
 
-    /// What was set aside of these pages has its turn again, after the others.
-    pub fn try_again(&mut self, pages: &Range<PageNumber>, local: usize) {
-        let touches =
-            |run: &Run| (run.first as usize) < pages.end && pages.start < (run.first + run.pages) as usize;
-        let again: Vec<Run>;
-        (again, self.aside) = core::mem::take(&mut self.aside).into_iter().partition(touches);
-        again.into_iter().for_each(|run| self.arrive(run, local, None));
+    /// Adds the deferred runs that overlap `pages` to the queue again, behind all others.
+    pub fn retry_deferred(&mut self, pages: &Range<PageNumber>, local: usize) {
+        let touches = |run: &PageRun| {
+            (run.first as usize) < pages.end && pages.start < (run.first + run.pages) as usize
+        };
+        let again: Vec<PageRun>;
+        (again, self.deferred) = core::mem::take(&mut self.deferred).into_iter().partition(touches);
+        again.into_iter().for_each(|run| self.insert(run, local, None));
     }
 
-    /// So many pages left that were never written to, whatever part they were in.
-    pub fn left_untouched(&mut self, pages: usize) {
-        self.fates[Part::Passing as usize].leave(u32::try_from(pages).unwrap_or(u32::MAX));
+    /// Counts the eviction of speculative pages that were never written, whichever part they were in.
+    pub fn evicted_speculative(&mut self, pages: usize) {
+        self.rates[Protection::Probationary as usize].evicted(u32::try_from(pages).unwrap_or(u32::MAX));
     }
 
-    /// Drops the runs for which `alive` is false: their pages are gone.
-    pub fn retain(&mut self, mut alive: impl FnMut(Run) -> bool) {
-        self.kept.retain(&mut alive);
-        self.passing.retain(|run| alive(*run));
-        self.aside.retain(|run| alive(*run));
+    /// Removes the runs for which `alive` is false, because their pages are not resident any more.
+    pub fn retain(&mut self, mut alive: impl FnMut(PageRun) -> bool) {
+        self.protected.retain(&mut alive);
+        self.probationary.retain(|run| alive(*run));
+        self.deferred.retain(|run| alive(*run));
     }
 
-    fn gone(&mut self, run: Run, part: Part, local: usize) {
+    fn note_eviction(&mut self, run: PageRun, part: Protection, local: usize) {
         self.probes(run.pages, local);
         self.clock = self.clock.wrapping_add(run.pages);
-        self.absence.pass(self.clock, local);
-        self.kept.left(run, self.clock, local);
-        self.fates[part as usize].leave(run.pages);
+        self.refault_distance.advance(self.clock, local);
+        self.protected.evicted(run, self.clock, local);
+        self.rates[part as usize].evicted(run.pages);
     }
 
-    /// So many pages leave: a probe comes nearer, or is over.
+    /// Counts evicted pages towards the next probe, or towards the end of this one.
     fn probes(&mut self, pages: u32, local: usize) {
         if self.until_probe > 0 {
             self.until_probe = self.until_probe.saturating_sub(pages);
@@ -272,10 +277,10 @@ impl Queue {
         }
     }
 
-    /// Whether pages come back to the passing part clearly more often than to the kept one.
-    fn moved_on(&self) -> bool {
-        let [kept, passing] = [self.fates[0].share(), self.fates[1].share()];
-        kept * 16 < passing * MARGIN && passing > 65536 / 16
+    /// Returns whether probationary pages refault clearly more often than protected ones.
+    fn protected_is_stale(&self) -> bool {
+        let [protected, probationary] = [self.rates[0].share(), self.rates[1].share()];
+        protected * 16 < probationary * MARGIN && probationary > 65536 / 16
     }
 }
 

@@ -1,34 +1,37 @@
-//! The time in which the program waited, however many of its threads did.
+//! The time in which the program was stalled by faults, however many of its threads were.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The length of the union of intervals in which threads waited, at least: of two intervals of which one lies within the
-/// other and ends before it, the part before the inner one is not counted.
+/// A lower bound on the length of the union of intervals in which threads waited: if one interval lies within another
+/// and ends before it, the part of the outer one before the inner one is not counted.
 #[derive(Debug)]
-pub struct Stalled {
+pub struct StallTime {
     began: Instant,
-    /// Nanoseconds from `began` to the end of the last interval.
-    upto: AtomicU64,
-    /// Sum in nanoseconds.
+    /// Nanoseconds from `began` to the end of the latest interval.
+    end_of_last: AtomicU64,
+    /// Sum of counted time, in nanoseconds.
     total: AtomicU64,
 }
 
-// Relaxed throughout: `upto` only grows, each of its steps is counted by the thread that made it, and nothing else is
-// read by way of it.
-impl Stalled {
-    pub fn new(began: Instant) -> Stalled {
-        Stalled { began, upto: AtomicU64::new(0), total: AtomicU64::new(0) }
+// Relaxed throughout: `end_of_last` only grows, each of its steps is counted by the thread that made it, and no other
+// data depends on it.
+impl StallTime {
+    /// Starts at 0; all waits must begin after `began`.
+    #[must_use]
+    pub fn new(began: Instant) -> StallTime {
+        StallTime { began, end_of_last: AtomicU64::new(0), total: AtomicU64::new(0) }
     }
 
-    /// Counts a thread's wait from `start` to `end`, as far as it is after all waits that ended before.
-    pub fn waited(&self, start: Instant, end: Instant) {
+    /// Adds a thread's wait from `start` to `end`, without the part before the latest end of an earlier wait.
+    pub fn add(&self, start: Instant, end: Instant) {
         let since = |at: Instant| u64::try_from((at - self.began).as_nanos()).unwrap_or(u64::MAX);
         let (start, end) = (since(start), since(end));
-        let before = self.upto.fetch_max(end, Ordering::Relaxed);
+        let before = self.end_of_last.fetch_max(end, Ordering::Relaxed);
         self.total.fetch_add(end.saturating_sub(before.max(start)), Ordering::Relaxed);
     }
 
+    /// Returns the counted time since the start.
     pub fn total(&self) -> Duration {
         Duration::from_nanos(self.total.load(Ordering::Relaxed))
     }
@@ -47,10 +50,10 @@ mod tests {
             (&[(10, 20), (0, 20)], 10),
             (&[(5, 10), (0, 20)], 15),
         ] {
-            let stalled = Stalled::new(Instant::now());
-            let at = |ms| stalled.began + Duration::from_millis(ms);
-            waits.iter().for_each(|&(start, end)| stalled.waited(at(start), at(end)));
-            assert_eq!(stalled.total(), Duration::from_millis(want), "waits {waits:?} in ms");
+            let time = StallTime::new(Instant::now());
+            let at = |ms| time.began + Duration::from_millis(ms);
+            waits.iter().for_each(|&(start, end)| time.add(at(start), at(end)));
+            assert_eq!(time.total(), Duration::from_millis(want), "waits {waits:?} in ms");
         }
     }
 }

@@ -1,156 +1,165 @@
-//! What will be touched next: sequences of faults with a constant distance.
+//! Prefetch by streams: sequences of faults at a constant distance.
 //!
-//! Numerical programs walk through arrays with strides, through several at once. A fault that stands
-//! where a known stream would go next lets the stream fetch some sets ahead; three faults at equal
-//! distance, among the last ones, start a stream, or four where walks go side by side.
+//! Numerical programs traverse arrays with strides, and several arrays at once. A fault at the position where a known
+//! stream continues lets the stream prefetch some transfer units. Three of the last faults at equal distances start a
+//! stream; four are needed where several sequential scans run in parallel.
 //!
-//! There are two kinds, which want sets of their own ([`Access`]):
+//! There are two kinds of streams, which want transfer units of different sizes ([`Access`]):
 //!
 //! ```text
-//!   a walk, from set to set     |####|####|####|####|     all of a set is used: large ones
-//!   rows, at a distance         |#...|.#..|...#|....|     nobody touches what is between: small ones
+//!   sequential, unit by unit    |####|####|####|####|     all of a unit is used: large units
+//!   strided, row by row         |#...|.#..|...#|....|     the pages between are not used: small units
 //! ```
 //!
-//! Who walks was at the page beside before, so that it is here, and so is the set up to it. Walks side by side, each a step in
-//! turn, are rows in the order of their faults and walks in the use of their sets.
+//! In a sequential scan the page before the fault was used just before, so that it is resident, and so is its
+//! transfer unit up to there. Several scans in parallel, each a step in turn, are strided by the order of their
+//! faults and sequential by their use of units.
 
 mod strided;
 
 use core::ops::Range;
-use strided::Rows;
+use strided::StridedStream;
 
-/// Faults that are remembered.
+/// Number of recent faults that are remembered.
 const RECENT: usize = 16;
-/// Streams that are followed at once.
+/// Largest number of streams that are tracked at once.
 const STREAMS: usize = 8;
-/// Sets ahead at most, of one stream.
-const MOST_AHEAD: usize = 32;
-/// Steps over which a stride is averaged: off by little even where it is foreseen far ahead.
-const LONG: f64 = 256.0;
-/// Pages from one row to the next, at least.
-const LEAST_STRIDE: f64 = 2.0;
+/// Largest number of transfer units that one stream prefetches.
+const MAX_DEPTH: usize = 32;
+/// Largest number of steps over which a stride is averaged, so that it is accurate far ahead.
+const MAX_SAMPLES: f64 = 256.0;
+/// Shortest distance between rows, in pages.
+const MIN_STRIDE: f64 = 2.0;
 
-/// How the pages around one that is touched are used.
+/// The use of the pages around a page that is touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Access {
-    /// With it, or nobody knows.
+    /// The neighbours are used as well, or nothing is known.
     #[default]
     Dense = 0,
-    /// Not at all: who touched it steps over them.
+    /// The neighbours are not used: the program steps over them.
     Strided = 1,
 }
 
 impl Access {
-    /// Each of them.
+    /// All kinds of access, in the order of their numbers.
     pub const ALL: [Access; 2] = [Access::Dense, Access::Strided];
 }
 
-/// A page that was touched and is not here.
+/// A fault on a page that is not resident, with the state of its neighbourhood.
 #[derive(Clone, Copy, Debug)]
-pub struct Fault {
-    /// Its number.
+pub struct FaultContext {
+    /// Number of the page.
     pub page: usize,
-    /// The page before it is here, and the one behind it.
-    pub beside: [bool; 2],
-    /// So is all of its dense set up to there: who goes on from there walked here, from a page to the next.
-    pub walked: [bool; 2],
-    /// Pages that move together there, by [`Access`].
-    pub sets: [usize; 2],
+    /// Whether the pages before (`[0]`) and after (`[1]`) this one are resident.
+    pub resident_neighbours: [bool; 2],
+    /// Whether every page of the transfer unit before (`[0]`) and after (`[1]`) this one is resident: evidence of a
+    /// sequential scan in that direction.
+    pub scanned: [bool; 2],
+    /// Sizes of the transfer units in force there, in pages, by [`Access`].
+    pub units: [usize; 2],
 }
 
-impl Fault {
-    /// At a page within a segment, where sets of so many pages move and some are `here`.
-    pub fn new(page: usize, sets: [usize; 2], within: &Range<usize>, here: impl Fn(usize) -> bool) -> Fault {
-        let set = sets[Access::Dense as usize];
-        let first = page / set * set;
-        let beside = [within.start < page && here(page - 1), page + 1 < within.end && here(page + 1)];
-        let walked = [
-            beside[0] && (first.max(within.start)..page).all(&here),
-            beside[1] && (page + 1..(first + set).min(within.end)).all(&here),
+impl FaultContext {
+    /// Describes a fault at a page of the segment `within`, where `units` are the sizes in force and `is_resident`
+    /// tells of other pages whether they are resident.
+    pub fn new(
+        page: usize,
+        units: [usize; 2],
+        within: &Range<usize>,
+        is_resident: impl Fn(usize) -> bool,
+    ) -> FaultContext {
+        let unit = units[Access::Dense as usize];
+        let first = page / unit * unit;
+        let resident_neighbours =
+            [within.start < page && is_resident(page - 1), page + 1 < within.end && is_resident(page + 1)];
+        let scanned = [
+            resident_neighbours[0] && (first.max(within.start)..page).all(&is_resident),
+            resident_neighbours[1] && (page + 1..(first + unit).min(within.end)).all(&is_resident),
         ];
-        Fault { page, beside, walked, sets }
+        FaultContext { page, resident_neighbours, scanned, units }
     }
 
-    /// Who goes in this direction walked here.
-    fn is_walked(&self, forward: bool) -> bool {
-        self.walked[usize::from(!forward)]
+    /// Returns whether a sequential scan in this direction may have caused the fault.
+    fn is_scan(&self, forward: bool) -> bool {
+        self.scanned[usize::from(!forward)]
     }
 
-    /// Who goes in either direction did.
-    fn is_of_a_walk(&self) -> bool {
-        self.walked != [false; 2]
+    /// Returns whether a sequential scan in either direction may have caused the fault.
+    fn is_part_of_scan(&self) -> bool {
+        self.scanned != [false; 2]
     }
 }
 
-/// Where a stream goes.
+/// The positions at which a stream continues.
 #[derive(Clone, Copy, Debug)]
-enum Course {
-    /// From set to set, last to that of a page.
-    Walk { page: usize, forward: bool },
-    /// Along rows.
-    Rows(Rows),
+enum Pattern {
+    /// Unit by unit in one direction, last at the unit of `page`.
+    Sequential { page: usize, forward: bool },
+    /// Row by row.
+    Strided(StridedStream),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    course: Course,
-    /// Sets beyond the last fault that were asked for, so that no fault is expected there.
-    foreseen: usize,
-    /// Sets to foresee the next time.
+    pattern: Pattern,
+    /// Number of units or rows beyond the last fault that were prefetched, so that no fault is expected there.
+    prefetched: usize,
+    /// Number of units or rows to prefetch the next time.
     depth: usize,
-    /// When it was last followed.
+    /// Time of the last fault of the stream, as a number of faults.
     used: u64,
 }
 
 impl Stream {
     fn access(&self) -> Access {
-        match self.course {
-            Course::Walk { .. } => Access::Dense,
-            Course::Rows(rows) => rows.access,
+        match self.pattern {
+            Pattern::Sequential { .. } => Access::Dense,
+            Pattern::Strided(strided) => strided.access,
         }
     }
 
-    /// Pages from one set to the next.
-    fn stride(&self, set: usize) -> f64 {
-        match self.course {
-            Course::Walk { .. } => set as f64,
-            Course::Rows(rows) => rows.stride.abs(),
+    /// Returns the distance of one step, in pages.
+    fn stride(&self, unit: usize) -> f64 {
+        match self.pattern {
+            Pattern::Sequential { .. } => unit as f64,
+            Pattern::Strided(strided) => strided.stride.abs(),
         }
     }
 
-    /// How many steps lead to a fault, if the stream does.
-    fn steps_to(&self, fault: &Fault) -> Option<f64> {
-        match self.course {
-            Course::Walk { page, forward } => {
-                let set = fault.sets[Access::Dense as usize];
-                let [from, to] = [page, fault.page].map(|page| page / set);
+    /// Returns the number of steps from the stream's last fault to this one, if the fault is on the stream.
+    fn steps_to(&self, fault: &FaultContext) -> Option<f64> {
+        match self.pattern {
+            Pattern::Sequential { page, forward } => {
+                let unit = fault.units[Access::Dense as usize];
+                let [from, to] = [page, fault.page].map(|page| page / unit);
                 let steps = if forward { to.checked_sub(from) } else { from.checked_sub(to) };
-                // A larger set, of a trial, may have brought one step more.
-                let meets = |&steps: &usize| fault.is_walked(forward) && steps <= self.foreseen + 2;
+                // The larger unit of a leader block may have filled one step more.
+                let meets = |&steps: &usize| fault.is_scan(forward) && steps <= self.prefetched + 2;
                 steps.filter(meets).map(|steps| steps as f64)
             }
-            Course::Rows(rows) => rows.steps_to(fault, self.foreseen),
+            Pattern::Strided(strided) => strided.steps_to(fault, self.prefetched),
         }
     }
 
-    /// A fault is so many steps on.
-    fn follow(&mut self, fault: &Fault, steps: f64) {
-        match &mut self.course {
-            Course::Walk { page, .. } => *page = fault.page,
-            Course::Rows(rows) => rows.follow(fault, steps),
+    /// Moves the stream by `steps` to the position of a fault.
+    fn follow(&mut self, fault: &FaultContext, steps: f64) {
+        match &mut self.pattern {
+            Pattern::Sequential { page, .. } => *page = fault.page,
+            Pattern::Strided(strided) => strided.follow(fault, steps),
         }
     }
 
-    /// What will be touched so many steps on.
-    fn pages(&self, steps: usize, set: usize) -> Option<Range<usize>> {
-        match self.course {
-            Course::Walk { page, forward } => {
-                let from = page / set;
+    /// Returns the pages that are expected to be used after this number of steps.
+    fn pages(&self, steps: usize, unit: usize) -> Option<Range<usize>> {
+        match self.pattern {
+            Pattern::Sequential { page, forward } => {
+                let from = page / unit;
                 let to = if forward { Some(from + steps) } else { from.checked_sub(steps) };
-                to.map(|to| to * set..(to + 1) * set)
+                to.map(|to| to * unit..(to + 1) * unit)
             }
-            Course::Rows(rows) => rows.pages(steps),
+            Pattern::Strided(strided) => strided.pages(steps),
         }
     }
 }
@@ -165,43 +174,46 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Nothing is known.
+    /// Makes an empty set of streams.
     #[must_use]
     pub fn new() -> Streams {
         Streams { streams: Vec::with_capacity(STREAMS), ..Streams::default() }
     }
 
-    /// A fault; `ahead` gets what to fetch of each set, all of it or a row, of at most `most` pages in all, and `passed` what it
-    /// got before that was gone past since. Returns how the pages around the fault are used.
-    pub fn fault(
+    /// Observes a fault and returns how the pages around it are used.
+    ///
+    /// If the fault continues a stream, `prefetch` receives the next pages of the stream, of each unit all or a row,
+    /// together at most `most` pages; and `passed` receives the pages that the stream prefetched before and that the
+    /// program has gone past since.
+    pub fn on_fault(
         &mut self,
-        fault: &Fault,
+        fault: &FaultContext,
         most: usize,
         mut passed: impl FnMut(Range<usize>, Access),
-        mut ahead: impl FnMut(Range<usize>, Access),
+        mut prefetch: impl FnMut(Range<usize>, Access),
     ) -> Access {
         self.clock += 1;
         let now = self.clock;
         for stream in &mut self.streams {
-            if let Course::Rows(rows) = &mut stream.course {
-                rows.notice(fault);
+            if let Pattern::Strided(strided) = &mut stream.pattern {
+                strided.notice(fault);
             }
         }
         let mut access = Access::Dense;
-        if let Some((stream, steps)) = self.followed(fault) {
+        if let Some((stream, steps)) = self.stream_to(fault) {
             access = stream.access();
-            let set = fault.sets[access as usize];
+            let unit = fault.units[access as usize];
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few, at least 0")]
             let between = 1..steps as usize;
-            between.filter_map(|step| stream.pages(step, set)).for_each(|pages| passed(pages, access));
+            between.filter_map(|step| stream.pages(step, unit)).for_each(|pages| passed(pages, access));
             stream.follow(fault, steps);
-            stream.foreseen = stream.depth.min(most / set);
-            stream.depth = (stream.depth * 2).min(MOST_AHEAD);
-            let next = 1..=stream.foreseen;
-            next.filter_map(|step| stream.pages(step, set)).for_each(|pages| ahead(pages, access));
+            stream.prefetched = stream.depth.min(most / unit);
+            stream.depth = (stream.depth * 2).min(MAX_DEPTH);
+            let next = 1..=stream.prefetched;
+            next.filter_map(|step| stream.pages(step, unit)).for_each(|pages| prefetch(pages, access));
             stream.used = now;
-        } else if let Some(course) = self.course_to(fault) {
-            let stream = Stream { course, foreseen: 0, depth: 2, used: now };
+        } else if let Some(pattern) = self.pattern_to(fault) {
+            let stream = Stream { pattern, prefetched: 0, depth: 2, used: now };
             access = stream.access();
             if self.streams.len() < STREAMS {
                 self.streams.push(stream);
@@ -214,42 +226,42 @@ impl Streams {
         access
     }
 
-    /// The stream that leads to a fault, and by how many steps. Of several the one with the shortest ones: it has the sets of
-    /// those that miss some.
-    fn followed(&mut self, fault: &Fault) -> Option<(&mut Stream, f64)> {
-        let set = fault.sets[Access::Dense as usize];
+    /// Returns the stream that this fault continues, and its number of steps. Of several it is the one with the
+    /// shortest steps, which has the units of those that skip some.
+    fn stream_to(&mut self, fault: &FaultContext) -> Option<(&mut Stream, f64)> {
+        let unit = fault.units[Access::Dense as usize];
         let all = self.streams.iter_mut();
         let leading = all.filter_map(|stream| Some((stream.steps_to(fault)?, stream)));
-        let nearest = leading.min_by(|(_, one), (_, other)| one.stride(set).total_cmp(&other.stride(set)));
+        let nearest = leading.min_by(|(_, one), (_, other)| one.stride(unit).total_cmp(&other.stride(unit)));
         nearest.map(|(steps, stream)| (stream, steps))
     }
 
-    /// Where the last faults lead by way of this one, by the shortest steps.
-    fn course_to(&self, fault: &Fault) -> Option<Course> {
-        let set = fault.sets[Access::Dense as usize] as f64;
-        let stride = self.stride_to(fault, set)?;
+    /// Returns the pattern that recent faults and this one form, with the shortest steps.
+    fn pattern_to(&self, fault: &FaultContext) -> Option<Pattern> {
+        let unit = fault.units[Access::Dense as usize] as f64;
+        let stride = self.stride_to(fault, unit)?;
         let forward = stride > 0.0;
-        if stride.abs() < LEAST_STRIDE || stride.abs() < 1.5 * set && fault.is_walked(forward) {
-            return Some(Course::Walk { page: fault.page, forward });
+        if stride.abs() < MIN_STRIDE || stride.abs() < 1.5 * unit && fault.is_scan(forward) {
+            return Some(Pattern::Sequential { page: fault.page, forward });
         }
-        // Who was beside just now is within a row, and not where one starts. Pages that were beside for long may be there by
-        // chance; many at one distance are not.
-        let starts = match fault.is_of_a_walk() {
-            true => !self.was_beside(fault) && self.was_at(fault, 3.0 * stride),
-            false => fault.beside == [false; 2],
+        // A fault next to a recent one is within a row, not at its start. Pages that have been neighbours for long
+        // may be so by chance; many at one distance are not.
+        let starts = match fault.is_part_of_scan() {
+            true => !self.was_adjacent(fault) && self.was_at(fault, 3.0 * stride),
+            false => fault.resident_neighbours == [false; 2],
         };
-        starts.then(|| Course::Rows(Rows::new(fault, stride)))
+        starts.then(|| Pattern::Strided(StridedStream::new(fault, stride)))
     }
 
-    /// The shortest distance at which two earlier faults lead to this one.
-    fn stride_to(&self, fault: &Fault, set: f64) -> Option<f64> {
+    /// Returns the shortest distance at which two earlier faults lead to this one, in pages.
+    fn stride_to(&self, fault: &FaultContext, unit: f64) -> Option<f64> {
         let here = fault.page as f64;
         let recent = || self.recent.iter().flatten().map(|&page| page as f64);
         let strides = recent().filter_map(|before| {
             let step = here - before;
-            let slack = match fault.is_walked(step > 0.0) {
+            let slack = match fault.is_scan(step > 0.0) {
                 _ if step.abs() < strided::NEAR => strided::MIDDLE,
-                true => strided::SLACK.max(set - strided::MIDDLE),
+                true => strided::SLACK.max(unit - strided::MIDDLE),
                 false => strided::SLACK,
             };
             let first = recent().find(|first| (before - step - first).abs() <= slack)?;
@@ -258,19 +270,19 @@ impl Streams {
         strides.min_by(|one, other| one.abs().total_cmp(&other.abs()))
     }
 
-    /// One of the last faults was so far before this one.
-    fn was_at(&self, fault: &Fault, distance: f64) -> bool {
+    /// Returns whether a recent fault was `distance` pages before this one.
+    fn was_at(&self, fault: &FaultContext, distance: f64) -> bool {
         let mut recent = self.recent.iter().flatten();
         recent.any(|&other| (fault.page as f64 - other as f64 - distance).abs() <= strided::SLACK)
     }
 
-    /// One of the last faults was in a set beside this one.
-    fn was_beside(&self, fault: &Fault) -> bool {
-        let Fault { page, sets: [dense, strided], .. } = *fault;
+    /// Returns whether a recent fault was in an adjacent transfer unit.
+    fn was_adjacent(&self, fault: &FaultContext) -> bool {
+        let FaultContext { page, units: [dense, strided], .. } = *fault;
         let [before, behind] = [page.saturating_sub(1), page + 1].map(|page| page / dense);
         self.recent.iter().flatten().any(|&other| {
-            let walked = |set, forward| other / dense == set && fault.is_walked(forward);
-            other.abs_diff(page) <= strided || walked(before, true) || walked(behind, false)
+            let scanned = |unit, forward| other / dense == unit && fault.is_scan(forward);
+            other.abs_diff(page) <= strided || scanned(before, true) || scanned(behind, false)
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::link::Requests;
 use crate::servers::{Effect, lock};
 use crate::slots::slot;
 use crate::spaces::{Shared, TOGETHER};
-use largesse_store::{PageStore, SpaceStore, StoreError};
+use largesse_store::{PageStore, ProvidedStore, StoreError};
 use redis::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl fmt::Debug for Space {
     }
 }
 
-impl SpaceStore for Space {}
+impl ProvidedStore for Space {}
 
 impl PageStore for Space {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use crate::link::Requests;
 use crate::servers::{Effect, Servers};
 use crate::space::Space;
 use crate::target::{RedisRefused, Target};
-use largesse_store::{PageStore as _, SpaceStore, Spaces, StoreError};
+use largesse_store::{PageStore as _, ProvidedStore, StoreError, StoreProvider};
 use redis::Value;
 use std::fmt;
 use std::io::Read;
@@ -158,8 +158,8 @@ impl fmt::Debug for RedisSpaces {
     }
 }
 
-impl Spaces for RedisSpaces {
-    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError> {
+impl StoreProvider for RedisSpaces {
+    fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
         Ok(Box::new(self.space()?))
     }
 }

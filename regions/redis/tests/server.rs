@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use largesse_store::{PageStore, Spaces, StoreError};
+use largesse_store::{PageStore, StoreError, StoreProvider};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 

@@ -1,49 +1,50 @@
-//! Descriptors out of the program's reach.
+//! A descriptor table that the program cannot reach.
 //!
-//! A program may close descriptors that it does not know (daemons do), and expects its own to have the
-//! numbers that they always had. So those of far memory are in a table of their own, which only the
-//! broker and the threads that it starts share. Whoever else needs one asks the broker.
+//! A program may close descriptors that it did not open (daemons do), and expects its own descriptors to have their
+//! usual numbers. The descriptors of far memory are therefore in a separate table, shared only by the broker and the
+//! threads that it starts. Other threads ask the broker to use them.
 //!
 //! ```text
 //!   threads of the program ──call──► broker ──starts──► threads that serve faults
 //!   the program's table                    a table of our own
 //! ```
-//! What the broker runs takes no lock of the pager, since who asks may hold it, and never waits for a
-//! fault of its own.
+//!
+//! Work on the broker's thread takes no lock of the pager, which the caller may hold, and never waits for a fault of
+//! its own.
 
 use largesse_pages::descriptors;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A thread with a table of descriptors of its own. It ends with the process.
+/// A thread with a descriptor table of its own, which ends with the process.
 #[derive(Debug, Default)]
 pub struct Broker {
-    /// Whoever asks has it until there is an answer.
+    /// Held by the calling thread until it has its result.
     turn: Mutex<()>,
-    desk: Mutex<Option<Task>>,
+    pending: Mutex<Option<Task>>,
     asked: Condvar,
     answered: Condvar,
     thread: AtomicU32,
 }
 
-/// Something to run, on the stack of the thread that waits for it.
+/// Work for the broker's thread, on the stack of the thread that waits for it.
 #[derive(Debug)]
 struct Task(Work<'static>);
 
-/// Bytes of the stack of its thread.
+/// Stack size of the broker's thread, in bytes.
 const STACK: usize = 256 << 10;
 
 type Work<'a> = *mut (dyn FnMut() + Send + 'a);
 
-// SAFETY: what is pointed to is `Send`, and its owner waits.
+// SAFETY: the closure behind the pointer is `Send`, and its owner waits for it.
 unsafe impl Send for Task {}
 
-/// Nobody asks, and nothing runs.
+/// A guard that keeps the broker idle: no call runs or begins while it exists.
 #[derive(Debug)]
-pub struct Idle<'a> {
+pub struct HeldBroker<'a> {
     _turn: MutexGuard<'a, ()>,
-    _desk: MutexGuard<'a, Option<Task>>,
+    _pending: MutexGuard<'a, Option<Task>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -51,14 +52,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Broker {
-    /// A broker with an empty table.
+    /// Starts a broker with an empty descriptor table.
     pub fn start() -> io::Result<Arc<Broker>> {
         let broker = Arc::new(Broker::default());
         broker.start_thread()?;
         Ok(broker)
     }
 
-    /// Its thread, in a process that has none: at first, and in a forked child.
+    /// Starts the broker's thread in a process that has none: at first, and in a forked child.
     pub fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let broker = Arc::clone(self);
         largesse_machine::service::start(c"largesse-broker", STACK, &[], move || broker.work())?;
@@ -68,51 +69,51 @@ impl Broker {
     }
 
     fn work(&self) -> ! {
-        let mut desk = lock(&self.desk);
+        let mut pending = lock(&self.pending);
         loop {
-            if let Some(Task(task)) = &*desk {
-                // SAFETY: whoever put it there waits in `call` until the desk is empty.
+            if let Some(Task(task)) = &*pending {
+                // SAFETY: the thread that made the task waits in `call` until nothing is pending.
                 unsafe { (**task)() };
-                *desk = None;
+                *pending = None;
                 self.answered.notify_one();
             }
-            desk = self.asked.wait(desk).unwrap_or_else(PoisonError::into_inner);
+            pending = self.asked.wait(pending).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Runs `work` on the broker's thread, where our descriptors are, and returns what it returns.
+    /// Runs `work` on the broker's thread, where far memory's descriptors are valid, and returns its result.
     pub fn call<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         let _turn = lock(&self.turn);
         let (mut work, mut answer) = (Some(work), None);
         let mut task = || answer = work.take().map(|work| work());
         let task: Work<'_> = &raw mut task;
-        // SAFETY: only the lifetime changes. The pointer is gone from the desk, for good, when the
-        // loop below ends, and `task` lives until then.
+        // SAFETY: only the lifetime changes. The pointer is no longer pending when the loop below ends, and `task`
+        // lives until then.
         let task = Task(unsafe { core::mem::transmute::<Work<'_>, Work<'static>>(task) });
-        let mut desk = lock(&self.desk);
-        *desk = Some(task);
+        let mut pending = lock(&self.pending);
+        *pending = Some(task);
         self.asked.notify_one();
-        while desk.is_some() {
-            desk = self.answered.wait(desk).unwrap_or_else(PoisonError::into_inner);
+        while pending.is_some() {
+            pending = self.answered.wait(pending).unwrap_or_else(PoisonError::into_inner);
         }
-        drop(desk);
-        answer.unwrap_or_else(|| unreachable!("the desk is empty once the work is done"))
+        drop(pending);
+        answer.unwrap_or_else(|| unreachable!("nothing is pending once the work is done"))
     }
 
-    /// Waits until nobody asks, and lets nobody: for a fork. What is dropped later, on either side,
-    /// leaves it as it should be.
-    pub fn hold(&self) -> Idle<'_> {
-        Idle { _turn: lock(&self.turn), _desk: lock(&self.desk) }
+    /// Waits for the running call and blocks new ones, for a fork. Dropping the guard in the parent or in the child
+    /// leaves the broker usable.
+    pub fn hold(&self) -> HeldBroker<'_> {
+        HeldBroker { _turn: lock(&self.turn), _pending: lock(&self.pending) }
     }
 
-    /// The number of its thread.
+    /// Returns the kernel's identifier of the broker's thread.
     pub fn thread(&self) -> u32 {
         self.thread.load(Ordering::Relaxed)
     }
 }
 
-/// An empty table for this thread and those it starts. Numbers 0 to 2 stay taken: what is meant for a
-/// standard stream must not end up in a store.
+/// Gives this thread, and those that it starts, an empty table. Numbers 0 to 2 stay in use: output meant for a
+/// standard stream must not reach a store.
 fn own_table() -> io::Result<()> {
     if descriptors::own_table().is_err() {
         own_table_one_by_one()?; // before Linux 5.9, or where a filter does not know the call
@@ -134,15 +135,16 @@ fn own_table_one_by_one() -> io::Result<()> {
     let entries = std::fs::read_dir("/proc/thread-self/fd")?.flatten();
     let numbers: Vec<_> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in numbers {
-        // SAFETY: this thread has used none of them; the one of the folder itself is closed already.
+        // SAFETY: this thread has used none of them; that of the directory itself is closed already.
         unsafe { libc::close(number) };
     }
     Ok(())
 }
 
-/// For a last message: the standard error of the program becomes that of this table.
+/// Makes the program's standard error that of this descriptor table, for a last message.
 pub fn borrow_stderr() {
-    // The first thread may have ended; any other one of the program will do. Ours have no file there.
+    // The first thread may have ended; any other thread of the program has the same file. Threads with the broker's
+    // table have none there.
     let of_another = || {
         let threads = std::fs::read_dir("/proc/self/task").ok()?.flatten();
         threads
@@ -151,19 +153,19 @@ pub fn borrow_stderr() {
                 let file = std::fs::read_link(&path).ok()?;
                 let number = thread.file_name().to_str()?.parse().ok()?;
                 let is_file = !file.to_string_lossy().starts_with("anon_inode:");
-                // What another user opened for the program cannot be opened again.
+                // A file that another user opened for the program cannot be opened again.
                 let again = |_| open(&path, libc::O_WRONLY | libc::O_APPEND).ok();
                 is_file.then(|| descriptors::of_thread(number, 2).map_or_else(again, Some))?
             })
             .next()
     };
     if let Some(fd) = descriptors::of_first_thread(2).ok().or_else(of_another) {
-        // SAFETY: our own table; whoever calls this has nothing else to say there.
+        // SAFETY: a descriptor of the broker's table, where nothing else uses number 2.
         unsafe { libc::dup2(fd, 2) };
     }
 }
 
-/// Opens what another thread has, by its name below `/proc`.
+/// Opens a file that another thread has open, by its path below `/proc`.
 pub(crate) fn open(path: &std::path::Path, flags: libc::c_int) -> io::Result<libc::c_int> {
     use std::os::unix::ffi::OsStrExt as _;
     let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;

@@ -1,9 +1,10 @@
-//! Copies for stores in memory.
+//! Copies for stores that are memory.
 
-/// Copies to memory that nobody reads soon: the processor does not read the old bytes first, nor drops others from its
-/// caches.
+/// Copies to memory that will not be read soon, with non-temporal stores: the processor neither reads the old
+/// contents nor evicts other lines from its caches.
 ///
 /// # Safety
+///
 /// As for [`copy_from_nonoverlapping`](pointer::copy_from_nonoverlapping).
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
@@ -11,19 +12,20 @@ pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
     const STEP: usize = 16;
     let bytes = if to.addr().is_multiple_of(STEP) { from.len() / STEP * STEP } else { 0 };
     for at in (0..bytes).step_by(STEP) {
-        // SAFETY: inside both; `to` is aligned. The other processors see the bytes from the fence on.
+        // SAFETY: inside both buffers; `to` is aligned. The fence makes the bytes visible to other processors.
         unsafe { _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.as_ptr().add(at).cast())) };
     }
-    // SAFETY: every processor of this kind has the instruction; the rest is inside both as well.
+    // SAFETY: every x86-64 processor has the instruction; the rest is inside both buffers as well.
     unsafe {
         _mm_sfence();
         to.add(bytes).copy_from_nonoverlapping(from.as_ptr().add(bytes), from.len() - bytes);
     }
 }
 
-/// Copies.
+/// Copies to memory that will not be read soon; without non-temporal stores on this architecture.
 ///
 /// # Safety
+///
 /// As for [`copy_from_nonoverlapping`](pointer::copy_from_nonoverlapping).
 #[cfg(not(target_arch = "x86_64"))]
 pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
@@ -36,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_copied_past_the_caches_is_all_there_whatever_its_place_and_length() {
+    fn copies_are_exact_at_any_alignment_and_length() {
         let from: Vec<u8> = (0..=255).cycle().take(5000).collect();
         for (start, len) in [(0, 4096), (0, 5000), (1, 4096), (16, 17), (8, 15), (3, 0)] {
             let mut to = vec![0; 6000];

@@ -1,26 +1,26 @@
-//! A store in a file of its own, and in more of them once the process forks.
+//! A store in a file, and in further files after forks.
 
 mod layer;
 mod unnamed;
 
-use crate::{Broker, Fork, Layers, PageStore, StoreError};
+use crate::{Broker, Fork, Overlay, PageStore, StoreError};
 use largesse_pages::thread_id;
 use layer::{File, Handle};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a file cannot be a store.
+/// The reason why a file cannot be a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileRefused {
-    /// The file system keeps files in memory: paging to it would deadlock the machine.
+    /// The file system keeps its files in memory, so that paging to it would deadlock the machine.
     InMemory(PathBuf),
-    /// The kernel's answer.
+    /// A system call failed.
     System {
-        /// The file.
+        /// The path that was given for the file.
         path: PathBuf,
-        /// Which call.
+        /// Name of the system call.
         call: &'static str,
-        /// Its `errno`.
+        /// Its error number.
         errno: i32,
     },
 }
@@ -39,7 +39,7 @@ impl std::fmt::Display for FileRefused {
                     libc::ENOSPC | libc::EDQUOT => {
                         write!(
                             f,
-                            "; no room for another file (`df -i` shows it): name a file on another disk"
+                            "; no room for new_file file (`df -i` shows it): name a file on new_file disk"
                         )
                     }
                     _ => Ok(()),
@@ -51,95 +51,96 @@ impl std::fmt::Display for FileRefused {
 
 impl std::error::Error for FileRefused {}
 
-/// Pages at their own offsets of files without names: one, and more of them once the process forks.
+/// A store in files without names, one for each layer of the [`Overlay`], with each page at its own offset.
 ///
-/// Both sides of a fork may come to write every page again, which doubles the space. It is set aside at
-/// the first write if that leaves most of the disk free; otherwise a full disk is met when it is full.
+/// After a fork both processes may write every page again, which doubles the space. At the first write that space is
+/// reserved if it leaves most of the disk free; otherwise a full disk is reported when it is full.
 ///
-/// Descriptors are the broker's: `read` and `write` are for threads that it started, the rest for
-/// everybody. A child begins with the table of the thread that forked; so what it is to have is opened
-/// there a second time, and by the child's own broker a third.
+/// The descriptors are in the broker's table: `read` and `write` are for threads that the broker started, all other
+/// methods for any thread. A child starts with the descriptor table of the forking thread; its files are therefore
+/// opened a second time there, and a third time by the child's own broker.
 #[derive(Debug)]
 pub struct FileStore {
-    /// Every file is made in the folder of this path, which need not exist itself.
+    /// Files are made in the directory of this path, which need not exist itself.
     path: PathBuf,
-    layers: Layers<File>,
-    forking: Mutex<Forking>,
+    overlay: Overlay<File>,
+    fork_files: Mutex<ForkFiles>,
     broker: Arc<Broker>,
 }
 
 #[derive(Debug, Default)]
-struct Forking {
-    /// Between the two ends of a fork: files for the parent, if it needs a new one, and the child.
+struct ForkFiles {
+    /// Between both ends of a fork: the parent's new file, if it needs one, and the child's.
     next: Option<(Option<File>, File)>,
-    /// And what the child is to have, in the table of the thread that forks.
-    carried: Vec<File>,
+    /// The files that the child will use, in the descriptor table of the forking thread.
+    child_files: Vec<File>,
 }
 
 impl FileStore {
-    /// Makes the first file, in the folder of `path`. Any number of processes may give the same path.
+    /// Makes the first file, in the directory of `path`. Any number of processes may give the same path.
     pub fn create(path: &Path, broker: &Arc<Broker>) -> Result<FileStore, FileRefused> {
-        // The program may change its folder before it forks.
+        // The program may change its directory before it forks.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let layers = Layers::new(broker.call(|| File::create(&path))?);
-        Ok(FileStore { path, layers, forking: Mutex::default(), broker: Arc::clone(broker) })
+        let overlay = Overlay::new(broker.call(|| File::create(&path))?);
+        Ok(FileStore { path, overlay, fork_files: Mutex::default(), broker: Arc::clone(broker) })
     }
 
-    fn forking(&self) -> MutexGuard<'_, Forking> {
-        self.forking.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fork_files(&self) -> MutexGuard<'_, ForkFiles> {
+        self.fork_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes another file beside the first one.
-    fn another(&self) -> Result<File, StoreError> {
+    /// Makes another file in the same directory as the first one.
+    fn new_file(&self) -> Result<File, StoreError> {
         File::create(&self.path).map_err(|refused| match refused {
             FileRefused::System { call, errno, .. } => StoreError::System { call, errno },
-            // The folder has become another one since the first file was made.
+            // The directory was replaced by another one since the first file was made.
             FileRefused::InMemory(_) => StoreError::System { call: "open", errno: libc::EOPNOTSUPP },
         })
     }
 
-    /// New files; returns all that the child is to have, bottom to top.
+    /// Makes the new files, and returns all files of the child, bottom to top.
     fn before_fork(&self, bytes: u64) -> Result<Vec<Handle>, StoreError> {
-        let mut forking = self.forking();
-        let both = self.layers.prepare(bytes)?;
-        let own = if both { Some(self.another()?) } else { None };
-        let child = self.another()?;
-        let handles = self.layers.frozen().iter().map(|file| file.handle()).chain([child.handle()]).collect();
-        forking.next = Some((own, child));
+        let mut fork_files = self.fork_files();
+        let both = self.overlay.prepare(bytes)?;
+        let own = if both { Some(self.new_file()?) } else { None };
+        let child = self.new_file()?;
+        let handles =
+            self.overlay.frozen().iter().map(|file| file.handle()).chain([child.handle()]).collect();
+        fork_files.next = Some((own, child));
         Ok(handles)
     }
 
     fn in_parent(&self) {
-        if let Some((Some(own), _)) = self.forking().next.take() {
-            self.layers.push(own);
+        if let Some((Some(own), _)) = self.fork_files().next.take() {
+            self.overlay.push(own);
         }
     }
 }
 
 impl PageStore for FileStore {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        self.broker.call(|| self.layers.reserve(at, len))
+        self.broker.call(|| self.overlay.reserve(at, len))
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        self.layers.read(at, into)
+        self.overlay.read(at, into)
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        self.layers.write(at, from)
+        self.overlay.write(at, from)
     }
 
     fn discard(&self, at: u64, len: u64) {
-        self.broker.call(|| self.layers.discard(at, len));
+        self.broker.call(|| self.overlay.discard(at, len));
     }
 
     fn fork(&self, step: Fork) -> Result<(), StoreError> {
         match step {
             Fork::Before { bytes } => {
                 let handles = self.broker.call(|| self.before_fork(bytes))?;
-                let carried = File::open_all(&handles, self.broker.thread());
-                match carried {
-                    Ok(carried) => self.forking().carried = carried,
+                let child_files = File::open_all(&handles, self.broker.thread());
+                match child_files {
+                    Ok(child_files) => self.fork_files().child_files = child_files,
                     Err(error) => {
                         self.broker.call(|| self.in_parent());
                         return Err(error);
@@ -147,17 +148,17 @@ impl PageStore for FileStore {
                 }
             }
             Fork::InParent => {
-                self.forking().carried.clear();
+                self.fork_files().child_files.clear();
                 self.broker.call(|| self.in_parent());
             }
             Fork::InChild => {
-                let carried = core::mem::take(&mut self.forking().carried);
-                let handles: Vec<_> = carried.iter().map(File::handle).collect();
+                let child_files = core::mem::take(&mut self.fork_files().child_files);
+                let handles: Vec<_> = child_files.iter().map(File::handle).collect();
                 let me = thread_id();
                 let files = self.broker.call(|| File::open_all(&handles, me))?;
-                let before = self.layers.replace(files.into_iter().map(Arc::new).collect());
-                // What the child has of the parent's are numbers of another table.
-                core::mem::forget((before, self.forking().next.take()));
+                let before = self.overlay.replace(files.into_iter().map(Arc::new).collect());
+                // The child's copies of the parent's files are numbers of another descriptor table.
+                core::mem::forget((before, self.fork_files().next.take()));
             }
         }
         Ok(())
@@ -166,7 +167,7 @@ impl PageStore for FileStore {
 
 impl Drop for FileStore {
     fn drop(&mut self) {
-        self.broker.call(|| drop(self.layers.replace(Vec::new())));
+        self.broker.call(|| drop(self.overlay.replace(Vec::new())));
     }
 }
 

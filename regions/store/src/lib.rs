@@ -1,19 +1,38 @@
-//! Stores of far pages.
+//! Stores: where far pages are while they are not resident.
+//!
+//! # Picture
+//! ```text
+//!   pager ──reserve, read, write, discard──► PageStore
+//!                                               ├─ FileStore ─► Overlay of files, read and written by threads of the Broker
+//!                                               └─ others: the agent, a Redis server, MPI ranks
+//!   agent ──create──► StoreProvider ──► ProvidedStore: MemoryStore, or one of the others
+//! ```
+//! # Knows / does not know
+//! Knows byte offsets, files, memory and forks. Does not know pages' states, when they are moved, which process asks, or the
+//! environment.
+//! # Invariants
+//! 1. Bytes that were reserved can be written later. After a fork, which may double the space, a full disk is reported by a write.
+//! 2. After a fork each process reads what was written before it, and nothing of what the other writes after it.
+//! 3. A descriptor of a store is never in the program's table.
 #![cfg(not(miri))]
 
 mod broker;
 mod copy;
+mod error;
 mod file;
 pub mod memory;
 mod overlay;
 mod page_store;
+mod provider;
 mod ranges;
 mod room;
 
-pub use broker::{Broker, Idle, borrow_stderr};
+pub use broker::{Broker, HeldBroker, borrow_stderr};
 pub use copy::copy_past_caches;
+pub use error::StoreError;
 pub use file::{FileRefused, FileStore};
-pub use overlay::{Layers, Sheet};
-pub use page_store::{Fork, Found, PageStore, SpaceStore, Spaces, StoreError};
+pub use overlay::{Layer, Overlay};
+pub use page_store::{Fork, PageStore};
+pub use provider::{MappedSpan, ProvidedStore, StoreProvider};
 pub use ranges::{Ranges, bytes, offsets};
 pub use room::available;

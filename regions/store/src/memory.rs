@@ -1,18 +1,18 @@
-//! The agent's own memory as a store. A space is a *window*: memory that the program maps as well, and copies
-//! to and from by itself. Only who takes and gives back memory is told, so that all of it is the agent's.
+//! A store in the memory of this process, which other processes can map: they copy pages themselves, and only ask for
+//! room to be reserved and freed. So all of the memory belongs to the process that owns the store.
 
 use crate::room;
-use crate::{PageStore, Ranges, SpaceStore, StoreError};
+use crate::{PageStore, ProvidedStore, Ranges, StoreError};
 use largesse_pages::shared::{MemoryFile, SharedMapping};
 use largesse_pages::{PageKind, Reserved, SPAN};
 use std::sync::{Mutex, PoisonError};
 
-/// Taken at once; what is left is looked at in between.
+/// Memory is allocated in steps of this size, in bytes, and the memory that is available is checked before each.
 const STEP: usize = 64 << 20;
-/// Who may not lock as much cannot be meant to lock at all.
-const LEAST_LOCK: usize = 64 << 20;
+/// A process that may not lock this number of bytes is taken to be unable to lock memory.
+const MIN_LOCK: usize = 64 << 20;
 
-/// Refused where the memory could be paged out itself: the machine could stop over it.
+/// Returns an error if the kernel could swap out the store's memory, which could bring the machine to a standstill.
 pub fn open() -> Result<(), String> {
     allowed(room::has_swap(), may_lock())
 }
@@ -27,48 +27,48 @@ fn allowed(swap: bool, lock: bool) -> Result<(), String> {
 }
 
 fn may_lock() -> bool {
-    let probe = Reserved::new(LEAST_LOCK, SPAN);
-    probe.is_ok_and(|it| it.commit(0, LEAST_LOCK, PageKind::Small).is_ok() && it.lock(0, LEAST_LOCK).is_ok())
+    let probe = Reserved::new(MIN_LOCK, SPAN);
+    probe.is_ok_and(|it| it.commit(0, MIN_LOCK, PageKind::Small).is_ok() && it.lock(0, MIN_LOCK).is_ok())
 }
 
-/// One space.
+/// A store in a file in memory that is locked where possible.
 #[derive(Debug)]
-pub struct Window {
+pub struct MemoryStore {
     file: MemoryFile,
     mapping: SharedMapping,
-    /// Bytes that have memory.
+    /// The bytes that have memory.
     taken: Mutex<Ranges>,
 }
 
-impl Window {
-    /// An empty one.
-    pub fn new(bytes: usize) -> Result<Window, StoreError> {
+impl MemoryStore {
+    /// Makes an empty store with room for `bytes` bytes.
+    pub fn new(bytes: usize) -> Result<MemoryStore, StoreError> {
         let system =
             |error: largesse_pages::MapError| StoreError::System { call: "memfd_create", errno: error.errno };
         let file = MemoryFile::new(c"largesse-window", bytes).map_err(system)?;
         let mapping = file.map(true).map_err(system)?;
-        Ok(Window { file, mapping, taken: Mutex::default() })
+        Ok(MemoryStore { file, mapping, taken: Mutex::default() })
     }
 
-    /// What the program maps.
+    /// Returns the file in memory, which other processes map.
     pub const fn file(&self) -> &MemoryFile {
         &self.file
     }
 
-    fn place(&self, at: u64, len: usize) -> Option<*mut u8> {
+    fn address(&self, at: u64, len: usize) -> Option<*mut u8> {
         let at = usize::try_from(at).ok()?;
         let inside = at <= self.mapping.len() && len <= self.mapping.len() - at;
         // SAFETY: inside the mapping, as was just checked.
         inside.then(|| unsafe { self.mapping.start().as_ptr().add(at) })
     }
 
-    /// Memory for bytes that have none.
+    /// Allocates memory for bytes that have none.
     fn take(&self, at: usize, len: usize) -> Result<(), StoreError> {
         let full = |_| StoreError::Full { wanted: len as u64 };
         self.file.allocate_large(&self.mapping, at, len).map_err(full)?;
         match self.mapping.lock(at, len) {
             Err(errno) if room::has_swap() => Err(full(errno)),
-            // What is not locked stays in memory all the same where there is no swap.
+            // Without swap, memory that is not locked stays resident all the same.
             _ => Ok(()),
         }
     }
@@ -79,13 +79,13 @@ impl Window {
     }
 }
 
-impl SpaceStore for Window {}
+impl ProvidedStore for MemoryStore {}
 
-impl PageStore for Window {
+impl PageStore for MemoryStore {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
         let full = StoreError::Full { wanted: len };
         let length = usize::try_from(len).map_err(|_| full.clone())?;
-        self.place(at, length).ok_or_else(|| full.clone())?;
+        self.address(at, length).ok_or_else(|| full.clone())?;
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = taken.missing(&(at..at + len));
         if missing.bytes() > room::available() {
@@ -111,21 +111,21 @@ impl PageStore for Window {
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let from = self.place(at, into.len()).ok_or(outside())?;
-        // SAFETY: inside the mapping; the pager never moves the same bytes twice at once.
+        let from = self.address(at, into.len()).ok_or(outside())?;
+        // SAFETY: inside the mapping; callers never transfer the same bytes twice at once.
         unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) };
         Ok(())
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        let to = self.place(at, from.len()).ok_or(outside())?;
+        let to = self.address(at, from.len()).ok_or(outside())?;
         // SAFETY: as above.
         unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
         Ok(())
     }
 
     fn discard(&self, at: u64, len: u64) {
-        let Some(length) = usize::try_from(len).ok().filter(|&it| self.place(at, it).is_some()) else {
+        let Some(length) = usize::try_from(len).ok().filter(|&it| self.address(at, it).is_some()) else {
             return;
         };
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&(at..at + len));
@@ -133,8 +133,8 @@ impl PageStore for Window {
     }
 }
 
-impl Drop for Window {
-    /// Whoever maps it still, mapped or not: the memory is the machine's again.
+impl Drop for MemoryStore {
+    /// Frees the memory even if other processes still map the file.
     fn drop(&mut self) {
         let _ = self.file.punch(0, self.mapping.len());
     }
@@ -144,7 +144,7 @@ fn outside() -> StoreError {
     StoreError::Lost("an offset outside of the store".to_owned())
 }
 
-/// An offset inside a mapping.
+/// Converts an offset in the store to one in the mapping.
 fn in_memory(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
@@ -154,42 +154,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_swap_nothing_need_be_locked() {
+    fn memory_is_locked_only_with_swap() {
         assert!(allowed(false, false).is_ok() && allowed(true, true).is_ok());
         assert!(allowed(true, false).unwrap_err().contains("ulimit -l unlimited"));
     }
 
     #[test]
-    fn what_is_written_is_read_and_what_is_discarded_takes_no_memory() {
-        let window = Window::new(64 << 20).unwrap();
-        window.reserve(3 << 20, 8 << 20).unwrap();
-        window.write(4 << 20, &[5; 4096]).unwrap();
+    fn discarded_bytes_take_no_memory() {
+        let store = MemoryStore::new(64 << 20).unwrap();
+        store.reserve(3 << 20, 8 << 20).unwrap();
+        store.write(4 << 20, &[5; 4096]).unwrap();
         let mut page = [0; 4096];
-        window.read(4 << 20, &mut page).unwrap();
+        store.read(4 << 20, &mut page).unwrap();
         assert_eq!(page, [5; 4096]);
-        assert_eq!(blocks(&window) << 9, 8 << 20);
-        window.discard(3 << 20, 8 << 20);
-        assert_eq!(blocks(&window), 0);
-        window.reserve(4 << 20, 4096).unwrap();
-        window.read(4 << 20, &mut page).unwrap();
+        assert_eq!(blocks(&store) << 9, 8 << 20);
+        store.discard(3 << 20, 8 << 20);
+        assert_eq!(blocks(&store), 0);
+        store.reserve(4 << 20, 4096).unwrap();
+        store.read(4 << 20, &mut page).unwrap();
         assert_eq!(page, [0; 4096]);
     }
 
     #[test]
-    fn more_than_there_is_is_refused_and_takes_nothing() {
-        let window = Window::new(1 << 44).unwrap();
-        window.reserve(0, 1 << 20).unwrap();
-        assert_eq!(window.reserve(0, 1 << 43), Err(StoreError::Full { wanted: 1 << 43 }));
-        assert_eq!(window.reserve(1 << 44, 4096), Err(StoreError::Full { wanted: 4096 }));
-        assert_eq!(blocks(&window) << 9, 1 << 20);
+    fn too_large_reservation_takes_no_memory() {
+        let store = MemoryStore::new(1 << 44).unwrap();
+        store.reserve(0, 1 << 20).unwrap();
+        assert_eq!(store.reserve(0, 1 << 43), Err(StoreError::Full { wanted: 1 << 43 }));
+        assert_eq!(store.reserve(1 << 44, 4096), Err(StoreError::Full { wanted: 4096 }));
+        assert_eq!(blocks(&store) << 9, 1 << 20);
     }
 
-    /// Units of 512 bytes that the file has.
-    fn blocks(window: &Window) -> i64 {
+    /// Returns the number of blocks of 512 bytes that the file occupies.
+    fn blocks(store: &MemoryStore) -> i64 {
         // SAFETY: a plain structure that the call fills, of our own descriptor.
         unsafe {
             let mut about: libc::stat = core::mem::zeroed();
-            assert_eq!(libc::fstat(window.file.descriptor(), &raw mut about), 0);
+            assert_eq!(libc::fstat(store.file.descriptor(), &raw mut about), 0);
             about.st_blocks
         }
     }

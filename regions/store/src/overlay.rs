@@ -1,202 +1,203 @@
-//! What one process's pages are written on, and where those from before its forks are read.
+//! The layers of a store across forks, like those of overlayfs.
 //!
-//! A fork is a snapshot. So each side gets a new sheet that is its own, and what was written so far
-//! is only read from then on:
+//! A fork is a snapshot. Each of the two processes gets a new layer of its own for writes, and both only read the
+//! layers below:
 //!
 //! ```text
-//!   parent:  sheet 0 ── sheet 1 (own)       writes, and room for new memory: the own sheet, on top
-//!               │                           reads: the sheet that holds the page
-//!   child:   sheet 0 ── sheet 1 (own)
+//!   parent:  layer 0 ── layer 1 (top)       writes, and room for new memory: the top layer
+//!               │                           reads: the layer that owns the page
+//!   child:   layer 0 ── layer 1 (top)
 //! ```
 //!
-//! A side that wrote nothing since the last fork keeps its empty sheet. The space of pages in a shared
-//! sheet comes back when the last process that shares it has ended.
+//! A process that wrote nothing since its last fork keeps its empty top layer. The room of pages in a shared layer is
+//! freed when the last process that shares it has ended.
 
 use crate::{PageStore, Ranges, StoreError};
 use core::ops::Range;
 use largesse_pages::Table;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Sheets of one process: fewer than the descriptors that most may have.
-pub(crate) const MOST_SHEETS: usize = 250;
+/// Largest number of layers of one process, below the usual limit on open descriptors.
+pub(crate) const MAX_LAYERS: usize = 250;
 
-/// A place of its own for pages; each has its own offset.
-pub trait Sheet: PageStore {
-    /// Bytes are about to be written that this sheet never held, although they were reserved before a
-    /// fork, as all of `promised`. `true`: it need not be told again.
-    fn make_room(&self, bytes: Range<u64>, promised: &Ranges) -> Result<bool, StoreError>;
+/// A store that holds the pages which one process wrote between two forks, each page at its own offset.
+pub trait Layer: PageStore {
+    /// Prepares for a write of `bytes`, which were reserved in another layer before a fork; `reserved` is all that
+    /// the process has reserved. Returns whether no further call is needed.
+    fn make_room(&self, bytes: Range<u64>, reserved: &Ranges) -> Result<bool, StoreError>;
 }
 
-/// The sheets of one process.
+/// The layers that one process reads and writes.
 #[derive(Debug)]
-pub struct Layers<S> {
-    inner: Mutex<Inner<S>>,
+pub struct Overlay<S> {
+    inner: Mutex<Layers<S>>,
 }
 
 #[derive(Debug)]
-struct Inner<S> {
-    /// Bottom to top; the last one is this process's alone.
-    sheets: Vec<Arc<S>>,
-    /// Which sheet holds each page; before the first fork it is the only one.
-    holds: Option<Table<u8>>,
-    /// Pages were written to the own sheet.
-    used: bool,
-    /// The own sheet has room for all of `promised`, or need not.
-    roomy: bool,
-    promised: Ranges,
+struct Layers<S> {
+    /// Layers from bottom to top; the top one belongs to this process alone.
+    layers: Vec<Arc<S>>,
+    /// Index of the layer that holds each page; `None` before the first fork, with a single layer.
+    owners: Option<Table<u8>>,
+    /// Whether pages were written to the top layer.
+    dirty: bool,
+    /// Whether the top layer needs no further call of `make_room`.
+    has_room: bool,
+    reserved: Ranges,
 }
 
-impl<S: Sheet> Layers<S> {
-    /// One sheet.
+impl<S: Layer> Overlay<S> {
+    /// Makes an overlay with a single layer.
     #[must_use]
-    pub fn new(first: S) -> Layers<S> {
-        let sheets = vec![Arc::new(first)];
-        let inner = Inner { sheets, holds: None, used: false, roomy: true, promised: Ranges::default() };
-        Layers { inner: Mutex::new(inner) }
+    pub fn new(first: S) -> Overlay<S> {
+        let layers = vec![Arc::new(first)];
+        let inner =
+            Layers { layers, owners: None, dirty: false, has_room: true, reserved: Ranges::default() };
+        Overlay { inner: Mutex::new(inner) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner<S>> {
+    fn lock(&self) -> MutexGuard<'_, Layers<S>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`PageStore::reserve`].
+    /// Reserves bytes in the top layer, as [`PageStore::reserve`] does.
     pub fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
         let mut inner = self.lock();
-        inner.own().reserve(at, len)?;
-        inner.promised.add(at..at + len);
+        inner.top().reserve(at, len)?;
+        inner.reserved.add(at..at + len);
         Ok(())
     }
 
-    /// As [`PageStore::read`].
+    /// Reads bytes from the layers that hold them, as [`PageStore::read`] does.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let mut done = 0;
         while done < into.len() {
             let from = at + done as u64;
-            let (sheet, len) = self.lock().holder(from, into.len() - done);
-            sheet.read(from, &mut into[done..done + len])?;
+            let (layer, len) = self.lock().owner(from, into.len() - done);
+            layer.read(from, &mut into[done..done + len])?;
             done += len;
         }
         Ok(())
     }
 
-    /// As [`PageStore::write`].
+    /// Writes bytes to the top layer, as [`PageStore::write`] does.
     pub fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        // No fork comes between the two: the pager is at rest then.
-        let own = self.lock().write_to(at, from.len())?;
-        own.write(at, from)?;
+        // The pager is at rest during a fork, so that none comes between these two steps.
+        let top = self.lock().write_to(at, from.len())?;
+        top.write(at, from)?;
         self.lock().written(at, from.len());
         Ok(())
     }
 
-    /// As [`PageStore::discard`].
+    /// Discards bytes of the top layer, as [`PageStore::discard`] does.
     pub fn discard(&self, at: u64, len: u64) {
         let mut inner = self.lock();
-        inner.promised.remove(&(at..at + len));
-        // Other sheets are other processes' as well. A hole in this one is as good as a hole below.
-        inner.own().discard(at, len);
+        inner.reserved.remove(&(at..at + len));
+        // Other processes share the other layers. A hole in the top layer hides the pages below as well.
+        inner.top().discard(at, len);
     }
 
-    /// Before a fork, with pages below `bytes`. `true`: the own sheet holds pages, so that either side
-    /// gets a new one; otherwise the child only.
+    /// Prepares for a fork with pages below `bytes`. Returns whether the top layer holds pages, so that parent and
+    /// child both need a new layer; otherwise only the child does.
     pub fn prepare(&self, bytes: u64) -> Result<bool, StoreError> {
         let mut inner = self.lock();
-        if inner.used && inner.sheets.len() >= MOST_SHEETS {
-            return Err(StoreError::Forks { most: MOST_SHEETS });
+        if inner.dirty && inner.layers.len() >= MAX_LAYERS {
+            return Err(StoreError::Forks { most: MAX_LAYERS });
         }
-        if inner.holds.is_none() {
+        if inner.owners.is_none() {
             let pages = usize::try_from(bytes).unwrap_or(usize::MAX) / largesse_pages::base_page();
             let table = Table::new(pages).ok_or(StoreError::System { call: "mmap", errno: libc::ENOMEM })?;
-            inner.holds = Some(table);
+            inner.owners = Some(table);
         }
-        Ok(inner.used)
+        Ok(inner.dirty)
     }
 
-    /// What a child is to read, bottom to top; its own goes on top of them.
+    /// Returns the layers that a child will share, bottom to top, below a new one of its own.
     #[must_use]
     pub fn frozen(&self) -> Vec<Arc<S>> {
         let inner = self.lock();
-        inner.sheets[..inner.sheets.len() - usize::from(!inner.used)].to_vec()
+        inner.layers[..inner.layers.len() - usize::from(!inner.dirty)].to_vec()
     }
 
-    /// After a fork, in the parent: a new sheet on top.
-    pub fn push(&self, own: S) {
+    /// Adds a new layer on top, in the parent after a fork.
+    pub fn push(&self, top: S) {
         let mut inner = self.lock();
-        inner.sheets.push(Arc::new(own));
-        (inner.used, inner.roomy) = (false, false);
+        inner.layers.push(Arc::new(top));
+        (inner.dirty, inner.has_room) = (false, false);
     }
 
-    /// After a fork, in the child: these are its sheets. Returns what they take the place of.
-    pub fn replace(&self, sheets: Vec<Arc<S>>) -> Vec<Arc<S>> {
+    /// Replaces all layers, in the child after a fork, and returns the previous ones.
+    pub fn replace(&self, layers: Vec<Arc<S>>) -> Vec<Arc<S>> {
         let mut inner = self.lock();
-        (inner.used, inner.roomy) = (false, false);
-        core::mem::replace(&mut inner.sheets, sheets)
+        (inner.dirty, inner.has_room) = (false, false);
+        core::mem::replace(&mut inner.layers, layers)
     }
 
     #[cfg(test)]
-    pub(crate) fn sheets(&self) -> usize {
-        self.lock().sheets.len()
+    pub(crate) fn layers(&self) -> usize {
+        self.lock().layers.len()
     }
 
-    /// What a forked child finds in its memory.
+    /// Returns the copy of this overlay that a forked child has in its memory.
     #[cfg(test)]
-    pub(crate) fn inherited(&self) -> Layers<S> {
+    pub(crate) fn inherited(&self) -> Overlay<S> {
         let inner = self.lock();
         let copied = |from: &Table<u8>| {
             let mut to = Table::new(from.len())?;
             to.copy_from_slice(from);
             Some(to)
         };
-        let copy = Inner {
-            sheets: inner.sheets.clone(),
-            holds: inner.holds.as_ref().and_then(copied),
-            promised: inner.promised.clone(),
+        let copy = Layers {
+            layers: inner.layers.clone(),
+            owners: inner.owners.as_ref().and_then(copied),
+            reserved: inner.reserved.clone(),
             ..*inner
         };
-        Layers { inner: Mutex::new(copy) }
+        Overlay { inner: Mutex::new(copy) }
     }
 }
 
-impl<S: Sheet> Inner<S> {
-    fn own(&self) -> &Arc<S> {
-        &self.sheets[self.sheets.len() - 1]
+impl<S: Layer> Layers<S> {
+    fn top(&self) -> &Arc<S> {
+        &self.layers[self.layers.len() - 1]
     }
 
-    fn own_number(&self) -> u8 {
-        u8::try_from(self.sheets.len() - 1).unwrap_or(u8::MAX)
+    fn top_number(&self) -> u8 {
+        u8::try_from(self.layers.len() - 1).unwrap_or(u8::MAX)
     }
 
-    /// The sheet that holds the first of these bytes, and how many of them.
-    fn holder(&self, at: u64, len: usize) -> (Arc<S>, usize) {
-        let Some(holds) = &self.holds else { return (Arc::clone(self.own()), len) };
+    /// Returns the layer that holds the first of these bytes, and how many bytes from there on it holds.
+    fn owner(&self, at: u64, len: usize) -> (Arc<S>, usize) {
+        let Some(owners) = &self.owners else { return (Arc::clone(self.top()), len) };
         let mut pages = pages(at, len);
-        let first = pages.next().map_or(0, |(page, _)| holds[page]);
-        let len = pages.find(|(page, _)| holds[*page] != first).map_or(len, |(_, part)| part.start);
-        (Arc::clone(&self.sheets[usize::from(first)]), len)
+        let first = pages.next().map_or(0, |(page, _)| owners[page]);
+        let len = pages.find(|(page, _)| owners[*page] != first).map_or(len, |(_, part)| part.start);
+        (Arc::clone(&self.layers[usize::from(first)]), len)
     }
 
-    /// The own sheet is about to be written; what it never held gets room first.
+    /// Returns the top layer for a write, after preparing it for bytes that it does not hold.
     fn write_to(&mut self, at: u64, len: usize) -> Result<Arc<S>, StoreError> {
-        self.used = true;
-        let (own, number) = (Arc::clone(self.own()), self.own_number());
-        if let Some(holds) = &self.holds
-            && !self.roomy
-            && pages(at, len).any(|(page, _)| holds[page] != number)
+        self.dirty = true;
+        let (top, number) = (Arc::clone(self.top()), self.top_number());
+        if let Some(owners) = &self.owners
+            && !self.has_room
+            && pages(at, len).any(|(page, _)| owners[page] != number)
         {
-            self.roomy = own.make_room(at..at + len as u64, &self.promised)?;
+            self.has_room = top.make_room(at..at + len as u64, &self.reserved)?;
         }
-        Ok(own)
+        Ok(top)
     }
 
-    /// The own sheet holds the bytes from now on.
+    /// Records that the top layer holds these bytes.
     fn written(&mut self, at: u64, len: usize) {
-        let own = self.own_number();
-        if let Some(holds) = &mut self.holds {
-            pages(at, len).for_each(|(page, _)| holds[page] = own);
+        let top = self.top_number();
+        if let Some(owners) = &mut self.owners {
+            pages(at, len).for_each(|(page, _)| owners[page] = top);
         }
     }
 }
 
-/// The pages of `len` bytes at `at`, each with its bytes counted from there.
+/// Returns each page of the `len` bytes at `at`, with its bytes relative to `at`.
 fn pages(at: u64, len: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
     let page = largesse_pages::base_page();
     let first = usize::try_from(at).unwrap_or(usize::MAX) / page;

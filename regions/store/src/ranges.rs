@@ -1,19 +1,19 @@
-//! Bytes that were reserved: ranges that neither touch nor overlap, in order.
+//! Sets of bytes, as sorted ranges that neither touch nor overlap.
 
 use core::ops::Range;
 
-/// A set of bytes.
+/// A set of byte offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
-    /// No bytes.
+    /// Makes an empty set.
     #[must_use]
     pub const fn new() -> Ranges {
         Ranges(Vec::new())
     }
 
-    /// The bytes of `new` belong to it.
+    /// Adds a range.
     pub fn add(&mut self, new: Range<u64>) {
         self.remove(&new);
         if new.is_empty() {
@@ -30,14 +30,14 @@ impl Ranges {
         });
     }
 
-    /// The bytes of `gone` do not any more.
+    /// Removes a range.
     pub fn remove(&mut self, gone: &Range<u64>) {
         let rest =
             |part: &Range<u64>| [part.start..part.end.min(gone.start), part.start.max(gone.end)..part.end];
         self.0 = self.0.iter().flat_map(rest).filter(|part| !part.is_empty()).collect();
     }
 
-    /// What of `within` does not belong to it.
+    /// Returns the bytes of `within` that are not in the set.
     #[must_use]
     pub fn missing(&self, within: &Range<u64>) -> Ranges {
         let mut missing = Ranges(vec![within.clone()]);
@@ -45,25 +45,25 @@ impl Ranges {
         missing
     }
 
-    /// In order.
+    /// Iterates over the ranges in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> {
         self.0.iter().cloned()
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes in the set.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|part| part.end - part.start).sum()
     }
 }
 
-/// A part of memory, as bytes.
+/// Converts a range of memory offsets to a range of byte offsets.
 #[must_use]
 pub fn bytes(part: &Range<usize>) -> Range<u64> {
     part.start as u64..part.end as u64
 }
 
-/// Bytes that are a part of memory.
+/// Converts a range of byte offsets to a range of memory offsets.
 #[must_use]
 pub fn offsets(part: &Range<u64>) -> Range<usize> {
     let number = |it| usize::try_from(it).unwrap_or(usize::MAX);

@@ -1,19 +1,19 @@
-//! How much memory the agent may still take, and whether what it does not lock may be swapped out.
+//! Available memory, and whether memory that is not locked may be swapped out.
 
 use largesse_machine::Room;
 use std::path::Path;
 
-/// Bytes left to the rest of the machine, or of the control group.
+/// Number of bytes that are left to the rest of the machine, or of the control group.
 const SPARE: u64 = 32 << 20;
 
-/// Bytes that this process may still take, by the machine and by each control group around it; `u64::MAX` where neither
-/// says.
+/// Returns the number of bytes that this process may still use, by the machine's and each surrounding control group's
+/// limit; `u64::MAX` without any.
 #[must_use]
 pub fn available() -> u64 {
     Room::open(Path::new("/")).available().map_or(u64::MAX, |bytes| bytes.saturating_sub(SPARE))
 }
 
-/// Whether pages that are not locked may leave memory.
+/// Returns whether the kernel may swap out pages that are not locked.
 pub(crate) fn has_swap() -> bool {
     is_swap(std::fs::read_to_string("/proc/swaps").ok())
 }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swap_is_more_than_a_heading() {
+    fn swap_list_without_entries_is_no_swap() {
         let with = |text: &str| is_swap(Some(text.to_owned()));
         assert!(!with("Filename Type Size Used Priority\n"));
         assert!(with("Filename Type Size Used Priority\n/dev/sda2 partition 9 0 -2\n"));

@@ -8,7 +8,7 @@ use crate::say::complain;
 use crate::status::far_totals;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
-use largesse_pager::{Count, FarMemory, Linux, Pager, Place, Segments, Trouble};
+use largesse_pager::{Count, Error, FarMemory, FarRange, Linux, Pager, Segments};
 use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
@@ -51,8 +51,8 @@ pub(super) fn over(range: Reserved, far: &Far) -> Result<(FarMemory<Box<dyn Page
     let mut segments = Segments::new();
     let no_addresses = "no address space for far memory";
     // The program maps nothing itself.
-    let none = Place::new(Reserved::new(SPAN, SPAN).map_err(|_| no_addresses)?, &mut segments);
-    let heap = Place::new(range, &mut segments);
+    let none = FarRange::new(Reserved::new(SPAN, SPAN).map_err(|_| no_addresses)?, &mut segments);
+    let heap = FarRange::new(range, &mut segments);
     let (store, called) = store(&far.store, segments.pages() * base_page(), &broker)?;
     let bounds = segments.clone();
     let kernel = Linux::new(broker, faults, segments).map_err(|FaultError(errno)| {
@@ -79,9 +79,9 @@ fn store(name: &str, len: usize, broker: &Arc<Broker>) -> Result<(Box<dyn PageSt
 }
 
 /// The heap is out of reach: nobody must go on, and nothing wrong was handed to anybody.
-fn lost(trouble: &Trouble) -> ! {
+fn lost(error: &Error) -> ! {
     borrow_stderr();
-    complain!("largesse lisp: far memory is lost, and the program with it: {trouble}");
+    complain!("largesse lisp: far memory is lost, and the program with it: {error}");
     // SAFETY: a number. What runs at an ordinary exit could touch the heap.
     unsafe { libc::_exit(LOST) }
 }

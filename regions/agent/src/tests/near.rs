@@ -4,7 +4,7 @@ use super::BYTES;
 use crate::Place;
 use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
-use largesse_store::{Found, PageStore, Ranges, SpaceStore, Spaces, StoreError};
+use largesse_store::{MappedSpan, PageStore, ProvidedStore, Ranges, StoreError, StoreProvider};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -38,8 +38,8 @@ pub(super) fn near() -> Place {
     }))))
 }
 
-impl Spaces for Near {
-    fn create(&self) -> Result<Box<dyn SpaceStore>, StoreError> {
+impl StoreProvider for Near {
+    fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
         Ok(Box::new(NearSpace { shared: Arc::clone(&self.0), homes: Mutex::default() }))
     }
     fn windows(&self) -> Vec<i32> {
@@ -60,10 +60,10 @@ impl NearSpace {
     }
 }
 
-impl SpaceStore for NearSpace {
-    fn find(&self, at: u64) -> Option<Found> {
+impl ProvidedStore for NearSpace {
+    fn mapped_span(&self, at: u64) -> Option<MappedSpan> {
         let home = self.home(at).filter(|home| home % 3 != 0)?;
-        Some(Found { window: 0, at: (home * SPAN) as u64 })
+        Some(MappedSpan { window: 0, at: (home * SPAN) as u64 })
     }
 }
 

@@ -1,14 +1,14 @@
 //! The kernel of this machine: userfaultfd.
 
 use super::{Fetch, Kernel, Show, copied};
-use crate::bell::Bell;
+use crate::doorbell::Doorbell;
 use crate::gate::Gate;
-use crate::in_thread::Desk;
-use crate::on_cpu::Beside;
+use crate::in_thread::FaultQueue;
+use crate::on_cpu::OnCpuHandler;
 use crate::page::is_zero;
 use crate::pager::Touch;
 use crate::staging::{Frames, Staging, are_here};
-use crate::{Arrival, Segments, Trouble};
+use crate::{Error, FillOrder, Segments};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
@@ -40,11 +40,11 @@ pub struct Linux {
     /// Closed while the process forks.
     pub(crate) gate: Gate,
     /// Where faults wait that no descriptor tells of.
-    pub(crate) desk: Desk,
+    pub(crate) fault_queue: FaultQueue,
     /// Where faults are served that one tells of.
-    pub(crate) beside: Beside,
+    pub(crate) beside: OnCpuHandler,
     /// Where a thread asks for a page without touching it, where a descriptor tells of faults.
-    pub(crate) bell: Bell,
+    pub(crate) doorbell: Doorbell,
     /// The system may read pages after the call that was handed them.
     lent: AtomicBool,
 }
@@ -56,7 +56,7 @@ impl Linux {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
         let staging = Staging::new()?;
-        let (outside, gate, desk) = (Mutex::default(), Gate::default(), Desk::default());
+        let (outside, gate, fault_queue) = (Mutex::default(), Gate::default(), FaultQueue::default());
         let mut kernel = Linux {
             broker,
             faults,
@@ -65,9 +65,9 @@ impl Linux {
             staging,
             page,
             gate,
-            desk,
-            beside: Beside::default(),
-            bell: Bell::new()?,
+            fault_queue,
+            beside: OnCpuHandler::default(),
+            doorbell: Doorbell::new()?,
             lent: AtomicBool::new(false),
         };
         if kernel.faults().by_signal() {
@@ -108,7 +108,7 @@ impl Linux {
     fn register_all(&self) -> Result<(), FaultError> {
         self.broker.call(|| self.faults().outlive_threads())?;
         self.broker.call(|| self.staging.register(self.faults()))?;
-        self.broker.call(|| self.bell.register(self.faults()))?;
+        self.broker.call(|| self.doorbell.register(self.faults()))?;
         self.parts(&(0..usize::MAX)).iter().try_for_each(|part| self.register(part.start, part.len()))
     }
 
@@ -176,17 +176,17 @@ impl Linux {
     /// The next fault that waits for the thread that fills.
     pub(crate) fn next_fault(&self) -> Option<Touch> {
         if self.faults().by_signal() {
-            return self.desk.next();
+            return self.fault_queue.next();
         }
         // The request that was handed out before has been served. Where this fails, its page is asked for again.
-        let _ = self.bell.answer(self.faults());
-        let mut faults = [PageFault { address: 0, write: false, protected: false, thread: 0 }];
+        let _ = self.doorbell.answer(self.faults());
+        let mut faults = [Fault { address: 0, write: false, protected: false, thread: 0 }];
         if self.faults().read(&mut faults) == 0 {
             return None;
         }
         let [fault] = faults;
         self.beside.met_by(fault.thread);
-        if let Some(asked) = self.bell.request(fault.address) {
+        if let Some(asked) = self.doorbell.request(fault.address) {
             return Some(asked);
         }
         let page = self.page_at(fault.address)?;
@@ -197,7 +197,7 @@ impl Linux {
     pub(crate) fn wait_for_fault(&self) {
         const MOST: u16 = 500;
         if self.faults().by_signal() {
-            self.desk.wait(Duration::from_millis(MOST.into()));
+            self.fault_queue.wait(Duration::from_millis(MOST.into()));
         } else {
             let _ = self.faults().wait(MOST);
         }
@@ -276,22 +276,22 @@ impl Kernel for Linux {
         may && pages >= LEAST_REUSED
     }
 
-    fn bring(&self, arrival: &Arrival, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), Trouble> {
-        let (first, page) = (arrival.range().start, self.page);
+    fn page_in(&self, order: &FillOrder, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), Error> {
+        let (first, page) = (order.range().start, self.page);
         if let Some(mut frames) = self.frames(spare.len()) {
             fetch(frames.bytes())?;
             let part =
                 |it: &Range<PageNumber>| ((it.start - first) * page, self.address(it.start), it.len() * page);
-            return Ok(frames.put(self.faults(), |put| arrival.each(self, |it| put(part(it))))?);
+            return Ok(frames.put(self.faults(), |put| order.each(self, |it| put(part(it))))?);
         }
-        copied(self, arrival, spare, fetch)
+        copied(self, order, spare, fetch)
     }
 
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError> {
         self.faults().protect(self.address(pages.start), pages.len() * self.page, on)
     }
 
-    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Trouble> {
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Error> {
         let shown = &mut |offset: usize, bytes: &[u8]| show(pages.start + offset / self.page, bytes);
         self.staging.take(self.faults(), self.address(pages.start), pages.len() * self.page, shown)
     }
@@ -320,7 +320,7 @@ impl Kernel for Linux {
         zero
     }
 
-    fn serve_beside(&self, wanted: bool) {
+    fn serve_on_cpu(&self, wanted: bool) {
         self.beside.want(wanted);
     }
 

@@ -45,7 +45,7 @@ fn a_fault_that_waits_for_too_long_is_served_apart() {
     let pager = Pager::new(kernel, Nothing, segments, SPAN / page, TransferSize::Fixed(1), false).unwrap();
     let pager = Arc::new(pager);
     let beside = &pager.kernel().beside;
-    pager.lock().timing.choose_beside();
+    pager.lock().reclaim_mode.choose_on_cpu();
     beside.want(true);
     beside.running.store(true, Ordering::Relaxed);
     let (watching, (ended, end)) = (Arc::clone(&pager), mpsc::channel());
@@ -68,12 +68,12 @@ fn a_fault_that_waits_for_too_long_is_served_apart() {
     }
     end.recv_timeout(Duration::from_secs(20)).unwrap();
     assert!(!beside.is_on());
-    assert_eq!((pager.counters.get(Count::Faults), pager.counters.get(Count::Beside)), (4, 0));
+    assert_eq!((pager.counters.get(Count::Faults), pager.counters.get(Count::OnCpu)), (4, 0));
 }
 
 #[test]
 fn it_is_for_faults_that_one_thread_meets() {
-    let beside = Beside::default();
+    let beside = OnCpuHandler::default();
     let met = |threads: &[u32]| {
         (0..2000).for_each(|turn| beside.met_by(threads[turn % threads.len()]));
         beside.is_on()

@@ -12,8 +12,8 @@ use std::sync::MutexGuard;
 /// Lanes that may be held while pages come, which lasts as long as the store takes: others remain for those that leave.
 const COMING: usize = LANES / 2;
 
-/// Part of pages that come: where it lies in the frames, where the program misses it, and its bytes.
-type Part = (usize, usize, usize);
+/// Protection of pages that come: where it lies in the frames, where the program misses it, and its bytes.
+type Protection = (usize, usize, usize);
 
 /// Frames of a lane, the last ones, for pages that come.
 pub(crate) struct Frames<'a> {
@@ -48,7 +48,7 @@ impl Frames<'_> {
     pub(crate) fn put(
         mut self,
         faults: &Userfault,
-        parts: impl FnOnce(&mut dyn FnMut(Part) -> Result<(), FaultError>) -> Result<(), FaultError>,
+        parts: impl FnOnce(&mut dyn FnMut(Protection) -> Result<(), FaultError>) -> Result<(), FaultError>,
     ) -> Result<(), FaultError> {
         let at = self.at();
         // Whatever happens, the lane ends before them.

@@ -81,7 +81,7 @@ fn frames_that_nobody_uses_go() {
     let Some((faults, staging, program)) = moving() else { return };
     let (page, at) = (base_page(), program.start().as_ptr().addr());
     staging.keep(4);
-    for pages in [TOGETHER, 4, 1] {
+    for pages in [BATCH, 4, 1] {
         fill(&faults, at, 1, pages);
         taken(&staging, &faults, at, pages);
     }

@@ -1,7 +1,7 @@
 //! A kernel and stores that tests can see through.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use largesse_pager::{Buffer, Kernel, Pager, Segments, Show, Touch, Trouble};
+use largesse_pager::{Buffer, Error, Kernel, Pager, Segments, Show, Touch};
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
 use largesse_policy::transfer::TransferSize;
@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 pub(crate) const PAGE: usize = 64;
 
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct PageTableEntry {
     present: bool,
     writable: bool,
 }
 
 #[derive(Default)]
-struct State {
-    entries: Vec<Entry>,
+struct SimulatedState {
+    entries: Vec<PageTableEntry>,
     /// Threads that wait, by page: the number counts wake-ups.
     wakes: HashMap<PageNumber, u64>,
     /// Faults that nobody has read yet.
@@ -35,7 +35,7 @@ struct State {
 /// Page tables, a queue of faults, and the rule that who waits must be woken.
 pub(crate) struct Simulated {
     bytes: Box<[UnsafeCell<u8>]>,
-    state: Mutex<State>,
+    state: Mutex<SimulatedState>,
     changed: Condvar,
     /// Pages that come together may be written to at once, as in frames of others that left.
     reuses: bool,
@@ -47,7 +47,8 @@ unsafe impl Sync for Simulated {}
 impl Simulated {
     pub(crate) fn new(pages: usize) -> Simulated {
         let bytes = (0..pages * PAGE).map(|_| UnsafeCell::new(0)).collect();
-        let state = State { entries: vec![Entry::default(); pages], ..State::default() };
+        let state =
+            SimulatedState { entries: vec![PageTableEntry::default(); pages], ..SimulatedState::default() };
         Simulated { bytes, state: Mutex::new(state), changed: Condvar::new(), reuses: false }
     }
 
@@ -55,7 +56,7 @@ impl Simulated {
         Simulated { reuses, ..self }
     }
 
-    fn woken(&self, state: &mut State, pages: Range<PageNumber>) {
+    fn woken(&self, state: &mut SimulatedState, pages: Range<PageNumber>) {
         for (page, wakes) in &mut state.wakes {
             if pages.contains(page) {
                 *wakes += 1;
@@ -65,9 +66,9 @@ impl Simulated {
     }
 
     /// Pages are gone. What is read of them shows.
-    fn clear(&self, state: &mut State, pages: Range<PageNumber>) {
+    fn clear(&self, state: &mut SimulatedState, pages: Range<PageNumber>) {
         for page in pages {
-            state.entries[page] = Entry::default();
+            state.entries[page] = PageTableEntry::default();
             for at in 0..PAGE {
                 // SAFETY: under the lock.
                 unsafe { *self.bytes[page * PAGE + at].get() = 0xdd };
@@ -157,7 +158,7 @@ impl Kernel for Simulated {
                 // SAFETY: under the lock.
                 unsafe { *self.bytes[page * PAGE + at].get() = byte };
             }
-            state.entries[page] = Entry { present: true, writable: !protect };
+            state.entries[page] = PageTableEntry { present: true, writable: !protect };
         }
         Ok(())
     }
@@ -175,7 +176,7 @@ impl Kernel for Simulated {
         Ok(())
     }
 
-    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Trouble> {
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Error> {
         for page in pages {
             let mut held = [0; PAGE];
             {
@@ -219,7 +220,7 @@ impl Kernel for Simulated {
 
 /// What a store does wrong, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum SimulatedFault {
     None,
     /// Transfers take a while.
     Slow,
@@ -239,7 +240,7 @@ pub(crate) enum Fault {
 #[derive(Debug)]
 pub(crate) struct TestStore {
     pages: Mutex<HashMap<u64, [Vec<u8>; 2]>>,
-    fault: Fault,
+    fault: SimulatedFault,
     calls: AtomicU32,
     pub(crate) room: AtomicU64,
     /// Transfers, and the pages in them.
@@ -249,7 +250,7 @@ pub(crate) struct TestStore {
 }
 
 impl TestStore {
-    pub(crate) fn new(fault: Fault) -> TestStore {
+    pub(crate) fn new(fault: SimulatedFault) -> TestStore {
         TestStore {
             pages: Mutex::default(),
             fault,
@@ -279,10 +280,10 @@ impl PageStore for TestStore {
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         self.transfers.fetch_add(1, Ordering::Relaxed);
-        if self.fault == Fault::Slow {
+        if self.fault == SimulatedFault::Slow {
             std::thread::sleep(std::time::Duration::from_micros(at % 97));
         }
-        if let Fault::FailRead(number) = self.fault
+        if let SimulatedFault::FailRead(number) = self.fault
             && self.now(number)
         {
             return Err(StoreError::System { call: "read", errno: 5 });
@@ -293,8 +294,8 @@ impl PageStore for TestStore {
             let [new, old] = pages.get(&number).expect("a page is read that was never written");
             bytes.copy_from_slice(new);
             match self.fault {
-                Fault::Flip(number) if self.now(number) => bytes[13] ^= 4,
-                Fault::Stale(number) if !old.is_empty() && old != new && self.now(number) => {
+                SimulatedFault::Flip(number) if self.now(number) => bytes[13] ^= 4,
+                SimulatedFault::Stale(number) if !old.is_empty() && old != new && self.now(number) => {
                     bytes.copy_from_slice(old)
                 }
                 _ => {}
@@ -304,15 +305,15 @@ impl PageStore for TestStore {
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        if self.fault == Fault::Slow {
+        if self.fault == SimulatedFault::Slow {
             std::thread::sleep(std::time::Duration::from_micros(at % 89));
         }
-        if let Fault::FailWrite(number) = self.fault
+        if let SimulatedFault::FailWrite(number) = self.fault
             && self.now(number)
         {
             return Err(StoreError::System { call: "write", errno: 5 });
         }
-        if let Fault::Full(first, count) = self.fault
+        if let SimulatedFault::Full(first, count) = self.fault
             && (first..first + count).contains(&self.calls.fetch_add(1, Ordering::Relaxed))
         {
             // Some of it arrived.
@@ -356,12 +357,12 @@ pub(crate) fn pager_over(
 
 /// Runs `program` while two threads serve its faults and one lets pages leave. The program may end
 /// early: a trouble ends everything, and is returned.
-pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Result<(), Trouble> {
+pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Result<(), Error> {
     run_while(pager, |_| program())
 }
 
 /// Runs a `program` that must come into trouble. Its thread waits for its page for good, and is left there.
-pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Send + 'static) -> Trouble {
+pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Send + 'static) -> Error {
     run_while(pager, |stop| {
         let beside = std::thread::spawn(program);
         let since = Instant::now();
@@ -375,10 +376,10 @@ pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Se
 }
 
 /// `program` is told when there is trouble.
-fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -> Result<(), Trouble> {
+fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -> Result<(), Error> {
     let stop = AtomicBool::new(false);
     let trouble = Mutex::new(None);
-    let fail = |found: Trouble| {
+    let fail = |found: Error| {
         trouble.lock().unwrap().get_or_insert(found);
         stop.store(true, Ordering::Relaxed);
         pager.kernel().poke();
@@ -401,7 +402,7 @@ fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -
                 }
             });
         }
-        scope.spawn(|| pager.evict_ahead(|| stop.load(Ordering::Relaxed)).err().map(fail));
+        scope.spawn(|| pager.reclaim_in_background(|| stop.load(Ordering::Relaxed)).err().map(fail));
         // Threads end even when the program fails its own checks.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| program(&stop)));
         stop.store(true, Ordering::Relaxed);

@@ -1,59 +1,59 @@
-//! The kept part of memory, and what of it gives way.
+//! The protected part of local memory, and the choice of its victims.
 //!
-//! Nothing tells whether a page that is kept is used. But of its neighbours some left and came back: those of an array that is
-//! passed over often soon, those of another one late. So the program is divided into areas, and what gives way is the oldest
-//! page of one whose pages stay away for long.
+//! Nothing reports whether a protected page is used. But some of its neighbours were evicted and refaulted: those of
+//! an array that is traversed often at short distances, those of another array at long ones. The program's pages are
+//! therefore divided into areas, and the victim is the oldest page of an area with long refault distances.
 
-use super::{Absence, Run};
+use super::{PageRun, RefaultDistance};
 use std::collections::VecDeque;
 
-/// No more areas than this: when there would be, each becomes twice as large.
-const MOST: usize = 128;
-/// So many leave one area before all are looked at again.
+/// Largest number of areas; one more doubles the size of all.
+const MAX_AREAS: usize = 128;
+/// Number of victims from one area before all areas are compared again.
 const IN_A_ROW: u32 = 8;
 
-/// Runs that stay through a loop.
+/// The protected runs, by area.
 #[derive(Debug)]
-pub(super) struct Kept {
-    /// In the order of their numbers.
+pub(super) struct ProtectedPages {
+    /// The areas, in the order of their numbers.
     areas: Vec<Area>,
-    /// An area has 2^`shift` pages.
+    /// Each area has 2^`shift` pages.
     shift: u32,
     pages: usize,
     runs: usize,
-    /// Runs that were kept, ever.
+    /// Number of runs that were ever protected.
     turn: u32,
-    /// The area that gave way last, and how often it may until all are looked at.
-    gives_way: (usize, u32),
+    /// The area of the last victim, and the number of further victims it may provide before all areas are compared.
+    victim_area: (usize, u32),
 }
 
 #[derive(Debug, Default)]
 struct Area {
     number: u32,
-    /// The oldest first, each with its turn.
-    runs: VecDeque<(Run, u32)>,
-    /// The turn of the oldest, if there are any: looked at often, and this is at hand.
+    /// The protected runs, oldest first, each with its turn.
+    runs: VecDeque<(PageRun, u32)>,
+    /// The turn of the oldest run, if there is one, cached because it is read often.
     since: Option<u32>,
-    /// Of all its pages, from whichever part they left.
-    absence: Absence,
+    /// The refault distance of all pages of the area, from whichever part they were evicted.
+    refault_distance: RefaultDistance,
 }
 
 impl Area {
-    fn take(&mut self) -> Option<Run> {
+    fn take(&mut self) -> Option<PageRun> {
         let (run, _) = self.runs.pop_front()?;
-        self.look();
+        self.update_oldest();
         Some(run)
     }
 
-    fn look(&mut self) {
+    fn update_oldest(&mut self) {
         self.since = self.runs.front().map(|(_, turn)| *turn);
     }
 }
 
-impl Kept {
-    pub(super) fn new() -> Kept {
-        let areas = Vec::with_capacity(MOST);
-        Kept { areas, shift: 0, pages: 0, runs: 0, turn: 0, gives_way: (0, 0) }
+impl ProtectedPages {
+    pub(super) fn new() -> ProtectedPages {
+        let areas = Vec::with_capacity(MAX_AREAS);
+        ProtectedPages { areas, shift: 0, pages: 0, runs: 0, turn: 0, victim_area: (0, 0) }
     }
 
     pub(super) const fn pages(&self) -> usize {
@@ -64,7 +64,7 @@ impl Kept {
         self.runs
     }
 
-    pub(super) fn push(&mut self, run: Run) {
+    pub(super) fn push(&mut self, run: PageRun) {
         self.pages += run.pages as usize;
         self.runs += 1;
         self.turn = self.turn.wrapping_add(1);
@@ -74,31 +74,32 @@ impl Kept {
         area.since.get_or_insert(turn);
     }
 
-    /// Takes the run that was kept first.
-    pub(super) fn oldest(&mut self) -> Option<Run> {
+    /// Takes the run that was protected first.
+    pub(super) fn oldest(&mut self) -> Option<PageRun> {
         let age = |area: &Area| area.since.map(|since| self.turn.wrapping_sub(since));
         let oldest = self.areas.iter().enumerate().max_by_key(|(_, area)| age(area))?;
         self.take_from(oldest.0)
     }
 
-    /// Takes the oldest run of an area whose pages stay away for long, and were kept long ago: the product decides. So pages
-    /// that are passed over often stay, and of a window that moves on the last ones.
-    pub(super) fn least_needed(&mut self, now: u32, local: usize) -> Option<Run> {
-        let (at, left) = self.gives_way;
+    /// Takes the oldest run of the area with the largest product of age and mean refault distance. So pages of arrays
+    /// that are traversed often stay protected, and so do the newest pages of a moving window.
+    pub(super) fn take_victim(&mut self, now: u32, local: usize) -> Option<PageRun> {
+        let (at, left) = self.victim_area;
         let again = left > 0 && self.areas.get(at).is_some_and(|area| area.since.is_some());
-        self.gives_way = if again { (at, left - 1) } else { (self.rated_lowest(now, local)?, IN_A_ROW - 1) };
-        self.take_from(self.gives_way.0)
+        self.victim_area =
+            if again { (at, left - 1) } else { (self.lowest_rated(now, local)?, IN_A_ROW - 1) };
+        self.take_from(self.victim_area.0)
     }
 
-    fn rated_lowest(&mut self, now: u32, local: usize) -> Option<usize> {
-        // When all were replaced once since, it was long ago.
+    fn lowest_rated(&mut self, now: u32, local: usize) -> Option<usize> {
+        // An age in which all runs were replaced once is as old as any.
         let most = u32::try_from(self.runs).unwrap_or(u32::MAX).max(1);
         let (mut lowest, mut long) = (None, 0.0);
         for (at, area) in self.areas.iter_mut().enumerate() {
             let Some(since) = area.since else { continue };
-            area.absence.pass(now, local);
+            area.refault_distance.advance(now, local);
             let age = self.turn.wrapping_sub(since).clamp(1, most);
-            let rate = f64::from(age) * area.absence.mean(local);
+            let rate = f64::from(age) * area.refault_distance.mean(local);
             if rate > long {
                 (lowest, long) = (Some(at), rate);
             }
@@ -106,57 +107,57 @@ impl Kept {
         lowest
     }
 
-    /// A run left, from whichever part.
-    pub(super) fn left(&mut self, run: Run, now: u32, local: usize) {
-        let absence = &mut self.area_of(run).absence;
-        absence.pass(now, local);
-        absence.leave(run.pages);
+    /// Notes the eviction of a run, from whichever part.
+    pub(super) fn evicted(&mut self, run: PageRun, now: u32, local: usize) {
+        let refault_distance = &mut self.area_of(run).refault_distance;
+        refault_distance.advance(now, local);
+        refault_distance.evicted(run.pages);
     }
 
-    /// It did not, after all.
-    pub(super) fn stayed(&mut self, run: Run) {
-        self.area_of(run).absence.stay(run.pages);
+    /// Takes back the eviction of a run that could not be evicted.
+    pub(super) fn not_evicted(&mut self, run: PageRun) {
+        self.area_of(run).refault_distance.not_evicted(run.pages);
     }
 
-    /// And came back.
-    pub(super) fn came_back(&mut self, run: Run, now: u32, local: usize) {
-        let absence = &mut self.area_of(run).absence;
-        absence.pass(now, local);
-        absence.come_back(run.pages);
+    /// Notes the refault of a run.
+    pub(super) fn refaulted(&mut self, run: PageRun, now: u32, local: usize) {
+        let refault_distance = &mut self.area_of(run).refault_distance;
+        refault_distance.advance(now, local);
+        refault_distance.refaulted(run.pages);
     }
 
-    pub(super) fn retain(&mut self, mut alive: impl FnMut(Run) -> bool) {
+    pub(super) fn retain(&mut self, mut alive: impl FnMut(PageRun) -> bool) {
         (self.pages, self.runs) = (0, 0);
         for area in &mut self.areas {
             area.runs.retain(|(run, _)| alive(*run));
-            area.look();
+            area.update_oldest();
             self.pages += area.runs.iter().map(|(run, _)| run.pages as usize).sum::<usize>();
             self.runs += area.runs.len();
         }
     }
 
-    fn take_from(&mut self, at: usize) -> Option<Run> {
+    fn take_from(&mut self, at: usize) -> Option<PageRun> {
         let run = self.areas[at].take()?;
         self.pages -= run.pages as usize;
         self.runs -= 1;
         Some(run)
     }
 
-    fn area_of(&mut self, run: Run) -> &mut Area {
+    fn area_of(&mut self, run: PageRun) -> &mut Area {
         loop {
             let number = run.first >> self.shift;
             match self.areas.binary_search_by_key(&number, |area| area.number) {
                 Ok(at) => return &mut self.areas[at],
-                Err(at) if self.areas.len() < MOST => {
+                Err(at) if self.areas.len() < MAX_AREAS => {
                     self.areas.insert(at, Area { number, ..Area::default() });
-                    self.gives_way = (0, 0); // others are at these places now
+                    self.victim_area = (0, 0); // others are at these places now
                 }
                 Err(_) => self.double(),
             }
         }
     }
 
-    /// Each area becomes twice as large.
+    /// Doubles the size of all areas, merging neighbours.
     fn double(&mut self) {
         self.shift += 1;
         self.areas.iter_mut().for_each(|area| area.number /= 2);
@@ -165,12 +166,12 @@ impl Kept {
             if one {
                 area.runs.append(&mut next.runs);
                 area.runs.make_contiguous().sort_unstable_by_key(|(_, turn)| *turn);
-                area.look();
-                area.absence.add(next.absence);
+                area.update_oldest();
+                area.refault_distance.add(next.refault_distance);
             }
             one
         });
-        self.gives_way = (0, 0);
+        self.victim_area = (0, 0);
     }
 }
 

@@ -1,59 +1,60 @@
-//! How long pages stay away.
+//! Mean refault distances, including evicted pages that have not refaulted yet.
 
-/// By the clock of pages that left, those that are away still among them.
+/// An estimate of the mean refault distance, by the clock of evictions. Pages that are still swapped out count with
+/// their time until now, as censored observations.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Absence {
-    /// Pages that are away.
-    pub(super) away: f64,
-    /// Their time away, of all of them.
+pub(super) struct RefaultDistance {
+    /// Number of pages that are swapped out.
+    pub(super) absent: f64,
+    /// Sum of the time that pages were swapped out.
     pub(super) time: f64,
-    /// Those that came back.
-    pub(super) back: f64,
-    /// So far this goes.
+    /// Number of refaults.
+    pub(super) refaults: f64,
+    /// The clock up to which `time` counts.
     now: u32,
-    /// When the past last faded.
+    /// The clock when old observations last lost weight.
     faded: u32,
 }
 
-impl Absence {
-    /// So many pages left.
-    pub(super) fn leave(&mut self, pages: u32) {
-        self.away += f64::from(pages);
+impl RefaultDistance {
+    /// Counts pages that were evicted.
+    pub(super) fn evicted(&mut self, pages: u32) {
+        self.absent += f64::from(pages);
     }
 
-    /// Some did not leave after all.
-    pub(super) fn stay(&mut self, pages: u32) {
-        self.away = (self.away - f64::from(pages)).max(0.0);
+    /// Takes back evictions.
+    pub(super) fn not_evicted(&mut self, pages: u32) {
+        self.absent = (self.absent - f64::from(pages)).max(0.0);
     }
 
-    /// So many came back.
-    pub(super) fn come_back(&mut self, pages: u32) {
-        self.stay(pages);
-        self.back += f64::from(pages);
+    /// Counts pages that refaulted.
+    pub(super) fn refaulted(&mut self, pages: u32) {
+        self.not_evicted(pages);
+        self.refaults += f64::from(pages);
     }
 
-    /// It is `now` by the clock.
-    pub(super) fn pass(&mut self, now: u32, local: usize) {
-        self.time += self.away * f64::from(now.wrapping_sub(self.now));
+    /// Moves the clock to `now`, with `local` pages of local memory.
+    pub(super) fn advance(&mut self, now: u32, local: usize) {
+        self.time += self.absent * f64::from(now.wrapping_sub(self.now));
         self.now = now;
         if now.wrapping_sub(self.faded) as usize > 2 * local {
             let half = |it: f64| it / 2.0;
-            // Some of those that are away never come back: their part fades too.
-            (self.time, self.back, self.faded) = (half(self.time), half(self.back), now);
-            self.away *= 0.75;
+            // Some of the pages that are swapped out never refault: their weight decreases too.
+            (self.time, self.refaults, self.faded) = (half(self.time), half(self.refaults), now);
+            self.absent *= 0.75;
         }
     }
 
-    /// On average; as long as it takes to replace half of memory while little is known.
+    /// Returns the mean, which starts at half of the `local` pages of local memory until there are observations.
     pub(super) fn mean(&self, local: usize) -> f64 {
         const LITTLE: f64 = 32.0;
-        (self.time + LITTLE * local as f64 / 2.0) / (self.back + LITTLE)
+        (self.time + LITTLE * local as f64 / 2.0) / (self.refaults + LITTLE)
     }
 
-    /// Those of others too.
-    pub(super) fn add(&mut self, others: Absence) {
-        self.away += others.away;
+    /// Adds the observations of another estimate.
+    pub(super) fn add(&mut self, others: RefaultDistance) {
+        self.absent += others.absent;
         self.time += others.time;
-        self.back += others.back;
+        self.refaults += others.refaults;
     }
 }

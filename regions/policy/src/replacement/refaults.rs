@@ -1,19 +1,19 @@
-//! Refault distances: how much more local memory a program could use.
+//! Counts of refaults by distance, which show how much more local memory a program could use.
 
 /// Number of classes of distances, one for each power of two.
 const CLASSES: usize = 32;
-/// This share of the refaults, in percent, decides the working set. The others, such as those of data that a program
-/// uses once in a while, would cost more memory than they save time.
-const MOST: u64 = 95;
+/// Share of the refaults, in percent, that determine the working set. The others, such as those of data that a
+/// program uses once in a while, would cost more memory than they save time.
+const COVERED: u64 = 95;
 
-/// Counts of refaulted pages by refault distance: the number of pages that were evicted between the eviction of a page
-/// and its return. It is the number of pages by which local memory was too small to hold the page.
+/// Counts of refaulted pages by refault distance: the number of pages that were evicted between the eviction of a
+/// page and its refault. It is the number of pages by which local memory was too small to hold the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refaults([Class; CLASSES]);
+pub struct Refaults([DistanceClass; CLASSES]);
 
 /// Refaults at distances from 2^n pages up to the next power of two; those at distance 0 are in the first class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Class {
+struct DistanceClass {
     /// Number of pages.
     pages: u64,
     /// Sum of their distances.
@@ -21,7 +21,7 @@ struct Class {
 }
 
 impl Refaults {
-    /// Counts `pages` pages that return at `distance`.
+    /// Counts `pages` pages that refault at `distance`.
     pub(super) fn add(&mut self, pages: u32, distance: u32) {
         let class = &mut self.0[distance.max(1).ilog2() as usize];
         class.pages += u64::from(pages);
@@ -31,13 +31,13 @@ impl Refaults {
     /// Returns the refaults since `before`, an earlier copy.
     #[must_use]
     pub fn since(&self, before: &Refaults) -> Refaults {
-        Refaults(core::array::from_fn(|at| Class {
+        Refaults(core::array::from_fn(|at| DistanceClass {
             pages: self.0[at].pages.saturating_sub(before.0[at].pages),
             distance: self.0[at].distance.saturating_sub(before.0[at].distance),
         }))
     }
 
-    /// Returns the number of pages that returned.
+    /// Returns the number of pages that refaulted.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.0.iter().map(|class| class.pages).sum()
@@ -45,12 +45,13 @@ impl Refaults {
 
     /// Returns how many more pages local memory needs to hold the working set; 0 without refaults.
     ///
-    /// By Little's law, evicted pages that will return number their rate of return times their mean time away. With
-    /// the clock of evictions the rate is one page a tick, so that the number of pages is the mean distance. The classes
-    /// of the longest distances are left out as long as [`MOST`] percent of the refaults remain.
+    /// By Little's law, the number of evicted pages that will refault is their rate of refaults times their mean time
+    /// until the refault. With the clock of evictions the rate is one page a tick, so that the number of pages is the
+    /// mean distance. The classes of the longest distances are left out as long as [`COVERED`] percent of the
+    /// refaults remain.
     #[must_use]
     pub fn missing(&self) -> u64 {
-        let enough = (self.pages() * MOST).div_ceil(100);
+        let enough = (self.pages() * COVERED).div_ceil(100);
         let (mut pages, mut distance) = (0, 0);
         for class in self.0 {
             if pages > 0 && pages >= enough {
@@ -87,7 +88,7 @@ mod tests {
             let mut state = 7;
             let mut random = || (random::next(&mut state) >> 33) as u32 % all;
             check("random", local, u64::from(all), (0..200_000).map(|_| random()));
-            // One page in 32 is of a large array that is passed over once.
+            // One page in 32 is of a large array that is traversed once.
             let mixed = (0..200_000).map(|at| if at % 32 == 0 { all + at } else { random() });
             check("random and single use", local, u64::from(all), mixed);
         }

@@ -1,98 +1,100 @@
-//! Rows: pieces of memory at a constant distance, with others between them that nobody touches.
+//! Strided streams: rows, which are pieces of memory at a constant distance, with unused pages between them.
 
-use super::{Access, Fault, LONG};
+use super::{Access, FaultContext, MAX_SAMPLES};
 use core::ops::Range;
 
-/// The middle of a page and its end, from its start.
+/// The middle and the end of a page, measured in pages from its start.
 pub(super) const MIDDLE: f64 = 0.5;
 const END: f64 = 0.999;
-/// Steps between pages that lie as near as that may be off by less than half of one, longer ones by this much.
+/// Steps of fewer pages than `NEAR` must match to half a page, longer ones to `SLACK` pages.
 pub(super) const NEAR: f64 = 4.0;
 pub(super) const SLACK: f64 = 1.5;
-/// A row that is wider than two pages goes on so far from where it starts.
+/// Distance of a fault from the start of its row, in pages, that shows a row to be wider than two pages.
 const WIDE: Range<f64> = 1.5..3.5;
 
-/// Rows that somebody goes along.
+/// A stream from row to row.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rows {
-    /// Where the last one starts, in pages: rows seldom start where pages do, and what a fault says is the page alone.
+pub(super) struct StridedStream {
+    /// Start of the last row, in pages. Rows seldom start at a page's start, and a fault only tells the page.
     at: f64,
-    /// So far it may be off.
+    /// Error of that start, in pages.
     off: f64,
-    /// How far a row reaches, in pages, beyond the page that it starts in as well.
+    /// Number of pages that a row covers beyond the one it starts in.
     reach: f64,
-    /// Pages from one to the next: rows seldom end where pages do.
+    /// Distance between rows, in pages: rows seldom end at a page's end.
     pub(super) stride: f64,
-    /// Steps that the stride was averaged over, at most [`LONG`].
+    /// Number of steps that the stride was averaged over, at most [`MAX_SAMPLES`].
     steps: f64,
-    /// Of these, so many in which somebody went on through what lies beside the row.
+    /// Number of these steps in which the program continued into the pages next to the row.
     wide: f64,
-    /// How the pages are used. Wide rows are pieces of an array that is walked through.
+    /// The use of the pages. Wide rows are pieces of an array that is scanned.
     pub(super) access: Access,
-    /// They are walks side by side: who comes from somewhere else is in none of them.
-    walks: bool,
+    /// Whether the stream consists of sequential scans in parallel, so that a fault outside of any scan is not on it.
+    in_scan: bool,
 }
 
-impl Rows {
-    /// A row starts at a fault, and those before it lay at such a distance.
-    pub(super) fn new(fault: &Fault, stride: f64) -> Rows {
-        let walks = fault.is_of_a_walk();
-        let access = if walks { Access::Dense } else { Access::Strided };
+impl StridedStream {
+    /// Starts a stream at a fault, which earlier ones precede at the distance `stride`.
+    pub(super) fn new(fault: &FaultContext, stride: f64) -> StridedStream {
+        let in_scan = fault.is_part_of_scan();
+        let access = if in_scan { Access::Dense } else { Access::Strided };
         let at = fault.page as f64 + MIDDLE;
-        Rows { at, off: MIDDLE, reach: 0.0, stride, steps: 2.0, wide: 0.0, access, walks }
+        StridedStream { at, off: MIDDLE, reach: 0.0, stride, steps: 2.0, wide: 0.0, access, in_scan }
     }
 
-    /// The nearest row to the middle of a page: the steps that lead there, and how far the page is off.
+    /// Returns the number of steps to the row that is nearest to the middle of a page, and the distance of the page
+    /// from it.
     fn nearest(&self, page: usize) -> (f64, f64) {
         let distance = page as f64 + MIDDLE - self.at;
         let steps = (distance / self.stride).round();
         (steps, distance - steps * self.stride)
     }
 
-    /// How many steps lead to a fault, if it is in one of the rows; so many were `foreseen`. Who went far is known again
-    /// farther on: rows between may have been here.
-    pub(super) fn steps_to(&self, fault: &Fault, foreseen: usize) -> Option<f64> {
+    /// Returns the number of steps to a fault, if it is in a row of the stream, of which `prefetched` rows were
+    /// prefetched. A stream that was long may skip as many rows, since these may be resident.
+    pub(super) fn steps_to(&self, fault: &FaultContext, prefetched: usize) -> Option<f64> {
         let (steps, off) = self.nearest(fault.page);
         let slack = match self.access {
             _ if self.stride.abs() < NEAR => MIDDLE,
-            // A part of what is wide may be here.
-            Access::Dense => SLACK.max(fault.sets[Access::Dense as usize] as f64 - MIDDLE),
+            // A part of a wide row may be resident.
+            Access::Dense => SLACK.max(fault.units[Access::Dense as usize] as f64 - MIDDLE),
             Access::Strided => SLACK,
         };
-        let farthest = (foreseen + 2) as f64 + self.steps;
-        let may = fault.is_of_a_walk() || !self.walks;
+        let farthest = (prefetched + 2) as f64 + self.steps;
+        let may = fault.is_part_of_scan() || !self.in_scan;
         (may && (0.0..=farthest).contains(&steps) && off.abs() <= slack).then_some(steps)
     }
 
-    /// Somebody who may have come from a row goes on beside it.
-    pub(super) fn notice(&mut self, fault: &Fault) {
+    /// Notes that the program may have continued from a row into the pages next to it.
+    pub(super) fn notice(&mut self, fault: &FaultContext) {
         let (steps, off) = self.nearest(fault.page);
-        let beside = fault.beside[usize::from(off < 0.0)] && WIDE.contains(&off.abs());
-        if beside && (0.0..=self.steps).contains(&steps) {
+        let resident_neighbours =
+            fault.resident_neighbours[usize::from(off < 0.0)] && WIDE.contains(&off.abs());
+        if resident_neighbours && (0.0..=self.steps).contains(&steps) {
             self.wide += 1.0;
-            // Most of them: once may be by chance.
+            // Once may be by chance, so that it takes more than half of the steps.
             if self.wide >= 2.0 && self.wide * 2.0 > self.steps {
                 self.access = Access::Dense;
             }
         }
     }
 
-    /// A fault is so many steps on.
+    /// Moves the stream by `steps` to a fault.
     ///
-    /// Where in its page the row starts, the page does not say. Every fault narrows it, so that nothing is fetched beside
-    /// rows that start between pages: a row starts in the page, or, where the page before is here, it may start there and reach
-    /// as far as this one.
-    pub(super) fn follow(&mut self, fault: &Fault, steps: f64) {
+    /// A fault does not tell where in its page the row starts. Each fault narrows the estimate, so that no page is
+    /// prefetched in vain where rows start between pages: a row starts in the page of the fault, or, if the page
+    /// before is resident, it may start there and reach into this one.
+    pub(super) fn follow(&mut self, fault: &FaultContext, steps: f64) {
         let expected = self.at + steps * self.stride;
         let off = (self.off + steps * MIDDLE / self.steps).min(MIDDLE);
         let page = fault.page as f64;
         let mut first = page;
-        self.steps = (self.steps + steps).min(LONG);
-        if fault.beside[0] && page > expected {
+        self.steps = (self.steps + steps).min(MAX_SAMPLES);
+        if fault.resident_neighbours[0] && page > expected {
             self.reach = (page - (expected + off)).max(self.reach).min(1.0);
             first -= self.reach;
         } else if steps > 0.0 {
-            self.reach *= 1.0 - 1.0 / LONG;
+            self.reach *= 1.0 - 1.0 / MAX_SAMPLES;
         } else {
             return;
         }
@@ -105,7 +107,7 @@ impl Rows {
         self.stride += (self.at - expected) / self.steps;
     }
 
-    /// The pages of the row so many steps on.
+    /// Returns the pages of the row after this number of steps.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,53 +1,55 @@
 use super::*;
 use std::collections::HashSet;
 
-/// A program's memory: nothing leaves.
+/// The memory of a program, in which nothing is evicted.
 #[derive(Default)]
 struct Memory {
     streams: Streams,
-    here: HashSet<usize>,
-    /// By access.
+    is_resident: HashSet<usize>,
+    /// Number of faults, by access.
     faults: [usize; 2],
     came: [usize; 2],
 }
 
 impl Memory {
-    fn bring(&mut self, page: usize, access: Access, sets: [usize; 2]) {
-        let set = sets[access as usize];
-        let first = page / set * set;
-        self.came[access as usize] += (first..first + set).filter(|&page| self.here.insert(page)).count();
+    fn bring(&mut self, page: usize, access: Access, units: [usize; 2]) {
+        let unit = units[access as usize];
+        let first = page / unit * unit;
+        self.came[access as usize] +=
+            (first..first + unit).filter(|&page| self.is_resident.insert(page)).count();
     }
 
-    fn touch(&mut self, page: usize, sets: [usize; 2]) {
-        if self.here.contains(&page) {
+    fn touch(&mut self, page: usize, units: [usize; 2]) {
+        if self.is_resident.contains(&page) {
             return;
         }
-        let fault = Fault::new(page, sets, &(0..usize::MAX), |page| self.here.contains(&page));
-        let mut ahead = Vec::new();
-        let access = self.streams.fault(&fault, 256, |_, _| {}, |pages, access| ahead.push((pages, access)));
+        let fault = FaultContext::new(page, units, &(0..usize::MAX), |page| self.is_resident.contains(&page));
+        let mut prefetch = Vec::new();
+        let access =
+            self.streams.on_fault(&fault, 256, |_, _| {}, |pages, access| prefetch.push((pages, access)));
         self.faults[access as usize] += 1;
-        for (pages, access) in ahead {
-            pages.for_each(|page| self.bring(page, access, sets));
+        for (pages, access) in prefetch {
+            pages.for_each(|page| self.bring(page, access, units));
         }
-        self.bring(page, access, sets);
+        self.bring(page, access, units);
     }
 }
 
-/// The memory of a program that touches pages.
-fn run(pages: impl IntoIterator<Item = usize>, sets: [usize; 2]) -> Memory {
+/// Returns the memory of a program that touches `pages`.
+fn run(pages: impl IntoIterator<Item = usize>, units: [usize; 2]) -> Memory {
     let mut memory = Memory::default();
-    pages.into_iter().for_each(|page| memory.touch(page, sets));
+    pages.into_iter().for_each(|page| memory.touch(page, units));
     memory
 }
 
-/// Of the pages of a program, the share that had been fetched when it came to them.
-fn foreseen(pages: &[usize], set: usize) -> f64 {
-    let faults: usize = run(pages.iter().copied(), [set; 2]).faults.iter().sum();
+/// Returns the share of pages that were prefetched before the program touched them.
+fn prefetched(pages: &[usize], unit: usize) -> f64 {
+    let faults: usize = run(pages.iter().copied(), [unit; 2]).faults.iter().sum();
     1.0 - faults as f64 / pages.len() as f64
 }
 
-/// The pages of rows of so many bytes, 39,000 from one to the next.
-fn rows(count: usize, bytes: usize) -> Vec<usize> {
+/// Returns the pages of rows of `bytes` bytes, 39,000 bytes apart.
+fn row_starts(count: usize, bytes: usize) -> Vec<usize> {
     let row = |row: usize| row * 39_000 / 4096..(row * 39_000 + bytes - 1) / 4096 + 1;
     (0..count).flat_map(row).collect()
 }
@@ -60,61 +62,62 @@ fn strides_of_any_kind_are_foreseen() {
     let three: Vec<_> = (0..900).map(|i| i % 3 * 100_000 + i / 3 * 5).collect();
     let uneven: Vec<_> = (0..1000).map(|i| i * 75 / 8).collect();
     for pages in [forward, backward, wide, three, uneven] {
-        assert!(foreseen(&pages, 1) > 0.85, "{}", foreseen(&pages, 1));
+        assert!(prefetched(&pages, 1) > 0.85, "{}", prefetched(&pages, 1));
     }
 }
 
-// Seen to fail where a stream is at the start of the page of its last fault.
+// Seen to fail where a stream is taken to be at the start of its last fault's page.
 #[test]
 fn nothing_beside_a_stride_between_pages_is_fetched() {
-    for set in [1, 2, 4] {
-        let rows = rows(6000, 8);
-        let needed: HashSet<_> = rows.iter().map(|page| page / set).collect();
-        let came = run(rows, [set; 2]).here;
-        let beside = came.iter().filter(|&page| !needed.contains(&(page / set))).count();
-        let share = beside as f64 / came.len() as f64;
-        assert!(share < 0.06, "sets of {set}: {share}");
+    for unit in [1, 2, 4] {
+        let strided = row_starts(6000, 8);
+        let needed: HashSet<_> = strided.iter().map(|page| page / unit).collect();
+        let came = run(strided, [unit; 2]).is_resident;
+        let resident_neighbours = came.iter().filter(|&page| !needed.contains(&(page / unit))).count();
+        let share = resident_neighbours as f64 / came.len() as f64;
+        assert!(share < 0.06, "units of {unit}: {share}");
     }
 }
 
 #[test]
 fn what_goes_from_set_to_set_is_foreseen_wherever_it_starts() {
-    for (set, first) in [(1, 0), (4, 1), (4, 3), (16, 5)] {
+    for (unit, first) in [(1, 0), (4, 1), (4, 3), (16, 5)] {
         let backward = (first..first + 3000).rev();
         for pages in [(first..first + 3000).collect::<Vec<_>>(), backward.collect()] {
-            let share = foreseen(&pages, set);
-            assert!(share > 1.0 - 0.15 / set as f64, "sets of {set} from {first}: {share}");
+            let share = prefetched(&pages, unit);
+            assert!(share > 1.0 - 0.15 / unit as f64, "units of {unit} from {first}: {share}");
         }
     }
 }
 
-// Seen to fail where what is near enough to the next set is taken for it.
+// Seen to fail where a page near the next unit is taken to be in it.
 #[test]
 fn rows_come_in_small_sets_and_what_is_walked_through_in_large_ones() {
     for dense in [1, 4, 8, 16, 64] {
-        let (pages, needed) = (rows(3000, 600), rows(3000, 600).into_iter().collect::<HashSet<_>>().len());
+        let (pages, needed) =
+            (row_starts(3000, 600), row_starts(3000, 600).into_iter().collect::<HashSet<_>>().len());
         let Memory { faults: [_, faults], came: [lost, came], .. } = run(pages, [dense, 1]);
-        assert!(lost + came < needed * 23 / 20, "sets of {dense}: {lost} and {came} of {needed} needed");
-        assert!(faults < needed / 10, "sets of {dense}: {faults} faults");
+        assert!(lost + came < needed * 23 / 20, "units of {dense}: {lost} and {came} of {needed} needed");
+        assert!(faults < needed / 10, "units of {dense}: {faults} faults");
         for pages in [(5..9000).collect::<Vec<_>>(), (5..9000).rev().collect()] {
             let Memory { came: [_, strided], .. } = run(pages, [dense, 1]);
-            assert_eq!(strided, 0, "sets of {dense}");
+            assert_eq!(strided, 0, "units of {dense}");
         }
     }
 }
 
-// Seen to fail where a row is one page, and where it is not found out where in its page it starts.
+// Seen to fail where a row is a single page, and where its start within the page is not estimated.
 #[test]
 fn the_end_of_a_row_comes_with_its_start() {
-    let needed: HashSet<_> = rows(6000, 800).into_iter().collect();
-    let memory = run(rows(6000, 800), [4, 1]);
+    let needed: HashSet<_> = row_starts(6000, 800).into_iter().collect();
+    let memory = run(row_starts(6000, 800), [4, 1]);
     let faults: usize = memory.faults.iter().sum();
     assert!(faults < needed.len() / 20, "{faults} of {}", needed.len());
     let came: usize = memory.came.iter().sum();
     assert!(came < needed.len() * 11 / 10, "{came} of {}", needed.len());
 }
 
-// Seen to fail without a look at what lies beside rows.
+// Seen to fail without regard to the pages next to rows.
 #[test]
 fn wide_rows_are_walked_through() {
     let wide = (0..600).flat_map(|row| row * 618..row * 618 + 9);
@@ -122,28 +125,29 @@ fn wide_rows_are_walked_through() {
     assert!(dense > 20 * strided, "{dense} and {strided}");
 }
 
-// Seen to fail where a stream is known only as far as it was foreseen.
+// Seen to fail where a stream is only recognised as far as it was prefetched.
 #[test]
 fn rows_are_known_again_where_most_are_here() {
-    let mut memory = run(rows(300, 8), [16, 1]);
+    let mut memory = run(row_starts(300, 8), [16, 1]);
     let strided = memory.faults[1];
     let mut random = 12345_u64;
     let mut seldom = || {
         crate::random::next(&mut random);
         (random >> 60) == 0
     };
-    let missing: Vec<_> = rows(9000, 8).into_iter().skip(300).filter(|_| seldom()).collect();
-    // Nothing that was foreseen comes, lest it makes the next ones known.
+    let missing: Vec<_> = row_starts(9000, 8).into_iter().skip(300).filter(|_| seldom()).collect();
+    // No prefetched page is filled, since it would let the next ones be recognised.
     for &page in &missing {
-        memory.streams.streams.iter_mut().for_each(|stream| stream.foreseen = 0);
-        let fault = Fault { page, beside: [false; 2], walked: [false; 2], sets: [16, 1] };
-        memory.faults[memory.streams.fault(&fault, 256, |_, _| {}, |_, _| {}) as usize] += 1;
+        memory.streams.streams.iter_mut().for_each(|stream| stream.prefetched = 0);
+        let fault =
+            FaultContext { page, resident_neighbours: [false; 2], scanned: [false; 2], units: [16, 1] };
+        memory.faults[memory.streams.on_fault(&fault, 256, |_, _| {}, |_, _| {}) as usize] += 1;
     }
     let known = memory.faults[1] - strided;
     assert!(known * 10 > missing.len() * 9, "{known} of {}", missing.len());
 }
 
-// Seen to fail where walks side by side are no stream (12,000 faults), and where they are taken for rows.
+// Seen to fail where parallel scans are no stream (12,000 faults), and where they are taken for rows.
 #[test]
 fn walks_side_by_side_are_foreseen_and_come_in_large_sets() {
     let columns = (0..120).flat_map(|column| (0..400).map(move |row| row * 125 + column));
@@ -161,7 +165,7 @@ fn nothing_is_fetched_for_random_faults() {
         (random >> 40) as usize
     };
     let memory = run((0..10_000).map(|_| next()), [1; 2]);
-    assert!(memory.here.len() < 10_100, "{}", memory.here.len());
+    assert!(memory.is_resident.len() < 10_100, "{}", memory.is_resident.len());
 }
 
 #[test]
@@ -169,8 +173,9 @@ fn what_is_fetched_stays_within_bounds() {
     let mut streams = Streams::new();
     for page in (0..40).map(|i| i * 64) {
         let mut pages = 0;
-        let fault = Fault { page, beside: [true, false], walked: [true, false], sets: [64; 2] };
-        streams.fault(&fault, 128, |_, _| {}, |_, _| pages += 64);
+        let fault =
+            FaultContext { page, resident_neighbours: [true, false], scanned: [true, false], units: [64; 2] };
+        streams.on_fault(&fault, 128, |_, _| {}, |_, _| pages += 64);
         assert!(pages <= 128);
     }
 }

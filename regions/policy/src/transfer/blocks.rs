@@ -1,72 +1,72 @@
-//! What blocks of one class cost, and how much less than their neighbours of another.
+//! The costs of leader blocks, and comparisons of neighbouring blocks of two classes.
 
 use core::ops::Range;
 
-/// A block is compared with so many on each side.
+/// A block is compared with this number of blocks on each side.
 const NEAR: usize = 2;
 
-/// What one block cost.
+/// The observed cost of one block.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct BlockCost {
     number: usize,
     fills: u64,
     pages: u64,
-    /// Of these, so many left again.
-    left: u64,
+    /// Number of the filled pages that were evicted again.
+    evicted: u64,
     ns: f64,
 }
 
-impl Block {
+impl BlockCost {
     fn filled(&mut self, pages: usize, ns: f64) {
         self.fills += 1;
         self.pages += pages as u64;
         self.ns += ns;
     }
 
-    /// Pages that came.
+    /// Returns the number of filled pages.
     const fn pages(&self) -> f64 {
         self.pages as f64
     }
 
-    /// What it costs at such prices.
-    fn cost(&self, price: Price) -> f64 {
-        let leaving = self.fills as f64 * price.set + self.pages() * price.page;
-        self.ns + leaving + self.left as f64 * price.room
+    /// Returns the cost in nanoseconds: the time of the fills, and the price of their evictions.
+    fn cost(&self, price: EvictionPrice) -> f64 {
+        let leaving = self.fills as f64 * price.unit + self.pages() * price.page;
+        self.ns + leaving + self.evicted as f64 * price.room
     }
 }
 
-/// Blocks of one class that saw a fill, by number.
+/// The leader blocks of one class in which a page was filled, by block number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Blocks(Vec<Block>);
+pub(super) struct BlockCosts(Vec<BlockCost>);
 
-impl Blocks {
+impl BlockCosts {
     pub(super) fn filled(&mut self, number: usize, pages: usize, ns: u64) {
         let at = match self.0.binary_search_by_key(&number, |block| block.number) {
             Ok(at) => at,
             Err(at) => {
-                self.0.insert(at, Block { number, fills: 0, pages: 0, left: 0, ns: 0.0 });
+                self.0.insert(at, BlockCost { number, fills: 0, pages: 0, evicted: 0, ns: 0.0 });
                 at
             }
         };
         self.0[at].filled(pages, ns as f64);
     }
 
-    /// A block had a fill of another kind, where it saw one before.
-    pub(super) fn beside(&mut self, number: usize, pages: usize, ns: f64) {
+    /// Adds a fill for another kind of access to a block that had one of this kind.
+    pub(super) fn combined(&mut self, number: usize, pages: usize, ns: f64) {
         if let Some(block) = self.seen(number) {
             block.filled(pages, ns);
         }
     }
 
-    /// Pages of a block left, where it saw a fill; those that came earlier do not count.
-    pub(super) fn left(&mut self, number: usize, pages: usize) {
+    /// Counts evicted pages of a block that had a fill. No more are counted than were filled.
+    pub(super) fn evicted(&mut self, number: usize, pages: usize) {
         if let Some(block) = self.seen(number) {
-            block.left = (block.left + pages as u64).min(block.pages);
+            block.evicted = (block.evicted + pages as u64).min(block.pages);
         }
     }
 
-    /// A block that saw a fill.
-    fn seen(&mut self, number: usize) -> Option<&mut Block> {
+    /// Returns a block that had a fill.
+    fn seen(&mut self, number: usize) -> Option<&mut BlockCost> {
         let at = self.0.binary_search_by_key(&number, |block| block.number).ok()?;
         Some(&mut self.0[at])
     }
@@ -79,13 +79,13 @@ impl Blocks {
         self.0.len()
     }
 
-    /// These, and those of another lap; a block may be there twice.
-    pub(super) fn append(&mut self, other: &Blocks) {
+    /// Adds the blocks of another epoch. A block may then be there twice.
+    pub(super) fn append(&mut self, other: &BlockCosts) {
         self.0.extend(&other.0);
         self.0.sort_by_key(|block| block.number);
     }
 
-    /// The numbers of blocks, from the first to the last.
+    /// Returns the range of block numbers.
     pub(super) fn numbers(&self) -> Range<usize> {
         self.0.first().map_or(0, |it| it.number)..self.0.last().map_or(0, |it| it.number + 1)
     }
@@ -94,78 +94,79 @@ impl Blocks {
         Sample(&self.0)
     }
 
-    /// The blocks with such numbers.
+    /// Returns the blocks whose numbers are in a range.
     pub(super) fn within(&self, numbers: &Range<usize>) -> Sample<'_> {
         let [first, end] = [numbers.start, numbers.end].map(|it| self.0.partition_point(|b| b.number < it));
         Sample(&self.0[first..end])
     }
 }
 
-/// What a fill costs beside the time it took, in nanoseconds.
+/// The price of one fill's evictions, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Price {
-    /// Its set leaves once more,
-    pub(super) set: f64,
-    /// and so does each of its pages,
+pub(super) struct EvictionPrice {
+    /// Price of one more eviction of the unit.
+    pub(super) unit: f64,
+    /// Price of one more eviction of a page.
     pub(super) page: f64,
-    /// which took room from others until then.
+    /// Price of the room that a page took from others until it was evicted.
     pub(super) room: f64,
 }
 
-/// Some blocks of one class.
+/// Some of the blocks of one class.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample<'a>(&'a [Block]);
+pub(super) struct Sample<'a>(&'a [BlockCost]);
 
 impl Sample<'_> {
     pub(super) const fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Pages and nanoseconds of a block, on average.
+    /// Returns the mean number of pages and the mean time in nanoseconds of a block.
     pub(super) fn of_one(self) -> (f64, f64) {
-        (self.mean(Block::pages), self.mean(|block| block.ns))
+        (self.mean(BlockCost::pages), self.mean(|block| block.ns))
     }
 
-    /// What the program waits for a page, on average.
+    /// Returns the mean time that the program waits for a page, in nanoseconds.
     pub(super) fn page_ns(self) -> f64 {
         let (pages, ns) = self.of_one();
         ns / pages.max(1.0)
     }
 
-    /// How much less blocks of `others` cost than these, on average, and the square of how far that may be off. Of at least
-    /// three blocks.
-    pub(super) fn less(self, others: Sample<'_>, price: Price) -> Option<(f64, f64)> {
+    /// Returns how much less blocks of `others` cost than their neighbours of this class, on average in nanoseconds,
+    /// and the square of the standard error. Both classes need at least three blocks.
+    pub(super) fn less(self, others: Sample<'_>, price: EvictionPrice) -> Option<(f64, f64)> {
         if self.0.len().min(others.0.len()) < 3 {
             return None;
         }
-        let cost = |block: &Block| block.cost(price);
-        let less = |other: &Block| self.near(other, cost) - cost(other);
+        let cost = |block: &BlockCost| block.cost(price);
+        let less = |other: &BlockCost| self.near(other, cost) - cost(other);
         let mean = others.mean(less);
         Some((mean, others.mean(|it| (less(it) - mean).powi(2)) / (others.len() - 1) as f64))
     }
 
-    /// The share of pages that blocks of `others` bring less, the same for a block of few pages and for one of many.
+    /// Returns the share of pages that blocks of `others` fill less, in which blocks with few pages and blocks with
+    /// many count alike.
     pub(super) fn fewer(self, others: Sample<'_>) -> f64 {
         others.mean(|other| {
-            let (these, others) = (self.near(other, Block::pages), other.pages());
+            let (these, others) = (self.near(other, BlockCost::pages), other.pages());
             2.0 * (these - others) / (these + others).max(1.0)
         })
     }
 
-    /// What `of` says of the neighbours of a block, on average: blocks are not alike, but those of one array are.
-    fn near(self, other: &Block, of: impl Fn(&Block) -> f64) -> f64 {
+    /// Returns the mean of `of` over the neighbours of a block: blocks differ, but those of one array are alike.
+    fn near(self, other: &BlockCost, of: impl Fn(&BlockCost) -> f64) -> f64 {
         let at = self.0.partition_point(|block| block.number < other.number);
         Sample(&self.0[at.saturating_sub(NEAR)..(at + NEAR).min(self.0.len())]).mean(of)
     }
 
-    /// What `of` says on average.
-    fn mean(self, of: impl Fn(&Block) -> f64) -> f64 {
+    /// Returns the mean of `of` over all blocks.
+    fn mean(self, of: impl Fn(&BlockCost) -> f64) -> f64 {
         self.0.iter().map(of).sum::<f64>() / self.0.len().max(1) as f64
     }
 
-    /// What a page costs, and the square of how far that may be off.
-    pub(super) fn of_page(self, price: Price) -> (f64, f64) {
-        let pages = self.0.iter().map(Block::pages).sum::<f64>().max(1.0);
+    /// Returns the cost of a page in nanoseconds, and the square of its standard error.
+    pub(super) fn of_page(self, price: EvictionPrice) -> (f64, f64) {
+        let pages = self.0.iter().map(BlockCost::pages).sum::<f64>().max(1.0);
         let mean = self.0.iter().map(|it| it.cost(price)).sum::<f64>() / pages;
         let off = self.0.iter().map(|it| (it.cost(price) - mean * it.pages()).powi(2)).sum::<f64>();
         (mean, off / pages / pages)

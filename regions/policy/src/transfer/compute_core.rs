@@ -1,76 +1,76 @@
-//! The seed's tuner: working set against local memory, at the end of each compute core.
+//! The tuner of DLM (Midorikawa et al., FIT 2011): working set against local memory, at the end of each compute core.
 //!
-//! At each end, the sets that were swapped in (the working set) are compared with the sets that
-//! fit. If they do not fit, sets become smaller: at once to the largest size at which as many fit.
-//! A smaller size may be slower at first and still lead to one that fits: in the seed's own table the
-//! core takes 14.5 s, then 18.47 s, then 0.82 s. So times are compared only between sizes at which
-//! the working set fits; as long as it does not, the next smaller size is tried, and only when there
-//! is none left the fastest of those that were tried is taken.
+//! At each end, the number of units that were swapped in (the working set) is compared with the number of units that
+//! fit into local memory. If they do not fit, units become smaller: at once the largest size of which that number
+//! fits. A smaller size may be slower at first and still lead to one that fits: in DLM's own table the core takes
+//! 14.5 s, then 18.47 s, then 0.82 s. Times are therefore only compared between sizes at which the working set fits.
+//! While it does not, the next smaller size is tried, and only when none is left is the fastest of all chosen.
 
 use std::time::Duration;
 
-/// What one pass through a compute core showed.
+/// The measurements of one iteration of a compute core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Iteration {
-    /// Base pages of a set.
-    pub set: usize,
-    /// Distinct sets that were swapped in.
+    /// Size of a transfer unit, in base pages.
+    pub unit: usize,
+    /// Number of distinct units that were swapped in.
     pub working_set: usize,
-    /// Base pages that may be here.
+    /// Size of local memory, in base pages.
     pub local: usize,
-    /// How long it took.
+    /// Duration of the iteration.
     pub took: Duration,
 }
 
 impl Iteration {
-    /// Sets that may be here.
+    /// Returns the number of units that fit into local memory.
     #[must_use]
-    pub const fn local_sets(&self) -> usize {
-        self.local / self.set
+    pub const fn local_units(&self) -> usize {
+        self.local / self.unit
     }
 
-    /// The working set fits.
+    /// Returns whether the working set fits into local memory.
     #[must_use]
     pub const fn fits(&self) -> bool {
-        self.local_sets() >= self.working_set
+        self.local_units() >= self.working_set
     }
 }
 
-/// One compute core: its tries, and what was decided.
+/// The tuner of one compute core.
 #[derive(Clone, Debug)]
-pub struct Core {
-    /// The smallest and the largest set.
+pub struct ComputeCore {
+    /// The smallest and the largest size of a unit.
     bounds: (usize, usize),
     tried: Vec<Iteration>,
     settled: bool,
 }
 
-impl Core {
-    /// A core whose sets have from `smallest` to `largest` pages, both powers of two.
+impl ComputeCore {
+    /// Makes a tuner for units of `smallest` to `largest` pages, both powers of two.
     #[must_use]
-    pub const fn new(smallest: usize, largest: usize) -> Core {
-        Core { bounds: (smallest, largest), tried: Vec::new(), settled: false }
+    pub const fn new(smallest: usize, largest: usize) -> ComputeCore {
+        ComputeCore { bounds: (smallest, largest), tried: Vec::new(), settled: false }
     }
 
-    /// The set for the next iteration.
+    /// Notes the end of an iteration, and returns the size of units for the next one.
     pub fn end(&mut self, now: Iteration) -> usize {
-        let known = self.tried.iter().position(|it| it.set == now.set);
+        let known = self.tried.iter().position(|it| it.unit == now.unit);
         match known {
-            // The first time at a size pays for the change: later times are the better measure.
+            // The first iteration at a size includes the cost of the change, so that later ones are the better
+            // measure.
             Some(at) => self.tried[at] = now,
             None => self.tried.push(now),
         }
         if self.settled {
-            return now.set;
+            return now.unit;
         }
         if !now.fits() {
-            let new = |set: usize| self.tried.iter().all(|it| it.set != set);
+            let new = |unit: usize| self.tried.iter().all(|it| it.unit != unit);
             let wanted = self.large_enough(now);
-            if wanted < now.set && new(wanted) {
+            if wanted < now.unit && new(wanted) {
                 return wanted;
             }
-            // Nothing fits, at any size: the fastest of the tried, once each neighbour was tried.
-            let best = self.fastest(|_| true).unwrap_or(now.set);
+            // No size fits: the fastest one, once both neighbours of it were tried.
+            let best = self.fastest(|_| true).unwrap_or(now.unit);
             let larger = (best * 2).min(self.bounds.1);
             if new(larger) {
                 return larger;
@@ -79,25 +79,25 @@ impl Core {
             return best;
         }
         self.settled = true;
-        // Two sizes that fit: the faster one.
-        self.fastest(Iteration::fits).unwrap_or(now.set)
+        // Of several sizes that fit, the fastest one.
+        self.fastest(Iteration::fits).unwrap_or(now.unit)
     }
 
-    /// The largest size at which as many sets fit as were swapped in: each is taken to hold one
-    /// useful page. At least one size below, at least the smallest.
+    /// Returns the largest size of which as many units fit as were swapped in, if each holds one useful page. It is
+    /// smaller than the current size, but not below the smallest.
     fn large_enough(&self, now: Iteration) -> usize {
-        let mut set = now.set;
-        while set > self.bounds.0 {
-            set /= 2;
-            if now.local / set >= now.working_set {
+        let mut unit = now.unit;
+        while unit > self.bounds.0 {
+            unit /= 2;
+            if now.local / unit >= now.working_set {
                 break;
             }
         }
-        set
+        unit
     }
 
     fn fastest(&self, among: impl Fn(&Iteration) -> bool) -> Option<usize> {
-        self.tried.iter().filter(|it| among(it)).min_by_key(|it| it.took).map(|it| it.set)
+        self.tried.iter().filter(|it| among(it)).min_by_key(|it| it.took).map(|it| it.unit)
     }
 }
 
@@ -105,17 +105,17 @@ impl Core {
 mod tests {
     use super::*;
 
-    /// Sizes in KiB over pages of 4 KiB, as the seed gives them.
-    fn iteration(kib: usize, working_set: usize, local_sets: usize, seconds: f64) -> Iteration {
-        let set = kib / 4;
-        Iteration { set, working_set, local: local_sets * set, took: Duration::from_secs_f64(seconds) }
+    /// Sizes in KiB with pages of 4 KiB, as in DLM's tables.
+    fn iteration(kib: usize, working_set: usize, local_units: usize, seconds: f64) -> Iteration {
+        let unit = kib / 4;
+        Iteration { unit, working_set, local: local_units * unit, took: Duration::from_secs_f64(seconds) }
     }
 
     #[test]
     fn bt_at_50_percent_goes_the_way_of_the_seed() {
-        let mut core = Core::new(16 / 4, 128 / 4);
+        let mut core = ComputeCore::new(16 / 4, 128 / 4);
         assert_eq!(core.end(iteration(128, 1280, 1216, 14.5)), 64 / 4);
-        // Slower than before: going back now would lose.
+        // It is slower than before, but to return now would lose.
         assert_eq!(core.end(iteration(64, 2510, 2432, 18.47)), 32 / 4);
         for _ in 2..=10 {
             assert_eq!(core.end(iteration(32, 4163, 4864, 0.82)), 32 / 4);
@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn bt_at_5_percent_jumps_to_the_smallest_set() {
-        let mut core = Core::new(16 / 4, 128 / 4);
+        let mut core = ComputeCore::new(16 / 4, 128 / 4);
         assert_eq!(core.end(iteration(128, 1280, 120, 28.21)), 16 / 4);
-        // Nothing fits: its larger neighbour is tried once, then the faster one stays.
+        // No size fits: the larger neighbour is tried once, then the faster size remains.
         assert_eq!(core.end(iteration(16, 9846, 960, 19.69)), 32 / 4);
         assert_eq!(core.end(iteration(32, 5000, 480, 22.0)), 16 / 4);
         for _ in 3..=10 {
@@ -136,46 +136,47 @@ mod tests {
 
     #[test]
     fn a_working_set_that_fits_is_left_alone() {
-        let mut core = Core::new(1, 512);
+        let mut core = ComputeCore::new(1, 512);
         assert_eq!(core.end(iteration(128, 100, 1216, 1.0)), 32);
         assert_eq!(core.end(iteration(128, 100, 1216, 2.0)), 32);
     }
 
-    /// Where nothing fits at any size, sizes are tried once each, and then the fastest stays.
+    /// Where no size fits, each is tried once, and then the fastest remains.
     #[test]
     fn what_never_fits_ends_at_the_fastest_size() {
         for fastest in [1, 16, 32, 512_usize] {
-            let mut core = Core::new(1, 512);
-            let mut set = 16_usize;
-            let mut sets = Vec::new();
+            let mut core = ComputeCore::new(1, 512);
+            let mut unit = 16_usize;
+            let mut units = Vec::new();
             for _ in 0..20 {
-                let took = Duration::from_millis(100 + 20 * u64::from(set.ilog2().abs_diff(fastest.ilog2())));
-                sets.push(set);
-                set = core.end(Iteration { set, working_set: 6000 / set, local: 4400, took });
+                let took =
+                    Duration::from_millis(100 + 20 * u64::from(unit.ilog2().abs_diff(fastest.ilog2())));
+                units.push(unit);
+                unit = core.end(Iteration { unit, working_set: 6000 / unit, local: 4400, took });
             }
-            assert_eq!(sets[12..], [sets[19]; 8], "{sets:?}");
-            let tried = |set: usize| sets[..12].contains(&set);
-            assert!(tried(set) && tried((set * 2).min(512)), "{sets:?}");
+            assert_eq!(units[12..], [units[19]; 8], "{units:?}");
+            let tried = |unit: usize| units[..12].contains(&unit);
+            assert!(tried(unit) && tried((unit * 2).min(512)), "{units:?}");
             assert!(
-                sets[..12].iter().all(|other| set.abs_diff(fastest) <= other.abs_diff(fastest)),
-                "{sets:?}"
+                units[..12].iter().all(|other| unit.abs_diff(fastest) <= other.abs_diff(fastest)),
+                "{units:?}"
             );
         }
     }
 
     #[test]
     fn sets_never_leave_their_bounds() {
-        let mut core = Core::new(4, 32);
-        let mut set = 32;
+        let mut core = ComputeCore::new(4, 32);
+        let mut unit = 32;
         for turn in 0..20 {
             let now = Iteration {
-                set,
+                unit,
                 working_set: 1 << 20,
                 local: 64,
                 took: Duration::from_millis(100 + turn % 7 * 13),
             };
-            set = core.end(now);
-            assert!((4..=32).contains(&set) && set.is_power_of_two());
+            unit = core.end(now);
+            assert!((4..=32).contains(&unit) && unit.is_power_of_two());
         }
     }
 }

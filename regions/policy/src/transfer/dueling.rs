@@ -1,334 +1,343 @@
-//! Sizes tried beside each other: in space, not in time.
+//! Set dueling (Qureshi et al., ISCA 2007) for the size of transfer units: sizes are compared in space, not in time.
 //!
-//! A program without annotation gives no measure of progress, so that times at one size and at
-//! another later cannot be compared. But a program treats most of its blocks alike. So a few blocks
-//! of some sets each, chosen by their number, use sets of half the size, a few others of twice the size,
-//! and the costs of the classes, by block, are compared:
+//! A program without marks gives no measure of progress, so that times at one size and later at another cannot be
+//! compared. But a program treats most of its blocks alike. A few leader blocks, chosen by their numbers, use units
+//! of half the size in force, a few others units of twice the size, and the costs of these classes of blocks are
+//! compared:
 //!
 //! ```text
 //!   blocks  | = | = | ½ | = | = | = | 2 | = | = | ½ | …     cost ½ < cost = ?  then halve
 //! ```
 //!
-//! Programs have phases, and each wants its own size. So time is counted in laps: one is over when as many pages came as the
-//! program has. A gain within a lap must be large, one that lasts for a window of eight need not. In each lap other blocks
-//! are chosen.
+//! Programs have phases which want different sizes. Time is therefore counted in epochs: one ends when as many pages
+//! were filled as the program has. A gain within an epoch must be large to count; one that lasts for a window of
+//! eight epochs need not. Each epoch has other leader blocks.
 //!
-//! The cost of a fill is the time that the thread waited, plus what its pages push out: each page
-//! that comes makes another one leave earlier, which comes again for that the more often the sooner pages come back, at the price
-//! of a page in sets of the size in force, or of a page on average where there are several regions. That is how pages nobody needs
-//! are charged, once they left: until then the program may come to them. And each set that comes leaves again, which costs by set
-//! as well as by page: that is how smaller sets are charged. Where blocks are used whole, so that other sizes bring the same pages,
-//! these costs are compared by page, which shows a tenth where blocks show a third: how many of its pages a block still has here
-//! differs more than that.
+//! The cost of a fill is the time that the thread waited, plus the cost of the evictions that its pages cause. Each
+//! filled page makes another one be evicted earlier, which therefore refaults, the more often the shorter refault
+//! distances are, at the price of a page in units of the size in force, or of the average page if there are several
+//! regions. So pages that are not used are charged once they are evicted; until then the program may still use them.
+//! Each filled unit is also evicted once more, which has a cost per unit and one per page: this charges small units.
+//! Where blocks are used whole, so that other sizes fill the same pages, these costs are compared per page, which
+//! shows differences of a tenth where blocks show those of a third, because blocks differ more in how many of their
+//! pages are still resident.
 
-use super::blocks::{Blocks, Price};
-use super::gains::{DOUBLE, Gains, HALF, SURE};
-use super::leaders::{Choice, Class, THIN, block};
-use super::parts::{Part, Parts};
+use super::blocks::{BlockCosts, EvictionPrice};
+use super::gains::{DOUBLE, Gains, HALF, SIGNIFICANT};
+use super::leaders::{LeaderBlocks, LeaderClass, REDUCTION, block};
+use super::parts::{RegionPart, RegionParts};
 use crate::MAX_TRANSFER;
 use core::ops::Range;
 
-/// Fills in the class of half the size before anything is decided.
-const ENOUGH: u64 = 128;
-/// Fills after which other blocks are chosen where a class has too few.
-const LONG: u64 = 8192;
-/// A change must gain so much at the end of a window,
+/// Number of fills between two comparisons, and in leader blocks of half the size before the first one.
+const CHECK_INTERVAL: u64 = 128;
+/// Number of fills after which new leader blocks are chosen if a class has too few.
+const MAX_EPOCH_FILLS: u64 = 8192;
+/// Share of the wait that a change must gain at the end of a window.
 const GAIN: f64 = 0.05;
-/// and so much, each way, by the square root of laps, before: what is seen in a short time may be a phase, and the next one may
-/// want the opposite. Sets that are too small cost some times as much as the best, sets that are too large some hundred times.
+/// Share of the wait that halving (`[0]`) and doubling (`[1]`) must gain earlier, divided by the square root of
+/// epochs. A short observation may be of one phase, and the next may want the opposite. Too small units cost a few
+/// times as much as the best, too large ones up to hundreds of times.
 const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
-/// Within a lap so much; once a size lasted, the larger of these by some laps alone.
+/// The same within an epoch. For a size that lasted, the larger of these applies to some epochs alone.
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
-/// Where blocks are used whole, so much for twice the size, after as many laps as there is doubt: there is little to lose.
+/// Share of the wait that doubling must gain where blocks are used whole, after as many epochs as the backoff: there
+/// is little to lose.
 const GAIN_WHOLE: f64 = 0.1;
-/// Of what must be gained early, this share for one more step the same way, in the first lap after it.
-const ON: f64 = 0.25;
-/// Laps of a window where the size is new. Once it went by few blocks are looked at, and it takes as many times longer to see as
-/// much of them.
+/// The share that is required earlier is multiplied by this for one more step in the same direction, in the first
+/// epoch after a change.
+const SAME_WAY: f64 = 0.25;
+/// Number of epochs in a window while a size is new. Later, sampling is reduced, and windows are longer by the same
+/// factor.
 const WINDOW: f64 = 8.0;
-/// Then less than so many laps say nothing: one phase of the program does not move a size that lasted.
-const PHASES: f64 = 3.0;
-/// Each time that the size turns back the next decision takes twice as long: a program whose phases want different
-/// sizes gets the one that is good for all of them. At most so many times as long as the first.
-const MOST_DOUBT: f64 = 8.0;
+/// Smallest number of epochs that can change a size that lasted, so that one phase of the program does not.
+const MIN_SETTLED_EPOCHS: f64 = 3.0;
+/// Largest backoff. Whenever the size changes back, the next decision takes twice as long, so that a program whose
+/// phases want different sizes gets one that is good for all of them.
+const MAX_BACKOFF: f64 = 8.0;
 
-/// What a page costs that others push out.
+/// The costs of evictions, which set dueling adds to the time of fills.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// Nanoseconds to let a page leave, all in all:
+    /// Nanoseconds per evicted page, in total.
     pub evict_ns: f64,
-    /// so many for its set,
-    pub evict_set_ns: f64,
-    /// and for the page itself.
+    /// The part of `evict_ns` that each transfer unit costs, in nanoseconds per unit.
+    pub evict_unit_ns: f64,
+    /// The part of `evict_ns` that each page costs, in nanoseconds per page.
     pub evict_page_ns: f64,
-    /// Pages that come again for one that pushes others out.
-    pub pushed: f64,
-    /// Nanoseconds that the program waits for one, on average of all regions; `None`: there is only this one.
+    /// Number of refaults that one filled page causes, by taking room from others.
+    pub refaults_per_fill: f64,
+    /// Mean time that the program waits for a page, in nanoseconds, over all regions; `None` with a single region.
     pub page_ns: Option<f64>,
-    /// Pages that hold something, here or away. When so many came, that is a lap.
-    pub lap: usize,
+    /// Number of pages with contents, resident or swapped out. An epoch ends when as many were filled.
+    pub epoch_pages: usize,
 }
 
-/// What this lap has seen.
+/// The observations of the current epoch.
 #[derive(Debug, Default)]
-struct Lap {
-    /// Of each class.
-    blocks: [Blocks; 3],
+struct Epoch {
+    /// The leader blocks of each class.
+    blocks: [BlockCosts; 3],
     fills: u64,
     pages: u64,
 }
 
-/// From now on another size is in force.
+/// A change of the size of transfer units.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    /// So many pages.
-    pub set: usize,
-    /// For these alone; `None`: for all.
-    pub part: Option<Part>,
+pub struct SizeChange {
+    /// New size, in pages.
+    pub unit: usize,
+    /// The part of the region that it applies to; `None` for all of the region.
+    pub part: Option<RegionPart>,
 }
 
-/// A running trial.
+/// The duel of sizes in one region, for one kind of access.
 #[derive(Debug)]
-pub struct Trial {
-    set: usize,
-    lap: Lap,
-    /// What this window has seen in the laps before.
+pub struct SetDuel {
+    unit: usize,
+    epoch: Epoch,
+    /// The gains in earlier epochs of the window.
     gains: Gains,
-    /// What the laps at this size have seen, by parts: places differ for longer than a window.
-    parts: Parts,
-    /// Who tries what in this lap.
-    choice: Choice,
-    /// A window went by at this size.
-    proven: bool,
-    /// Few blocks are looked at.
-    thin: bool,
-    /// How much evidence it takes.
-    doubt: f64,
-    /// The first fill was seen, or is to come.
+    /// The gains by part of the region in all epochs at this size, since places differ for longer than a window.
+    parts: RegionParts,
+    /// The leader blocks of the current epoch.
+    leaders: LeaderBlocks,
+    /// Whether a window passed at this size.
+    settled: bool,
+    /// Whether sampling is reduced to a few leader blocks.
+    reduced: bool,
+    /// Factor on the evidence that a change needs.
+    backoff: f64,
+    /// Whether the first fill was seen or is about to happen.
     begun: bool,
-    /// The way of the last change.
-    went: Option<usize>,
-    /// Less than a lap says nothing.
-    patient: bool,
-    /// The ways that were surely worse when a lap was last over.
+    /// The direction of the last change.
+    last_way: Option<usize>,
+    /// Whether at least one whole epoch is needed for a change.
+    whole_epochs: bool,
+    /// The directions that were significantly worse at the end of the last epoch.
     worse: [bool; 2],
 }
 
-impl Trial {
-    /// Starts with sets of `set` pages.
+impl SetDuel {
+    /// Starts with units of `unit` pages.
     #[must_use]
-    pub fn new(set: usize) -> Trial {
-        Trial {
-            set,
-            lap: Lap::default(),
+    pub fn new(unit: usize) -> SetDuel {
+        SetDuel {
+            unit,
+            epoch: Epoch::default(),
             gains: Gains::default(),
-            parts: Parts::default(),
-            choice: Choice::new(),
-            proven: false,
-            thin: false,
-            doubt: 1.0,
+            parts: RegionParts::default(),
+            leaders: LeaderBlocks::new(),
+            settled: false,
+            reduced: false,
+            backoff: 1.0,
             begun: false,
-            went: None,
-            patient: false,
+            last_way: None,
+            whole_epochs: false,
             worse: [false; 2],
         }
     }
 
-    /// For rows: half a set always costs less until the program comes to the other half, and it does so late.
+    /// Requires whole epochs for a change, for strided access: half a unit always costs less until the program uses
+    /// the other half, which it does late.
     #[must_use]
-    pub fn patient(self) -> Trial {
-        Trial { patient: true, ..self }
+    pub fn with_whole_epochs(self) -> SetDuel {
+        SetDuel { whole_epochs: true, ..self }
     }
 
-    /// The first fill was seen, or is to come.
+    /// Returns whether the first fill was seen or is about to happen.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// The first fill is to come, in a set of `set` pages.
-    pub fn begin(&mut self, set: usize, costs: Costs) {
-        (self.set, self.begun) = (set, true);
+    /// Notes that the first fill is about to happen, with units of `unit` pages.
+    pub fn begin(&mut self, unit: usize, costs: Costs) {
+        (self.unit, self.begun) = (unit, true);
         self.next_window(costs);
     }
 
-    /// The set for a fault at `page`.
+    /// Returns the size of the transfer unit for a fault at `page`, in pages.
     #[must_use]
-    pub fn set_at(&self, page: usize) -> usize {
-        match self.choice.class(page / block(self.set)) {
-            Some(Class::Half) => self.size(HALF),
-            Some(Class::Double) => self.size(DOUBLE),
-            Some(Class::Same) | None => self.set,
+    pub fn unit_at(&self, page: usize) -> usize {
+        match self.leaders.class(page / block(self.unit)) {
+            Some(LeaderClass::Half) => self.size(HALF),
+            Some(LeaderClass::Double) => self.size(DOUBLE),
+            Some(LeaderClass::Same) | None => self.unit,
         }
     }
 
-    /// The size in force.
+    /// Returns the size in force, in pages.
     #[must_use]
-    pub const fn set(&self) -> usize {
-        self.set
+    pub const fn unit(&self) -> usize {
+        self.unit
     }
 
-    /// The trial of a part of the same region, from now on a region of its own, with sets of `set` pages.
+    /// Makes the duel of a part of the region that becomes a region of its own, with units of `unit` pages.
     #[must_use]
-    pub fn apart(&self, set: usize) -> Trial {
-        let went = (set != self.set).then_some(if set < self.set { HALF } else { DOUBLE });
-        let doubt = (self.doubt * 2.0).min(MOST_DOUBT);
-        let Trial { choice, begun, patient, .. } = *self;
-        Trial { doubt, went, choice, begun, patient, ..Trial::new(set) }
+    pub fn split_off(&self, unit: usize) -> SetDuel {
+        let last_way = (unit != self.unit).then_some(if unit < self.unit { HALF } else { DOUBLE });
+        let backoff = (self.backoff * 2.0).min(MAX_BACKOFF);
+        let SetDuel { leaders, begun, whole_epochs, .. } = *self;
+        SetDuel { backoff, last_way, leaders, begun, whole_epochs, ..SetDuel::new(unit) }
     }
 
-    /// A fill of `pages` pages at `page` that took `ns`. Says when the size changes; where that of some pages does, the
-    /// caller gives them a trial of their own.
-    pub fn filled(&mut self, page: usize, pages: usize, ns: u64, costs: Costs) -> Option<Change> {
-        let number = page / block(self.set);
-        if let Some(class) = self.choice.class(number) {
-            self.lap.blocks[class as usize].filled(number, pages, ns);
+    /// Notes a fill of `pages` pages at `page` that took `ns` nanoseconds. Returns a change of the size, if there is
+    /// one. If it is of a part of the region, the caller gives that part a duel of its own.
+    pub fn filled(&mut self, page: usize, pages: usize, ns: u64, costs: Costs) -> Option<SizeChange> {
+        let number = page / block(self.unit);
+        if let Some(class) = self.leaders.class(number) {
+            self.epoch.blocks[class as usize].filled(number, pages, ns);
         }
-        let lap = &mut self.lap;
-        lap.fills += 1;
-        lap.pages += pages as u64;
-        // Looking costs time: not at every fill.
-        if !lap.fills.is_multiple_of(ENOUGH) {
+        let epoch = &mut self.epoch;
+        epoch.fills += 1;
+        epoch.pages += pages as u64;
+        // A comparison takes time, so that not every fill makes one.
+        if !epoch.fills.is_multiple_of(CHECK_INTERVAL) {
             return None;
         }
         let (part, way) = self.better_way(costs)?;
-        let set = self.size(way);
+        let unit = self.size(way);
         if part.is_none() {
-            if self.went.replace(way).is_some_and(|before| before != way) {
-                self.doubt = (self.doubt * 2.0).min(MOST_DOUBT);
+            if self.last_way.replace(way).is_some_and(|before| before != way) {
+                self.backoff = (self.backoff * 2.0).min(MAX_BACKOFF);
             }
-            (self.set, self.proven) = (set, false);
+            (self.unit, self.settled) = (unit, false);
         }
-        (self.parts, self.worse, self.thin) = (Parts::default(), [false; 2], false);
+        (self.parts, self.worse, self.reduced) = (RegionParts::default(), [false; 2], false);
         self.next_window(costs);
-        Some(Change { set, part })
+        Some(SizeChange { unit, part })
     }
 
-    /// A fill for those who use the pages in another way. What a small set left out may come like that, and is no gain.
-    pub fn filled_beside(&mut self, page: usize, pages: usize, ns: u64) {
-        let size = block(self.set);
+    /// Notes a fill for the other kind of access. Pages that a small unit left out may be filled like that, and are
+    /// no gain.
+    pub fn filled_otherwise(&mut self, page: usize, pages: usize, ns: u64) {
+        let size = block(self.unit);
         let within = pages.min(size - page % size);
         let ns = ns as f64 * within as f64 / pages.max(1) as f64;
-        if let Some(class) = self.choice.class(page / size) {
-            self.lap.blocks[class as usize].beside(page / size, within, ns);
+        if let Some(class) = self.leaders.class(page / size) {
+            self.epoch.blocks[class as usize].combined(page / size, within, ns);
         }
     }
 
-    /// Pages left.
-    pub fn left(&mut self, pages: Range<usize>) {
-        let size = block(self.set);
+    /// Notes the eviction of pages.
+    pub fn evicted(&mut self, pages: Range<usize>) {
+        let size = block(self.unit);
         let mut first = pages.start;
         while first < pages.end {
             let number = first / size;
             let end = ((number + 1) * size).min(pages.end);
-            if let Some(class) = self.choice.class(number) {
-                self.lap.blocks[class as usize].left(number, end - first);
+            if let Some(class) = self.leaders.class(number) {
+                self.epoch.blocks[class as usize].evicted(number, end - first);
             }
             first = end;
         }
     }
 
-    /// The way to the size that costs clearly less by block, for all blocks or for some of them. Where a lap or the window
-    /// ends, the next one begins.
-    fn better_way(&mut self, costs: Costs) -> Option<(Option<Part>, usize)> {
-        let laps = self.lap.pages as f64 / costs.lap.max(1) as f64;
-        let enough = self.lap.blocks[Class::Half as usize].fills() >= ENOUGH;
-        let Some(lap) = self.seen(laps, costs).filter(|_| enough) else {
-            if laps >= WINDOW && self.lap.fills >= LONG {
-                // Or a small region would have too few blocks for good.
-                (self.thin, self.worse) = (false, [false; 2]);
-                self.next_lap(costs);
+    /// Returns the direction in which units cost clearly less, for all blocks or for a part of them. Begins the next
+    /// epoch or window where one ends.
+    fn better_way(&mut self, costs: Costs) -> Option<(Option<RegionPart>, usize)> {
+        let epochs = self.epoch.pages as f64 / costs.epoch_pages.max(1) as f64;
+        let enough = self.epoch.blocks[LeaderClass::Half as usize].fills() >= CHECK_INTERVAL;
+        let Some(epoch) = self.seen(epochs, costs).filter(|_| enough) else {
+            if epochs >= WINDOW && self.epoch.fills >= MAX_EPOCH_FILLS {
+                // Otherwise a small region would have too few leader blocks forever.
+                (self.reduced, self.worse) = (false, [false; 2]);
+                self.next_epoch(costs);
             }
             return None;
         };
-        let all = self.gains.and(lap);
+        let all = self.gains.and(epoch);
         let early = self.early(all);
-        let lap_ends = laps >= if self.proven { PHASES } else { 1.0 };
-        let window_ends = all.laps >= self.doubt * if self.thin { WINDOW * THIN as f64 } else { WINDOW };
-        let open = [HALF, DOUBLE].map(|way| self.size(way) != self.set);
+        let epoch_ends = epochs >= if self.settled { MIN_SETTLED_EPOCHS } else { 1.0 };
+        let window_ends =
+            all.epochs >= self.backoff * if self.reduced { WINDOW * REDUCTION as f64 } else { WINDOW };
+        let open = [HALF, DOUBLE].map(|way| self.size(way) != self.unit);
         let least = if window_ends { [GAIN; 2] } else { early };
-        // A size that lasted is not moved by a phase: some laps alone must gain much, and all together say nothing before a
-        // new size would have been judged.
-        let least_of_lap = if self.proven { [GAIN_AT_ONCE[DOUBLE]; 2] } else { self.early(lap) };
-        let of_lap = lap.best(least_of_lap, SURE).filter(|_| lap_ends || !self.proven);
-        let judged = !self.proven || all.laps >= WINDOW;
-        let of_all = all.best(least, SURE).filter(|_| lap_ends && judged || window_ends);
-        if let Some(way) = of_lap.or(of_all).filter(|&way| open[way]) {
+        // One phase does not change a size that lasted: some epochs alone must gain much, and all together count only
+        // after the time in which a new size would have been judged.
+        let least_of_epoch = if self.settled { [GAIN_AT_ONCE[DOUBLE]; 2] } else { self.early(epoch) };
+        let of_epoch = epoch.best(least_of_epoch, SIGNIFICANT).filter(|_| epoch_ends || !self.settled);
+        let judged = !self.settled || all.epochs >= WINDOW;
+        let of_all = all.best(least, SIGNIFICANT).filter(|_| epoch_ends && judged || window_ends);
+        if let Some(way) = of_epoch.or(of_all).filter(|&way| open[way]) {
             return Some((None, way));
         }
-        if lap_ends {
-            let laps_of = |pages: f64| pages * self.choice.one_in() / costs.lap.max(1) as f64;
-            self.parts.add(&self.lap.blocks, laps_of, self.prices(costs), costs.evict_ns);
-            let of_part = self.parts.best(block(self.set), |gains| self.early(gains));
+        if epoch_ends {
+            let epochs_of = |pages: f64| pages * self.leaders.one_in() / costs.epoch_pages.max(1) as f64;
+            self.parts.add(&self.epoch.blocks, epochs_of, self.prices(costs), costs.evict_ns);
+            let of_part = self.parts.best(block(self.unit), |gains| self.early(gains));
             if let Some((part, way)) = of_part.filter(|&(_, way)| open[way]) {
                 return Some((Some(part), way));
             }
             self.worse = all.worse(early);
         }
         let all_worse = [HALF, DOUBLE].iter().all(|&way| self.worse[way] || !open[way]);
-        if window_ends || lap_ends && all_worse {
-            (self.proven, self.thin) = (true, true);
+        if window_ends || epoch_ends && all_worse {
+            (self.settled, self.reduced) = (true, true);
             self.next_window(costs);
-        } else if lap_ends {
+        } else if epoch_ends {
             self.gains = all;
-            self.next_lap(costs);
+            self.next_epoch(costs);
         }
         None
     }
 
-    /// What a change must gain before a window is over.
+    /// Returns the share of the wait that a change must gain before the end of a window, for each direction.
     fn early(&self, gains: Gains) -> [f64; 2] {
-        let laps = gains.laps;
-        let just_went = !self.proven && self.gains.laps <= 0.0;
+        let epochs = gains.epochs;
+        let just_changed = !self.settled && self.gains.epochs <= 0.0;
         let mut least = [HALF, DOUBLE].map(|way| {
-            let gain = match laps < 1.0 {
-                true if self.patient => [f64::INFINITY; 2],
+            let gain = match epochs < 1.0 {
+                true if self.whole_epochs => [f64::INFINITY; 2],
                 true => GAIN_AT_ONCE,
                 false => GAIN_EARLY,
             };
-            let least = gain[way] * (self.doubt / laps).sqrt();
-            if just_went && self.went == Some(way) { least * ON } else { least }
+            let least = gain[way] * (self.backoff / epochs).sqrt();
+            if just_changed && self.last_way == Some(way) { least * SAME_WAY } else { least }
         });
-        // Rows are used whole only as long as nobody comes to what lies between them.
-        if !self.patient && gains.whole() && laps >= self.doubt {
-            least[DOUBLE] = least[DOUBLE].min(GAIN_WHOLE * self.doubt.sqrt());
+        // Strided access uses units whole only until the program comes to the pages between.
+        if !self.whole_epochs && gains.whole() && epochs >= self.backoff {
+            least[DOUBLE] = least[DOUBLE].min(GAIN_WHOLE * self.backoff.sqrt());
         }
         least
     }
 
-    /// What this lap says, once there are blocks of each class.
-    fn seen(&self, laps: f64, costs: Costs) -> Option<Gains> {
-        let samples = self.lap.blocks.each_ref().map(Blocks::all);
-        Gains::seen(samples, laps, self.prices(costs), costs.evict_ns)
+    /// Returns the gains in the current epoch, once there are leader blocks of each class.
+    fn seen(&self, epochs: f64, costs: Costs) -> Option<Gains> {
+        let samples = self.epoch.blocks.each_ref().map(BlockCosts::all);
+        Gains::seen(samples, epochs, self.prices(costs), costs.evict_ns)
     }
 
-    /// What a fill costs beside its time, for each way. What its pages push out belongs to all, and comes back at one price:
-    /// with prices of their own, large sets would seem cheap because they take the room of the others. For the same reason
-    /// blocks of twice the size get nothing for leaving in fewer sets, unless they are [used whole](Gains::whole): where all have
-    /// that size, what a sweep comes back to may fit no more.
-    fn prices(&self, costs: Costs) -> [Price; 2] {
-        let here = || self.lap.blocks[Class::Same as usize].all().page_ns();
+    /// Returns the price of a fill's evictions, for each direction.
+    ///
+    /// The room that pages take from others has the same price for all sizes: with prices of their own, large units
+    /// would seem cheap because they take the room of the others. For the same reason, doubling saves no evictions of
+    /// units unless blocks are [used whole](Gains::whole): if all had that size, the pages of a loop might no longer
+    /// fit.
+    fn prices(&self, costs: Costs) -> [EvictionPrice; 2] {
+        let here = || self.epoch.blocks[LeaderClass::Same as usize].all().page_ns();
         let page_ns = costs.page_ns.unwrap_or_else(here);
-        let back = costs.pushed * (page_ns + costs.evict_ns);
-        let by_set = Price { set: costs.evict_set_ns, page: costs.evict_page_ns, room: back };
-        [by_set, Price { set: 0.0, page: costs.evict_ns, room: back }]
+        let back = costs.refaults_per_fill * (page_ns + costs.evict_ns);
+        let by_set = EvictionPrice { unit: costs.evict_unit_ns, page: costs.evict_page_ns, room: back };
+        [by_set, EvictionPrice { unit: 0.0, page: costs.evict_ns, room: back }]
     }
 
-    /// Chooses other blocks.
-    fn next_lap(&mut self, costs: Costs) {
-        self.lap = Lap::default();
-        self.choice = self.choice.next(costs.lap, self.set, self.thin, self.worse);
+    /// Begins an epoch with other leader blocks.
+    fn next_epoch(&mut self, costs: Costs) {
+        self.epoch = Epoch::default();
+        self.leaders = self.leaders.next(costs.epoch_pages, self.unit, self.reduced, self.worse);
     }
 
-    /// Forgets what was seen.
+    /// Begins a window, and drops the observations of the last one.
     fn next_window(&mut self, costs: Costs) {
         self.gains = Gains::default();
-        self.next_lap(costs);
+        self.next_epoch(costs);
     }
 
-    /// The size that a way leads to.
+    /// Returns the size that a direction leads to.
     fn size(&self, way: usize) -> usize {
-        if way == HALF { (self.set / 2).max(1) } else { (self.set * 2).min(MAX_TRANSFER) }
+        if way == HALF { (self.unit / 2).max(1) } else { (self.unit * 2).min(MAX_TRANSFER) }
     }
 }
 

@@ -1,77 +1,78 @@
-//! Which blocks try which size.
+//! The choice of leader blocks, which try other sizes of transfer units.
 
 use super::gains::{DOUBLE, HALF};
 use crate::MAX_TRANSFER;
 
-/// What a block does in a trial.
+/// The class of a leader block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
-    /// Sets of half the size.
+pub(super) enum LeaderClass {
+    /// Uses units of half the size in force.
     Half = 0,
-    /// The size in force.
+    /// Uses units of the size in force, for comparison.
     Same = 1,
-    /// Sets of twice the size.
+    /// Uses units of twice the size in force.
     Double = 2,
 }
 
-/// One block in so many is of each other class, at least where memory is small,
-const SHARE: usize = 12;
-/// and so many times as many are looked at with the size in force.
-const SAME: usize = 3;
-/// Blocks of each other class, about, at most.
-const MOST_BLOCKS: usize = 4096;
-/// Sets in a block: few, so that a small array has blocks of each class.
-const SETS: usize = 8;
-/// Pages in a block, at least.
-const LEAST_BLOCK: usize = 16;
-/// Where few are looked at these are so many times fewer, and so many times fewer try what is surely worse: enough to see when
-/// the program does something else.
-pub(super) const THIN: usize = 4;
+/// One block in this number is a leader of half the size, and one of twice the size, unless there is much memory.
+const LEADER_SHARE: usize = 12;
+/// Number of leaders of the size in force for each leader of another size.
+const SAME_SHARE: usize = 3;
+/// Approximate limit on the leaders of half and of twice the size each.
+const MAX_LEADERS: usize = 4096;
+/// Size of a block, in units: few, so that a small array has leaders of each class.
+const BLOCK_UNITS: usize = 8;
+/// Smallest size of a block, in pages.
+const MIN_BLOCK: usize = 16;
+/// Factor of reduced sampling, of all leaders or of those with a size that is significantly worse: enough remain to
+/// notice a change of the program.
+pub(super) const REDUCTION: usize = 4;
 
-/// Pages in a block where sets of `set` pages are in force; sets of twice the size fit.
-pub(super) fn block(set: usize) -> usize {
-    (set * SETS).clamp(LEAST_BLOCK, MAX_TRANSFER)
+/// Returns the size of a block, in pages, with units of `unit` pages in force. It holds units of twice that size.
+pub(super) fn block(unit: usize) -> usize {
+    (unit * BLOCK_UNITS).clamp(MIN_BLOCK, MAX_TRANSFER)
 }
 
-/// The blocks of a lap.
+/// The choice of leader blocks in one epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Choice {
-    /// Half the size, or twice the size, is surely worse: few blocks go on with it.
-    thin: [bool; 2],
-    /// One block in so many is of each other class.
+pub(super) struct LeaderBlocks {
+    /// Whether sampling of half the size (`[0]`) and of twice the size (`[1]`) is reduced.
+    reduced: [bool; 2],
+    /// One block in this number is a leader of half the size, and one of twice the size.
     share: usize,
-    /// Chooses other blocks in each lap.
+    /// Number that selects other blocks in each epoch.
     salt: usize,
 }
 
-impl Choice {
-    pub(super) const fn new() -> Choice {
-        Choice { thin: [false; 2], share: SHARE, salt: 1 }
+impl LeaderBlocks {
+    pub(super) const fn new() -> LeaderBlocks {
+        LeaderBlocks { reduced: [false; 2], share: LEADER_SHARE, salt: 1 }
     }
 
-    /// Other blocks, of a region of so many `pages`; where it is to be `few`, fewer of all, and else of the ways that are surely `worse`.
-    pub(super) fn next(self, pages: usize, set: usize, few: bool, worse: [bool; 2]) -> Choice {
-        let share = SHARE.max(pages / block(set) / MOST_BLOCKS);
-        let (share, thin) = if few { (share * THIN, [false; 2]) } else { (share, worse) };
-        Choice { thin, share, salt: self.salt.wrapping_add(1) }
+    /// Chooses other leader blocks in a region of `pages` pages: with `reduced`, fewer of all classes; otherwise
+    /// fewer of the directions that are `worse`.
+    pub(super) fn next(self, pages: usize, unit: usize, reduced: bool, worse: [bool; 2]) -> LeaderBlocks {
+        let share = LEADER_SHARE.max(pages / block(unit) / MAX_LEADERS);
+        let (share, reduced) = if reduced { (share * REDUCTION, [false; 2]) } else { (share, worse) };
+        LeaderBlocks { reduced, share, salt: self.salt.wrapping_add(1) }
     }
 
-    /// What a block does, if it is looked at.
-    pub(super) fn class(self, block: usize) -> Option<Class> {
-        // Knuth's multiplicative hash: neighbours fall into different classes.
+    /// Returns the class of a block, if it is a leader.
+    pub(super) fn class(self, block: usize) -> Option<LeaderClass> {
+        // Knuth's multiplicative hash puts neighbours into different classes.
         let hash = (block.wrapping_add(self.salt << 20).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 40;
-        let tried = |way: usize| !self.thin[way] || (hash / self.share).is_multiple_of(THIN);
+        let tried = |way: usize| !self.reduced[way] || (hash / self.share).is_multiple_of(REDUCTION);
         match hash % self.share {
-            0 => tried(HALF).then_some(Class::Half),
-            1 => tried(DOUBLE).then_some(Class::Double),
-            it if it < 2 + SAME => Some(Class::Same),
+            0 => tried(HALF).then_some(LeaderClass::Half),
+            1 => tried(DOUBLE).then_some(LeaderClass::Double),
+            it if it < 2 + SAME_SHARE => Some(LeaderClass::Same),
             _ => None,
         }
     }
 
-    /// Of all blocks, one in so many is looked at with the size in force.
+    /// Returns the number of blocks for each leader of the size in force.
     pub(super) fn one_in(self) -> f64 {
-        self.share as f64 / SAME as f64
+        self.share as f64 / SAME_SHARE as f64
     }
 }
 
@@ -81,22 +82,22 @@ mod tests {
 
     #[test]
     fn few_blocks_try_what_is_surely_worse_or_anything_where_few_are_asked_for() {
-        let count = |few: bool, worse: [bool; 2]| {
-            let choice = Choice::new().next(0, 4, few, worse);
-            let of = |class: Class| (0..100_000).filter(|&it| choice.class(it) == Some(class)).count();
-            [Class::Half, Class::Same, Class::Double].map(of)
+        let count = |reduced: bool, worse: [bool; 2]| {
+            let leaders = LeaderBlocks::new().next(0, 4, reduced, worse);
+            let of = |class: LeaderClass| (0..100_000).filter(|&it| leaders.class(it) == Some(class)).count();
+            [LeaderClass::Half, LeaderClass::Same, LeaderClass::Double].map(of)
         };
         let near = |got: [usize; 3], wanted: [usize; 3]| {
             got.iter().zip(wanted).all(|(&got, wanted)| got.abs_diff(wanted) * 10 < wanted)
         };
-        let one = 100_000 / SHARE;
-        for (few, worse, wanted) in [
-            (false, [false, false], [one, one * SAME, one]),
-            (false, [true, false], [one / THIN, one * SAME, one]),
-            (false, [false, true], [one, one * SAME, one / THIN]),
-            (true, [true, true], [one / THIN, one * SAME / THIN, one / THIN]),
+        let one = 100_000 / LEADER_SHARE;
+        for (reduced, worse, wanted) in [
+            (false, [false, false], [one, one * SAME_SHARE, one]),
+            (false, [true, false], [one / REDUCTION, one * SAME_SHARE, one]),
+            (false, [false, true], [one, one * SAME_SHARE, one / REDUCTION]),
+            (true, [true, true], [one / REDUCTION, one * SAME_SHARE / REDUCTION, one / REDUCTION]),
         ] {
-            assert!(near(count(few, worse), wanted), "{few} {worse:?}: {:?}", count(few, worse));
+            assert!(near(count(reduced, worse), wanted), "{reduced} {worse:?}: {:?}", count(reduced, worse));
         }
     }
 }

@@ -1,12 +1,12 @@
-//! How many pages move together, and when they leave ([`Timing`]).
+//! The number of pages that one transfer moves.
 //!
-//! Larger sets cost fewer faults; smaller ones move less that nobody needs, and leave more room for
-//! what somebody does. Which of the two counts depends on the program and on how much is here, and
-//! can cost a factor of hundreds (seed, table 2). Two tuners decide:
+//! Larger transfer units cost fewer faults; smaller ones transfer fewer pages in vain, and leave more room for pages
+//! that are used. Which effect is larger depends on the program and on local memory, and can make a factor of
+//! hundreds (DLM, Midorikawa et al., FIT 2011, table 2). There are two tuners:
 //!
-//! * [`Core`]: the program says where its compute core starts and ends (seed, section 3.2).
-//! * [`Trial`]: nobody says anything; sizes are tried beside each other in different places. Each of the [`Regions`] has
-//!   one: an array that is walked through wants large sets, one that is jumped in small ones.
+//! * [`ComputeCore`]: the program marks the start and the end of its compute core (DLM, section 3.2).
+//! * [`SetDuel`]: without marks, sizes are tried at the same time in different blocks. Each of the [`Regions`] has one: an array
+//!   that is scanned wants large units, one that is accessed at random small ones.
 
 mod blocks;
 mod compute_core;
@@ -17,8 +17,8 @@ mod parts;
 mod regions;
 mod units;
 
-pub use compute_core::{Core, Iteration};
-pub use dueling::{Change, Costs, Trial};
-pub use parts::Part;
+pub use compute_core::{ComputeCore, Iteration};
+pub use dueling::{Costs, SetDuel, SizeChange};
+pub use parts::RegionPart;
 pub use regions::Regions;
 pub use units::{TransferSize, TransferUnits, first_unit};

@@ -76,7 +76,7 @@ impl TransferUnits {
     pub fn in_force(&self, page: PageNumber, access: Access) -> usize {
         match self {
             TransferUnits::Fixed(unit) => *unit,
-            TransferUnits::Auto(regions) => regions.at(page, access).set(),
+            TransferUnits::Auto(regions) => regions.at(page, access).unit(),
         }
     }
 
@@ -85,14 +85,14 @@ impl TransferUnits {
     pub fn at(&self, page: PageNumber, access: Access) -> usize {
         match self {
             TransferUnits::Fixed(unit) => *unit,
-            TransferUnits::Auto(regions) => regions.at(page, access).set_at(page),
+            TransferUnits::Auto(regions) => regions.at(page, access).unit_at(page),
         }
     }
 
     /// Notes the eviction of pages that were filled for `access`.
     pub fn evicted(&mut self, pages: &Range<PageNumber>, access: Access) {
         if let TransferUnits::Auto(regions) = self {
-            regions.left(pages, access);
+            regions.evicted(pages, access);
         }
     }
 }

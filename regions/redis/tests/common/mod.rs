@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use largesse_redis::{RedisRefused, RedisSpaces, Target};
-use largesse_store::{PageStore, SpaceStore, Spaces, StoreError};
+use largesse_store::{PageStore, ProvidedStore, StoreError, StoreProvider};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -205,7 +205,7 @@ pub(crate) fn open(address: &str) -> Result<RedisSpaces, RedisRefused> {
     largesse_redis::open(Target::parse(address)?)
 }
 
-pub(crate) fn space(address: &str) -> (RedisSpaces, Box<dyn SpaceStore>) {
+pub(crate) fn space(address: &str) -> (RedisSpaces, Box<dyn ProvidedStore>) {
     let spaces = open(address).unwrap();
     let space = spaces.create().unwrap();
     (spaces, space)

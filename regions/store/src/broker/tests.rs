@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _};
 
-/// Numbers that a thread has open.
+/// Returns the numbers that a thread has open.
 fn open_in(thread: u32) -> BTreeSet<i32> {
     let entries = std::fs::read_dir(format!("/proc/self/task/{thread}/fd")).unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 #[test]
-fn neither_side_sees_the_descriptors_of_the_other() {
+fn program_and_broker_have_separate_descriptors() {
     let ours = File::open("/dev/null").unwrap();
     let broker = Broker::start().unwrap();
     assert_eq!(open_in(broker.thread()), BTreeSet::from([0, 1, 2]));
@@ -19,6 +19,7 @@ fn neither_side_sees_the_descriptors_of_the_other() {
     assert_eq!(theirs, 3);
     assert_eq!(open_in(broker.thread()), BTreeSet::from([0, 1, 2, 3]));
     // Number 3 of this table is another file, or none: closing it changes nothing there.
+    //
     // SAFETY: at worst a descriptor that is not open.
     let mine = unsafe { libc::fcntl(ours.as_raw_fd(), libc::F_DUPFD, 100) };
     // SAFETY: our own descriptor.
@@ -30,7 +31,7 @@ fn neither_side_sees_the_descriptors_of_the_other() {
 }
 
 #[test]
-fn without_the_call_the_table_is_emptied_one_by_one() {
+fn table_is_emptied_without_the_system_call() {
     let pipe = std::io::pipe().unwrap();
     std::thread::spawn(|| {
         own_table_one_by_one().unwrap();
@@ -47,7 +48,7 @@ fn without_the_call_the_table_is_emptied_one_by_one() {
 }
 
 #[test]
-fn many_threads_ask_and_each_gets_its_own_answer() {
+fn each_caller_gets_its_own_result() {
     let broker = Broker::start().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
@@ -65,7 +66,7 @@ fn many_threads_ask_and_each_gets_its_own_answer() {
 }
 
 #[test]
-fn what_the_program_has_is_found_by_its_number() {
+fn descriptors_of_the_program_are_found_by_number() {
     let broker = Broker::start().unwrap();
     let mut dup = None;
     let (mut reader, writer) = std::io::pipe().unwrap();

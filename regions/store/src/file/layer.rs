@@ -1,26 +1,26 @@
-//! One file of a store.
+//! One layer of a file store: a single file.
 
 use super::{FileRefused, errno, unnamed};
-use crate::{PageStore, Ranges, Sheet, StoreError};
+use crate::{Layer, PageStore, Ranges, StoreError};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use std::path::Path;
 
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
-/// Room for all that forked is set aside when it is at most this part of what is free.
-const AMPLE: u64 = 4;
+/// Room for all pages of the layers below is reserved if it takes at most the free space divided by this.
+const FREE_DIVISOR: u64 = 4;
 
-/// How another thread finds an open file: its number in a table, and whether its file is cached.
+/// Identifies an open file to another thread: its number in a descriptor table, and whether it is cached.
 pub(super) type Handle = (c_int, bool);
 
-/// `pread(2)`, or a test's.
+/// The type of `pread(2)`, which tests replace.
 pub(super) type Pread = unsafe extern "C" fn(c_int, *mut c_void, usize, i64) -> isize;
-/// `pwrite(2)`, or a test's.
+/// The type of `pwrite(2)`, which tests replace.
 pub(super) type Pwrite = unsafe extern "C" fn(c_int, *const c_void, usize, i64) -> isize;
 
-/// A sparse file without a name: nothing is left behind, however the process ends. The page cache is
-/// bypassed where the file system can.
+/// A sparse file without a name, so that nothing remains however the process ends. It bypasses the page cache if the
+/// file system can.
 #[derive(Debug)]
 pub(super) struct File {
     fd: c_int,
@@ -28,15 +28,15 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Makes a file beside `path`, readable and writable by its owner only, that no folder lists.
+    /// Makes a file without a name in the directory of `path`, readable and writable by its owner only.
     pub(super) fn create(path: &Path) -> Result<File, FileRefused> {
         let refuse = |errno| FileRefused::System { path: path.to_owned(), call: "open", errno };
-        let (fd, cached) = unnamed::open_beside(path).map_err(refuse)?;
-        let sheet = File { fd, cached };
-        if sheet.lies_in_memory() {
+        let (fd, cached) = unnamed::open_in_folder_of(path).map_err(refuse)?;
+        let layer = File { fd, cached };
+        if layer.lies_in_memory() {
             return Err(FileRefused::InMemory(path.to_owned()));
         }
-        Ok(sheet)
+        Ok(layer)
     }
 
     fn lies_in_memory(&self) -> bool {
@@ -47,7 +47,7 @@ impl File {
         rc == 0 && matches!(about.f_type, TMPFS_MAGIC | RAMFS_MAGIC)
     }
 
-    /// Repeats a transfer until it is whole.
+    /// Repeats a transfer until it is complete.
     fn transfer(
         &self,
         call: &'static str,
@@ -103,13 +103,13 @@ impl File {
         (self.fd, self.cached)
     }
 
-    /// The files that `thread` has, opened in the table of the caller as well.
+    /// Opens the files that `thread` has open, in the descriptor table of the calling thread.
     pub(super) fn open_all(handles: &[Handle], thread: u32) -> Result<Vec<File>, StoreError> {
         let open = |&(fd, cached): &Handle| {
             let path = format!("/proc/self/task/{thread}/fd/{fd}");
             let open = |more| crate::broker::open(Path::new(&path), libc::O_RDWR | more);
             let opened = match open(if cached { 0 } else { libc::O_DIRECT }) {
-                // Direct input was refused to this process since (see `Linux::knows_pinned`).
+                // Direct I/O was refused to this process since (see `Linux::knows_pinned`).
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(0).map(|fd| (fd, true)),
                 opened => opened.map(|fd| (fd, cached)),
             };
@@ -121,7 +121,7 @@ impl File {
         handles.iter().map(open).collect()
     }
 
-    /// Bytes that the file system still has.
+    /// Returns the number of free bytes of the file system.
     fn free_bytes(&self) -> u64 {
         // SAFETY: a plain structure that the call fills.
         let mut about: libc::statfs = unsafe { core::mem::zeroed() };
@@ -133,7 +133,7 @@ impl File {
 
 impl PageStore for File {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        if at + len > most_bytes_of_a_file() {
+        if at + len > file_size_limit() {
             return Err(StoreError::Full { wanted: len });
         }
         // SAFETY: our own descriptor.
@@ -142,7 +142,7 @@ impl PageStore for File {
             return Ok(());
         }
         match errno() {
-            // Without the call a full disk is found when it is full: the file system's own limit.
+            // Without this call the file system reports a full disk at a write.
             libc::EOPNOTSUPP | libc::ENOSYS => Ok(()),
             libc::ENOSPC | libc::EFBIG | libc::EDQUOT => Err(StoreError::Full { wanted: len }),
             errno => Err(StoreError::System { call: "fallocate", errno }),
@@ -164,18 +164,19 @@ impl PageStore for File {
     }
 }
 
-impl Sheet for File {
-    fn make_room(&self, _: Range<u64>, promised: &Ranges) -> Result<bool, StoreError> {
-        if promised.bytes() <= self.free_bytes() / AMPLE {
-            // Refused halfway, the rest is as if it were not ample.
-            let _ = promised.iter().try_for_each(|part| self.reserve(part.start, part.end - part.start));
+impl Layer for File {
+    fn make_room(&self, _: Range<u64>, reserved: &Ranges) -> Result<bool, StoreError> {
+        if reserved.bytes() <= self.free_bytes() / FREE_DIVISOR {
+            // If this fails halfway, later writes report a full disk.
+            let _ = reserved.iter().try_for_each(|part| self.reserve(part.start, part.end - part.start));
         }
         Ok(true)
     }
 }
 
-/// What the process may write to now. The kernel looks at it when a file grows, or is written to.
-fn most_bytes_of_a_file() -> u64 {
+/// Returns the current limit on the size of files (`RLIMIT_FSIZE`), in bytes. The kernel checks it whenever a file
+/// grows or is written.
+fn file_size_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is valid for writing.
     let rc = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };

@@ -1,10 +1,10 @@
 use super::*;
-use crate::overlay::MOST_SHEETS;
+use crate::overlay::MAX_LAYERS;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::Table;
 
-/// The build folder is on a disk; the folder for temporary files may not be.
+/// Returns the build directory, which is on a disk; the directory for temporary files may not be.
 pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target")
 }
@@ -15,7 +15,7 @@ fn create(name: &str) -> FileStore {
 }
 
 #[test]
-fn what_was_written_is_read_and_nothing_is_left_behind() {
+fn written_pages_are_read_and_no_file_remains() {
     let store = create("store");
     assert!(!store.path.exists());
     store.reserve(1 << 30, 8192).unwrap();
@@ -28,7 +28,7 @@ fn what_was_written_is_read_and_nothing_is_left_behind() {
 const PAGE: u64 = 4096;
 const BYTES: usize = 4096;
 
-/// Whole pages of one byte each.
+/// Writes whole pages, each filled with one byte.
 fn write(store: &FileStore, first: u64, bytes: &[u8]) {
     let mut page = Table::<u8>::new(bytes.len() * BYTES).unwrap();
     for (page, &byte) in page.chunks_exact_mut(BYTES).zip(bytes) {
@@ -48,16 +48,17 @@ fn read(store: &FileStore, first: u64, pages: usize) -> Vec<u8> {
     page.chunks_exact(BYTES).map(|page| page[0]).collect()
 }
 
-/// What a fork does to descriptors and memory: the other side, which is the child. Here both are one
-/// process, and this thread's table is that of the program on both sides.
+/// Returns the child's copy of a store after a fork. Here both are one process, and this thread's descriptor table is
+/// that of the program in both.
 fn forked(parent: &FileStore) -> FileStore {
     parent.fork(Fork::Before { bytes: 64 * PAGE }).unwrap();
-    let carried: Vec<_> = parent.forking().carried.iter().map(File::handle).collect();
-    let forking = Forking { carried: File::open_all(&carried, thread_id()).unwrap(), ..Forking::default() };
+    let child_files: Vec<_> = parent.fork_files().child_files.iter().map(File::handle).collect();
+    let fork_files =
+        ForkFiles { child_files: File::open_all(&child_files, thread_id()).unwrap(), ..ForkFiles::default() };
     let other = FileStore {
         path: parent.path.clone(),
-        layers: parent.layers.inherited(),
-        forking: Mutex::new(forking),
+        overlay: parent.overlay.inherited(),
+        fork_files: Mutex::new(fork_files),
         broker: Broker::start().unwrap(),
     };
     parent.fork(Fork::InParent).unwrap();
@@ -66,7 +67,7 @@ fn forked(parent: &FileStore) -> FileStore {
 }
 
 #[test]
-fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
+fn fork_is_a_snapshot_for_both_processes() {
     let parent = create("sides");
     parent.reserve(0, 16 * PAGE).unwrap();
     write(&parent, 0, &[1; 8]);
@@ -88,12 +89,12 @@ fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
 }
 
 #[test]
-fn a_side_that_wrote_nothing_keeps_its_sheet_and_the_number_of_them_is_bounded() {
+fn fork_without_writes_adds_no_layer_up_to_the_limit() {
     let parent = create("many");
     write(&parent, 0, &[1; 4]);
     for _ in 0..5 {
         let child = forked(&parent);
-        assert_eq!((parent.layers.sheets(), child.layers.sheets()), (2, 2));
+        assert_eq!((parent.overlay.layers(), child.overlay.layers()), (2, 2));
         write(&child, 1, &[9]);
         assert_eq!((read(&child, 0, 3), read(&parent, 0, 3)), (vec![1, 9, 1], vec![1; 3]));
     }
@@ -106,11 +107,11 @@ fn a_side_that_wrote_nothing_keeps_its_sheet_and_the_number_of_them_is_bounded()
         parent.fork(Fork::InParent).unwrap();
         forks += 1;
     };
-    assert_eq!(refused, StoreError::Forks { most: MOST_SHEETS });
-    assert_eq!((usize::from(forks) + 2, read(&parent, 0, 3)), (MOST_SHEETS, vec![1, forks, 1]));
+    assert_eq!(refused, StoreError::Forks { most: MAX_LAYERS });
+    assert_eq!((usize::from(forks) + 2, read(&parent, 0, 3)), (MAX_LAYERS, vec![1, forks, 1]));
 }
 
-/// Every other call is interrupted; the others move one page, however many were asked for.
+/// Returns the length that a call transfers: one page, however much was requested. Every other call is interrupted.
 fn part_of(len: usize) -> Option<usize> {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     if CALLS.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
@@ -140,7 +141,7 @@ unsafe extern "C" fn no_pwrite(_: c_int, _: *const c_void, _: usize, _: i64) -> 
 }
 
 #[test]
-fn a_transfer_that_is_short_or_interrupted_is_carried_to_its_end() {
+fn short_and_interrupted_transfers_are_completed() {
     const PAGES: usize = 16;
     let file = File::create(&folder().join(format!("short-{}", std::process::id()))).unwrap();
     let mut pages = Table::<u8>::new(PAGES * BYTES).unwrap();
@@ -157,7 +158,7 @@ fn a_transfer_that_is_short_or_interrupted_is_carried_to_its_end() {
 }
 
 #[test]
-fn a_transfer_that_does_not_go_on_is_an_error() {
+fn stuck_transfer_is_an_error() {
     let file = File::create(&folder().join(format!("stuck-{}", std::process::id()))).unwrap();
     let mut page = Table::<u8>::new(BYTES).unwrap();
     let short = |call| Err(StoreError::Short { call, wanted: BYTES, done: 0 });
@@ -167,7 +168,7 @@ fn a_transfer_that_does_not_go_on_is_an_error() {
 
 /// Another user can make files of any name in a shared folder before this process does.
 #[test]
-fn existing_files_are_no_obstacle() {
+fn existing_files_are_left_alone() {
     let process = std::process::id();
     let path = folder().join(format!("mine-{process}"));
     let mut name = path.clone().into_os_string();
@@ -189,7 +190,7 @@ fn existing_files_are_no_obstacle() {
 }
 
 #[test]
-fn a_file_in_memory_is_refused() {
+fn file_on_tmpfs_is_refused() {
     let path = Path::new("/dev/shm").join(format!("largesse-{}", std::process::id()));
     if !path.parent().is_some_and(Path::is_dir) {
         return;

@@ -1,5 +1,5 @@
-//! New files that no folder lists. A folder for temporary files is shared, so a name that can be guessed
-//! is one that another user can take first.
+//! Makes files without names. A directory for temporary files is shared: another user could create a name that can be
+//! guessed first.
 
 use super::errno;
 use core::ffi::{CStr, c_int};
@@ -10,25 +10,26 @@ use std::path::Path;
 /// A descriptor, and whether the file's contents pass through the page cache.
 type Opened = (c_int, bool);
 
-/// Opens a new file without a name in the folder of `path`; the last part of `path` is not used. The error
-/// is an `errno`.
-pub(super) fn open_beside(path: &Path) -> Result<Opened, i32> {
+/// Opens a new file without a name in the directory of `path`, whose last component is not used. The error is an
+/// `errno`.
+pub(super) fn open_in_folder_of(path: &Path) -> Result<Opened, i32> {
     let folder = folder_of(path);
     match direct_first(|flags| never_named(folder, flags)) {
-        // The file system cannot (NFS, overlayfs before Linux 6.1), or the kernel does not know the flag.
+        // The file system does not support it (NFS, overlayfs before Linux 6.1), or the kernel does not know the
+        // flag.
         Err(libc::EOPNOTSUPP | libc::EISDIR) => direct_first(|flags| named_for_a_moment(folder, flags)),
         opened => opened,
     }
 }
 
-/// Everything up to the last slash, which stays; `.` where there is none.
+/// Returns everything up to and including the last slash, or `.` without one.
 fn folder_of(path: &Path) -> &[u8] {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.iter().rposition(|&byte| byte == b'/');
     end.map_or(b".", |slash| &bytes[..=slash])
 }
 
-/// Opens with `O_DIRECT`, and without it where the file system or a seccomp filter refuses that flag.
+/// Opens with `O_DIRECT`, or without it if the file system or a seccomp filter refuses that flag.
 fn direct_first(open: impl Fn(c_int) -> Result<c_int, i32>) -> Result<Opened, i32> {
     match open(libc::O_DIRECT) {
         Err(libc::EINVAL) => open(0).map(|fd| (fd, true)),
@@ -36,12 +37,12 @@ fn direct_first(open: impl Fn(c_int) -> Result<c_int, i32>) -> Result<Opened, i3
     }
 }
 
-/// `O_EXCL` forbids to give the file a name later.
+/// Opens a file that never has a name; `O_EXCL` forbids giving it one later.
 fn never_named(folder: &[u8], flags: c_int) -> Result<c_int, i32> {
     open(&text(folder)?, libc::O_TMPFILE | libc::O_EXCL | flags)
 }
 
-/// Makes a file under a random name of 128 bits, and removes the name at once.
+/// Makes a file with a random name of 128 bits, and removes the name at once.
 fn named_for_a_moment(folder: &[u8], flags: c_int) -> Result<c_int, i32> {
     let name = text(&[folder, format!("/.largesse-{:032x}", random()?).as_bytes()].concat())?;
     let opened = open(&name, libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | flags);
