@@ -3,9 +3,9 @@
 //! # Picture
 //! ```text
 //!   program                                   agent: one for a program and all it starts
-//!   Pager ─► AgentStore ─► Layers ─► Space    Agent ─► Served ─► Place: a Window, or any Spaces
-//!                │          copies │            │        ▲
-//!                │                 └─ window ═══╪════════╪═ memory of the agent (`memory:`), or of ranks
+//!   Pager ─► AgentStore ─► Overlay ─► Space   Agent ─► Served ─► Place: a MemoryStore, or any StoreProvider
+//!                │           copies │           │        ▲
+//!                │                  └─ window ══╪════════╪═ memory of the agent (`memory:`), or of ranks
 //!                └─ Connection ═ Ring of slots ═╪════════┘  everything else: requests, pages
 //!                                 Alive ════════╛           one word: is the agent there?
 //! ```

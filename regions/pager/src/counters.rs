@@ -25,7 +25,7 @@ pub enum Count {
     Faults,
     /// Of these, for the right to write only.
     WriteFaults,
-    /// Of all faults, those that were served on the processor of the thread that waited (`beside.rs`).
+    /// Of all faults, those that were served on the processor of the thread that waited (`on_cpu.rs`).
     OnCpu,
     /// Pages that came from the store.
     Fills,

@@ -2,7 +2,7 @@
 //!
 //! The pages of a system call may have any protection, and addresses that a program passes to one may be wrong: to touch
 //! them could end the program where the kernel answers `EFAULT`. The thread that makes the call may not use the userfaultfd
-//! descriptor either (`broker.rs`). So it touches a page of ours that is registered with the descriptor and always
+//! descriptor either (`largesse_store::Broker`). So it touches a page of ours that is registered with the descriptor and always
 //! missing. The serving thread reads that fault like any other, takes the request, and fills the page when it has served it.
 
 use crate::pager::Touch;

@@ -1,7 +1,7 @@
 //! The threads that serve faults.
 //!
 //! One thread serves faults, as the descriptor tells them or as the `FaultQueue` hands them on (`in_thread.rs`); one lets
-//! pages leave ahead of need, and starts a third one, which takes the place of the first where one processor does better (`beside.rs`).
+//! pages leave ahead of need, and starts a third one, which takes the place of the first where one processor does better (`on_cpu.rs`).
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
 //! again and again for a while before it sleeps.
 
@@ -31,22 +31,22 @@ pub type Fatal = fn(&Error) -> !;
 pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) -> io::Result<()> {
     let mut buffer = Buffer::new(MAX_TRANSFER).ok_or(io::ErrorKind::OutOfMemory)?;
     let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
-    pager.kernel().beside.forget();
+    pager.kernel().on_cpu.forget();
     pager.allow_on_cpu(!pager.kernel().faults().by_signal());
     // From the broker: what it starts has its descriptors.
     pager.kernel().broker().call(|| {
         spawn(c"largesse-fill", move || {
-            let Err(trouble) = serve(&filling, &mut buffer);
-            fatal(&trouble);
+            let Err(error) = serve(&filling, &mut buffer);
+            fatal(&error);
         })?;
         spawn(c"largesse-evict", move || {
-            let (gate, beside) = (&evicting.kernel().gate, &evicting.kernel().beside);
+            let (gate, on_cpu) = (&evicting.kernel().gate, &evicting.kernel().on_cpu);
             loop {
                 let inside = gate.enter();
-                if let Err(trouble) =
-                    evicting.reclaim_in_background(|| gate.is_closing() || beside.is_asked_for())
+                if let Err(error) =
+                    evicting.reclaim_in_background(|| gate.is_closing() || on_cpu.is_asked_for())
                 {
-                    fatal(&trouble);
+                    fatal(&error);
                 }
                 drop(inside);
                 on_cpu::start(&evicting, fatal);
@@ -66,7 +66,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
     let mut last = Instant::now();
     let mut throttle = FairnessThrottle::new();
     loop {
-        if pager.kernel().beside.is_on() {
+        if pager.kernel().on_cpu.is_on() {
             buffer.prefetch_queue.clear();
             on_cpu::watch(pager, buffer)?;
         }

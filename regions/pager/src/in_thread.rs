@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   thread ──SIGBUS──► resolve ──the store works in every thread──► Pager::serve, here
-//!                         └──it needs the descriptors of our threads──► Desk ──► the thread that fills
+//!                         └──it needs the descriptors of our threads──► FaultQueue ──► the thread that fills
 //! ```
 //! Here means no other thread is woken, which costs more than the fault itself.
 
@@ -72,7 +72,7 @@ impl FaultQueue {
 
     pub(crate) fn buffer(&self) -> Option<Buffer> {
         let free = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.or_else(|| Buffer::beside(MAX_TRANSFER))
+        free.or_else(|| Buffer::on_cpu(MAX_TRANSFER))
     }
 
     pub(crate) fn give_back(&self, buffer: Buffer) {

@@ -54,7 +54,7 @@ pub trait Kernel: Send + Sync {
     /// Who waits for the pages tries again.
     fn wake(&self, pages: Range<PageNumber>);
 
-    /// Faults are to be served on the processor of the thread that waits, if that can be (`beside.rs`).
+    /// Faults are to be served on the processor of the thread that waits, if that can be (`on_cpu.rs`).
     fn serve_on_cpu(&self, _wanted: bool) {}
 }
 

@@ -1,23 +1,24 @@
-//! Far memory: more of it than there is, because most is elsewhere.
+//! A user-space pager: keeps a bounded set of pages resident and the rest in a backing store, so that a program can use more
+//! memory than its limit.
 //!
 //! # Picture
 //! ```text
-//!   program ──touches──► Segments ──fault──► engine ──► Pager ──read, write──► PageStore
-//!                            ▲                            │ │                   file, memory, …
-//!                            └── fill, protect, forget ───┘ └─► Queue: who leaves next
+//!   program ──touches──► Segments ──fault──► engine ──► Pager ──read, write──► PageStore (largesse-store)
+//!                            ▲                            │ │
+//!                            └── fill, protect, forget ───┘ └── asks for decisions ──► largesse-policy
 //! ```
-//! A page's place in the store never changes (its *home*, as in DLM, seed section 3.1); local memory is
-//! a cache. Pages move in *sets* of 1, 2, 4 … base pages as one transfer, and the size of a set may
-//! change while others are still here.
+//! A page has a fixed position in the store (its *home*, as in DLM, Midorikawa et al., FIT 2011, section 3.1); local memory
+//! is a cache. A transfer moves a *unit* of 1, 2, 4 … base pages, and the size of units may change while pages that were
+//! transferred in other units are resident.
 //! # Knows / does not know
-//! Knows states of pages, transfers, replacement and the size of sets. Does not know what lies in
-//! the pages, who asked for them, MPI, Redis, or the environment.
+//! Knows pages' states and their transitions, transfers, and how faults are received. Does not know which page to evict or
+//! prefetch and how many to transfer (largesse-policy decides), how a store keeps pages, what the pages contain, or the
+//! environment.
 //! # Invariants
-//! 1. A page is handed to the program as it was last left, or not at all: every page that comes back
-//!    is compared with the checksum of what left.
-//! 2. Pages that were never written are never read from the store; pages that did not change are
-//!    never written to it.
-//! 3. What serves a fault never touches far memory.
+//! 1. A page is handed to the program with its last contents, or not at all: every page that is read from the store is
+//!    compared with the checksum of what was written.
+//! 2. Pages that were never written are never read from the store; pages that did not change are never written to it.
+//! 3. The handling of a fault never touches far memory.
 //! 4. Room in the store is reserved when memory is handed out.
 #![cfg(not(miri))]
 

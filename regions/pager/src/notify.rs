@@ -49,25 +49,28 @@ mod tests {
 
     #[test]
     fn everybody_who_waits_is_told() {
-        let (news, turn) = (CountingCondvar::default(), Mutex::new(0));
+        let (condvar, turn) = (CountingCondvar::default(), Mutex::new(0));
         std::thread::scope(|scope| {
             for thread in 0..4 {
-                let (news, turn) = (&news, &turn);
+                let (condvar, turn) = (&condvar, &turn);
                 scope.spawn(move || {
                     for round in 0..500 {
                         let mut now = turn.lock().unwrap();
                         while *now % 4 != thread {
-                            now =
-                                if round % 2 == 0 { news.wait(now) } else { news.wait_at_most(now, 60_000) };
+                            now = if round % 2 == 0 {
+                                condvar.wait(now)
+                            } else {
+                                condvar.wait_at_most(now, 60_000)
+                            };
                         }
                         *now += 1;
                         drop(now);
-                        news.notify_all();
+                        condvar.notify_all();
                     }
                 });
             }
         });
         assert_eq!(turn.into_inner().unwrap(), 4 * 500);
-        assert_eq!(news.waiting.into_inner(), 0);
+        assert_eq!(condvar.waiting.into_inner(), 0);
     }
 }

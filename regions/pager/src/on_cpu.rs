@@ -14,7 +14,7 @@
 //! ```
 //! The price: where others want the processor this thread has nothing to say. So
 //! - waking is the last thing it does for a fault, outside of every lock;
-//! - it is for programs of which one thread at a time meets faults; whether it is better is timed (`tune/timing.rs`);
+//! - it is for programs of which one thread at a time meets faults; whether it is better is timed (`largesse_policy::reclaim_mode`);
 //! - the thread that serves otherwise looks, now and then, and serves what waits for too long ([`watch`]);
 //! - it is started for each stay anew, since an ordinary user cannot leave the class; and not by the thread that serves otherwise, since
 //!   that takes memory of the C library, whose locks may be held by a thread that waits for a page.
@@ -103,36 +103,36 @@ impl OnCpuHandler {
 
 /// Starts the thread, if it is asked for. Not for one that serves faults.
 pub(crate) fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) {
-    let beside = &pager.kernel().beside;
-    if !beside.asked.swap(false, Ordering::Relaxed) {
+    let on_cpu = &pager.kernel().on_cpu;
+    if !on_cpu.asked.swap(false, Ordering::Relaxed) {
         return;
     }
     let serving = Arc::clone(pager);
     let started = spawn(c"largesse-beside", move || {
         let served = serve(&serving);
-        serving.kernel().beside.running.store(false, Ordering::Relaxed);
-        if let Err(trouble) = served {
-            fatal(&trouble);
+        serving.kernel().on_cpu.running.store(false, Ordering::Relaxed);
+        if let Err(error) = served {
+            fatal(&error);
         }
     });
     if started.is_err() {
-        beside.refused.store(true, Ordering::Relaxed);
+        on_cpu.refused.store(true, Ordering::Relaxed);
     }
 }
 
 /// Lets faults be served beside those who meet them, as long as they should be. For the thread that serves otherwise: it
 /// sees to it that nobody waits for long.
 pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<(), Error> {
-    let beside = &pager.kernel().beside;
-    let (mut seen, mut quiet) = (beside.served.load(Ordering::Relaxed), 0);
-    while beside.is_on() {
-        if !beside.running.swap(true, Ordering::Relaxed) {
+    let on_cpu = &pager.kernel().on_cpu;
+    let (mut seen, mut quiet) = (on_cpu.served.load(Ordering::Relaxed), 0);
+    while on_cpu.is_on() {
+        if !on_cpu.running.swap(true, Ordering::Relaxed) {
             let _inner = pager.lock();
-            beside.asked.store(true, Ordering::Relaxed);
+            on_cpu.asked.store(true, Ordering::Relaxed);
             pager.reclaim_needed.notify_all();
         }
         std::thread::sleep(TICK);
-        let now = beside.served.load(Ordering::Relaxed);
+        let now = on_cpu.served.load(Ordering::Relaxed);
         quiet = if now == seen { quiet + 1 } else { 0 };
         if quiet > QUIET {
             pager.kernel().wait_for_fault();
@@ -151,27 +151,27 @@ pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) 
 /// Serves faults on the processor of who meets them, as long as that should be.
 fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Error> {
     let kernel = pager.kernel();
-    let beside = &kernel.beside;
+    let on_cpu = &kernel.on_cpu;
     // On one processor there is no elsewhere. And what was looked up of a thread below `/proc` the kernel clears away at its end:
     // whoever waits for the end of its process spins meanwhile, and where the two share a processor that may be for long.
     let one = pin::current().is_ok_and(|cpus| cpus.len() < 2);
-    if one || !thread::set_idle_policy() || !beside.follow() {
-        beside.refused.store(true, Ordering::Relaxed);
+    if one || !thread::give_way() || !on_cpu.follow() {
+        on_cpu.refused.store(true, Ordering::Relaxed);
         return Ok(());
     }
     let mut buffer = kernel.fault_queue.buffer().ok_or(FaultError(libc::ENOMEM))?;
     let (mut throttle, mut taken) = (FairnessThrottle::new(), thread::taken_away());
-    while beside.is_on() {
+    while on_cpu.is_on() {
         let Some((page, woken)) = serve_next(pager, &mut buffer)? else {
             kernel.wait_for_fault();
             continue;
         };
-        beside.served.fetch_add(1, Ordering::Relaxed);
+        on_cpu.served.fetch_add(1, Ordering::Relaxed);
         pager.count(page, Count::OnCpu, 1);
         kernel.wake(woken);
         // Whom it wakes here takes the processor from it. Who did not is elsewhere.
-        let before = core::mem::replace(&mut taken, thread::involuntary_switches());
-        if taken == before && !beside.follow() {
+        let before = core::mem::replace(&mut taken, thread::taken_away());
+        if taken == before && !on_cpu.follow() {
             break;
         }
         throttle.rest_if_short(Instant::now());

@@ -45,9 +45,9 @@ impl PageState {
 pub(crate) struct PageEntry {
     /// Checksum of what the store holds.
     pub(crate) sum: u64,
-    /// When it last left (see `replace`).
+    /// When it was last evicted (see `largesse_policy::replacement`).
     pub(crate) left: u32,
-    /// The compute core in which it was last swapped in (see `tune`).
+    /// The compute core in which it was last swapped in (see `largesse_policy::transfer`).
     pub(crate) core: u16,
     pub(crate) state: PageState,
     /// The store holds its contents, or an older version of them.
@@ -58,11 +58,11 @@ pub(crate) struct PageEntry {
     pub(crate) changed: u8,
     /// It was fetched ahead of need, and nobody is known to have needed it.
     pub(crate) prefetched: bool,
-    /// How it was to be used when it came (see `streams`).
+    /// The expected use when it was filled (see `largesse_policy::streams`).
     pub(crate) access: Access,
     /// A thread waits for the end of its flight and must be woken.
     pub(crate) waited: bool,
-    /// It left from the part that is kept (see `replace`).
+    /// Whether it was evicted from the protected part (see `largesse_policy::replacement`).
     pub(crate) from_protected: bool,
 }
 

@@ -4,7 +4,7 @@
 //! # Picture
 //! ```text
 //!        fault, zero                    fault, from the store
-//!   Zero ─────────► Filling ──► Clean ◄───────────── Filling ◄── Away
+//!   Zero ─────────► Filling ──► Clean ◄───────────── Filling ◄── SwappedOut
 //!     ▲                │          │ write                          ▲
 //!     │                └──────► Dirty                              │
 //!     └── all zero, or idle ─────┴──► Leaving ── written, or same ─┘
@@ -75,7 +75,7 @@ impl Buffer {
 
     /// For a thread that serves on the processor of who waits.
     #[must_use]
-    pub fn beside(pages: usize) -> Option<Buffer> {
+    pub fn on_cpu(pages: usize) -> Option<Buffer> {
         Some(Buffer { own: true, ..Buffer::new(pages)? })
     }
 }

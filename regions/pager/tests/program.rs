@@ -299,7 +299,7 @@ fn what_is_foreseen_comes_also_where_sets_between_are_here() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(4096, 512, 16, &store);
     run(&pager, || (0..4096).for_each(|page| _ = pager.kernel().word(page, 0, Some(7)))).unwrap();
-    let mut buffer = Buffer::beside(512).unwrap();
+    let mut buffer = Buffer::on_cpu(512).unwrap();
     let mut serve = |page| {
         let away = !pager.kernel().is_here(page);
         if away {

@@ -184,7 +184,7 @@ mod tests {
 
     // Seen to fail when all refaults count alike.
     #[test]
-    fn what_comes_back_late_needs_more_room_for_each_page_that_stays() {
+    fn late_refaults_need_more_room_to_save() {
         let refaults_per_fill = |distance: u32| {
             let mut cost = EvictionCost::default();
             (0..100_000).for_each(|_| cost.refaulted(4, distance, 1000));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_set_costs_is_told_from_what_its_pages_cost() {
+    fn write_cost_is_split_by_unit_and_page() {
         for (pages, one_in) in [(1, 3), (1, 12), (4, 12)] {
             let costs = seen(pages, one_in);
             assert!((850.0..1150.0).contains(&costs.evict_unit_ns), "{costs:?}");

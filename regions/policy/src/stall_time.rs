@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_at_once_count_once() {
+    fn overlapping_waits_count_once() {
         for (waits, want) in [
             (&[(0, 10), (20, 30)][..], 20),
             (&[(0, 10), (0, 10), (0, 10)], 10),

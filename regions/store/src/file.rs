@@ -39,7 +39,7 @@ impl std::fmt::Display for FileRefused {
                     libc::ENOSPC | libc::EDQUOT => {
                         write!(
                             f,
-                            "; no room for new_file file (`df -i` shows it): name a file on new_file disk"
+                            "; no room for another file (`df -i` shows it): name a file on another disk"
                         )
                     }
                     _ => Ok(()),

@@ -42,7 +42,7 @@ pub struct Linux {
     /// Where faults wait that no descriptor tells of.
     pub(crate) fault_queue: FaultQueue,
     /// Where faults are served that one tells of.
-    pub(crate) beside: OnCpuHandler,
+    pub(crate) on_cpu: OnCpuHandler,
     /// Where a thread asks for a page without touching it, where a descriptor tells of faults.
     pub(crate) doorbell: Doorbell,
     /// The system may read pages after the call that was handed them.
@@ -66,7 +66,7 @@ impl Linux {
             page,
             gate,
             fault_queue,
-            beside: OnCpuHandler::default(),
+            on_cpu: OnCpuHandler::default(),
             doorbell: Doorbell::new()?,
             lent: AtomicBool::new(false),
         };
@@ -185,7 +185,7 @@ impl Linux {
             return None;
         }
         let [fault] = faults;
-        self.beside.met_by(fault.thread);
+        self.on_cpu.met_by(fault.thread);
         if let Some(asked) = self.doorbell.request(fault.address) {
             return Some(asked);
         }
@@ -321,7 +321,7 @@ impl Kernel for Linux {
     }
 
     fn serve_on_cpu(&self, wanted: bool) {
-        self.beside.want(wanted);
+        self.on_cpu.want(wanted);
     }
 
     fn wake(&self, pages: Range<PageNumber>) {

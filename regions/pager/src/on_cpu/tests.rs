@@ -44,10 +44,10 @@ fn a_fault_that_waits_for_too_long_is_served_apart() {
     let kernel = Linux::new(Arc::clone(&broker), faults, segments.clone()).unwrap();
     let pager = Pager::new(kernel, Nothing, segments, SPAN / page, TransferSize::Fixed(1), false).unwrap();
     let pager = Arc::new(pager);
-    let beside = &pager.kernel().beside;
+    let on_cpu = &pager.kernel().on_cpu;
     pager.lock().reclaim_mode.choose_on_cpu();
-    beside.want(true);
-    beside.running.store(true, Ordering::Relaxed);
+    on_cpu.want(true);
+    on_cpu.running.store(true, Ordering::Relaxed);
     let (watching, (ended, end)) = (Arc::clone(&pager), mpsc::channel());
     let work = move || {
         watch(&watching, &mut Buffer::new(MAX_TRANSFER).unwrap()).unwrap();
@@ -67,23 +67,23 @@ fn a_fault_that_waits_for_too_long_is_served_apart() {
         assert_eq!(word, Ok(0), "page {number}");
     }
     end.recv_timeout(Duration::from_secs(20)).unwrap();
-    assert!(!beside.is_on());
+    assert!(!on_cpu.is_on());
     assert_eq!((pager.counters.get(Count::Faults), pager.counters.get(Count::OnCpu)), (4, 0));
 }
 
 #[test]
 fn it_is_for_faults_that_one_thread_meets() {
-    let beside = OnCpuHandler::default();
+    let on_cpu = OnCpuHandler::default();
     let met = |threads: &[u32]| {
-        (0..2000).for_each(|turn| beside.met_by(threads[turn % threads.len()]));
-        beside.is_on()
+        (0..2000).for_each(|turn| on_cpu.met_by(threads[turn % threads.len()]));
+        on_cpu.is_on()
     };
     assert!(!met(&[7]), "nobody wants it");
-    beside.want(true);
+    on_cpu.want(true);
     assert!(met(&[7]));
     assert!(!met(&[7, 8]));
     assert!(!met(&[7, 7, 7, 8]));
     assert!(met(&[7; 100].into_iter().chain([8]).collect::<Vec<_>>()), "now and then another one");
-    beside.want(false);
+    on_cpu.want(false);
     assert!(!met(&[7]));
 }

@@ -385,7 +385,7 @@ fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -
         pager.kernel().poke();
     };
     std::thread::scope(|scope| {
-        for buffer in [Buffer::new(512), Buffer::beside(512)] {
+        for buffer in [Buffer::new(512), Buffer::on_cpu(512)] {
             scope.spawn(|| {
                 let mut buffer = buffer.unwrap();
                 while let Some(touch) = pager.kernel().next_fault(&stop) {

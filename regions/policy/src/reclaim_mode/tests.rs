@@ -13,7 +13,7 @@ fn pass(mode: &mut ReclaimMode, clock: &mut Instant, turns: usize, costs: [u64; 
 }
 
 #[test]
-fn the_better_way_is_found_and_found_again_when_it_changes() {
+fn better_mode_is_found_again_after_changes() {
     let (mut mode, mut clock) = (ReclaimMode::new(), Instant::now());
     pass(&mut mode, &mut clock, 100, [20, 10]);
     assert!(pass(&mut mode, &mut clock, 400, [20, 10]) < 40, "at need is better");
@@ -48,7 +48,7 @@ fn on_cpu(clock: &mut Instant) -> ReclaimMode {
 }
 
 #[test]
-fn where_faults_are_served_is_found_and_found_again_beside_the_other_question() {
+fn both_questions_are_settled_independently() {
     let mut clock = Instant::now();
     let mut mode = on_cpu(&mut clock);
     let cost = |way: Mode, _| if way.on_cpu { 20 } else { 10 + 10 * u64::from(way.in_background) };
@@ -59,7 +59,7 @@ fn where_faults_are_served_is_found_and_found_again_beside_the_other_question() 
 }
 
 #[test]
-fn what_a_way_is_like_at_first_says_nothing() {
+fn start_of_a_mode_is_not_timed() {
     let mut clock = Instant::now();
     let mut mode = on_cpu(&mut clock);
     let cost = |way: Mode, since: Duration| match way.on_cpu {
@@ -72,7 +72,7 @@ fn what_a_way_is_like_at_first_says_nothing() {
 }
 
 #[test]
-fn who_is_late_more_than_by_chance_is_not_asked_again_soon() {
+fn late_faults_end_the_mode_for_long() {
     let mut mode = ReclaimMode::new();
     mode.choose_on_cpu();
     (0..3).for_each(|_| mode.note_late_on_cpu());
@@ -83,14 +83,14 @@ fn who_is_late_more_than_by_chance_is_not_asked_again_soon() {
 }
 
 #[test]
-fn what_makes_no_difference_changes_nothing_and_is_tried_seldom() {
+fn equal_modes_are_compared_rarely() {
     let (mut mode, mut clock) = (ReclaimMode::new(), Instant::now());
     pass(&mut mode, &mut clock, 400, [10, 10]);
     assert!(pass(&mut mode, &mut clock, 1000, [10, 10]) > 970);
 }
 
 #[test]
-fn a_pause_of_the_program_says_nothing() {
+fn pause_of_the_program_is_ignored() {
     let (mut mode, mut clock) = (ReclaimMode::new(), Instant::now());
     // Now and then a turn falls into a comparison.
     let mut in_background = 0;

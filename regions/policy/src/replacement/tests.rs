@@ -45,7 +45,7 @@ fn rounds(pages: u32, rounds: u32) -> impl Iterator<Item = u32> {
 }
 
 #[test]
-fn a_loop_over_more_than_fits_keeps_a_part() {
+fn part_of_a_large_loop_stays_resident() {
     // First in, first out would hit nothing. At best a share of local / pages hits.
     for (local, pages) in [(750, 1000), (500, 1000), (250, 1000), (100, 1000)] {
         let share = hits(local, rounds(pages, 40));
@@ -56,7 +56,7 @@ fn a_loop_over_more_than_fits_keeps_a_part() {
 
 // Seen to fail (4199 pieces) when probes take a single page.
 #[test]
-fn what_a_loop_keeps_lies_together() {
+fn protected_pages_of_a_loop_are_contiguous() {
     let (local, pages) = (8192, 24_000);
     let (_, resident) = run(local, rounds(pages, 40));
     let pieces =
@@ -65,12 +65,12 @@ fn what_a_loop_keeps_lies_together() {
 }
 
 #[test]
-fn a_loop_that_fits_hits_but_for_the_first_lap() {
+fn loop_that_fits_misses_once() {
     assert!(hits(1000, rounds(990, 20)) > 0.94);
 }
 
 #[test]
-fn a_program_that_moves_on_gets_its_new_pages() {
+fn new_loop_replaces_protected_pages() {
     // Two loops that both fit, one after the other: the second must not starve.
     let pages = rounds(800, 20).chain((0..30).flat_map(|_| 5000..5800));
     assert!(hits(1000, pages) > 0.75);
@@ -78,7 +78,7 @@ fn a_program_that_moves_on_gets_its_new_pages() {
 
 // Seen to fail (0.005) when only refaults within twice the local memory count.
 #[test]
-fn a_part_of_a_large_loop_is_kept_though_another_part_was_kept_before() {
+fn later_large_loop_is_protected_too() {
     let (local, times) = (10_000, 10);
     let before = || rounds(30_000, 4);
     let after = || (0..times).flat_map(|_| 50_000..90_000);
@@ -88,7 +88,7 @@ fn a_part_of_a_large_loop_is_kept_though_another_part_was_kept_before() {
 }
 
 #[test]
-fn pages_used_all_the_time_stay_while_others_stream_by() {
+fn hot_pages_survive_a_scan() {
     // Every other access is to one of 200 hot pages, the rest is used once.
     let pages = (0..60_000_u32).map(|i| if i % 2 == 0 { i / 2 % 200 } else { 10_000 + i });
     let share = hits(1000, pages);
@@ -96,7 +96,7 @@ fn pages_used_all_the_time_stay_while_others_stream_by() {
 }
 
 #[test]
-fn a_window_larger_than_the_passing_part_stays_while_it_is_used() {
+fn window_larger_than_the_probationary_part_hits() {
     // 4000 pages in a memory of 1000: first in their order, then in windows of 500, 10 times each.
     let windows = (0..8_u32).flat_map(|at| (0..10).flat_map(move |_| at * 500..at * 500 + 500));
     let share = hits(1000, rounds(4000, 6).chain((0..8).flat_map(|_| windows.clone())));
@@ -106,7 +106,7 @@ fn a_window_larger_than_the_passing_part_stays_while_it_is_used() {
 
 // Seen to fail when any of the three counts it as evicted, and when it is selected again at once.
 #[test]
-fn what_cannot_leave_is_out_of_the_way_and_counts_as_never_gone() {
+fn deferred_runs_count_as_never_evicted() {
     let mut queue = ReplacementQueue::new();
     (0..200).for_each(|first| queue.insert(PageRun { first, pages: 1 }, 100, None));
     let seen = |queue: &ReplacementQueue| {
@@ -131,7 +131,7 @@ fn what_cannot_leave_is_out_of_the_way_and_counts_as_never_gone() {
 }
 
 #[test]
-fn runs_whose_pages_are_gone_are_forgotten() {
+fn dead_runs_are_removed() {
     let mut queue = ReplacementQueue::new();
     for first in 0..10 {
         queue.insert(PageRun { first, pages: 1 }, 100, None);

@@ -3,19 +3,19 @@ use std::collections::HashSet;
 
 /// The memory of a program, in which nothing is evicted.
 #[derive(Default)]
-struct Memory {
+struct SimulatedMemory {
     streams: Streams,
     is_resident: HashSet<usize>,
     /// Number of faults, by access.
     faults: [usize; 2],
-    came: [usize; 2],
+    filled: [usize; 2],
 }
 
-impl Memory {
+impl SimulatedMemory {
     fn bring(&mut self, page: usize, access: Access, units: [usize; 2]) {
         let unit = units[access as usize];
         let first = page / unit * unit;
-        self.came[access as usize] +=
+        self.filled[access as usize] +=
             (first..first + unit).filter(|&page| self.is_resident.insert(page)).count();
     }
 
@@ -36,8 +36,8 @@ impl Memory {
 }
 
 /// Returns the memory of a program that touches `pages`.
-fn run(pages: impl IntoIterator<Item = usize>, units: [usize; 2]) -> Memory {
-    let mut memory = Memory::default();
+fn run(pages: impl IntoIterator<Item = usize>, units: [usize; 2]) -> SimulatedMemory {
+    let mut memory = SimulatedMemory::default();
     pages.into_iter().for_each(|page| memory.touch(page, units));
     memory
 }
@@ -55,7 +55,7 @@ fn row_starts(count: usize, bytes: usize) -> Vec<usize> {
 }
 
 #[test]
-fn strides_of_any_kind_are_foreseen() {
+fn strides_of_any_length_are_prefetched() {
     let forward: Vec<_> = (0..1000).collect();
     let backward: Vec<_> = (0..1000).rev().collect();
     let wide: Vec<_> = (0..1000).map(|i| i * 37).collect();
@@ -68,19 +68,19 @@ fn strides_of_any_kind_are_foreseen() {
 
 // Seen to fail where a stream is taken to be at the start of its last fault's page.
 #[test]
-fn nothing_beside_a_stride_between_pages_is_fetched() {
+fn fractional_stride_prefetches_no_neighbours() {
     for unit in [1, 2, 4] {
         let strided = row_starts(6000, 8);
         let needed: HashSet<_> = strided.iter().map(|page| page / unit).collect();
-        let came = run(strided, [unit; 2]).is_resident;
-        let resident_neighbours = came.iter().filter(|&page| !needed.contains(&(page / unit))).count();
-        let share = resident_neighbours as f64 / came.len() as f64;
+        let filled = run(strided, [unit; 2]).is_resident;
+        let resident_neighbours = filled.iter().filter(|&page| !needed.contains(&(page / unit))).count();
+        let share = resident_neighbours as f64 / filled.len() as f64;
         assert!(share < 0.06, "units of {unit}: {share}");
     }
 }
 
 #[test]
-fn what_goes_from_set_to_set_is_foreseen_wherever_it_starts() {
+fn scan_is_prefetched_from_any_start() {
     for (unit, first) in [(1, 0), (4, 1), (4, 3), (16, 5)] {
         let backward = (first..first + 3000).rev();
         for pages in [(first..first + 3000).collect::<Vec<_>>(), backward.collect()] {
@@ -92,15 +92,15 @@ fn what_goes_from_set_to_set_is_foreseen_wherever_it_starts() {
 
 // Seen to fail where a page near the next unit is taken to be in it.
 #[test]
-fn rows_come_in_small_sets_and_what_is_walked_through_in_large_ones() {
+fn rows_are_strided_and_scans_dense() {
     for dense in [1, 4, 8, 16, 64] {
         let (pages, needed) =
             (row_starts(3000, 600), row_starts(3000, 600).into_iter().collect::<HashSet<_>>().len());
-        let Memory { faults: [_, faults], came: [lost, came], .. } = run(pages, [dense, 1]);
-        assert!(lost + came < needed * 23 / 20, "units of {dense}: {lost} and {came} of {needed} needed");
+        let SimulatedMemory { faults: [_, faults], filled: [lost, filled], .. } = run(pages, [dense, 1]);
+        assert!(lost + filled < needed * 23 / 20, "units of {dense}: {lost} and {filled} of {needed} needed");
         assert!(faults < needed / 10, "units of {dense}: {faults} faults");
         for pages in [(5..9000).collect::<Vec<_>>(), (5..9000).rev().collect()] {
-            let Memory { came: [_, strided], .. } = run(pages, [dense, 1]);
+            let SimulatedMemory { filled: [_, strided], .. } = run(pages, [dense, 1]);
             assert_eq!(strided, 0, "units of {dense}");
         }
     }
@@ -108,26 +108,26 @@ fn rows_come_in_small_sets_and_what_is_walked_through_in_large_ones() {
 
 // Seen to fail where a row is a single page, and where its start within the page is not estimated.
 #[test]
-fn the_end_of_a_row_comes_with_its_start() {
+fn row_across_two_pages_is_prefetched_whole() {
     let needed: HashSet<_> = row_starts(6000, 800).into_iter().collect();
     let memory = run(row_starts(6000, 800), [4, 1]);
     let faults: usize = memory.faults.iter().sum();
     assert!(faults < needed.len() / 20, "{faults} of {}", needed.len());
-    let came: usize = memory.came.iter().sum();
-    assert!(came < needed.len() * 11 / 10, "{came} of {}", needed.len());
+    let filled: usize = memory.filled.iter().sum();
+    assert!(filled < needed.len() * 11 / 10, "{filled} of {}", needed.len());
 }
 
 // Seen to fail without regard to the pages next to rows.
 #[test]
-fn wide_rows_are_walked_through() {
+fn wide_rows_are_dense() {
     let wide = (0..600).flat_map(|row| row * 618..row * 618 + 9);
-    let Memory { came: [dense, strided], .. } = run(wide, [4, 1]);
+    let SimulatedMemory { filled: [dense, strided], .. } = run(wide, [4, 1]);
     assert!(dense > 20 * strided, "{dense} and {strided}");
 }
 
 // Seen to fail where a stream is only recognised as far as it was prefetched.
 #[test]
-fn rows_are_known_again_where_most_are_here() {
+fn stream_is_recognised_across_resident_rows() {
     let mut memory = run(row_starts(300, 8), [16, 1]);
     let strided = memory.faults[1];
     let mut random = 12345_u64;
@@ -149,16 +149,16 @@ fn rows_are_known_again_where_most_are_here() {
 
 // Seen to fail where parallel scans are no stream (12,000 faults), and where they are taken for rows.
 #[test]
-fn walks_side_by_side_are_foreseen_and_come_in_large_sets() {
+fn parallel_scans_are_prefetched_and_dense() {
     let columns = (0..120).flat_map(|column| (0..400).map(move |row| row * 125 + column));
     let memory = run(columns, [4, 1]);
-    let [came, strided] = memory.came;
-    assert!(came > 46_000 && strided < 1000, "{came} and {strided}");
+    let [filled, strided] = memory.filled;
+    assert!(filled > 46_000 && strided < 1000, "{filled} and {strided}");
     assert!(memory.faults[0] < 2000, "{:?}", memory.faults);
 }
 
 #[test]
-fn nothing_is_fetched_for_random_faults() {
+fn random_faults_prefetch_nothing() {
     let mut random = 12345_u64;
     let mut next = || {
         crate::random::next(&mut random);
@@ -169,7 +169,7 @@ fn nothing_is_fetched_for_random_faults() {
 }
 
 #[test]
-fn what_is_fetched_stays_within_bounds() {
+fn prefetch_respects_its_limit() {
     let mut streams = Streams::new();
     for page in (0..40).map(|i| i * 64) {
         let mut pages = 0;

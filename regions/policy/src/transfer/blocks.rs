@@ -52,7 +52,7 @@ impl BlockCosts {
     }
 
     /// Adds a fill for another kind of access to a block that had one of this kind.
-    pub(super) fn combined(&mut self, number: usize, pages: usize, ns: f64) {
+    pub(super) fn filled_otherwise(&mut self, number: usize, pages: usize, ns: f64) {
         if let Some(block) = self.seen(number) {
             block.filled(pages, ns);
         }

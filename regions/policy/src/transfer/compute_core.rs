@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn bt_at_50_percent_goes_the_way_of_the_seed() {
+    fn bt_at_50_percent_follows_dlm() {
         let mut core = ComputeCore::new(16 / 4, 128 / 4);
         assert_eq!(core.end(iteration(128, 1280, 1216, 14.5)), 64 / 4);
         // It is slower than before, but to return now would lose.
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn bt_at_5_percent_jumps_to_the_smallest_set() {
+    fn bt_at_5_percent_jumps_to_the_smallest_unit() {
         let mut core = ComputeCore::new(16 / 4, 128 / 4);
         assert_eq!(core.end(iteration(128, 1280, 120, 28.21)), 16 / 4);
         // No size fits: the larger neighbour is tried once, then the faster size remains.
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_working_set_that_fits_is_left_alone() {
+    fn working_set_that_fits_keeps_its_size() {
         let mut core = ComputeCore::new(1, 512);
         assert_eq!(core.end(iteration(128, 100, 1216, 1.0)), 32);
         assert_eq!(core.end(iteration(128, 100, 1216, 2.0)), 32);
@@ -143,7 +143,7 @@ mod tests {
 
     /// Where no size fits, each is tried once, and then the fastest remains.
     #[test]
-    fn what_never_fits_ends_at_the_fastest_size() {
+    fn fastest_size_is_chosen_if_none_fits() {
         for fastest in [1, 16, 32, 512_usize] {
             let mut core = ComputeCore::new(1, 512);
             let mut unit = 16_usize;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_never_leave_their_bounds() {
+    fn sizes_stay_within_bounds() {
         let mut core = ComputeCore::new(4, 32);
         let mut unit = 32;
         for turn in 0..20 {

@@ -216,7 +216,7 @@ impl SetDuel {
         let within = pages.min(size - page % size);
         let ns = ns as f64 * within as f64 / pages.max(1) as f64;
         if let Some(class) = self.leaders.class(page / size) {
-            self.epoch.blocks[class as usize].combined(page / size, within, ns);
+            self.epoch.blocks[class as usize].filled_otherwise(page / size, within, ns);
         }
     }
 
@@ -319,8 +319,8 @@ impl SetDuel {
         let here = || self.epoch.blocks[LeaderClass::Same as usize].all().page_ns();
         let page_ns = costs.page_ns.unwrap_or_else(here);
         let back = costs.refaults_per_fill * (page_ns + costs.evict_ns);
-        let by_set = EvictionPrice { unit: costs.evict_unit_ns, page: costs.evict_page_ns, room: back };
-        [by_set, EvictionPrice { unit: 0.0, page: costs.evict_ns, room: back }]
+        let by_unit = EvictionPrice { unit: costs.evict_unit_ns, page: costs.evict_page_ns, room: back };
+        [by_unit, EvictionPrice { unit: 0.0, page: costs.evict_ns, room: back }]
     }
 
     /// Begins an epoch with other leader blocks.

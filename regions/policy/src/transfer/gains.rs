@@ -46,8 +46,8 @@ impl Gains {
             Some((less / pages, square / pages / pages))
         };
         // The same pages are filled, so that they take the same room, and they are evicted in fewer units.
-        let by_set = EvictionPrice { room: 0.0, ..prices[HALF] };
-        let [(mine, my_square), (others, square)] = [same, double].map(|it| it.of_page(by_set));
+        let by_unit = EvictionPrice { room: 0.0, ..prices[HALF] };
+        let [(mine, my_square), (others, square)] = [same, double].map(|it| it.of_page(by_unit));
         let by_page = (mine - others, my_square + square);
         let less = [by_block(half, prices[HALF])?, by_block(double, prices[DOUBLE])?, by_page];
         let fewer = [half, double].map(|it| same.fewer(it));

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_blocks_try_what_is_surely_worse_or_anything_where_few_are_asked_for() {
+    fn sampling_is_reduced_by_direction_or_for_all() {
         let count = |reduced: bool, worse: [bool; 2]| {
             let leaders = LeaderBlocks::new().next(0, 4, reduced, worse);
             let of = |class: LeaderClass| (0..100_000).filter(|&it| leaders.class(it) == Some(class)).count();

@@ -36,19 +36,19 @@ fn three(distances: [u32; 3]) -> (ProtectedPages, u32) {
 
 // Seen to fail when ages alone count, and when distances alone do.
 #[test]
-fn what_stays_away_for_long_gives_way_and_of_all_the_same_the_oldest() {
+fn victim_has_the_longest_distance_or_age() {
     let first = |distances| {
         let (mut protected, now) = three(distances);
         protected.take_victim(now, LOCAL).unwrap().first >> 12
     };
     assert_eq!(first([10, 900, 10]), 2, "the one that is passed over seldom");
-    assert_eq!(first([300, 310, 320]), 1, "the one that came first");
-    assert_eq!(first([10, 10, 2000]), 3, "though it came last");
+    assert_eq!(first([300, 310, 320]), 1, "the one that was protected first");
+    assert_eq!(first([10, 10, 2000]), 3, "though it was protected last");
 }
 
 // Seen to fail when the position in the list identifies the area.
 #[test]
-fn an_area_goes_on_giving_way_when_another_one_appears() {
+fn new_area_does_not_change_the_victim_area() {
     let (mut protected, now) = three([10, 900, 10]);
     for _ in 0..3 {
         assert_eq!(protected.take_victim(now, LOCAL).unwrap().first >> 12, 2);
@@ -58,7 +58,7 @@ fn an_area_goes_on_giving_way_when_another_one_appears() {
 
 // Seen to fail when an area without runs keeps its age, and when the runs of merged areas are not sorted.
 #[test]
-fn each_run_is_taken_once_and_the_oldest_first() {
+fn runs_are_taken_once_oldest_first() {
     let (mut protected, mut inside, mut seed) = (ProtectedPages::new(), VecDeque::new(), 77);
     for step in 0..40_000_u32 {
         random::next(&mut seed);
@@ -90,7 +90,7 @@ fn each_run_is_taken_once_and_the_oldest_first() {
 
 // Seen to fail when the second area is dropped.
 #[test]
-fn what_was_seen_of_two_areas_is_seen_of_the_one_that_they_become() {
+fn merged_area_keeps_all_observations() {
     let (mut protected, mut now) = (ProtectedPages::new(), 0);
     protected.shift = 8;
     passed(&mut protected, 0, &mut now, 200);

@@ -31,7 +31,7 @@ fn settles_at(start: usize, useful: usize) -> usize {
 }
 
 #[test]
-fn dense_use_ends_in_large_sets_and_sparse_use_in_small_ones() {
+fn dense_use_gets_large_units() {
     assert!(settles_at(16, 512) >= 128, "{}", settles_at(16, 512));
     assert!(settles_at(512, 1) <= 4, "{}", settles_at(512, 1));
     let middle = settles_at(1, 32);
@@ -39,7 +39,7 @@ fn dense_use_ends_in_large_sets_and_sparse_use_in_small_ones() {
 }
 
 #[test]
-fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
+fn backoff_slows_alternating_changes() {
     // Phases of 4000 pages that want large and small units by turns.
     let mut duel = SetDuel::new(4);
     let costs = Costs { epoch_pages: 4000, ..COSTS };
@@ -64,7 +64,7 @@ fn a_size_that_turns_back_and_back_is_changed_less_and_less() {
 
 // Seen to fail without whole epochs.
 #[test]
-fn less_than_a_lap_says_nothing_of_rows() {
+fn strided_access_needs_whole_epochs() {
     for whole_epochs in [false, true] {
         let duel = SetDuel::new(16);
         let mut duel = if whole_epochs { duel.with_whole_epochs() } else { duel };
@@ -80,7 +80,7 @@ fn less_than_a_lap_says_nothing_of_rows() {
 }
 
 #[test]
-fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
+fn random_use_gets_small_units() {
     // Random accesses to 16384 pages, half of which fit; the oldest unit is evicted.
     let mut duel = SetDuel::new(16);
     let costs = Costs { epoch_pages: 16_384, ..COSTS };
@@ -112,7 +112,7 @@ fn random_use_ends_in_small_sets_though_large_ones_take_the_room_of_others() {
 }
 
 #[test]
-fn what_is_surely_worse_is_tried_less_until_the_size_changes() {
+fn worse_sizes_have_fewer_leaders() {
     let mut duel = SetDuel::new(8);
     let costs = Costs { epoch_pages: 65_536, ..COSTS };
     // Takes nanoseconds a page, by size. Returns the number of pages that were filled in units of half the size.
@@ -140,7 +140,7 @@ fn what_is_surely_worse_is_tried_less_until_the_size_changes() {
 
 // Seen to fail (a sixth of all pages, forever) when the share of leaders is constant.
 #[test]
-fn few_blocks_are_tried_for_good_once_a_window_went_by() {
+fn sampling_is_reduced_after_a_window() {
     let mut duel = SetDuel::new(8);
     let costs = Costs { epoch_pages: 65_536, ..COSTS };
     // Both directions are a little worse. Returns the number of pages that were filled in units of another size.
@@ -162,7 +162,7 @@ fn few_blocks_are_tried_for_good_once_a_window_went_by() {
 
 // Seen to fail ([2, 2]) when evicted pages are taken to refault for certain.
 #[test]
-fn room_that_nobody_would_use_is_worth_nothing() {
+fn unused_room_is_worth_nothing() {
     // One page in 4 is touched: units of 2 take longer than those of 4, and leave room for two more.
     let settles = |refaults_per_fill: f64| {
         let mut duel = SetDuel::new(4);
@@ -187,7 +187,7 @@ fn room_that_nobody_would_use_is_worth_nothing() {
 
 // Seen to fail (1) when pages are charged as they are filled.
 #[test]
-fn pages_that_are_still_here_may_be_needed_yet() {
+fn resident_pages_are_not_charged() {
     // Every fourth page, then the ones after them: the more are filled at once, the fewer later. None is evicted.
     let mut duel = SetDuel::new(4);
     let costs = Costs { epoch_pages: 4096, ..COSTS };
@@ -204,7 +204,7 @@ fn pages_that_are_still_here_may_be_needed_yet() {
 
 // Seen to fail (8) when sampling stays reduced with too few leaders.
 #[test]
-fn a_small_region_finds_out_that_what_was_worse_is_better_now() {
+fn small_region_notices_a_change() {
     let mut duel = SetDuel::new(8);
     let costs = Costs { epoch_pages: 60 * block(8), ..COSTS };
     for epoch in 0..2000 {
@@ -221,7 +221,7 @@ fn a_small_region_finds_out_that_what_was_worse_is_better_now() {
 }
 
 #[test]
-fn a_short_phase_does_not_move_the_size() {
+fn short_phase_does_not_change_the_size() {
     // A quarter of each epoch is sparse, and half the size would save half of the wait; the rest is dense, and half
     // the size loses.
     let mut duel = SetDuel::new(4);
@@ -239,7 +239,7 @@ fn a_short_phase_does_not_move_the_size() {
 
 // Seen to fail ([2, 4]) when costs are only compared by block.
 #[test]
-fn sets_that_cost_to_leave_are_not_halved_and_doubled_for_it() {
+fn eviction_cost_by_unit_does_not_alternate() {
     let settles = |evict_unit_ns: f64| {
         let mut duel = SetDuel::new(4);
         let costs =
@@ -267,7 +267,7 @@ fn sets_that_cost_to_leave_are_not_halved_and_doubled_for_it() {
 
 // Seen to fail (16) when costs are only compared by block.
 #[test]
-fn twice_the_size_is_taken_soon_where_blocks_are_used_whole() {
+fn whole_blocks_double_soon() {
     // A fourth of the pages is resident, other ones in each epoch: blocks differ as much as where a part of a loop is
     // protected.
     let mut duel = SetDuel::new(16);
@@ -295,7 +295,7 @@ fn twice_the_size_is_taken_soon_where_blocks_are_used_whole() {
 
 // Seen to fail when one epoch is enough.
 #[test]
-fn a_phase_of_a_lap_does_not_move_a_size_that_lasted() {
+fn one_epoch_does_not_change_a_settled_size() {
     // In one epoch every eighth page is used, and half the size would save most of the wait; in the others each other
     // size loses.
     let mut duel = SetDuel::new(4);
@@ -319,7 +319,7 @@ fn a_phase_of_a_lap_does_not_move_a_size_that_lasted() {
 
 // Seen to fail when the direction of the last change stays easy.
 #[test]
-fn one_more_step_the_same_way_is_easy_in_the_first_lap_only() {
+fn second_step_is_easy_in_the_first_epoch_only() {
     let mut duel = SetDuel::new(4);
     duel.last_way = Some(HALF);
     let early = |duel: &SetDuel, epochs| {
@@ -340,7 +340,7 @@ fn one_more_step_the_same_way_is_easy_in_the_first_lap_only() {
 }
 
 #[test]
-fn a_program_that_does_something_else_is_noticed_where_few_blocks_are_looked_at() {
+fn reduced_sampling_notices_a_new_program() {
     let mut duel = SetDuel::new(512);
     let costs = Costs { epoch_pages: 200 * MAX_TRANSFER, ..COSTS };
     let fill = |duel: &mut SetDuel, block: usize| {
@@ -366,7 +366,7 @@ fn a_program_that_does_something_else_is_noticed_where_few_blocks_are_looked_at(
 }
 
 #[test]
-fn sizes_stay_powers_of_two_within_bounds() {
+fn sizes_stay_powers_of_two() {
     for start in [1, 16, 512] {
         for useful in [1, 7, 100, 512] {
             let unit = settles_at(start, useful);

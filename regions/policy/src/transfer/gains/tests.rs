@@ -13,7 +13,7 @@ fn gains(epochs: f64, half: f64, error: f64) -> Gains {
 }
 
 #[test]
-fn a_gain_counts_when_it_is_large_and_sure() {
+fn gain_must_be_large_and_significant() {
     assert_eq!(gains(1.0, 40.0, 10.0).best([0.3; 2], SIGNIFICANT), Some(HALF));
     assert_eq!(
         gains(1.0, 40.0, 10.0).best([0.5; 2], SIGNIFICANT),
@@ -25,7 +25,7 @@ fn a_gain_counts_when_it_is_large_and_sure() {
 }
 
 #[test]
-fn what_is_seen_longer_counts_more_and_is_surer() {
+fn longer_observation_has_more_weight() {
     let both = gains(3.0, 40.0, 10.0).and(gains(1.0, 0.0, 10.0));
     assert_eq!((both.epochs, both.less[HALF].0), (4.0, 30.0));
     let error = both.less[HALF].1.sqrt();
@@ -51,7 +51,7 @@ fn blocks_are_compared_with_their_neighbours() {
 
 // Seen to fail with the errors of blocks alone.
 #[test]
-fn what_laps_disagree_about_is_not_sure() {
+fn disagreeing_epochs_are_not_significant() {
     let epoch = |half: f64| gains(1.0, half, 1.0);
     let all = |epochs: [f64; 6]| epochs.into_iter().map(epoch).reduce(Gains::and).unwrap();
     assert_eq!(all([60.0, 50.0, 55.0, 45.0, 60.0, 50.0]).best([0.3; 2], SIGNIFICANT), Some(HALF));
@@ -60,7 +60,7 @@ fn what_laps_disagree_about_is_not_sure() {
 }
 
 #[test]
-fn a_way_is_worse_when_that_is_large_and_sure() {
+fn loss_must_be_large_and_significant() {
     assert_eq!(gains(1.0, 40.0, 10.0).worse([0.3; 2]), [false, true]);
     assert_eq!(gains(1.0, 40.0, 10.0).worse([0.5; 2]), [false; 2]);
     assert_eq!(gains(1.0, 40.0, 20.0).worse([0.3; 2]), [false; 2]);

@@ -33,7 +33,7 @@ fn units(regions: &Regions) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn places_that_want_different_sizes_get_them() {
+fn parts_get_sizes_of_their_own() {
     for (from, to) in [(PAGES / 2, PAGES), (0, PAGES / 4), (PAGES / 4, PAGES / 2)] {
         let regions = run(800, |page| (from..to).contains(&page));
         let at = |page: usize| regions.at(page, Access::Dense).unit();
@@ -44,7 +44,7 @@ fn places_that_want_different_sizes_get_them() {
 }
 
 #[test]
-fn a_program_that_is_the_same_everywhere_has_one_region() {
+fn uniform_program_has_one_region() {
     for sparse in [false, true] {
         let regions = run(200, |_| sparse);
         assert_eq!(units(&regions).len(), 1, "{:?}", units(&regions));
@@ -53,7 +53,7 @@ fn a_program_that_is_the_same_everywhere_has_one_region() {
 
 // Seen to fail with one duel for both kinds of access.
 #[test]
-fn pages_that_are_used_in_two_ways_have_a_size_for_each() {
+fn each_kind_of_access_has_a_size() {
     let mut regions = Regions::new(4);
     let (mut filled_recently, mut page, mut random) = ([0_usize; 2], 0, 12345_u64);
     while filled_recently[0] < 60 * PAGES {
@@ -75,7 +75,7 @@ fn pages_that_are_used_in_two_ways_have_a_size_for_each() {
 
 // Seen to fail (1) where a fill only counts for its own kind of access.
 #[test]
-fn what_a_small_set_left_out_is_its_cost_also_when_it_comes_in_a_walk() {
+fn later_dense_fills_charge_small_strided_units() {
     let mut regions = Regions::new(4);
     let mut random = 12345_u64;
     for row in 0..60 * PAGES / 64 {
@@ -94,7 +94,7 @@ fn what_a_small_set_left_out_is_its_cost_also_when_it_comes_in_a_walk() {
 }
 
 #[test]
-fn each_segment_is_a_region_of_its_own() {
+fn each_segment_is_a_region() {
     let mut regions = Regions::new(4);
     for segment in [1, 0, 2] {
         let within = segment * 1000..segment * 1000 + 1000;
@@ -107,7 +107,7 @@ fn each_segment_is_a_region_of_its_own() {
 }
 
 #[test]
-fn parts_of_parts_stay_in_order_and_are_all_there_is() {
+fn regions_stay_ordered_and_complete() {
     let mut regions = Regions::new(4);
     let mut random = 1_usize;
     for _ in 0..200 {
