@@ -6,7 +6,9 @@ use crate::wish::{Engine, Store, Wish};
 use crate::{guard, helper, io, last_thread, serve, start, timeline};
 use largesse_agent::AgentStore;
 use largesse_machine::thread;
-use largesse_pager::{Count, Counters, Error, FarMemory, FarRange, Linux, Pager, SegmentWords, Segments};
+use largesse_pager::{
+    Count, Counters, FarMemory, FarRange, Linux, Pager, PagerError, SegmentWords, Segments,
+};
 use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS, OpenMethod, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
@@ -179,7 +181,7 @@ pub(crate) fn give_up(trouble: &str) -> ! {
     unsafe { libc::_exit(LOST) }
 }
 
-fn lost(error: &Error) -> ! {
+fn lost(error: &PagerError) -> ! {
     give_up(&error.to_string())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::page::{PageEntry, PageState, runs};
 use crate::pager::{Pager, number};
-use crate::{Count, Error, Kernel};
+use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::replacement::PageRun;
@@ -51,16 +51,16 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Nobody wants what the pages hold: they read as zero, here and in the store there is room again.
-    pub fn drop_contents(&self, range: Range<PageNumber>) -> Result<(), Error> {
+    pub fn drop_contents(&self, range: Range<PageNumber>) -> Result<(), PagerError> {
         self.empty(range, PageState::Zero)
     }
 
     /// The program maps something else there: from now on the pages are not far memory, for good.
-    pub fn leave_out(&self, range: Range<PageNumber>) -> Result<(), Error> {
+    pub fn leave_out(&self, range: Range<PageNumber>) -> Result<(), PagerError> {
         self.empty(range, PageState::Outside)
     }
 
-    fn empty(&self, range: Range<PageNumber>, then: PageState) -> Result<(), Error> {
+    fn empty(&self, range: Range<PageNumber>, then: PageState) -> Result<(), PagerError> {
         let size = self.kernel.page();
         let mut inner = self.lock();
         loop {

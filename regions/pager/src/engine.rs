@@ -9,7 +9,7 @@ use crate::fairness::FairnessThrottle;
 use crate::kernel::Linux;
 use crate::on_cpu;
 use crate::pager::{Buffer, Pager};
-use crate::{Error, Kernel as _};
+use crate::{Kernel as _, PagerError};
 use core::convert::Infallible;
 use core::ffi::CStr;
 use core::ops::Range;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(50);
 
 /// What is done about a trouble that leaves the program without its pages. It must not return.
-pub type Fatal = fn(&Error) -> !;
+pub type Fatal = fn(&PagerError) -> !;
 
 /// Starts the thread that serves faults, and the one that lets pages leave; they end with the process.
 /// The error: there is no memory for their buffers, or no thread to be had.
@@ -62,7 +62,7 @@ pub(crate) fn spawn<W: FnOnce() + Send + 'static>(name: &'static CStr, work: W) 
     service::start(name, STACK, &[], work)
 }
 
-fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, Error> {
+fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, PagerError> {
     let mut last = Instant::now();
     let mut throttle = FairnessThrottle::new();
     loop {
@@ -94,7 +94,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
 pub(crate) fn serve_next<S: PageStore>(
     pager: &Pager<Linux, S>,
     buffer: &mut Buffer,
-) -> Result<Option<(PageNumber, Range<PageNumber>)>, Error> {
+) -> Result<Option<(PageNumber, Range<PageNumber>)>, PagerError> {
     // Whatever puts pages in flight happens inside: a fork waits for it.
     let _inside = pager.kernel().gate.enter();
     let Some(touch) = pager.kernel().next_fault() else { return Ok(None) };

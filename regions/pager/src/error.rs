@@ -6,7 +6,7 @@ use largesse_store::StoreError;
 
 /// Why far memory cannot go on. Nothing wrong was handed to the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Error {
+pub enum PagerError {
     /// The store failed.
     Store(StoreError),
     /// A page came back different from what left.
@@ -22,31 +22,31 @@ pub enum Error {
     Kernel(FaultError),
 }
 
-impl std::fmt::Display for Error {
+impl std::fmt::Display for PagerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Error::Store(error) => write!(f, "the store failed: {error}"),
-            Error::Damaged { page, sent, read } => write!(
+            PagerError::Store(error) => write!(f, "the store failed: {error}"),
+            PagerError::Damaged { page, sent, read } => write!(
                 f,
                 "page {page} came back from the store damaged or out of date (checksum {read:016x}, {sent:016x} was sent)"
             ),
-            Error::Kernel(FaultError(errno)) => {
+            PagerError::Kernel(FaultError(errno)) => {
                 write!(f, "userfaultfd: {}", std::io::Error::from_raw_os_error(*errno))
             }
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for PagerError {}
 
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Error {
-        Error::Store(error)
+impl From<StoreError> for PagerError {
+    fn from(error: StoreError) -> PagerError {
+        PagerError::Store(error)
     }
 }
 
-impl From<FaultError> for Error {
-    fn from(error: FaultError) -> Error {
-        Error::Kernel(error)
+impl From<FaultError> for PagerError {
+    fn from(error: FaultError) -> PagerError {
+        PagerError::Kernel(error)
     }
 }

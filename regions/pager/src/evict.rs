@@ -3,7 +3,7 @@
 use crate::page::{PageState, checksum, is_zero, runs};
 use crate::pager::{Pager, nanoseconds};
 use crate::state::PagerState;
-use crate::{Count, Error, Kernel};
+use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::WriteCosts;
@@ -31,7 +31,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         &'a self,
         mut inner: MutexGuard<'a, PagerState>,
         wanted: usize,
-    ) -> Result<(MutexGuard<'a, PagerState>, bool), Error> {
+    ) -> Result<(MutexGuard<'a, PagerState>, bool), PagerError> {
         // Where much is pinned, waiting for others to carry pages out is likely to be in vain.
         let mut patience = if inner.pins.pages() * 2 > inner.local { 1 } else { 200 };
         while inner.resident + wanted > inner.local {
@@ -57,7 +57,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         &'a self,
         mut inner: MutexGuard<'a, PagerState>,
         wanted: usize,
-    ) -> Result<(MutexGuard<'a, PagerState>, bool), Error> {
+    ) -> Result<(MutexGuard<'a, PagerState>, bool), PagerError> {
         let mut tries = TRIES;
         loop {
             let (going, units) = inner.select_victims(wanted, &mut tries);
@@ -127,7 +127,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     pub(crate) fn write_back(
         &self,
         going: &[(Range<PageNumber>, PageState)],
-    ) -> Result<EvictionResult, Error> {
+    ) -> Result<EvictionResult, PagerError> {
         let clean = going.iter().filter(|(_, state)| *state == PageState::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         self.kernel.forget(&gone)?;
@@ -137,7 +137,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.kernel.take(range.clone(), &mut |first, bytes| {
                 let part = first..first + bytes.len() / self.kernel.page();
                 match self.write_changed(&part, bytes) {
-                    Err(Error::Store(error)) if error.is_full() => {
+                    Err(PagerError::Store(error)) if error.is_full() => {
                         full = true;
                         self.kernel.fill(part.start, bytes, false)?;
                     }
@@ -154,7 +154,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Sends pages that left to the store: none that is zero, none that nobody wants.
-    fn write_changed(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), Error> {
+    fn write_changed(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), PagerError> {
         let size = self.kernel.page();
         let before: Vec<_> = {
             let inner = self.lock();
@@ -194,7 +194,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Lets pages leave if there is little room. `false`: there was nothing to do.
-    pub(crate) fn reclaim(&self) -> Result<bool, Error> {
+    pub(crate) fn reclaim(&self) -> Result<bool, PagerError> {
         let inner = self.lock();
         if !inner.reclaim_mode.in_background()
             || inner.fills_many()
@@ -207,7 +207,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Keeps a little room ahead of need, until `stop` says so. For a thread of its own.
-    pub fn reclaim_in_background(&self, stop: impl Fn() -> bool) -> Result<(), Error> {
+    pub fn reclaim_in_background(&self, stop: impl Fn() -> bool) -> Result<(), PagerError> {
         let mut inner = self.lock();
         while !stop() {
             if inner.has_untouched_to_check() {

@@ -21,7 +21,7 @@ use crate::gate::Closed;
 use crate::page::{PageState, runs};
 use crate::pager::Pager;
 use crate::state::PagerState;
-use crate::{Error, Kernel as _, Linux};
+use crate::{Kernel as _, Linux, PagerError};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
@@ -113,7 +113,7 @@ impl<S: PageStore> HeldPager<'_, S> {
     ///
     /// # Safety
     /// This is the child's only thread.
-    pub unsafe fn in_child(self) -> Result<(), Error> {
+    pub unsafe fn in_child(self) -> Result<(), PagerError> {
         let HeldPager { pager, store, ranges, broker, mut inner, closed, doorbell } = self;
         drop(broker);
         store?;
@@ -127,7 +127,7 @@ impl<S: PageStore> HeldPager<'_, S> {
         // SAFETY: the caller's promise.
         unsafe { pager.kernel.renew()? };
         inner.pins.forget();
-        let clean = pager.clean(&mut inner).ok_or(Error::Kernel(FaultError(libc::EBUSY)))?;
+        let clean = pager.clean(&mut inner).ok_or(PagerError::Kernel(FaultError(libc::EBUSY)))?;
         let protect = || clean.into_iter().try_for_each(|run| pager.kernel.protect(run, true));
         pager.kernel.broker().call(protect)?;
         drop((inner, closed, doorbell));

@@ -6,7 +6,7 @@
 //! ```
 //! Here means no other thread is woken, which costs more than the fault itself.
 
-use crate::Error;
+use crate::PagerError;
 use crate::kernel::Linux;
 use crate::page::PageState;
 use crate::pager::{Buffer, Pager, Touch};
@@ -84,7 +84,7 @@ impl<S: PageStore> Pager<Linux, S> {
     /// Serves a fault of the calling thread, in it (`here`) or in the thread that fills. When it
     /// returns, the thread may try again. `false`: the page is not far memory any more, and the fault is none of ours. The
     /// caller lets no signal come in between.
-    pub fn resolve(&self, touch: Touch, here: bool) -> Result<bool, Error> {
+    pub fn resolve(&self, touch: Touch, here: bool) -> Result<bool, PagerError> {
         let fault_queue = &self.kernel().fault_queue;
         if !self.kernel().faults().by_signal() {
             self.kernel().doorbell.ask(touch);
@@ -107,7 +107,7 @@ impl<S: PageStore> Pager<Linux, S> {
     /// Makes pinned pages resident, and lets them be written to if asked, without touching them: the program
     /// may have protected them, and a touch would be a signal. `here` is as for [`resolve`](Pager::resolve); the caller lets no
     /// signal come in between.
-    pub fn page_in(&self, pinned: &Range<PageNumber>, write: bool, here: bool) -> Result<(), Error> {
+    pub fn page_in(&self, pinned: &Range<PageNumber>, write: bool, here: bool) -> Result<(), PagerError> {
         let mut inner = self.lock();
         for page in pinned.clone() {
             loop {

@@ -2,7 +2,7 @@
 
 mod linux;
 
-use crate::{Error, FillOrder};
+use crate::{FillOrder, PagerError};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
@@ -10,10 +10,10 @@ use largesse_policy::PageNumber;
 pub use linux::Linux;
 
 /// What is done with pages that left, from a page on.
-pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), Error>;
+pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), PagerError>;
 
 /// Puts what pages hold into the room for them.
-pub type Fetch<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<(), Error>;
+pub type Fetch<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<(), PagerError>;
 
 /// Pages of the program, by number.
 pub trait Kernel: Send + Sync {
@@ -34,7 +34,7 @@ pub trait Kernel: Send + Sync {
 
     /// Fill missing pages, which may be written to, with what `fetch` puts into the room for them. `spare` is room for all,
     /// where there is no better.
-    fn page_in(&self, order: &FillOrder, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), Error> {
+    fn page_in(&self, order: &FillOrder, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), PagerError> {
         copied(self, order, spare, fetch)
     }
 
@@ -43,7 +43,7 @@ pub trait Kernel: Send + Sync {
 
     /// Take resident pages from the program, in one step for whoever uses them: the next touch is a fault. What
     /// they held is shown, in parts. What is not shown stays: a device may be writing to it.
-    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Error>;
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), PagerError>;
 
     /// Forget resident pages, together; the next touch is a fault.
     fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError>;
@@ -64,7 +64,7 @@ fn copied<K: Kernel + ?Sized>(
     order: &FillOrder,
     spare: &mut [u8],
     fetch: Fetch<'_>,
-) -> Result<(), Error> {
+) -> Result<(), PagerError> {
     fetch(spare)?;
     let (first, page) = (order.range().start, kernel.page());
     let at = |number: PageNumber| (number - first) * page;

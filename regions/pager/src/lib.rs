@@ -50,7 +50,7 @@ mod transfers;
 
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
 pub use engine::{Fatal, start};
-pub use error::Error;
+pub use error::PagerError;
 pub use far::{FarMemory, FarRange, Local};
 pub use fill_order::FillOrder;
 pub use fork::HeldPager;

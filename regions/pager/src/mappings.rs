@@ -4,7 +4,7 @@
 //! else, and has no room in the store. Some calls reach all of far memory, a heap's blocks and static arrays too.
 
 use crate::far::FarRange;
-use crate::{Error, FarMemory};
+use crate::{FarMemory, PagerError};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_pages::{PageKind, SPAN, base_page};
@@ -19,10 +19,10 @@ pub enum NoMapping {
     /// No addresses are left.
     NoAddresses,
     /// The store has no room, or the kernel refused.
-    Refused(Error),
+    Refused(PagerError),
 }
 
-impl<T: Into<Error>> From<T> for NoMapping {
+impl<T: Into<PagerError>> From<T> for NoMapping {
     fn from(error: T) -> NoMapping {
         NoMapping::Refused(error.into())
     }
@@ -130,7 +130,7 @@ impl<S: PageStore> FarMemory<S> {
     }
 
     /// Mappings at these addresses are gone: they are inaccessible, and the store has their room again.
-    pub fn unmap(&self, at: &Range<usize>) -> Result<(), Error> {
+    pub fn unmap(&self, at: &Range<usize>) -> Result<(), PagerError> {
         let mut mappings = self.mappings();
         for part in self.taken(&mappings, at) {
             // First of all nobody touches it any more.
@@ -143,7 +143,7 @@ impl<S: PageStore> FarMemory<S> {
     }
 
     /// What these addresses hold is gone: they read as zero. Their room in the store stays theirs.
-    pub fn discard(&self, at: &Range<usize>) -> Result<(), Error> {
+    pub fn discard(&self, at: &Range<usize>) -> Result<(), PagerError> {
         let mappings = self.mappings();
         let ours = mappings.place.pages(0, mappings.place.range.len());
         let elsewhere = self.far_parts(at).into_iter().filter(|pages| !ours.contains(&pages.start));
@@ -171,7 +171,7 @@ impl<S: PageStore> FarMemory<S> {
     }
 
     /// The program maps something else there, with `map`: these addresses are not far memory any more, for good.
-    pub fn leave_out<R>(&self, at: &Range<usize>, map: impl FnOnce() -> R) -> Result<R, Error> {
+    pub fn leave_out<R>(&self, at: &Range<usize>, map: impl FnOnce() -> R) -> Result<R, PagerError> {
         let mut mappings = self.mappings();
         self.mapped_less(mappings.place.first, self.taken(&mappings, at).iter().map(Range::len).sum());
         for pages in self.far_parts(at) {

@@ -23,7 +23,7 @@ use crate::engine::{Fatal, serve_next, spawn};
 use crate::fairness::FairnessThrottle;
 use crate::kernel::Linux;
 use crate::pager::{Buffer, Pager};
-use crate::{Count, Error, Kernel as _};
+use crate::{Count, Kernel as _, PagerError};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use largesse_machine::{pin, thread};
 use largesse_pages::fault::FaultError;
@@ -122,7 +122,7 @@ pub(crate) fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal:
 
 /// Lets faults be served beside those who meet them, as long as they should be. For the thread that serves otherwise: it
 /// sees to it that nobody waits for long.
-pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<(), Error> {
+pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<(), PagerError> {
     let on_cpu = &pager.kernel().on_cpu;
     let (mut seen, mut quiet) = (on_cpu.served.load(Ordering::Relaxed), 0);
     while on_cpu.is_on() {
@@ -149,7 +149,7 @@ pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) 
 }
 
 /// Serves faults on the processor of who meets them, as long as that should be.
-fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), Error> {
+fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), PagerError> {
     let kernel = pager.kernel();
     let on_cpu = &kernel.on_cpu;
     // On one processor there is no elsewhere. And what was looked up of a thread below `/proc` the kernel clears away at its end:

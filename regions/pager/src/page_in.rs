@@ -3,7 +3,7 @@
 use crate::page::{PageState, checksum, runs};
 use crate::pager::{Buffer, Pager, Touch, nanoseconds, number};
 use crate::state::{FillPlan, LARGE_UNIT, PagerState, WRITE_AHEAD};
-use crate::{Count, Error, FillOrder, Kernel};
+use crate::{Count, FillOrder, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::replacement::PageRun;
@@ -27,7 +27,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Small sets that the thread is foreseen to touch next come before it runs, those that follow each other in one
     /// transfer: it would stop again at once, and each waking costs as much as several pages. Large ones are left to
     /// [`Pager::idle`], which fetches them while the thread runs; where both have one processor they come first, too.
-    pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, Error> {
+    pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, PagerError> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
         let mut inner = self.lock();
@@ -56,7 +56,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// What to do while nobody waits: fetch a set that is foreseen, or let pages leave. `false`: nothing.
-    pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, Error> {
+    pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, PagerError> {
         match buffer.prefetch_queue.pop() {
             Some(next) => self.prefetch(next, false, buffer).map(|()| true),
             None => self.reclaim(),
@@ -69,7 +69,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         (page, access): (PageNumber, Access),
         at_any_price: bool,
         buffer: &mut Buffer,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PagerError> {
         let inner = self.lock();
         if inner.pages[page].state != PageState::SwappedOut {
             return Ok(()); // it came, or there is nothing to fetch
@@ -94,7 +94,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         mut upto: PageNumber,
         waking: u64,
         buffer: &mut Buffer,
-    ) -> Result<Range<PageNumber>, Error> {
+    ) -> Result<Range<PageNumber>, PagerError> {
         let mapped = usize::try_from(self.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
         inner.mapped = mapped / self.kernel.page();
         let (range, from) = loop {
@@ -214,7 +214,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// The page is here: a write makes it and its next neighbours dirty, a read only came too late.
-    fn touch_clean(&self, mut inner: MutexGuard<'_, PagerState>, touch: Touch) -> Result<(), Error> {
+    fn touch_clean(&self, mut inner: MutexGuard<'_, PagerState>, touch: Touch) -> Result<(), PagerError> {
         if !touch.write {
             return Ok(());
         }
@@ -240,7 +240,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so
     /// that all of them may be written, without a second fault for each.
-    fn fill_zero(&self, order: &FillOrder, dirty: bool, buffer: &Buffer) -> Result<(), Error> {
+    fn fill_zero(&self, order: &FillOrder, dirty: bool, buffer: &Buffer) -> Result<(), PagerError> {
         order.each(&self.kernel, |part| {
             let len = part.len() * self.kernel.page();
             self.kernel.fill(part.start, &buffer.zeros[..len], !dirty)
@@ -251,7 +251,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Brings pages from the store; those of `plan` that are dirty at once writable.
-    fn fill(&self, order: &FillOrder, plan: &[FillPlan], buffer: &mut Buffer) -> Result<(), Error> {
+    fn fill(&self, order: &FillOrder, plan: &[FillPlan], buffer: &mut Buffer) -> Result<(), PagerError> {
         let (range, page) = (&order.range(), self.kernel.page());
         let bytes = &mut buffer.bytes[..range.len() * page];
         if plan.iter().all(|page| page.dirty) {
@@ -269,7 +269,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Reads pages from the store: what is not what was sent ends the program.
-    fn fetch(&self, range: &Range<PageNumber>, plan: &[FillPlan], room: &mut [u8]) -> Result<(), Error> {
+    fn fetch(&self, range: &Range<PageNumber>, plan: &[FillPlan], room: &mut [u8]) -> Result<(), PagerError> {
         let page = self.kernel.page();
         self.store.read((range.start * page) as u64, room)?;
         self.count(range.start, Count::Fills, range.len() as u64);
@@ -277,7 +277,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for ((number, plan), bytes) in range.clone().zip(plan).zip(room.chunks_exact(page)) {
             let read = checksum(bytes);
             if read != plan.sum {
-                return Err(Error::Damaged { page: number, sent: plan.sum, read });
+                return Err(PagerError::Damaged { page: number, sent: plan.sum, read });
             }
         }
         Ok(())

@@ -120,7 +120,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             streams: prefetch.then(Streams::new),
             together: 0.0,
             speculative: SpeculativePages::default(),
-            reclaim_mode: ReclaimMode::new(),
+            reclaim_mode: ReclaimMode::default(),
             eviction_cost: EvictionCost::default(),
             full: None,
             deferred_since: None,

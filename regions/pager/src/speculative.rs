@@ -4,7 +4,7 @@
 use crate::page::{PageState, runs};
 use crate::pager::{Pager, number};
 use crate::state::PagerState;
-use crate::{Error, Kernel};
+use crate::{Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::replacement::{PageRun, Protection};
@@ -58,7 +58,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     pub(crate) fn evict_untouched<'a>(
         &'a self,
         mut inner: MutexGuard<'a, PagerState>,
-    ) -> Result<MutexGuard<'a, PagerState>, Error> {
+    ) -> Result<MutexGuard<'a, PagerState>, PagerError> {
         let Some(pages) = inner.speculative.pop() else { return Ok(inner) };
         let looked_at = runs(pages.clone(), |number| {
             let page = &inner.pages[number];

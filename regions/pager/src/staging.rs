@@ -9,7 +9,7 @@ mod frames;
 
 pub(crate) use frames::Frames;
 
-use crate::Error;
+use crate::PagerError;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, MoveError, Userfault, read_guarded};
 use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
@@ -26,7 +26,7 @@ const BATCH: usize = 64;
 const LANE: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
 
 /// What is done with pages that left, from an offset on.
-pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Error>;
+pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), PagerError>;
 
 /// Room for the largest set, for each of a few threads.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Staging {
         from: usize,
         len: usize,
         show: Show<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PagerError> {
         let (mut lane, start) = self.lane();
         let page = base_page();
         let (mut done, mut most, mut cleared) = (0, len, None);
@@ -187,7 +187,7 @@ pub(crate) fn are_here(at: usize, len: usize) -> bool {
 }
 
 /// Copies pages and forgets them. `false`: they cannot be read, and stay.
-fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, Error> {
+fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, PagerError> {
     faults.protect(at, into.len(), true)?;
     if !read_guarded(at, into) {
         faults.protect(at, into.len(), false)?;

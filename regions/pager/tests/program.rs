@@ -3,7 +3,7 @@
 mod common;
 
 use common::{PAGE, Simulated, SimulatedFault, TestPager, TestStore, pager, pager_over, run, run_to_trouble};
-use largesse_pager::{Buffer, Count, Error, Pager, Segments, Touch};
+use largesse_pager::{Buffer, Count, Pager, PagerError, Segments, Touch};
 use largesse_policy::transfer::TransferSize;
 use std::sync::Arc;
 
@@ -348,7 +348,7 @@ fn a_page_that_came_back_wrong_is_never_handed_out() {
                 }
             }
         });
-        assert!(matches!(trouble, Error::Damaged { .. }), "{fault:?}: {trouble:?}");
+        assert!(matches!(trouble, PagerError::Damaged { .. }), "{fault:?}: {trouble:?}");
     }
 }
 
@@ -363,7 +363,7 @@ fn a_store_that_fails_is_told() {
                 program.kernel().word(page, 0, Some(page as u64 + 1));
             }
         });
-        assert!(matches!(trouble, Error::Store(_)), "{fault:?}: {trouble:?}");
+        assert!(matches!(trouble, PagerError::Store(_)), "{fault:?}: {trouble:?}");
     }
 }
 

@@ -97,10 +97,9 @@ pub struct ReclaimMode {
     pause: (u32, u32),
 }
 
-impl ReclaimMode {
+impl Default for ReclaimMode {
     /// Starts with evictions in the background, and with faults that are handled on another CPU.
-    #[must_use]
-    pub fn new() -> ReclaimMode {
+    fn default() -> ReclaimMode {
         let way = Mode { in_background: true, on_cpu: false };
         ReclaimMode {
             chosen: way,
@@ -113,7 +112,9 @@ impl ReclaimMode {
             pause: (1, 1),
         }
     }
+}
 
+impl ReclaimMode {
     /// Says whether faults can be handled on the faulting thread's CPU.
     pub fn allow_on_cpu(&mut self, may: bool) {
         self.on_cpu_allowed = may;

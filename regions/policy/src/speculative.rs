@@ -78,4 +78,13 @@ mod tests {
         assert_eq!(pages.pop(), Some(2000..2000 + BATCH));
         assert_eq!((pages.pop(), pages.is_due_after(u32::MAX, 100)), (None, false));
     }
+    #[test]
+    fn check_waits_for_a_share_of_local_memory_or_the_missing_room() {
+        let mut pages = SpeculativePages::default();
+        pages.add(0..MIN_FILL, 0);
+        for (mapped, evictions) in [(0, 30), (80, 30), (100, 10), (1000, 30)] {
+            let due = [evictions, evictions + 1].map(|clock| pages.is_due(clock, 90, mapped));
+            assert_eq!(due, [false, true], "{mapped} pages mapped");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::say::complain;
 use crate::status::far_totals;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
-use largesse_pager::{Count, Error, FarMemory, FarRange, Linux, Pager, Segments};
+use largesse_pager::{Count, FarMemory, FarRange, Linux, Pager, PagerError, Segments};
 use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
@@ -79,7 +79,7 @@ fn store(name: &str, len: usize, broker: &Arc<Broker>) -> Result<(Box<dyn PageSt
 }
 
 /// The heap is out of reach: nobody must go on, and nothing wrong was handed to anybody.
-fn lost(error: &Error) -> ! {
+fn lost(error: &PagerError) -> ! {
     borrow_stderr();
     complain!("largesse lisp: far memory is lost, and the program with it: {error}");
     // SAFETY: a number. What runs at an ordinary exit could touch the heap.

@@ -8,7 +8,7 @@ use crate::on_cpu::OnCpuHandler;
 use crate::page::is_zero;
 use crate::pager::Touch;
 use crate::staging::{Frames, Staging, are_here};
-use crate::{Error, FillOrder, Segments};
+use crate::{FillOrder, PagerError, Segments};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
@@ -276,7 +276,7 @@ impl Kernel for Linux {
         may && pages >= LEAST_REUSED
     }
 
-    fn page_in(&self, order: &FillOrder, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), Error> {
+    fn page_in(&self, order: &FillOrder, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), PagerError> {
         let (first, page) = (order.range().start, self.page);
         if let Some(mut frames) = self.frames(spare.len()) {
             fetch(frames.bytes())?;
@@ -291,7 +291,7 @@ impl Kernel for Linux {
         self.faults().protect(self.address(pages.start), pages.len() * self.page, on)
     }
 
-    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Error> {
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), PagerError> {
         let shown = &mut |offset: usize, bytes: &[u8]| show(pages.start + offset / self.page, bytes);
         self.staging.take(self.faults(), self.address(pages.start), pages.len() * self.page, shown)
     }

@@ -1,7 +1,7 @@
 //! A kernel and stores that tests can see through.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use largesse_pager::{Buffer, Error, Kernel, Pager, Segments, Show, Touch};
+use largesse_pager::{Buffer, Kernel, Pager, PagerError, Segments, Show, Touch};
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
 use largesse_policy::transfer::TransferSize;
@@ -176,7 +176,7 @@ impl Kernel for Simulated {
         Ok(())
     }
 
-    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), Error> {
+    fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), PagerError> {
         for page in pages {
             let mut held = [0; PAGE];
             {
@@ -357,12 +357,12 @@ pub(crate) fn pager_over(
 
 /// Runs `program` while two threads serve its faults and one lets pages leave. The program may end
 /// early: a trouble ends everything, and is returned.
-pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Result<(), Error> {
+pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Result<(), PagerError> {
     run_while(pager, |_| program())
 }
 
 /// Runs a `program` that must come into trouble. Its thread waits for its page for good, and is left there.
-pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Send + 'static) -> Error {
+pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Send + 'static) -> PagerError {
     run_while(pager, |stop| {
         let beside = std::thread::spawn(program);
         let since = Instant::now();
@@ -376,10 +376,10 @@ pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Se
 }
 
 /// `program` is told when there is trouble.
-fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -> Result<(), Error> {
+fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -> Result<(), PagerError> {
     let stop = AtomicBool::new(false);
     let trouble = Mutex::new(None);
-    let fail = |found: Error| {
+    let fail = |found: PagerError| {
         trouble.lock().unwrap().get_or_insert(found);
         stop.store(true, Ordering::Relaxed);
         pager.kernel().poke();

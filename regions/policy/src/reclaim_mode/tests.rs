@@ -14,7 +14,7 @@ fn pass(mode: &mut ReclaimMode, clock: &mut Instant, turns: usize, costs: [u64; 
 
 #[test]
 fn better_mode_is_found_again_after_changes() {
-    let (mut mode, mut clock) = (ReclaimMode::new(), Instant::now());
+    let (mut mode, mut clock) = (ReclaimMode::default(), Instant::now());
     pass(&mut mode, &mut clock, 100, [20, 10]);
     assert!(pass(&mut mode, &mut clock, 400, [20, 10]) < 40, "at need is better");
     pass(&mut mode, &mut clock, 600, [10, 20]);
@@ -39,7 +39,7 @@ fn second(mode: &mut ReclaimMode, clock: &mut Instant, cost: impl Fn(Mode, Durat
 
 /// Returns a mode for which handling on the faulting CPU is allowed and better.
 fn on_cpu(clock: &mut Instant) -> ReclaimMode {
-    let mut mode = ReclaimMode::new();
+    let mut mode = ReclaimMode::default();
     mode.allow_on_cpu(true);
     let cost = |way: Mode, _| if way.on_cpu { 10 } else { 20 };
     let _ = second(&mut mode, clock, cost);
@@ -55,7 +55,10 @@ fn both_questions_are_settled_independently() {
     let shares: Vec<f64> = (0..60).map(|_| second(&mut mode, &mut clock, cost)).collect();
     assert_eq!(mode.chosen, Mode { in_background: false, on_cpu: false });
     assert!(shares[30..].iter().sum::<f64>() < 0.1 * 30.0, "{shares:?}");
-    assert_eq!(second(&mut ReclaimMode::new(), &mut clock, |way, _| 20 - 10 * u64::from(way.on_cpu)), 0.0);
+    assert_eq!(
+        second(&mut ReclaimMode::default(), &mut clock, |way, _| 20 - 10 * u64::from(way.on_cpu)),
+        0.0
+    );
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn start_of_a_mode_is_not_timed() {
 
 #[test]
 fn late_faults_end_the_mode_for_long() {
-    let mut mode = ReclaimMode::new();
+    let mut mode = ReclaimMode::default();
     mode.choose_on_cpu();
     (0..3).for_each(|_| mode.note_late_on_cpu());
     assert!(mode.chosen.on_cpu, "by chance");
@@ -84,14 +87,14 @@ fn late_faults_end_the_mode_for_long() {
 
 #[test]
 fn equal_modes_are_compared_rarely() {
-    let (mut mode, mut clock) = (ReclaimMode::new(), Instant::now());
+    let (mut mode, mut clock) = (ReclaimMode::default(), Instant::now());
     pass(&mut mode, &mut clock, 400, [10, 10]);
     assert!(pass(&mut mode, &mut clock, 1000, [10, 10]) > 970);
 }
 
 #[test]
 fn pause_of_the_program_is_ignored() {
-    let (mut mode, mut clock) = (ReclaimMode::new(), Instant::now());
+    let (mut mode, mut clock) = (ReclaimMode::default(), Instant::now());
     // Now and then a turn falls into a comparison.
     let mut in_background = 0;
     for pause in 0..400 {
