@@ -9,7 +9,7 @@ use largesse_machine::thread;
 use largesse_pager::{
     Count, Counters, FarMemory, FarRange, Linux, Pager, PagerError, SegmentWords, Segments,
 };
-use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS, OpenMethod, refuse_direct_input};
+use largesse_pages::fault::{FaultError, OPEN_METHODS, OpenMethod, Userfault, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
 use largesse_report::{Cause, FarStore, Region};

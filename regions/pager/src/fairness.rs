@@ -33,7 +33,7 @@ pub(crate) struct FairnessThrottle {
 impl FairnessThrottle {
     pub(crate) fn new() -> FairnessThrottle {
         let now = Instant::now();
-        FairnessThrottle { since: now, taken: taken_away(), rested: now }
+        FairnessThrottle { since: now, taken: involuntary_switches(), rested: now }
     }
 
     /// At most about a fortieth of the time, and none where nobody takes the processor away.

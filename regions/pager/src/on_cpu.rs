@@ -155,12 +155,12 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), PagerError> {
     // On one processor there is no elsewhere. And what was looked up of a thread below `/proc` the kernel clears away at its end:
     // whoever waits for the end of its process spins meanwhile, and where the two share a processor that may be for long.
     let one = pin::current().is_ok_and(|cpus| cpus.len() < 2);
-    if one || !thread::give_way() || !on_cpu.follow() {
+    if one || !thread::set_idle_policy() || !on_cpu.follow() {
         on_cpu.refused.store(true, Ordering::Relaxed);
         return Ok(());
     }
     let mut buffer = kernel.fault_queue.buffer().ok_or(FaultError(libc::ENOMEM))?;
-    let (mut throttle, mut taken) = (FairnessThrottle::new(), thread::taken_away());
+    let (mut throttle, mut taken) = (FairnessThrottle::new(), thread::involuntary_switches());
     while on_cpu.is_on() {
         let Some((page, woken)) = serve_next(pager, &mut buffer)? else {
             kernel.wait_for_fault();
@@ -170,7 +170,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), PagerError> {
         pager.count(page, Count::OnCpu, 1);
         kernel.wake(woken);
         // Whom it wakes here takes the processor from it. Who did not is elsewhere.
-        let before = core::mem::replace(&mut taken, thread::taken_away());
+        let before = core::mem::replace(&mut taken, thread::involuntary_switches());
         if taken == before && !on_cpu.follow() {
             break;
         }

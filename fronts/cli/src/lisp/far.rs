@@ -9,7 +9,7 @@ use crate::status::far_totals;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
 use largesse_pager::{Count, FarMemory, FarRange, Linux, Pager, PagerError, Segments};
-use largesse_pages::fault::{FaultError, Userfault, OPEN_METHODS};
+use largesse_pages::fault::{FaultError, OPEN_METHODS, Userfault};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
 use largesse_store::{Broker, FileStore, PageStore, borrow_stderr};

@@ -180,7 +180,7 @@ impl Linux {
         }
         // The request that was handed out before has been served. Where this fails, its page is asked for again.
         let _ = self.doorbell.answer(self.faults());
-        let mut faults = [Fault { address: 0, write: false, protected: false, thread: 0 }];
+        let mut faults = [PageFault { address: 0, write: false, protected: false, thread: 0 }];
         if self.faults().read(&mut faults) == 0 {
             return None;
         }

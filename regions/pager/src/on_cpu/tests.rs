@@ -1,6 +1,6 @@
 use super::*;
 use crate::Segments;
-use largesse_pages::fault::{Userfault, OPEN_METHODS};
+use largesse_pages::fault::{OPEN_METHODS, Userfault};
 use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use largesse_policy::MAX_TRANSFER;
 use largesse_policy::transfer::TransferSize;
