@@ -5,7 +5,7 @@ use crate::start::{options, warn};
 use crate::{far, record, serve, timeline};
 use core::sync::atomic::Ordering;
 use largesse_pager::{Count, Counters as FarCounters, SegmentWords};
-use largesse_picture::Moment;
+use largesse_plot::Moment;
 use largesse_report::{Cause, Counters, Region};
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) fn write(state: &str) {
 }
 
 fn draw(path: &str, moments: &[Moment]) {
-    match largesse_picture::svg(&largesse_text::line(command().join(" ")), moments) {
+    match largesse_plot::svg(&largesse_text::line(command().join(" ")), moments) {
         Ok(picture) => put(path, &picture),
         Err(why) => warn(&format!("no picture was drawn: {why}")),
     }

@@ -12,7 +12,7 @@ use crate::{far, helper, record};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use largesse_pager::{COUNTS, Count};
-use largesse_picture::Moment;
+use largesse_plot::Moment;
 use serde_json::{Map, Value};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

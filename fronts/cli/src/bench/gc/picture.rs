@@ -2,7 +2,7 @@
 
 use super::outcome::{Cell, Outcome, Row};
 use super::rounds::processors;
-use largesse_picture::curves::{Axes, Panel, Series, svg};
+use largesse_plot::curves::{Axes, Panel, Series, svg};
 
 /// What a curve goes through, of one cell.
 type Height = fn(&Cell) -> Option<f64>;

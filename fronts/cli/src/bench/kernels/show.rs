@@ -6,7 +6,7 @@ use super::ladder::Ladder;
 use super::levels::Levels;
 use super::rows::{Row, Time};
 use crate::table::{Column, Paper, Table};
-use largesse_picture::curves::{Axes, Panel, Series};
+use largesse_plot::curves::{Axes, Panel, Series};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -180,5 +180,5 @@ pub(super) fn picture(rows: &[Row], levels: &Levels, machine: &str) -> Result<St
         .filter(|level| level.size != usize::MAX)
         .map(|level| (level.size as f64, level.name))
         .collect();
-    largesse_picture::curves::svg(machine, &panels, &walls)
+    largesse_plot::curves::svg(machine, &panels, &walls)
 }
