@@ -33,7 +33,6 @@ const LAYERS: &[(&str, &[&str])] = &[
             "largesse-malloc",
             "largesse-pager",
             "largesse-pages",
-            "largesse-plot",
             "largesse-report",
             "largesse-settings",
             "largesse-text",

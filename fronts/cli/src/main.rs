@@ -14,6 +14,7 @@ mod machine;
 mod mpi;
 mod own;
 mod pin;
+mod report;
 mod run;
 mod say;
 mod status;
@@ -33,6 +34,7 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(Box<run::Args>),
+    Report(report::Args),
     Status(status::Args),
     Doctor(doctor::Args),
     Bench(bench::Args),
@@ -45,6 +47,7 @@ enum Verb {
 fn main() -> ExitCode {
     say::end(match Command::parse().verb {
         Verb::Run(args) => run::main(&args),
+        Verb::Report(args) => report::main(&args),
         Verb::Status(args) => status::main(&args),
         Verb::Doctor(args) => doctor::main(&args),
         Verb::Bench(args) => bench::main(&args),
