@@ -12,15 +12,13 @@ mod doctor;
 mod lisp;
 mod machine;
 mod mpi;
-mod own;
 mod pin;
 mod report;
 mod run;
-mod say;
 mod status;
-mod table;
 
 use clap::{Parser, Subcommand};
+use largesse_terminal::{own, progress, say, size, table};
 use std::process::ExitCode;
 
 /// Large, aligned, near and far memory for numerical programs, without changing them.

@@ -2,11 +2,11 @@
 
 use super::definition::Bench;
 use super::outcome::{Outcome, Samples};
-use super::progress::Progress;
 use super::runner::{Contestant, Run, run, turns};
 use super::settings::{Role, Settings};
 use super::trouble::Trouble;
 use super::{Args, machine, warm};
+use crate::progress::Progress;
 use std::path::Path;
 
 /// Runs of each program under each setting, when nobody says.

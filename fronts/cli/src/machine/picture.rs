@@ -4,7 +4,7 @@ use super::Measured;
 use super::seen::Seen;
 use super::text::name;
 use super::tree::{Kind, Part, parts};
-use crate::status::size;
+use crate::size::size;
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
 use largesse_plot::machine::{Bars, Group, Machine, Series};

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// The report that `largesse run --report FILE.json` wrote
     #[arg(value_name = "FILE.json")]
     file: PathBuf,
-    /// Write the picture to OUT.svg [default: FILE.svg beside the report]; `-` is standard output
+    /// Write the picture to OUT.svg [default: FILE.svg next to the report]; `-` is standard output
     #[arg(long, value_name = "OUT.svg", required = true)]
     svg: Option<Option<PathBuf>>,
 }
@@ -43,7 +43,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// Draws `file` to `named`, or beside it where no name was given.
+/// Draws `file` to `named`, or next to it where no name was given.
 fn draw(file: &Path, named: Option<&Path>) -> Result<(), Error> {
     let text = std::fs::read(file).map_err(|error| Error::Unreadable(file.into(), error))?;
     let report: Value = serde_json::from_slice(&text).unwrap_or_default();

@@ -83,7 +83,7 @@ fn drew(output: &Output) {
 }
 
 #[test]
-fn the_picture_lies_beside_the_report() {
+fn the_picture_is_next_to_the_report() {
     let folder = Folder::with(&report());
     drew(&folder.report(&["got.json", "--svg"]));
     let picture = folder.read("got.svg");

@@ -30,11 +30,11 @@ pub(super) use spec::Spec;
 
 use super::definition::Bench;
 use super::machine::Machine;
-use super::progress::Progress;
 use super::settings::Settings;
 use super::stats::no_claim;
 use super::trouble::Trouble;
 use super::{Args, json as common};
+use crate::progress::Progress;
 use outcome::Outcome;
 use plan::Plan;
 use rounds::Told;

@@ -1,13 +1,13 @@
 //! The rounds of one bench: stock, stock again, and every cell, in turns.
 
 use super::super::machine;
-use super::super::progress::Progress;
 use super::super::runner::{Ended, Run, run_within, turns};
 use super::super::settings::Settings;
 use super::decisions::{self, Pass};
 use super::footprint::{self, Report};
 use super::plan::{Cell, Plan};
 use super::spec::MARKED;
+use crate::progress::Progress;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::Path;

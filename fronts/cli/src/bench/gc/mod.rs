@@ -25,10 +25,10 @@ mod table;
 mod workshop;
 
 use super::machine::Machine;
-use super::progress::Progress;
 use super::stats::no_claim;
 use super::trouble::Trouble;
 use super::{Args, json as common, place};
+use crate::progress::Progress;
 use crate::say::say;
 use crate::table::Paper;
 use definition::{Definition, System};

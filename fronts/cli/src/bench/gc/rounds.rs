@@ -1,6 +1,5 @@
 //! One program: how often each system repeats it, then rounds of all systems and numbers of threads, in turns.
 
-use super::super::progress::Progress;
 use super::super::runner::{Ended, Run, run_within, turns};
 use super::super::verdict::answered;
 use super::super::{Args, warm};
@@ -8,6 +7,7 @@ use super::definition::{Definition, Program, System};
 use super::pauses::Pauses;
 use super::workshop::Workshop;
 use super::{CAP, RUNS};
+use crate::progress::Progress;
 use std::time::Duration;
 
 /// Runs to find out how many repetitions take the time that is wanted.

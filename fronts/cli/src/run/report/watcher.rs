@@ -136,11 +136,11 @@ fn finish(folder: &Path, seen: &[Seen], target: &Target) {
     }
 }
 
-/// Draws the report beside its file; nothing without far memory.
+/// Draws the report next to its file; draws nothing without far memory.
 fn draw(report: &Value, path: &Path) {
-    let beside = path.with_extension("svg");
-    match picture::of(report).map(|picture| picture::write_unnamed(&beside, &picture)) {
-        Ok(Err(error)) => complain!("largesse: {} {error}", beside.display()),
+    let picture_path = path.with_extension("svg");
+    match picture::of(report).map(|picture| picture::write_unnamed(&picture_path, &picture)) {
+        Ok(Err(error)) => complain!("largesse: {} {error}", picture_path.display()),
         Err(error @ NoPicture::NotDrawn(_)) => complain!("largesse: {} {error}", path.display()),
         _ => {}
     }

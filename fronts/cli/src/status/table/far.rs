@@ -1,6 +1,6 @@
 //! Far memory, in all and by region.
 
-use super::size;
+use crate::size::size;
 use crate::status::portrait::{Far, FarRegion, Words};
 use crate::table::{Column, Paper, Table, facts};
 use std::cmp::Reverse;

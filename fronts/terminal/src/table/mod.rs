@@ -14,7 +14,7 @@
 mod fit;
 mod paper;
 
-pub(crate) use paper::Paper;
+pub use paper::{Paper, terminal_columns};
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -31,7 +31,7 @@ enum Kind {
 
 /// One column.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
+pub struct Column {
     heading: String,
     kind: Kind,
     /// Columns with a larger number are left out first; 0: never.
@@ -40,29 +40,29 @@ pub(crate) struct Column {
 
 impl Column {
     /// Numbers and other short words, to the right.
-    pub(crate) fn number(heading: impl Into<String>) -> Column {
+    pub fn number(heading: impl Into<String>) -> Column {
         Column { heading: heading.into(), kind: Kind::Number, spare: 0 }
     }
 
     /// Names, to the left; they are shortened where there is no room.
-    pub(crate) fn text(heading: impl Into<String>, least: usize) -> Column {
+    pub fn text(heading: impl Into<String>, least: usize) -> Column {
         Column { heading: heading.into(), kind: Kind::Text(least), spare: 0 }
     }
 
     /// Sentences, to the left; they are folded at spaces where there is no room.
-    pub(crate) fn words(heading: impl Into<String>, least: usize) -> Column {
+    pub fn words(heading: impl Into<String>, least: usize) -> Column {
         Column { heading: heading.into(), kind: Kind::Words(least), spare: 0 }
     }
 
     /// May be left out; those with the largest `order` go first, and of equals the last.
-    pub(crate) fn spare(self, order: u8) -> Column {
+    pub fn spare(self, order: u8) -> Column {
         Column { spare: order, ..self }
     }
 }
 
 /// Rows under a heading.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
     /// A line is drawn above the last rows, this many.
@@ -72,16 +72,18 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Table {
+    /// A table with lines around it and headings.
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
         Table { columns: columns.into_iter().collect(), rows: Vec::new(), apart: 0, ruled: true }
     }
 
     /// Without lines and headings.
-    pub(crate) fn bare(columns: impl IntoIterator<Item = Column>) -> Table {
+    pub fn bare(columns: impl IntoIterator<Item = Column>) -> Table {
         Table { ruled: false, ..Table::new(columns) }
     }
 
-    pub(crate) fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
+    /// Adds a row, with a cell for each column.
+    pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
@@ -91,17 +93,17 @@ impl Table {
     }
 
     /// The last `rows` rows stand below a line: they sum up the others.
-    pub(crate) fn apart(&mut self, rows: usize) {
+    pub fn apart(&mut self, rows: usize) {
         self.apart = rows;
     }
 
     /// The lines, each ending in a newline; none is wider than the page unless its numbers are.
-    pub(crate) fn show(&self, paper: Paper) -> String {
+    pub fn show(&self, paper: Paper) -> String {
         self.lines(paper).iter().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 
     /// The same as separate lines, all of them equally wide but the note on what was left out.
-    pub(crate) fn lines(&self, paper: Paper) -> Vec<String> {
+    pub fn lines(&self, paper: Paper) -> Vec<String> {
         let fitted = fit::fit(self, paper);
         let width = fitted.width();
         let mut lines = Vec::new();
@@ -128,7 +130,7 @@ impl Table {
 }
 
 /// Pairs of a name and a value: two pairs in a line where there is room, otherwise one.
-pub(crate) fn facts(pairs: &[(&str, String)], paper: Paper) -> String {
+pub fn facts(pairs: &[(&str, String)], paper: Paper) -> String {
     let columns = || [Column::text("", 8), Column::number("")];
     let mut two = Table::bare(columns().into_iter().chain(columns()));
     for line in pairs.chunks(2) {
@@ -148,7 +150,7 @@ pub(crate) fn facts(pairs: &[(&str, String)], paper: Paper) -> String {
 }
 
 /// Folds `text` at spaces so that its lines have at most `columns` characters; a longer word stays whole.
-pub(crate) fn folded(text: &str, columns: usize) -> Vec<String> {
+pub fn folded(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

@@ -10,28 +10,31 @@ use std::sync::OnceLock;
 static FAILED: OnceLock<String> = OnceLock::new();
 
 /// As `println!`, but trouble is told once, at the end, instead of a panic.
+#[macro_export]
 macro_rules! say {
     ($($words:tt)*) => { $crate::say::text(format_args!("{}\n", format_args!($($words)*))) };
 }
-pub(crate) use say;
+pub use say;
 
 /// As `eprintln!`, with characters escaped that a terminal could obey.
+#[macro_export]
 macro_rules! complain {
     ($($words:tt)*) => { $crate::say::error(format_args!($($words)*)) };
 }
-pub(crate) use complain;
+pub use complain;
 
 /// The colours that this command uses, and their end.
 const COLOURS: [&str; 8] = ["0", "1", "2", "32", "33", "36", "1;31", "1;32"];
 
-pub(crate) fn text(words: Arguments<'_>) {
+/// Prints words of ours, with characters escaped that a terminal could obey.
+pub fn text(words: Arguments<'_>) {
     let words = words.to_string();
     let words = if stdout().is_terminal() { coloured(&words) } else { largesse_text::lines(&words) };
     raw(format_args!("{words}"));
 }
 
 /// Prints what the user's own program says, as it is.
-pub(crate) fn raw(words: Arguments<'_>) {
+pub fn raw(words: Arguments<'_>) {
     match stdout().write_fmt(words).and_then(|()| stdout().flush()) {
         // A reader that has seen enough (`| head`) is no trouble.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -42,12 +45,13 @@ pub(crate) fn raw(words: Arguments<'_>) {
 }
 
 /// `1 run`, `3 runs`: a count and its noun, whose plural ends in s.
-pub(crate) fn counted(count: impl Into<u64>, noun: &str) -> String {
+pub fn counted(count: impl Into<u64>, noun: &str) -> String {
     let count = count.into();
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-pub(crate) fn error(words: Arguments<'_>) {
+/// Prints one line on standard error, with characters escaped that a terminal could obey.
+pub fn error(words: Arguments<'_>) {
     eprintln!("{}", largesse_text::lines(&words.to_string()));
 }
 
@@ -66,7 +70,7 @@ fn coloured(words: &str) -> Cow<'_, str> {
 }
 
 /// The exit status of a command that would end with `code` had everything been written.
-pub(crate) fn end(code: ExitCode) -> ExitCode {
+pub fn end(code: ExitCode) -> ExitCode {
     let Some(error) = FAILED.get() else { return code };
     complain!("largesse: standard output: {error}");
     if code == ExitCode::SUCCESS { ExitCode::from(2) } else { code }

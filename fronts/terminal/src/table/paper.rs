@@ -6,34 +6,34 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// The width and the characters of the place where a table is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Paper {
+pub struct Paper {
     /// Characters in a line; `None` where lines may have any length (a pipe, a file).
-    pub(crate) columns: Option<usize>,
+    pub columns: Option<usize>,
     /// Every character of Unicode is shown; otherwise ASCII only.
-    pub(crate) unicode: bool,
+    pub unicode: bool,
     /// Lines are drawn with box characters.
-    pub(crate) boxes: bool,
+    pub boxes: bool,
 }
 
 impl Paper {
     /// Standard output as it is now. Lines are drawn with `-` unless it is a terminal with a UTF-8 locale, and
     /// neither `NO_COLOR` nor `TERM=dumb` asks for plain text.
-    pub(crate) fn here() -> Paper {
+    pub fn here() -> Paper {
         let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let unicode = is_utf8(&get);
         let plain = get("NO_COLOR").is_some() || get("TERM").as_deref() == Some("dumb");
         let terminal = std::io::stdout().is_terminal();
-        Paper { columns: crate::doctor::terminal_columns(), unicode, boxes: unicode && terminal && !plain }
+        Paper { columns: terminal_columns(), unicode, boxes: unicode && terminal && !plain }
     }
 
-    /// A page of this many characters in ASCII, for tests.
-    #[cfg(test)]
-    pub(crate) fn plain(columns: Option<usize>) -> Paper {
+    /// A page of this many characters in ASCII, as tests need it.
+    #[must_use]
+    pub fn plain(columns: Option<usize>) -> Paper {
         Paper { columns, unicode: false, boxes: false }
     }
 
     /// Replaces the characters of our own words that this page cannot show. Others are left alone: they are names.
-    pub(crate) fn text(self, text: &str) -> String {
+    pub fn text(self, text: &str) -> String {
         if self.unicode {
             return text.to_owned();
         }
@@ -51,7 +51,7 @@ impl Paper {
     }
 
     /// The same for whole pages, whose lines are folded at spaces where they are too wide.
-    pub(crate) fn page(self, text: &str) -> String {
+    pub fn page(self, text: &str) -> String {
         let text = self.text(text);
         let Some(columns) = self.columns else { return text };
         let mut page = String::with_capacity(text.len());
@@ -79,6 +79,15 @@ impl Paper {
     pub(super) fn rule(self, columns: usize) -> String {
         if self.boxes { "─" } else { "-" }.repeat(columns)
     }
+}
+
+/// Columns of the terminal on standard output; `None` when it is something else.
+#[must_use]
+pub fn terminal_columns() -> Option<usize> {
+    let mut window = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCGWINSZ writes one `winsize`, which is what the pointer points to.
+    let rc = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut window) };
+    (rc == 0 && window.ws_col > 0).then(|| usize::from(window.ws_col))
 }
 
 /// Whether the locale's characters are UTF-8, by the variables in the order in which the C library looks at them.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 /// The bar on stderr.
 #[derive(Debug)]
-pub(crate) struct Progress(ProgressBar);
+pub struct Progress(ProgressBar);
 
 impl Progress {
-    pub(crate) fn over(steps: u64) -> Progress {
+    /// Starts a bar of this many steps, which is hidden where standard error is no terminal.
+    pub fn over(steps: u64) -> Progress {
         let shown = std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(steps), target);
@@ -23,20 +24,23 @@ impl Progress {
         Progress(bar)
     }
 
-    pub(crate) fn at(&self, what: String) {
+    /// Shows the current step.
+    pub fn at(&self, what: String) {
         self.0.set_message(what);
     }
 
-    pub(crate) fn step(&self) {
+    /// Counts a step as done.
+    pub fn step(&self) {
         self.0.inc(1);
     }
 
     /// Prints without the bar in between.
-    pub(crate) fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }
 
-    pub(crate) fn finish(&self) {
+    /// Removes the bar.
+    pub fn finish(&self) {
         self.0.finish_and_clear();
     }
 }
