@@ -25,6 +25,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-gc", &["largesse-arena", "largesse-pages"]),
     ("largesse-lisp", &["largesse-arena", "largesse-gc", "largesse-pages"]),
     (
+        "largesse-far",
+        &[
+            "largesse-agent",
+            "largesse-machine",
+            "largesse-mpi",
+            "largesse-pager",
+            "largesse-pages",
+            "largesse-settings",
+            "largesse-terminal",
+        ],
+    ),
+    (
         "largesse-preload",
         &[
             "largesse-agent",
@@ -44,11 +56,11 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "largesse-agent",
             "largesse-arena",
+            "largesse-far",
             "largesse-kernels",
             "largesse-gc",
             "largesse-lisp",
             "largesse-machine",
-            "largesse-mpi",
             "largesse-pager",
             "largesse-pages",
             "largesse-plot",

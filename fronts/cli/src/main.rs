@@ -11,7 +11,6 @@ mod bench;
 mod doctor;
 mod lisp;
 mod machine;
-mod mpi;
 mod pin;
 mod report;
 mod run;

@@ -22,19 +22,44 @@ fn started_as() -> Option<PathBuf> {
     std::fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
 }
 
-/// Returns the program `name` beside the running command; otherwise the name alone, which is looked for in `PATH`.
+/// Programs that `largesse` executes for some of its subcommands.
+const COMPANIONS: [&str; 2] = ["largesse-bench", "largesse-lisp"];
+
+/// Returns the command `largesse`: the running one, or, for a program that it executes, the one in the same folder. Where
+/// there is none, the name alone, which is looked for in `PATH`.
 #[must_use]
-pub fn companion(name: &str) -> PathBuf {
-    let beside = path().map(|own| own.with_file_name(name)).ok();
-    beside.filter(|path| path.exists()).unwrap_or_else(|| name.into())
+pub fn command() -> PathBuf {
+    let Ok(own) = path() else { return "largesse".into() };
+    command_of(own)
+}
+
+fn command_of(own: PathBuf) -> PathBuf {
+    if !COMPANIONS.iter().any(|name| own.file_name() == Some(OsStr::new(name))) {
+        return own;
+    }
+    let command = own.with_file_name("largesse");
+    if command.exists() { command } else { "largesse".into() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn kernel_knows_the_path_too() {
         assert_eq!(started_as(), std::env::current_exe().ok());
+    }
+
+    #[test]
+    fn companions_know_the_command() {
+        let renamed = Path::new("/nowhere/lg").to_path_buf();
+        assert_eq!(command_of(renamed.clone()), renamed);
+        assert_eq!(command_of("/nowhere/largesse-lisp".into()), Path::new("largesse"));
+        let folder = std::env::temp_dir().join(format!("largesse-own-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("largesse"), "").unwrap();
+        assert_eq!(command_of(folder.join("largesse-bench")), folder.join("largesse"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

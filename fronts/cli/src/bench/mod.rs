@@ -34,7 +34,6 @@ mod trouble;
 mod verdict;
 mod warm;
 
-use crate::agent;
 use crate::progress::Progress;
 use crate::say::{complain, counted, say};
 use crate::table::Paper;
@@ -257,10 +256,10 @@ fn store(text: &str) -> Result<String, String> {
     match text.split_once(':') {
         Some(("file", path)) if !path.is_empty() => Ok(text.to_owned()),
         // It will be an argument of other programs.
-        _ if agent::has_password(text) => {
+        _ if largesse_far::has_password(text) => {
             Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into())
         }
-        _ if agent::is_agents(text) => Ok(text.to_owned()),
-        _ => Err(format!("file:PATH, {}", agent::accepted())),
+        _ if largesse_far::is_agents(text) => Ok(text.to_owned()),
+        _ => Err(format!("file:PATH, {}", largesse_far::accepted())),
     }
 }

@@ -3,11 +3,11 @@
 //! No system call is given an address of the heap: what is read or written passes through buffers. So the ways
 //! in which every user may have faults served will do, and no call is filtered.
 
-use crate::run::far::Far;
 use crate::say::complain;
-use crate::status::far_totals;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
+use largesse_far::Far;
+use largesse_far::totals::totals;
 use largesse_pager::{
     Broker, Count, FarMemory, FileStore, Linux, PageStore, Pager, Place, Segments, SetSize, Trouble,
     borrow_stderr,
@@ -35,7 +35,7 @@ impl Told {
     pub(super) fn table(&self) -> String {
         let words = Count::NAMES.into_iter().zip(self.pager.counters.all()).collect();
         let mut text = String::new();
-        let _ = write!(text, "Far memory in {}\n{}", self.store, far_totals(&words, Paper::here()));
+        let _ = write!(text, "Far memory in {}\n{}", self.store, totals(&words, Paper::here()));
         text
     }
 }

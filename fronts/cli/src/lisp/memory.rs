@@ -1,8 +1,8 @@
 //! Where the Lisp's heap lies.
 
-use crate::run::far::Far;
 use clap::ValueEnum;
 use largesse_arena::NearMemory;
+use largesse_far::Far;
 use largesse_gc::Settings;
 use largesse_pager::Local;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};

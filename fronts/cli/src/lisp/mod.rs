@@ -5,9 +5,9 @@ mod interrupt;
 mod memory;
 mod prompt;
 
-use crate::run::far::Far;
 use crate::say::complain;
 use clap::ValueEnum;
+use largesse_far::Far;
 use largesse_gc::{Settings, Sync};
 use largesse_lisp::{Ended, Interpreter};
 use std::ffi::OsString;

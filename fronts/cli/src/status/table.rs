@@ -1,6 +1,6 @@
 //! Tables for people.
 
-pub(super) mod far;
+mod far;
 
 use super::list::Found;
 use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};

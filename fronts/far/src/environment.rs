@@ -1,16 +1,16 @@
-//! The one door of `largesse run` and `largesse pin` to the environment.
+//! The one door of commands that start programs to the environment.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use largesse_settings::{PREFIX, Unknown};
 use std::ffi::{OsStr, OsString};
 
 /// The value of `name`, if it is set. A variable of ours that is empty is as good as one that is not set.
-pub(crate) fn get(name: &str) -> Option<OsString> {
+pub fn get(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty() || !name.starts_with(PREFIX))
 }
 
 /// What to say of variables that have no effect although the user may think that they have: one line each.
-pub(super) fn remarks() -> Vec<String> {
+pub fn remarks() -> Vec<String> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
     let mut remarks = Vec::new();
     for (name, value) in std::env::vars_os().map(|(name, value)| (text(name), text(value))) {
@@ -23,7 +23,7 @@ pub(super) fn remarks() -> Vec<String> {
 }
 
 /// Removes the variables whose names begin with one of `starts`.
-pub(super) fn remove_all(starts: &[&str]) {
+pub fn remove_all(starts: &[&str]) {
     let known = |name: &OsString| starts.iter().any(|start| name.to_string_lossy().starts_with(start));
     for (name, _) in std::env::vars_os().filter(|(name, _)| known(name)).collect::<Vec<_>>() {
         // SAFETY: as for `set`.
@@ -33,13 +33,13 @@ pub(super) fn remove_all(starts: &[&str]) {
 
 /// Sets `name` for the program that this process becomes. The other variables keep their order:
 /// `largesse run -- env` prints what `env` prints, and our own lines.
-pub(crate) fn set(name: &str, value: &OsStr) {
+pub fn set(name: &str, value: &OsStr) {
     // SAFETY: neither `largesse run` nor `largesse pin` has a second thread when it sets them, so that nobody reads the environment meanwhile.
     unsafe { std::env::set_var(name, value) }
 }
 
 /// Takes `name` away from it.
-pub(super) fn remove(name: &str) {
+pub fn remove(name: &str) {
     // SAFETY: as above.
     unsafe { std::env::remove_var(name) }
 }

@@ -1,14 +1,15 @@
 //! The far-memory options, worked out before the program starts: the library gets plain numbers.
 
-use super::settings::{Given, Node, Setting};
-use super::trouble::Trouble;
-use super::{environment, library};
-use crate::agent;
+use crate::environment;
+use crate::error::Error;
+use crate::library::library;
 use crate::mpi::{self, Ranks};
+use crate::own;
 use crate::say::complain;
+use crate::setting::{Given, Setting};
+use crate::stores::{self, PASSWORD};
 use largesse_agent::Name;
 use largesse_pager::Local;
-use largesse_report::Pages;
 use largesse_settings::Amount;
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -20,23 +21,26 @@ const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
 const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
 /// Far memory for a command of ours.
 #[derive(Debug)]
-pub(crate) struct Far {
+pub struct Far {
     /// How much may be here.
-    pub(crate) local: Local,
+    pub local: Local,
     /// Where the rest is: `file:PATH` or `agent:NAME`.
-    pub(crate) store: String,
+    pub store: String,
     /// Bytes that move together; `None`: tuned.
-    pub(crate) page_size: Option<usize>,
+    pub page_size: Option<usize>,
 }
 
 impl Far {
     /// As the options ask for it; variables are for programs that are started. The store is within reach then.
     /// Of a launcher's ranks only the first returns, in a process of its own. The caller has one thread.
-    pub(crate) fn of(
+    ///
+    /// # Errors
+    /// A setting is refused, or the store cannot be made ready.
+    pub fn of(
         local: Option<&OsString>,
         store: Option<&OsString>,
         page_size: Option<&OsString>,
-    ) -> Result<Option<Far>, Trouble> {
+    ) -> Result<Option<Far>, Error> {
         let given: Vec<Given> = [
             ("--local", "LARGESSE_LOCAL", local),
             ("--far", "LARGESSE_FAR", store),
@@ -50,15 +54,15 @@ impl Far {
         match ranks(&variables)? {
             None => start_agent(&mut variables)?,
             Some(server) if !server.is_first() => {
-                server.serve().map_err(Trouble::Ranks)?;
+                server.serve().map_err(Error::Ranks)?;
                 std::process::exit(0);
             }
             Some(first) => {
-                set_store(&mut variables, first.host().map_err(Trouble::Ranks)?);
+                set_store(&mut variables, first.host().map_err(Error::Ranks)?);
                 environment::remove_all(&mpi::VARIABLES);
             }
         }
-        environment::remove(agent::PASSWORD);
+        environment::remove(PASSWORD);
         let word = |name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.to_string_lossy().into_owned())
@@ -76,15 +80,18 @@ impl Far {
 }
 
 /// The launcher's ranks, if they are to hold the pages.
-pub(super) fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ranks>, Trouble> {
-    let library = || library::find(environment::get("LARGESSE_LIBRARY")).ok();
+///
+/// # Errors
+/// This process is not a rank, or its MPI library has no plug-in.
+pub fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ranks>, Error> {
+    let here = || library(environment::get("LARGESSE_LIBRARY")).ok();
     let Some(store) = store(variables) else { return Ok(None) };
-    Ranks::of(store, environment::get, library).map_err(Trouble::Ranks)
+    Ranks::of(store, environment::get, here).map_err(Error::Ranks)
 }
 
 /// Says so when a password is where everybody can read it.
-pub(super) fn warn_of_passwords(given: &[Given]) {
-    if given.iter().any(|one| agent::has_password(&one.value.to_string_lossy())) {
+pub fn warn_of_passwords(given: &[Given]) {
+    if given.iter().any(|one| stores::has_password(&one.value.to_string_lossy())) {
         complain!(
             "largesse: everybody on this machine can read the password on the command line: use LARGESSE_REDIS_PASSWORD_FILE"
         );
@@ -92,10 +99,13 @@ pub(super) fn warn_of_passwords(given: &[Given]) {
 }
 
 /// What to put into the environment; nothing without far memory.
-pub(super) fn variables(
+///
+/// # Errors
+/// A value is not understood, or would have no effect.
+pub fn variables(
     value: impl Fn(&'static str) -> Option<Setting>,
     get: impl Fn(&str) -> Option<OsString>,
-) -> Result<Vec<(&'static str, OsString)>, Trouble> {
+) -> Result<Vec<(&'static str, OsString)>, Error> {
     let local = value("LARGESSE_LOCAL");
     let Some(local) = local else {
         let unused =
@@ -127,34 +137,14 @@ pub(super) fn variables(
     Ok(variables)
 }
 
-/// Refuses what cannot be had together with `--local`, which would silently have no effect.
-pub(super) fn excluded(
-    value: impl Fn(&'static str) -> Option<Setting>,
-    pages: Pages,
-    lock: bool,
-    node: Node,
-) -> Result<(), Trouble> {
-    let pages_excluded = !matches!(pages, Pages::Auto | Pages::Small);
-    for (is_given, variable, why) in [
-        (lock, "LARGESSE_LOCK", "far memory is not locked in memory: its pages leave it"),
-        (pages_excluded, "LARGESSE_PAGES", "far memory is on pages of 4 KiB"),
-        (node != Node::FirstTouch, "LARGESSE_NODE", "far memory is placed where it is touched"),
-    ] {
-        if let Some(setting) = value(variable).filter(|_| is_given) {
-            return Err(setting.excluded_by("--local", why));
-        }
-    }
-    Ok(())
-}
-
-fn named(store: &Setting) -> Result<OsString, Trouble> {
+fn named(store: &Setting) -> Result<OsString, Error> {
     let text = store.value.to_string_lossy();
     match text.split_once(':') {
-        _ if agent::is_agents(&text) => Ok(store.value.clone()),
+        _ if stores::is_agents(&text) => Ok(store.value.clone()),
         Some(("mpi", "")) => Ok(store.value.clone()),
         Some(("mpi", room)) => match largesse_settings::room(room) {
             Ok(bytes) => Ok(format!("mpi:{bytes}").into()),
-            Err(why) => Err(Trouble::BadSize { origin: store.origin, value: text.into_owned(), why }),
+            Err(why) => Err(Error::BadSize { origin: store.origin, value: text.into_owned(), why }),
         },
         Some(("agent", name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
         Some(("file", path)) if !path.is_empty() => {
@@ -164,7 +154,7 @@ fn named(store: &Setting) -> Result<OsString, Trouble> {
             value.push(path);
             Ok(value)
         }
-        _ => Err(store.refused(format!("file:PATH, mpi:, mpi:SIZE, {}", agent::accepted()))),
+        _ => Err(store.refused(format!("file:PATH, mpi:, mpi:SIZE, {}", stores::accepted()))),
     }
 }
 
@@ -174,17 +164,20 @@ fn store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> 
 }
 
 /// Puts another store in its place.
-pub(super) fn set_store(variables: &mut [(&'static str, OsString)], store: OsString) {
+pub fn set_store(variables: &mut [(&'static str, OsString)], store: OsString) {
     if let Some((_, it)) = variables.iter_mut().find(|(name, _)| *name == "LARGESSE_FAR") {
         *it = store;
     }
 }
 
 /// Puts the name of an agent, started here for this process, in the place of a store that needs one.
-pub(super) fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Trouble> {
-    if let Some(needs) = store(variables).filter(|store| agent::is_agents(&store.to_string_lossy())) {
-        let name = agent_for(needs).map_err(|error| Trouble::Agent(Some(error)))?;
-        set_store(variables, name.ok_or(Trouble::Agent(None))?);
+///
+/// # Errors
+/// The agent was not started.
+pub fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Error> {
+    if let Some(needs) = store(variables).filter(|store| stores::is_agents(&store.to_string_lossy())) {
+        let name = agent_for(needs).map_err(|error| Error::Agent(Some(error)))?;
+        set_store(variables, name.ok_or(Error::Agent(None))?);
     }
     Ok(())
 }
@@ -192,7 +185,7 @@ pub(super) fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<
 /// `None`: it has said why not. The store's name may hold a password: it is not an argument, which
 /// everybody can read.
 fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
-    let mut command = Command::new(crate::own::path()?);
+    let mut command = Command::new(own::command());
     let owner = std::process::id().to_string();
     command.args(["agent", "--store", "-", "--owner", &owner]).env_remove("LD_PRELOAD");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;

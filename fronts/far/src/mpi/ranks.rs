@@ -12,7 +12,7 @@ const DESCRIPTORS: [&str; 3] = ["PMI_FD", "PMI_CONTROL_FD", "HYDI_CONTROL_FD"];
 
 /// This process is a rank.
 #[derive(Debug)]
-pub(crate) struct Ranks {
+pub struct Ranks {
     rank: u32,
     plugin: PathBuf,
     /// Bytes that each server is to lend.
@@ -23,7 +23,7 @@ pub(crate) struct Ranks {
 
 impl Ranks {
     /// For `store`, if it is `mpi:` or `mpi:BYTES`; the plug-ins lie beside `library`.
-    pub(crate) fn of(
+    pub fn of(
         store: &OsStr,
         get: impl Fn(&str) -> Option<OsString>,
         library: impl FnOnce() -> Option<PathBuf>,
@@ -40,12 +40,12 @@ impl Ranks {
     }
 
     /// Whether this is the one that runs the program.
-    pub(crate) fn is_first(&self) -> bool {
+    pub fn is_first(&self) -> bool {
         self.rank == 0
     }
 
     /// Lends memory until rank 0 needs it no more.
-    pub(crate) fn serve(&self) -> Result<(), Trouble> {
+    pub fn serve(&self) -> Result<(), Trouble> {
         // SAFETY: a number. A launcher that is killed must not leave servers behind.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         let (mpi, world) = self.join()?;
@@ -61,7 +61,7 @@ impl Ranks {
 
     /// Returns in the process that is to become the program, with the name of its agent; this process goes
     /// on as the agent and ends with the program's status.
-    pub(crate) fn host(&self) -> Result<OsString, Trouble> {
+    pub fn host(&self) -> Result<OsString, Trouble> {
         let agent = host::host(|| self.join())?;
         // SAFETY: numbers; in this process nobody speaks to the launcher. It would wait for them at the end.
         self.launchers.iter().for_each(|&fd| _ = unsafe { libc::close(fd) });
@@ -70,7 +70,7 @@ impl Ranks {
 
     /// Ends the other ranks: there is nothing for them to do. If this one just ended, some launchers
     /// would let them wait for it.
-    pub(crate) fn dismiss(&self) {
+    pub fn dismiss(&self) {
         // The refusal was said; the launcher does the rest.
         let _ = host::dismiss(|| self.join());
     }

@@ -17,6 +17,6 @@ mod ranks;
 mod signals;
 mod trouble;
 
-pub(crate) use largesse_mpi::VARIABLES;
-pub(crate) use ranks::Ranks;
-pub(crate) use trouble::Trouble;
+pub use largesse_mpi::VARIABLES;
+pub use ranks::Ranks;
+pub use trouble::Trouble;

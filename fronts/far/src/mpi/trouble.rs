@@ -8,11 +8,16 @@ use std::path::PathBuf;
 
 /// Why there is no far memory on ranks.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// Not under a launcher, or alone.
     NotLaunched(NotLaunched),
     /// No plug-in was built for the launcher's library.
-    NoPlugin { family: Option<Family>, looked: Vec<PathBuf> },
+    NoPlugin {
+        /// The launcher's library, if it serves only one.
+        family: Option<Family>,
+        /// The paths that were looked at.
+        looked: Vec<PathBuf>,
+    },
     /// The plug-in cannot be loaded.
     NotLoaded(NotLoaded),
     /// MPI refused.
