@@ -7,9 +7,8 @@
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 mod agent;
-mod bench;
+mod companion;
 mod doctor;
-mod lisp;
 mod machine;
 mod pin;
 mod report;
@@ -34,10 +33,14 @@ enum Verb {
     Report(report::Args),
     Status(status::Args),
     Doctor(doctor::Args),
-    Bench(bench::Args),
+    /// Compare programs with and without Largesse
+    #[command(after_help = "`largesse bench --help` shows its options.")]
+    Bench(companion::Args),
     Machine(machine::Args),
     Pin(pin::Args),
-    Lisp(lisp::Args),
+    /// Run Lisp: a dialect of EusLisp whose heap is delegated to threads
+    #[command(after_help = "`largesse lisp --help` shows its options.")]
+    Lisp(companion::Args),
     Agent(agent::Args),
 }
 
@@ -47,10 +50,10 @@ fn main() -> ExitCode {
         Verb::Report(args) => report::main(&args),
         Verb::Status(args) => status::main(&args),
         Verb::Doctor(args) => doctor::main(&args),
-        Verb::Bench(args) => bench::main(&args),
+        Verb::Bench(_) => companion::execute("bench"),
         Verb::Machine(args) => machine::main(&args),
         Verb::Pin(args) => pin::main(&args),
-        Verb::Lisp(args) => lisp::main(&args),
+        Verb::Lisp(_) => companion::execute("lisp"),
         Verb::Agent(args) => agent::main(&args),
     })
 }

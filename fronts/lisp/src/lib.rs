@@ -13,7 +13,7 @@
 //! have theirs.
 //! # Knows / does not know
 //! Knows values, forms, classes and threads of Lisp. Does not know how memory is found or collected
-//! (`heaps/gc`), nor the command line (`fronts/cli`).
+//! (`heaps/gc`), nor the command line (`fronts/lisp/command`).
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

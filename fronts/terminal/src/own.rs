@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Returns the path of the running command; an error when neither `/proc` nor the kernel's own note says it.
 pub fn path() -> std::io::Result<PathBuf> {
@@ -37,14 +37,24 @@ fn command_of(own: PathBuf) -> PathBuf {
     if !COMPANIONS.iter().any(|name| own.file_name() == Some(OsStr::new(name))) {
         return own;
     }
-    let command = own.with_file_name("largesse");
-    if command.exists() { command } else { "largesse".into() }
+    beside(&own, "largesse")
+}
+
+/// Returns the program `name` in the folder of the running command. Where there is none, the name alone, which is looked
+/// for in `PATH`.
+#[must_use]
+pub fn companion(name: &str) -> PathBuf {
+    path().map_or_else(|_| name.into(), |own| beside(&own, name))
+}
+
+fn beside(own: &Path, name: &str) -> PathBuf {
+    let there = own.with_file_name(name);
+    if there.exists() { there } else { name.into() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn kernel_knows_the_path_too() {

@@ -6,20 +6,20 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder for one test; removed when dropped.
-struct Folder(PathBuf);
+struct ReportFolder(PathBuf);
 
-impl Folder {
-    fn new() -> Folder {
+impl ReportFolder {
+    fn new() -> ReportFolder {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("largesse-report-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        ReportFolder(path)
     }
 
     /// A folder with this report as `got.json`.
-    fn with(report: &Value) -> Folder {
-        let folder = Folder::new();
+    fn with(report: &Value) -> ReportFolder {
+        let folder = ReportFolder::new();
         std::fs::write(folder.path("got.json"), report.to_string()).unwrap();
         folder
     }
@@ -61,7 +61,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ReportFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -84,7 +84,7 @@ fn drew(output: &Output) {
 
 #[test]
 fn the_picture_is_next_to_the_report() {
-    let folder = Folder::with(&report());
+    let folder = ReportFolder::with(&report());
     drew(&folder.report(&["got.json", "--svg"]));
     let picture = folder.read("got.svg");
     for words in ["R -f &lt;a.R&gt;", "working set", "</svg>"] {
@@ -94,7 +94,7 @@ fn the_picture_is_next_to_the_report() {
 
 #[test]
 fn a_name_or_standard_output_is_used() {
-    let folder = Folder::with(&report());
+    let folder = ReportFolder::with(&report());
     std::fs::write(folder.path("named.svg"), "a user's").unwrap();
     drew(&folder.report(&["got.json", "--svg", "named.svg"]));
     let printed = folder.report(&["got.json", "--svg", "-"]);
@@ -105,7 +105,7 @@ fn a_name_or_standard_output_is_used() {
 
 #[test]
 fn only_our_pictures_are_replaced_unnamed() {
-    let folder = Folder::with(&report());
+    let folder = ReportFolder::with(&report());
     std::fs::write(folder.path("got.svg"), "a user's").unwrap();
     folder.refused(&["got.json", "--svg"], 1, &["got.svg is there already", "--svg OUT.svg"]);
     assert_eq!(folder.read("got.svg"), "a user's");
@@ -120,7 +120,7 @@ fn only_our_pictures_are_replaced_unnamed() {
 
 #[test]
 fn a_report_that_is_called_svg_is_kept() {
-    let folder = Folder::with(&report());
+    let folder = ReportFolder::with(&report());
     std::fs::rename(folder.path("got.json"), folder.path("got.svg")).unwrap();
     folder.refused(&["got.svg", "--svg"], 1, &["got.svg is there already"]);
     assert_eq!(folder.read("got.svg"), report().to_string());
@@ -129,7 +129,7 @@ fn a_report_that_is_called_svg_is_kept() {
 #[test]
 fn a_refusal_says_what_to_do() {
     let run = "`largesse run --local SIZE --report FILE.json -- PROGRAM`";
-    let folder = Folder::new();
+    let folder = ReportFolder::new();
     folder.refused(&["got.json", "--svg"], 1, &["report got.json cannot be read: No such file", run]);
     folder.refused(&["got.json"], 2, &["--svg"]);
     folder.refused(&["--svg"], 2, &["<FILE.json>"]);
@@ -140,7 +140,7 @@ fn a_refusal_says_what_to_do() {
     let mut near = report();
     near["far"] = Value::Null;
     near.as_object_mut().unwrap().remove("timeline");
-    Folder::with(&near).refused(
+    ReportFolder::with(&near).refused(
         &["got.json", "--svg"],
         1,
         &["without far memory", "run it with far memory", run],
@@ -148,8 +148,8 @@ fn a_refusal_says_what_to_do() {
     let mut killed = report();
     killed["signal"] = "SIGKILL".into();
     killed.as_object_mut().unwrap().remove("timeline");
-    Folder::with(&killed).refused(&["got.json", "--svg"], 1, &["no time line", "was ended by SIGKILL"]);
-    let folder = Folder::with(&report());
+    ReportFolder::with(&killed).refused(&["got.json", "--svg"], 1, &["no time line", "was ended by SIGKILL"]);
+    let folder = ReportFolder::with(&report());
     folder.refused(
         &["got.json", "--svg", "/nowhere/x.svg"],
         1,
