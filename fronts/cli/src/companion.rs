@@ -27,7 +27,7 @@ pub(crate) fn execute(verb: &str) -> ExitCode {
     let error = command.exec();
     if error.kind() == io::ErrorKind::NotFound {
         complain!(
-            "largesse: `largesse {verb}` is the program {name}, which is neither beside this one nor in PATH; \
+            "largesse: `largesse {verb}` is the program {name}, which is neither in the folder of this command nor in PATH; \
              install the package {name}, or type `make` in Largesse's sources"
         );
         return ExitCode::from(127);

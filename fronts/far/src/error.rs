@@ -24,7 +24,7 @@ pub enum Error {
         origin: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong with it.
+        /// The reason for the refusal.
         why: Misread,
     },
     /// A setting that would have no effect together with another option.

@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   table ─► lines ─► say ─► standard output     complain ─► standard error     progress ─► the terminal
-//!              ▲                                 own: the running command, and `largesse` beside it
+//!              ▲                                 own: the folder of the running command
 //!            size
 //! ```
 //! # Knows / does not know
