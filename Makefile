@@ -22,7 +22,7 @@ library: cargo
 	cargo build --profile preload -p largesse-preload -p largesse-pin
 
 command: cargo
-	cargo build --release -p largesse-cli
+	cargo build --release -p largesse-cli -p largesse-lisp-command -p largesse-bench
 
 # For `--far mpi:`, one for each MPI library whose compiler is here.
 plugins:
@@ -68,16 +68,16 @@ soak: cargo
 	ci/fuzz.sh 3600
 
 install: all
-	install -D -m 755 $(COMMAND) $(DESTDIR)$(PREFIX)/bin/largesse
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(COMMAND) $(COMMAND)-lisp $(COMMAND)-bench
 	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/largesse/liblargesse.so
 	for it in $(dir $(LIBRARY))liblargesse_pin.so $(dir $(LIBRARY))liblargesse-*.so; do if [ -e $$it ]; then install -m 644 $$it $(DESTDIR)$(PREFIX)/lib/largesse/; fi; done
 	install -D -m 644 fronts/preload/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.h
 	install -D -m 644 fronts/preload/include/largesse.f90 $(DESTDIR)$(PREFIX)/include/largesse.f90
-	mkdir -p $(DESTDIR)$(PREFIX)/share/largesse && cp -r benches $(DESTDIR)$(PREFIX)/share/largesse/
+	mkdir -p $(DESTDIR)$(PREFIX)/share/largesse/benches && cp -r benches/definitions benches/programs $(DESTDIR)$(PREFIX)/share/largesse/benches/
 	@echo "The R package: make -C fronts/r install"
 
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/bin/largesse $(DESTDIR)$(PREFIX)/lib/largesse $(DESTDIR)$(PREFIX)/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.f90 $(DESTDIR)$(PREFIX)/share/largesse
+	rm -rf $(DESTDIR)$(PREFIX)/bin/largesse $(DESTDIR)$(PREFIX)/bin/largesse-lisp $(DESTDIR)$(PREFIX)/bin/largesse-bench $(DESTDIR)$(PREFIX)/lib/largesse $(DESTDIR)$(PREFIX)/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.f90 $(DESTDIR)$(PREFIX)/share/largesse
 
 clean:
 	cargo clean

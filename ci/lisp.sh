@@ -8,7 +8,7 @@ seconds=${1:-20}
 long=$([ "$seconds" -ge 600 ] && echo yes || echo no)
 tests=fronts/lisp/tests
 # With assertions: a thread that reads or writes a dead object stops there.
-cargo build --release --config profile.release.debug-assertions=true --target-dir target/stress -p largesse-cli
+cargo build --release --config profile.release.debug-assertions=true --target-dir target/stress -p largesse-cli -p largesse-lisp-command
 lisp=target/stress/release/largesse
 folder=$(mktemp -d -p target)
 trap 'rm -rf "$folder"' EXIT

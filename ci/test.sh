@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --profile preload -p largesse-preload -p largesse-pin
 cargo build --profile preload-checked -p largesse-preload
-cargo build --release -p largesse-cli
+cargo build --release -p largesse-cli -p largesse-lisp-command -p largesse-bench
 regions/mpi/plugin/build.sh "${CARGO_TARGET_DIR:-target}/preload"
 if [ $# -eq 0 ]; then set -- --workspace; fi
 trap 'rm -f "$log"' EXIT

@@ -32,6 +32,14 @@ pub fn built_command() -> PathBuf {
     found.expect("no largesse command: type `make`, or `cargo build --release -p largesse-cli`")
 }
 
+/// A program that the command executes, of the same build.
+#[must_use]
+pub fn built_companion(name: &str) -> PathBuf {
+    let path = built_command().with_file_name(name);
+    assert!(path.exists(), "{} is not there: type `make`", path.display());
+    path
+}
+
 /// Whether tests that take minutes are wanted (`LARGESSE_DEEP`, as `make test-numa` sets it).
 #[must_use]
 pub fn deep() -> bool {

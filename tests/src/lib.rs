@@ -22,7 +22,7 @@ mod stage;
 mod steps;
 mod user;
 
-pub use built::{built_command, built_library, deep, workspace};
+pub use built::{built_command, built_companion, built_library, deep, workspace};
 pub use guest::{Done, Guest};
 pub use pool::Pool;
 pub use run::{Exit, Ran, Run, same_output};

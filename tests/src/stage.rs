@@ -1,6 +1,6 @@
 //! A folder with everything a program needs, readable by anyone.
 
-use crate::built::{built_command, built_library, workspace};
+use crate::built::{built_command, built_companion, built_library, workspace};
 use crate::skip::skipped;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,19 @@ impl Stage {
             copy(&from, &to);
         }
         stage
+    }
+
+    /// The same with a program that the command executes, as `largesse-lisp`.
+    #[must_use]
+    pub fn with_companion(name: &str) -> Stage {
+        let stage = Stage::new();
+        stage.add_companion(name);
+        stage
+    }
+
+    /// Adds a program that the command executes.
+    pub fn add_companion(&self, name: &str) {
+        copy(&built_companion(name), &self.path(name));
     }
 
     /// A file of the folder.

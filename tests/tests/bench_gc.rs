@@ -5,6 +5,13 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
+/// A folder with everything that `largesse bench gc` starts.
+fn stage() -> Stage {
+    let stage = Stage::with_companion("largesse-bench");
+    stage.add_companion("largesse-lisp");
+    stage
+}
+
 /// The smallest that tells times apart.
 const QUICK: [&str; 7] = ["--json", "--runs", "1", "--scale", "0.02", "--touch", "0"];
 
@@ -29,7 +36,7 @@ fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
 
 #[test]
 fn every_program_has_gains_shares_and_curves() {
-    let stage = Stage::new();
+    let stage = stage();
     let picture = stage.scratch().join("gc.svg").display().to_string();
     let ran = quick(&stage, &["--only", "safepoint", "--threads", "2", "--svg", &picture]).succeeded();
     let cells = of_kind(&ran, "cell");
@@ -62,7 +69,7 @@ fn every_program_has_gains_shares_and_curves() {
 
 #[test]
 fn every_language_that_is_here_gives_the_same_answer() {
-    let stage = Stage::new();
+    let stage = stage();
     let mut words = vec!["--only", "copy-seq", "--threads", "2"];
     for system in ["mutex", "rwlock", "safepoint", "euslisp", "boehm", "sbcl"] {
         words.extend(["--only", system]);
@@ -80,7 +87,7 @@ fn every_language_that_is_here_gives_the_same_answer() {
 
 #[test]
 fn a_wrong_answer_has_no_time_and_is_a_failure() {
-    let stage = Stage::new();
+    let stage = stage();
     let benches = stage.path("benches");
     let copied = Command::new("cp").arg("-r").arg(workspace().join("benches")).arg(&benches).status();
     assert!(copied.unwrap().success());
@@ -101,7 +108,7 @@ fn a_wrong_answer_has_no_time_and_is_a_failure() {
 
 #[test]
 fn what_is_not_installed_says_what_to_type() {
-    let stage = Stage::new();
+    let stage = stage();
     let words = ["bench", "gc", "--only", "go", "--programs"].map(Into::into);
     let ran = Run::new(&stage, &[&[stage.command().into_os_string()], &words[..]].concat())
         .arg(workspace().join("benches"))
@@ -113,7 +120,7 @@ fn what_is_not_installed_says_what_to_type() {
 
 #[test]
 fn a_mistyped_option_says_what_there_is() {
-    let stage = Stage::new();
+    let stage = stage();
     let check = |words: &[&str], part: &str| {
         let ran = bench(&stage, &workspace().join("benches"), words);
         assert_eq!(ran.exit, Exit::Code(2), "{words:?} {ran:#?}");

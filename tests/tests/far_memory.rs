@@ -3,6 +3,7 @@
 use largesse_tests::{Exit, Run, Stage, User, has_program, is_root, skipped, store_in, users};
 use serde_json::Value;
 use std::ffi::OsString;
+use std::process::Command;
 
 #[test]
 fn every_word_of_a_program_with_threads_is_as_it_was_left() {
@@ -123,6 +124,10 @@ fn the_report_has_a_time_line_and_a_picture() {
     assert!(intervals.iter().any(|row| number(row, "resident_bytes") > 12 << 20));
     let picture = std::fs::read_to_string(stage.scratch().join("over time.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("working set"), "{picture}");
+    let mut command = Command::new(stage.command());
+    command.args(["report", "over time.json", "--svg", "-"]).current_dir(stage.scratch());
+    let later = command.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&later.stdout), picture, "drawn later: {later:?}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn said(ran: &Ran) -> String {
 /// `largesse lisp` is a program of rank 0 by itself.
 #[test]
 fn a_lisp_heap_is_at_other_ranks() {
-    let stage = Stage::new();
+    let stage = Stage::with_companion("largesse-lisp");
     let (command, program) = (stage.command(), stage.program("rows.l"));
     let near = Run::new(&stage, &[&command, Path::new("lisp"), &program]).finish().succeeded();
     for launcher in launchers(&stage) {

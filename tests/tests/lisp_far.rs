@@ -22,7 +22,7 @@ fn told(ran: &Ran, words: &str) -> f64 {
 
 #[test]
 fn answers_are_the_same_and_most_of_the_heap_is_elsewhere() {
-    let stage = Stage::new();
+    let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     let near = lisp(&stage, User::Current, &[], &program).finish().succeeded();
     assert_eq!(near.stdout.lines().count(), 3, "{near:#?}");
@@ -44,7 +44,7 @@ fn answers_are_the_same_and_most_of_the_heap_is_elsewhere() {
 
 #[test]
 fn a_share_of_the_heap_stays_here() {
-    let stage = Stage::new();
+    let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     let far = lisp(&stage, User::Current, &["--local=25%", "--far=memory:"], &program).finish().succeeded();
     let (all, here, may) = (told(&far, "in all "), told(&far, "here "), told(&far, "may be here "));
@@ -55,7 +55,7 @@ fn a_share_of_the_heap_stays_here() {
 /// The way to the agent, and what it holds, end with the program.
 #[test]
 fn a_lost_agent_ends_the_program() {
-    let stage = Stage::new();
+    let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     let text = "(while t (work 0) (work 1))";
     let run = lisp(&stage, User::Current, &["--local=6M", "--far=memory:", "-e", text], &program);
@@ -87,7 +87,7 @@ fn a_lost_agent_ends_the_program() {
 
 #[test]
 fn what_is_not_granted_is_said() {
-    let stage = Stage::new();
+    let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     for (options, status, words) in [
         (&["--far=memory:"][..], 2, "nothing without --local"),

@@ -9,7 +9,7 @@ const PROGRAM: &str = "(progn (sys:make-thread 2) (sys:thread #'(lambda () (whil
 
 #[test]
 fn the_signal_stops_every_thread_and_cleans_up() {
-    let stage = Stage::new();
+    let stage = Stage::with_companion("largesse-lisp");
     let words = [stage.command().into_os_string(), "lisp".into(), "-e".into(), PROGRAM.into()];
     let mut child = Run::new(&stage, &words).start();
     let mut said = BufReader::new(child.stdout.take().unwrap());

@@ -36,7 +36,7 @@ many <- function(n) max(16, round(n * given$scale))
 side <- function(n) max(8, 2 * round(n * sqrt(given$scale) / 2))
 
 # `largesse bench` says what to run before the clock starts: it makes every setting start with
-# memory that the machine really has (see fronts/cli/src/bench/warm.rs).
+# memory that the machine really has (see benches/engine/src/warm.rs).
 touch <- Sys.getenv("LARGESSE_BENCH_TOUCH")
 
 state <- new.env()

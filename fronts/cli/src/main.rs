@@ -7,19 +7,16 @@
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 mod agent;
-mod bench;
+mod companion;
 mod doctor;
-mod lisp;
 mod machine;
-mod mpi;
-mod own;
 mod pin;
+mod report;
 mod run;
-mod say;
 mod status;
-mod table;
 
 use clap::{Parser, Subcommand};
+use largesse_terminal::{own, progress, say, size, table};
 use std::process::ExitCode;
 
 /// Large, aligned, near and far memory for numerical programs, without changing them.
@@ -33,24 +30,30 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(Box<run::Args>),
+    Report(report::Args),
     Status(status::Args),
     Doctor(doctor::Args),
-    Bench(bench::Args),
+    /// Compare programs with and without Largesse
+    #[command(after_help = "`largesse bench --help` shows its options.")]
+    Bench(companion::Args),
     Machine(machine::Args),
     Pin(pin::Args),
-    Lisp(lisp::Args),
+    /// Run Lisp: a dialect of EusLisp whose heap is delegated to threads
+    #[command(after_help = "`largesse lisp --help` shows its options.")]
+    Lisp(companion::Args),
     Agent(agent::Args),
 }
 
 fn main() -> ExitCode {
     say::end(match Command::parse().verb {
         Verb::Run(args) => run::main(&args),
+        Verb::Report(args) => report::main(&args),
         Verb::Status(args) => status::main(&args),
         Verb::Doctor(args) => doctor::main(&args),
-        Verb::Bench(args) => bench::main(&args),
+        Verb::Bench(_) => companion::execute("bench"),
         Verb::Machine(args) => machine::main(&args),
         Verb::Pin(args) => pin::main(&args),
-        Verb::Lisp(args) => lisp::main(&args),
+        Verb::Lisp(_) => companion::execute("lisp"),
         Verb::Agent(args) => agent::main(&args),
     })
 }

@@ -12,7 +12,7 @@
 //! interpreter or the objects of a program; only the runtime's own tables have locks.
 //! # Knows / does not know
 //! Knows values, forms, classes and threads of Lisp. Does not know how memory is allocated or collected (`heaps/gc`),
-//! nor the command line (`fronts/cli`).
+//! nor the command line (`fronts/lisp/command`).
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,11 +1,10 @@
 //! What this process says of itself for `largesse run --report`: `PID.json` in the watcher's folder, written at the
-//! start and again at `exit`. With far memory it has a time line, which `PID.svg` shows as a picture.
+//! start and again at `exit`. With far memory it has a time line.
 
-use crate::start::{options, warn};
+use crate::start::options;
 use crate::{far, record, serve, timeline};
 use core::sync::atomic::Ordering;
 use largesse_pager::{Count, Counters as FarCounters, SegmentWords};
-use largesse_picture::Moment;
 use largesse_report::{Cause, Counters, Region};
 use serde_json::{Map, Value, json};
 
@@ -13,27 +12,15 @@ use serde_json::{Map, Value, json};
 /// inherited may be taken for good.
 pub(crate) fn write(state: &str) {
     let Some(folder) = options().report.as_ref().filter(|_| record::is_of_this_program()) else { return };
-    let stem = format!("{folder}/{}", std::process::id());
     // First: pages go on leaving, and no interval shall have more than the whole.
     let timeline = timeline::finish();
     let mut report = describe(state);
-    if let Some((intervals, moments)) = timeline {
+    if let Some(intervals) = timeline {
         report["timeline"] = intervals.into();
-        draw(&format!("{stem}.svg"), &moments);
     }
-    put(&format!("{stem}.json"), &largesse_text::lines(&report.to_string()));
-}
-
-fn draw(path: &str, moments: &[Moment]) {
-    match largesse_picture::svg(&largesse_text::line(command().join(" ")), moments) {
-        Ok(picture) => put(path, &picture),
-        Err(why) => warn(&format!("no picture was drawn: {why}")),
-    }
-}
-
-/// Nobody reads a file that cannot be written: the watcher's folder is gone.
-fn put(path: &str, text: &str) {
-    let _ = std::fs::write(path, text);
+    let path = format!("{folder}/{}.json", std::process::id());
+    // Without the file, the watcher's folder is gone, and with it the reader.
+    let _ = std::fs::write(path, largesse_text::lines(&report.to_string()).as_ref());
 }
 
 fn command() -> Vec<String> {

@@ -12,7 +12,6 @@ use crate::{far, helper, record};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use largesse_pager::{COUNTS, Count};
-use largesse_picture::Moment;
 use serde_json::{Map, Value};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -94,12 +93,12 @@ fn with<R>(f: impl FnOnce(&mut Option<Timeline>) -> R) -> R {
     f(&mut TIMELINE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The last interval ends now; what there is, for the report and the picture.
-pub(crate) fn finish() -> Option<(Vec<Value>, Vec<Moment>)> {
+/// Ends the last interval now, and returns all of them for the report.
+pub(crate) fn finish() -> Option<Vec<Value>> {
     with(|timeline| {
         let timeline = timeline.as_mut()?;
         timeline.look();
-        Some((timeline.rows.windows(2).map(interval).collect(), timeline.rows.iter().map(moment).collect()))
+        Some(timeline.rows.windows(2).map(interval).collect())
     })
 }
 
@@ -127,22 +126,6 @@ fn interval(pair: &[Row]) -> Value {
         row.insert(name.into(), value.into());
     }
     row.into()
-}
-
-fn moment(row: &Row) -> Moment {
-    let word = |count: Count| row.words[count as usize];
-    Moment {
-        seconds: row.at.as_secs_f64(),
-        set: word(Count::SetBytes),
-        least_set: word(Count::LeastSetBytes),
-        most_set: word(Count::MostSetBytes),
-        local: word(Count::LocalBytes),
-        resident: word(Count::ResidentBytes),
-        stored: word(Count::StoredBytes),
-        swapped_in: word(Count::BytesIn),
-        faults: word(Count::Faults),
-        written: word(Count::BytesOut),
-    }
 }
 
 #[cfg(test)]

@@ -17,12 +17,10 @@ mod background;
 mod redis;
 mod stores;
 
-pub(crate) use redis::PASSWORD;
-pub(crate) use stores::{accepted, has_password, is_agents, without_secrets};
-
 use crate::say::complain;
 use background::Background;
 use largesse_agent::{Agent, Name};
+use largesse_far::without_secrets;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
 

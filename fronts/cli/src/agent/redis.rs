@@ -1,12 +1,10 @@
 //! `redis://` and `rediss://`: as whom we come, and the servers as a place for pages.
 
-use crate::run::environment;
 use largesse_agent::Place;
+use largesse_far::{PASSWORD, environment};
 use largesse_redis::{RedisRefused, Target, password_in};
 use std::ffi::OsString;
 
-/// The program must not find it in its environment.
-pub(crate) const PASSWORD: &str = "LARGESSE_REDIS_PASSWORD";
 const PASSWORD_FILE: &str = "LARGESSE_REDIS_PASSWORD_FILE";
 const USER: &str = "LARGESSE_REDIS_USER";
 

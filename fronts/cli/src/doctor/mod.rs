@@ -28,7 +28,7 @@ use crate::table::Paper;
 use finding::Status;
 use live::Live;
 use machine::Machine;
-pub(crate) use probe::{is_root, terminal_columns};
+pub(crate) use probe::is_root;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         let report = Report { machine: &machine, findings: &findings };
         say!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
     } else {
-        let columns = probe::terminal_columns();
+        let columns = crate::table::terminal_columns();
         let colour = std::io::stdout().is_terminal() && !options::no_colour();
         let text = show::table(&machine, &findings, columns.unwrap_or(100), colour);
         say!("{}", Paper::here().text(text.trim_end()));

@@ -58,14 +58,6 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Columns of the terminal on standard output; `None` when it is something else.
-pub(crate) fn terminal_columns() -> Option<usize> {
-    let mut window = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: TIOCGWINSZ writes one `winsize`, which is what the pointer points to.
-    let rc = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut window) };
-    (rc == 0 && window.ws_col > 0).then(|| usize::from(window.ws_col))
-}
-
 fn in_child(trial: Trial) -> Verdict {
     // SAFETY: the doctor has one thread, so the child may do whatever the parent may.
     let child = unsafe { libc::fork() };

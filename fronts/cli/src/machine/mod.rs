@@ -21,7 +21,7 @@ mod tables;
 mod text;
 mod tree;
 
-use crate::bench::progress::Progress;
+use crate::progress::Progress;
 use crate::say::{complain, say};
 use crate::table::Paper;
 use measure::Limits;

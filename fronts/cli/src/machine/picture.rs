@@ -1,13 +1,13 @@
-//! The machine as `largesse_picture` draws it.
+//! The machine as `largesse_plot` draws it.
 
 use super::Measured;
 use super::seen::Seen;
 use super::text::name;
 use super::tree::{Kind, Part, parts};
-use crate::status::size;
+use crate::size::size;
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
-use largesse_picture::machine::{Bars, Group, Machine, Series};
+use largesse_plot::machine::{Bars, Group, Machine, Series};
 
 pub(super) fn svg(seen: &Seen, measured: &Measured) -> Result<String, String> {
     let topology = &seen.topology;
@@ -29,7 +29,7 @@ pub(super) fn svg(seen: &Seen, measured: &Measured) -> Result<String, String> {
     let times = pairs
         .iter()
         .filter_map(|pair| Some((place(pair.first)?, place(pair.second)?, pair.round_trip?.best)));
-    largesse_picture::machine::svg(&Machine {
+    largesse_plot::machine::svg(&Machine {
         title: format!("{}, Linux {}", seen.processor, seen.kernel),
         packages: packages(topology),
         bandwidth: bars.collect(),

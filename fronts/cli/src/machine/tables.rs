@@ -5,7 +5,7 @@ use super::measure::bandwidth::{Bandwidth, Row};
 use super::measure::cores::Pair;
 use super::measure::ladder::{Climb, SIZES};
 use super::text::table;
-use crate::status::size;
+use crate::size::size;
 use largesse_machine::Bitmap;
 use std::fmt::Write as _;
 

@@ -3,7 +3,7 @@
 use super::seen::{Live, Pages, Seen, source};
 use super::tree::{Kind, Part, parts};
 use crate::say::counted;
-use crate::status::size;
+use crate::size::size;
 use crate::table::{Column, Paper, Table};
 use largesse_machine::topology::{Cache, Holds, NumaNode};
 use largesse_machine::{Bitmap, Topology};

@@ -1,6 +1,7 @@
 //! Each thread on a processor of its own: `liblargesse_pin.so` in the program, and the list that it reads.
 
-use crate::run::{Trouble, companion, environment, served};
+use crate::run::{Trouble, companion, served};
+use largesse_far::environment;
 use std::ffi::{OsStr, OsString};
 
 const LIBRARY: &str = "liblargesse_pin.so";

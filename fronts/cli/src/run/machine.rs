@@ -2,6 +2,7 @@
 
 use super::settings::{Node, Settings};
 use super::trouble::Trouble;
+use largesse_far::Error;
 use std::path::Path;
 
 const NODES: &str = "sys/devices/system/node";
@@ -18,7 +19,7 @@ pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), Troubl
 
 fn no_such_node(node: u32, nodes: &str) -> Trouble {
     let accepts = format!("a NUMA node that has memory, on this machine: {nodes}");
-    Trouble::BadValue { origin: "--node", value: node.to_string(), accepts }
+    Error::BadValue { origin: "--node", value: node.to_string(), accepts }.into()
 }
 
 /// Whether `number` is in a list such as `0-3,8`.

@@ -15,8 +15,6 @@
 //! 2. A program that cannot be served is not started.
 
 mod elf;
-pub(crate) mod environment;
-pub(crate) mod far;
 mod forecast;
 mod library;
 mod machine;
@@ -28,9 +26,9 @@ mod settings;
 pub(crate) mod signals;
 mod trouble;
 
-use crate::agent;
-use crate::mpi::Ranks;
 use crate::say::complain;
+use largesse_far::mpi::{self, Ranks};
+use largesse_far::{Error, Given, PASSWORD, environment};
 use program::Program;
 use report::Target;
 use settings::Settings;
@@ -123,9 +121,9 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallible, Trouble> {
     let given = args.given();
     let mut settings = Settings::parse(&given, environment::get)?;
-    let ranks = far::ranks(&settings.variables)?;
+    let ranks = largesse_far::ranks(&settings.variables)?;
     if let Some(server) = ranks.as_ref().filter(|ranks| !ranks.is_first()) {
-        server.serve().map_err(Trouble::Ranks)?;
+        server.serve().map_err(Error::Ranks)?;
         std::process::exit(0);
     }
     let Ready { program, plan, foretold } = match Ready::check(args, &settings, ranks.is_some()) {
@@ -135,15 +133,15 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
             return Err(trouble);
         }
     };
-    far::warn_of_passwords(&given);
+    largesse_far::warn_of_passwords(&given);
     match ranks {
-        None => far::start_agent(&mut settings.variables)?,
+        None => largesse_far::start_agent(&mut settings.variables)?,
         Some(ranks) => {
-            far::set_store(&mut settings.variables, ranks.host().map_err(Trouble::Ranks)?);
-            environment::remove_all(&crate::mpi::VARIABLES);
+            largesse_far::set_store(&mut settings.variables, ranks.host().map_err(Error::Ranks)?);
+            environment::remove_all(&mpi::VARIABLES);
         }
     }
-    environment::remove(agent::PASSWORD);
+    environment::remove(PASSWORD);
     environment::set("LD_PRELOAD", &plan.value);
     if foretold.is_empty() {
         environment::remove(forecast::VARIABLE);
@@ -226,11 +224,11 @@ pub(crate) fn served(name: &OsStr) -> Result<(), Trouble> {
 
 impl Args {
     /// The options that were given, as the variables they stand for.
-    fn given(&self) -> Vec<settings::Given> {
+    fn given(&self) -> Vec<Given> {
         let mut given = Vec::new();
         let mut add = |option, variable, value: &Option<OsString>| {
             if let Some(value) = value {
-                given.push(settings::Given { option, variable, value: value.clone() });
+                given.push(Given { option, variable, value: value.clone() });
             }
         };
         add("--pages", "LARGESSE_PAGES", &self.pages);

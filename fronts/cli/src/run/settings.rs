@@ -3,12 +3,11 @@
 //! An option that was not given leaves its variable alone, so that the library's default rules
 //! apply and a variable set by the user stays in force.
 
-use super::far;
 use super::report::Target;
 use super::trouble::Trouble;
-use crate::agent;
+use largesse_far::{Error, Given, Setting};
 use largesse_report::PageChoice;
-use largesse_settings::{Misread, block_size};
+use largesse_settings::block_size;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io;
@@ -21,14 +20,6 @@ const DEFAULT_MIN_KB: u64 = 256;
 const FAR_MIN_KB: u64 = 64;
 /// The largest block that the library takes when nobody says, KiB.
 const MOST_KB: u64 = 1 << 40;
-
-/// One option that was given, and the variable it stands for.
-#[derive(Clone, Debug)]
-pub(super) struct Given {
-    pub(super) option: &'static str,
-    pub(super) variable: &'static str,
-    pub(super) value: OsString,
-}
 
 /// Where blocks go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,13 +62,13 @@ impl Settings {
         };
         let children = switch("LARGESSE_CHILDREN")?;
         switch("LARGESSE_AHEAD")?;
-        let node = value("LARGESSE_NODE").map_or(Ok(Node::FirstTouch), |setting| setting.node())?;
+        let node = value("LARGESSE_NODE").map_or(Ok(Node::FirstTouch), |setting| node_of(&setting))?;
         if let Some(header) = value("LARGESSE_HEADER") {
             header.size(largesse_settings::header)?;
         }
-        let far = far::variables(value, &get)?;
+        let far = largesse_far::variables(value, &get)?;
         if !far.is_empty() {
-            far::excluded(value, pages, lock, node)?;
+            excluded(value, pages, lock, node)?;
         }
         let default_min = if far.is_empty() { DEFAULT_MIN_KB } else { FAR_MIN_KB };
         check_limits(value("LARGESSE_MIN_KB"), value("LARGESSE_MAX_KB"), default_min)?;
@@ -111,79 +102,47 @@ pub(super) fn report_can_be_written(path: &Path) -> Result<(), Trouble> {
     if made { std::fs::remove_file(path).map_err(trouble) } else { Ok(()) }
 }
 
-/// A value and what the user calls it.
-pub(super) struct Setting {
-    pub(super) origin: &'static str,
-    pub(super) value: OsString,
+/// The value as a number of whole KiB.
+fn kilobytes(setting: &Setting) -> Result<u64, Error> {
+    setting.size(block_size).map(|bytes| bytes as u64 >> 10)
 }
 
-impl Setting {
-    pub(super) fn of(
-        variable: &'static str,
-        given: &[Given],
-        get: impl Fn(&str) -> Option<OsString>,
-    ) -> Option<Setting> {
-        let option = given.iter().find(|one| one.variable == variable);
-        option
-            .map(|one| Setting { origin: one.option, value: one.value.clone() })
-            .or_else(|| get(variable).map(|value| Setting { origin: variable, value }))
-    }
-
-    pub(super) fn refused(&self, accepts: impl Into<String>) -> Trouble {
-        let value = agent::without_secrets(&self.value.to_string_lossy());
-        Trouble::BadValue { origin: self.origin, value, accepts: accepts.into() }
-    }
-
-    /// The error that this setting cannot be combined with the option `other`.
-    pub(super) fn excluded_by(&self, other: &'static str, why: &'static str) -> Trouble {
-        Trouble::Excluded {
-            origin: self.origin,
-            value: self.value.to_string_lossy().into_owned(),
-            other,
-            why,
+fn node_of(setting: &Setting) -> Result<Node, Error> {
+    match setting.value.to_str() {
+        Some("first-touch") => Ok(Node::FirstTouch),
+        Some("interleave") => Ok(Node::Interleave),
+        _ => {
+            let number = setting.number().and_then(|number| u32::try_from(number).ok());
+            number
+                .map(Node::Number)
+                .ok_or_else(|| setting.refused("the number of a NUMA node, interleave, first-touch"))
         }
     }
+}
 
-    pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Trouble> {
-        let found = words.iter().find(|(word, _)| self.value == *word);
-        let accepts = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
-        found.map(|(_, value)| *value).ok_or_else(|| self.refused(accepts()))
-    }
-
-    fn number(&self) -> Option<u64> {
-        let text = self.value.to_str()?;
-        // `parse` would take a plus sign.
-        if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
-    }
-
-    /// The value as a size, read by one of the functions of `largesse_settings`.
-    pub(super) fn size<T>(&self, read: fn(&str) -> Result<T, Misread>) -> Result<T, Trouble> {
-        let value = self.value.to_string_lossy();
-        read(&value).map_err(|why| Trouble::BadSize { origin: self.origin, value: value.into_owned(), why })
-    }
-
-    /// The value as a number of whole KiB.
-    fn kilobytes(&self) -> Result<u64, Trouble> {
-        self.size(block_size).map(|bytes| bytes as u64 >> 10)
-    }
-
-    fn node(&self) -> Result<Node, Trouble> {
-        match self.value.to_str() {
-            Some("first-touch") => Ok(Node::FirstTouch),
-            Some("interleave") => Ok(Node::Interleave),
-            _ => {
-                let number = self.number().and_then(|number| u32::try_from(number).ok());
-                number
-                    .map(Node::Number)
-                    .ok_or_else(|| self.refused("the number of a NUMA node, interleave, first-touch"))
-            }
+/// Refuses what cannot be had together with `--local`, which would silently have no effect.
+fn excluded(
+    value: impl Fn(&'static str) -> Option<Setting>,
+    pages: PageChoice,
+    lock: bool,
+    node: Node,
+) -> Result<(), Error> {
+    let pages_excluded = !matches!(pages, PageChoice::Auto | PageChoice::Small);
+    for (is_given, variable, why) in [
+        (lock, "LARGESSE_LOCK", "far memory is not locked in memory: its pages leave it"),
+        (pages_excluded, "LARGESSE_PAGES", "far memory is on pages of 4 KiB"),
+        (node != Node::FirstTouch, "LARGESSE_NODE", "far memory is placed where it is touched"),
+    ] {
+        if let Some(setting) = value(variable).filter(|_| is_given) {
+            return Err(setting.excluded_by("--local", why));
         }
     }
+    Ok(())
 }
 
 fn check_limits(min: Option<Setting>, max: Option<Setting>, default_min: u64) -> Result<(), Trouble> {
-    let least = min.as_ref().map_or(Ok(default_min), Setting::kilobytes)?;
-    let most = max.as_ref().map_or(Ok(MOST_KB), Setting::kilobytes)?;
+    let least = min.as_ref().map_or(Ok(default_min), kilobytes)?;
+    let most = max.as_ref().map_or(Ok(MOST_KB), kilobytes)?;
     if least <= most {
         return Ok(());
     }

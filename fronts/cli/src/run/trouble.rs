@@ -1,6 +1,5 @@
 //! Why a program was not started, in words that say what to type.
 
-use largesse_settings::Misread;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +10,8 @@ use std::process::ExitCode;
 pub(crate) enum Trouble {
     /// No program on the command line.
     NoProgram,
-    /// A value that is not accepted, of an option or a variable.
-    BadValue { origin: &'static str, value: String, accepts: String },
-    /// A value that is not the size that an option or a variable needs.
-    BadSize { origin: &'static str, value: String, why: Misread },
-    /// A setting that would have no effect together with another option.
-    Excluded { origin: &'static str, value: String, other: &'static str, why: &'static str },
+    /// A setting is refused, or far memory cannot be made ready.
+    Setting(largesse_far::Error),
     /// The smallest size is above the largest.
     Limits { min: (&'static str, u64), max: (&'static str, u64) },
     /// The report cannot be written.
@@ -33,10 +28,6 @@ pub(crate) enum Trouble {
     NotExecutable { path: PathBuf, why: String },
     /// The program can run, but the library cannot serve it.
     NotServed { chain: Vec<PathBuf>, why: Unserved },
-    /// The agent of the store was not started; it said why, or `error` does.
-    Agent(Option<io::Error>),
-    /// Other ranks cannot hold the program's pages.
-    Ranks(crate::mpi::Trouble),
     /// The watcher that writes the report was not started.
     Watcher(io::Error),
     /// `exec` failed.
@@ -66,6 +57,12 @@ pub(crate) enum Unserved {
     Mpi { library: String },
 }
 
+impl From<largesse_far::Error> for Trouble {
+    fn from(error: largesse_far::Error) -> Trouble {
+        Trouble::Setting(error)
+    }
+}
+
 impl Trouble {
     pub(super) fn exec(path: &Path, error: &io::Error) -> Trouble {
         let error = error.raw_os_error().map_or(io::ErrorKind::Other.into(), io::Error::from_raw_os_error);
@@ -74,18 +71,13 @@ impl Trouble {
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Trouble::NoProgram
-            | Trouble::BadValue { .. }
-            | Trouble::BadSize { .. }
-            | Trouble::Excluded { .. }
-            | Trouble::Limits { .. } => 2,
+            Trouble::Setting(error) => return error.exit_code(),
+            Trouble::NoProgram | Trouble::Limits { .. } => 2,
             Trouble::Report { .. }
             | Trouble::Watcher(_)
             | Trouble::NoLibrary { .. }
             | Trouble::BadLibrary { .. }
-            | Trouble::LibraryPath { .. }
-            | Trouble::Agent(_)
-            | Trouble::Ranks(_) => 125,
+            | Trouble::LibraryPath { .. } => 125,
             Trouble::NotExecutable { .. } | Trouble::NotServed { .. } => 126,
             Trouble::NotFound { .. } => 127,
             Trouble::Exec { error, .. } => match error.kind() {
@@ -102,17 +94,7 @@ impl fmt::Display for Trouble {
             Trouble::NoProgram => {
                 write!(f, "no program was given: largesse run [OPTIONS] -- PROGRAM [ARGS]...")
             }
-            Trouble::BadValue { origin, value, accepts } => {
-                write!(f, "{} is not understood; it accepts {accepts}", shown(origin, value))
-            }
-            Trouble::BadSize { origin, value, why } => write!(f, "{} {why}", shown(origin, value)),
-            Trouble::Excluded { origin, value, other, why } => {
-                let given = match *origin {
-                    "--lock" | "--interleave" => (*origin).to_owned(),
-                    origin => shown(origin, value),
-                };
-                write!(f, "{given} cannot be combined with {other}: {why}; leave one of the two out")
-            }
+            Trouble::Setting(error) => error.fmt(f),
             Trouble::Limits { min: (min, least), max: (max, most) } => {
                 write!(
                     f,
@@ -151,9 +133,6 @@ impl fmt::Display for Trouble {
                 "{} has a space or a colon in its path, which LD_PRELOAD cannot hold; move it, or link to it from elsewhere and set LARGESSE_LIBRARY to the link",
                 path.display()
             ),
-            Trouble::Agent(None) => write!(f, "the program was not started"),
-            Trouble::Agent(Some(error)) => write!(f, "the agent was not started: {error}"),
-            Trouble::Ranks(why) => why.fmt(f),
             Trouble::Watcher(error) => write!(
                 f,
                 "--report: no private folder in $TMPDIR or /tmp, or no process that looks on: {error}"
@@ -218,11 +197,4 @@ impl fmt::Display for Unserved {
             ),
         }
     }
-}
-
-/// `--pages 4K` or `LARGESSE_PAGES=4K`.
-fn shown(origin: &str, value: &str) -> String {
-    let separator = if origin.starts_with("--") { ' ' } else { '=' };
-    let value = if value.is_empty() { "''" } else { value };
-    format!("{origin}{separator}{value}")
 }

@@ -30,7 +30,6 @@ use portrait::Portrait;
 use process::Process;
 use std::process::ExitCode;
 use std::time::Instant;
-pub(crate) use table::{far::totals as far_totals, size};
 use trouble::Trouble;
 
 /// Show every block of a process and the pages it really has.

@@ -3,12 +3,12 @@
 use super::decode::{self, Heap, in_user_space};
 use super::process::Process;
 use super::seen::{Eye, Seen};
+use largesse_far::totals::Words;
 use largesse_pager::{COUNTS, Count};
 use largesse_report::{
     BlockKind, BlockRecord, CAUSES, Cause, Counters, HeapReport, PageChoice, Region, Rest,
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// A process and its large blocks. All sizes are bytes.
@@ -64,8 +64,6 @@ pub(super) struct Agent {
     pub(super) memory_bytes: u64,
     pub(super) locked_bytes: u64,
 }
-
-pub(crate) type Words = BTreeMap<&'static str, u64>;
 
 /// A segment of far memory.
 #[derive(Debug, Serialize)]

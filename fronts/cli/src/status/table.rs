@@ -1,11 +1,12 @@
 //! Tables for people.
 
-pub(super) mod far;
+mod far;
 
 use super::list::Found;
 use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};
 use crate::doctor::is_root;
 use crate::say::counted;
+use crate::size::size;
 use crate::table::{Column, Paper, Table, facts};
 use std::fmt::Write as _;
 
@@ -95,25 +96,6 @@ pub(super) fn of_all(found: &Found, paper: Paper) -> String {
 fn left_out(pid: u32, shown: u64, left_out: u64) -> String {
     let all = shown.saturating_add(left_out);
     format!("Process {pid} says it has {all} blocks: {shown} were looked at, and the numbers are theirs.")
-}
-
-/// `1.5 GiB`: four characters and the unit.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut unit = 1_u64 << 10;
-    for (place, name) in UNITS.iter().enumerate() {
-        if place + 1 == UNITS.len() || bytes >> 10 < unit {
-            let tenths = u128::from(bytes) * 10 / u128::from(unit);
-            return match (bytes, tenths) {
-                (0, _) => "0".into(),
-                (1..1024, _) => format!("{bytes} B"),
-                (_, 1000..) => format!("{} {name}", tenths / 10),
-                _ => format!("{}.{} {name}", tenths / 10, tenths % 10),
-            };
-        }
-        unit <<= 10;
-    }
-    unreachable!("the last unit takes every number")
 }
 
 fn heading(portrait: &Portrait) -> String {
@@ -262,25 +244,6 @@ fn percent(part: u64, whole: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_read_at_a_glance() {
-        let cases = [
-            (0, "0"),
-            (1, "1 B"),
-            (1023, "1023 B"),
-            (1024, "1.0 KiB"),
-            (1536, "1.5 KiB"),
-            ((100 << 20) + 1, "100 MiB"),
-            (1 << 20, "1.0 MiB"),
-            ((1 << 20) - 1, "1023 KiB"),
-            (3 << 60, "3.0 EiB"),
-            (u64::MAX, "15.9 EiB"),
-        ];
-        for (bytes, want) in cases {
-            assert_eq!(size(bytes), want);
-        }
-    }
 
     #[test]
     fn the_list_fits_every_page() {

@@ -3,8 +3,7 @@
 use std::fs::OpenOptions;
 use std::process::{Command, Output, Stdio};
 
-const SAYING: &[&[&str]] =
-    &[&["doctor"], &["doctor", "--json"], &["machine"], &["status", "--json"], &["bench", "r", "--list"]];
+const SAYING: &[&[&str]] = &[&["doctor"], &["doctor", "--json"], &["machine"], &["status", "--json"]];
 
 fn into(words: &[&str], output: Stdio) -> Output {
     let child = Command::new(env!("CARGO_BIN_EXE_largesse"))

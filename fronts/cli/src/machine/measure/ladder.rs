@@ -54,7 +54,7 @@ pub(in crate::machine) fn climb(
         match ground {
             Ok((mut ground, most)) => {
                 for bytes in SIZES.into_iter().filter(|bytes| *bytes <= most) {
-                    step(format!("{} pages, {}", rung.name(), crate::status::size(bytes)));
+                    step(format!("{} pages, {}", rung.name(), crate::size::size(bytes)));
                     if limits.time_is_up() {
                         climb.why_not = Some("no time was left".into());
                         break;

@@ -60,9 +60,9 @@ struct Process {
     shown: Value,
 }
 
-/// Returns the report, and the number of the process whose figures stand at its top level: the one that was started,
-/// or, if that had no large block, the one with the highest peak.
-pub(super) fn report(folder: &Path, seen: &[Seen]) -> (Value, u32) {
+/// Returns the report. The figures at its top level are those of the process that was started, or, if that had no
+/// large block, of the one with the highest peak.
+pub(super) fn report(folder: &Path, seen: &[Seen]) -> Value {
     let processes: Vec<Process> = seen.iter().filter_map(|one| process(folder, one)).collect();
     let launched = seen.first().map_or(0, |one| one.pid);
     let peak = Counters::NAMES.iter().position(|name| *name == "peak_bytes").unwrap_or(0);
@@ -89,7 +89,7 @@ pub(super) fn report(folder: &Path, seen: &[Seen]) -> (Value, u32) {
     report.insert("launched_pid".into(), json!(launched));
     report.insert("tree".into(), tree);
     report.insert("processes".into(), processes.into_iter().map(|one| one.shown).collect());
-    (Value::Object(report), main_pid)
+    Value::Object(report)
 }
 
 fn sums<const N: usize>(all: impl Iterator<Item = [u64; N]>) -> [u64; N] {
@@ -146,7 +146,8 @@ fn process(folder: &Path, seen: &Seen) -> Option<Process> {
 }
 
 /// The report as a file: one line for each interval of the time line, hundreds of them, for machines.
-pub(super) fn text(mut report: Value) -> String {
+pub(super) fn text(report: &Value) -> String {
+    let mut report = report.clone();
     let timeline = report.as_object_mut().and_then(|report| report.remove("timeline"));
     let mut text = format!("{report:#}");
     if let Some(Value::Array(rows)) = timeline {

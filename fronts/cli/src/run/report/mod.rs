@@ -4,7 +4,7 @@
 //! ```text
 //!   largesse run ──fork──► watcher ◄── pidfd of each process, /proc/PID/smaps_rollup
 //!        │                    ▲
-//!        exec                 │ a private folder: records (mapped by each process), its own JSON and picture
+//!        exec                 │ a private folder: records (mapped by each process), its own JSON
 //!        ▼                    │
 //!     program ── children ────┘                    at the end: report.json, picture
 //! ```

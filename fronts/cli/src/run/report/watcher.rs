@@ -3,7 +3,9 @@
 use super::Target;
 use super::compose::{self, Seen};
 use super::end::{self, End};
+use crate::report::picture::{self, NoPicture};
 use crate::say::complain;
+use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -19,8 +21,6 @@ const READINGS: (u64, u64) = (2_000_000, 500_000_000);
 const SHARE: u64 = 50;
 /// Processes that are watched at most; each has a descriptor until it has ended.
 const MOST: usize = 10_000;
-/// Marks a picture as one that this command may replace.
-const MARK: &str = "<!-- drawn by largesse run --report -->";
 
 struct Watched {
     /// `None` when the process has ended.
@@ -118,8 +118,8 @@ fn new_names(mut changes: &File) -> Vec<String> {
 }
 
 fn finish(folder: &Path, seen: &[Seen], target: &Target) {
-    let (report, shown) = compose::report(folder, seen);
-    let text = compose::text(report);
+    let report = compose::report(folder, seen);
+    let text = compose::text(&report);
     let text = largesse_text::lines(&text);
     let path = match target {
         Target::Stdout => {
@@ -131,27 +131,18 @@ fn finish(folder: &Path, seen: &[Seen], target: &Target) {
     if let Err(error) = std::fs::write(path, text.as_ref()) {
         complain!("largesse: cannot write the report to {}: {error}", path.display());
     }
-    let picture = std::fs::read_to_string(folder.join(format!("{shown}.svg")));
-    if let Ok(picture) = picture
-        && path.extension().is_some_and(|extension| extension == "json")
-    {
-        draw(&path.with_extension("svg"), &picture);
+    if path.extension().is_some_and(|extension| extension == "json") {
+        draw(&report, path);
     }
 }
 
-/// Writes the picture to `path`. A file of this name that is not ours was not named, and is left alone.
-fn draw(path: &Path, picture: &str) {
-    let there = std::fs::symlink_metadata(path);
-    let ours = || std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK));
-    if there.is_ok_and(|there| !there.is_file() || !ours()) {
-        complain!(
-            "largesse: {} is there already and not a picture of Largesse's: no picture was drawn",
-            path.display()
-        );
-        return;
-    }
-    if let Err(error) = std::fs::write(path, format!("{}\n{MARK}\n", picture.trim_end())) {
-        complain!("largesse: cannot write the picture to {}: {error}", path.display());
+/// Draws the report next to its file; draws nothing without far memory.
+fn draw(report: &Value, path: &Path) {
+    let picture_path = path.with_extension("svg");
+    match picture::of(report).map(|picture| picture::write_unnamed(&picture_path, &picture)) {
+        Ok(Err(error)) => complain!("largesse: {} {error}", picture_path.display()),
+        Err(error @ NoPicture::NotDrawn(_)) => complain!("largesse: {} {error}", path.display()),
+        _ => {}
     }
 }
 

@@ -1,8 +1,9 @@
 //! Far memory, in all and by region.
 
-use super::size;
-use crate::status::portrait::{Far, FarRegion, Words};
-use crate::table::{Column, Paper, Table, facts};
+use crate::size::size;
+use crate::status::portrait::{Far, FarRegion};
+use crate::table::{Column, Paper, Table};
+use largesse_far::totals::{seconds, sets, totals, word};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
@@ -26,62 +27,6 @@ pub(super) fn all(far: &Far, paper: Paper) -> String {
         }
     }
     text
-}
-
-fn word(words: &Words, name: &str) -> u64 {
-    words.get(name).copied().unwrap_or(0)
-}
-
-fn seconds(words: &Words, name: &str) -> String {
-    format!("{:.2} s", word(words, name) as f64 * 1e-9)
-}
-
-/// What moves together: more than one size where places are tuned each by itself.
-fn sets(words: &Words) -> String {
-    let [least, most] = ["least_set_bytes", "most_set_bytes"].map(|name| size(word(words, name)));
-    if least == most { least } else { format!("{least} to {most}") }
-}
-
-/// Faults for which a thread was woken on another processor, or that a signal told of.
-fn otherwise(words: &Words) -> String {
-    word(words, "faults").saturating_sub(word(words, "beside")).to_string()
-}
-
-/// What happened in all of far memory.
-pub(crate) fn totals(words: &Words, paper: Paper) -> String {
-    let count = |name| word(words, name).to_string();
-    let bytes = |name| size(word(words, name));
-    let mut pairs = vec![
-        ("in all", bytes("mapped_bytes")),
-        ("moves together", sets(words)),
-        ("here", bytes("resident_bytes")),
-        ("may be here", bytes("local_bytes")),
-        ("in the store", bytes("stored_bytes")),
-        ("pinned by a device", count("pinned")),
-        ("faults served", count("faults")),
-        ("to write only", count("write_faults")),
-        ("served beside who waits", count("beside")),
-        ("otherwise", otherwise(words)),
-        ("pages from the store", count("fills")),
-        ("new, zero", count("zero_fills")),
-        ("pages that left", count("evictions")),
-        ("written to the store", count("write_backs")),
-        ("read from the store", bytes("bytes_in")),
-        ("written", bytes("bytes_out")),
-        ("threads waited", seconds(words, "wait_ns")),
-        ("for room", seconds(words, "room_ns")),
-        ("dropped unwritten", count("dropped")),
-        ("segments", count("segments")),
-        ("over the limit", count("over_limit")),
-        ("no room in the store", count("no_room")),
-        ("fetched ahead of need", count("prefetched")),
-        ("of these in time", count("prefetch_hits")),
-    ];
-    // Few bytes are not counted.
-    if word(words, "uncovered_bytes") > 0 {
-        pairs.push(("not covered by --local", bytes("uncovered_bytes")));
-    }
-    facts(&pairs, paper)
 }
 
 /// One region a column: pages unless the unit says otherwise.

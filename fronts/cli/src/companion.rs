@@ -1,0 +1,37 @@
+//! Subcommands that are programs of their own: `largesse lisp` executes `largesse-lisp`, as git does.
+
+use crate::own;
+use crate::run::signals;
+use crate::say::complain;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+/// Accepts anything: the program gets the words as they were typed, with every `--`, and reads them itself.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
+pub(crate) struct Args {
+    /// Options and arguments of the program
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+/// Becomes the program of the subcommand `verb`, the first word of the command line, with the words after it. Returns
+/// only when that was not possible.
+pub(crate) fn execute(verb: &str) -> ExitCode {
+    let name = format!("largesse-{verb}");
+    let mut command = Command::new(own::companion(&name));
+    command.args(std::env::args_os().skip(2));
+    signals::restore_inherited(&mut command);
+    let error = command.exec();
+    if error.kind() == io::ErrorKind::NotFound {
+        complain!(
+            "largesse: `largesse {verb}` is the program {name}, which is neither in the folder of this command nor in PATH; \
+             install the package {name}, or type `make` in Largesse's sources"
+        );
+        return ExitCode::from(127);
+    }
+    complain!("largesse: {} was not started: {error}", own::companion(&name).display());
+    ExitCode::from(126)
+}

@@ -1,0 +1,161 @@
+//! The time line of a report as a picture, and where it may be written.
+
+use largesse_plot::Moment;
+use serde_json::Value;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Marks a picture as one that this command may replace.
+const MARK: &str = "<!-- drawn by largesse run --report -->";
+
+/// The reason why a report has no picture, as the rest of a sentence that begins with the file's name.
+#[derive(Debug)]
+pub(crate) enum NoPicture {
+    /// These are not the keys of a report.
+    NotAReport,
+    /// The program had no far memory.
+    NoFarMemory,
+    /// The program ended without writing its time line, by this signal if one is known.
+    NoTimeline { signal: Option<String> },
+    /// The drawing library refused.
+    NotDrawn(String),
+}
+
+impl fmt::Display for NoPicture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoPicture::NotAReport => write!(f, "is not a report"),
+            NoPicture::NoFarMemory => write!(f, "is the report of a program without far memory"),
+            NoPicture::NoTimeline { signal } => {
+                write!(f, "has no time line, which a program writes when it calls `exit`; this one ")?;
+                match signal {
+                    Some(signal) => write!(f, "was ended by {signal}"),
+                    None => write!(f, "did not"),
+                }
+            }
+            NoPicture::NotDrawn(why) => write!(f, "could not be drawn: {why}"),
+        }
+    }
+}
+
+/// Returns the picture of a report, as SVG.
+pub(crate) fn of(report: &Value) -> Result<String, NoPicture> {
+    if !report["launched_pid"].is_u64() || !report["processes"].is_array() {
+        return Err(NoPicture::NotAReport);
+    }
+    let Some(intervals) = report["timeline"].as_array() else {
+        let signal = report["signal"].as_str().map(str::to_owned);
+        let far = report["far"].is_object();
+        return Err(if far { NoPicture::NoTimeline { signal } } else { NoPicture::NoFarMemory });
+    };
+    let command: Vec<&str> =
+        report["command"].as_array().into_iter().flatten().flat_map(Value::as_str).collect();
+    let title = command.join(" ");
+    let svg =
+        largesse_plot::svg(&largesse_text::line(&title), &moments(intervals)).map_err(NoPicture::NotDrawn)?;
+    Ok(format!("{}\n{MARK}\n", svg.trim_end()))
+}
+
+/// Returns the ends of the intervals, and the beginning of the first one: then nothing was in far memory yet, under
+/// the limit and the size of its end.
+fn moments(intervals: &[Value]) -> Vec<Moment> {
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap_or(0);
+    let mut moments: Vec<Moment> = Vec::with_capacity(intervals.len() + 1);
+    for row in intervals {
+        let now = Moment {
+            seconds: row["seconds"].as_f64().unwrap_or(f64::NAN),
+            set: number(row, "set_bytes"),
+            least_set: number(row, "least_set_bytes"),
+            most_set: number(row, "most_set_bytes"),
+            local: number(row, "local_bytes"),
+            resident: number(row, "resident_bytes"),
+            stored: number(row, "stored_bytes"),
+            ..Moment::default()
+        };
+        let beginning = Moment { seconds: 0.0, resident: 0, stored: 0, ..now };
+        let before = *moments.last().unwrap_or(&beginning);
+        if moments.is_empty() {
+            moments.push(before);
+        }
+        // An interval has what was added in it, a moment the total.
+        moments.push(Moment {
+            swapped_in: before.swapped_in.wrapping_add(number(row, "bytes_in")),
+            faults: before.faults.wrapping_add(number(row, "faults")),
+            written: before.written.wrapping_add(number(row, "bytes_out")),
+            ..now
+        });
+    }
+    moments
+}
+
+/// The reason why a picture was not written, as the rest of a sentence that begins with the file's name.
+#[derive(Debug)]
+pub(crate) enum NotWritten {
+    /// The user did not name this file, and it is no picture of ours.
+    Foreign,
+    /// The system refused.
+    Refused(io::Error),
+}
+
+impl fmt::Display for NotWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotWritten::Foreign => {
+                write!(f, "is there already and not a picture of Largesse's: no picture was drawn")
+            }
+            NotWritten::Refused(error) => write!(f, "cannot be written: {error}"),
+        }
+    }
+}
+
+/// Writes a picture to the file that the user named.
+pub(crate) fn write(path: &Path, picture: &str) -> Result<(), NotWritten> {
+    std::fs::write(path, picture).map_err(NotWritten::Refused)
+}
+
+/// Writes a picture to a file that the user did not name; a file that is there already must be a picture of ours.
+pub(crate) fn write_unnamed(path: &Path, picture: &str) -> Result<(), NotWritten> {
+    let is_ours = || std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK));
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if !there.is_file() || !is_ours() => Err(NotWritten::Foreign),
+        _ => write(path, picture),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn moments_are_totals_from_zero() {
+        let row = |seconds: f64, faults: u64| {
+            json!({ "seconds": seconds, "faults": faults, "bytes_in": 4096, "bytes_out": 1, "set_bytes": 65536,
+                    "local_bytes": 1 << 20, "resident_bytes": 4096, "stored_bytes": 8192 })
+        };
+        let moments = moments(&[row(0.5, 3), row(1.0, 4)]);
+        let seen: Vec<_> =
+            moments.iter().map(|it| (it.seconds, it.faults, it.swapped_in, it.written)).collect();
+        assert_eq!(seen, [(0.0, 0, 0, 0), (0.5, 3, 4096, 1), (1.0, 7, 8192, 2)]);
+        assert_eq!((moments[0].set, moments[0].local), (65536, 1 << 20));
+        assert_eq!((moments[0].resident, moments[0].stored), (0, 0));
+        assert_eq!((moments[2].resident, moments[2].stored), (4096, 8192));
+    }
+
+    #[test]
+    fn absurd_reports_do_not_panic() {
+        for row in [
+            json!(null),
+            json!({ "seconds": 1e300, "faults": u64::MAX, "bytes_in": -1 }),
+            json!({ "seconds": -5.0, "local_bytes": "much" }),
+            json!({ "seconds": 1e-300, "set_bytes": u64::MAX, "stored_bytes": u64::MAX }),
+        ] {
+            for rows in [vec![], vec![row.clone()], vec![row.clone(), json!({ "seconds": 1.0 }), row.clone()]]
+            {
+                let report = json!({ "launched_pid": 1, "processes": [], "far": {}, "timeline": rows });
+                assert!(of(&report).is_ok_and(|svg| svg.contains("</svg>")), "{report}");
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `largesse report` as a user meets it, on reports that were made by hand.
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder for one test; removed when dropped.
+struct ReportFolder(PathBuf);
+
+impl ReportFolder {
+    fn new() -> ReportFolder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("largesse-report-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        ReportFolder(path)
+    }
+
+    /// A folder with this report as `got.json`.
+    fn with(report: &Value) -> ReportFolder {
+        let folder = ReportFolder::new();
+        std::fs::write(folder.path("got.json"), report.to_string()).unwrap();
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// The names of its files, in order.
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap().flatten();
+        let mut names: Vec<_> = entries.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    fn report(&self, words: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_largesse"))
+            .arg("report")
+            .args(words)
+            .current_dir(&self.0)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs `largesse report` with these words, which must fail with this status and these words of an answer.
+    #[track_caller]
+    fn refused(&self, words: &[&str], status: i32, answer: &[&str]) {
+        let output = self.report(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+        for part in answer {
+            assert!(said.contains(part), "{words:?}: no '{part}' in {said}");
+        }
+    }
+}
+
+impl Drop for ReportFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The report of a program whose far memory was looked at twice.
+fn report() -> Value {
+    let interval = |seconds: f64| {
+        json!({ "seconds": seconds, "faults": 100, "bytes_in": 1 << 20, "bytes_out": 1 << 20, "set_bytes": 65536,
+                "local_bytes": 1 << 24, "resident_bytes": 1 << 24, "stored_bytes": 1 << 25 })
+    };
+    json!({ "launched_pid": 7, "processes": [], "command": ["R", "-f", "<a.R>"], "signal": null, "far": { "faults": 200 },
+            "timeline": [interval(0.01), interval(0.02)] })
+}
+
+#[track_caller]
+fn drew(output: &Output) {
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn the_picture_is_next_to_the_report() {
+    let folder = ReportFolder::with(&report());
+    drew(&folder.report(&["got.json", "--svg"]));
+    let picture = folder.read("got.svg");
+    for words in ["R -f &lt;a.R&gt;", "working set", "</svg>"] {
+        assert!(picture.contains(words), "no '{words}' in {picture}");
+    }
+}
+
+#[test]
+fn a_name_or_standard_output_is_used() {
+    let folder = ReportFolder::with(&report());
+    std::fs::write(folder.path("named.svg"), "a user's").unwrap();
+    drew(&folder.report(&["got.json", "--svg", "named.svg"]));
+    let printed = folder.report(&["got.json", "--svg", "-"]);
+    drew(&printed);
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), folder.read("named.svg"));
+    assert_eq!(folder.names(), ["got.json", "named.svg"]);
+}
+
+#[test]
+fn only_our_pictures_are_replaced_unnamed() {
+    let folder = ReportFolder::with(&report());
+    std::fs::write(folder.path("got.svg"), "a user's").unwrap();
+    folder.refused(&["got.json", "--svg"], 1, &["got.svg is there already", "--svg OUT.svg"]);
+    assert_eq!(folder.read("got.svg"), "a user's");
+    std::fs::remove_file(folder.path("got.svg")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", folder.path("got.svg")).unwrap();
+    folder.refused(&["got.json", "--svg"], 1, &["got.svg is there already"]);
+    assert!(!folder.path("elsewhere").exists());
+    std::fs::remove_file(folder.path("got.svg")).unwrap();
+    drew(&folder.report(&["got.json", "--svg"]));
+    drew(&folder.report(&["got.json", "--svg"]));
+}
+
+#[test]
+fn a_report_that_is_called_svg_is_kept() {
+    let folder = ReportFolder::with(&report());
+    std::fs::rename(folder.path("got.json"), folder.path("got.svg")).unwrap();
+    folder.refused(&["got.svg", "--svg"], 1, &["got.svg is there already"]);
+    assert_eq!(folder.read("got.svg"), report().to_string());
+}
+
+#[test]
+fn a_refusal_says_what_to_do() {
+    let run = "`largesse run --local SIZE --report FILE.json -- PROGRAM`";
+    let folder = ReportFolder::new();
+    folder.refused(&["got.json", "--svg"], 1, &["report got.json cannot be read: No such file", run]);
+    folder.refused(&["got.json"], 2, &["--svg"]);
+    folder.refused(&["--svg"], 2, &["<FILE.json>"]);
+    for text in ["", "{", "[1]", "{\"processes\": 1}", "\u{1f600}"] {
+        std::fs::write(folder.path("got.json"), text).unwrap();
+        folder.refused(&["got.json", "--svg"], 1, &["got.json is not a report", run]);
+    }
+    let mut near = report();
+    near["far"] = Value::Null;
+    near.as_object_mut().unwrap().remove("timeline");
+    ReportFolder::with(&near).refused(
+        &["got.json", "--svg"],
+        1,
+        &["without far memory", "run it with far memory", run],
+    );
+    let mut killed = report();
+    killed["signal"] = "SIGKILL".into();
+    killed.as_object_mut().unwrap().remove("timeline");
+    ReportFolder::with(&killed).refused(&["got.json", "--svg"], 1, &["no time line", "was ended by SIGKILL"]);
+    let folder = ReportFolder::with(&report());
+    folder.refused(
+        &["got.json", "--svg", "/nowhere/x.svg"],
+        1,
+        &["/nowhere/x.svg cannot be written: No such"],
+    );
+    assert!(!Path::new("/nowhere").exists() && folder.names() == ["got.json"]);
+}

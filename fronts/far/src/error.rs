@@ -1,0 +1,84 @@
+//! Why a setting is refused, or far memory cannot be made ready, in words that say what to type.
+
+use crate::mpi;
+use largesse_settings::Misread;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// Why a setting is refused, or far memory cannot be made ready.
+#[derive(Debug)]
+pub enum Error {
+    /// A value that is not accepted, of an option or a variable.
+    BadValue {
+        /// The option or variable.
+        origin: &'static str,
+        /// Its value, without secrets.
+        value: String,
+        /// The values that it accepts.
+        accepts: String,
+    },
+    /// A value that is not the size that an option or a variable needs.
+    BadSize {
+        /// The option or variable.
+        origin: &'static str,
+        /// Its value.
+        value: String,
+        /// The reason for the refusal.
+        why: Misread,
+    },
+    /// A setting that would have no effect together with another option.
+    Excluded {
+        /// The option or variable.
+        origin: &'static str,
+        /// Its value.
+        value: String,
+        /// The other option.
+        other: &'static str,
+        /// The reason, as a sentence.
+        why: &'static str,
+    },
+    /// The agent of the store was not started; it said why, or the error does.
+    Agent(Option<io::Error>),
+    /// Other ranks cannot hold the program's pages.
+    Ranks(mpi::Trouble),
+}
+
+impl Error {
+    /// Returns the exit status of a command that stops here: 2 for a setting, 125 otherwise.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Error::BadValue { .. } | Error::BadSize { .. } | Error::Excluded { .. } => 2,
+            Error::Agent(_) | Error::Ranks(_) => 125,
+        })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::BadValue { origin, value, accepts } => {
+                write!(f, "{} is not understood; it accepts {accepts}", shown(origin, value))
+            }
+            Error::BadSize { origin, value, why } => write!(f, "{} {why}", shown(origin, value)),
+            Error::Excluded { origin, value, other, why } => {
+                let given = match *origin {
+                    "--lock" | "--interleave" => (*origin).to_owned(),
+                    origin => shown(origin, value),
+                };
+                write!(f, "{given} cannot be combined with {other}: {why}; leave one of the two out")
+            }
+            Error::Agent(None) => write!(f, "the program was not started"),
+            Error::Agent(Some(error)) => write!(f, "the agent was not started: {error}"),
+            Error::Ranks(why) => why.fmt(f),
+        }
+    }
+}
+
+/// `--pages 4K` or `LARGESSE_PAGES=4K`.
+fn shown(origin: &str, value: &str) -> String {
+    let separator = if origin.starts_with("--") { ' ' } else { '=' };
+    let value = if value.is_empty() { "''" } else { value };
+    format!("{origin}{separator}{value}")
+}

@@ -1,0 +1,31 @@
+//! Far memory as options ask for it, for every command that has it: `largesse run` and `largesse lisp`.
+//!
+//! # Picture
+//! ```text
+//!   --local, --far, --page-size ─► setting ─► options ─┬─► file:PATH
+//!   LARGESSE_* ─► environment ───────┘                 ├─► `largesse agent` ─► agent:NAME
+//!                                                      └─► mpi: ranks, an agent in front ─► agent:NAME
+//!   counters ─► totals ─► a table
+//! ```
+//! # Knows / does not know
+//! Knows names of stores, and how a store is made ready before the program starts. Does not know how pages get to it.
+//! # Invariants
+//! 1. A value that has no effect is refused.
+//! 2. No secret of a store's name is printed.
+
+pub mod environment;
+mod error;
+mod library;
+pub mod mpi;
+mod options;
+mod setting;
+mod stores;
+pub mod totals;
+
+pub use error::Error;
+pub use library::library;
+pub use options::{Far, ranks, set_store, start_agent, variables, warn_of_passwords};
+pub use setting::{Given, Setting};
+pub use stores::{PASSWORD, Scheme, accepted, has_password, is_agents, scheme, without_secrets};
+
+use largesse_terminal::{own, say};

@@ -1,0 +1,62 @@
+//! Where `liblargesse.so` is.
+
+use crate::own;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+const NAME: &str = "liblargesse.so";
+
+/// Returns the library that `named` (`LARGESSE_LIBRARY`) says, or the first one found around this program; nothing is
+/// known of the file.
+///
+/// # Errors
+/// The paths that were looked at, when there is no file at any of them.
+pub fn library(named: Option<OsString>) -> Result<PathBuf, Vec<PathBuf>> {
+    if let Some(named) = named {
+        let path = PathBuf::from(named);
+        return Ok(std::path::absolute(&path).unwrap_or(path));
+    }
+    let program = own::path().unwrap_or_default();
+    let looked = places(&program, |directory| directory.join("CACHEDIR.TAG").exists());
+    looked.iter().find(|path| path.exists()).cloned().ok_or(looked)
+}
+
+/// Where to look for the library of the command `program`, in order. In a Cargo checkout
+/// (`is_target` knows the folder) the file beside the command is a debug build without the
+/// `preload` profile, which nobody wants to measure: it is not considered.
+fn places(program: &Path, is_target: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let Some(folder) = program.parent() else { return Vec::new() };
+    let above = folder.parent();
+    if let Some(target) = above.filter(|target| is_target(target)) {
+        return vec![target.join("preload").join(NAME), target.join("preload-checked").join(NAME)];
+    }
+    let mut places = vec![folder.join(NAME)];
+    if let Some(above) = above {
+        places.push(above.join("lib").join(NAME));
+        places.push(above.join("lib/largesse").join(NAME));
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(program: &str, in_checkout: bool, want: &[&str]) {
+        let found = places(Path::new(program), |_| in_checkout);
+        assert_eq!(found, want.iter().map(PathBuf::from).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_installed_command_looks_beside_itself_then_in_lib() {
+        let want = ["/usr/bin/liblargesse.so", "/usr/lib/liblargesse.so", "/usr/lib/largesse/liblargesse.so"];
+        check("/usr/bin/largesse", false, &want);
+    }
+
+    #[test]
+    fn a_command_in_a_checkout_takes_the_preload_build() {
+        let want = ["/x/target/preload/liblargesse.so", "/x/target/preload-checked/liblargesse.so"];
+        check("/x/target/debug/largesse", true, &want);
+    }
+}

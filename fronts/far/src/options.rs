@@ -1,0 +1,269 @@
+//! The far-memory options, worked out before the program starts: the library gets plain numbers.
+
+use crate::environment;
+use crate::error::Error;
+use crate::library::library;
+use crate::mpi::{self, Ranks};
+use crate::own;
+use crate::say::complain;
+use crate::setting::{Given, Setting};
+use crate::stores::{self, PASSWORD};
+use largesse_agent::Name;
+use largesse_pager::Local;
+use largesse_settings::Amount;
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+const ENGINES: [(&str, ()); 4] = [("auto", ()), ("events", ()), ("user-mode", ()), ("thread", ())];
+const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
+const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
+/// Far memory for a command of ours.
+#[derive(Debug)]
+pub struct Far {
+    /// How much may be here.
+    pub local: Local,
+    /// Where the rest is: `file:PATH` or `agent:NAME`.
+    pub store: String,
+    /// Bytes that move together; `None`: tuned.
+    pub page_size: Option<usize>,
+}
+
+impl Far {
+    /// As the options ask for it; variables are for programs that are started. The store is within reach then.
+    /// Of a launcher's ranks only the first returns, in a process of its own. The caller has one thread.
+    ///
+    /// # Errors
+    /// A setting is refused, or the store cannot be made ready.
+    pub fn of(
+        local: Option<&OsString>,
+        store: Option<&OsString>,
+        page_size: Option<&OsString>,
+    ) -> Result<Option<Far>, Error> {
+        let given: Vec<Given> = [
+            ("--local", "LARGESSE_LOCAL", local),
+            ("--far", "LARGESSE_FAR", store),
+            ("--page-size", "LARGESSE_PAGE_SIZE", page_size),
+        ]
+        .into_iter()
+        .filter_map(|(option, variable, value)| Some(Given { option, variable, value: value?.clone() }))
+        .collect();
+        let mut variables = variables(|name| Setting::of(name, &given, |_: &str| None), environment::get)?;
+        warn_of_passwords(&given);
+        match ranks(&variables)? {
+            None => start_agent(&mut variables)?,
+            Some(server) if !server.is_first() => {
+                server.serve().map_err(Error::Ranks)?;
+                std::process::exit(0);
+            }
+            Some(first) => {
+                set_store(&mut variables, first.host().map_err(Error::Ranks)?);
+                environment::remove_all(&mpi::VARIABLES);
+            }
+        }
+        environment::remove(PASSWORD);
+        let word = |name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.to_string_lossy().into_owned())
+        };
+        let (local, store) = (word("LARGESSE_LOCAL"), word("LARGESSE_FAR"));
+        let local = local.and_then(|text| largesse_settings::local(&text).ok());
+        let Some((amount, store)) = local.zip(store) else { return Ok(None) };
+        let local = match amount {
+            Amount::Bytes(bytes) => Local::Bytes(bytes),
+            Amount::Percent(percent) => Local::Percent(percent),
+        };
+        let page_size = word("LARGESSE_PAGE_SIZE").and_then(|text| largesse_settings::page_size(&text).ok());
+        Ok(Some(Far { local, store, page_size: page_size.flatten() }))
+    }
+}
+
+/// The launcher's ranks, if they are to hold the pages.
+///
+/// # Errors
+/// This process is not a rank, or its MPI library has no plug-in.
+pub fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ranks>, Error> {
+    let here = || library(environment::get("LARGESSE_LIBRARY")).ok();
+    let Some(store) = store(variables) else { return Ok(None) };
+    Ranks::of(store, environment::get, here).map_err(Error::Ranks)
+}
+
+/// Says so when a password is where everybody can read it.
+pub fn warn_of_passwords(given: &[Given]) {
+    if given.iter().any(|one| stores::has_password(&one.value.to_string_lossy())) {
+        complain!(
+            "largesse: everybody on this machine can read the password on the command line: use LARGESSE_REDIS_PASSWORD_FILE"
+        );
+    }
+}
+
+/// What to put into the environment; nothing without far memory.
+///
+/// # Errors
+/// A value is not understood, or would have no effect.
+pub fn variables(
+    value: impl Fn(&'static str) -> Option<Setting>,
+    get: impl Fn(&str) -> Option<OsString>,
+) -> Result<Vec<(&'static str, OsString)>, Error> {
+    let local = value("LARGESSE_LOCAL");
+    let Some(local) = local else {
+        let unused =
+            ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE", ENGINE].into_iter().chain(SWITCHES).find_map(&value);
+        return unused.map_or(Ok(Vec::new()), |it| Err(it.refused("nothing without --local SIZE")));
+    };
+    local.size(largesse_settings::local)?;
+    let mut variables = vec![("LARGESSE_LOCAL", local.value)];
+    let store = match value("LARGESSE_FAR") {
+        Some(store) => named(&store)?,
+        None => default_store(get),
+    };
+    variables.push(("LARGESSE_FAR", store));
+    if let Some(size) = value("LARGESSE_PAGE_SIZE") {
+        let bytes = size.size(largesse_settings::page_size)?;
+        let value = bytes.map_or_else(|| "auto".to_owned(), |bytes| bytes.to_string());
+        variables.push(("LARGESSE_PAGE_SIZE", value.into()));
+    }
+    if let Some(engine) = value(ENGINE) {
+        engine.word(&ENGINES)?;
+        variables.push((ENGINE, engine.value));
+    }
+    for name in SWITCHES {
+        if let Some(switch) = value(name) {
+            switch.word(&[("on", ()), ("off", ())])?;
+            variables.push((name, switch.value));
+        }
+    }
+    Ok(variables)
+}
+
+fn named(store: &Setting) -> Result<OsString, Error> {
+    let text = store.value.to_string_lossy();
+    match text.split_once(':') {
+        _ if stores::is_agents(&text) => Ok(store.value.clone()),
+        Some(("mpi", "")) => Ok(store.value.clone()),
+        Some(("mpi", room)) => match largesse_settings::room(room) {
+            Ok(bytes) => Ok(format!("mpi:{bytes}").into()),
+            Err(why) => Err(Error::BadSize { origin: store.origin, value: text.into_owned(), why }),
+        },
+        Some(("agent", name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
+        Some(("file", path)) if !path.is_empty() => {
+            // The program may change its directory before the file is made.
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
+            let mut value = OsString::from("file:");
+            value.push(path);
+            Ok(value)
+        }
+        _ => Err(store.refused(format!("file:PATH, mpi:, mpi:SIZE, {}", stores::accepted()))),
+    }
+}
+
+/// The store, if there is to be far memory.
+fn store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> {
+    variables.iter().find(|(name, _)| *name == "LARGESSE_FAR").map(|(_, store)| store)
+}
+
+/// Puts another store in its place.
+pub fn set_store(variables: &mut [(&'static str, OsString)], store: OsString) {
+    if let Some((_, it)) = variables.iter_mut().find(|(name, _)| *name == "LARGESSE_FAR") {
+        *it = store;
+    }
+}
+
+/// Puts the name of an agent, started here for this process, in the place of a store that needs one.
+///
+/// # Errors
+/// The agent was not started.
+pub fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Error> {
+    if let Some(needs) = store(variables).filter(|store| stores::is_agents(&store.to_string_lossy())) {
+        let name = agent_for(needs).map_err(|error| Error::Agent(Some(error)))?;
+        set_store(variables, name.ok_or(Error::Agent(None))?);
+    }
+    Ok(())
+}
+
+/// `None`: it has said why not. The store's name may hold a password: it is not an argument, which
+/// everybody can read.
+fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
+    let mut command = Command::new(own::command());
+    let owner = std::process::id().to_string();
+    command.args(["agent", "--store", "-", "--owner", &owner]).env_remove("LD_PRELOAD");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    if let Some(mut pipe) = child.stdin.take() {
+        pipe.write_all(store.as_encoded_bytes())?;
+    }
+    let mut name = String::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        pipe.read_to_string(&mut name)?;
+    }
+    Ok(child.wait()?.success().then(|| name.trim_end().into()))
+}
+
+/// A file in `$TMPDIR`, or where temporary files of any size belong.
+fn default_store(get: impl Fn(&str) -> Option<OsString>) -> OsString {
+    let folder = get("TMPDIR").filter(|it| !it.is_empty()).map_or_else(|| "/var/tmp".into(), PathBuf::from);
+    let mut value = OsString::from("file:");
+    value.push(folder.join("largesse.far"));
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worked_out(given: &[(&'static str, &str)]) -> Result<Vec<(&'static str, OsString)>, String> {
+        let value = |name: &'static str| {
+            let found = given.iter().find(|(known, _)| *known == name);
+            found.map(|(name, value)| Setting { origin: name, value: value.into() })
+        };
+        let get = |name: &str| (name == "TMPDIR").then(|| "/scratch".into());
+        variables(value, get).map_err(|trouble| trouble.to_string())
+    }
+
+    #[test]
+    fn page_sizes_become_bytes_and_the_store_has_a_default() {
+        let all = worked_out(&[("LARGESSE_LOCAL", "4G"), ("LARGESSE_PAGE_SIZE", "64K")]).unwrap();
+        let want = [("LARGESSE_LOCAL", "4G"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
+        assert_eq!(all[..2], want.map(|(name, value)| (name, value.into())));
+        assert_eq!(all[2], ("LARGESSE_PAGE_SIZE", "65536".into()));
+        assert_eq!(worked_out(&[]).unwrap(), []);
+    }
+
+    #[test]
+    fn shares_stay_shares_and_relative_files_become_absolute() {
+        let all = worked_out(&[("LARGESSE_LOCAL", "50%"), ("LARGESSE_FAR", "file:swap")]).unwrap();
+        assert_eq!(all[0].1, "50%");
+        assert!(all[1].1.to_str().unwrap().starts_with("file:/"), "{all:?}");
+    }
+
+    #[test]
+    fn what_has_no_sense_says_what_has() {
+        for (given, words) in [
+            (("LARGESSE_LOCAL", "much"), "512M or 4G"),
+            (("LARGESSE_LOCAL", "0%"), "1% to 100%"),
+            (("LARGESSE_LOCAL", "101%"), "1% to 100%"),
+            (("LARGESSE_LOCAL", "+5%"), "1% to 100%"),
+            (("LARGESSE_LOCAL", "1000"), "1000 bytes without a unit, and the least is 1M"),
+            (("LARGESSE_LOCAL", "4"), "did you mean 4G or 4M?"),
+            (("LARGESSE_LOCAL", "99999999999T"), "more than this machine can address"),
+            (("LARGESSE_FAR", "memory:"), "nothing without --local"),
+        ] {
+            let message = worked_out(&[given]).unwrap_err();
+            assert!(message.contains(words), "{message}");
+        }
+        for size in ["4GB", "4gib", "1.5G", "4 GB", "512MB"] {
+            assert_eq!(worked_out(&[("LARGESSE_LOCAL", size)]).unwrap()[0].1, size);
+        }
+        let room = [("LARGESSE_LOCAL", "1G"), ("LARGESSE_FAR", "mpi:4GB")];
+        assert_eq!(worked_out(&room).unwrap()[1].1, "mpi:4294967296");
+        for (name, value) in [
+            ("LARGESSE_FAR", "mpi:1"),
+            ("LARGESSE_FAR", "file:"),
+            ("LARGESSE_FAR", "disk"),
+            ("LARGESSE_PAGE_SIZE", "5000"),
+        ] {
+            let message = worked_out(&[("LARGESSE_LOCAL", "1G"), (name, value)]).unwrap_err();
+            assert!(message.contains(value), "{message}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Where the Lisp's heap lies.
+
+use clap::ValueEnum;
+use largesse_arena::NearMemory;
+use largesse_far::Far;
+use largesse_gc::GcSettings;
+use largesse_pager::Local;
+use largesse_pages::{PageKind, Placement, Reserved, SPAN};
+
+/// Which pages the heap asks for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Pages {
+    /// Transparent huge pages
+    Thp,
+    /// 2 MiB pages of the hugetlb pool
+    Hugetlb,
+    /// 64 KiB pages, where the kernel has them
+    #[value(name = "64k")]
+    Medium,
+    /// Base pages only
+    #[value(name = "4k")]
+    Small,
+}
+
+/// Reads `--heap`, in bytes. The refusal is the rest of a sentence that begins with the text.
+pub(super) fn size(text: &str) -> Result<usize, String> {
+    largesse_settings::heap_size(text).map_err(|why| format!("{text} {why}"))
+}
+
+/// The most that a heap uses, unless somebody says: half of the machine; in far memory there is more.
+pub(super) fn default_limit(far: bool) -> usize {
+    let machine = largesse_pages::physical_memory();
+    if far { machine * 4 } else { machine / 2 }
+}
+
+/// At least so much is handed out from one collection to the next. Collections that come often keep what is new
+/// in local memory; `None`: the heap's own choice.
+pub(super) fn floor(far: &Far) -> Option<usize> {
+    match far.local {
+        Local::Bytes(bytes) => Some((bytes / 8).clamp(1 << 20, GcSettings::default().floor)),
+        Local::Percent(_) => None,
+    }
+}
+
+/// Address space for a heap of at most `limit` bytes.
+pub(super) fn reserve(limit: usize) -> Result<Reserved, String> {
+    let bytes = limit.next_multiple_of(SPAN) + 16 * SPAN;
+    Reserved::new(bytes, SPAN).map_err(|cause| format!("no address space for {bytes} bytes: {cause:?}"))
+}
+
+/// The whole range in this machine's memory.
+pub(super) fn near(range: Reserved, pages: Pages) -> NearMemory {
+    let kind = match pages {
+        Pages::Thp => PageKind::Thp,
+        Pages::Hugetlb => PageKind::Hugetlb,
+        Pages::Medium => PageKind::Medium,
+        Pages::Small => PageKind::Small,
+    };
+    NearMemory::new(range, kind, Placement::FirstTouch, false)
+}

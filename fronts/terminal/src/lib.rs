@@ -1,0 +1,20 @@
+//! The ways in which Largesse's commands print: lines, tables and progress bars, and where the commands lie.
+//!
+//! # Picture
+//! ```text
+//!   table ─► lines ─► say ─► standard output     complain ─► standard error     progress ─► the terminal
+//!              ▲                                 own: the folder of the running command
+//!            size
+//! ```
+//! # Knows / does not know
+//! Knows terminals, locales and the folder of the running command. Does not know what is printed.
+//! # Invariants
+//! 1. No character of another process's text commands the terminal.
+#![expect(clippy::disallowed_macros, reason = "a front prints")]
+#![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
+
+pub mod own;
+pub mod progress;
+pub mod say;
+pub mod size;
+pub mod table;

@@ -1,0 +1,45 @@
+//! Sizes for people.
+
+/// `1.5 GiB`: four characters and the unit.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut unit = 1_u64 << 10;
+    for (place, name) in UNITS.iter().enumerate() {
+        if place + 1 == UNITS.len() || bytes >> 10 < unit {
+            let tenths = u128::from(bytes) * 10 / u128::from(unit);
+            return match (bytes, tenths) {
+                (0, _) => "0".into(),
+                (1..1024, _) => format!("{bytes} B"),
+                (_, 1000..) => format!("{} {name}", tenths / 10),
+                _ => format!("{}.{} {name}", tenths / 10, tenths % 10),
+            };
+        }
+        unit <<= 10;
+    }
+    unreachable!("the last unit takes every number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_at_a_glance() {
+        let cases = [
+            (0, "0"),
+            (1, "1 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            ((100 << 20) + 1, "100 MiB"),
+            (1 << 20, "1.0 MiB"),
+            ((1 << 20) - 1, "1023 KiB"),
+            (3 << 60, "3.0 EiB"),
+            (u64::MAX, "15.9 EiB"),
+        ];
+        for (bytes, want) in cases {
+            assert_eq!(size(bytes), want);
+        }
+    }
+}

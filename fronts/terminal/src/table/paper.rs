@@ -1,0 +1,139 @@
+//! The page that a table is printed on: its width, and the characters that it can show.
+#![expect(clippy::disallowed_methods, reason = "the locale and the terminal are told by the environment")]
+
+use std::io::IsTerminal as _;
+use unicode_width::UnicodeWidthStr as _;
+
+/// The width and the characters of the place where a table is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paper {
+    /// Characters in a line; `None` where lines may have any length (a pipe, a file).
+    pub columns: Option<usize>,
+    /// Every character of Unicode is shown; otherwise ASCII only.
+    pub unicode: bool,
+    /// Lines are drawn with box characters.
+    pub boxes: bool,
+}
+
+impl Paper {
+    /// Standard output as it is now. Lines are drawn with `-` unless it is a terminal with a UTF-8 locale, and
+    /// neither `NO_COLOR` nor `TERM=dumb` asks for plain text.
+    pub fn here() -> Paper {
+        let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let unicode = is_utf8(&get);
+        let plain = get("NO_COLOR").is_some() || get("TERM").as_deref() == Some("dumb");
+        let terminal = std::io::stdout().is_terminal();
+        Paper { columns: terminal_columns(), unicode, boxes: unicode && terminal && !plain }
+    }
+
+    /// A page of this many characters in ASCII, as tests need it.
+    #[must_use]
+    pub fn plain(columns: Option<usize>) -> Paper {
+        Paper { columns, unicode: false, boxes: false }
+    }
+
+    /// Replaces the characters of our own words that this page cannot show. Others are left alone: they are names.
+    pub fn text(self, text: &str) -> String {
+        if self.unicode {
+            return text.to_owned();
+        }
+        let mut plain = String::with_capacity(text.len());
+        for letter in text.chars() {
+            match letter {
+                '─' | '–' => plain.push('-'),
+                '…' => plain.push_str("..."),
+                '·' => plain.push('|'),
+                '±' => plain.push_str("+-"),
+                other => plain.push(other),
+            }
+        }
+        plain
+    }
+
+    /// The same for whole pages, whose lines are folded at spaces where they are too wide.
+    pub fn page(self, text: &str) -> String {
+        let text = self.text(text);
+        let Some(columns) = self.columns else { return text };
+        let mut page = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            if line.trim_end().width() <= columns {
+                page.push_str(line);
+                continue;
+            }
+            let indent = line.len() - line.trim_start_matches(' ').len();
+            for part in super::folded(line, columns.saturating_sub(indent)) {
+                page += &" ".repeat(indent);
+                page += &part;
+                page.push('\n');
+            }
+        }
+        page
+    }
+
+    /// Returns the mark at the end of a text that was cut.
+    pub(super) fn cut(self) -> &'static str {
+        if self.unicode { "…" } else { "..." }
+    }
+
+    /// A line of this many characters.
+    pub(super) fn rule(self, columns: usize) -> String {
+        if self.boxes { "─" } else { "-" }.repeat(columns)
+    }
+}
+
+/// Columns of the terminal on standard output; `None` when it is something else.
+#[must_use]
+pub fn terminal_columns() -> Option<usize> {
+    let mut window = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCGWINSZ writes one `winsize`, which is what the pointer points to.
+    let rc = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut window) };
+    (rc == 0 && window.ws_col > 0).then(|| usize::from(window.ws_col))
+}
+
+/// Whether the locale's characters are UTF-8, by the variables in the order in which the C library looks at them.
+fn is_utf8(get: &dyn Fn(&str) -> Option<String>) -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(get).unwrap_or_default();
+    let codeset = locale.split('.').nth(1).unwrap_or_default().to_ascii_lowercase();
+    codeset.starts_with("utf-8") || codeset.starts_with("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], want: bool) {
+        let get =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, it)| (*it).to_owned());
+        assert_eq!(is_utf8(&get), want, "UTF-8 in {variables:?}");
+    }
+
+    #[test]
+    fn only_utf8_locales_get_unicode() {
+        check(&[], false);
+        check(&[("LANG", "C")], false);
+        check(&[("LANG", "POSIX")], false);
+        check(&[("LANG", "de_DE.ISO-8859-1")], false);
+        check(&[("LANG", "de_DE")], false);
+        check(&[("LANG", "en_US.UTF-8")], true);
+        check(&[("LANG", "C.utf8")], true);
+        check(&[("LANG", "ja_JP.UTF-8@cjk")], true);
+        check(&[("LC_ALL", "C"), ("LANG", "en_US.UTF-8")], false);
+        check(&[("LC_CTYPE", "C.UTF-8"), ("LANG", "C")], true);
+    }
+
+    #[test]
+    fn long_lines_are_folded_at_spaces() {
+        let page = Paper::plain(Some(20)).page("short\n  may run on processors 262144 to 262200\n");
+        assert_eq!(page, "short\n  may run on\n  processors 262144\n  to 262200\n");
+        let page = Paper::plain(None).page("as wide as it is, whatever that may be\n");
+        assert_eq!(page.lines().count(), 1, "{page}");
+    }
+
+    #[test]
+    fn plain_pages_have_ascii_only() {
+        let text = Paper::plain(None).text("pages auto · ±2.0% – R -f …");
+        assert_eq!(text, "pages auto | +-2.0% - R -f ...");
+        assert!(Paper::plain(None).rule(3) == "---");
+    }
+}
