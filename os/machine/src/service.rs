@@ -94,7 +94,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn service_thread_is_counted_and_blocks_signals() {
+    fn service_thread_counts_and_blocks_signals() {
         let (into, from) = channel();
         let (stop, stopped) = channel::<()>();
         let work = move || {
