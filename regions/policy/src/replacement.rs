@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Whether the protected part still deserves protection is measured by refault rates: the share of evicted pages of
-//! either part that were soon filled again. Probes (one page in [`PROBE`] is evicted from the protected part) keep
+//! either part that were soon filled again. Probes (one page in 64 is evicted from the protected part) keep
 //! the rates up to date. When pages of the probationary part refault more often, the program has moved on: the oldest
 //! protected pages are evicted, and probationary pages take their place.
 //!

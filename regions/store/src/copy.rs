@@ -5,7 +5,7 @@
 ///
 /// # Safety
 ///
-/// As for [`copy_from_nonoverlapping`](pointer::copy_from_nonoverlapping).
+/// As for [`core::ptr::copy_nonoverlapping`].
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
     use core::arch::x86_64::{_mm_loadu_si128, _mm_sfence, _mm_stream_si128};
@@ -26,7 +26,7 @@ pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
 ///
 /// # Safety
 ///
-/// As for [`copy_from_nonoverlapping`](pointer::copy_from_nonoverlapping).
+/// As for [`core::ptr::copy_nonoverlapping`].
 #[cfg(not(target_arch = "x86_64"))]
 pub unsafe fn copy_past_caches(from: &[u8], to: *mut u8) {
     // SAFETY: the caller's promise.

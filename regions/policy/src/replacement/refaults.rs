@@ -47,7 +47,7 @@ impl Refaults {
     ///
     /// By Little's law, the number of evicted pages that will refault is their rate of refaults times their mean time
     /// until the refault. With the clock of evictions the rate is one page a tick, so that the number of pages is the
-    /// mean distance. The classes of the longest distances are left out as long as [`COVERED`] percent of the
+    /// mean distance. The classes of the longest distances are left out as long as 95 percent of the
     /// refaults remain.
     #[must_use]
     pub fn missing(&self) -> u64 {
