@@ -14,7 +14,6 @@
 //! 1. Nothing about time is said of an answer that was not found right.
 //! 2. Contestants take turns, each is first equally often, and the same amount of memory is touched
 //!    and freed before every run, and again right before the clock starts (see `warm`).
-#![expect(clippy::disallowed_macros, reason = "a front prints")]
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 mod definition;

@@ -3,7 +3,6 @@
 //! # Knows / does not know
 //! Knows how to start a program under `liblargesse.so`, how to read its report, and how to run the
 //! comparisons. Does not know how a heap works: what a subcommand computes belongs to a lower layer.
-#![expect(clippy::disallowed_macros, reason = "a front prints")]
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 mod agent;
