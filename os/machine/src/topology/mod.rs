@@ -36,7 +36,7 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// Whether the kernel says which nodes there are; if not, the one in `nodes` is an assumption.
     pub nodes_are_known: bool,
-    /// Files that exist and could not be read: what they would say is left out.
+    /// Files that could not be read and are not absent: what they would say is left out.
     pub unread: Vec<PathBuf>,
 }
 
