@@ -1,6 +1,6 @@
 //! Far memory, in all and by region.
 
-use super::size;
+use super::{known, size};
 use crate::status::portrait::{Far, FarRegion, Words};
 use crate::table::{Column, Paper, Table, facts};
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ const MOST_SHOWN: usize = 5;
 pub(super) fn all(far: &Far, paper: Paper) -> String {
     let mut text = format!("\nFar memory in {}\n{}", far.store, totals(&far.words, paper));
     if let Some(agent) = &far.agent {
-        let (all, locked) = (size(agent.memory_bytes), size(agent.locked_bytes));
+        let (all, locked) = (known(agent.memory_bytes), known(agent.locked_bytes));
         let _ = writeln!(text, "  held by process {}: {all} in memory, locked {locked}", agent.pid);
     }
     if far.regions.len() > 1 {
