@@ -1,5 +1,6 @@
 //! Memory of the program that `--local` does not bound, because it is not far memory.
 
+use crate::record;
 use crate::serve;
 use crate::start::{self, warn};
 use core::fmt::{self, Display};
@@ -170,10 +171,12 @@ pub(crate) fn look() {
     let kernel = pager.kernel();
     let uncovered = Uncovered::read(&smaps, |at| kernel.touches(at), own_bytes);
     let all = uncovered.all();
-    if !is_much(all, local) {
-        return pager.set_uncovered(0);
+    let much = if is_much(all, local) { all } else { 0 };
+    pager.set_uncovered(much);
+    record::set_uncovered(much);
+    if much == 0 {
+        return;
     }
-    pager.set_uncovered(all);
     if start::is_launched() && all >= SAID.load(Ordering::Relaxed).saturating_mul(GROWTH) {
         SAID.store(all, Ordering::Relaxed);
         warn(&format!(

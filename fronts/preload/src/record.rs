@@ -149,6 +149,13 @@ fn read_large_bytes() {
     words[RecordWord::LargePeak as usize].fetch_max(bytes, Ordering::Relaxed);
 }
 
+/// Stores the bytes outside far memory: after a sudden end only the record has them.
+pub(crate) fn set_uncovered(bytes: u64) {
+    if let Some(words) = words() {
+        set(words, RecordWord::Uncovered, bytes);
+    }
+}
+
 /// Brings the record up to date when `exit` runs the destructors.
 pub(crate) fn finish() {
     read_large_bytes();

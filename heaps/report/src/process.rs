@@ -26,6 +26,8 @@ pub enum RecordWord {
     Status = 5,
     /// Highest number of bytes on large pages that was seen.
     LargePeak = 6,
+    /// Bytes outside far memory that `--local` does not bound, as they were counted last.
+    Uncovered = 7,
     /// The first of [`Counters::NAMES`](crate::Counters::NAMES).
     Counters = 8,
     /// The first count of [`Cause::ALL`](crate::Cause::ALL).

@@ -60,6 +60,7 @@ struct Process {
     counters: [u64; Counters::NAMES.len()],
     not_granted: [u64; CAUSES],
     large_bytes: Option<u64>,
+    uncovered: u64,
     shown: Value,
 }
 
@@ -78,6 +79,10 @@ pub(super) fn report(folder: &Path, seen: &[Seen]) -> (Value, u32) {
         && let Value::Object(shown) = &main.shown
     {
         report.extend(shown.clone());
+        // The process writes these figures at its start and at `exit`: after a sudden end the record is newer.
+        if let Some(far) = report.get_mut("far").and_then(Value::as_object_mut) {
+            far.insert("uncovered_bytes".into(), json!(main.uncovered));
+        }
     }
     let tree = json!({
         "processes": processes.len(),
@@ -151,7 +156,8 @@ fn process(folder: &Path, seen: &Seen) -> Option<Process> {
     if let Some(unread) = unread {
         shown["unread"] = json!(unread.to_string());
     }
-    Some(Process { pid: seen.pid, counters, not_granted, large_bytes, shown })
+    let uncovered = record.word(RecordWord::Uncovered);
+    Some(Process { pid: seen.pid, counters, not_granted, large_bytes, uncovered, shown })
 }
 
 /// The report as a file: one line for each interval of the time line, hundreds of them, for machines.
