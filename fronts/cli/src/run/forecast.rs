@@ -203,30 +203,13 @@ fn chosen(root: &Path, file: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+#[path = "../../../../os/machine/tests/common/root.rs"]
+mod root;
+
+#[cfg(test)]
 mod tests {
+    use super::root::Root;
     use super::*;
-    use std::path::PathBuf;
-
-    /// A root folder with the given files; removed when dropped.
-    struct Root(PathBuf);
-
-    impl Root {
-        fn with(name: &str, files: &[(&str, &str)]) -> Root {
-            let root = std::env::temp_dir().join(format!("largesse-forecast-{name}-{}", std::process::id()));
-            for (file, text) in files {
-                let path = root.join(file);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, text).unwrap();
-            }
-            Root(root)
-        }
-    }
-
-    impl Drop for Root {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[track_caller]
     fn check(name: &str, pages: Pages, files: &[(&str, &str)], want: Option<&str>) {

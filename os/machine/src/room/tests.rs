@@ -1,33 +1,15 @@
 //! Limits read from made-up machines.
 
+#[path = "../../tests/common/root.rs"]
+mod root;
+
 use super::*;
-use std::path::PathBuf;
+use root::Root;
 
 const MIB: u64 = 1 << 20;
 const SECOND: &str = "30 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
 const FIRST: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
 const MACHINE: (&str, &str) = ("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:  1048576 kB\n");
-
-/// A root folder with some files, removed when dropped.
-struct Root(PathBuf);
-
-impl Root {
-    fn with(name: &str, files: &[(&str, &str)]) -> Root {
-        let root = std::env::temp_dir().join(format!("largesse-room-{name}-{}", std::process::id()));
-        for (file, text) in files {
-            let path = root.join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        Root(root)
-    }
-}
-
-impl Drop for Root {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 #[track_caller]
 fn check(name: &str, files: &[(&str, &str)], available_mib: Option<u64>, limit_mib: Option<u64>) {
