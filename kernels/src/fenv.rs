@@ -131,7 +131,7 @@ impl Environment {
         #[cfg(target_arch = "x86_64")]
         {
             let mut control: Word = 0;
-            // SAFETY: stores a control register that every processor has.
+            // SAFETY: stores the four bytes of MXCSR, which every x86-64 processor has, into a local of that size.
             unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack)) };
             Environment { control, flags: control & word::FLAGS }
         }
@@ -175,7 +175,9 @@ impl Environment {
         #[cfg(target_arch = "x86_64")]
         {
             let word = self.control & !word::FLAGS | self.flags;
-            // SAFETY: bits that the register had, and flags; the caller's promise.
+            // SAFETY: reads the four bytes of a local. The instruction faults for a reserved bit (16 to 31): `control` is
+            // what `stmxcsr` stored, in which these are zero, and only flags and masks, all of them below, are changed. It
+            // raises no exception for a flag that it sets, masked or not. The mode itself is the caller's promise.
             unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack)) };
         }
         #[cfg(target_arch = "aarch64")]
