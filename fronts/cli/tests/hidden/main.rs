@@ -20,14 +20,14 @@ const CLAIMS: &[&str] = &[
 ];
 
 /// A command under a hidden folder, and parts of what it has to say.
-struct Row {
+struct HiddenCase {
     folder: &'static str,
     words: &'static str,
     wanted: &'static [&'static str],
 }
 
-const fn row(folder: &'static str, words: &'static str, wanted: &'static [&'static str]) -> Row {
-    Row { folder, words, wanted }
+const fn row(folder: &'static str, words: &'static str, wanted: &'static [&'static str]) -> HiddenCase {
+    HiddenCase { folder, words, wanted }
 }
 
 const SYS: &str = "/sys";
@@ -38,7 +38,7 @@ const HIDDEN_PROC: &str = "cannot be read (/proc is hidden, or not mounted: moun
 const LARGE: &str = "/sys/kernel/mm/transparent_hugepage/enabled cannot be read";
 const NO_GROUP: &str = "(another mount hides the control groups there)";
 
-const ROWS: &[Row] = &[
+const ROWS: &[HiddenCase] = &[
     row(SYS, "status", &[]),
     row(SYS, "doctor", &[LARGE, "nodes not known", "/sys/kernel/mm/hugepages cannot be read", NO_GROUP]),
     row(SYS, "doctor --fix --dry-run", &[LARGE, "what it tells is not checked"]),
@@ -76,13 +76,13 @@ const ROWS: &[Row] = &[
     row(CGROUP, "pin --node 0 -- echo placed", &["placed"]),
 ];
 
-/// A folder with a stand-in for the library, and an empty one to put over the kernel's; removed when dropped.
-struct Folder(PathBuf);
+/// A directory with a stand-in for the library, and an empty one to put over the kernel's; removed when dropped.
+struct EmptyMount(PathBuf);
 
-impl Folder {
+impl EmptyMount {
     /// `None`, after saying why, without a compiler.
-    fn new() -> Option<Folder> {
-        let folder = Folder(std::env::temp_dir().join(format!("largesse-hidden-{}", std::process::id())));
+    fn new() -> Option<EmptyMount> {
+        let folder = EmptyMount(std::env::temp_dir().join(format!("largesse-hidden-{}", std::process::id())));
         std::fs::create_dir_all(folder.empty()).unwrap();
         let source = folder.0.join("library.c");
         std::fs::write(&source, "unsigned largesse_version(void) { return 1; }").unwrap();
@@ -104,7 +104,7 @@ impl Folder {
     }
 
     /// Returns the output of `largesse` under a hidden folder; `None`, after saying why, where that is not permitted.
-    fn run(&self, row: &Row) -> Option<String> {
+    fn run(&self, row: &HiddenCase) -> Option<String> {
         let script = format!(
             "mount --bind {} {} || exit 99; exec {} {}",
             self.empty().display(),
@@ -126,7 +126,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for EmptyMount {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -134,7 +134,7 @@ impl Drop for Folder {
 
 #[test]
 fn hidden_file_is_not_absent() {
-    let Some(folder) = Folder::new() else { return };
+    let Some(folder) = EmptyMount::new() else { return };
     let mut wrong = Vec::new();
     for row in ROWS.iter().filter(|row| Path::new(row.folder).is_dir()) {
         let Some(said) = folder.run(row) else { return };
