@@ -134,7 +134,7 @@ impl Environment {
         #[cfg(target_arch = "x86_64")]
         {
             let mut control: Word = 0;
-            // SAFETY: stores a control register that every processor has.
+            // SAFETY: stores the four bytes of MXCSR, which every x86-64 processor has, into a local of that size.
             unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut control, options(nostack)) };
             Environment { control, flags: control & word::FLAGS }
         }
@@ -180,7 +180,9 @@ impl Environment {
         #[cfg(target_arch = "x86_64")]
         {
             let word = self.control & !word::FLAGS | self.flags;
-            // SAFETY: bits that the register had, and flags; the rest is the caller's promise.
+            // SAFETY: reads the four bytes of a local. The instruction faults for a reserved bit (16 to 31): `control` was
+            // stored by `stmxcsr`, which leaves these zero, and only flags and masks below them are changed. It raises no
+            // exception for a flag that it sets, masked or not. The mode itself is the caller's promise.
             unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack)) };
         }
         #[cfg(target_arch = "aarch64")]

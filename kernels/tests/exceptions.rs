@@ -104,73 +104,16 @@ fn hostile<T: Number>(n: usize, seed: u64, kind: u64) -> Vec<T> {
 /// Vectors of these lengths lie within a register, a row of lanes, several rows, and several parts.
 const LENGTHS: [usize; 12] = [1, 2, 3, 5, 8, 16, 31, 65, 130, 517, 4099, 70_001];
 
+/// A kernel, the exceptions that it raised, and those of the reference.
+type Case = (&'static str, u32, u32);
+
+/// Compares the exceptions of each kernel with those of the reference in the same order of operations.
 fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], place: usize) {
-    let n = x.len();
     let (apart_x, apart_y) = (placed(x, place), placed(y, 3 - place));
     let (px, py) = (apart_x.get(), apart_y.get());
-    let complex = |x: &[T]| -> Vec<Complex<T>> {
-        x.chunks_exact(2).map(|pair| Complex { re: pair[0], im: pair[1] }).collect()
-    };
-    let (cx, cy) = (complex(x), complex(y));
-    let product = |a: fn(&Complex<T>) -> T, b: fn(&Complex<T>) -> T| {
-        ordered(cx.len(), T::LANES / 4, |sum, i| mul_add(a(&cx[i]), b(&cy[i]), sum))
-    };
-    let (re, im) = (|z: &Complex<T>| z.re, |z: &Complex<T>| z.im);
-    let dot = |conjugate: bool| {
-        let [a, b, c, d] = [product(re, re), product(im, im), product(re, im), product(im, re)];
-        if conjugate { (add(a, b), add(c, -d)) } else { (add(a, -b), add(c, d)) }
-    };
-    let factor = T::of(1.5);
-    let reversed = Vector::strided(px, -1, n).unwrap();
-    let cases: [(&str, u32, u32); 10] = [
-        ("sum", raised(|| kernels.sum(px, &Alone)), raised(|| ordered(n, T::LANES, |sum, i| add(sum, x[i])))),
-        (
-            "asum",
-            raised(|| kernels.asum(px, &Alone)),
-            raised(|| ordered(n, T::LANES, |sum, i| add(sum, x[i].abs()))),
-        ),
-        (
-            "sumsq",
-            raised(|| kernels.sumsq(px, &Alone)),
-            raised(|| ordered(n, T::LANES, |sum, i| mul_add(x[i], x[i], sum))),
-        ),
-        (
-            "dot",
-            raised(|| kernels.dot(px, py, &Alone)),
-            raised(|| ordered(n, T::LANES, |sum, i| mul_add(x[i], y[i], sum))),
-        ),
-        (
-            "sum of a strided vector",
-            raised(|| kernels.sum(reversed, &Alone)),
-            raised(|| ordered(n, T::LANES, |sum, i| add(sum, x[n - 1 - i]))),
-        ),
-        (
-            "dot of a strided vector",
-            raised(|| kernels.dot(reversed, py, &Alone)),
-            raised(|| ordered(n, T::LANES, |sum, i| mul_add(x[n - 1 - i], y[i], sum))),
-        ),
-        ("dotu", raised(|| kernels.dotu(&cx, &cy, &Alone)), raised(|| dot(false))),
-        ("dotc", raised(|| kernels.dotc(&cx, &cy, &Alone)), raised(|| dot(true))),
-        (
-            "axpy",
-            {
-                let mut new = py.to_vec();
-                raised(|| kernels.axpy(factor, px, &mut new, &Alone))
-            },
-            raised(|| (0..n).for_each(|i| _ = mul_add(factor, x[i], y[i]))),
-        ),
-        (
-            "axpy of a strided vector",
-            {
-                let mut new = py.to_vec();
-                let new = VectorMut::strided(&mut new, -1, n).unwrap();
-                raised(|| kernels.axpy(factor, reversed, new, &Alone))
-            },
-            raised(|| (0..n).for_each(|i| _ = mul_add(factor, x[i], y[i]))),
-        ),
-    ];
-    for (kernel, got, want) in cases {
-        let bits = size_of::<T>() * 8;
+    let cases = [sums(kernels, px, py), complex_products(kernels, x, y), updates(kernels, px, py)];
+    for (kernel, got, want) in cases.concat() {
+        let (n, bits) = (x.len(), size_of::<T>() * 8);
         assert_eq!(
             got,
             want,
@@ -178,6 +121,62 @@ fn agrees<T: Number>(kernels: Kernels, x: &[T], y: &[T], place: usize) {
             kernels.isa()
         );
     }
+}
+
+/// Kernels that reduce one or two vectors to a number.
+fn sums<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> {
+    let n = x.len();
+    let want = |term: &dyn Fn(T, usize) -> T| raised(|| ordered(n, T::LANES, term));
+    let reversed = Vector::strided(x, -1, n).unwrap();
+    vec![
+        ("sum", raised(|| kernels.sum(x, &Alone)), want(&|sum, i| add(sum, x[i]))),
+        ("asum", raised(|| kernels.asum(x, &Alone)), want(&|sum, i| add(sum, x[i].abs()))),
+        ("sumsq", raised(|| kernels.sumsq(x, &Alone)), want(&|sum, i| mul_add(x[i], x[i], sum))),
+        ("dot", raised(|| kernels.dot(x, y, &Alone)), want(&|sum, i| mul_add(x[i], y[i], sum))),
+        (
+            "sum of a strided vector",
+            raised(|| kernels.sum(reversed, &Alone)),
+            want(&|sum, i| add(sum, x[n - 1 - i])),
+        ),
+        (
+            "dot of a strided vector",
+            raised(|| kernels.dot(reversed, y, &Alone)),
+            want(&|sum, i| mul_add(x[n - 1 - i], y[i], sum)),
+        ),
+    ]
+}
+
+/// Products of complex vectors, whose numbers are pairs of `x` and of `y`.
+fn complex_products<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> {
+    let complex = |x: &[T]| -> Vec<Complex<T>> {
+        x.chunks_exact(2).map(|pair| Complex { re: pair[0], im: pair[1] }).collect()
+    };
+    let (x, y) = (complex(x), complex(y));
+    let product = |a: fn(&Complex<T>) -> T, b: fn(&Complex<T>) -> T| {
+        ordered(x.len(), T::LANES / 4, |sum, i| mul_add(a(&x[i]), b(&y[i]), sum))
+    };
+    let (re, im) = (|z: &Complex<T>| z.re, |z: &Complex<T>| z.im);
+    let dot = |conjugate: bool| {
+        let [a, b, c, d] = [product(re, re), product(im, im), product(re, im), product(im, re)];
+        if conjugate { (add(a, b), add(c, -d)) } else { (add(a, -b), add(c, d)) }
+    };
+    vec![
+        ("dotu", raised(|| kernels.dotu(&x, &y, &Alone)), raised(|| dot(false))),
+        ("dotc", raised(|| kernels.dotc(&x, &y, &Alone)), raised(|| dot(true))),
+    ]
+}
+
+/// Kernels that change the second vector.
+fn updates<T: Number>(kernels: Kernels, x: &[T], y: &[T]) -> Vec<Case> {
+    let (n, factor) = (x.len(), T::of(1.5));
+    let want = raised(|| (0..n).for_each(|i| _ = mul_add(factor, x[i], y[i])));
+    let [mut new, mut backwards] = [y.to_vec(), y.to_vec()];
+    let reversed = Vector::strided(x, -1, n).unwrap();
+    let target = VectorMut::strided(&mut backwards, -1, n).unwrap();
+    vec![
+        ("axpy", raised(|| kernels.axpy(factor, x, &mut new, &Alone)), want),
+        ("axpy of a strided vector", raised(|| kernels.axpy(factor, reversed, target, &Alone)), want),
+    ]
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //!    such reason: it fails.
 
 mod built;
+mod cgroup;
 mod guest;
 mod pool;
 mod run;
@@ -23,6 +24,7 @@ mod steps;
 mod user;
 
 pub use built::{built_command, built_companion, built_library, deep, workspace};
+pub use cgroup::{confined, could_not_confine};
 pub use guest::{Done, Guest};
 pub use pool::Pool;
 pub use run::{Exit, Ran, Run, same_output};

@@ -1,13 +1,11 @@
 //! Far memory where it cannot be faked: a control group that holds a quarter of the data, and no swap.
 
-use largesse_tests::{Stage, User, has_program, is_root, skipped, workspace};
+use largesse_tests::{Stage, User, confined, could_not_confine, has_program, is_root, workspace};
 use std::process::{Command, Output};
 
 const LOCAL_MIB: u64 = 32;
 const LIMIT_MIB: u64 = LOCAL_MIB + 256;
 const DATA_MIB: u64 = 4 * LIMIT_MIB;
-/// What `in-cgroup.sh` ends with where it can make no group.
-const CANNOT: i32 = 77;
 
 /// The R script over four times the limit, with more `words` before it.
 fn script(stage: &Stage, before: &[String], cores: &str) -> Output {
@@ -32,11 +30,10 @@ fn four_times_the_limit_gives_the_same_answer_with_forked_children() {
     let examples = workspace().join("docs/examples");
     // Where everybody may read it.
     std::fs::copy(examples.join("larger.R"), stage.path("larger.R")).expect("an example");
-    let sandbox = examples.join("in-cgroup.sh").display().to_string();
     let store = stage.store();
     let local = format!("{LOCAL_MIB}M");
     let far = ["--local", &local, "--far", &store, "--page-size", "256K", "--"].map(str::to_owned);
-    let confined = ["timeout".into(), "300".into(), sandbox, LIMIT_MIB.to_string()];
+    let confined = confined(LIMIT_MIB, 300);
     let largesse = [stage.command().display().to_string(), "run".into()];
 
     let answer = text(&script(&stage, &[], "1").stdout);
@@ -46,8 +43,7 @@ fn four_times_the_limit_gives_the_same_answer_with_forked_children() {
     let user_words = user.prefix().iter().map(|&word| word.to_owned());
     let before = confined.iter().cloned().chain(user_words).chain(largesse.iter().chain(&far).cloned());
     let done = script(&stage, &before.collect::<Vec<_>>(), "2");
-    if done.status.code() == Some(CANNOT) {
-        skipped(text(&done.stderr).trim_start_matches("skipped: ").trim());
+    if could_not_confine(&done) {
         return;
     }
     let said = text(&done.stdout);

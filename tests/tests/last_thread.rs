@@ -1,6 +1,7 @@
 //! A process ends when the program's last thread does, whichever threads of the library are left.
 
-use largesse_tests::{Exit, Run, Stage, fault_engines, users};
+use largesse_tests::{Exit, Run, Stage, fault_engines, skipped, users};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Ways of `endings.c` that differ in how threads end.
@@ -40,6 +41,23 @@ fn last_thread_ends_process() {
         check(&OTHERS, &[], &with_team, &alone);
         // Without the helper thread, only those that work on long vectors are left.
         check(&THREADS, &[], &with_team.variable("LARGESSE_AHEAD", "off"), &alone);
+    }
+}
+
+/// Threads are counted by the C library then, which does not notice those that end by the bare system call.
+#[test]
+fn last_thread_ends_process_without_proc() {
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("endings.c", &["-pthread", "-ldl"]) else { return };
+    let hide = format!("mount --bind {} /proc && exec \"$@\"", stage.scratch().display());
+    let prefix = ["unshare", "--mount", "sh", "-c", &hide, "sh"];
+    let tried = Command::new(prefix[0]).args(&prefix[1..]).arg("true").output();
+    if !tried.is_ok_and(|done| done.status.success()) {
+        return skipped("no mounts of our own");
+    }
+    let alone = Run::new(&stage, &[&program]);
+    for options in [&[][..], &["--local=4M"]] {
+        check(&["pthread_exit", "worker", "handled"], options, &alone.clone().started_by(&prefix), &alone);
     }
 }
 

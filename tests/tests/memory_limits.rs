@@ -1,10 +1,7 @@
 //! Programs in a control group: what fits without Largesse fits with it.
 
-use largesse_tests::{Stage, skipped, workspace};
+use largesse_tests::{Stage, confined, could_not_confine};
 use std::process::{Command, Output};
-
-/// The status with which `in-cgroup.sh` ends where it can make no group.
-const CANNOT: i32 = 77;
 
 struct Group {
     stage: Stage,
@@ -19,10 +16,10 @@ impl Group {
         Some(Group { stage, program })
     }
 
-    fn run(&self, limit_mib: u32, words: &[&str]) -> Output {
-        let script = workspace().join("docs/examples/in-cgroup.sh");
-        let mut command = Command::new("timeout");
-        command.args(["60", &script.display().to_string(), &limit_mib.to_string()]);
+    fn run(&self, limit_mib: u64, words: &[&str]) -> Output {
+        let before = confined(limit_mib, 60);
+        let mut command = Command::new(&before[0]);
+        command.args(&before[1..]);
         let largesse = self.stage.command().display().to_string();
         command.args([&largesse, "run", "--", &self.program]).args(words);
         command.env("LARGESSE_LIBRARY", self.stage.library()).output().expect("a shell")
@@ -48,8 +45,7 @@ fn program_that_fits_is_not_killed() {
     ] {
         let done = group.run(limit_mib, &words);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        if done.status.code() == Some(CANNOT) {
-            skipped(text(&done.stderr).trim_start_matches("skipped: ").trim());
+        if could_not_confine(&done) {
             return;
         }
         let (said, why) = (text(&done.stdout), text(&done.stderr));

@@ -1,12 +1,16 @@
 //! Memory of the program that `--local` does not bound, because it is not far memory.
 
+use crate::record;
 use crate::serve;
 use crate::start::{self, warn};
 use core::fmt::{self, Display};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
+use largesse_machine::unread;
 use largesse_pager::Count;
 use largesse_pages::own_bytes;
+use std::path::Path;
+use std::sync::Once;
 
 /// Less than this is not named, nor less than a quarter of the bound.
 const WORTH_A_LINE: u64 = 64 << 20; // bytes
@@ -17,6 +21,9 @@ const GROWTH: u64 = 2;
 static READ_AT: AtomicU64 = AtomicU64::new(0);
 /// The amount that the last line named, in bytes.
 static SAID: AtomicU64 = AtomicU64::new(0);
+
+/// Says once which file cannot be read.
+static UNREAD: Once = Once::new();
 
 /// Resident bytes outside far memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,9 +149,19 @@ pub(crate) fn look() {
     let pager = far.pager();
     let [local, resident] = [Count::LocalBytes, Count::ResidentBytes].map(|count| pager.counters.get(count));
     // Of the calling thread: what the kernel tells of the process is empty once its first thread has ended.
-    let read = |name: &str| std::fs::read(format!("/proc/thread-self/{name}")).ok();
+    let read = |name: &str| unread::text(Path::new("/"), &format!("/proc/thread-self/{name}"));
+    let read = |name: &str| {
+        read(name).unwrap_or_else(|unread| {
+            if start::is_launched() {
+                UNREAD.call_once(|| {
+                    warn(&format!("how much memory --local does not cover is not known: {unread}"));
+                });
+            }
+            None
+        })
+    };
     let Some(status) = read("status") else { return };
-    let estimate = estimate(&String::from_utf8_lossy(&status), resident);
+    let estimate = estimate(&status, resident);
     // Relaxed, here and below: the helper and the end of the program at most both say the line.
     if !is_due(estimate, READ_AT.load(Ordering::Relaxed), local) {
         return;
@@ -152,12 +169,14 @@ pub(crate) fn look() {
     let Some(smaps) = read("smaps") else { return };
     READ_AT.store(estimate, Ordering::Relaxed);
     let kernel = pager.kernel();
-    let uncovered = Uncovered::read(&String::from_utf8_lossy(&smaps), |at| kernel.touches(at), own_bytes);
+    let uncovered = Uncovered::read(&smaps, |at| kernel.touches(at), own_bytes);
     let all = uncovered.all();
-    if !is_much(all, local) {
-        return pager.set_uncovered(0);
+    let much = if is_much(all, local) { all } else { 0 };
+    pager.set_uncovered(much);
+    record::set_uncovered(much);
+    if much == 0 {
+        return;
     }
-    pager.set_uncovered(all);
     if start::is_launched() && all >= SAID.load(Ordering::Relaxed).saturating_mul(GROWTH) {
         SAID.store(all, Ordering::Relaxed);
         warn(&format!(

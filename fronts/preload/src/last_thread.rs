@@ -106,18 +106,30 @@ fn set_round(round: usize) {
     }
 }
 
-/// Whether the first thread, alive or not, is the only one that the program has. `false` where `/proc` does not say.
+/// Whether the first thread, alive or not, is the only one that the program has. Where `/proc` cannot be read, the C library's
+/// counter says so, in which a thread that has called `pthread_exit` is missing; `false` without both.
 fn only_first() -> bool {
-    thread::count().is_some_and(|threads| threads <= service::running() + 1)
+    let ours = service::running();
+    let Some(threads) = thread::count() else {
+        // Acquire: as in `wait_and_end`.
+        let first = u32::from(!BY_PTHREAD_EXIT.load(Ordering::Acquire));
+        return c_library_count().is_some_and(|threads| threads <= ours + first);
+    };
+    threads <= ours + 1
 }
 
 /// Whether the C library, which does not notice a thread that ends by the bare system call, counts at most `threads`
 /// threads. `true` before glibc 2.34, which shows its counter to debuggers only.
 fn c_library_counts(threads: u32) -> bool {
+    c_library_count().is_none_or(|counted| counted <= threads)
+}
+
+/// Number of threads that the C library counts, if it shows its counter.
+fn c_library_count() -> Option<u32> {
     let counter = next::symbol(c"__nptl_nthreads").cast::<AtomicU32>();
     // SAFETY: the symbol is a counter of 32 bits that the C library changes atomically.
     let counter = unsafe { counter.as_ref() };
-    counter.is_none_or(|counter| counter.load(Ordering::Relaxed) <= threads) // Relaxed: nothing else is read
+    counter.map(|counter| counter.load(Ordering::Relaxed)) // Relaxed: nothing else is read
 }
 
 /// The destructor of the key, in the first thread when it has called `pthread_exit`. It sets the key again until the last

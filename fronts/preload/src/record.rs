@@ -9,7 +9,7 @@ use crate::guard::Inside;
 use crate::signals::Blocked;
 use crate::start::{is_launched, options};
 use crate::{far, serve};
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
@@ -74,7 +74,8 @@ fn make() -> bool {
     set(words, RecordWord::Pid, pid.into());
     set(words, RecordWord::Parent, std::os::unix::process::parent_id().into());
     set(words, RecordWord::Started, now());
-    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let command =
+        std::fs::read("/proc/self/cmdline").unwrap_or_else(|_| invocation_name().to_bytes().to_vec());
     let places = words[RecordWord::Command as usize..].iter().take(COMMAND_WORDS);
     for (place, bytes) in places.zip(command.chunks(8)) {
         let mut word = [0; 8];
@@ -85,6 +86,17 @@ fn make() -> bool {
     words[RecordWord::Version as usize].store(RECORD_VERSION, Ordering::Release);
     RECORD.store(record, Ordering::Release);
     true
+}
+
+/// The name by which the program was started.
+fn invocation_name() -> &'static CStr {
+    unsafe extern "C" {
+        static program_invocation_name: *const c_char;
+    }
+    // SAFETY: the C library sets it before it calls any constructor.
+    let name = unsafe { program_invocation_name };
+    // SAFETY: a string of the C library's, which stays.
+    unsafe { CStr::from_ptr(name) }
 }
 
 fn set(words: &Words, word: RecordWord, value: u64) {
@@ -131,9 +143,17 @@ pub(crate) fn before_free() {
 fn read_large_bytes() {
     let Some(words) = words().filter(|_| far::counters().is_none()) else { return };
     let _inside = Inside::enter();
-    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    // The watcher says so where this file cannot be read.
+    let Ok(rollup) = std::fs::read_to_string("/proc/self/smaps_rollup") else { return };
     let bytes = largesse_report::large_bytes(&rollup);
     words[RecordWord::LargePeak as usize].fetch_max(bytes, Ordering::Relaxed);
+}
+
+/// Stores the bytes outside far memory: after a sudden end only the record has them.
+pub(crate) fn set_uncovered(bytes: u64) {
+    if let Some(words) = words() {
+        set(words, RecordWord::Uncovered, bytes);
+    }
 }
 
 /// Brings the record up to date when `exit` runs the destructors.

@@ -26,6 +26,8 @@ pub enum RecordWord {
     Status = 5,
     /// The word is the highest number of bytes observed on large pages.
     LargePeak = 6,
+    /// The word is the number of bytes outside far memory that `--local` does not bound, as last counted.
+    Uncovered = 7,
     /// Here begin the counters in [`Counters::NAMES`](crate::Counters::NAMES).
     Counters = 8,
     /// Here begin the counts for [`Cause::ALL`](crate::Cause::ALL).

@@ -26,7 +26,9 @@ pub mod selection;
 pub mod service;
 pub mod thread;
 pub mod topology;
+pub mod unread;
 
 pub use bitmap::{Bitmap, NotAList};
 pub use room::Room;
 pub use topology::Topology;
+pub use unread::Unread;

@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use crate::Bitmap;
+use crate::unread::{self, Unread};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -37,6 +38,17 @@ pub enum PinError {
         /// The processors that are permitted.
         permitted: Bitmap,
     },
+    /// These do not exist, are offline or are not permitted; `unread` would tell which.
+    Refused {
+        /// Those that were asked for in vain.
+        cpus: Bitmap,
+        /// Where this process may run.
+        permitted: Bitmap,
+        /// The list of those that are online.
+        unread: Unread,
+    },
+    /// The threads of the process are not known, because this directory cannot be read.
+    Unread(Unread),
     /// The kernel refused for another reason.
     Kernel {
         /// The `errno` that the kernel returned.
@@ -62,6 +74,12 @@ impl fmt::Display for PinError {
                 "this process may not run on {} {cpus}: its control group (cpuset) permits {permitted}",
                 noun(cpus)
             ),
+            PinError::Refused { cpus, permitted, unread } => write!(
+                f,
+                "this process cannot run on {} {cpus}, only on {permitted}; why is not known: {unread}",
+                noun(cpus)
+            ),
+            PinError::Unread(unread) => write!(f, "the threads of this process are not known: {unread}"),
             PinError::Kernel { errno } => {
                 write!(f, "the kernel refused: {}", std::io::Error::from_raw_os_error(*errno))
             }
@@ -95,7 +113,7 @@ pub fn process(cpus: &Bitmap) -> Result<(), PinError> {
     let mut before = BTreeMap::new();
     // A thread that was not seen yet may have been started by one that was not pinned yet.
     loop {
-        let new: Vec<i32> = threads().into_iter().filter(|thread| !before.contains_key(thread)).collect();
+        let new: Vec<i32> = threads()?.into_iter().filter(|thread| !before.contains_key(thread)).collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -148,8 +166,13 @@ fn keep(thread: i32, cpus: &Bitmap) -> Result<(), PinError> {
         return Ok(());
     }
     let _ = set(thread, &before);
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
-    let online = online.and_then(|text| text.parse::<Bitmap>().ok()).unwrap_or_else(permitted);
+    let online = match unread::text(Path::new("/"), "/sys/devices/system/cpu/online") {
+        Ok(online) => online.and_then(|text| text.parse::<Bitmap>().ok()).unwrap_or_else(permitted),
+        Err(unread) => {
+            let permitted = permitted();
+            return Err(PinError::Refused { cpus: cpus.without(&permitted), permitted, unread });
+        }
+    };
     let missing = cpus.without(&online);
     Err(if missing.is_empty() {
         let permitted = permitted();
@@ -177,9 +200,17 @@ fn checked(rc: i32) -> Result<(), PinError> {
     if rc == 0 { Ok(()) } else { Err(PinError::Kernel { errno: errno() }) }
 }
 
-fn threads() -> Vec<i32> {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return vec![ME] };
-    tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect()
+fn threads() -> Result<Vec<i32>, PinError> {
+    const TASKS: &str = "/proc/self/task";
+    let tasks = match std::fs::read_dir(TASKS) {
+        Ok(tasks) => tasks,
+        // A kernel has this directory, or no `/proc` at all.
+        Err(error) => {
+            let unread = Unread::of(Path::new("/"), TASKS, &error);
+            return Err(unread.map_or(PinError::Kernel { errno: libc::ENOENT }, PinError::Unread));
+        }
+    };
+    Ok(tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
 #[cfg(test)]

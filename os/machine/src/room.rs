@@ -9,9 +9,10 @@
 //! A process that exceeds a limit is killed without notice, so that only reading it beforehand helps. The files stay
 //! open: reading one again needs one system call and no new descriptor.
 
+use crate::unread::{self, Unread};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Value in bytes from which a limit means no limit: version 1 writes the largest number of whole pages.
 const UNLIMITED: u64 = u64::MAX / 4;
@@ -85,6 +86,30 @@ pub fn folders(groups: &str, mounts: &str, controller: &str) -> Vec<String> {
     folders
 }
 
+/// Returns the directories of [`folders`] below `root`, or an error that names the file or directory that hides them: a
+/// limit may then exist that cannot be read.
+pub fn groups(root: &Path, controller: &str) -> Result<Vec<String>, Unread> {
+    let read = |path: &str| unread::text(root, path).map(Option::unwrap_or_default);
+    let (groups, mounts) = (read("proc/self/cgroup")?, read("proc/self/mountinfo")?);
+    let of = |wanted: &dyn Fn(&str) -> bool| {
+        let lines = groups.lines().filter(|line| line.split(':').nth(1).is_some_and(wanted));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    // A controller belongs to one hierarchy: that of version 1 which names it, or else version 2's.
+    let first = of(&|names| names.split(',').any(|name| name == controller));
+    let decisive = if first.is_empty() { of(&str::is_empty) } else { first };
+    let seen = folders(&decisive, &mounts, controller);
+    let at = |folder: &str| root.join(folder.trim_start_matches('/'));
+    // Every directory of a control group has this file. Of a container's path only the mount's top may be visible.
+    if decisive.is_empty() || seen.iter().any(|folder| at(folder).join("cgroup.procs").exists()) {
+        return Ok(folders(&groups, &mounts, controller));
+    }
+    Err(match seen.last() {
+        Some(top) => Unread::because(at(top), "another mount hides the control groups there"),
+        None => Unread::because(PathBuf::from("/sys/fs/cgroup"), "the control groups are not mounted"),
+    })
+}
+
 /// Holds the open files of one memory control group.
 #[derive(Debug)]
 struct MemoryGroup {
@@ -95,10 +120,15 @@ struct MemoryGroup {
 }
 
 impl MemoryGroup {
-    fn open(folder: &Path) -> Option<MemoryGroup> {
-        let open = |name: &str| File::open(folder.join(name)).ok();
+    /// Opens the files in `folder` below `root`; stores in `unread` one that exists and cannot be opened.
+    fn open(root: &Path, folder: &str, unread: &mut Option<Unread>) -> Option<MemoryGroup> {
+        let mut open = |name: &str| {
+            let path = format!("{}/{name}", folder.trim_start_matches('/'));
+            let file = File::open(root.join(&path));
+            file.map_err(|error| *unread = Unread::of(root, &path, &error).or(unread.take())).ok()
+        };
         if let Some(usage) = open("memory.current") {
-            let limits = ["memory.max", "memory.high"].into_iter().filter_map(open).collect();
+            let limits = ["memory.max", "memory.high"].into_iter().filter_map(&mut open).collect();
             return Some(MemoryGroup { limits, usage, stat: open("memory.stat") });
         }
         let limits = open("memory.limit_in_bytes").into_iter().collect();
@@ -129,20 +159,32 @@ impl MemoryGroup {
 pub struct Room {
     machine: Option<File>,
     groups: Vec<MemoryGroup>,
+    unread: Option<Unread>,
 }
 
 impl Room {
-    /// Opens the files below `root`. A missing or hidden file sets no limit.
+    /// Opens the files below `root`. A file that cannot be read sets no limit, and [`Room::unread`] names it.
     #[must_use]
     pub fn open(root: &Path) -> Room {
-        let at = |path: &str| root.join(path.trim_start_matches('/'));
-        let read = |path: &str| std::fs::read(at(path)).unwrap_or_default();
-        let [groups, mounts] = [read("proc/self/cgroup"), read("proc/self/mountinfo")];
-        let folders = folders(&String::from_utf8_lossy(&groups), &String::from_utf8_lossy(&mounts), "memory");
+        let mut unread = None;
+        let folders = groups(root, "memory").unwrap_or_else(|hidden| {
+            unread = Some(hidden);
+            Vec::new()
+        });
         Room {
-            machine: File::open(at("proc/meminfo")).ok(),
-            groups: folders.iter().filter_map(|folder| MemoryGroup::open(&at(folder))).collect(),
+            machine: File::open(root.join("proc/meminfo")).ok(),
+            groups: folders
+                .iter()
+                .filter_map(|folder| MemoryGroup::open(root, folder, &mut unread))
+                .collect(),
+            unread,
         }
+    }
+
+    /// Returns the file or directory that hides the limits of the control groups, if one does.
+    #[must_use]
+    pub fn unread(&self) -> Option<&Unread> {
+        self.unread.as_ref()
     }
 
     /// Returns the number of bytes that this process may still use before a limit of the machine or of a control group
@@ -155,7 +197,7 @@ impl Room {
         machine.into_iter().chain(self.groups.iter().filter_map(MemoryGroup::available)).min()
     }
 
-    /// Returns the smallest limit of a control group in bytes, or `None` if no group has one.
+    /// Returns the smallest limit of a control group in bytes, or `None` if no group has one or [`Room::unread`] hides it.
     #[must_use]
     pub fn group_limit(&self) -> Option<u64> {
         self.groups.iter().filter_map(MemoryGroup::limit).min()

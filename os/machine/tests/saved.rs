@@ -2,12 +2,14 @@
 //! with hwloc's.
 #![expect(clippy::disallowed_macros, reason = "absent programs are printed as skipped")]
 
+mod common;
+
+use common::{Unfolded, machines};
 use largesse_machine::Topology;
 use largesse_machine::topology::Holds;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Counts processors, packages, dies, cores, caches of level 1 (data), 2 and 3, and nodes.
 type Count = [usize; 8];
@@ -365,52 +367,4 @@ fn cpus(text: &str) -> largesse_machine::Bitmap {
     let words: Vec<String> =
         words.iter().map(|word| format!("{:0>8}", word.trim_start_matches('0'))).collect();
     largesse_machine::Bitmap::from_mask(&words.join(",")).unwrap()
-}
-
-fn machines() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
-}
-
-/// Unfolds a saved machine to files, which are removed when dropped.
-struct Unfolded(PathBuf);
-
-impl Unfolded {
-    fn of(name: &str) -> Unfolded {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Thousands of small files: in memory if possible.
-        let folder =
-            Some(PathBuf::from("/dev/shm")).filter(|it| it.is_dir()).unwrap_or_else(std::env::temp_dir);
-        let root = folder.join(format!("largesse-machine-{}-{number}", std::process::id()));
-        let tree = Unfolded(root);
-        let text = std::fs::read_to_string(machines().join(format!("{name}.tree"))).unwrap();
-        for line in text.lines() {
-            let (path, holds) = line.split_once('\t').unwrap();
-            for path in unfold(path) {
-                let (path, text) = (tree.0.join(path), format!("{}\n", holds.replace('|', "\n")));
-                if std::fs::write(&path, &text).is_err() {
-                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                    std::fs::write(path, text).unwrap();
-                }
-            }
-        }
-        tree
-    }
-
-    fn root(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Unfolded {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn unfold(path: &str) -> Vec<String> {
-    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
-    let (numbers, after) = rest.split_once('}').unwrap();
-    let numbers: largesse_machine::Bitmap = numbers.parse().unwrap();
-    numbers.iter().map(|number| format!("{before}{number}{after}")).collect()
 }

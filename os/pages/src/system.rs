@@ -75,17 +75,34 @@ fn advice_is_taken() -> bool {
     taken
 }
 
-/// Reads whether advised mappings get pages of 64 KiB. A kernel without multi-size THP offers none.
+/// Reads whether advised mappings get pages of 64 KiB. A kernel without multi-size THP offers none. Where the setting
+/// cannot be read, a trial mapping tells.
 #[must_use]
 pub fn medium_pages() -> Offer {
-    offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", Offer::Refused)
+    let path = c"/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+    let is_given = || thp_mode() == Thp::Unknown && gives(64 << 10);
+    offer(path, || if is_given() { Offer::Given } else { Offer::Refused })
+}
+
+/// Returns whether the first write to advised memory of `len` bytes makes all of it resident, as one page of that size does.
+fn gives(len: usize) -> bool {
+    let Some(at) = crate::map_aligned(len, len, libc::PROT_READ | libc::PROT_WRITE, 0) else { return false };
+    let mut resident = 0;
+    if crate::advise_mapping(at, len, crate::PageKind::Medium).is_ok() {
+        // SAFETY: the start of a mapping that can be written to and that no other code knows.
+        unsafe { at.cast::<u8>().write_volatile(1) };
+        crate::each_resident(at, len, &mut |_| resident += base_page());
+    }
+    // SAFETY: mapped above, and no other code knows the address.
+    unsafe { crate::raw_munmap(at, len) };
+    resident == len
 }
 
 /// Reads whether advised mappings get pages of 2 MiB: the setting for this size, which may differ from the system-wide
 /// one, or else the system-wide one.
 #[must_use]
 pub fn large_pages() -> Offer {
-    offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", inherited())
+    offer(c"/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", inherited)
 }
 
 fn inherited() -> Offer {
@@ -96,13 +113,13 @@ fn inherited() -> Offer {
     }
 }
 
-fn offer(path: &core::ffi::CStr, without_file: Offer) -> Offer {
+fn offer(path: &core::ffi::CStr, without_file: impl Fn() -> Offer) -> Offer {
     let mut text = [0; 64];
     match sys::read_file(path, &mut text).and_then(chosen) {
         Some(b"always" | b"madvise") => Offer::Given,
         Some(b"inherit") => inherited(),
         Some(_) => Offer::Refused,
-        None => without_file,
+        None => without_file(),
     }
 }
 

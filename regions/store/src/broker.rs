@@ -116,7 +116,7 @@ impl Broker {
 /// standard stream must not reach a store.
 fn own_table() -> io::Result<()> {
     if descriptors::own_table().is_err() {
-        own_table_one_by_one()?; // before Linux 5.9, or where a filter does not know the call
+        own_table_one_by_one("/proc/thread-self/fd")?; // before Linux 5.9, or where a filter does not know the call
     }
     for _ in 0..3 {
         // SAFETY: numbers only.
@@ -127,18 +127,32 @@ fn own_table() -> io::Result<()> {
     Ok(())
 }
 
-fn own_table_one_by_one() -> io::Result<()> {
+fn own_table_one_by_one(listed: &str) -> io::Result<()> {
     // SAFETY: a number only. The copy belongs to this thread.
     if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let entries = std::fs::read_dir("/proc/thread-self/fd")?.flatten();
-    let numbers: Vec<_> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let numbers: Vec<_> = match std::fs::read_dir(listed) {
+        Ok(entries) => {
+            let names = entries.flatten().map(|entry| entry.file_name());
+            names.filter_map(|name| name.to_str()?.parse().ok()).collect()
+        }
+        // `/proc` is hidden: every number that may be in use.
+        Err(_) => (0..most_descriptors()).collect(),
+    };
     for number in numbers {
         // SAFETY: this thread has used none of them; that of the directory itself is closed already.
         unsafe { libc::close(number) };
     }
     Ok(())
+}
+
+/// Returns an upper bound of this process's descriptor numbers: its hard limit, and at most 2^20.
+fn most_descriptors() -> libc::c_int {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` has room for the answer.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    libc::c_int::try_from(limit.rlim_max.min(1 << 20)).unwrap_or(1 << 20)
 }
 
 /// Makes the program's standard error that of this descriptor table, for a last message.

@@ -1,5 +1,6 @@
 //! A finding: what was looked at, what it is now, what is wanted, why, and what to type.
 
+use largesse_machine::Unread;
 use serde::Serialize;
 
 /// How much a finding matters. The order is the order of gravity.
@@ -59,6 +60,11 @@ impl Finding {
     ) -> Self {
         let (id, now) = (id.into(), now.into());
         Finding { subject, id, status, now, wanted: None, why: None, command: None }
+    }
+
+    /// What a file would say is not known.
+    pub(crate) fn unread(subject: Subject, id: impl Into<String>, unread: &Unread) -> Self {
+        Finding::new(subject, Status::Info, id, "not known").why(unread.to_string())
     }
 
     pub(crate) fn wanted(mut self, wanted: impl Into<String>) -> Self {

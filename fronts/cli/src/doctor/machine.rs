@@ -1,6 +1,7 @@
 //! What is true of the machine as a whole, read once; the checks compare with it.
 
 use super::live::Live;
+use super::probe;
 use super::tree::Tree;
 use largesse_machine::room::Mount;
 use serde::Serialize;
@@ -14,7 +15,8 @@ pub(crate) struct Machine {
     pub(crate) version: (u32, u32),
     pub(crate) memory: u64,
     pub(crate) cores: usize,
-    pub(crate) nodes: usize,
+    /// `None` where it is not known.
+    pub(crate) nodes: Option<usize>,
     pub(crate) page_size: Option<u64>,
     pub(crate) transparent_size: Option<u64>,
     /// What contains us, and how it was noticed.
@@ -33,26 +35,41 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn read(tree: &Tree, live: &Live) -> Machine {
-        let kernel = tree.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let kernel = tree.read("/proc/sys/kernel/osrelease");
         let status = tree.read("/proc/self/status").unwrap_or_default();
+        // Asked of the kernel, for what no file of `/proc` tells because it is hidden.
+        let asked = (!tree.is_saved()).then(probe::asked);
+        let asked = asked.as_ref();
+        let kernel = kernel.or_else(|| Some(asked?.kernel.clone())).unwrap_or_default();
         let meminfo = tree.read("/proc/meminfo").unwrap_or_default();
-        let mounts = tree.read("/proc/self/mountinfo").unwrap_or_default();
-        let with_memory = tree.read("/sys/devices/system/node/has_memory");
+        let mounts = tree.read("/proc/self/mountinfo");
+        let with_memory = tree.read(WITH_MEMORY);
         Machine {
             version: version(&kernel).unwrap_or((0, 0)),
-            memory: kib_field(&meminfo, "MemTotal").unwrap_or(0),
-            cores: field(&status, "Cpus_allowed_list").map_or(1, count),
-            nodes: with_memory.as_deref().map_or(1, count).max(1),
+            memory: kib_field(&meminfo, "MemTotal").or(asked.map(|it| it.memory)).unwrap_or(0),
+            cores: field(&status, "Cpus_allowed_list").map(count).or(asked.map(|it| it.cores)).unwrap_or(1),
+            nodes: match with_memory.as_deref() {
+                Some(list) => Some(count(list).max(1)),
+                // A kernel that was built without NUMA has one.
+                None => tree.unread(WITH_MEMORY).is_none().then_some(1),
+            },
             page_size: live.page_size,
             transparent_size: tree.number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size"),
             container: container(tree),
-            seccomp: field(&status, "Seccomp").is_some_and(|mode| mode != "0"),
-            user: numbers(&status, "Uid").get(1).copied().unwrap_or(0),
-            groups: [numbers(&status, "Gid"), numbers(&status, "Groups")].concat(),
+            seccomp: field(&status, "Seccomp")
+                .map(|mode| mode != "0")
+                .or(asked.map(|it| it.seccomp))
+                .unwrap_or(false),
+            user: numbers(&status, "Uid").get(1).copied().or(asked.map(|it| it.user)).unwrap_or(0),
+            groups: match asked {
+                Some(asked) if status.is_empty() => asked.groups.clone(),
+                _ => [numbers(&status, "Gid"), numbers(&status, "Groups")].concat(),
+            },
             capabilities: field(&status, "CapEff")
                 .and_then(|bits| u64::from_str_radix(bits, 16).ok())
+                .or(asked.map(|it| it.capabilities))
                 .unwrap_or(0),
-            read_only: read_only(&mounts),
+            read_only: mounts.as_deref().map(read_only).or(asked.map(|it| it.read_only)).unwrap_or(false),
             kernel,
         }
     }
@@ -71,6 +88,8 @@ impl Machine {
     }
 }
 
+/// The nodes that have memory.
+pub(crate) const WITH_MEMORY: &str = "/sys/devices/system/node/has_memory";
 /// `CAP_SYS_PTRACE`.
 pub(crate) const MAY_PTRACE: u32 = 19;
 
@@ -103,6 +122,9 @@ fn count(list: &str) -> usize {
     list.split(',').filter_map(range).sum()
 }
 
+/// The control groups of the first process, which name what contains it.
+pub(crate) const FIRST_PROCESS: &str = "/proc/1/cgroup";
+
 fn container(tree: &Tree) -> Option<String> {
     const TRACES: [(&str, &str); 2] = [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman")];
     if let Some((file, name)) = TRACES.iter().find(|(file, _)| tree.exists(file)) {
@@ -118,7 +140,7 @@ fn container(tree: &Tree) -> Option<String> {
         ("lxc", "LXC"),
         ("cri-containerd", "containerd"),
     ];
-    let groups = tree.read("/proc/1/cgroup")?;
+    let groups = tree.read(FIRST_PROCESS)?;
     let (_, name) = NAMES.iter().find(|(trace, _)| groups.contains(trace))?;
     Some(format!("{name} (/proc/1/cgroup)"))
 }

@@ -10,6 +10,8 @@
 )]
 
 use super::live::{Device, Live, Verdict};
+use largesse_machine::pin;
+use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -50,6 +52,78 @@ pub(crate) fn live(preload: Option<String>) -> Live {
     });
     let page_size = u64::try_from(page_size()).ok();
     Live { trials, thp_disable: u32::try_from(disable).ok(), page_size, device, preload }
+}
+
+/// What the kernel tells of this machine and process when it is asked by system calls. The files of `/proc` tell the same.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) kernel: String,
+    /// Bytes.
+    pub(crate) memory: u64,
+    pub(crate) cores: usize,
+    pub(crate) user: u32,
+    pub(crate) groups: Vec<u32>,
+    /// Bits of the effective capabilities.
+    pub(crate) capabilities: u64,
+    pub(crate) seccomp: bool,
+    /// `/sys` is mounted read-only.
+    pub(crate) read_only: bool,
+}
+
+pub(crate) fn asked() -> Asked {
+    // SAFETY: takes nothing and cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    Asked {
+        kernel: kernel_release(),
+        memory: largesse_pages::physical_memory() as u64,
+        cores: pin::current().map_or(1, |cpus| cpus.len()),
+        user,
+        groups: std::iter::once(group).chain(groups()).collect(),
+        capabilities: capabilities(),
+        // SAFETY: takes numbers only. In the strict mode, which kills for it, this process would have ended before.
+        seccomp: unsafe { libc::prctl(libc::PR_GET_SECCOMP) } > 0,
+        read_only: is_read_only(c"/sys"),
+    }
+}
+
+/// The release of the kernel, such as `6.18.44`.
+pub(crate) fn kernel_release() -> String {
+    // SAFETY: arrays of characters, for which zero is a value.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: `names` has room for the answer.
+    if unsafe { libc::uname(&raw mut names) } != 0 {
+        return String::new();
+    }
+    // SAFETY: the kernel ends each name with a zero.
+    unsafe { CStr::from_ptr(names.release.as_ptr()) }.to_string_lossy().into_owned()
+}
+
+fn groups() -> Vec<u32> {
+    // SAFETY: with a size of 0 only the number of groups is returned.
+    let count = unsafe { libc::getgroups(0, ptr::null_mut()) };
+    let mut groups = vec![0; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: as many entries as the call is told.
+    let got = unsafe { libc::getgroups(count.max(0), groups.as_mut_ptr()) };
+    groups.truncate(usize::try_from(got).unwrap_or(0));
+    groups
+}
+
+fn capabilities() -> u64 {
+    // struct __user_cap_header_struct of the third version, and 0 for this process; then effective, permitted and
+    // inheritable bits, the lower 32 of each before the upper.
+    let header = [0x2008_0522_u32, 0];
+    let mut bits = [[0_u32; 3]; 2];
+    // SAFETY: both have the size that this version of the structures has.
+    let rc = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), bits.as_mut_ptr()) };
+    if rc == 0 { u64::from(bits[0][0]) | u64::from(bits[1][0]) << 32 } else { 0 }
+}
+
+fn is_read_only(folder: &CStr) -> bool {
+    // SAFETY: numbers, for which zero is a value.
+    let mut about: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is a C string, and `about` has room for the answer.
+    let rc = unsafe { libc::statvfs(folder.as_ptr(), &raw mut about) };
+    rc == 0 && about.f_flag & libc::ST_RDONLY != 0
 }
 
 /// Whether this process may do what only root may.
@@ -93,7 +167,7 @@ fn in_child(trial: Trial) -> Verdict {
 }
 
 /// Asks for a transparent huge page and looks whether it came: `ENOMEM` when a small one came, `EINVAL` from a kernel that has
-/// none, `EACCES` when no file says what came.
+/// none.
 pub(crate) fn transparent_page() -> Result<(), i32> {
     // The file may be hidden; 2 MiB is the usual size.
     let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
@@ -105,8 +179,19 @@ pub(crate) fn transparent_page() -> Result<(), i32> {
     advise(page, huge, libc::MADV_HUGEPAGE)?;
     // SAFETY: `page` begins a huge page inside the mapping of two, which is writable.
     unsafe { page.write_volatile(1) };
-    let maps = std::fs::read_to_string("/proc/self/smaps").map_err(|_| libc::EACCES)?;
-    if huge_bytes_at(&maps, page.addr()) > 0 { Ok(()) } else { Err(libc::ENOMEM) }
+    let came = match std::fs::read_to_string("/proc/self/smaps") {
+        Ok(maps) => huge_bytes_at(&maps, page.addr()) > 0,
+        Err(_) => is_resident(page, huge),
+    };
+    if came { Ok(()) } else { Err(libc::ENOMEM) }
+}
+
+/// Whether all of a range is in memory, as it is after a single write when that made one page of it.
+fn is_resident(start: *mut u8, len: usize) -> bool {
+    let mut pages = vec![0_u8; len.div_ceil(page_size())];
+    // SAFETY: one byte for each page of the range.
+    let rc = unsafe { libc::mincore(start.cast(), len, pages.as_mut_ptr()) };
+    rc == 0 && pages.iter().all(|page| page & 1 == 1)
 }
 
 /// `AnonHugePages` of the mapping that holds `address`, in KiB.
@@ -240,6 +325,27 @@ fn errno() -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn asked_facts_are_those_of_proc() {
+        let tree = super::super::tree::Tree::new(std::path::Path::new("/"));
+        let (asked, read) = (asked(), super::super::machine::Machine::read(&tree, &Live::default()));
+        assert_eq!((&asked.kernel, asked.cores, asked.user), (&read.kernel, read.cores, read.user));
+        assert_eq!(asked.capabilities, read.capabilities);
+        assert_eq!((asked.seccomp, asked.read_only), (read.seccomp, read.read_only));
+        assert!(asked.memory.abs_diff(read.memory) < 1 << 20, "{} {}", asked.memory, read.memory);
+        assert!(read.groups.iter().all(|group| asked.groups.contains(group)), "{asked:?} {read:?}");
+    }
+
+    #[test]
+    fn small_pages_are_resident_one_by_one() {
+        let (page, huge) = (page_size(), 2 << 20);
+        let start = map(huge, 0).unwrap();
+        advise(start, huge, libc::MADV_NOHUGEPAGE).unwrap();
+        // SAFETY: the mapping is writable.
+        unsafe { start.write_volatile(1) };
+        assert!(is_resident(start, page) && !is_resident(start, 2 * page));
+    }
 
     #[test]
     fn a_killed_child_is_told_from_a_refusal() {

@@ -56,7 +56,7 @@ impl Page {
             format!("Linux {}", machine.kernel),
             size(machine.memory),
             plural(machine.cores, "core"),
-            plural(machine.nodes, "node"),
+            machine.nodes.map_or_else(|| "nodes not known".to_owned(), |nodes| plural(nodes, "node")),
             if machine.is_root() { "as root".to_owned() } else { format!("as user {}", machine.user) },
         ];
         format!("{}  {}\n", self.paint(BOLD, "largesse doctor"), self.paint(DIM, &facts.join(" · ")))

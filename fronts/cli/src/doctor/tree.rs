@@ -1,5 +1,6 @@
 //! The files of a machine, live or saved: every path is read and written below one root.
 
+use largesse_machine::Unread;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,6 +31,15 @@ impl Tree {
         let text = fs::read(self.at(path)).ok()?;
         self.seen.borrow_mut().insert(path.to_owned());
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
+    }
+
+    /// Why a file or directory cannot be read; `None` when it can, or is absent.
+    pub(crate) fn unread(&self, path: &str) -> Option<Unread> {
+        // Some files have no end; the kernel hands out parts of any size that is a multiple of 8.
+        let start = |target: &Path| io::Read::read(&mut fs::File::open(target)?, &mut [0; 64]).map(drop);
+        let target = self.at(path);
+        let read = if target.is_dir() { fs::read_dir(target).map(drop) } else { start(&target) };
+        Unread::of(&self.root, path, &read.err()?)
     }
 
     /// The text of a file of one number.

@@ -1,9 +1,10 @@
 //! What this machine is: read from files below a root, and asked from the processor we run on.
 
+use crate::doctor::probe;
 use largesse_machine::clock::CoreClock;
 use largesse_machine::cycles::{Counter, CounterSource};
 use largesse_machine::topology::{Cache, Holds, NumaNode, Unreadable};
-use largesse_machine::{Bitmap, Topology, instructions, pin};
+use largesse_machine::{Bitmap, Topology, instructions, pin, unread};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -79,8 +80,14 @@ impl Seen {
             }
         });
         Ok(Seen {
-            processor: processor(&text("proc/cpuinfo")),
-            kernel: text("proc/sys/kernel/osrelease").trim().to_owned(),
+            processor: match unread::text(root, "proc/cpuinfo") {
+                Ok(cpuinfo) => processor(&cpuinfo.unwrap_or_default()),
+                Err(_) => "a processor whose name is not known".to_owned(),
+            },
+            kernel: match text("proc/sys/kernel/osrelease").trim() {
+                "" if root == Path::new("/") => probe::kernel_release(),
+                release => release.to_owned(),
+            },
             topology: Topology::read(root)?,
             pages: Pages::read(root),
             live,

@@ -25,7 +25,7 @@ pub(super) fn full(seen: &Seen) -> String {
         seen.processor,
         seen.kernel,
         counts.join(", "),
-        size(memory),
+        if memory == 0 { "memory not known".to_owned() } else { size(memory) },
         tree(topology)
     );
     if !topology.kinds.is_empty() {

@@ -4,6 +4,7 @@
 use super::machine::{field, in_list, number, word};
 use super::settings::{Node, Settings};
 use crate::doctor::probe;
+use largesse_machine::unread::{self, Unread};
 use largesse_report::{Cause, PageChoice};
 use std::path::Path;
 
@@ -67,24 +68,26 @@ fn transparent(root: &Path) -> Option<String> {
             "transparent huge pages are off, large blocks get small pages: \
              echo madvise > /{THP}/{file}"
         )),
-        Offer::Missing if root == Path::new("/") => unreadable(),
-        Offer::Missing => Some(NO_THP.into()),
+        Offer::Missing => unread(root, "enabled").map_or_else(|| Some(NO_THP.into()), unreadable),
     }
 }
 
 const NO_THP: &str = "this kernel has no transparent huge pages: large blocks get small pages";
 
+/// Why a file about transparent pages cannot be read; `None` when it can, or the kernel has none.
+fn unread(root: &Path, file: &str) -> Option<Unread> {
+    unread::text(root, &format!("{THP}/{file}")).err()
+}
+
 /// The files of this machine say nothing: what the kernel does when it is asked.
-fn unreadable() -> Option<String> {
+fn unreadable(unread: Unread) -> Option<String> {
     if largesse_pages::thp_mode() == largesse_pages::Thp::Absent {
         return Some(NO_THP.into());
     }
     if probe::transparent_page().is_ok() {
         return None;
     }
-    let file = format!("/{THP}/enabled");
-    let why = std::fs::read(&file).err().map_or_else(String::new, |error| format!(" ({error})"));
-    Some(format!("{file} cannot be read{why}, and a trial got small pages: large blocks may get small pages"))
+    Some(format!("{unread}, and a trial got small pages: large blocks may get small pages"))
 }
 
 fn medium(root: &Path) -> Option<String> {
@@ -96,15 +99,23 @@ fn medium(root: &Path) -> Option<String> {
         )),
         Offer::Given => None,
         Offer::Off { file } => Some(format!("{off}: echo madvise > /{THP}/{file}")),
-        Offer::Missing => Some("this kernel has no 64 KiB pages: large blocks get 4 KiB pages".into()),
+        Offer::Missing => match unread(root, "hugepages-64kB/enabled") {
+            None => Some("this kernel has no 64 KiB pages: large blocks get 4 KiB pages".into()),
+            // The library asks the kernel in the same way.
+            Some(_) if largesse_pages::medium_pages() == largesse_pages::Offer::Given => None,
+            Some(unread) => {
+                Some(format!("{unread}, and a trial got small pages: large blocks may get 4 KiB pages"))
+            }
+        },
     }
 }
 
 fn pool(root: &Path, kb: u64) -> Option<String> {
     let file = |name: &str| number(root, &format!("{POOLS}/hugepages-{kb}kB/{name}"));
     let Some(free) = file("free_hugepages") else {
-        if root == Path::new("/") && !root.join("sys/kernel").exists() {
-            return Some(format!("/{POOLS} cannot be read: whether there is a pool is not known"));
+        let path = format!("{POOLS}/hugepages-{kb}kB/free_hugepages");
+        if let Err(unread) = unread::text(root, &path) {
+            return Some(format!("{unread}: whether there is a pool is not known"));
         }
         return Some(format!(
             "this machine has no pool of {} pages: large blocks get transparent huge pages",
@@ -192,30 +203,13 @@ fn chosen(root: &Path, file: &str) -> Option<String> {
 }
 
 #[cfg(test)]
+#[path = "../../../../os/machine/tests/common/root.rs"]
+mod root;
+
+#[cfg(test)]
 mod tests {
+    use super::root::Root;
     use super::*;
-    use std::path::PathBuf;
-
-    /// A root folder with the given files; removed when dropped.
-    struct Root(PathBuf);
-
-    impl Root {
-        fn with(name: &str, files: &[(&str, &str)]) -> Root {
-            let root = std::env::temp_dir().join(format!("largesse-forecast-{name}-{}", std::process::id()));
-            for (file, text) in files {
-                let path = root.join(file);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, text).unwrap();
-            }
-            Root(root)
-        }
-    }
-
-    impl Drop for Root {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[track_caller]
     fn check(name: &str, pages: PageChoice, files: &[(&str, &str)], want: Option<&str>) {

@@ -3,6 +3,7 @@
 use super::settings::{Node, Settings};
 use super::trouble::Trouble;
 use largesse_far::Error;
+use largesse_machine::unread;
 use std::path::Path;
 
 const NODES: &str = "sys/devices/system/node";
@@ -10,7 +11,12 @@ const NODES: &str = "sys/devices/system/node";
 /// Refuses a NUMA node that this machine has no memory on.
 pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), Trouble> {
     let Node::Number(node) = settings.node else { return Ok(()) };
-    let has_memory = word(root, &format!("{NODES}/has_memory"));
+    let file = format!("{NODES}/has_memory");
+    let has_memory = match unread::text(root, &file) {
+        Ok(list) => list.map(|list| list.trim().to_owned()),
+        // The kernel refuses a node that does not exist, and the library counts that.
+        Err(_) => return Ok(()),
+    };
     let Some(list) = has_memory.or_else(|| word(root, &format!("{NODES}/online"))) else {
         return if node == 0 { Ok(()) } else { Err(no_such_node(node, "0")) };
     };

@@ -36,16 +36,17 @@ pub(super) struct Summary {
     /// Blocks that are not counted in the numbers here.
     pub(super) left_out: u64,
     pub(super) bytes: u64,
-    pub(super) resident_bytes: u64,
-    pub(super) large_bytes: u64,
+    /// `None` where it is not known.
+    pub(super) resident_bytes: Option<u64>,
+    pub(super) large_bytes: Option<u64>,
     /// How many requests got less than they asked for.
     pub(super) not_granted: u64,
 }
 
-pub(super) fn of_all(json: bool) -> String {
+pub(super) fn of_all(json: bool) -> Result<String, Trouble> {
     let mut found = Found::default();
     // Few processes have a report: those that have none are out of the way before any is read.
-    let opened = patience::look_at(process::all(), |pid, _| has_report(pid));
+    let opened = patience::look_at(process::all()?, |pid, _| has_report(pid));
     let mut reported = Vec::new();
     for (pid, answer) in opened {
         match answer {
@@ -64,11 +65,11 @@ pub(super) fn of_all(json: bool) -> String {
             _ => {}
         }
     }
-    if json {
+    Ok(if json {
         serde_json::to_string(&found).unwrap_or_default()
     } else {
         table::of_all(&found, Paper::here())
-    }
+    })
 }
 
 fn has_report(pid: u32) -> Result<bool, Trouble> {

@@ -47,7 +47,7 @@ pub(crate) struct Args {
 
 pub(crate) fn main(args: &Args) -> ExitCode {
     let text = match args.pid {
-        None => Ok(list::of_all(args.json)),
+        None => list::of_all(args.json),
         Some(pid) => {
             let json = args.json;
             let mut found = patience::look_at(vec![pid], move |pid, deadline| of_one(pid, json, deadline));

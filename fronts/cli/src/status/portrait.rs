@@ -30,6 +30,9 @@ pub(super) struct Portrait {
     pub(super) node: String,
     /// False: the kernel only says how much of each mapping is on large pages.
     pub(super) exact: bool,
+    /// The file that would say how much is in memory, where it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unread: Option<String>,
     /// False: the program was so busy that blocks may be missing or stale.
     pub(super) steady: bool,
     pub(super) blocks: Vec<Block>,
@@ -61,8 +64,9 @@ pub(super) struct Far {
 #[derive(Debug, Serialize)]
 pub(super) struct Agent {
     pub(super) pid: u64,
-    pub(super) memory_bytes: u64,
-    pub(super) locked_bytes: u64,
+    /// `None` where it is not known, as of a process that has ended.
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) locked_bytes: Option<u64>,
 }
 
 /// A segment of far memory.
@@ -92,8 +96,9 @@ pub(super) struct Block {
 pub(super) struct Totals {
     pub(super) blocks: u64,
     pub(super) bytes: u64,
-    pub(super) resident_bytes: u64,
-    pub(super) large_bytes: u64,
+    /// `None` where it is not known of a block.
+    pub(super) resident_bytes: Option<u64>,
+    pub(super) large_bytes: Option<u64>,
 }
 
 /// Another library's mapping.
@@ -144,6 +149,8 @@ impl Portrait {
         let (parts, seen): (Vec<BlockRecord>, Vec<Seen>) = in_time.flat_map(parts).map(look).unzip();
         let blocks: Vec<Block> =
             parts.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
+        let advised = advised(process, report, &eye);
+        let unread = eye.unread();
         Portrait {
             pid: process.pid,
             command: process.command.clone(),
@@ -161,10 +168,11 @@ impl Portrait {
             },
             exact: seen.iter().all(|seen| seen.exact),
             steady: heap.steady,
-            totals: Totals { blocks: looked_at, ..totals(&blocks) },
+            totals: Totals { blocks: looked_at, ..totals(&blocks, unread.is_none()) },
             left_out: heap.left_out + (heap.blocks.len() as u64 - looked_at),
             blocks,
-            advised: advised(process, report, &eye),
+            advised,
+            unread,
             counters: Tally::from(&report.counters),
             far: heap.far.as_ref().map(far),
             not_granted: not_granted(&report.not_granted),
@@ -192,14 +200,13 @@ fn far(far: &decode::Far) -> Far {
     }
 }
 
-/// Zeros when it has gone.
 fn agent(pid: u64) -> Agent {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let bytes = |name: &str| {
         let mut words = status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
         words.next()?.parse::<u64>().ok()?.checked_mul(1024)
     };
-    Agent { pid, memory_bytes: bytes("VmRSS:").unwrap_or(0), locked_bytes: bytes("VmLck:").unwrap_or(0) }
+    Agent { pid, memory_bytes: bytes("VmRSS:"), locked_bytes: bytes("VmLck:") }
 }
 
 /// A block, or its two parts where they are on different kinds of page.
@@ -257,13 +264,16 @@ fn pages(report: &HeapReport) -> Option<PageChoice> {
     PageChoice::WORDS.iter().map(|(_, pages)| *pages).find(|pages| *pages as u32 == report.pages)
 }
 
-fn totals(blocks: &[Block]) -> Totals {
-    blocks.iter().fold(Totals::default(), |sum, block| Totals {
-        blocks: sum.blocks + 1,
-        bytes: sum.bytes.saturating_add(block.size),
-        resident_bytes: sum.resident_bytes.saturating_add(block.resident_bytes.unwrap_or(0)),
-        large_bytes: sum.large_bytes.saturating_add(block.large_bytes.unwrap_or(0)),
-    })
+/// Sums over the blocks; those of bytes in memory only where these are known.
+fn totals(blocks: &[Block], are_known: bool) -> Totals {
+    let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
+    let sum_known = |of: fn(&Block) -> Option<u64>| are_known.then(|| sum(&mut blocks.iter().filter_map(of)));
+    Totals {
+        blocks: blocks.len() as u64,
+        bytes: sum(&mut blocks.iter().map(|block| block.size)),
+        resident_bytes: sum_known(|block| block.resident_bytes),
+        large_bytes: sum_known(|block| block.large_bytes),
+    }
 }
 
 /// A library unmaps without telling: only what is still mapped, and nobody's file, is shown.

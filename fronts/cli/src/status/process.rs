@@ -2,6 +2,7 @@
 
 use super::decode::{self, Heap, Undecodable};
 use super::trouble::Trouble;
+use largesse_machine::Unread;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
@@ -68,9 +69,7 @@ impl Process {
         match decode::heap(signpost, read, pause) {
             Ok(heap) => Ok(Some(heap)),
             // The memory of a process that has just ended reads as nothing at all.
-            Err(Undecodable::Unread(_)) if !Path::new(&format!("/proc/{pid}/exe")).exists() => {
-                Err(Trouble::NoSuchProcess { pid })
-            }
+            Err(Undecodable::Unread(_)) if has_ended(pid) => Err(Trouble::NoSuchProcess { pid }),
             Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err(Trouble::of(pid, error))
             }
@@ -93,13 +92,25 @@ impl Process {
     }
 }
 
-/// Numbers of all processes.
-pub(super) fn all() -> Vec<u32> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+/// Whether a process has ended. Of one that runs, the program may exist and not be readable.
+fn has_ended(pid: u32) -> bool {
+    let program = std::fs::metadata(format!("/proc/{pid}/exe"));
+    program.is_err_and(|error| matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)))
+}
+
+/// Numbers of all processes that `/proc` shows.
+pub(super) fn all() -> Result<Vec<u32>, Trouble> {
+    let not_known = |error: io::Error| match Unread::of(Path::new("/"), "/proc", &error) {
+        Some(unread) => Trouble::NoProc(unread),
+        None => Trouble::Other { pid: std::process::id(), error },
+    };
+    // An empty directory in the place of /proc shows no process, not even this one.
+    let entries =
+        std::fs::metadata("/proc/self").and_then(|_| std::fs::read_dir("/proc")).map_err(not_known)?;
     let names = entries.flatten().map(|entry| entry.file_name());
     let mut pids: Vec<u32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
     pids.sort_unstable();
-    pids
+    Ok(pids)
 }
 
 /// Returns the first `MOST_MAPS` bytes of a file as text. Names of files may be any bytes.

@@ -24,6 +24,8 @@ pub(super) struct Eye {
     pid: u32,
     inspector: Option<Inspector>,
     shares: OnceCell<Vec<Share>>,
+    /// Why the shares of the mappings are not known.
+    unread: OnceCell<String>,
 }
 
 /// One mapping, and how much of it is what.
@@ -36,7 +38,17 @@ struct Share {
 
 impl Eye {
     pub(super) fn on(pid: u32) -> Eye {
-        Eye { pid, inspector: Inspector::open(Some(pid)).ok(), shares: OnceCell::new() }
+        Eye {
+            pid,
+            inspector: Inspector::open(Some(pid)).ok(),
+            shares: OnceCell::new(),
+            unread: OnceCell::new(),
+        }
+    }
+
+    /// Returns why nothing is known of the ranges that were looked at, if a file cannot be read.
+    pub(super) fn unread(self) -> Option<String> {
+        self.unread.into_inner()
     }
 
     /// Looks at `[start, start + len)`, whose end the caller has checked to be in user space.
@@ -48,11 +60,19 @@ impl Eye {
                 node: found.node,
                 exact: true,
             },
-            _ => {
-                let smaps = || read_text(&format!("/proc/{}/smaps", self.pid)).unwrap_or_default();
-                spread(self.shares.get_or_init(|| shares(&smaps())), start, len)
-            }
+            _ => spread(self.shares.get_or_init(|| self.shares()), start, len),
         }
+    }
+}
+
+impl Eye {
+    fn shares(&self) -> Vec<Share> {
+        let file = format!("/proc/{}/smaps", self.pid);
+        read_text(&file).map(|smaps| shares(&smaps)).unwrap_or_else(|error| {
+            // Set once: this is called once.
+            let _ = self.unread.set(format!("{file} cannot be read ({error})"));
+            Vec::new()
+        })
     }
 }
 

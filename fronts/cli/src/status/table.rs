@@ -67,8 +67,8 @@ pub(super) fn of_all(found: &Found, paper: Paper) -> String {
                 one.pages.to_owned(),
                 one.blocks.to_string(),
                 size(one.bytes),
-                size(one.resident_bytes),
-                share(Some(one.large_bytes), one.bytes, true),
+                known(one.resident_bytes),
+                share(one.large_bytes, one.bytes, true),
                 one.not_granted.to_string(),
                 one.command.clone(),
             ]);
@@ -136,8 +136,8 @@ fn blocks(portrait: &Portrait, paper: Paper) -> String {
         counted(totals.blocks, "block"),
         size(totals.bytes),
         String::new(),
-        size(totals.resident_bytes),
-        share(Some(totals.large_bytes), totals.bytes, portrait.exact),
+        known(totals.resident_bytes),
+        share(totals.large_bytes, totals.bytes, portrait.exact),
         String::new(),
     ]);
     table.apart(1);
@@ -149,7 +149,7 @@ fn row(block: &Block, exact: bool) -> [String; 6] {
         block.address.clone(),
         size(block.size),
         block.kind.to_owned(),
-        block.resident_bytes.map_or("?".into(), size),
+        known(block.resident_bytes),
         share(block.large_bytes, block.size, exact),
         block.node.map_or("–".into(), |node| node.to_string()),
     ]
@@ -166,7 +166,7 @@ fn advised(mappings: &[Advised], exact: bool) -> Table {
         table.row([
             mapping.address.clone(),
             size(mapping.size),
-            mapping.resident_bytes.map_or("?".into(), size),
+            known(mapping.resident_bytes),
             share(mapping.large_bytes, mapping.size, exact),
         ]);
     }
@@ -215,7 +215,9 @@ fn notes(portrait: &Portrait) -> String {
     if portrait.left_out > 0 {
         let _ = writeln!(text, "\n{}", left_out(portrait.pid, blocks as u64, portrait.left_out));
     }
-    if !portrait.exact {
+    if let Some(unread) = &portrait.unread {
+        let _ = writeln!(text, "\n{unread}: what is in memory is not known.");
+    } else if !portrait.exact {
         text += "\n~ this kernel (before 6.7) counts large pages per mapping: a block is shown its share, and no node.\n";
     }
     if portrait.blocks.iter().any(|block| block.kind == "64k") {
@@ -225,6 +227,11 @@ fn notes(portrait: &Portrait) -> String {
         text += "\nThe program was busy with its blocks: some may be missing or gone.\n";
     }
     text
+}
+
+/// As [`size`]; `?` where it is not known.
+pub(super) fn known(bytes: Option<u64>) -> String {
+    bytes.map_or("?".into(), size)
 }
 
 /// `61.9 GiB  98%`.
@@ -253,8 +260,8 @@ mod tests {
             pages: "hugetlb-1g",
             blocks: 1_048_576,
             bytes: 61_900 << 20,
-            resident_bytes: 61_900 << 20,
-            large_bytes: 61_900 << 20,
+            resident_bytes: Some(61_900 << 20),
+            large_bytes: Some(61_900 << 20),
             not_granted: 262_144,
             left_out: 0,
         };

@@ -2,6 +2,8 @@
 
 use super::decode::Undecodable;
 use crate::doctor::is_root;
+use largesse_machine::Unread;
+use std::path::Path;
 use std::{fmt, io};
 
 /// Why `largesse status` has nothing to show.
@@ -15,6 +17,13 @@ pub(super) enum Trouble {
         pid: u32,
         command: String,
     },
+    /// It runs, and `/proc` does not show it.
+    Hidden {
+        pid: u32,
+        unread: Option<Unread>,
+    },
+    /// The processes are not known.
+    NoProc(Unread),
     /// Without the library.
     NotServed {
         pid: u32,
@@ -46,6 +55,10 @@ impl Trouble {
     /// What an error of a file under `/proc/PID` means.
     pub(super) fn of(pid: u32, error: io::Error) -> Trouble {
         match error.raw_os_error() {
+            Some(libc::ENOENT) if runs(pid) => Trouble::Hidden {
+                pid,
+                unread: Unread::of(Path::new("/"), &format!("/proc/{pid}/maps"), &error),
+            },
             Some(libc::ENOENT | libc::ESRCH) => Trouble::NoSuchProcess { pid },
             Some(libc::EACCES | libc::EPERM) => {
                 let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
@@ -57,10 +70,25 @@ impl Trouble {
     }
 }
 
+/// Whether there is such a process, by the kernel's answer to a signal that is none.
+fn runs(pid: u32) -> bool {
+    // SAFETY: numbers; signal 0 is not delivered.
+    let answer = i32::try_from(pid).map(|pid| unsafe { libc::kill(pid, 0) });
+    answer == Ok(0) || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trouble::NoSuchProcess { pid } => write!(f, "there is no process {pid}"),
+            Trouble::Hidden { pid, unread: Some(unread) } => {
+                write!(f, "process {pid} cannot be looked at: {unread}")
+            }
+            Trouble::Hidden { pid, unread: None } => write!(
+                f,
+                "process {pid} cannot be looked at: /proc does not show it to this user (mount option hidepid)"
+            ),
+            Trouble::NoProc(unread) => write!(f, "the processes are not known: {unread}"),
             Trouble::NoMemory { pid, command } => {
                 write!(
                     f,
@@ -100,6 +128,14 @@ impl fmt::Display for Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn running_process_is_not_called_absent() {
+        let of = |pid| Trouble::of(pid, io::Error::from_raw_os_error(libc::ENOENT)).to_string();
+        // /proc is readable here, so that hidepid is the reason that is left.
+        assert!(of(std::process::id()).contains("hidepid"), "{}", of(std::process::id()));
+        assert_eq!(of(i32::MAX.unsigned_abs()), format!("there is no process {}", i32::MAX));
+    }
 
     #[test]
     fn root_is_not_sent_to_sudo() {

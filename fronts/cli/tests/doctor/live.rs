@@ -44,7 +44,9 @@ fn what_is_saved_is_described_the_same() {
     let ids = |output: &Output| {
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let findings = report["findings"].as_array().unwrap().clone();
-        findings.iter().map(|finding| format!("{} {}", finding["id"], finding["status"])).collect::<Vec<_>>()
+        // A saved machine does not tell a hidden file from an absent one.
+        let known = findings.iter().filter(|finding| finding["now"] != "not known");
+        known.map(|finding| format!("{} {}", finding["id"], finding["status"])).collect::<Vec<_>>()
     };
     assert_eq!(ids(&here), ids(&there));
 }

@@ -1,8 +1,11 @@
 //! `largesse machine` as a user meets it.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
+#[path = "../../../../os/machine/tests/common/mod.rs"]
+mod common;
+
+use common::Unfolded;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 fn machine(options: &[&str]) -> Output {
@@ -130,8 +133,8 @@ fn what_cannot_be_done_is_said() {
 /// A machine that was saved elsewhere: nothing is asked of the one we are on.
 #[test]
 fn a_saved_machine_is_shown() {
-    let saved = Saved::of("four-nodes-two-hops");
-    let root = saved.0.to_str().unwrap();
+    let saved = Unfolded::of("four-nodes-two-hops");
+    let root = saved.root().to_str().unwrap();
     let text = text(&["--root", root]);
     assert!(text.contains("4 packages, 16 cores, 16 processors, 4 NUMA nodes"), "{text}");
     assert!(text.contains("from \\ to   0   1   2   3\n          0  10  16  22  16\n"), "{text}");
@@ -141,8 +144,8 @@ fn a_saved_machine_is_shown() {
 
 #[track_caller]
 fn shows(name: &str, lines: &[&str]) {
-    let saved = Saved::of(name);
-    let text = text(&["--root", saved.0.to_str().unwrap()]);
+    let saved = Unfolded::of(name);
+    let text = text(&["--root", saved.root().to_str().unwrap()]);
     let want = lines.join("\n");
     assert!(text.contains(&want), "{name}: no\n{want}\nin\n{text}");
 }
@@ -176,9 +179,9 @@ fn shared_caches_are_shown_once() {
         ("memory-tiers", "L3 16.0 MiB", 1),
         ("one-socket-hybrid", "L2 2.0 MiB", 2),
     ] {
-        let saved = Saved::of(name);
-        let svg = saved.0.join("machine.svg");
-        text(&["--root", saved.0.to_str().unwrap(), "--svg", svg.to_str().unwrap()]);
+        let saved = Unfolded::of(name);
+        let svg = saved.root().join("machine.svg");
+        text(&["--root", saved.root().to_str().unwrap(), "--svg", svg.to_str().unwrap()]);
         let drawn = file(svg.to_str().unwrap());
         assert_eq!(drawn.matches(box_name).count(), count, "{name}: {box_name}");
     }
@@ -194,8 +197,8 @@ fn unknown_parts_are_called_unknown() {
     shows("online-alone", &known);
     shows("online-alone", &["Caches", "  not known"]);
     shows("packages-alone", &["1 package, cores not known, 4 processors, 4 NUMA nodes"]);
-    let saved = Saved::of("online-alone");
-    let seen = json(&["--json", "--root", saved.0.to_str().unwrap()]);
+    let saved = Unfolded::of("online-alone");
+    let seen = json(&["--json", "--root", saved.root().to_str().unwrap()]);
     for name in ["packages", "dies", "cores", "caches", "nodes"] {
         assert_eq!(seen[name], Value::Null, "{name} of {seen:#}");
     }
@@ -225,35 +228,5 @@ fn pinned_measurements_use_their_processors() {
     if permitted.len() > 1 {
         let text = pinned(&[]);
         assert!(text.contains(&format!("processors {permitted}, pinned to {last}")), "{text}");
-    }
-}
-
-/// A saved machine of `os/machine` as files; removed when dropped.
-struct Saved(PathBuf);
-
-impl Saved {
-    fn of(name: &str) -> Saved {
-        let saved = Saved(std::env::temp_dir().join(format!("largesse-saved-{}-{name}", std::process::id())));
-        let tree = format!("{}/../../os/machine/tests/machines/{name}.tree", env!("CARGO_MANIFEST_DIR"));
-        for line in file(&tree).lines() {
-            let (path, holds) = line.split_once('\t').unwrap();
-            let (before, rest) = path.split_once('{').unwrap_or((path, ""));
-            let (numbers, after) = rest.split_once('}').unwrap_or(("", ""));
-            let numbers: largesse_machine::Bitmap = numbers.parse().unwrap();
-            let unfolded: Vec<String> =
-                numbers.iter().map(|number| format!("{before}{number}{after}")).collect();
-            for path in if unfolded.is_empty() { vec![path.to_owned()] } else { unfolded } {
-                let path = saved.0.join(path);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, holds.replace('|', "\n")).unwrap();
-            }
-        }
-        saved
-    }
-}
-
-impl Drop for Saved {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -2,12 +2,17 @@
 
 use super::{Answer, READ_WRITE, far_range, is_error, protection, quietly, refused};
 use crate::ground::Far;
+use crate::start::warn;
 use crate::{serve, shortage};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr::with_exposed_provenance_mut;
 use largesse_pager::NoMapping;
 use largesse_report::Cause;
+use std::sync::Once;
+
+/// Says once why far memory is not moved.
+static UNREAD: Once = Once::new();
 
 /// Unmaps a range of which some is far.
 pub(super) fn unmap(far: &Far, at: &Range<usize>) -> Answer {
@@ -65,9 +70,19 @@ pub(super) unsafe fn remap(
             Err(NoMapping::NoAddresses) => {}
         }
     }
-    let Some(allowed) = quietly(|| protection::of(&from)) else {
-        serve::note(Cause::FarAdvice);
-        return refused(libc::EFAULT); // as older kernels refuse a range of several protections
+    let allowed = match quietly(|| protection::of(&from)) {
+        Ok(Some(allowed)) => allowed,
+        Ok(None) => {
+            serve::note(Cause::FarAdvice);
+            return refused(libc::EFAULT); // as older kernels refuse a range of several protections
+        }
+        Err(unread) => {
+            serve::note(Cause::FarAdvice);
+            let text =
+                || format!("far memory was not moved by mremap, since its protection is not known: {unread}");
+            quietly(|| UNREAD.call_once(|| warn(&text())));
+            return refused(libc::ENOMEM);
+        }
     };
     let to = if fixed {
         // SAFETY: the caller's promise: what is there is given up.

@@ -2,12 +2,13 @@
 
 use core::ffi::c_int;
 use core::ops::Range;
+use largesse_machine::unread::{self, Unread};
+use std::path::Path;
 
-/// The protection of a range; `None` when it has several, or nobody can tell.
-pub(super) fn of(at: &Range<usize>) -> Option<c_int> {
-    // A name is any bytes.
-    let maps = std::fs::read("/proc/self/maps").ok()?;
-    among(&String::from_utf8_lossy(&maps), at)
+/// Returns the protection of a range; `None` when it has several, or a part of it is not mapped.
+pub(super) fn of(at: &Range<usize>) -> Result<Option<c_int>, Unread> {
+    let maps = unread::text(Path::new("/"), "/proc/self/maps")?;
+    Ok(among(&maps.unwrap_or_default(), at))
 }
 
 fn among(maps: &str, at: &Range<usize>) -> Option<c_int> {
@@ -73,6 +74,6 @@ mod tests {
     fn the_kernels_own_list_is_read() {
         let word = Box::new(1_usize);
         let page = core::ptr::from_ref(&*word).addr() & !0xfff;
-        assert_eq!(of(&(page..page + 1)), Some(libc::PROT_READ | libc::PROT_WRITE));
+        assert_eq!(of(&(page..page + 1)), Ok(Some(libc::PROT_READ | libc::PROT_WRITE)));
     }
 }

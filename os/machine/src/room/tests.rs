@@ -1,38 +1,24 @@
 //! Tests limits read from artificial machines.
 
+#[path = "../../tests/common/root.rs"]
+mod root;
+
 use super::*;
-use std::path::PathBuf;
+use root::Root;
 
 const MIB: u64 = 1 << 20;
 const SECOND: &str = "30 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
 const FIRST: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
 const MACHINE: (&str, &str) = ("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:  1048576 kB\n");
 
-/// Owns a root folder with some files, which is removed when dropped.
-struct Root(PathBuf);
-
-impl Root {
-    fn with(name: &str, files: &[(&str, &str)]) -> Root {
-        let root = std::env::temp_dir().join(format!("largesse-room-{name}-{}", std::process::id()));
-        for (file, text) in files {
-            let path = root.join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        Root(root)
-    }
-}
-
-impl Drop for Root {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[track_caller]
 fn check(name: &str, files: &[(&str, &str)], available_mib: Option<u64>, limit_mib: Option<u64>) {
     let root = Root::with(name, files);
+    for (file, _) in files.iter().filter(|(file, _)| file.starts_with("sys/fs/cgroup")) {
+        std::fs::write(root.0.join(file).with_file_name("cgroup.procs"), "").unwrap();
+    }
     let room = Room::open(&root.0);
+    assert_eq!(room.unread(), None, "{name}: hidden");
     assert_eq!(room.available().map(|bytes| bytes / MIB), available_mib, "{name}: MiB available");
     assert_eq!(room.group_limit().map(|bytes| bytes / MIB), limit_mib, "{name}: the limit in MiB");
 }
@@ -95,9 +81,49 @@ fn hidden_group_folders_are_tolerated() {
         ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1048576\n"),
     ];
     check("container", &seen, Some(63), Some(64));
-    let empty = [MACHINE, ("proc/self/cgroup", "0::/a\n"), ("proc/self/mountinfo", SECOND)];
-    check("mounted-over", &empty, Some(1024), None);
-    check("no-mounts", &[MACHINE, ("proc/self/cgroup", "0::/a\n")], Some(1024), None);
+    check("no-controller", &[MACHINE, ("proc/self/cgroup", "4:cpu:/docker/1\n")], Some(1024), None);
+}
+
+#[test]
+fn hidden_groups_are_named() {
+    let second = ("proc/self/cgroup", "4:cpu:/a\n0::/a\n");
+    let first = ("proc/self/cgroup", "4:memory:/a\n0::/\n");
+    let both = format!("{SECOND}\n{FIRST}");
+    for (name, files, want) in [
+        (
+            "mounted-over",
+            &[second, ("proc/self/mountinfo", SECOND)][..],
+            "sys/fs/cgroup cannot be read (another",
+        ),
+        ("no-mounts", &[second], "/sys/fs/cgroup cannot be read (the control groups are not mounted)"),
+        // The second version's hierarchy is visible, and says nothing about memory.
+        (
+            "first-hidden",
+            &[first, ("proc/self/mountinfo", &both), ("sys/fs/cgroup/cgroup.procs", "")],
+            "sys/fs/cgroup/memory cannot be read (another",
+        ),
+    ] {
+        let root = Root::with(name, files);
+        let room = Room::open(&root.0);
+        let said = room.unread().map(ToString::to_string).unwrap_or_default();
+        assert!(said.contains(want), "{name}: {said}");
+        assert_eq!(room.group_limit(), None, "{name}");
+    }
+}
+
+#[test]
+fn limit_that_cannot_be_opened_is_named() {
+    let files = [
+        ("proc/self/cgroup", "0::/\n"),
+        ("proc/self/mountinfo", SECOND),
+        ("sys/fs/cgroup/cgroup.procs", ""),
+        ("sys/fs/cgroup/memory.current", "1"),
+    ];
+    let root = Root::with("unopened", &files);
+    // Root may open any file, but not a link to itself.
+    std::os::unix::fs::symlink("memory.max", root.0.join("sys/fs/cgroup/memory.max")).unwrap();
+    let said = Room::open(&root.0).unread().map(ToString::to_string).unwrap_or_default();
+    assert!(said.contains("sys/fs/cgroup/memory.max cannot be read (Too many levels"), "{said}");
 }
 
 #[test]

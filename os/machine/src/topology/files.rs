@@ -1,10 +1,10 @@
 //! Reads the kernel's files below a root.
 //!
-//! A file that does not exist means that the kernel does not know. One that exists but cannot be read is recorded, so
-//! that callers can name it.
+//! A file that does not exist means that the kernel does not know. One that cannot be read, or that is hidden with its
+//! whole file system, tells nothing: it is recorded, so that callers can name it.
 
 use super::{Unreadable, Why};
-use crate::Bitmap;
+use crate::{Bitmap, Unread};
 use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ impl<'a> Files<'a> {
         Files { root, unread: RefCell::default() }
     }
 
-    /// Returns the files that exist and could not be read.
+    /// Returns the files that could not be read and are not absent.
     pub(super) fn unread(self) -> Vec<PathBuf> {
         self.unread.into_inner()
     }
@@ -37,12 +37,15 @@ impl<'a> Files<'a> {
                 Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
             }
             Err(error) => {
-                if error.kind() != io::ErrorKind::NotFound {
-                    self.unread.borrow_mut().push(self.path(path));
-                }
+                self.remember(path, &error);
                 None
             }
         }
+    }
+
+    fn remember(&self, path: &str, error: &io::Error) {
+        let unread = Unread::of(self.root, path, error).map(|unread| unread.file().to_owned());
+        self.unread.borrow_mut().extend(unread);
     }
 
     pub(super) fn list(&self, path: &str) -> Result<Option<Bitmap>, Unreadable> {
@@ -70,7 +73,13 @@ impl<'a> Files<'a> {
 
     /// Returns the numbers of the entries such as `node3` in a folder.
     pub(super) fn numbered(&self, folder: &str, name: &str) -> Bitmap {
-        let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Bitmap::new() };
+        let entries = match std::fs::read_dir(self.path(folder)) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.remember(folder, &error);
+                return Bitmap::new();
+            }
+        };
         let number = |entry: io::Result<std::fs::DirEntry>| {
             let number: u32 = entry.ok()?.file_name().to_str()?.strip_prefix(name)?.parse().ok()?;
             (number < crate::bitmap::END).then_some(number)

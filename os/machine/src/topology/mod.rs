@@ -36,7 +36,7 @@ pub struct Topology {
     pub nodes: Vec<NumaNode>,
     /// Whether the kernel reports nodes; otherwise the one in `nodes` is an assumption.
     pub nodes_are_known: bool,
-    /// Files that exist but could not be read, whose information is missing here.
+    /// Files that could not be read although they may exist, whose information is missing here.
     pub unread: Vec<PathBuf>,
 }
 

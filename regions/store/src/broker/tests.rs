@@ -32,14 +32,16 @@ fn program_and_broker_have_separate_descriptors() {
 
 #[test]
 fn table_is_emptied_without_the_system_call() {
-    let pipe = std::io::pipe().unwrap();
-    std::thread::spawn(|| {
-        own_table_one_by_one().unwrap();
-        assert_eq!(open_in(largesse_pages::thread_id()).len(), 1, "the folder that is being read");
-    })
-    .join()
-    .unwrap();
-    let (mut reader, mut writer) = pipe;
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    for listed in ["/proc/thread-self/fd", "/nowhere"] {
+        std::thread::spawn(move || {
+            own_table_one_by_one(listed).unwrap();
+            let open = open_in(largesse_pages::thread_id()).len();
+            assert_eq!(open, 1, "the folder that is being read, after {listed}");
+        })
+        .join()
+        .unwrap();
+    }
     writer.write_all(b"x").unwrap();
     drop(writer);
     let mut all = String::new();

@@ -4,9 +4,16 @@ use crate::doctor::finding::Subject::Container;
 use crate::doctor::finding::{Finding, Status, size};
 use crate::doctor::machine::Machine;
 use crate::doctor::tree::Tree;
-use largesse_machine::room::folders;
+use largesse_machine::room::{folders, groups};
+use std::path::Path;
 
 pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
+    // A saved machine has the files of its control groups that were read, and no others.
+    let hidden = if tree.is_saved() { None } else { groups(Path::new("/"), "memory").err() };
+    if let Some(unread) = hidden {
+        let why = format!("{unread}: programs may be killed at a limit that is not seen");
+        return vec![Finding::unread(Container, "cgroup-memory", &unread).why(why)];
+    }
     let ours = tree.read("/proc/self/cgroup").unwrap_or_default();
     let mounts = tree.read("/proc/self/mountinfo").unwrap_or_default();
     let mut findings = Vec::new();

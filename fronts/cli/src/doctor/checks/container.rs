@@ -3,7 +3,7 @@
 use crate::doctor::finding::Subject::Container;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Live, Verdict};
-use crate::doctor::machine::Machine;
+use crate::doctor::machine::{FIRST_PROCESS, Machine};
 use crate::doctor::tree::Tree;
 
 /// What can be lost without a call, and how to get it back.
@@ -37,7 +37,11 @@ pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Findi
     let status = if machine.seccomp { Status::Info } else { Status::Ok };
     let contained = machine.container.clone().unwrap_or_else(|| "no sign of one".to_owned());
     let told = if machine.container.is_some() { Status::Info } else { Status::Ok };
-    findings.push(Finding::new(Container, told, "container", contained));
+    let unread = tree.unread(FIRST_PROCESS).filter(|_| machine.container.is_none());
+    findings.push(match unread {
+        Some(unread) => Finding::unread(Container, "container", &unread),
+        None => Finding::new(Container, told, "container", contained),
+    });
     findings.push(Finding::new(Container, status, "seccomp", seccomp));
     findings.extend(CALLS.iter().filter_map(|call| Some(judge(call, live.trial(call.name)?, machine))));
     let paranoid = tree.read("/proc/sys/kernel/perf_event_paranoid");
@@ -72,7 +76,7 @@ fn judge(call: &Call, verdict: Verdict, machine: &Machine) -> Finding {
     }
     let about_nodes = call.name != "memfd_create";
     // On one node there is no other place to go to.
-    let status = if about_nodes && machine.nodes == 1 { Status::Info } else { Status::Advice };
+    let status = if about_nodes && machine.nodes == Some(1) { Status::Info } else { Status::Advice };
     let command = if machine.seccomp {
         call.command
     } else {
@@ -101,14 +105,14 @@ fn counters(verdict: Verdict, machine: &Machine, paranoid: Option<&str>) -> Find
 mod tests {
     use super::*;
 
-    fn machine(seccomp: bool, nodes: usize) -> Machine {
+    fn machine(seccomp: bool, nodes: Option<usize>) -> Machine {
         let tree = Tree::new(std::path::Path::new("/nowhere"));
         Machine { seccomp, nodes, ..Machine::read(&tree, &Live::default()) }
     }
 
     #[track_caller]
     fn check(verdict: Verdict, seccomp: bool, want: &str) {
-        assert_eq!(cause(verdict, &machine(seccomp, 1)), want);
+        assert_eq!(cause(verdict, &machine(seccomp, Some(1))), want);
     }
 
     #[test]
@@ -124,7 +128,8 @@ mod tests {
     #[test]
     fn placement_matters_on_several_nodes_only() {
         let status = |nodes| judge(&CALLS[1], Verdict::Refused(libc::EPERM), &machine(true, nodes)).status;
-        assert_eq!(status(1), Status::Info);
-        assert_eq!(status(2), Status::Advice);
+        assert_eq!(status(Some(1)), Status::Info);
+        assert_eq!(status(Some(2)), Status::Advice);
+        assert_eq!(status(None), Status::Advice);
     }
 }

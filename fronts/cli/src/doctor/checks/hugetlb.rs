@@ -6,18 +6,15 @@ use crate::doctor::tree::Tree;
 use largesse_machine::room::Mount;
 
 const POOLS: &str = "/sys/kernel/mm/hugepages";
-/// There on every kernel, if `/sys` is.
-const KERNEL: &str = "/sys/kernel";
+const MOUNTS: &str = "/proc/self/mountinfo";
 const NODES: &str = "/sys/devices/system/node";
 
 pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     let mut pools: Vec<(u64, String)> =
         tree.list(POOLS).into_iter().filter_map(|name| Some((kib(&name)?, name))).collect();
-    // Saved machines are without the folder where the kernel is without pools.
-    if pools.is_empty() && !tree.is_saved() && !tree.exists(KERNEL) {
-        return vec![Finding::new(Hugetlb, Status::Info, "hugetlb", "not known").why(format!(
-            "{POOLS} cannot be read: whether there is a pool for --pages hugetlb is not known"
-        ))];
+    if let Some(unread) = tree.unread(POOLS) {
+        let why = format!("{unread}: whether there is a pool for --pages hugetlb is not known");
+        return vec![Finding::unread(Hugetlb, "hugetlb", &unread).why(why)];
     }
     if pools.is_empty() {
         return vec![
@@ -31,8 +28,10 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
         .map(|(kib, name)| pool(*kib, Pool::read(tree, POOLS, name), &by_node(tree, name)))
         .collect();
     let used = pools.iter().any(|(_, name)| Pool::read(tree, POOLS, name).pages > 0);
-    let mounts = tree.read("/proc/self/mountinfo").unwrap_or_default();
-    findings.push(mounted(&mounts));
+    findings.push(match tree.unread(MOUNTS) {
+        Some(unread) => Finding::unread(Hugetlb, "hugetlb-mount", &unread),
+        None => mounted(&tree.read(MOUNTS).unwrap_or_default()),
+    });
     if used {
         findings.extend(tree.number("/proc/sys/vm/hugetlb_shm_group").map(shared_by));
     }

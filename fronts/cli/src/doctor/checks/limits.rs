@@ -4,23 +4,41 @@ use crate::doctor::finding::Subject::Limits;
 use crate::doctor::finding::{Finding, Status, size};
 use crate::doctor::machine::{Machine, kib_field};
 use crate::doctor::tree::Tree;
+use crate::say::counted;
+use largesse_machine::Unread;
 
 /// The members of this group may lock memory and use `/dev/userfaultfd`.
 pub(crate) const GROUP: &str = "largesse";
+/// The limits of this process.
+pub(crate) const PROCESS: &str = "/proc/self/limits";
+const OVERCOMMIT: &str = "/proc/sys/vm/overcommit_memory";
+const MAPPINGS: &str = "/proc/sys/vm/max_map_count";
+const SEGMENT: &str = "/proc/sys/kernel/shmmax";
+const SEGMENTS: &str = "/proc/sys/kernel/shmall";
+const FILES: [&str; 5] = [PROCESS, OVERCOMMIT, MAPPINGS, SEGMENT, SEGMENTS];
 
 pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
-    let limits = tree.read("/proc/self/limits").unwrap_or_default();
+    let limits = tree.read(PROCESS).unwrap_or_default();
     let meminfo = tree.read("/proc/meminfo").unwrap_or_default();
     let mut findings = Vec::new();
     findings.extend(soft(&limits, "Max locked memory").map(|limit| locked(limit, machine)));
     findings.extend(soft(&limits, "Max address space").map(|limit| address_space(limit, machine.memory)));
-    findings.extend(tree.number("/proc/sys/vm/overcommit_memory").map(|mode| overcommit(mode, &meminfo)));
-    findings.extend(tree.number("/proc/sys/vm/max_map_count").map(mappings));
-    let (most, all) = (tree.number("/proc/sys/kernel/shmmax"), tree.number("/proc/sys/kernel/shmall"));
+    findings.extend(tree.number(OVERCOMMIT).map(|mode| overcommit(mode, &meminfo)));
+    findings.extend(tree.number(MAPPINGS).map(mappings));
+    let (most, all) = (tree.number(SEGMENT), tree.number(SEGMENTS));
     let page = machine.page_size.unwrap_or(4096);
     findings.extend(
         most.zip(all).map(|(most, all)| segments(most.min(all.saturating_mul(page)), machine.memory)),
     );
+    let unread: Vec<Unread> = FILES.iter().filter_map(|file| tree.unread(file)).collect();
+    if let [first, rest @ ..] = &unread[..] {
+        let more = if rest.is_empty() {
+            String::new()
+        } else {
+            format!(", nor {}", counted(rest.len() as u64, "other file"))
+        };
+        findings.push(Finding::unread(Limits, "limits", first).why(format!("{first}{more}")));
+    }
     findings
 }
 

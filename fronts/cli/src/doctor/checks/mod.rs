@@ -15,7 +15,7 @@ use super::tree::Tree;
 
 /// Every finding, in the order in which they are shown.
 pub(crate) fn all(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
-    let mut findings = system::findings(live, machine);
+    let mut findings = system::findings(tree, live, machine);
     findings.extend(thp::findings(tree, live, machine));
     findings.extend(hugetlb::findings(tree));
     findings.extend(limits::findings(tree, machine));

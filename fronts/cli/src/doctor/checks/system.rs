@@ -3,13 +3,16 @@
 use crate::doctor::finding::Subject::Machine as About;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Live, Verdict};
-use crate::doctor::machine::Machine;
+use crate::doctor::machine::{Machine, WITH_MEMORY};
+use crate::doctor::tree::Tree;
 
 /// Something newer kernels have, and what happens without it.
 struct Feature {
     name: &'static str,
     trial: &'static str,
     since: (u32, u32),
+    /// The file that the trial opens.
+    file: Option<&'static str>,
     without: &'static str,
 }
 
@@ -18,40 +21,55 @@ const FEATURES: &[Feature] = &[
         name: "MADV_POPULATE_WRITE",
         trial: "populate",
         since: (5, 14),
+        file: None,
         without: "pages are filled ahead of need by touching them",
     },
     Feature {
         name: "MADV_COLLAPSE",
         trial: "collapse",
         since: (6, 1),
+        file: None,
         without: "small pages are joined by the kernel in its own time",
     },
     Feature {
         name: "PAGEMAP_SCAN",
         trial: "pagemap_scan",
         since: (6, 7),
+        file: Some("/proc/self/pagemap"),
         without: "bytes on large pages are told per mapping, marked ~",
     },
 ];
 
 const OLDEST: (u32, u32) = (5, 10);
 
-pub(crate) fn findings(live: &Live, machine: &Machine) -> Vec<Finding> {
-    let mut findings = vec![kernel(live, machine), cores(machine.cores)];
-    findings.push(Finding::new(About, Status::Ok, "nodes", machine.nodes.to_string()));
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+    let mut findings = vec![kernel(tree, live, machine), cores(machine.cores)];
+    let known = || Finding::new(About, Status::Ok, "nodes", machine.nodes.unwrap_or(1).to_string());
+    let nodes = tree.unread(WITH_MEMORY).map(|unread| Finding::unread(About, "nodes", &unread));
+    findings.push(nodes.unwrap_or_else(known));
     findings.extend(live.preload.as_deref().map(preload));
     findings
 }
 
-fn kernel(live: &Live, machine: &Machine) -> Finding {
+fn kernel(tree: &Tree, live: &Live, machine: &Machine) -> Finding {
     let finding = |status, now| Finding::new(About, status, "kernel", now);
+    if machine.kernel.is_empty() {
+        return finding(Status::Info, "not known".to_owned());
+    }
     if machine.version < OLDEST {
         return finding(Status::Problem, machine.kernel.clone())
             .wanted("5.10 or later")
             .why("older kernels are not supported and not tested")
             .command("sudo apt full-upgrade && sudo reboot");
     }
-    let missing: Vec<&Feature> = FEATURES.iter().filter(|feature| !has(feature, live, machine)).collect();
+    let missing = FEATURES.iter().filter(|feature| !has(feature, live, machine));
+    let unread = |feature: &&Feature| feature.file.and_then(|file| tree.unread(file));
+    let (not_tried, missing): (Vec<&Feature>, Vec<&Feature>) = missing.partition(|it| unread(it).is_some());
+    if let ([feature, ..], []) = (&not_tried[..], &missing[..]) {
+        let why = unread(feature).map(|unread| unread.to_string()).unwrap_or_default();
+        return finding(Status::Info, format!("{}; {} was not tried", machine.kernel, feature.name))
+            .why(format!("{why}. Without it {}", feature.without));
+    }
     if missing.is_empty() {
         return finding(Status::Ok, format!("{}, every feature in use", machine.kernel));
     }

@@ -11,7 +11,7 @@ pub(crate) const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
     let Some(enabled) = tree.read(&format!("{DIRECTORY}/enabled")) else {
         let size = machine.transparent_size;
-        let seen = live.trial("thp").map_or_else(absent, |verdict| unreadable(verdict, size));
+        let seen = live.trial("thp").map_or_else(absent, |verdict| unreadable(tree, verdict, size));
         return std::iter::once(seen).chain(disabled(live.thp_disable)).collect();
     };
     let switches = Switches::read(tree, &enabled, machine.transparent_size);
@@ -62,11 +62,11 @@ pub(crate) fn chosen(choices: &str) -> &str {
 }
 
 /// The switches cannot be read (a hidden `/sys`): the trial says what the kernel does.
-fn unreadable(verdict: Verdict, transparent_size: Option<u64>) -> Finding {
-    let file = format!("{DIRECTORY}/enabled");
+fn unreadable(tree: &Tree, verdict: Verdict, transparent_size: Option<u64>) -> Finding {
+    let unread = tree.unread(&format!("{DIRECTORY}/enabled"));
+    let unread = unread.map_or_else(String::new, |unread| format!("{unread}; "));
     let finding = |status, now: String| {
-        Finding::new(Transparent, status, "thp", now)
-            .why(format!("{file} cannot be read; this is what a trial says"))
+        Finding::new(Transparent, status, "thp", now).why(format!("{unread}this is what a trial says"))
     };
     match verdict {
         Verdict::Granted => finding(

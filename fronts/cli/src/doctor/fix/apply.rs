@@ -117,6 +117,7 @@ impl fmt::Display for Refusal {
                 size(*asked),
                 size(*memory)
             ),
+            Refusal::Unread(unread) => write!(out, "--hugetlb-pages: {unread}. Nothing was changed"),
             Refusal::NoPools => {
                 write!(out, "--hugetlb-pages: this kernel has no hugetlb pools. Nothing was changed")
             }

@@ -3,12 +3,13 @@
 use super::own::{Foreign, LIMITS, MADE_GROUP, OwnFile, SYSCTL, TMPFILES, UDEV};
 use super::step::{Owner, Step};
 use crate::doctor::checks::far::{self, DEVICE, FOR_ALL};
-use crate::doctor::checks::limits::{GROUP, lockable, soft};
+use crate::doctor::checks::limits::{GROUP, PROCESS, lockable, soft};
 use crate::doctor::checks::thp::{self, Switches, chosen};
 use crate::doctor::finding::size;
 use crate::doctor::live::Live;
 use crate::doctor::machine::{Machine, kib_field};
 use crate::doctor::tree::Tree;
+use largesse_machine::Unread;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 
@@ -27,6 +28,8 @@ pub(crate) enum Refusal {
     /// A pool of this many bytes on a machine of that many.
     PoolTooLarge(u64, u64),
     NoPools,
+    /// Whether there is a pool is not known.
+    Unread(Unread),
 }
 
 /// Steps in order, and what to say after them.
@@ -42,6 +45,7 @@ pub(crate) fn plan(tree: &Tree, live: &Live, machine: &Machine, wish: Wish) -> R
         return Ok(Plan { steps: Vec::new(), notes: vec![note.to_owned()] });
     }
     let mut draft = Draft { tree, files: Vec::new(), after: Vec::new(), notes: Vec::new(), group: false };
+    draft.unread();
     draft.transparent(machine)?;
     draft.pool(machine, wish)?;
     draft.lockable(machine)?;
@@ -60,6 +64,14 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
+    /// Notes which settings are not known, and so are left as they are.
+    fn unread(&mut self) {
+        for file in [format!("{}/enabled", thp::DIRECTORY), PROCESS.to_owned()] {
+            let unread = self.tree.unread(&file);
+            self.notes.extend(unread.map(|unread| format!("{unread}: what it tells is not checked.")));
+        }
+    }
+
     fn transparent(&mut self, machine: &Machine) -> Result<(), Refusal> {
         let Some(enabled) = self.tree.read(&format!("{}/enabled", thp::DIRECTORY)) else { return Ok(()) };
         let switches = Switches::read(self.tree, &enabled, machine.transparent_size);
@@ -105,6 +117,9 @@ impl Draft<'_> {
 
     fn pool(&mut self, machine: &Machine, wish: Wish) -> Result<(), Refusal> {
         let Some(pages) = wish.hugetlb_pages else { return Ok(()) };
+        if let Some(unread) = ["/proc/meminfo", POOL].iter().find_map(|file| self.tree.unread(file)) {
+            return Err(Refusal::Unread(unread));
+        }
         let meminfo = self.tree.read("/proc/meminfo").unwrap_or_default();
         let page = kib_field(&meminfo, "Hugepagesize").ok_or(Refusal::NoPools)?;
         let now = self.tree.number(POOL).ok_or(Refusal::NoPools)?;
@@ -125,7 +140,7 @@ impl Draft<'_> {
     }
 
     fn lockable(&mut self, machine: &Machine) -> Result<(), Refusal> {
-        let limits = self.tree.read("/proc/self/limits").unwrap_or_default();
+        let limits = self.tree.read(PROCESS).unwrap_or_default();
         let wanted = lockable(machine.memory);
         let Some(now) = soft(&limits, "Max locked memory") else { return Ok(()) };
         let line = format!("@{GROUP} - memlock {}", wanted >> 10);

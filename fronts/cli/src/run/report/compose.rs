@@ -1,6 +1,7 @@
 //! The report, from what the processes wrote and what the watcher saw.
 
 use super::end::{End, signal_name};
+use largesse_machine::Unread;
 use largesse_report::{CAUSES, COMMAND_WORDS, Cause, Counters, RECORD_VERSION, RECORD_WORDS, RecordWord};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -14,8 +15,10 @@ pub(super) struct Seen {
     pub(super) ended_at: u64,
     /// `None`: it runs.
     pub(super) end: Option<End>,
-    /// The highest number that was read.
-    pub(super) large_bytes: u64,
+    /// The highest number that was read, if any was.
+    pub(super) large_bytes: Option<u64>,
+    /// Why it was not read.
+    pub(super) unread: Option<Unread>,
 }
 
 /// The words that a process left.
@@ -56,7 +59,8 @@ struct Process {
     pid: u32,
     counters: [u64; Counters::NAMES.len()],
     not_granted: [u64; CAUSES],
-    large_bytes: u64,
+    large_bytes: Option<u64>,
+    uncovered: u64,
     shown: Value,
 }
 
@@ -75,12 +79,16 @@ pub(super) fn report(folder: &Path, seen: &[Seen]) -> Value {
         && let Value::Object(shown) = &main.shown
     {
         report.extend(shown.clone());
+        // The process writes these figures at its start and at `exit`: after a sudden end the record is newer.
+        if let Some(far) = report.get_mut("far").and_then(Value::as_object_mut) {
+            far.insert("uncovered_bytes".into(), json!(main.uncovered));
+        }
     }
     let tree = json!({
         "processes": processes.len(),
         "counters": named(&sums(processes.iter().map(|one| one.counters))),
         "not_granted": causes(&sums(processes.iter().map(|one| one.not_granted))),
-        "large_peak_bytes": processes.iter().map(|one| one.large_bytes).sum::<u64>(),
+        "large_peak_bytes": processes.iter().map(|one| one.large_bytes).sum::<Option<u64>>(),
     });
     let fact = |file: &str| std::fs::read_to_string(file).ok().map(|text| text.trim().to_owned());
     report.insert("host".into(), json!(fact("/proc/sys/kernel/hostname")));
@@ -128,9 +136,12 @@ fn process(folder: &Path, seen: &Seen) -> Option<Process> {
     };
     let began = record.word(RecordWord::Started).min(seen.seen_at.max(1));
     let ended = end.map_or_else(super::watcher::now, |(_, at)| at);
-    let large_bytes = record.word(RecordWord::LargePeak).max(seen.large_bytes);
+    // The process reads the same file. It leaves a zero where it cannot, or had no reason to.
+    let recorded = record.word(RecordWord::LargePeak);
+    let unread = seen.unread.as_ref().filter(|_| recorded == 0 && seen.large_bytes.is_none());
+    let large_bytes = unread.is_none().then(|| recorded.max(seen.large_bytes.unwrap_or(0)));
     let (counters, not_granted) = (record.counters(), record.not_granted());
-    let shown = json!({
+    let mut shown = json!({
         "pid": seen.pid,
         "parent": record.word(RecordWord::Parent),
         "command": record.command(),
@@ -142,7 +153,11 @@ fn process(folder: &Path, seen: &Seen) -> Option<Process> {
         "counters": named(&counters),
         "not_granted": causes(&not_granted),
     });
-    Some(Process { pid: seen.pid, counters, not_granted, large_bytes, shown })
+    if let Some(unread) = unread {
+        shown["unread"] = json!(unread.to_string());
+    }
+    let uncovered = record.word(RecordWord::Uncovered);
+    Some(Process { pid: seen.pid, counters, not_granted, large_bytes, uncovered, shown })
 }
 
 /// The report as a file: one line for each interval of the time line, hundreds of them, for machines.

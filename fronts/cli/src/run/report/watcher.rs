@@ -5,6 +5,7 @@ use super::compose::{self, Seen};
 use super::end::{self, End};
 use crate::report::picture::{self, NoPicture};
 use crate::say::complain;
+use largesse_machine::Unread;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
@@ -156,11 +157,18 @@ pub(super) fn now() -> u64 {
 
 impl Seen {
     fn new(pid: u32, at: u64) -> Seen {
-        Seen { pid, seen_at: at, ended_at: 0, end: None::<End>, large_bytes: 0 }
+        Seen { pid, seen_at: at, ended_at: 0, end: None::<End>, large_bytes: None, unread: None }
     }
 
     fn read_large_bytes(&mut self) {
-        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid)).unwrap_or_default();
-        self.large_bytes = self.large_bytes.max(largesse_report::large_bytes(&rollup));
+        let file = format!("/proc/{}/smaps_rollup", self.pid);
+        match std::fs::read_to_string(&file) {
+            Ok(rollup) => {
+                self.large_bytes = self.large_bytes.max(Some(largesse_report::large_bytes(&rollup)))
+            }
+            // It has ended.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) => self.unread = Unread::of(Path::new("/"), &file, &error).or(self.unread.take()),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Far memory, in all and by region.
 
+use super::known;
 use crate::size::size;
 use crate::status::portrait::{Far, FarRegion};
 use crate::table::{Column, Paper, Table};
@@ -13,7 +14,7 @@ const MOST_SHOWN: usize = 5;
 pub(super) fn all(far: &Far, paper: Paper) -> String {
     let mut text = format!("\nFar memory in {}\n{}", far.store, totals(&far.words, paper));
     if let Some(agent) = &far.agent {
-        let (all, locked) = (size(agent.memory_bytes), size(agent.locked_bytes));
+        let (all, locked) = (known(agent.memory_bytes), known(agent.locked_bytes));
         let _ = writeln!(text, "  held by process {}: {all} in memory, locked {locked}", agent.pid);
     }
     if far.regions.len() > 1 {
