@@ -12,18 +12,22 @@
 //! # Invariants
 //! 1. Nothing of the agent's keeps a pipe, a terminal or a folder of the program's busy.
 //! 2. No secret of a store's name is an argument, or is printed.
+//! 3. The folder of the agent's socket is gone when the agent is, unless SIGKILL or an error of its own ended it.
 
 mod background;
+mod ending;
 mod redis;
 mod stores;
 
 pub(crate) use redis::PASSWORD;
 pub(crate) use stores::{accepted, has_password, is_agents, without_secrets};
 
+use crate::run::environment;
 use crate::say::complain;
 use background::Background;
-use largesse_agent::{Agent, Name};
+use largesse_agent::Agent;
 use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Exit status when there is no far memory, as of `largesse run`.
@@ -55,8 +59,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     match Background::enter() {
         Ok(Background::Before(code)) => code,
         Ok(Background::Behind(ready)) => {
-            let done = prepare(&store, args.owner).and_then(|(name, agent)| {
-                let _ = writeln!(std::io::stdout(), "agent:{name}");
+            let done = prepare(&store, args.owner).and_then(|agent| {
+                let _ = writeln!(std::io::stdout(), "agent:{}", agent.name());
                 ready.detach().map_err(|error| error.to_string())?;
                 agent.run().map_err(|error| error.to_string())
             });
@@ -66,15 +70,22 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-fn prepare(store: &str, owner: Option<i32>) -> Result<(Name, Agent), String> {
+/// Returns the folders below which an agent may make the private one for its socket, the best first.
+pub(crate) fn folders() -> Vec<PathBuf> {
+    let named = ["XDG_RUNTIME_DIR", "TMPDIR"].into_iter().filter_map(environment::get);
+    named.chain(["/tmp".into()]).map(PathBuf::from).collect()
+}
+
+fn prepare(store: &str, owner: Option<i32>) -> Result<Agent, String> {
     let called = without_secrets(store);
     if called != "memory:" {
         background::hide();
     }
     let place = stores::open(store).map_err(|why| format!("no far memory: {why}"))?;
-    let name = Name::new().map_err(|error| error.to_string())?;
-    let agent = Agent::new(&name, place, &called, owner);
-    Ok((name, agent.map_err(|error| format!("the agent was not started: {error}"))?))
+    let agent = Agent::new(&folders(), place, &called, owner);
+    let agent = agent.map_err(|error| format!("the agent was not started: {error}"))?;
+    ending::withdraw_at_signals(agent.name());
+    Ok(agent)
 }
 
 fn refuse(why: &str) -> ExitCode {
