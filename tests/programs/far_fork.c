@@ -1,5 +1,5 @@
 /* Forks of a program whose data are larger than what may be here. far_fork WHAT MIB [TIMES], where
- * MIB is 0 for a static array. */
+ * MIB is 0 for a static array; far_fork chroot MIB FOLDER. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -134,6 +134,42 @@ static int execs(long times) {
     return 0;
 }
 
+/* Children that end at once; prints the time of all in microseconds. */
+static int timed(long times) {
+    struct timespec from, to;
+    write_pages(1, 0, 1);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (long i = 0; i < times; i++) {
+        pid_t child = fork();
+        if (child == 0) { words[i] = 0; _exit(0); }
+        if (ended(child)) return 1;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    printf("%ld\n", (to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000);
+    return wrong(1, 0, 1) != 0;
+}
+
+/* A child and a grandchild of a program that has changed its root folder. */
+static int rooted(const char *folder) {
+    write_pages(1, 0, 1);
+    if (chroot(folder) || chdir("/")) return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        write_pages(2, 0, 2);
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            say("grandchild", wrong(2, 0, 2) + wrong(1, 1, 2));
+            _exit(0);
+        }
+        if (ended(grandchild)) _exit(1);
+        say("child", wrong(2, 0, 2) + wrong(1, 1, 2));
+        _exit(0);
+    }
+    int status = ended(child);
+    say("parent", wrong(1, 0, 1));
+    return status;
+}
+
 /* Forks in a row: all children live, each with pages of its own, and the parent writes between. */
 static int row(long times) {
     pid_t children[400];
@@ -189,6 +225,8 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "sides")) return sides();
     if (!strcmp(what, "threads")) return threads(times);
     if (!strcmp(what, "execs")) return execs(times);
+    if (!strcmp(what, "timed")) return timed(times);
+    if (!strcmp(what, "chroot")) return rooted(argc > 3 ? argv[3] : "");
     if (!strcmp(what, "row")) return row(times);
     if (!strcmp(what, "stack")) return stack();
     return 2;

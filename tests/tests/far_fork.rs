@@ -1,6 +1,8 @@
 //! A fork under far memory is a snapshot: neither side sees what the other writes, nothing is zero.
 
 use largesse_tests::{Exit, Ran, Run, Stage, has_program, users};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// What the program says over either store. It says nothing of far memory.
 fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
@@ -10,9 +12,22 @@ fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
         for store in stage.stores() {
             let run = words.iter().fold(Run::new(&stage, &[&program]), |run, word| run.arg(word));
             check(run.as_user(user).under(&["--local", local, "--far", &store]).finish());
-            let left: Vec<_> = std::fs::read_dir(stage.scratch()).unwrap().collect();
-            assert!(left.is_empty(), "{user:?}: {left:?}");
+            is_emptied(&stage.scratch());
         }
+    }
+}
+
+/// The agent outlasts the program for a moment, and its folder with it.
+#[track_caller]
+fn is_emptied(folder: &Path) {
+    let since = Instant::now();
+    loop {
+        let left: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(since.elapsed() < Duration::from_secs(20), "{left:?} is left");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

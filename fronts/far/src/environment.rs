@@ -3,6 +3,7 @@
 
 use largesse_settings::{PREFIX, Unknown};
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 /// The value of `name`, if it is set. A variable of ours that is empty is as good as one that is not set.
 pub fn get(name: &str) -> Option<OsString> {
@@ -42,4 +43,11 @@ pub fn set(name: &str, value: &OsStr) {
 pub fn remove(name: &str) {
     // SAFETY: as above.
     unsafe { std::env::remove_var(name) }
+}
+
+/// Returns the folders below which an agent may make the private one for its socket, the best first.
+#[must_use]
+pub fn agent_folders() -> Vec<PathBuf> {
+    let named = ["XDG_RUNTIME_DIR", "TMPDIR"].into_iter().filter_map(get);
+    named.chain(["/tmp".into()]).map(PathBuf::from).collect()
 }

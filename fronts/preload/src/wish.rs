@@ -65,8 +65,13 @@ mod tests {
     fn stores_have_a_kind_and_a_place() {
         assert_eq!(Store::parse("file:/scratch/a"), Some(Store::File("/scratch/a".into())));
         let name = Name::new().unwrap();
-        assert_eq!(Store::parse(&format!("agent:{name}")), Some(Store::Agent(name)));
-        for wrong in ["", "file:", "file", "agent", "agent:5", "memory:", "ftp:/a", "/scratch/a"] {
+        for name in [name.to_string(), format!("/run/user/1000/largesse-{name}")] {
+            let want = Store::Agent(Name::parse(&name).unwrap());
+            assert_eq!(Store::parse(&format!("agent:{name}")), Some(want));
+        }
+        for wrong in
+            ["", "file:", "file", "agent", "agent:5", "agent:/tmp", "memory:", "ftp:/a", "/scratch/a"]
+        {
             assert_eq!(Store::parse(wrong), None, "{wrong}");
         }
     }

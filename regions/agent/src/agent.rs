@@ -6,6 +6,7 @@
 //! ```
 
 use crate::alive::Alive;
+use crate::listener::Listener;
 use crate::message::{Hello, Plain as _, VERSION, Welcome};
 use crate::ring::Ring;
 use crate::served::{Served, Space};
@@ -16,6 +17,7 @@ use largesse_store::memory::{self, MemoryStore as Window};
 use largesse_store::{StoreError, StoreProvider as Spaces};
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -67,7 +69,7 @@ impl Place {
 /// A process that holds the pages of others.
 #[derive(Debug)]
 pub struct Agent {
-    listener: OwnedFd,
+    listener: Listener,
     place: Place,
     called: String,
     /// Whoever it was started for.
@@ -110,13 +112,14 @@ struct Parcel {
 }
 
 impl Agent {
-    /// Listens as `name`, for `owner` and whomever it tells. `called`: the store's name, without secrets. The
+    /// Listens under a new name, for `owner` and every program that is told the name. The socket lies in a new private
+    /// folder below the first of `folders` in which one can be made. `called`: the store's name, without secrets. The
     /// calling thread must be the process's first, and call [`run`](Agent::run).
-    pub fn new(name: &Name, place: Place, called: &str, owner: Option<i32>) -> io::Result<Agent> {
+    pub fn new(folders: &[PathBuf], place: Place, called: &str, owner: Option<i32>) -> io::Result<Agent> {
         let owner = owner.map(process).transpose()?;
         let alive = Alive::hold().map_err(|MapError { errno, .. }| io::Error::from_raw_os_error(errno))?;
         Ok(Agent {
-            listener: socket::listen(name)?,
+            listener: Listener::open(folders)?,
             place,
             called: called.to_owned(),
             owner,
@@ -125,6 +128,12 @@ impl Agent {
             strangers: Vec::new(),
             connections: 0,
         })
+    }
+
+    /// The name under which it listens.
+    #[must_use]
+    pub const fn name(&self) -> &Name {
+        self.listener.name()
     }
 
     /// Serves until nobody is left.
@@ -137,18 +146,20 @@ impl Agent {
             } else if idle.elapsed() >= patience {
                 return Ok(());
             }
-            let ready = self.wait(if busy { -1 } else { 50 })?;
+            let news = (!busy).then_some(Duration::from_millis(50));
+            let ready = self.wait(news.into_iter().chain(self.listener.pause()).min())?;
             self.look(&ready);
         }
     }
 
-    /// Which of the listener, the owner, the guests and the strangers have news.
-    fn wait(&self, milliseconds: i32) -> io::Result<Vec<RawFd>> {
-        let all = [Some(&self.listener), self.owner.as_ref()].into_iter().flatten();
+    /// Which of the listening sockets, the owner, the guests and the strangers have news, after `longest` at most.
+    fn wait(&self, longest: Option<Duration>) -> io::Result<Vec<RawFd>> {
+        let all = self.listener.sockets().chain(&self.owner);
         let all = all.chain(self.guests.iter().map(|it| &it.process));
         let all = all.chain(self.strangers.iter().map(|it| &it.socket));
         let poll = |fd: &OwnedFd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let mut polled: Vec<_> = all.map(poll).collect();
+        let milliseconds = longest.map_or(-1, |it| i32::try_from(it.as_millis() + 1).unwrap_or(i32::MAX));
         // SAFETY: as many structures as are given.
         let rc = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, milliseconds) };
         let error = io::Error::last_os_error();
@@ -177,11 +188,10 @@ impl Agent {
                 self.strangers.push(stranger);
             }
         }
-        if news(&self.listener)
-            && let Ok(socket) = socket::accept(&self.listener)
-            && socket::peer(&socket).is_ok_and(|who| socket::trusted(who.uid))
-        {
-            self.strangers.push(Stranger { socket, prepared: None });
+        for socket in self.listener.accept(ready) {
+            if socket::with_senders(&socket).is_ok() {
+                self.strangers.push(Stranger { socket, prepared: None });
+            }
         }
     }
 

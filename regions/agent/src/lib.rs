@@ -9,13 +9,13 @@
 //!                └─ Connection ═ Ring of slots ═╪════════┘  everything else: requests, pages
 //!                                 Alive ════════╛           one word: is the agent there?
 //! ```
-//! The two sides meet at a socket, which is closed as soon as they share memory.
+//! The two sides meet at a socket in a folder that only its user may enter, and close it as soon as they share memory.
 //! # Knows / does not know
 //! Knows shared memory, processes that come, fork and die, and `PageStore`. Does not know the pager, what
 //! lies in pages, nor what stores other than its own memory are made of.
 //! # Invariants
-//! 1. After the connection is made the program needs no descriptor of ours; nothing of it has a name in a
-//!    file system.
+//! 1. After the connection is made the program needs no descriptor of ours. All that an agent has in a file system is
+//!    one private folder with its socket, removed at its end, or by the next agent if it was killed.
 //! 2. Either side may be killed at any moment: the other one sees it, and gives back what was shared.
 //! 3. All memory of a window is taken, locked where possible, and given back by its owner: the program never
 //!    finds a page missing there.
@@ -25,7 +25,9 @@
 mod agent;
 mod alive;
 mod connection;
+mod folder;
 mod homes;
+mod listener;
 mod message;
 mod ring;
 mod served;

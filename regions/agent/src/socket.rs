@@ -1,25 +1,38 @@
-//! The moment of getting to know each other: a socket with a name that no file has, which is closed again
-//! once both sides have the memory they share.
+//! Sockets by which a program and its agent exchange the memory that they share, and their names. Both sides close
+//! them afterwards.
 
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, zeroed};
 use core::ptr::{from_mut, from_ref, null_mut};
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::path::Path;
 
 /// Descriptors in one message.
 pub(crate) const MOST: usize = 64;
+/// Connections that wait to be accepted, at each socket of an agent.
+pub(crate) const BACKLOG: c_int = 64;
 /// Control messages of one message: descriptors and credentials, each with its header.
 const CONTROL: usize = 512;
+/// Hexadecimal digits of a key.
+const DIGITS: usize = 32;
+/// Name of the socket inside its folder.
+const SOCKET: &str = "/agent";
+/// Start of a folder's own name, and of a fallback name.
+const PREFIX: &str = "largesse-";
 
-/// Where an agent can be reached: unguessable, and of this machine's network namespace.
+/// Where an agent can be reached: a random key, in most cases at the end of the path of the folder that holds its
+/// socket. The key alone names a second, abstract socket of this network namespace, the fallback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
+/// A socket's address and its length in bytes.
+type Address = (libc::sockaddr_un, libc::socklen_t);
+
 impl Name {
-    /// A name nobody has.
+    /// Returns a new random name without a folder.
     pub fn new() -> Result<Name> {
-        let mut random = [0_u8; 16];
+        let mut random = [0_u8; DIGITS / 2];
         // SAFETY: the buffer has the length given.
         if unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) } != 16 {
             return Err(Error::last_os_error());
@@ -27,24 +40,67 @@ impl Name {
         Ok(Name(random.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// As `new` made it, from somebody who was told.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Name> {
-        let known = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        known.then(|| Name(text.to_owned()))
+    /// Returns the same key with a folder directly below `base`. `None` if `base` is not an absolute path in UTF-8, or
+    /// if the socket's path would be longer than 107 bytes.
+    pub(crate) fn below(&self, base: &Path) -> Option<Name> {
+        Name::parse(base.join(format!("{PREFIX}{}", self.key())).to_str()?)
     }
 
-    fn address(&self) -> (libc::sockaddr_un, libc::socklen_t) {
-        // SAFETY: zero bytes are an address.
-        let mut address: libc::sockaddr_un = unsafe { zeroed() };
-        address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or_default();
-        let name = format!("\0largesse-{}", self.0);
-        for (to, from) in address.sun_path.iter_mut().zip(name.bytes()) {
-            *to = libc::c_char::from_ne_bytes([from]);
-        }
-        let len = core::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len();
-        (address, libc::socklen_t::try_from(len).unwrap_or_default())
+    /// Returns the name that this text, made by `Display`, stands for: a key, or the absolute path of a folder that
+    /// ends in one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Name> {
+        let (before, key) = text.split_at_checked(text.len().checked_sub(DIGITS)?)?;
+        let is_key = key.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_folder = before.starts_with('/')
+            && before.strip_suffix(PREFIX).is_some_and(|base| base.ends_with('/'))
+            && address(&[text, SOCKET]).is_some();
+        (is_key && (before.is_empty() || is_folder)).then(|| Name(text.to_owned()))
     }
+
+    /// Removes the socket and its folder from the file system; safe to call in a signal handler, and before `_exit`.
+    pub fn withdraw(&self) {
+        let Some(folder) = self.folder() else { return };
+        let path = |parts: &[&str]| address(parts).map(|(address, _)| address.sun_path);
+        if let (Some(socket), Some(folder)) = (path(&[folder, SOCKET]), path(&[folder])) {
+            // SAFETY: two strings that end in a zero and outlive the calls.
+            unsafe {
+                libc::unlink(socket.as_ptr());
+                libc::rmdir(folder.as_ptr());
+            }
+        }
+    }
+
+    /// The path of the folder that holds the socket.
+    pub(crate) fn folder(&self) -> Option<&str> {
+        (self.0.len() > DIGITS).then_some(&self.0)
+    }
+
+    /// The address of the socket in the folder.
+    pub(crate) fn in_folder(&self) -> Option<Address> {
+        address(&[self.folder()?, SOCKET])
+    }
+
+    /// The abstract address, which needs no file system.
+    pub(crate) fn fallback(&self) -> Option<Address> {
+        address(&["\0", PREFIX, self.key()])
+    }
+
+    fn key(&self) -> &str {
+        &self.0[self.0.len() - DIGITS..]
+    }
+}
+
+/// Returns the address that is these parts joined, or `None` if they leave no room for a final zero. Allocates nothing.
+fn address(parts: &[&str]) -> Option<Address> {
+    // SAFETY: zero bytes are an address.
+    let mut address: libc::sockaddr_un = unsafe { zeroed() };
+    address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).ok()?;
+    let used: usize = parts.iter().map(|part| part.len()).sum();
+    let bytes = parts.iter().flat_map(|part| part.bytes());
+    address.sun_path.iter_mut().zip(bytes).for_each(|(to, from)| *to = libc::c_char::from_ne_bytes([from]));
+    let len = core::mem::offset_of!(libc::sockaddr_un, sun_path) + used;
+    (used < address.sun_path.len()).then_some((address, libc::socklen_t::try_from(len).ok()?))
 }
 
 impl core::fmt::Display for Name {
@@ -53,9 +109,9 @@ impl core::fmt::Display for Name {
     }
 }
 
-fn socket() -> Result<OwnedFd> {
+fn socket(flags: c_int) -> Result<OwnedFd> {
     // SAFETY: numbers only.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) };
+    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0) };
     owned(fd)
 }
 
@@ -76,37 +132,46 @@ fn flag(socket: &OwnedFd, option: c_int) -> Result<()> {
     })
 }
 
-pub(crate) fn listen(name: &Name) -> Result<OwnedFd> {
-    let socket = socket()?;
-    let (address, len) = name.address();
+/// Listens at this address. [`accept`] does not wait on the result.
+pub(crate) fn listen((address, len): Address) -> Result<OwnedFd> {
+    let socket = socket(libc::SOCK_NONBLOCK)?;
     // SAFETY: our own descriptor; the address outlives the call.
     checked(unsafe { libc::bind(socket.as_raw_fd(), from_ref(&address).cast(), len) })?;
     // SAFETY: our own descriptor.
-    checked(unsafe { libc::listen(socket.as_raw_fd(), 64) })?;
+    checked(unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) })?;
     Ok(socket)
 }
 
-/// Somebody who knocks; their messages come with who sent them.
+/// Returns the connection that has waited longest, or an error if none waits.
 pub(crate) fn accept(listener: &OwnedFd) -> Result<OwnedFd> {
     // SAFETY: our own descriptor; no address is asked for.
-    let socket =
-        owned(unsafe { libc::accept4(listener.as_raw_fd(), null_mut(), null_mut(), libc::SOCK_CLOEXEC) })?;
-    flag(&socket, libc::SO_PASSCRED)?;
-    Ok(socket)
+    owned(unsafe { libc::accept4(listener.as_raw_fd(), null_mut(), null_mut(), libc::SOCK_CLOEXEC) })
 }
 
-/// To the agent of that name; it must be of this very user, or of root.
+/// Connects to the agent of that name, which must be of this very user, or of root. The folder is out of reach in a
+/// chroot or another mount namespace; the fallback is not.
 pub(crate) fn connect(name: &Name) -> Result<OwnedFd> {
-    let socket = socket()?;
+    if let Some(Ok(socket)) = name.in_folder().map(connect_to) {
+        return Ok(socket);
+    }
+    connect_to(name.fallback().ok_or(ErrorKind::InvalidInput)?)
+}
+
+fn connect_to((address, len): Address) -> Result<OwnedFd> {
+    let socket = socket(0)?;
     // What is sent says who sent it, even if the other side has not come to ask for it.
-    flag(&socket, libc::SO_PASSCRED)?;
-    let (address, len) = name.address();
+    with_senders(&socket)?;
     // SAFETY: our own descriptor; the address outlives the call.
     checked(unsafe { libc::connect(socket.as_raw_fd(), from_ref(&address).cast(), len) })?;
     if !trusted(peer(&socket)?.uid) {
         return Err(ErrorKind::PermissionDenied.into());
     }
     Ok(socket)
+}
+
+/// From now on messages that arrive come with the process that sent them.
+pub(crate) fn with_senders(socket: &OwnedFd) -> Result<()> {
+    flag(socket, libc::SO_PASSCRED)
 }
 
 /// Who is at the other end.
@@ -218,10 +283,12 @@ mod tests {
     #[test]
     fn messages_carry_descriptors_and_who_sent_them() {
         let name = Name::new().unwrap();
-        let listener = listen(&name).unwrap();
+        let listener = listen(name.fallback().unwrap()).unwrap();
         let here = connect(&Name::parse(&name.to_string()).unwrap()).unwrap();
         send(&here, b"hello", &[0, 1]).unwrap();
         let there = accept(&listener).unwrap();
+        with_senders(&there).unwrap();
+        assert_eq!(accept(&listener).unwrap_err().kind(), ErrorKind::WouldBlock);
         let mut buffer = [0; 16];
         let got = receive(&there, &mut buffer).unwrap();
         assert_eq!((&buffer[..got.len], got.descriptors.len()), (&b"hello"[..], 2));
@@ -232,9 +299,38 @@ mod tests {
 
     #[test]
     fn only_names_are_names() {
-        for wrong in ["", "0", "/tmp/x", &"g".repeat(32), &"A".repeat(32), &"0".repeat(33)] {
-            assert_eq!(Name::parse(wrong), None, "{wrong}");
+        let key = "0123456789abcdef".repeat(2);
+        let fits = format!("/{}/largesse-{key}", "x".repeat(107 - 1 - 1 - 9 - 32 - 6));
+        for right in [key.clone(), format!("/largesse-{key}"), format!("/a b/ä/largesse-{key}"), fits.clone()]
+        {
+            assert_eq!(Name::parse(&right).map(|name| name.to_string()), Some(right));
+        }
+        for wrong in [
+            String::new(),
+            "0".to_owned(),
+            "/tmp/x".to_owned(),
+            "g".repeat(32),
+            "A".repeat(32),
+            "0".repeat(33),
+            "ä".repeat(16) + "0",
+            format!("/{key}"),
+            format!("largesse-{key}"),
+            format!("tmp/largesse-{key}"),
+            format!("/tmp/xlargesse-{key}"),
+            format!("/x{fits}"),
+        ] {
+            assert_eq!(Name::parse(&wrong), None, "{wrong}");
         }
         assert!(connect(&Name::new().unwrap()).is_err());
+    }
+
+    #[test]
+    fn folders_too_long_for_a_socket_are_none() {
+        let name = Name::new().unwrap();
+        assert_eq!(name.below(Path::new("/tmp")).unwrap().to_string(), format!("/tmp/largesse-{name}"));
+        let longest = format!("/{}", "x".repeat(107 - 1 - 1 - 9 - 32 - 6));
+        assert!(name.below(longest.as_ref()).is_some());
+        assert_eq!(name.below(format!("{longest}x").as_ref()), None);
+        assert_eq!(name.below("relative".as_ref()), None);
     }
 }

@@ -7,6 +7,7 @@ use crate::{Agent, AgentStore, Name, Place};
 use largesse_store::{Fork, PageStore, ProvidedStore, StoreError, StoreProvider};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -70,15 +71,13 @@ impl PageStore for FarSpace {
 
 /// An agent on a thread of its own, which ends with the process.
 fn agent(place: Place) -> Name {
-    let name = Name::new().unwrap();
-    let (known, ready) = (name.clone(), std::sync::mpsc::channel());
+    let (ready, name) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let agent = Agent::new(&known, place, "test:", None).unwrap();
-        ready.0.send(()).unwrap();
+        let agent = Agent::new(&[], place, "test:", None).unwrap();
+        ready.send(agent.name().clone()).unwrap();
         agent.run().unwrap();
     });
-    ready.1.recv().unwrap();
-    name
+    name.recv().unwrap()
 }
 
 fn all_places() -> [Name; 3] {
@@ -229,20 +228,21 @@ fn many_threads_move_pages_at_once() {
 #[test]
 fn the_death_of_the_agent_is_an_error_at_the_next_need() {
     for place in [|| Place::memory().unwrap(), far as fn() -> Place, near] {
-        let name = Name::new().unwrap();
+        let (mut known, mut ready) = std::io::pipe().unwrap();
         // SAFETY: the child is an agent until it is killed.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            let _ = Agent::new(&name, place(), "test:", None).and_then(Agent::run);
+            let agent = Agent::new(&[], place(), "test:", None).unwrap();
+            write!(ready, "{}", agent.name()).unwrap();
+            drop(ready);
+            let _ = agent.run();
             // SAFETY: no preconditions.
             unsafe { libc::_exit(0) };
         }
-        let store = loop {
-            match AgentStore::connect(&name, BYTES) {
-                Ok(store) => break store,
-                Err(_) => std::thread::sleep(Duration::from_millis(2)),
-            }
-        };
+        drop(ready);
+        let mut name = String::new();
+        known.read_to_string(&mut name).unwrap();
+        let store = AgentStore::connect(&Name::parse(&name).unwrap(), BYTES).unwrap();
         store.reserve(0, BYTES as u64).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..6_u64 {

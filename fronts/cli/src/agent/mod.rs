@@ -12,14 +12,17 @@
 //! # Invariants
 //! 1. Nothing of the agent's keeps a pipe, a terminal or a folder of the program's busy.
 //! 2. No secret of a store's name is an argument, or is printed.
+//! 3. The folder of the agent's socket is gone when the agent is, unless SIGKILL or an error of its own ended it.
 
 mod background;
+mod ending;
 mod redis;
 mod stores;
 
 use crate::say::complain;
 use background::Background;
-use largesse_agent::{Agent, Name};
+use largesse_agent::Agent;
+use largesse_far::environment::agent_folders;
 use largesse_far::without_secrets;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
@@ -53,8 +56,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     match Background::enter() {
         Ok(Background::Before(code)) => code,
         Ok(Background::Behind(ready)) => {
-            let done = prepare(&store, args.owner).and_then(|(name, agent)| {
-                let _ = writeln!(std::io::stdout(), "agent:{name}");
+            let done = prepare(&store, args.owner).and_then(|agent| {
+                let _ = writeln!(std::io::stdout(), "agent:{}", agent.name());
                 ready.detach().map_err(|error| error.to_string())?;
                 agent.run().map_err(|error| error.to_string())
             });
@@ -64,15 +67,16 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-fn prepare(store: &str, owner: Option<i32>) -> Result<(Name, Agent), String> {
+fn prepare(store: &str, owner: Option<i32>) -> Result<Agent, String> {
     let called = without_secrets(store);
     if called != "memory:" {
         background::hide();
     }
     let place = stores::open(store).map_err(|why| format!("no far memory: {why}"))?;
-    let name = Name::new().map_err(|error| error.to_string())?;
-    let agent = Agent::new(&name, place, &called, owner);
-    Ok((name, agent.map_err(|error| format!("the agent was not started: {error}"))?))
+    let agent = Agent::new(&agent_folders(), place, &called, owner);
+    let agent = agent.map_err(|error| format!("the agent was not started: {error}"))?;
+    ending::withdraw_at_signals(agent.name());
+    Ok(agent)
 }
 
 fn refuse(why: &str) -> ExitCode {

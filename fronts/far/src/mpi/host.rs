@@ -2,6 +2,7 @@
 
 use super::signals;
 use super::trouble::Trouble;
+use crate::environment::agent_folders;
 use crate::say::complain;
 use largesse_agent::{Agent, Name, Place};
 use largesse_machine::pin;
@@ -72,12 +73,12 @@ fn look_after(
              type `mpirun --bind-to none …` to give it all"
         );
     }
-    let name = Name::new().map_err(Trouble::Process)?;
     let place = Place::Elsewhere(Box::new(ranks.clone()));
-    let agent = Agent::new(&name, place, "mpi:", Some(program)).map_err(Trouble::Process)?;
+    let agent = Agent::new(&agent_folders(), place, "mpi:", Some(program)).map_err(Trouble::Process)?;
+    let name = agent.name().clone();
     signals::hand_to(program);
     let ended = Arc::new(OnceLock::new());
-    watch(Arc::clone(&mpi), program, Arc::clone(&ended));
+    watch(Arc::clone(&mpi), program, name.clone(), Arc::clone(&ended));
     write!(into, "agent:{name}").map_err(Trouble::Process)?;
     drop(into);
     agent.run().map_err(Trouble::Process)?;
@@ -111,7 +112,7 @@ pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), Trouble>) -> R
 }
 
 /// A rank that does not answer would hold the program for good, or us when it has `ended` with a status.
-fn watch(mpi: Arc<Mpi>, program: libc::pid_t, ended: Arc<OnceLock<i32>>) {
+fn watch(mpi: Arc<Mpi>, program: libc::pid_t, name: Name, ended: Arc<OnceLock<i32>>) {
     std::thread::spawn(move || {
         let (mut call, mut vain) = (None, Vain::default());
         while vain.again() < PATIENCE {
@@ -129,6 +130,8 @@ fn watch(mpi: Arc<Mpi>, program: libc::pid_t, ended: Arc<OnceLock<i32>>) {
             "largesse: far memory is lost, and the program with it: a rank has not answered for {} seconds",
             PATIENCE.as_secs()
         );
+        // `_exit` runs no destructor.
+        name.withdraw();
         // SAFETY: numbers.
         unsafe {
             libc::kill(program, libc::SIGKILL);

@@ -1,0 +1,137 @@
+//! The sockets at which an agent listens: one in a private folder, and a fallback.
+//!
+//! ```text
+//!   folder    a path: the kernel refuses other users (EACCES) before the agent has anything to do
+//!   fallback  an abstract name, for programs that do not see the folder: any user may connect, so that it is
+//!             left alone for a while after another user did
+//! ```
+
+use crate::folder::PrivateFolder;
+use crate::socket::{self, Name};
+use std::io::Result;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The first pause of the fallback.
+const FIRST: Duration = Duration::from_millis(1);
+/// The longest pause of the fallback. With it a flood costs the agent eight wake-ups a second.
+const LONGEST: Duration = Duration::from_millis(128);
+/// Time without a connection of another user after which pauses begin with the first again.
+const CALM: Duration = Duration::from_secs(1);
+
+/// Both sockets of an agent.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    name: Name,
+    folder: Option<PrivateFolder>,
+    fallback: OwnedFd,
+    throttle: Throttle,
+}
+
+impl Listener {
+    /// Listens at the fallback, and in a new folder below the first of `bases` that can have one.
+    pub(crate) fn open(bases: &[PathBuf]) -> Result<Listener> {
+        let key = Name::new()?;
+        let fallback = socket::listen(key.fallback().ok_or(std::io::ErrorKind::InvalidInput)?)?;
+        let folder = bases.iter().find_map(|base| PrivateFolder::create(key.below(base)?, base).ok());
+        let name = folder.as_ref().map_or(key, |folder| folder.name().clone());
+        Ok(Listener { name, folder, fallback, throttle: Throttle::default() })
+    }
+
+    /// The name that programs are told.
+    pub(crate) const fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The sockets that may be accepted from now.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
+        let fallback = self.pause().is_none().then_some(&self.fallback);
+        self.folder.iter().map(PrivateFolder::socket).chain(fallback)
+    }
+
+    /// The time until the fallback may be accepted from, if that is not now.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        self.throttle.pause(Instant::now())
+    }
+
+    /// Returns the waiting connections of this user and of root at the sockets of `ready`, and closes those of others.
+    pub(crate) fn accept(&mut self, ready: &[RawFd]) -> Vec<OwnedFd> {
+        let mut accepted = Vec::new();
+        let is_ready = |socket: &OwnedFd| ready.contains(&socket.as_raw_fd());
+        if let Some(socket) = self.folder.as_ref().map(PrivateFolder::socket).filter(|it| is_ready(it)) {
+            drain(socket, &mut accepted);
+        }
+        if is_ready(&self.fallback) && drain(&self.fallback, &mut accepted) > 0 {
+            self.throttle.refused(Instant::now());
+        }
+        accepted
+    }
+}
+
+/// Accepts what waits at a socket, at most a full backlog; returns the number of other users' connections, which are
+/// closed.
+fn drain(listener: &OwnedFd, accepted: &mut Vec<OwnedFd>) -> usize {
+    let mut foreign = 0;
+    for _ in 0..socket::BACKLOG {
+        let Ok(socket) = socket::accept(listener) else { break };
+        if socket::peer(&socket).is_ok_and(|who| socket::trusted(who.uid)) {
+            accepted.push(socket);
+        } else {
+            foreign += 1;
+        }
+    }
+    foreign
+}
+
+/// Pauses that double each time that another user connects, up to the longest.
+#[derive(Debug, Default)]
+struct Throttle {
+    last: Duration,
+    until: Option<Instant>,
+}
+
+impl Throttle {
+    fn refused(&mut self, now: Instant) {
+        let calm = self.until.is_none_or(|until| now.saturating_duration_since(until) >= CALM);
+        self.last = if calm { FIRST } else { (2 * self.last).min(LONGEST) };
+        self.until = Some(now + self.last);
+    }
+
+    fn pause(&self, now: Instant) -> Option<Duration> {
+        let left = self.until?.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_begin_anew_after_calm() {
+        let (mut throttle, mut now) = (Throttle::default(), Instant::now());
+        assert_eq!(throttle.pause(now), None);
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            throttle.refused(now);
+            let pause = throttle.pause(now).unwrap();
+            pauses.push(pause.as_millis());
+            now += pause;
+            assert_eq!(throttle.pause(now), None);
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 128, 128]);
+        throttle.refused(now + CALM);
+        assert_eq!(throttle.pause(now + CALM), Some(FIRST));
+    }
+
+    #[test]
+    fn without_a_usable_folder_the_fallback_serves() {
+        let bases = ["/nowhere/at all".into(), "/proc".into(), PathBuf::from("relative")];
+        let mut listener = Listener::open(&bases).unwrap();
+        assert_eq!(listener.name().folder(), None);
+        let _program = socket::connect(listener.name()).unwrap();
+        let ready: Vec<_> = listener.sockets().map(|it| it.as_raw_fd()).collect();
+        assert_eq!((listener.accept(&ready).len(), listener.pause()), (1, None));
+    }
+}
