@@ -9,7 +9,7 @@ PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so
 COMMAND       = target/release/largesse
 
-.PHONY: all library command plugins demo test test-numa check-deep soak install uninstall clean cargo
+.PHONY: all library command plugins demo test docs test-numa check-deep soak install uninstall clean cargo
 
 all: library command plugins
 
@@ -38,6 +38,10 @@ test: cargo
 	@ci/need.sh gcc $(TEST_PACKAGES)
 	@$(MAKE) --no-print-directory all
 	ci/all.sh quick
+
+# The guides (target/book) and the crates (target/doc) as web pages; installs mdbook into target/ if it is not in PATH.
+docs: cargo
+	ci/docs.sh
 
 # Placement on four NUMA nodes and whole programs on an older kernel, in an emulated machine; the kernel is fetched, not
 # installed. From then on `make test` does it too.

@@ -1,8 +1,8 @@
 #!/bin/sh
-# in-cgroup.sh LIMIT_MIB COMMAND ...: runs COMMAND in a control group that may have LIMIT_MIB of memory and no
-# swap, and prints the most that it had: in all, its programs, the page cache, and each program by name.
-# Needs root and a memory controller (version 1 or 2); without them it ends with 77. With systemd, any user
-# can have the same limit: systemd-run --user --scope -p MemoryMax=512M -p MemorySwapMax=0 COMMAND ...
+# in-cgroup.sh LIMIT_MIB COMMAND ...: runs COMMAND in a control group with LIMIT_MIB of memory and no swap, and
+# prints the highest memory use: in total, of its programs, of the page cache, and of each program by name.
+# It needs root and a memory controller (version 1 or 2), and exits with 77 without them. With systemd, any user
+# can set the same limit: systemd-run --user --scope -p MemoryMax=512M -p MemorySwapMax=0 COMMAND ...
 set -eu
 limit=$(($1 << 20)); shift
 cannot() { echo "skipped: $1" >&2; exit 77; }
@@ -18,7 +18,7 @@ else
 fi
 mkdir "$group" 2> /dev/null || cannot "$group cannot be made"
 seen=$(mktemp)
-# Whatever is left of COMMAND ends with it.
+# Kills the processes of COMMAND that are left, and removes the group.
 leave() {
     while [ -n "$(cat "$group/cgroup.procs")" ]; do kill -9 $(cat "$group/cgroup.procs") 2> /dev/null || true; done
     rmdir "$group"; rm -f "$seen"

@@ -1,5 +1,5 @@
-# MIB mebibytes of vectors, filled, partly sorted, and read again in two orders: Rscript larger.R MIB [cores]
-# The answer does not depend on where the vectors are.
+# Fills, partly sorts, and reads in two orders MIB mebibytes of vectors: Rscript larger.R MIB [cores]
+# The result is the same with and without far memory.
 arguments <- as.numeric(commandArgs(TRUE))
 each <- 4 # mebibytes
 n <- each * 2^17
@@ -10,7 +10,7 @@ before <- vapply(vectors, sum, 0)
 for (k in seq(1, length(vectors), 4)) vectors[[k]] <- sort(vectors[[k]])
 stopifnot(identical(vapply(vectors, sum, 0), before))
 
-# One element of each vector, then the next: every step is in another place.
+# Reads one element of each vector, then the next: every access is to another vector.
 places <- round(seq(1, n, length.out = 17))[-1]
 across <- vapply(places, function(place) sum(vapply(vectors, `[`, 0, place)), 0)
 

@@ -14,7 +14,7 @@
 //! Knows C names, globals, settings and the dynamic linker. Does not know R, Python or MPI; how a
 //! heap works belongs to `heaps/malloc`.
 //! # Invariants
-//! 1. The library never allocates from itself: Rust allocations come from [`private`]; a build with
+//! 1. The library never allocates from itself: Rust allocations come from `private`; a build with
 //!    debug assertions aborts when our code enters the exported `malloc`.
 //! 2. A pointer that is not ours goes to the next allocator untouched.
 //! 3. Nothing unwinds. Printed are only lines about what the machine refuses, on standard error.

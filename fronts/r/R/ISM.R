@@ -1,4 +1,4 @@
-# The switch.
+# Switching large pages on and off.
 
 ISM <- function(on = TRUE, minKB, maxKB) {
   call <- sys.call()
@@ -32,7 +32,7 @@ ISM.trim <- function(keepKB = 0) {
   invisible(.Call(C_trim, keepKB * 1024))
 }
 
-# On, in the name of `call`; gives the former state.
+# Switches large pages on and returns the former state; an error names `call`.
 begin <- function(call) {
   need_library(call)
   former <- stats_now(call)$enabled == 1
@@ -58,5 +58,5 @@ set_limits <- function(minKB, maxKB, call) {
   }
 }
 
-# What the user calls a size: KiB, and 2^40 for "no limit".
+# Converts bytes to the KiB that users see; 2^40 means no limit.
 kib <- function(bytes) min(bytes / 1024, NO_LIMIT_KB)

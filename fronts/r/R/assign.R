@@ -1,4 +1,4 @@
-# `x := value`: the value is made on large pages, whatever the state before.
+# `x := value` computes the value on large pages and restores the former state.
 
 ISM_assign <- function(x, value) {
   call <- sys.call()

@@ -1,4 +1,4 @@
-# Who masks whom: data.table and rlang have a `:=` too, and the one attached last is found first.
+# Messages about masking: data.table and rlang have a `:=` too, and the package attached last is found first.
 
 RIVALS <- c("data.table", "rlang")
 
@@ -8,7 +8,7 @@ RIVALS <- c("data.table", "rlang")
   for (words in masks()) packageStartupMessage(words)
 }
 
-# What to know about each attached package that has a `:=` beside ours.
+# Returns a message for each attached package that also has a `:=`.
 masks <- function(rivals = sub("^package:", "", grep("^package:", search(), value = TRUE))) {
   place <- function(name) match(paste0("package:", name), search())
   has_one <- function(name) name != "largesse" && !is.na(place(name)) &&
@@ -26,7 +26,8 @@ masks <- function(rivals = sub("^package:", "", grep("^package:", search(), valu
   }))
 }
 
-# A rival attached after us says it too. By name, so that loading the package twice says it once.
+# Shows the message also when such a package is attached later. The hook has a name, so that loading
+# this package twice does not show it twice.
 tell_of_later_masks <- function() {
   for (rival in RIVALS) {
     event <- packageEvent(rival, "attach")

@@ -8,11 +8,11 @@ fail <- function(..., call = sys.call(-1L)) {
   ))
 }
 
-# The largest size that has a meaning, in KiB: 2^50 bytes, more than a process can address.
+# The largest accepted size in KiB: 2^50 bytes, more than a process can address.
 NO_LIMIT_KB <- 2^40
 SMALLEST_KB <- 64
 
-# One finite number of KiB between `least` and `most`, or an error in the name of `call`.
+# Checks that `value` is one finite number of KiB from `least` to `most`; an error names `call`.
 kilobytes <- function(value, name, call, least = SMALLEST_KB, most = NO_LIMIT_KB) {
   shown <- paste(deparse(value, nlines = 1L), collapse = "")
   wanted <- paste0(
@@ -24,7 +24,7 @@ kilobytes <- function(value, name, call, least = SMALLEST_KB, most = NO_LIMIT_KB
   as.double(value)
 }
 
-# One string, or an error in the name of `call`.
+# Checks that `value` is one string; an error names `call`.
 one_string <- function(value, name, call) {
   if (!is.character(value) || length(value) != 1L || is.na(value) || !nzchar(value)) {
     fail(name, " must be one string, not ", deparse(value, nlines = 1L)[1L], call = call)
@@ -32,7 +32,7 @@ one_string <- function(value, name, call) {
   value
 }
 
-# TRUE or FALSE, or an error in the name of `call`.
+# Checks that `value` is TRUE or FALSE; an error names `call`.
 flag <- function(value, name, call) {
   if (!is.logical(value) || length(value) != 1L || is.na(value)) {
     fail(name, " must be TRUE or FALSE, not ", deparse(value, nlines = 1L)[1L], call = call)

@@ -1,4 +1,4 @@
-# Far memory: more vectors than fit, most of them in a store.
+# Far memory: large vectors that do not fit into memory are kept in a store.
 
 far_memory <- function(local, store = NULL, page_size = "auto") {
   call <- sys.call()
@@ -20,22 +20,22 @@ tuned <- function(name, expr) {
   expr
 }
 
-# A file is the library's own; setwd() must not move it, and `~` is the shell's. Other stores are reached
-# through an agent, which lives as long as this session.
+# Returns the store's name for the library. Paths of files are made absolute, because of `~` and setwd().
+# For other stores it starts an agent that lives as long as this session.
 store_named <- function(store, call) {
   if (startsWith(store, "file:") && store != "file:")
     return(paste0("file:", normalizePath(sub("^file:", "", store), mustWork = FALSE)))
   if (grepl("^(file|agent):", store) || !grepl(":", store, fixed = TRUE)) return(store)
   largesse <- Sys.which("largesse")
   if (largesse == "") fail("no far memory: this store needs the command largesse, which is not in PATH", call = call)
-  # The store's name may hold a password: not as an argument, which everybody can read.
+  # The store's name may contain a password, and arguments are readable by all users: use standard input.
   words <- c("agent", "--store", "-", "--owner", Sys.getpid())
   name <- suppressWarnings(system2(largesse, words, stdout = TRUE, input = store))
   if (length(name) != 1L) fail("no far memory: the agent was not started", call = call)
   name
 }
 
-# The words of far memory, or NULL.
+# Returns the figures of far memory, or NULL without it.
 far_now <- function(now) {
   if (now$far_local_bytes == 0) return(NULL)
   words <- unlist(now[startsWith(names(now), "far_")])

@@ -1,6 +1,6 @@
 # Sums with the same bits on every processor and for any number of threads.
 
-# In the order of the C file's table.
+# Kernels of one vector, in the order of the table in glue.c.
 of_one <- c("lg_sum", "lg_sumsq", "lg_nrm2", "lg_asum")
 
 lg_sum <- function(x) reduce("lg_sum", x, sys.call())
@@ -49,7 +49,7 @@ reduce <- function(name, x, call) {
   .Call(C_of_one, match(name, of_one) - 1L, x)
 }
 
-# The vector as it is if it holds doubles, else a copy that does.
+# Returns the vector itself if it holds doubles, else a copy that does.
 doubles <- function(x, name, call) {
   if (is.double(x)) return(x)
   if ((is.numeric(x) || is.logical(x)) && !is.factor(x)) return(as.double(x))

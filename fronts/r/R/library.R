@@ -1,7 +1,7 @@
-# liblargesse.so: look first, load second, load for the whole process, never a second one.
+# Finds or loads liblargesse.so, globally and at most once in a process.
 #
-# A session started by `largesse run` has the library already, and so has one in which another
-# front was quicker; only in the others is a file loaded, and it stays until R ends.
+# A session started by `largesse run`, or in which another package loaded the library, has it already.
+# In any other session a file is loaded, and stays loaded until R ends.
 
 own_copy <- function() {
   chosen <- getOption("largesse.library", Sys.getenv("LARGESSE_LIBRARY"))
@@ -20,8 +20,8 @@ own_copy <- function() {
   ))
 }
 
-# NULL when the process has the library, loading it if need be; else why it has none. It asks again
-# each time, so that a path set after library(largesse) is enough.
+# Returns NULL if the process has the library, which is loaded if necessary; else the reason why not.
+# Each call tries again, so that a path may be set after library(largesse).
 no_library <- function() {
   found <- .Call(C_find_library)
   if (!identical(found, FALSE)) return(found)
@@ -33,13 +33,13 @@ no_library <- function() {
   problem
 }
 
-# Why large pages cannot be used here, or NULL.
+# Returns the reason why large pages cannot be used, or NULL.
 unsupported <- function() {
   why <- no_library()
   if (is.null(why)) .Call(C_why_not) else why
 }
 
-# The library, or an error in the name of `call` that says why there is none.
+# Fails in the name of `call`, with the reason, if large pages cannot be used.
 need_library <- function(call) {
   why <- unsupported()
   if (!is.null(why)) fail("large pages cannot be used here: ", why, call = call)

@@ -1,4 +1,4 @@
-# Processors, nodes and time.
+# Processors, NUMA nodes and time.
 
 machine <- function() {
   need_placement(sys.call())
@@ -45,7 +45,7 @@ print.largesse_cycles <- function(x, ...) {
   invisible(x)
 }
 
-# The library is enough: processors and time need no large pages.
+# Fails without the library. Processors and time do not need large pages.
 need_placement <- function(call) {
   why <- no_library()
   if (!is.null(why)) fail("liblargesse.so is not here: ", why, call = call)

@@ -1,4 +1,4 @@
-# What can be seen.
+# The state of the library, and its blocks.
 
 HOOKED <- c("no", "preloaded", "patched")
 PAGES <- c("auto", "thp", "hugetlb", "hugetlb-1g", "64k", "4k")
@@ -24,7 +24,7 @@ ISM.status <- function() {
   )
 }
 
-# One row for each cause that happened; no row is the good case.
+# Returns one row for each cause of a refused request.
 not_granted <- function(now) {
   causes <- data.frame(cause = now$cause, count = now$count, advice = now$advice, stringsAsFactors = FALSE)
   causes <- causes[causes$count > 0, ]

@@ -28,7 +28,7 @@ weave <- function(file, driver, syntax, encoding = "UTF-8", ...) {
   output
 }
 
-# None: the source is installed beside the page, and is R code but for its first lines.
+# Writes nothing: the source, which is R code except for its first lines, is installed with the page.
 tangle <- function(file, ...) NULL
 
 escape <- function(text) gsub(">", "&gt;", gsub("<", "&lt;", gsub("&", "&amp;", text, fixed = TRUE)))
@@ -44,8 +44,8 @@ paragraphs <- function(lines) {
   }, "")
 }
 
-# Runs the code one expression at a time, as if typed. One of our own errors is shown, and ends the
-# block: a machine without large pages has its vignette too. Any other error stops the build.
+# Runs the code one expression at a time, as if typed. An error of this package is shown and ends the
+# block, so that the page can be built without large pages. Any other error stops the build.
 run <- function(lines, session) {
   if (!any(nzchar(trimws(lines)))) return("")
   code <- parse(text = lines, keep.source = TRUE)

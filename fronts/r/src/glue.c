@@ -1,8 +1,8 @@
-/* What R says to liblargesse.so, and back.
+/* Calls from R to liblargesse.so.
  *
- * Knows: where the library is (the copy this process already has, or one file), its C face, and
- * how each thing looks in R. Does not know heaps, pages or settings, decides nothing, and links no
- * library: every function is looked up, so that a process never holds two of them.
+ * This file finds the library (the copy of this process, or one file), calls its C interface, and
+ * converts values. It does not know heaps, pages or settings, and is not linked with the library: every
+ * function is looked up, so that a process never has two copies.
  */
 #define _GNU_SOURCE /* RTLD_DEFAULT, dladdr */
 #include <stdint.h>
@@ -17,7 +17,7 @@
 #include <dlfcn.h>
 #endif
 
-/* The C face this package was written for: the part of largesse_version() above the minor. */
+/* The major version of the C interface, from largesse_version(), for which this package is written. */
 #define FACE 1
 
 static struct {
@@ -55,7 +55,7 @@ static struct {
 static void *symbol(const char *name) { return dlsym(RTLD_DEFAULT, name); }
 #endif
 
-/* NULL once the library of this process is known; FALSE when it has none; else what is wrong. */
+/* Returns NULL if the library of this process was found, FALSE if it has none, else the problem. */
 static SEXP find_library(void)
 {
     if (library.found) return R_NilValue;
@@ -99,7 +99,7 @@ static SEXP find_library(void)
 #endif
 }
 
-/* Load `path` for the whole process; NULL, or the loader's words. Never unloaded. */
+/* Loads `path` globally and for good. Returns NULL, or the loader's message. */
 static SEXP load_library(SEXP path)
 {
 #ifdef __linux__
@@ -111,7 +111,7 @@ static SEXP load_library(SEXP path)
 #endif
 }
 
-/* The file of the library in use. */
+/* Returns the path of the library in use. */
 static SEXP library_path(void)
 {
 #ifdef __linux__
@@ -123,7 +123,7 @@ static SEXP library_path(void)
     return ScalarString(NA_STRING);
 }
 
-/* Why this process cannot be served, or NULL. */
+/* Returns the reason why large pages cannot be used in this process, or NULL. */
 static SEXP why_not(void)
 {
     const char *why = library.why_not();
@@ -132,7 +132,7 @@ static SEXP why_not(void)
 
 static SEXP enable(SEXP on) { return ScalarInteger(library.enable(asLogical(on))); }
 
-/* -1 for the largest limit there is: R has no 64-bit integer, and 2^64 - 1 is not a double. */
+/* Converts a size; -1 is the largest one, because R has no 64-bit integer and 2^64 - 1 is not a double. */
 static uint64_t bytes(SEXP x)
 {
     double value = asReal(x);
@@ -143,31 +143,31 @@ static SEXP set_limits(SEXP min, SEXP max) { return ScalarInteger(library.set_li
 
 static SEXP trim(SEXP keep) { return ScalarReal((double)library.trim((size_t)bytes(keep))); }
 
-/* A compute core of this name begins or ends. */
+/* Marks the beginning or end of the compute core `name`. */
 static SEXP tune(SEXP name, SEXP begins)
 {
     const char *id = translateCharUTF8(STRING_ELT(name, 0));
     return ScalarInteger(asLogical(begins) ? library.tune_begin(id) : library.tune_end(id));
 }
 
-/* NULL: the library's default. */
+/* Returns the string, or NULL for the library's default. */
 static const char *text(SEXP x) { return isNull(x) ? NULL : translateChar(STRING_ELT(x, 0)); }
 
-/* NULL when there is far memory from now on, else why not. */
+/* Starts far memory. Returns NULL, or the reason why it cannot. */
 static SEXP far_memory(SEXP local, SEXP store, SEXP page_size)
 {
     const char *why = library.far_memory(text(local), text(store), text(page_size));
     return why ? mkString(why) : R_NilValue;
 }
 
-/* How many threads a long vector would use; before that, sets their number unless it is NULL. */
+/* Sets the number of threads unless it is NULL, and returns the number that a long vector would use. */
 static SEXP threads(SEXP number)
 {
     if (!isNull(number)) library.set_threads(asInteger(number));
     return ScalarInteger(library.threads());
 }
 
-/* NULL once the process (or this thread) stays on these processors, else why not. */
+/* Binds the process, or this thread, to processors. Returns NULL, or the reason why it cannot. */
 static SEXP pin(SEXP cpus, SEXP process)
 {
     if (library.pin(translateChar(STRING_ELT(cpus, 0)), asLogical(process)) == LARGESSE_OK) return R_NilValue;
@@ -175,7 +175,7 @@ static SEXP pin(SEXP cpus, SEXP process)
     return mkString(why ? why : "liblargesse.so refused");
 }
 
-/* Evaluates `expr` in `frame`: ticks and nanoseconds of each time, and the last value. */
+/* Evaluates `expr` in `frame` and returns ticks and nanoseconds of each evaluation, and the last value. */
 static SEXP cycles(SEXP expr, SEXP frame, SEXP times)
 {
     static const char *const names[] = {"ticks", "ns", "value"};
@@ -210,7 +210,7 @@ static SEXP named(const char *const *names, int n)
     return list;
 }
 
-/* largesse_stats as one list: numbers, then the causes with their counts and advice. */
+/* Returns largesse_stats as a list: numbers, then the causes with their counts and advice. */
 static SEXP stats(void)
 {
     largesse_stats_t now;
@@ -259,12 +259,12 @@ static SEXP stats(void)
     return list;
 }
 
-/* Every live block as the columns of a data frame; NULL when there is none. */
+/* Returns every live block as the columns of a data frame, or NULL if there is none. */
 static SEXP blocks(void)
 {
     size_t room = 0, there = library.blocks(NULL, 0);
     largesse_block_t *block = NULL;
-    while (there > room) { /* room for the blocks is memory too: it may be one block more */
+    while (there > room) { /* allocating the columns may add a block */
         room = there + 8;
         block = (largesse_block_t *)R_alloc(room, sizeof *block);
         block[0].struct_size = sizeof *block;
@@ -296,13 +296,13 @@ static SEXP blocks(void)
     return list;
 }
 
-/* Kernel number `which` of a double vector. */
+/* Applies kernel number `which` to a double vector. */
 static SEXP of_one(SEXP which, SEXP x)
 {
     return ScalarReal(library.of_one[asInteger(which)]((size_t)XLENGTH(x), REAL(x), 1));
 }
 
-/* Two double or two complex vectors of one length. */
+/* Returns the inner product of two double or two complex vectors of the same length. */
 static SEXP dot(SEXP x, SEXP y, SEXP conjugate)
 {
     size_t n = (size_t)XLENGTH(x);
@@ -314,7 +314,7 @@ static SEXP dot(SEXP x, SEXP y, SEXP conjugate)
     return ScalarComplex(result);
 }
 
-/* A new vector, like `y`. */
+/* Returns a * x + y as a new vector with the attributes of `y`. */
 static SEXP axpy(SEXP a, SEXP x, SEXP y)
 {
     SEXP result = PROTECT(duplicate(y));
@@ -323,7 +323,7 @@ static SEXP axpy(SEXP a, SEXP x, SEXP y)
     return result;
 }
 
-/* The columns of two data frames, the distances of all pairs of nodes, and the counter. */
+/* Returns the columns of two data frames, the distances of all pairs of nodes, and the counter. */
 static SEXP machine(void)
 {
     static const char *const parts[] = {"cpu", "core", "package", "node", "permitted", "nodes", "cpus", "bytes",
@@ -332,7 +332,7 @@ static SEXP machine(void)
     largesse_cpu_t *cpu = (largesse_cpu_t *)R_alloc(cpus + 1, sizeof *cpu);
     largesse_node_t *node = (largesse_node_t *)R_alloc(nodes + 1, sizeof *node);
     cpu[0].struct_size = sizeof *cpu, node[0].struct_size = sizeof *node;
-    size_t now = library.cpus(cpu, cpus); /* processors go offline */
+    size_t now = library.cpus(cpu, cpus); /* processors may have gone offline */
     R_xlen_t m = (R_xlen_t)(now < cpus ? now : cpus);
     now = library.nodes(node, nodes);
     R_xlen_t n = (R_xlen_t)(now < nodes ? now : nodes);
@@ -344,7 +344,7 @@ static SEXP machine(void)
     }
     for (R_xlen_t i = 0; i < m; i++) {
         INTEGER(column[0])[i] = (int)cpu[i].cpu;
-        /* What the kernel does not say is UINT32_MAX. */
+        /* UINT32_MAX: the kernel does not say. */
         INTEGER(column[1])[i] = cpu[i].core == UINT32_MAX ? NA_INTEGER : (int)cpu[i].core;
         INTEGER(column[2])[i] = cpu[i].package == UINT32_MAX ? NA_INTEGER : (int)cpu[i].package;
         INTEGER(column[3])[i] = cpu[i].node < 0 ? NA_INTEGER : cpu[i].node;

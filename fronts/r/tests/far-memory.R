@@ -80,7 +80,7 @@ session(
 )
 stopifnot(length(list.files(pattern = "far pages")) == 0)
 
-# The same in the memory of a process beside the session, which the command starts.
+# The same in the memory of an agent, which the command starts.
 if (!nzchar(Sys.which("largesse"))) {
   session("fails(far_memory('16M', store = 'memory:'), 'command largesse', 'PATH')")
 } else {

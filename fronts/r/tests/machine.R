@@ -16,7 +16,7 @@ stopifnot(sub(".*:\\s*", "", child) == first)
 stopifnot(identical(machine()$processors$permitted, here$processors$permitted))
 pin(permitted)
 
-# What is not there is named, and nothing changes.
+# An error names a processor that does not exist, and nothing changes.
 before <- allowed()
 fails(pin(c(first, 8000)), "processor 8000 does not exist", " online")
 fails(pin("0-x"), "'0-x' is neither a number nor a range")

@@ -36,7 +36,7 @@ x := 3
 stopifnot(x == 3)
 in_brackets()
 
-# Nobody to mask: nothing to say.
+# Without another package there is no message.
 detach("package:data.table")
 detach("package:largesse")
 stopifnot(!grepl("mask", said_by(library(largesse))))

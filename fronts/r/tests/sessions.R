@@ -1,4 +1,4 @@
-# What a session also does: finalisers, profiling, packages and shared objects that come and go.
+# Other uses of a session: finalisers, profiling, packages and shared objects that come and go.
 source("support/start.R")
 ISM(TRUE)
 n <- 1e6
@@ -34,7 +34,7 @@ if (requireNamespace("Matrix", quietly = TRUE)) {
 invisible(gc())
 
 # A shared object of the user's, loaded, used and unloaded again and again, whose memory is
-# freed by whoever has it last: blocks cross from R to it and back.
+# freed by its last owner: blocks cross from R to it and back.
 writeLines(c(
   "#include <stdlib.h>", "#include <string.h>", "#include <R.h>", "#include <Rinternals.h>",
   "SEXP round_trip(SEXP n) {",

@@ -46,7 +46,7 @@ pub(crate) use trouble::Trouble;
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "largesse run [OPTIONS] -- PROGRAM [ARGS]...")]
 pub(crate) struct Args {
-    /// Kind of page: auto, thp, hugetlb, hugetlb-1g, 64k, 4k
+    /// Kind of page: auto, thp, hugetlb, hugetlb-1g, 64k
     #[arg(long, value_name = "KIND", allow_hyphen_values = true)]
     pages: Option<OsString>,
     /// Keep large blocks in memory: they are never swapped out
@@ -60,10 +60,10 @@ pub(crate) struct Args {
     max_kb: Option<OsString>,
     /// Bytes the caller keeps before its data: the data, not the header, are aligned to 64
     /// [default: 48 under R, else 0]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, hide = true)]
     header: Option<OsString>,
     /// 64: data of large blocks start at a multiple of 64; native: the C library's offsets
-    #[arg(long, value_name = "64|native", allow_hyphen_values = true)]
+    #[arg(long, value_name = "64|native", allow_hyphen_values = true, hide = true)]
     align: Option<OsString>,
     /// Place large blocks on NUMA node N [default: where they are first touched]
     #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with = "interleave")]

@@ -20,7 +20,7 @@ block_of <- function(x) {
 
 is_large <- function(x) NROW(block_of(x)) == 1L
 
-# 1, 2, ..., n in memory; as.double(seq_len(n)) is a compact formula until somebody writes to it.
+# 1, 2, ..., n in memory; as.double(seq_len(n)) is a compact formula until it is written to.
 ramp <- function(n) seq_len(n) + 0
 
 # The expression raises a largesse_error whose message has every one of `words`.
