@@ -54,8 +54,9 @@ cpython() {
         test_memoryview test_mmap test_multiprocessing_fork test_os test_pickle test_posix test_queue test_random test_re
         test_selectors test_set test_signal test_socket test_sqlite3 test_statistics test_string test_struct test_subprocess
         test_tempfile test_thread test_threading test_tuple test_unicode test_weakref test_zipfile test_zlib)
-    # The list of tests by how they ended, and no times.
-    { timeout 1500 "${launch[@]}" python3.11 -m test --timeout 300 "${tests[@]}" 2>&1 || true; } |
+    # The list of tests by how they ended, and no times. Tests of VSOCK wait for ever in a guest whose host does not answer.
+    { timeout 1500 "${launch[@]}" /usr/bin/python3.11 -m test --timeout 300 --ignore '*VSOCK*' "${tests[@]}" 2>&1 || true; } |
+        tee "$folder/cpython-server.log" |
         sed -n '/^== Tests result/,$p' | grep -vE '^Total duration|^Tests result' > "$folder/all" || true
     [ -s "$folder/all" ] && cat "$folder/all"
 }
@@ -63,7 +64,7 @@ cpython() {
 venv() {
     [ -e target/foreign/done ] && return
     rm -rf target/foreign
-    python3 -m venv target/foreign
+    /usr/bin/python3.11 -m venv target/foreign
     target/foreign/bin/pip install -q numpy==2.2.6 scipy==1.15.3 pandas==2.2.3 pytest hypothesis pytz
     touch target/foreign/done
 }
