@@ -1,5 +1,6 @@
 //! Records the mappings of this library's own tables and buffers, so that they are not counted as the program's memory.
 
+use crate::sys;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -47,11 +48,13 @@ pub fn own_bytes(within: &Range<usize>) -> u64 {
         let (start, len) = (entry.start.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
         let (start, end) = (start.max(within.start), start.saturating_add(len).min(within.end));
         if start < end {
-            let at = core::ptr::without_provenance_mut(start);
-            crate::each_resident(at, end - start, &mut |_| pages += 1);
+            let Some(at) = core::ptr::NonNull::new(core::ptr::without_provenance_mut(start)) else {
+                continue;
+            };
+            sys::each_resident(at, end - start, &mut |_| pages += 1);
         }
     }
-    pages * crate::base_page() as u64
+    pages * sys::base_page() as u64
 }
 
 #[cfg(all(test, not(miri)))]

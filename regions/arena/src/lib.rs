@@ -30,14 +30,17 @@ mod bins;
 mod colour;
 mod extent;
 mod near;
-mod retain;
+mod purge;
+mod refusal;
+mod retention;
 mod span;
 
 pub use arena::{Arena, ArenaTotals, Granules, Prefer, Request, TakeError, Taken};
 pub use backing::{Backing, Purged};
 pub use colour::Colours;
-pub use near::{NearMemory, Refusal};
-pub use retain::{DECAY_SECONDS, Retention};
+pub use near::NearMemory;
+pub use refusal::Refusal;
+pub use retention::{DECAY_SECONDS, Retention};
 pub use span::SpanKind;
 
 /// Size of a granule, the unit of extents, in bytes.

@@ -1,28 +1,9 @@
 //! Implements a backing in this machine's own memory.
 
-use crate::{Backing, Purged, SpanKind};
+use crate::{Backing, Purged, Refusal, SpanKind};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_pages::{MapError, PageKind, Placement, Reserved, SPAN};
-
-/// Names a kind of request that near memory refused, in whole or in part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The hugetlb pool had too few free pages.
-    PoolEmpty,
-    /// The kernel refused hugetlb pages for another reason.
-    PoolRefused,
-    /// Pages could not be locked.
-    Lock,
-    /// Pages could not be placed on their NUMA node.
-    Place,
-    /// Pages could not be moved.
-    Move,
-    /// Pages could not be populated.
-    Populate,
-    /// Large pages were not used, because they could exceed the memory limit.
-    NearLimit,
-}
 
 /// Number of kinds of refusal.
 const REFUSALS: usize = 7;

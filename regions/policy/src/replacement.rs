@@ -21,6 +21,7 @@
 //! shorter distances than protected pages would, as probes show. A page that refaults at such a distance is protected
 //! in place of another one (`replacement/protected.rs`).
 
+mod page_run;
 mod protected;
 mod refault_distance;
 mod refaults;
@@ -31,24 +32,8 @@ use protected::ProtectedPages;
 use refault_distance::RefaultDistance;
 use std::collections::VecDeque;
 
+pub use page_run::PageRun;
 pub use refaults::Refaults;
-
-/// Consecutive pages that were filled together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageRun {
-    /// Number of the first page.
-    pub first: u32,
-    /// Number of pages.
-    pub pages: u32,
-}
-
-impl PageRun {
-    /// Returns the numbers of the pages.
-    #[must_use]
-    pub const fn range(&self) -> Range<PageNumber> {
-        self.first as usize..(self.first + self.pages) as usize
-    }
-}
 
 /// The part of local memory that a run was evicted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

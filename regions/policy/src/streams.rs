@@ -15,9 +15,11 @@
 //! transfer unit up to there. Several scans in parallel, each a step in turn, are strided by the order of their
 //! faults and sequential by their use of units.
 
+mod fault_context;
 mod strided;
 
 use core::ops::Range;
+pub use fault_context::{Access, FaultContext};
 use strided::StridedStream;
 
 /// Number of recent faults that are remembered.
@@ -26,71 +28,8 @@ const RECENT: usize = 16;
 const STREAMS: usize = 8;
 /// Largest number of transfer units that one stream prefetches.
 const MAX_DEPTH: usize = 32;
-/// Largest number of steps over which a stride is averaged, so that it is accurate far ahead.
-const MAX_SAMPLES: f64 = 256.0;
 /// Shortest distance between rows, in pages.
 const MIN_STRIDE: f64 = 2.0;
-
-/// The use of the pages around a page that is touched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Access {
-    /// The neighbours are used as well, or nothing is known.
-    #[default]
-    Dense = 0,
-    /// The neighbours are not used: the program steps over them.
-    Strided = 1,
-}
-
-impl Access {
-    /// All kinds of access, in the order of their numbers.
-    pub const ALL: [Access; 2] = [Access::Dense, Access::Strided];
-}
-
-/// A fault on a page that is not resident, with the state of its neighbourhood.
-#[derive(Clone, Copy, Debug)]
-pub struct FaultContext {
-    /// Number of the page.
-    pub page: usize,
-    /// Whether the pages before (`[0]`) and after (`[1]`) this one are resident.
-    pub resident_neighbours: [bool; 2],
-    /// Whether every page of the transfer unit before (`[0]`) and after (`[1]`) this one is resident: evidence of a
-    /// sequential scan in that direction.
-    pub scanned: [bool; 2],
-    /// Sizes of the transfer units in force there, in pages, by [`Access`].
-    pub units: [usize; 2],
-}
-
-impl FaultContext {
-    /// Describes a fault at a page of the segment `within`, where `units` are the sizes in force and `is_resident`
-    /// tells of other pages whether they are resident.
-    pub fn new(
-        page: usize,
-        units: [usize; 2],
-        within: &Range<usize>,
-        is_resident: impl Fn(usize) -> bool,
-    ) -> FaultContext {
-        let unit = units[Access::Dense as usize];
-        let first = page / unit * unit;
-        let resident_neighbours =
-            [within.start < page && is_resident(page - 1), page + 1 < within.end && is_resident(page + 1)];
-        let scanned = [
-            resident_neighbours[0] && (first.max(within.start)..page).all(&is_resident),
-            resident_neighbours[1] && (page + 1..(first + unit).min(within.end)).all(&is_resident),
-        ];
-        FaultContext { page, resident_neighbours, scanned, units }
-    }
-
-    /// Returns whether a sequential scan in this direction may have caused the fault.
-    fn is_scan(&self, forward: bool) -> bool {
-        self.scanned[usize::from(!forward)]
-    }
-
-    /// Returns whether a sequential scan in either direction may have caused the fault.
-    fn is_part_of_scan(&self) -> bool {
-        self.scanned != [false; 2]
-    }
-}
 
 /// The positions at which a stream continues.
 #[derive(Clone, Copy, Debug)]

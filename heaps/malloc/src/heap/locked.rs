@@ -1,6 +1,6 @@
 //! Keeps the state under the heap's lock consistent: arena, records and counters.
 
-use super::{Fill, NotABlock, Refused};
+use super::request::{Fill, NotABlock, Refused};
 use crate::layout::BlockLayout;
 use crate::records::{Kinds, Records};
 use core::ptr::NonNull;

@@ -2,6 +2,7 @@
 
 mod fork;
 mod locked;
+mod request;
 mod resize;
 
 use crate::layout::{DataAlign, layout};
@@ -12,6 +13,7 @@ use largesse_arena::{Arena, Backing, Colours, GRANULE, Granules, Retention, Take
 use largesse_pages::{SPAN, now_seconds};
 use largesse_report::{BlockRecord, Cause, HeapReport};
 use locked::LockedHeap;
+pub use request::{Fill, NotABlock, Refused};
 pub use resize::{ResizeError, Resized};
 
 /// Configures a heap.
@@ -25,15 +27,6 @@ pub struct LargeHeapSettings {
     pub retention: Retention,
 }
 
-/// Selects the initial contents of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fill {
-    /// The block may hold anything.
-    Any,
-    /// The block is cleared.
-    Zero,
-}
-
 /// Describes an allocated block.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapBlock {
@@ -44,19 +37,6 @@ pub struct HeapBlock {
     /// Whether the heap is near the process's memory limit.
     pub near_limit: bool,
 }
-
-/// Tells why no block was allocated; the cause is counted in the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The address range is full, or the request is larger than any range.
-    RangeFull,
-    /// The kernel refused the memory.
-    NoMemory,
-}
-
-/// Reports an address in the heap's range that is not a live block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotABlock(pub usize);
 
 /// Allocates large blocks over one backing.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Decides whether a counter may be used as a clock.
 
-use super::Fallback;
+use super::fallback::Fallback;
 use std::path::Path;
 
 const AVAILABLE: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";

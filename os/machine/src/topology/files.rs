@@ -3,7 +3,7 @@
 //! A file that does not exist means that the kernel does not know. One that cannot be read, or that is hidden with its
 //! whole file system, tells nothing: it is recorded, so that callers can name it.
 
-use super::{Unreadable, Why};
+use super::unreadable::{Unreadable, Why};
 use crate::{Bitmap, Unread};
 use std::cell::RefCell;
 use std::io;

@@ -1,7 +1,8 @@
 //! Kinds of cores, such as performance and efficiency cores.
 
 use super::files::Files;
-use super::{CoreKind, Unreadable};
+use super::model::CoreKind;
+use super::unreadable::Unreadable;
 use crate::Bitmap;
 use std::collections::BTreeMap;
 

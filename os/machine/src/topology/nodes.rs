@@ -1,7 +1,8 @@
 //! Reads the NUMA nodes and their memory.
 
 use super::files::Files;
-use super::{NumaNode, Unreadable};
+use super::model::NumaNode;
+use super::unreadable::Unreadable;
 use crate::Bitmap;
 
 const NODE: &str = "sys/devices/system/node";

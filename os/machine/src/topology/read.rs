@@ -4,13 +4,22 @@
 //! 5.3), then older ones (`thread_siblings`). Parts without a file are left out, never guessed.
 
 use super::files::Files;
-use super::{Cache, Holds, Topology, Unreadable, kinds, nodes};
+use super::model::{Cache, Holds, Topology};
+use super::unreadable::Unreadable;
+use super::{kinds, nodes};
 use crate::Bitmap;
 use std::path::Path;
 
 const CPU: &str = "sys/devices/system/cpu";
 
-pub(super) fn topology(root: &Path) -> Result<Topology, Unreadable> {
+impl Topology {
+    /// Reads `sys` and `proc` below `root`: `/` for this machine, or the folder of a saved one.
+    pub fn read(root: &Path) -> Result<Topology, Unreadable> {
+        topology(root)
+    }
+}
+
+fn topology(root: &Path) -> Result<Topology, Unreadable> {
     let files = Files::below(root);
     let online = online(&files)?;
     let (mut packages, mut dies, mut cores, mut caches) = (vec![], vec![], vec![], vec![]);

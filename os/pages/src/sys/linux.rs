@@ -7,7 +7,6 @@
 )]
 
 use super::call::raw_call;
-use super::files::open;
 use crate::PageKind;
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr::{NonNull, null_mut};
@@ -228,26 +227,6 @@ pub(crate) fn write_fault(at: usize) {
     if let Some(at) = NonNull::new(core::ptr::with_exposed_provenance_mut(at)) {
         let _ = populate(at, base_page());
     }
-}
-
-/// Copies memory of this process, whatever its protection. Returns whether all of it could be read.
-///
-/// Readable memory is copied without `/proc`: one call instead of three, and a thread waiting for the end of this
-/// process would spin while the kernel clears its `/proc` entries.
-pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
-    let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let from = libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
-    // SAFETY: the buffer has the length given; the kernel checks what is read.
-    let got = unsafe {
-        libc::process_vm_readv(super::thread_id().cast_signed(), &raw const to, 1, &raw const from, 1, 0)
-    };
-    if usize::try_from(got) == Ok(into.len()) {
-        return true;
-    }
-    let Ok(memory) = open(c"/proc/thread-self/mem") else { return false };
-    // SAFETY: the buffer has the length given; the kernel checks what is read.
-    let got = unsafe { libc::pread(memory.0, into.as_mut_ptr().cast(), into.len(), at as i64) };
-    usize::try_from(got) == Ok(into.len())
 }
 
 pub(crate) fn lock(at: NonNull<u8>, len: usize) -> Result<(), i32> {

@@ -7,7 +7,7 @@ mod relocate;
 
 use crate::bins::Bins;
 use crate::extent::{ExtentState, Extents};
-use crate::retain::Retention;
+use crate::retention::Retention;
 use crate::span::Spans;
 use crate::{Backing, GRANULE, PER_SPAN, Purged, SpanKind};
 use core::ops::Range;

@@ -4,7 +4,8 @@
 //! an array that is traversed often at short distances, those of another array at long ones. The program's pages are
 //! therefore divided into areas, and the victim is the oldest page of an area with long refault distances.
 
-use super::{PageRun, RefaultDistance};
+use super::page_run::PageRun;
+use super::refault_distance::RefaultDistance;
 use std::collections::VecDeque;
 
 /// Largest number of areas; one more doubles the size of all.

@@ -1,8 +1,10 @@
 //! Strided streams: rows, which are pieces of memory at a constant distance, with unused pages between them.
 
-use super::{Access, FaultContext, MAX_SAMPLES};
+use super::fault_context::{Access, FaultContext};
 use core::ops::Range;
 
+/// Largest number of steps over which a stride is averaged, so that it is accurate far ahead.
+const MAX_SAMPLES: f64 = 256.0;
 /// The middle and the end of a page, measured in pages from its start.
 pub(super) const MIDDLE: f64 = 0.5;
 const END: f64 = 0.999;

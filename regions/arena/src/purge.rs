@@ -1,41 +1,10 @@
-//! Decides how much free memory stays warm, and for how long.
-//!
-//! Warm memory is worth keeping: its first touch is paid. But a program must not hold more than it once needed, nor for
-//! long after it stopped needing it. So there is a *bound*: warm memory never exceeds the highest live total by more
-//! than a share and a floor; and a *decay*: memory that is free for [`DECAY_SECONDS`] is returned to the kernel. Near
-//! the process's memory limit the kernel may reclaim free memory at once under memory pressure.
+//! Purges free memory to the bound and the decay of [`Retention`](crate::Retention), and prepares cold spans.
 
 use crate::arena::{Arena, spans_of, whole_spans};
 use crate::span::Spans;
-use crate::{Backing, Granules, Purged, SpanKind};
+use crate::{Backing, DECAY_SECONDS, Granules, Purged, SpanKind};
 use core::ops::Range;
 use largesse_pages::SPAN;
-
-/// Number of seconds after which free memory is returned to the kernel.
-pub const DECAY_SECONDS: u32 = 10;
-
-/// Bounds the warm memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Retention {
-    /// Share of the highest live total, in 1/256, that may be warm in addition to it.
-    pub share: u8,
-    /// Number of bytes that may be warm in addition to the highest live total and the share.
-    pub floor: usize,
-}
-
-impl Default for Retention {
-    fn default() -> Retention {
-        Retention { share: 32, floor: 64 << 20 }
-    }
-}
-
-impl Retention {
-    /// Returns the number of bytes that may be warm after `peak` bytes were live.
-    #[must_use]
-    pub const fn allowed(&self, peak: usize) -> usize {
-        peak + peak / 256 * self.share as usize + self.floor
-    }
-}
 
 impl<B: Backing> Arena<B> {
     /// Purges memory that was free for [`DECAY_SECONDS`] at the time `now`.
