@@ -1,11 +1,14 @@
 //! Holds the state of each block of the heap, and the mark bits of its objects.
 
 use crate::side::{Side, Zeroed};
-use crate::verify::POISON;
 use crate::{AllocationClass, Layout};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use largesse_pages::{MapError, SPAN};
+
+/// This word overwrites dead cells under [`GcSettings::poison`](crate::GcSettings::poison): no address of any object.
+/// A language that checks for it where it reads words finds lost roots immediately, not at the next collection.
+pub const POISON: u64 = 0xdead_beef_dead_bee0;
 
 /// Size of a block in bytes: the unit in which the keep hands out memory.
 pub const BLOCK: usize = 32 << 10;

@@ -10,9 +10,7 @@ use crate::statistics::Collections;
 use crate::sync::{Mutex, lock};
 use crate::worker_pool::WorkerPool;
 use crate::world::{Member, ThreadRegistry};
-use crate::{
-    AllocationClass, Cells, Delegated, GcSettings, Language, StartError, Statistics, Sync, ThreadHandle,
-};
+use crate::{AllocationClass, Cells, Delegated, GcSettings, Language, StartError, Statistics, Sync};
 use largesse_arena::Backing;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
@@ -102,20 +100,6 @@ impl<L: Language> Heap<L> {
     #[must_use]
     pub fn settings(&self) -> &GcSettings {
         &self.0.settings
-    }
-
-    /// Registers a thread. The parent calls this before it starts the thread and passes the handle on, so that
-    /// collections include the thread before it can allocate.
-    pub fn register_thread(&self) -> ThreadHandle<L> {
-        let number = {
-            let mut totals = lock(&self.0.totals);
-            totals.registered += 1;
-            totals.registered
-        };
-        let record = Arc::new(Record::new(number, self.0.settings.root_words));
-        lock(&self.0.keep).threads += 1;
-        self.0.world.register(record.clone());
-        ThreadHandle::new(self.clone(), record)
     }
 
     /// Collects now, or waits for the collection that is under way. Frees objects that no root leads to, even when

@@ -1,31 +1,10 @@
-//! Defines the interface a language implements: references, objects and roots.
+//! Defines the interface between a language and the collector: references, objects and roots, and the tracer to which
+//! a language shows them.
 
-use crate::Tracer;
+use crate::blocks::{Blocks, Offset};
+use crate::reached::Reached;
+use crate::{Layout, Word};
 use core::ptr::NonNull;
-
-/// A word is the contents of a slot of an object. The [`Language`] decides whether a word is a reference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct Word(pub u64);
-
-/// Tells the kind of words in an object. It is recorded per block, so that a cons cell needs no header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Layout {
-    /// Every word is a slot, which the collector passes to [`Language::reference`] without calling `trace`.
-    Slots,
-    /// No word is a slot: numbers or text.
-    Opaque,
-    /// [`Language::trace`] shows the collector the slots.
-    Custom,
-    /// Every word is a weak slot: it keeps nothing alive, and is set to [`Language::CLEARED`] when its object dies.
-    Weak,
-}
-
-impl Layout {
-    /// Lists all layouts, in the order of their numbers.
-    pub const ALL: [Layout; 4] = [Layout::Slots, Layout::Opaque, Layout::Custom, Layout::Weak];
-}
 
 /// A language implements this interface for the heap.
 ///
@@ -50,4 +29,124 @@ pub unsafe trait Language: Send + Sync + Sized + 'static {
 
     /// Passes the slots that are global roots to the tracer: symbol tables, constants of compiled code.
     fn roots(&self, tracer: &mut Tracer<'_, Self>);
+}
+
+/// Number of objects whose memory is prefetched before they are scanned.
+pub(crate) const AHEAD: usize = 8;
+
+/// An item is an object, or part of one, to be scanned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    pub(crate) at: NonNull<u64>,
+    /// Number of slots from there on, or [`CUSTOM`].
+    pub(crate) words: usize,
+}
+
+// SAFETY: an address within the heap, which all workers only read while the world is stopped.
+unsafe impl Send for Item {}
+
+/// This length marks an item whose slots the language shows.
+pub(crate) const CUSTOM: usize = usize::MAX;
+
+/// Holds the marker's state, and receives the slots that a [`Language`] shows.
+#[derive(Debug)]
+pub struct Tracer<'a, L> {
+    pub(crate) language: &'a L,
+    pub(crate) blocks: &'a Blocks,
+    pub(crate) stack: Vec<Item>,
+    /// Ring of items taken from the stack, whose memory is being prefetched; `turn` is the newest.
+    pub(crate) ahead: [Option<Item>; AHEAD],
+    pub(crate) turn: usize,
+    /// Addresses of the reached objects of [`Layout::Weak`].
+    pub(crate) weak: Vec<usize>,
+    pub(crate) mode: TraceMode,
+    /// The objects reached in [`TraceMode::Verify`].
+    pub(crate) reached: Reached,
+}
+
+/// Selects the effect of reaching an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TraceMode {
+    /// Marks the object without atomics, as no other worker marks.
+    Alone,
+    /// Marks the object atomically, as other workers mark, too.
+    Together,
+    /// Marks nothing, and panics when an invariant is broken.
+    Verify,
+}
+
+pub(crate) const ALONE: u8 = TraceMode::Alone as u8;
+pub(crate) const TOGETHER: u8 = TraceMode::Together as u8;
+pub(crate) const VERIFY: u8 = TraceMode::Verify as u8;
+
+impl<'a, L: Language> Tracer<'a, L> {
+    pub(crate) fn new(language: &'a L, blocks: &'a Blocks) -> Tracer<'a, L> {
+        Tracer {
+            language,
+            blocks,
+            stack: Vec::new(),
+            ahead: [None; AHEAD],
+            turn: 0,
+            weak: Vec::new(),
+            mode: TraceMode::Alone,
+            reached: Reached::default(),
+        }
+    }
+
+    /// Creates a tracer that marks nothing, and panics when an invariant is broken.
+    pub(crate) fn verifying(language: &'a L, blocks: &'a Blocks) -> Tracer<'a, L> {
+        Tracer { mode: TraceMode::Verify, ..Tracer::new(language, blocks) }
+    }
+
+    /// Traces the object that a slot or root refers to.
+    #[inline]
+    pub fn word(&mut self, word: Word) {
+        if let Some(object) = L::reference(word) {
+            self.object(object);
+        }
+    }
+
+    /// Traces `words` slots from `start` on.
+    ///
+    /// # Safety
+    /// The slots can be read, and lie in an object of the heap.
+    #[inline]
+    pub unsafe fn words(&mut self, start: NonNull<u64>, words: usize) {
+        if words > 0 {
+            self.stack.push(Item { at: start, words });
+        }
+    }
+
+    /// Marks a reachable object and puts it on the stack.
+    #[inline]
+    pub(crate) fn object(&mut self, object: NonNull<u64>) {
+        let Some(offset) = self.blocks.offset(object.as_ptr().addr()) else { return };
+        let item = match self.mode {
+            TraceMode::Alone => self.reach::<ALONE>(object, offset),
+            TraceMode::Together => self.reach::<TOGETHER>(object, offset),
+            TraceMode::Verify => self.reach::<VERIFY>(object, offset),
+        };
+        self.stack.extend(item);
+    }
+
+    /// Marks an object; returns the item to scan when it was unmarked before and has slots.
+    #[inline(always)]
+    pub(crate) fn reach<const MODE: u8>(&mut self, object: NonNull<u64>, offset: Offset) -> Option<Item> {
+        let first_time = match MODE {
+            ALONE => self.blocks.mark::<false>(offset),
+            TOGETHER => self.blocks.mark::<true>(offset),
+            _ => self.reached.first_time(object, offset, self.blocks),
+        };
+        if !first_time {
+            return None;
+        }
+        let block = self.blocks.at_offset(offset);
+        if block.layout() == Layout::Slots {
+            return Some(Item { at: object, words: block.words() });
+        }
+        if block.layout() == Layout::Weak {
+            self.weak.push(object.as_ptr().expose_provenance());
+        }
+        (block.layout() == Layout::Custom).then_some(Item { at: object, words: CUSTOM })
+    }
 }

@@ -1,11 +1,12 @@
 //! Marking: traces all objects reachable from the roots.
 
-use crate::blocks::{Blocks, GROUP, Offset};
+use crate::blocks::{GROUP, Offset};
+use crate::language::{AHEAD, ALONE, CUSTOM, Item, TOGETHER, TraceMode, VERIFY};
 use crate::mark_queues::MarkQueues;
+use crate::reached::Reached;
 use crate::sync::{Mutex, lock};
-use crate::verify::Reached;
 use crate::worker_pool::WorkerPool;
-use crate::{Language, Layout, Word};
+use crate::{Language, Layout, Tracer, Word};
 use core::ptr::NonNull;
 
 /// Number of slots scanned at once; the rest of a longer vector goes back on the stack, from which it can be shared.
@@ -14,28 +15,11 @@ const CHUNK: usize = 1024;
 /// Number of objects traced between two checks for idle workers.
 const HOPS: usize = 128;
 
-/// Number of objects whose memory is prefetched before they are scanned.
-const AHEAD: usize = 8;
-
 /// Number of steps before helper threads are woken: most collections of a small heap end earlier.
 const UNHELPED: usize = 64;
 
 /// Lowest stack height from which a worker shares items. It is low as the items may be long lists.
 const WORTH_LEAVING: usize = 2;
-
-/// An item is an object, or part of one, to be scanned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Item {
-    at: NonNull<u64>,
-    /// Number of slots from there on, or [`CUSTOM`].
-    words: usize,
-}
-
-// SAFETY: an address within the heap, which all workers only read while the world is stopped.
-unsafe impl Send for Item {}
-
-/// This length marks an item whose slots the language shows.
-const CUSTOM: usize = usize::MAX;
 
 /// Prefetches the cache line at an address.
 #[inline(always)]
@@ -63,108 +47,7 @@ fn fetch_further(from: NonNull<u64>, to: NonNull<u64>) {
     }
 }
 
-/// Holds the marker's state, and receives the slots that a [`Language`] shows.
-#[derive(Debug)]
-pub struct Tracer<'a, L> {
-    language: &'a L,
-    blocks: &'a Blocks,
-    stack: Vec<Item>,
-    /// Ring of items taken from the stack, whose memory is being prefetched; `turn` is the newest.
-    ahead: [Option<Item>; AHEAD],
-    turn: usize,
-    /// Addresses of the reached objects of [`Layout::Weak`].
-    weak: Vec<usize>,
-    mode: TraceMode,
-    /// The objects reached in [`TraceMode::Verify`].
-    reached: Reached,
-}
-
-/// Selects the effect of reaching an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TraceMode {
-    /// Marks the object without atomics, as no other worker marks.
-    Alone,
-    /// Marks the object atomically, as other workers mark, too.
-    Together,
-    /// Marks nothing, and panics when an invariant is broken.
-    Verify,
-}
-
-const ALONE: u8 = TraceMode::Alone as u8;
-const TOGETHER: u8 = TraceMode::Together as u8;
-const VERIFY: u8 = TraceMode::Verify as u8;
-
-impl<'a, L: Language> Tracer<'a, L> {
-    pub(crate) fn new(language: &'a L, blocks: &'a Blocks) -> Tracer<'a, L> {
-        Tracer {
-            language,
-            blocks,
-            stack: Vec::new(),
-            ahead: [None; AHEAD],
-            turn: 0,
-            weak: Vec::new(),
-            mode: TraceMode::Alone,
-            reached: Reached::default(),
-        }
-    }
-
-    /// Creates a tracer that marks nothing, and panics when an invariant is broken.
-    pub(crate) fn verifying(language: &'a L, blocks: &'a Blocks) -> Tracer<'a, L> {
-        Tracer { mode: TraceMode::Verify, ..Tracer::new(language, blocks) }
-    }
-
-    /// Traces the object that a slot or root refers to.
-    #[inline]
-    pub fn word(&mut self, word: Word) {
-        if let Some(object) = L::reference(word) {
-            self.object(object);
-        }
-    }
-
-    /// Traces `words` slots from `start` on.
-    ///
-    /// # Safety
-    /// The slots can be read, and lie in an object of the heap.
-    #[inline]
-    pub unsafe fn words(&mut self, start: NonNull<u64>, words: usize) {
-        if words > 0 {
-            self.stack.push(Item { at: start, words });
-        }
-    }
-
-    /// Marks a reachable object and puts it on the stack.
-    #[inline]
-    pub(crate) fn object(&mut self, object: NonNull<u64>) {
-        let Some(offset) = self.blocks.offset(object.as_ptr().addr()) else { return };
-        let item = match self.mode {
-            TraceMode::Alone => self.reach::<ALONE>(object, offset),
-            TraceMode::Together => self.reach::<TOGETHER>(object, offset),
-            TraceMode::Verify => self.reach::<VERIFY>(object, offset),
-        };
-        self.stack.extend(item);
-    }
-
-    /// Marks an object; returns the item to scan when it was unmarked before and has slots.
-    #[inline(always)]
-    fn reach<const MODE: u8>(&mut self, object: NonNull<u64>, offset: Offset) -> Option<Item> {
-        let first_time = match MODE {
-            ALONE => self.blocks.mark::<false>(offset),
-            TOGETHER => self.blocks.mark::<true>(offset),
-            _ => self.reached.first_time(object, offset, self.blocks),
-        };
-        if !first_time {
-            return None;
-        }
-        let block = self.blocks.at_offset(offset);
-        if block.layout() == Layout::Slots {
-            return Some(Item { at: object, words: block.words() });
-        }
-        if block.layout() == Layout::Weak {
-            self.weak.push(object.as_ptr().expose_provenance());
-        }
-        (block.layout() == Layout::Custom).then_some(Item { at: object, words: CUSTOM })
-    }
-
+impl<L: Language> Tracer<'_, L> {
     /// Scans up to [`HOPS`] items; returns `false` when none is left.
     fn step<const MODE: u8>(&mut self) -> bool {
         for _ in 0..HOPS {

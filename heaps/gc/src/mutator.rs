@@ -274,6 +274,22 @@ impl<L: Language> Drop for Mutator<L> {
     }
 }
 
+impl<L: Language> Heap<L> {
+    /// Registers a thread. The parent calls this before it starts the thread and passes the handle on, so that
+    /// collections include the thread before it can allocate.
+    pub fn register_thread(&self) -> ThreadHandle<L> {
+        let number = {
+            let mut totals = lock(&self.0.totals);
+            totals.registered += 1;
+            totals.registered
+        };
+        let record = Arc::new(Record::new(number, self.0.settings.root_words));
+        lock(&self.0.keep).threads += 1;
+        self.0.world.register(record.clone());
+        ThreadHandle::new(self.clone(), record)
+    }
+}
+
 impl<L: Language> HeapShared<L> {
     /// Unregisters a thread that ended or never started, and returns its blocks to the keep.
     fn leave(&self, record: &Arc<Record>) {
