@@ -1,4 +1,4 @@
-//! What the one heap stands on: near memory, or far memory over a store.
+//! Provides the backing of the process's heap: near memory, or far memory over a store.
 
 use core::ptr::NonNull;
 use largesse_arena::{Backing, NearMemory, Purged, Refusal, SpanKind};
@@ -6,15 +6,15 @@ use largesse_pager::FarMemory;
 use largesse_pages::MapError;
 use largesse_store::PageStore;
 
-/// Far memory over whichever store was asked for.
+/// Far memory over the configured store.
 pub(crate) type Far = FarMemory<Box<dyn PageStore>>;
 
-/// The choice of this process.
+/// Backs the process's heap by near or far memory, chosen once.
 #[derive(Debug)]
 pub(crate) enum Ground {
-    /// This machine's memory.
+    /// The heap uses memory of this machine.
     Near(NearMemory),
-    /// A bounded part of it is here, the rest in a store.
+    /// The heap uses far memory, of which a bounded part is resident and the rest is in a store.
     Far(Far),
 }
 
@@ -41,7 +41,7 @@ impl Ground {
     }
 }
 
-// SAFETY: every method is the chosen backing's own.
+// SAFETY: every method calls that of the chosen backing.
 unsafe impl Backing for Ground {
     fn start(&self) -> NonNull<u8> {
         self.backing().start()
@@ -59,15 +59,15 @@ unsafe impl Backing for Ground {
         self.backing().prefer_large(first, spans, large)
     }
     unsafe fn offer(&self, first: usize, spans: usize) -> bool {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise.
         unsafe { self.backing().offer(first, spans) }
     }
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise.
         unsafe { self.backing().purge(first, spans, kind) }
     }
     unsafe fn relocate(&self, from: usize, to: usize, spans: usize) -> bool {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise.
         unsafe { self.backing().relocate(from, to, spans) }
     }
     fn populate(&self, first: usize, spans: usize) -> bool {
