@@ -4,8 +4,8 @@
 
 #[path = "../../fronts/preload/src/options.rs"]
 mod options;
-#[path = "../../fronts/preload/src/wish.rs"]
-mod wish;
+#[path = "../../fronts/preload/src/far_config.rs"]
+mod far_config;
 
 use libfuzzer_sys::fuzz_target;
 

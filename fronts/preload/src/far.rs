@@ -1,8 +1,8 @@
 //! Makes far memory in this process: its ranges, store, userfaultfd and threads.
 
-use crate::ground::Far;
+use crate::backing::Far;
+use crate::far_config::{Engine, Store, Wish};
 use crate::statics::{self, Piece};
-use crate::wish::{Engine, Store, Wish};
 use crate::{guard, helper, io, last_thread, serve, start, timeline};
 use largesse_agent::AgentStore;
 use largesse_machine::thread;

@@ -10,7 +10,7 @@
 //!         ◄──────────── the span's bytes ──────────
 //! ```
 
-use crate::ground::Ground;
+use crate::backing::Ground;
 use crate::serve::LargeHeap;
 use crate::signals::Blocked;
 use crate::slots::looking;

@@ -25,15 +25,16 @@
 )]
 
 mod allocator;
+mod backing;
 mod control;
 mod coverage;
 mod cycles;
 mod errno;
 mod exports;
 mod far;
+mod far_config;
 mod far_fork;
 mod fork;
-mod ground;
 mod guard;
 mod handed_out;
 mod helper;
@@ -63,4 +64,3 @@ mod timeline;
 mod topology;
 mod tune;
 mod waits;
-mod wish;

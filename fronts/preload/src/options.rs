@@ -1,6 +1,6 @@
 //! Parses the settings once, by a pure function. `docs/settings.md` has a line for each.
 
-use crate::wish::{Engine, Store, Wish};
+use crate::far_config::{Engine, Store, Wish};
 use largesse_kernels::Isa;
 use largesse_malloc::DataAlign;
 use largesse_pager::Local;

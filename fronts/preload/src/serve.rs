@@ -1,9 +1,9 @@
 //! Holds the heap of the process, which is made at the first large request, and serves requests from it.
 
+use crate::backing::{Far, Ground};
 use crate::errno::Errno;
-use crate::ground::{Far, Ground};
+use crate::far_config::Wish;
 use crate::guard::Inside;
-use crate::wish::Wish;
 use crate::{helper, next, record, refused, shortage, start};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};

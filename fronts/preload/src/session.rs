@@ -3,10 +3,10 @@
 //! Later requests, and wrong settings, are refused with a message: a session holds data and is never ended for a
 //! setting.
 
+use crate::far_config::{Engine, Store, Wish};
 use crate::guard::Inside;
 use crate::options::{FAR_MIN_KB, local_of};
 use crate::serve::{self, ROUTING};
-use crate::wish::{Engine, Store, Wish};
 use crate::{slots, start, timeline};
 use core::ffi::{CStr, c_char};
 use core::ptr::null;

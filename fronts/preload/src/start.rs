@@ -1,12 +1,12 @@
 //! Starts the library in a process: reads the settings, asks the kernel for its page sizes and reserves the heap's
 //! range.
 
-use crate::ground::Ground;
+use crate::backing::Ground;
+use crate::far_config::Wish;
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::signals::Blocked;
 use crate::slots::object;
-use crate::wish::Wish;
 use crate::{
     allocator, coverage, far, fork, helper, last_thread, limit, record, report, shortage, slots, timeline,
 };
