@@ -11,38 +11,38 @@ pub(crate) type Far = FarMemory<Box<dyn PageStore>>;
 
 /// Backs the process's heap by near or far memory, chosen once.
 #[derive(Debug)]
-pub(crate) enum Ground {
+pub(crate) enum HeapBacking {
     /// The heap uses memory of this machine.
     Near(NearMemory),
     /// The heap uses far memory, of which a bounded part is resident and the rest is in a store.
     Far(Far),
 }
 
-impl Ground {
+impl HeapBacking {
     pub(crate) fn near(&self) -> Option<&NearMemory> {
         match self {
-            Ground::Near(near) => Some(near),
-            Ground::Far(_) => None,
+            HeapBacking::Near(near) => Some(near),
+            HeapBacking::Far(_) => None,
         }
     }
 
     pub(crate) fn far(&self) -> Option<&Far> {
         match self {
-            Ground::Near(_) => None,
-            Ground::Far(far) => Some(far),
+            HeapBacking::Near(_) => None,
+            HeapBacking::Far(far) => Some(far),
         }
     }
 
     fn backing(&self) -> &dyn Backing {
         match self {
-            Ground::Near(near) => near,
-            Ground::Far(far) => far,
+            HeapBacking::Near(near) => near,
+            HeapBacking::Far(far) => far,
         }
     }
 }
 
 // SAFETY: every method calls that of the chosen backing.
-unsafe impl Backing for Ground {
+unsafe impl Backing for HeapBacking {
     fn start(&self) -> NonNull<u8> {
         self.backing().start()
     }

@@ -1,7 +1,7 @@
 //! Makes far memory in this process: its ranges, store, userfaultfd and threads.
 
 use crate::backing::Far;
-use crate::far_config::{Engine, Store, Wish};
+use crate::far_config::{Engine, FarConfig, Store};
 use crate::statics::{self, Piece};
 use crate::{guard, helper, io, last_thread, serve, start, timeline};
 use largesse_agent::AgentStore;
@@ -26,22 +26,22 @@ static STORE: OnceLock<FarStore> = OnceLock::new();
 type Refusal = String;
 
 /// Makes far memory over two ranges, one for the heap and one for mappings.
-pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Far, Refusal> {
+pub(crate) fn make(heap: Reserved, mappings: Reserved, config: &FarConfig) -> Result<Far, Refusal> {
     // `outside`, because starting a thread allocates.
     let broker = guard::outside(Broker::start).map_err(no_thread)?;
-    let ways = match wish.engine {
+    let ways = match config.engine {
         Engine::Auto | Engine::Thread => &OPEN_METHODS[..],
         Engine::Events => &[OpenMethod::Device, OpenMethod::Call],
         Engine::UserMode => &[OpenMethod::UserModeOnly],
     };
-    let traced = wish.engine == Engine::Thread && thread::is_traced();
+    let traced = config.engine == Engine::Thread && thread::is_traced();
     if traced {
         start::warn(
             "a debugger or tracer stops at each signal: far pages are served by userfaultfd, \
              not by --fault-engine thread",
         );
     }
-    let in_thread = wish.engine == Engine::Thread && !traced;
+    let in_thread = config.engine == Engine::Thread && !traced;
     let faults =
         if in_thread { Userfault::open_by_signal(ways) } else { broker.call(|| Userfault::open(ways)) };
     let faults = faults.map_err(|FaultError(errno)| no_userfaultfd(errno))?;
@@ -53,7 +53,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
     let mut used = vec![addresses(&heap), addresses(&mappings)];
     let page = base_page();
     let mut segments = Segments::new();
-    let statics = if wish.static_data { statics::pieces() } else { Vec::new() };
+    let statics = if config.static_data { statics::pieces() } else { Vec::new() };
     let statics: Vec<_> = statics
         .into_iter()
         .filter(made_anonymous)
@@ -62,7 +62,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
     // Last, because its low addresses are used first, which keeps a store in a file as short as possible.
     let (heap, mappings) = (FarRange::new(heap, &mut segments), FarRange::new(mappings, &mut segments));
     let mapped = mappings.first;
-    let store = store(&wish.store, segments.pages() * page, &broker)?;
+    let store = store(&config.store, segments.pages() * page, &broker)?;
     let bounds = segments.clone();
     let kernel = Linux::new(broker, faults, segments).map_err(|FaultError(errno)| match errno {
         libc::EAGAIN => "every asynchronous request is taken: raise the sysctl fs.aio-max-nr".to_owned(),
@@ -74,12 +74,12 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
         })?;
         serve::note(Cause::DirectInputRefused);
     }
-    let (local, size) = (wish.local.first_pages(), TransferSize::from_bytes(wish.page_size, base_page()));
-    let pager = Pager::new(kernel, store, bounds, local, size, wish.prefetch)
+    let (local, size) = (config.local.first_pages(), TransferSize::from_bytes(config.page_size, base_page()));
+    let pager = Pager::new(kernel, store, bounds, local, size, config.prefetch)
         .ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);
     start_threads(&pager).map_err(no_thread)?;
-    let far = FarMemory::new(heap, mappings, pager, wish.local, lost);
+    let far = FarMemory::new(heap, mappings, pager, config.local, lost);
     far.pager().set_label(mapped, Region::Mapping as u64);
     for (number, piece) in &statics {
         take_over(&far, *number, piece)?;
@@ -139,8 +139,8 @@ pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
     pager.segments().get(..used)
 }
 
-fn store(wish: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {
-    match wish {
+fn store(choice: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {
+    match choice {
         Store::File(path) => {
             let store = FileStore::create(path, broker).map_err(|refused| format!("file:{refused}"))?;
             let _ = STORE.set(FarStore::new(0, &format!("file:{}", path.display())));
@@ -171,7 +171,7 @@ fn no_userfaultfd(errno: i32) -> Refusal {
 
 /// Returns whether every thread can use the store, which then needs no file descriptor.
 pub(crate) fn stores_everywhere() -> bool {
-    start::options().far.as_ref().is_some_and(|wish| matches!(wish.store, Store::Agent(_)))
+    start::options().far.as_ref().is_some_and(|config| matches!(config.store, Store::Agent(_)))
 }
 
 /// Ends the process because its pages are unreachable. It has read no wrong data, and must not go on.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Configures far memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct FarConfig {
     /// Bound on resident far memory, in bytes or per cent.
     pub(crate) local: Local,
     /// Store of the pages that are not resident.

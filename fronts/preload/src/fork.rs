@@ -10,7 +10,7 @@
 //!         ◄──────────── the span's bytes ──────────
 //! ```
 
-use crate::backing::Ground;
+use crate::backing::HeapBacking;
 use crate::serve::LargeHeap;
 use crate::signals::Blocked;
 use crate::slots::looking;
@@ -152,7 +152,7 @@ fn in_child_with(heap: &LargeHeap, far: Option<far_fork::StoppedPager>) {
         let address = from.to_ne_bytes();
         send(CHILD, address.as_ptr(), address.len()) && receive(CHILD, to, len)
     };
-    if let Some(near) = serve::ground().and_then(Ground::near) {
+    if let Some(near) = serve::backing().and_then(HeapBacking::near) {
         // SAFETY: only this thread exists in the child.
         heap.demote_in_child(|first, spans| unsafe { near.demote(first, spans, &mut lost) });
     }

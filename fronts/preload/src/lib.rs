@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   program ──malloc──► exports ──small──► next   (the C library; another allocator has all blocks)
-//!      │                   └─────large──► serve ─► Heap<Ground>
+//!      │                   └─────large──► serve ─► Heap<HeapBacking>
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
 //!      ├──munmap, …───► ranges (far memory)
 //!      ├──largesse_ddot, …► kernels (a thread pool shares long vectors)

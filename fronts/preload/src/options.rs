@@ -1,6 +1,6 @@
 //! Parses the settings once, by a pure function. `docs/settings.md` has a line for each.
 
-use crate::far_config::{Engine, Store, Wish};
+use crate::far_config::{Engine, FarConfig, Store};
 use largesse_kernels::Isa;
 use largesse_malloc::DataAlign;
 use largesse_pager::Local;
@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// Whether the helper thread touches pages before the program needs them.
     pub(crate) ahead: bool,
     /// Settings of far memory; `None` for memory of this machine.
-    pub(crate) far: Option<Wish>,
+    pub(crate) far: Option<FarConfig>,
     /// Instruction set of the kernels; `None`: the fastest.
     pub(crate) isa: Option<Isa>,
     /// Number of threads of the kernels, from `OMP_NUM_THREADS`; `None`: one for each processor.
@@ -198,7 +198,7 @@ impl Options {
 }
 
 /// Reads the settings of far memory; `None` unless `LARGESSE_LOCAL` is set.
-fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
+fn far(get: &Get<'_>) -> Result<Option<FarConfig>, UnknownValue> {
     let local = size(get, "LARGESSE_LOCAL", largesse_settings::local)?;
     let store = one(get, "LARGESSE_FAR", Store::ACCEPTED, None, |text| Store::parse(text).map(Some))?;
     let page_size = size(get, "LARGESSE_PAGE_SIZE", largesse_settings::page_size)?.flatten();
@@ -224,7 +224,7 @@ fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
         reason: Reason::NoStore(Store::ACCEPTED),
     };
     let store = store.ok_or_else(missing)?;
-    Ok(Some(Wish { local: local_of(local), store, page_size, static_data, prefetch, engine }))
+    Ok(Some(FarConfig { local: local_of(local), store, page_size, static_data, prefetch, engine }))
 }
 
 /// Converts the setting `amount` to the pager's bound on resident memory.
@@ -318,7 +318,7 @@ mod tests {
     fn far_memory_sizes_are_checked() {
         let local =
             |text| [("LARGESSE_LOCAL", text), ("LARGESSE_FAR", "file:/x"), ("LARGESSE_PAGE_SIZE", "64KB")];
-        let far = |o: Options| o.far.map(|wish| (wish.local, wish.page_size));
+        let far = |o: Options| o.far.map(|config| (config.local, config.page_size));
         check(&local("4GB"), far, Ok(Some((Local::Bytes(4 << 30), Some(64 << 10)))));
         check(&local("1.5g"), far, Ok(Some((Local::Bytes(3 << 29), Some(64 << 10)))));
         check(&local("50 %"), far, Ok(Some((Local::Percent(50), Some(64 << 10)))));

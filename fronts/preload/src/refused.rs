@@ -36,8 +36,8 @@ static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 /// Reports causes that were not granted, if any block was refused since the last call.
 pub(crate) fn report_new(heap: &LargeHeap) {
-    let Some(ground) = serve::ground() else { return };
-    let now = BY_BLOCK.into_iter().map(|what| ground.refused(what)).sum();
+    let Some(backing) = serve::backing() else { return };
+    let now = BY_BLOCK.into_iter().map(|what| backing.refused(what)).sum();
     // Relaxed: a statistic; two threads that count at once set the same bits.
     if COUNTED.swap(now, Ordering::Relaxed) != now {
         report(heap);

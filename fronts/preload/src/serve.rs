@@ -1,8 +1,8 @@
 //! Holds the heap of the process, which is made at the first large request, and serves requests from it.
 
-use crate::backing::{Far, Ground};
+use crate::backing::{Far, HeapBacking};
 use crate::errno::Errno;
-use crate::far_config::Wish;
+use crate::far_config::FarConfig;
 use crate::guard::Inside;
 use crate::{helper, next, record, refused, shortage, start};
 use core::ffi::c_void;
@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsiz
 use largesse_malloc::{Fill, LargeBlockHeap, Refused, ResizeError, Resized, Routing};
 use largesse_report::{CAUSES, Cause};
 
-pub(crate) type LargeHeap = LargeBlockHeap<Ground>;
+pub(crate) type LargeHeap = LargeBlockHeap<HeapBacking>;
 
 /// Holds the bounds of the sizes that the heap serves; none is served before the library has started.
 pub(crate) static ROUTING: Routing = Routing::new(usize::MAX, usize::MAX, false);
@@ -20,7 +20,7 @@ pub(crate) static ROUTING: Routing = Routing::new(usize::MAX, usize::MAX, false)
 static MAPPINGS_ONLY: AtomicBool = AtomicBool::new(false);
 
 static HEAP: AtomicPtr<LargeHeap> = AtomicPtr::new(null_mut());
-static GROUND: AtomicPtr<Ground> = AtomicPtr::new(null_mut());
+static BACKING: AtomicPtr<HeapBacking> = AtomicPtr::new(null_mut());
 /// The heap's range starts here, so that `free` needs only a comparison.
 static RANGE_START: AtomicUsize = AtomicUsize::new(0);
 /// The heap's range has this many bytes, 0 without a heap.
@@ -105,14 +105,14 @@ fn count_early(heap: &LargeHeap) {
 }
 
 /// Returns the heap's backing, if there is a heap.
-pub(crate) fn ground() -> Option<&'static Ground> {
+pub(crate) fn backing() -> Option<&'static HeapBacking> {
     // SAFETY: a published backing is never freed.
-    unsafe { GROUND.load(Ordering::Acquire).as_ref() }
+    unsafe { BACKING.load(Ordering::Acquire).as_ref() }
 }
 
 /// Returns far memory, if there is any.
 pub(crate) fn far() -> Option<&'static Far> {
-    ground().and_then(Ground::far)
+    backing().and_then(HeapBacking::far)
 }
 
 /// Allocates a block; returns `None` if the next allocator shall try.
@@ -253,7 +253,7 @@ fn make() -> Option<&'static LargeHeap> {
 }
 
 fn make_alone() -> Option<&'static LargeHeap> {
-    let Some((ground, heap)) = start::make_heap() else {
+    let Some((backing, heap)) = start::make_heap() else {
         note(Cause::RangeFull);
         ROUTING.enable(false); // later requests would not find a range either
         let why =
@@ -261,22 +261,24 @@ fn make_alone() -> Option<&'static LargeHeap> {
         start::warn(&why);
         return None;
     };
-    Some(publish(ground, heap))
+    Some(publish(backing, heap))
 }
 
 /// Makes the heap on far memory in a session that has no heap yet; otherwise returns a message for the user.
-pub(crate) fn make_far(wish: &Wish) -> Result<(), String> {
+pub(crate) fn make_far(config: &FarConfig) -> Result<(), String> {
     if !claim_making(MAKER) {
         return Err("another thread requests a large block at this moment; try again".into());
     }
-    let outcome = match ground() {
-        Some(Ground::Far(_)) => Err("this session has far memory already, chosen when it started".into()),
-        Some(Ground::Near(_)) => Err("this session has large blocks already; far memory is chosen \
+    let outcome = match backing() {
+        Some(HeapBacking::Far(_)) => {
+            Err("this session has far memory already, chosen when it started".into())
+        }
+        Some(HeapBacking::Near(_)) => Err("this session has large blocks already; far memory is chosen \
             before the first one, or at the start: largesse run --local SIZE -- PROGRAM"
             .into()),
         None => match start::options().excluded_by_far() {
             Some((name, accepts)) => Err(format!("{name} is set; it accepts {accepts}")),
-            None => start::make_far_heap(wish).map(|(ground, heap)| _ = publish(ground, heap)),
+            None => start::make_far_heap(config).map(|(backing, heap)| _ = publish(backing, heap)),
         },
     };
     MAKING.store(UNCLAIMED, Ordering::Release);
@@ -284,8 +286,8 @@ pub(crate) fn make_far(wish: &Wish) -> Result<(), String> {
 }
 
 /// Makes a new heap visible to all threads and to `largesse status`.
-fn publish(ground: &'static Ground, heap: &'static LargeHeap) -> &'static LargeHeap {
-    GROUND.store((&raw const *ground).cast_mut(), Ordering::Release);
+fn publish(backing: &'static HeapBacking, heap: &'static LargeHeap) -> &'static LargeHeap {
+    BACKING.store((&raw const *backing).cast_mut(), Ordering::Release);
     let (range, len) = heap.range();
     RANGE_START.store(range, Ordering::Relaxed);
     RANGE_LEN.store(len, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! Later requests, and wrong settings, are refused with a message: a session holds data and is never ended for a
 //! setting.
 
-use crate::far_config::{Engine, Store, Wish};
+use crate::far_config::{Engine, FarConfig, Store};
 use crate::guard::Inside;
 use crate::options::{FAR_MIN_KB, local_of};
 use crate::serve::{self, ROUTING};
@@ -44,11 +44,11 @@ unsafe fn text(argument: *const c_char) -> Option<String> {
 }
 
 fn choose(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Result<(), String> {
-    let wish = wish(local, store, page_size)?;
+    let config = parse_config(local, store, page_size)?;
     if let Some(why) = slots::why_not() {
         return Err(why.to_string_lossy().into_owned());
     }
-    serve::make_far(&wish)?;
+    serve::make_far(&config)?;
     let (min, max, enabled) = ROUTING.limits();
     if min == start::options().min {
         // Without a bound set by the user, the default of far memory holds.
@@ -59,7 +59,11 @@ fn choose(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> 
     Ok(())
 }
 
-fn wish(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Result<Wish, String> {
+fn parse_config(
+    local: Option<&str>,
+    store: Option<&str>,
+    page_size: Option<&str>,
+) -> Result<FarConfig, String> {
     let misread = |what: &str, value: &str, why: Misread| format!("{what} \"{value}\" {why}");
     let text = local.unwrap_or_default();
     let local = local_size(text).map(local_of).map_err(|why| misread("local", text, why))?;
@@ -71,7 +75,7 @@ fn wish(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Re
     let text = page_size.unwrap_or("auto");
     let page_size = transfer_size(text).map_err(|why| misread("page_size", text, why))?;
     // Static arrays cannot become far: the program already uses them.
-    Ok(Wish { local, store, page_size, static_data: false, prefetch: true, engine: Engine::Auto })
+    Ok(FarConfig { local, store, page_size, static_data: false, prefetch: true, engine: Engine::Auto })
 }
 
 /// Returns the name of a file in `$TMPDIR`, or else in `/var/tmp`, which is meant for large files.
@@ -87,12 +91,12 @@ mod tests {
 
     #[test]
     fn arguments_are_parsed_or_refused() {
-        let good = wish(Some("512M"), Some("file:/scratch/a"), Some("64K")).unwrap();
+        let good = parse_config(Some("512M"), Some("file:/scratch/a"), Some("64K")).unwrap();
         assert_eq!((good.local, good.page_size), (Local::Bytes(512 << 20), Some(64 << 10)));
-        let spaced = wish(Some("512 mb"), None, Some("64KiB")).unwrap();
+        let spaced = parse_config(Some("512 mb"), None, Some("64KiB")).unwrap();
         assert_eq!((spaced.local, spaced.page_size), (good.local, good.page_size));
         assert_eq!(good.store, Store::File("/scratch/a".into()));
-        let share = wish(Some("50%"), None, None).unwrap();
+        let share = parse_config(Some("50%"), None, None).unwrap();
         assert_eq!((share.local, share.page_size), (Local::Percent(50), None));
         for (local, store, page_size, words) in [
             (None, None, None, "local \"\" is not a size"),
@@ -102,7 +106,7 @@ mod tests {
             (Some("1G"), None, Some("5K"), "not a power of two"),
             (Some("1G"), None, Some("4M"), "above the most, 2M"),
         ] {
-            let why = wish(local, store, page_size).unwrap_err();
+            let why = parse_config(local, store, page_size).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
     }

@@ -1,8 +1,8 @@
 //! Starts the library in a process: reads the settings, asks the kernel for its page sizes and reserves the heap's
 //! range.
 
-use crate::backing::Ground;
-use crate::far_config::Wish;
+use crate::backing::HeapBacking;
+use crate::far_config::FarConfig;
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::signals::Blocked;
@@ -170,17 +170,17 @@ pub(crate) fn header() -> usize {
     options().header.unwrap_or(if slots::r_is_loaded() { R_HEADER } else { 0 })
 }
 
-type Made = (&'static Ground, &'static LargeHeap);
+type Made = (&'static HeapBacking, &'static LargeHeap);
 
 /// Reserves the range and makes the heap on it; counts the causes for which the kernel grants less.
 pub(crate) fn make_heap() -> Option<Made> {
     let options = options();
     match &options.far {
         None => {
-            let made = make_on(near_ground(options)?, Retention::default());
+            let made = make_on(near_backing(options)?, Retention::default());
             made.inspect(|(_, heap)| limit::first(heap))
         }
-        Some(wish) => match make_far_heap(wish) {
+        Some(config) => match make_far_heap(config) {
             Ok(made) => Some(made),
             Err(why) => refuse_to_start(&format!("no far memory: {}", shortage::with_limits(why))),
         },
@@ -188,30 +188,30 @@ pub(crate) fn make_heap() -> Option<Made> {
 }
 
 /// Makes the heap on far memory; otherwise returns a message for the user.
-pub(crate) fn make_far_heap(wish: &Wish) -> Result<Made, String> {
+pub(crate) fn make_far_heap(config: &FarConfig) -> Result<Made, String> {
     // The two ranges share the bytes of a limit on data that the pager does not need.
     let data = limit(libc::RLIMIT_DATA).saturating_sub(FAR_DATA) / 2;
     let most = (limit(libc::RLIMIT_AS) / 4).min(data);
     let range = || reserve(SPAN, most).ok_or("no address space");
-    let far = far::make(range()?, range()?, wish)?;
+    let far = far::make(range()?, range()?, config)?;
     // Free memory should not occupy the store.
-    let made = make_on(Ground::Far(far), Retention { share: 0, floor: 0 });
+    let made = make_on(HeapBacking::Far(far), Retention { share: 0, floor: 0 });
     made.ok_or_else(|| "no address space for its tables".into())
 }
 
-fn make_on(ground: Ground, retention: Retention) -> Option<Made> {
-    let ground = serve::leak(ground)?;
+fn make_on(backing: HeapBacking, retention: Retention) -> Option<Made> {
+    let backing = serve::leak(backing)?;
     let settings = LargeHeapSettings { header: header(), data: options().data, retention };
-    let heap = serve::leak(LargeBlockHeap::new(ground, settings)?)?;
-    Some((ground, heap))
+    let heap = serve::leak(LargeBlockHeap::new(backing, settings)?)?;
+    Some((backing, heap))
 }
 
-fn near_ground(options: &Options) -> Option<Ground> {
+fn near_backing(options: &Options) -> Option<HeapBacking> {
     let kind = page_kind(options.pages);
     let align = if kind == PageKind::Hugetlb1G { GIB } else { SPAN };
     // Blocks cannot exceed the limit on data, and the tables of a larger range would use it up.
     let most = (limit(libc::RLIMIT_AS) / 2).min(limit(libc::RLIMIT_DATA));
-    Some(Ground::Near(NearMemory::new(reserve(align, most)?, kind, options.placement, options.lock)))
+    Some(HeapBacking::Near(NearMemory::new(reserve(align, most)?, kind, options.placement, options.lock)))
 }
 
 /// Reserves address space for four times the memory of the machine, at most `limit` bytes.
