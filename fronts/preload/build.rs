@@ -1,6 +1,6 @@
-//! Patched slots point into the library for good: it must never be unloaded (`nodelete`). And our own
-//! references to the names we export must mean ours, also where the C library's come first in the
-//! search order because we were loaded late (`-Bsymbolic-functions`).
+//! Sets the library's linker flags. `nodelete` keeps it loaded, because patched slots point into it until the process
+//! ends. `-Bsymbolic-functions` binds its references to the names it exports to its own definitions, also where the C
+//! library comes first in the search order because the library was loaded late.
 #![expect(clippy::disallowed_macros, reason = "this is how a build script speaks to cargo")]
 
 fn main() {

@@ -1,11 +1,10 @@
 //! Any text as a setting: an answer or an error that says what is accepted, never a panic.
 #![no_main]
-#![expect(dead_code, reason = "the file belongs to a front, of which this is a part")]
 
+#[path = "../../fronts/preload/src/far_config.rs"]
+mod far_config;
 #[path = "../../fronts/preload/src/options.rs"]
 mod options;
-#[path = "../../fronts/preload/src/wish.rs"]
-mod wish;
 
 use libfuzzer_sys::fuzz_target;
 

@@ -1,12 +1,12 @@
-//! `liblargesse_pin.so`: gives each new thread of a program a processor of its own, for `largesse pin --threads`.
+//! Gives each new thread of a program a processor of its own, for `largesse pin --threads` (`liblargesse_pin.so`).
 //!
 //! # Picture
 //! ```text
 //!   pthread_create ──► this thread moves to the next processor of the list ──► the C library's pthread_create,
 //!                      whose new thread inherits that ──► this thread moves back
 //! ```
-//! The processor is inherited rather than set in the new thread, so that no frame of ours lies below the thread's
-//! function: `pthread_exit` and cancellation unwind through every frame there is.
+//! The processor is inherited rather than set in the new thread, so that no frame of this library lies below the
+//! thread's function: `pthread_exit` and cancellation unwind through all frames.
 //!
 //! # Knows / does not know
 //! Knows the list (`LARGESSE_THREAD_CPUS`, written by `largesse pin`). Does not know the heap: it works with and
@@ -16,7 +16,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// Words of a mask: 8192 processors, the most that Linux for x86-64 is built for.
+/// A mask of this many words has 8192 processors, the most that Linux for x86-64 is built for.
 const WORDS: usize = 128;
 
 type Mask = [u64; WORDS];
@@ -24,7 +24,7 @@ type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 type Create =
     unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> c_int;
 
-/// The list as `largesse pin` writes it: numbers separated by commas, one for each thread in turn.
+/// Holds the processors of `LARGESSE_THREAD_CPUS`, one for each thread in turn.
 static CPUS: OnceLock<Vec<u32>> = OnceLock::new();
 /// Number of the next thread; `largesse pin` has put thread 0, which runs `main`, on the first processor.
 static NEXT: AtomicUsize = AtomicUsize::new(1);
@@ -32,7 +32,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(1);
 /// Starts a thread as the C library does, on the next processor of the list.
 ///
 /// # Safety
-/// Those of the C library's function of this name.
+/// The requirements are those of the C library's function of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_create(
     thread: *mut libc::pthread_t,
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: the name ends with a zero.
+    // SAFETY: the name is a C string.
     let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) };
     if next.is_null() {
         return libc::EAGAIN;
@@ -54,13 +54,14 @@ pub unsafe extern "C" fn pthread_create(
     answer
 }
 
-/// Returns the processors of the thread that will run `start`; none if there is no list.
+/// Returns the processors of the thread that will run `start`: the next one, or all for a thread of Largesse; none
+/// without a list.
 fn processors_for(start: Start) -> Vec<u32> {
     let cpus = CPUS.get_or_init(list);
     if cpus.is_empty() || belongs_to_largesse(start) {
         return cpus.clone();
     }
-    // Relaxed: only the number counts, no other memory depends on it.
+    // Relaxed: no other memory depends on the number.
     vec![cpus[NEXT.fetch_add(1, Ordering::Relaxed) % cpus.len()]]
 }
 
@@ -70,11 +71,11 @@ fn list() -> Vec<u32> {
     text.split(',').filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Whether the code at `start` is that of `liblargesse.so`: its threads do not count as the program's.
+/// Returns whether `start` is in `liblargesse.so`, whose threads do not count as the program's.
 fn belongs_to_largesse(start: Start) -> bool {
     // SAFETY: all zero bytes are a valid `Dl_info`.
     let mut about: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: the structure is ours; any address may be asked about.
+    // SAFETY: the structure is writable; `dladdr` accepts any address.
     if unsafe { libc::dladdr(start as *const c_void, &raw mut about) } == 0 || about.dli_fname.is_null() {
         return false;
     }
@@ -83,19 +84,19 @@ fn belongs_to_largesse(start: Start) -> bool {
     path.rsplit(|byte| *byte == b'/').next() == Some(b"liblargesse.so")
 }
 
-/// The calling thread is on other processors until this is dropped.
+/// Keeps the calling thread on other processors until it is dropped.
 struct Moved {
     before: Mask,
 }
 
 impl Moved {
-    /// Moves the calling thread; `None` when it stays where it is: an empty list, or the kernel refuses.
+    /// Moves the calling thread to `cpus`; returns `None` if the list is empty or the kernel refuses.
     fn to(cpus: &[u32]) -> Option<Moved> {
         let (mut before, mut wanted) = ([0; WORDS], [0; WORDS]);
         for &cpu in cpus {
             *wanted.get_mut(cpu as usize / 64)? |= 1 << (cpu % 64);
         }
-        // SAFETY: the mask has as many bytes as the kernel is told.
+        // SAFETY: the mask has as many bytes as the call states.
         let known =
             unsafe { libc::sched_getaffinity(0, size_of_val(&before), (&raw mut before).cast()) } == 0;
         (!cpus.is_empty() && known && set(&wanted)).then_some(Moved { before })
@@ -114,6 +115,6 @@ impl Drop for Moved {
     reason = "`largesse_machine::pin` starts a thread to word a refusal, which would come here again"
 )]
 fn set(mask: &Mask) -> bool {
-    // SAFETY: the mask has as many bytes as the kernel is told.
+    // SAFETY: the mask has as many bytes as the call states.
     unsafe { libc::sched_setaffinity(0, size_of_val(mask), mask.as_ptr().cast()) == 0 }
 }

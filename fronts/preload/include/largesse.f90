@@ -1,4 +1,5 @@
-! The marks of largesse.h, and the number of threads of its reductions, for Fortran: compile this file before the program's, and use the module.
+! Calls from largesse.h for Fortran: the marks of compute cores, and the number of threads of reductions. Compile this
+! file before those of the program, and use the module.
 !
 !     use largesse
 !     do step = 1, steps
@@ -7,7 +8,7 @@
 !        call tune_end('solve')
 !     end do
 !
-! The library is looked up, not linked: where it is not loaded (no `largesse run`), nothing happens.
+! The module looks the library up instead of linking it. Where it is not loaded (no `largesse run`), calls do nothing.
 module largesse
    use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_procpointer, c_funptr, c_int, c_null_char, &
       c_null_ptr, c_ptr
@@ -15,7 +16,7 @@ module largesse
    private
    public :: tune_begin, tune_end, set_threads
 
-   ! What `status` may be, as in largesse.h; the library may also be absent: not supported.
+   ! Values of `status`, as in largesse.h; without the library, calls return largesse_not_supported.
    integer, parameter, public :: largesse_ok = 0, largesse_bad_argument = -1, largesse_not_supported = -2
 
    abstract interface
@@ -45,21 +46,21 @@ module largesse
 
 contains
 
-   ! A compute core begins: with far memory, page sizes are chosen by what it uses. `id` names it.
+   ! Marks the beginning of the compute core `id`, for which far memory chooses the size of transfers.
    subroutine tune_begin(id, status)
       character(len=*), intent(in) :: id
       integer, intent(out), optional :: status
       call mark('largesse_tune_begin', id, status)
    end subroutine tune_begin
 
-   ! It ends.
+   ! Marks the end of the compute core `id`.
    subroutine tune_end(id, status)
       character(len=*), intent(in) :: id
       integer, intent(out), optional :: status
       call mark('largesse_tune_end', id, status)
    end subroutine tune_end
 
-   ! Reductions of long vectors use this many threads from now on; 0: what OMP_NUM_THREADS says, else all processors.
+   ! Sets the number of threads of reductions of long vectors; 0: the value of OMP_NUM_THREADS, else all processors.
    subroutine set_threads(number, status)
       integer, intent(in) :: number
       integer, intent(out), optional :: status

@@ -2,9 +2,10 @@
  *
  * Look the library up, never link a second copy:
  *     int (*stats)(largesse_stats_t *) = dlsym(RTLD_DEFAULT, "largesse_stats");
- * Structs begin with struct_size, which the caller sets to sizeof; they grow only at the end. With a smaller size than the
- * struct's first version had, a call writes nothing and returns LARGESSE_BAD_ARGUMENT, or (size_t)-1 if it returns a count.
- * No call throws, allocates from malloc, or prints. All sizes are bytes. Thread-safe.
+ * Structs begin with struct_size, which the caller sets to sizeof; they grow only at the end. With a smaller size
+ * than the struct's first version had, a call writes nothing and returns LARGESSE_BAD_ARGUMENT, or (size_t)-1 if it
+ * returns a count. No call throws, allocates from malloc, or prints. All sizes are in bytes. All calls are
+ * thread-safe.
  */
 #ifndef LARGESSE_H
 #define LARGESSE_H
@@ -16,16 +17,16 @@
 extern "C" {
 #endif
 
-/* Number of `not_granted` causes below, and of pages words. */
+/* Number of elements of `not_granted`. */
 #define LARGESSE_CAUSES 21
-/* Number of `not_granted_more`, whose causes have the numbers from LARGESSE_CAUSES on. */
+/* Number of elements of `not_granted_more`, whose causes have the numbers from LARGESSE_CAUSES on. */
 #define LARGESSE_MORE_CAUSES 2
 
 /* Results of calls that can fail. */
 enum {
     LARGESSE_OK = 0,
-    LARGESSE_BAD_ARGUMENT = -1,   /* a null pointer, struct_size too small, min above max, below 64 KiB */
-    LARGESSE_NOT_SUPPORTED = -2,  /* this process cannot be served; see largesse_why_not() */
+    LARGESSE_BAD_ARGUMENT = -1,   /* a null pointer, a struct_size that is too small, min above max or below 64 KiB */
+    LARGESSE_NOT_SUPPORTED = -2,  /* this process cannot be served: largesse_why_not() returns the reason */
 };
 
 /* Page kinds. */
@@ -36,12 +37,12 @@ enum { LARGESSE_BLOCK_THP = 1, LARGESSE_BLOCK_HUGETLB = 2, LARGESSE_BLOCK_SMALL 
 
 typedef struct {
     size_t   struct_size;
-    uint32_t enabled;            /* 1 while new blocks are taken */
-    uint32_t hooked;             /* how calls reach us: 0 not at all, 1 preloaded, 2 patched slots */
+    uint32_t enabled;            /* 1 while new blocks are served */
+    uint32_t hooked;             /* how calls reach the library: 0 not at all, 1 preloaded, 2 patched slots */
     uint32_t pages;              /* LARGESSE_AUTO ... */
     uint32_t header;             /* bytes before the data of a block */
     uint64_t min_bytes, max_bytes;
-    uint64_t large_page_bytes;   /* size of the system's large page; 0: it has none */
+    uint64_t large_page_bytes;   /* size of the system's large page; 0 if it has none */
     uint64_t blocks;             /* live blocks */
     uint64_t live_bytes, peak_bytes;
     uint64_t allocations, frees, reused;
@@ -50,7 +51,7 @@ typedef struct {
     uint64_t resized_in_place, moved_by_mremap;
     uint64_t advised_mappings, advised_bytes;
     uint64_t not_granted[LARGESSE_CAUSES];
-    /* Since interface 1.1: far memory; all 0 without it. `far_local_bytes` is the bound. */
+    /* Since interface 1.1: far memory; all 0 without it. `far_local_bytes` bounds `far_resident_bytes`. */
     uint64_t far_local_bytes, far_resident_bytes, far_stored_bytes, far_mapped_bytes, far_set_bytes;
     uint64_t far_faults, far_fills, far_prefetched, far_prefetch_hits, far_evictions, far_write_backs;
     uint64_t far_bytes_in, far_bytes_out, far_wait_ns;
@@ -59,42 +60,42 @@ typedef struct {
 
 typedef struct {
     size_t   struct_size;
-    uint64_t address;            /* what malloc returned */
-    uint64_t size;               /* bytes asked for */
-    uint64_t large_bytes;        /* bytes really on large pages now */
+    uint64_t address;            /* as malloc returned it */
+    uint64_t size;               /* as requested */
+    uint64_t large_bytes;        /* resident bytes on large pages */
     uint32_t kind;               /* LARGESSE_BLOCK_... */
-    int32_t  node;               /* NUMA node of the first touched page; -1: nothing touched or not known */
-    uint32_t exact;              /* 1: large_bytes was read page by page; 0: kernel before 6.7, share of the mapping */
+    int32_t  node;               /* NUMA node of the first touched page; -1 if none is touched, or it is unknown */
+    uint32_t exact;              /* 1 if large_bytes was read page by page; 0 if it is unknown (before Linux 6.7) */
 } largesse_block_t;
 
-/* Version of this interface: major << 16 | minor. */
+/* Returns the version of this interface, major << 16 | minor. */
 uint32_t largesse_version(void);
 
-/* Fill `out`; LARGESSE_OK or LARGESSE_BAD_ARGUMENT. */
+/* Fills in `out`; returns LARGESSE_OK or LARGESSE_BAD_ARGUMENT. */
 int largesse_stats(largesse_stats_t *out);
 
-/* Copy at most `capacity` live blocks to `out`, ordered by address; returns how many there are.
- * Set out[0].struct_size to sizeof(largesse_block_t). `out` may be NULL when capacity is 0.
- * (size_t)-1: that size is too small. */
+/* Copies at most `capacity` live blocks to `out`, ordered by address, and returns the number of all. Set
+ * out[0].struct_size to sizeof(largesse_block_t); if it is too small, the call returns (size_t)-1. `out` may be NULL if
+ * `capacity` is 0. */
 size_t largesse_blocks(largesse_block_t *out, size_t capacity);
 
-/* Take new blocks (1) or not (0). Blocks that exist stay valid. In a process that was not started
+/* Starts (1) or stops (0) serving new blocks. Existing blocks stay valid. In a process that was not started
  * with the library, the first largesse_enable(1) patches the slots of libR.so (malloc, calloc,
  * realloc, free) and of every loaded object (free, realloc, malloc_usable_size, mmap, dlopen).
  * Returns LARGESSE_OK or LARGESSE_NOT_SUPPORTED. */
 int largesse_enable(int on);
 
-/* Which sizes are taken from now on. */
+/* Sets the bounds of the sizes that are served from now on; returns LARGESSE_OK or LARGESSE_BAD_ARGUMENT. */
 int largesse_set_limits(uint64_t min_bytes, uint64_t max_bytes);
 
-/* Return free memory beyond `keep` bytes to the kernel; returns the bytes returned. */
+/* Gives free memory beyond `keep` bytes back to the kernel; returns the number of bytes given back. */
 size_t largesse_trim(size_t keep);
 
-/* Around a compute core, the loop nest that a program runs again and again: with far memory
- * (`largesse run --local`), the size of pages is chosen by what the core really uses. One state is
- * kept for each `id`. Programs that do not mark anything are tuned as well, by other means.
- * LARGESSE_OK; LARGESSE_NOT_SUPPORTED without far memory (nothing happens, and nothing needs to);
- * LARGESSE_BAD_ARGUMENT for NULL, or an end without a beginning.
+/* Mark the beginning and the end of a compute core, a loop nest that a program runs again and again. With far memory
+ * (`largesse run --local`), the size of transfers is then chosen by the working set of the core. Each `id` has a state
+ * of its own. Programs without marks are tuned by trying sizes. The calls return LARGESSE_OK;
+ * LARGESSE_NOT_SUPPORTED, which can be ignored, without far memory; LARGESSE_BAD_ARGUMENT for NULL, or an end without a
+ * beginning.
  *
  *     for (int step = 0; step < steps; step++) {
  *         largesse_tune_begin("solve");
@@ -105,18 +106,18 @@ size_t largesse_trim(size_t keep);
 int largesse_tune_begin(const char *id);
 int largesse_tune_end(const char *id);
 
-/* Far memory for a session that is running and has no large block yet: at most `local` of its blocks is
- * in memory ("4G", "50%" of what it has), the rest in `store` ("file:PATH"; NULL: a file in $TMPDIR or
- * /var/tmp, removed at once). `page_size`: "auto" (NULL), or "4K" ... "2M". NULL when it is there, else why
- * it is not, in words that say what to do, valid for good. Then call largesse_enable(1). */
+/* Gives far memory to a running session that has no large block yet: at most `local` of its blocks is resident
+ * ("4G", or "50%" of their bytes), the rest in `store` ("file:PATH"; NULL: a file in $TMPDIR or /var/tmp, unlinked
+ * at once). `page_size` is the size of transfers: "auto" (NULL), or "4K" ... "2M". Returns NULL, or a message that
+ * stays valid and says what to do. After success, call largesse_enable(1). */
 const char *largesse_far_memory(const char *local, const char *store, const char *page_size);
 
-/* Reductions, with the same bits on every processor and for any number of threads (docs/kernels.md). Names and
- * arguments are BLAS's: s and d are float and double, c and z complex; n elements, incx apart; a negative
- * incx begins at the far end; 0 is one element again and again. sumsq: the sum of squares. dotc: x conjugated.
- * axpy: y[i] = a * x[i] + y[i], rounded once; x and y are the same or do not overlap. Long vectors
- * are shared among threads: as many as largesse_set_threads or OMP_NUM_THREADS says, else one for each processor of this
- * process. Which processors the calling thread is bound to does not count. */
+/* Reductions return the same bits on every processor and for any number of threads (docs/kernels.md). Names and
+ * arguments are those of BLAS: s and d are float and double, c and z complex; the n elements are incx apart; a
+ * negative incx begins at the last element; 0 uses one element n times. sumsq is the sum of squares, and dotc
+ * conjugates x. axpy computes y[i] = a * x[i] + y[i], rounded once; x and y are the same or do not overlap. Threads
+ * share long vectors; their number is that of largesse_set_threads or OMP_NUM_THREADS, else that of the processors
+ * of this process, whichever of them the calling thread is bound to. */
 #ifdef __cplusplus
 typedef struct { float re, im; } largesse_float_complex;
 typedef struct { double re, im; } largesse_double_complex;
@@ -146,74 +147,78 @@ largesse_double_complex largesse_zdotc(size_t n, const largesse_double_complex *
 void   largesse_saxpy(size_t n, float a, const float *x, ptrdiff_t incx, float *y, ptrdiff_t incy);
 void   largesse_daxpy(size_t n, double a, const double *x, ptrdiff_t incx, double *y, ptrdiff_t incy);
 
-/* Since interface 1.3: how many threads the reductions use from now on (0: what OMP_NUM_THREADS says, else the processors of
- * this process), LARGESSE_OK or LARGESSE_BAD_ARGUMENT for a negative number; and how many a long one would use now, at most
- * 256. The number changes no bit of a result. */
+/* Since interface 1.3: sets the number of threads of reductions (0: the value of OMP_NUM_THREADS, else the number of
+ * processors of this process); returns LARGESSE_OK, or LARGESSE_BAD_ARGUMENT for a negative number. No result
+ * depends on it. */
 int largesse_set_threads(int threads);
+/* Since interface 1.3: returns the number of threads that a reduction of a long vector would use now, at most 256. */
 int largesse_threads(void);
 
-/* Since interface 1.2: processors, NUMA nodes and time. Those that return int: LARGESSE_OK, or LARGESSE_BAD_ARGUMENT
- * (it has no meaning), LARGESSE_NOT_SUPPORTED (it has one, and was refused); then largesse_refusal() says why, and
- * nothing has changed but what it says.
+/* Since interface 1.2: processors, NUMA nodes and time. Calls that return a status return LARGESSE_OK,
+ * LARGESSE_BAD_ARGUMENT for an argument without a meaning, or LARGESSE_NOT_SUPPORTED for a request that was refused;
+ * after the last two, largesse_refusal() returns the reason, and nothing has changed except as it says.
  *
- * Stay on the processors of a list such as "0-3,8": the calling thread, or with `whole_process` all threads there are.
- * Threads started later inherit it. */
+ * Binds the calling thread, or with `whole_process` all present threads, to the processors of a list such as "0-3,8".
+ * Threads that they start later inherit the binding. */
 int largesse_pin(const char *cpus, int whole_process);
 
-/* Memory on one NUMA node and nowhere else, on large pages where it is large; NULL when refused. Give it back by
- * munmap(address, bytes). Like all memory it takes pages when they are touched. */
+/* Maps memory on one NUMA node and nowhere else, on large pages where one fits; returns NULL if that is refused.
+ * Free it by munmap(address, bytes). Its pages are allocated when they are touched. */
 void *largesse_alloc_on_node(size_t bytes, int node);
 
-/* Of the pages that lie wholly in [address, address + bytes): those touched from now on are spread over all nodes;
- * those there are, and those touched from now on, are on `node`. */
+/* Spreads the pages that lie wholly in [address, address + bytes) and are touched from now on over all nodes. */
 int largesse_interleave(void *address, size_t bytes);
+/* Moves the pages that lie wholly in [address, address + bytes) to `node`, and places those touched from now on
+ * there. */
 int largesse_move(void *address, size_t bytes, int node);
 
-/* nodes[i]: the node of page i of [address, address + bytes), -1 for a page that was not touched, for at most
- * `capacity` pages. Returns how many pages there are (the last ones may be partly outside). `nodes` may be NULL. */
+/* Sets nodes[i] to the node of page i of [address, address + bytes), -1 if it is not touched, for at most `capacity`
+ * pages. Returns the number of pages, of which the first and the last may be partly outside. `nodes` may be NULL. */
 size_t largesse_where(const void *address, size_t bytes, int32_t *nodes, size_t capacity);
 
-/* A reading of the processor's counter (TSC, CNTVCT), with everything before it done and nothing after it begun; of the
- * clock where the counter is none. Differences are time, not core cycles. The first call of a process takes 12 ms. */
+/* Reads the processor's counter (TSC, CNTVCT) after all instructions before the call and before all after it, or the
+ * clock where the counter is not usable. Differences are time, not core cycles. The first call of a process takes 12
+ * ms. */
 uint64_t largesse_cycles_now(void);
+/* Returns the nanoseconds of a difference of two readings. */
 double largesse_cycles_to_ns(uint64_t cycles);
 
-/* Ticks of largesse_cycles_now in a second; `name` becomes "TSC", "CNTVCT", or "clock" where the processor's counter is
- * none. `name` may be NULL. */
+/* Returns the ticks per second of largesse_cycles_now, and sets `name` to "TSC", "CNTVCT", or "clock". `name` may be
+ * NULL. */
 double largesse_cycles_per_second(const char **name);
 
-/* What the machine is made of. Set out[0].struct_size to the size of the structure; returns how many there are, of which
- * at most `capacity` are written; 0 when the kernel does not say; (size_t)-1 when struct_size is too small. `out` may be
- * NULL when capacity is 0. */
+/* The next two calls describe the machine. Set out[0].struct_size to the size of the structure. They write at most
+ * `capacity` structures and return the number of all; 0 if the kernel does not tell it, (size_t)-1 if struct_size is
+ * too small. `out` may be NULL if `capacity` is 0. */
 typedef struct {
     size_t   struct_size;
-    uint32_t cpu;                /* the kernel's number of a processor that is online */
-    uint32_t core, package;      /* those it belongs to, counted from 0; (uint32_t)-1: not known */
-    int32_t  node;               /* its NUMA node; -1: none, or not known */
-    uint32_t permitted;          /* 1: this process may run there */
+    uint32_t cpu;                /* the kernel's number of an online processor */
+    uint32_t core, package;      /* its core and package, counted from 0; (uint32_t)-1 if unknown */
+    int32_t  node;               /* its NUMA node; -1 if it has none, or it is unknown */
+    uint32_t permitted;          /* 1 if this process may run on it */
 } largesse_cpu_t;
 
 typedef struct {
     size_t   struct_size;
-    uint32_t node;               /* the kernel's number */
-    uint32_t cpus;               /* how many processors; 0: memory alone */
+    uint32_t node;               /* the kernel's number of an online node */
+    uint32_t cpus;               /* number of its processors; 0 if it has only memory */
     uint64_t bytes, free_bytes;
 } largesse_node_t;
 
 size_t largesse_cpus(largesse_cpu_t *out, size_t capacity);
 size_t largesse_nodes(largesse_node_t *out, size_t capacity);
 
-/* From node to node: 10 is local, 20 twice as far; -1: not known. */
+/* Returns the distance between two nodes: 10 is local, 20 twice as far, -1 unknown. */
 int largesse_distance(int from, int to);
 
-/* What the last of these calls in this thread refused and why, in words; NULL when it refused nothing. Valid until the
- * thread's next call. */
+/* Returns the reason why the last of these calls in this thread was refused, NULL if it was not. The text is valid
+ * until the thread's next call. */
 const char *largesse_refusal(void);
 
-/* Why this process cannot be served, in words that say what to do; NULL when it can. */
+/* Returns the reason why this process cannot be served, and what to do; NULL if it can be served. */
 const char *largesse_why_not(void);
 
-/* Name ("thp-never") and advice for one cause; NULL for a number out of range. */
+/* Return the name ("thp-never") of a cause, and the advice for it; NULL for a number out of range. */
 const char *largesse_cause_name(uint32_t cause);
 const char *largesse_cause_advice(uint32_t cause);
 

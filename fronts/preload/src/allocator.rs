@@ -1,8 +1,8 @@
-//! Another allocator in the process: preloaded, linked with the program, or part of it. All blocks are left to it.
+//! Detects another allocator in the process (preloaded, linked or built in), which then serves all blocks.
 //!
 //! Such an allocator has more names than the C library's: `operator new` and `delete`, `sdallocx`, `tc_malloc_size`,
-//! `mi_realloc`, methods of C++ objects. Its own functions do not recognise a block of Largesse, and not all of them can be
-//! replaced from outside. Which blocks a program hands to them cannot be foreseen, so that none is safe to serve.
+//! `mi_realloc`, methods of C++ objects. Its own functions do not recognise a block of Largesse, and not all of them
+//! can be replaced from outside. Since a program may pass any block to them, no block is safe to serve.
 
 use crate::next;
 use crate::slots::object;
@@ -10,9 +10,9 @@ use core::ffi::CStr;
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-/// Says which allocator serves `malloc` in this process; `None` when it is the C library's.
+/// Returns a message that names the allocator which serves `malloc` in this process; `None` if that is the C library.
 ///
-/// The answer stays what it is: a library that is loaded later stands behind the C library.
+/// The answer never changes: a library that is loaded later follows the C library in the search order.
 pub(crate) fn other() -> Option<&'static CStr> {
     static OTHER: OnceLock<Option<CString>> = OnceLock::new();
     let other = OTHER.get_or_init(|| {

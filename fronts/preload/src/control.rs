@@ -1,4 +1,4 @@
-//! The control calls of `include/largesse.h`.
+//! Implements the control calls of `include/largesse.h`.
 
 use crate::far;
 use crate::guard::Inside;
@@ -17,10 +17,10 @@ pub(crate) const OK: c_int = 0;
 pub(crate) const BAD_ARGUMENT: c_int = -1;
 pub(crate) const NOT_SUPPORTED: c_int = -2;
 const VERSION: u32 = 1 << 16 | 3;
-/// Number of causes in `largesse_stats_t` before interface 1.3: later ones are counted at its end.
+/// Number of causes in `largesse_stats_t` before interface 1.3; the counts of later causes are at its end.
 const FIRST_CAUSES: usize = 21;
 
-/// `largesse_stats_t`.
+/// Mirrors `largesse_stats_t` of `largesse.h` field by field.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Stats {
@@ -52,7 +52,7 @@ pub(crate) struct Stats {
     not_granted_more: [u64; CAUSES - FIRST_CAUSES],
 }
 
-/// The fields `far_…` of `largesse_stats_t`.
+/// Lists the counters behind the fields `far_…` of `largesse_stats_t`, in their order.
 const FAR: [Count; 14] = [
     Count::LocalBytes,
     Count::ResidentBytes,
@@ -70,12 +70,12 @@ const FAR: [Count; 14] = [
     Count::WaitNs,
 ];
 
-// SAFETY: `repr(C)`, and begins with its size.
+// SAFETY: it is `repr(C)`, and its first field is its size.
 unsafe impl Structure for Stats {
     const FIRST: usize = offset_of!(Stats, not_granted);
 }
 
-/// `largesse_block_t`.
+/// Mirrors `largesse_block_t` of `largesse.h` field by field.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct BlockInfo {
@@ -88,18 +88,18 @@ pub(crate) struct BlockInfo {
     exact: u32,
 }
 
-// SAFETY: `repr(C)`, and begins with its size.
+// SAFETY: it is `repr(C)`, and its first field is its size.
 unsafe impl Structure for BlockInfo {
     const FIRST: usize = size_of::<BlockInfo>();
 }
 
-/// Version of the interface.
+/// Returns the version of the interface, `major << 16 | minor`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_version() -> u32 {
     VERSION
 }
 
-/// What the process has.
+/// Collects the settings and counters of this process.
 pub(crate) fn stats() -> Stats {
     let _inside = Inside::enter();
     let (min, max, enabled) = ROUTING.limits();
@@ -135,20 +135,20 @@ pub(crate) fn stats() -> Stats {
     }
 }
 
-/// Fill the caller's structure as far as the caller knows it.
+/// Writes [`stats`] to the caller's structure, up to its `struct_size`.
 ///
 /// # Safety
-/// `out` is null, or points to `struct_size` writable bytes.
+/// `out` must be null, or point to `struct_size` writable bytes.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_stats(out: *mut Stats) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { fill(out, stats()) }
 }
 
-/// Copy live blocks, ordered by address.
+/// Writes at most `capacity` live blocks to `out`, ordered by address, and returns the number of live blocks.
 ///
 /// # Safety
-/// `out` points to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` is 0.
+/// `out` must point to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` be 0.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_blocks(out: *mut BlockInfo, capacity: usize) -> usize {
     let _inside = Inside::enter();
@@ -158,7 +158,7 @@ pub(crate) unsafe extern "C" fn largesse_blocks(out: *mut BlockInfo, capacity: u
         heap.each_block(|record| {
             count += 1;
             if records.len() < records.capacity() {
-                records.push(record); // never grows: nothing is allocated under the heap's lock
+                records.push(record); // within the capacity: no allocation under the heap's lock
             }
         });
     }
@@ -187,7 +187,7 @@ fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {
     }
 }
 
-/// Take new blocks or not.
+/// Starts (`on` is not 0) or stops serving new blocks, and patches an R session that does not reach the library yet.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_enable(on: c_int) -> c_int {
     let _inside = Inside::enter();
@@ -207,7 +207,7 @@ pub(crate) extern "C" fn largesse_enable(on: c_int) -> c_int {
     OK
 }
 
-/// Change which sizes are taken.
+/// Changes the bounds, in bytes, between which requests are served from the heap.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_set_limits(min_bytes: u64, max_bytes: u64) -> c_int {
     let (Ok(min), Ok(max)) = (usize::try_from(min_bytes), usize::try_from(max_bytes)) else {
@@ -233,36 +233,36 @@ fn publish_limits() {
     }
 }
 
-/// Return free memory beyond `keep` bytes.
+/// Returns free memory beyond `keep` bytes to the kernel, and returns the number of bytes returned.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_trim(keep: usize) -> usize {
     serve::trim(keep)
 }
 
-/// Why this process cannot be served.
+/// Returns the reason why this process cannot be served; NULL if it can.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_why_not() -> *const c_char {
     let _inside = Inside::enter();
     slots::why_not().map_or(null(), |text| text.as_ptr())
 }
 
-/// Name of a cause.
+/// Returns the name of a cause; NULL for an unknown number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_cause_name(cause: u32) -> *const c_char {
     Cause::ALL.get(cause as usize).map_or(null(), |cause| cause.name().as_ptr())
 }
 
-/// Advice for a cause.
+/// Returns the advice for a cause; NULL for an unknown number.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_cause_advice(cause: u32) -> *const c_char {
     Cause::ALL.get(cause as usize).map_or(null(), |cause| cause.advice().as_ptr())
 }
 
-/// Enter the exported `malloc` as our own code must not: a test sees the abort.
+/// Calls the exported `malloc` from the library's own code, which must abort: a test checks that it does.
 #[cfg(debug_assertions)]
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_debug_recurse() {
     let _inside = Inside::enter();
-    // SAFETY: no preconditions; the guard aborts.
+    // SAFETY: `malloc` has no preconditions; the guard aborts.
     core::hint::black_box(unsafe { crate::exports::malloc(core::hint::black_box(1 << 20)) });
 }

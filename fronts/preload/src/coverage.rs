@@ -1,4 +1,4 @@
-//! Memory of the program that `--local` does not bound, because it is not far memory.
+//! Measures and reports memory of the program that `--local` does not bound, because it is not far memory.
 
 use crate::record;
 use crate::serve;
@@ -12,35 +12,35 @@ use largesse_pages::own_bytes;
 use std::path::Path;
 use std::sync::Once;
 
-/// Less than this is not named, nor less than a quarter of the bound.
-const WORTH_A_LINE: u64 = 64 << 20; // bytes
-/// A second line follows when the amount is at least this many times that of the first.
+/// Up to this many bytes outside far memory are not reported, nor up to a quarter of the bound.
+const UNREPORTED: u64 = 64 << 20;
+/// The bytes are reported again once they have grown by this factor.
 const GROWTH: u64 = 2;
 
-/// The estimate for which the mappings were read last, in bytes.
+/// The mappings were read last for this estimate, in bytes.
 static READ_AT: AtomicU64 = AtomicU64::new(0);
-/// The amount that the last line named, in bytes.
-static SAID: AtomicU64 = AtomicU64::new(0);
+/// The last message reported this number of bytes.
+static REPORTED: AtomicU64 = AtomicU64::new(0);
 
-/// Says once which file cannot be read.
+/// Runs once, for the message that a file cannot be read.
 static UNREAD: Once = Once::new();
 
-/// Resident bytes outside far memory.
+/// Counts resident bytes outside far memory by kind of mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Uncovered {
-    /// In private mappings made without reserving memory, as allocators and virtual machines make theirs.
+    /// Bytes in private mappings made without reserving memory, as allocators and virtual machines make theirs.
     reserved: u64,
-    /// In anonymous shared mappings.
+    /// Bytes in anonymous shared mappings.
     shared: u64,
-    /// In the C library's heap and the main thread's stack.
+    /// Bytes in the C library's heap and the main thread's stack.
     small: u64,
-    /// In other private mappings.
+    /// Bytes in other private mappings.
     other: u64,
 }
 
 impl Uncovered {
-    /// Sums over the text of `smaps`. `is_far` tells whether a range is far memory, and `own` the resident bytes in a
-    /// range that are the library's own.
+    /// Sums up the text of `smaps`. `is_far` returns whether a range is far memory, and `own` the resident bytes in a
+    /// range that belong to the library.
     fn read(
         smaps: &str,
         is_far: impl Fn(&Range<usize>) -> bool,
@@ -91,7 +91,7 @@ impl Display for Uncovered {
             (self.small, "in small requests and the stack"),
             (self.other, "in other mappings"),
         ] {
-            // A part of less than a sixteenth is left out.
+            // Parts of less than a sixteenth are omitted.
             if bytes > 0 && bytes >= self.all() / 16 {
                 write!(f, "{separator}{} MiB {what}", bytes >> 20)?;
                 separator = ", ";
@@ -101,7 +101,7 @@ impl Display for Uncovered {
     }
 }
 
-/// The first line of a mapping.
+/// Describes a mapping by its first line in `smaps`.
 struct Mapping<'a> {
     at: Range<usize>,
     is_shared: bool,
@@ -114,19 +114,19 @@ impl<'a> Mapping<'a> {
         let (start, end) = addresses.split_once('-')?;
         let at = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
         let (permissions, rest) = rest.split_once(' ')?;
-        // The offset, the device and the inode come before the name.
+        // The offset, the device and the inode precede the name.
         let name = rest.splitn(4, ' ').nth(3).unwrap_or("").trim();
         Some(Mapping { at, is_shared: permissions.ends_with('s'), name })
     }
 }
 
-/// Whether `bytes` outside far memory are worth a line, given a bound of `local` bytes.
-fn is_much(bytes: u64, local: u64) -> bool {
-    bytes > WORTH_A_LINE.max(local / 4)
+/// Returns whether to report `bytes` outside far memory, given a bound of `local` bytes.
+fn exceeds_threshold(bytes: u64, local: u64) -> bool {
+    bytes > UNREPORTED.max(local / 4)
 }
 
-/// Estimates the bytes outside far memory from the text of `status`, which costs the kernel no walk through page tables,
-/// and `far`, the resident bytes of far memory. The library's own tables and buffers are among them.
+/// Estimates the bytes outside far memory, those of the library included, from the text of `status`, which costs the
+/// kernel no walk through page tables, and `far`, the resident bytes of far memory.
 fn estimate(status: &str, far: u64) -> u64 {
     let kib = |name: &str| {
         let value = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -136,19 +136,19 @@ fn estimate(status: &str, far: u64) -> u64 {
     (resident << 10).saturating_sub(far)
 }
 
-/// Whether the mappings are to be read for an `estimate`, when they were read for the one `before`: it is much, or was,
-/// and has changed by an eighth.
-fn is_due(estimate: u64, before: u64, local: u64) -> bool {
-    is_much(estimate.max(before), local) && estimate.abs_diff(before) > before / 8
+/// Returns whether to read the mappings again: either `estimate` or the one `before`, for which they were read last,
+/// exceeds the threshold, and they differ by more than an eighth.
+fn must_reread(estimate: u64, before: u64, local: u64) -> bool {
+    exceeds_threshold(estimate.max(before), local) && estimate.abs_diff(before) > before / 8
 }
 
-/// Publishes how much of the program's memory `--local` does not bound, if that is much, and says so once; again only when
-/// it has grown [`GROWTH`] times. The helper thread calls it every second, and the program's end once more.
-pub(crate) fn look() {
+/// Publishes the bytes of the program that `--local` does not bound if they exceed the threshold, and reports them on
+/// standard error, again once they have grown by [`GROWTH`]. The helper thread calls it each second, and `exit` once.
+pub(crate) fn update() {
     let Some(far) = serve::far() else { return };
     let pager = far.pager();
     let [local, resident] = [Count::LocalBytes, Count::ResidentBytes].map(|count| pager.counters.get(count));
-    // Of the calling thread: what the kernel tells of the process is empty once its first thread has ended.
+    // `thread-self`: the files of the process are empty once its first thread has ended.
     let read = |name: &str| unread::text(Path::new("/"), &format!("/proc/thread-self/{name}"));
     let read = |name: &str| {
         read(name).unwrap_or_else(|unread| {
@@ -162,8 +162,8 @@ pub(crate) fn look() {
     };
     let Some(status) = read("status") else { return };
     let estimate = estimate(&status, resident);
-    // Relaxed, here and below: the helper and the end of the program at most both say the line.
-    if !is_due(estimate, READ_AT.load(Ordering::Relaxed), local) {
+    // Relaxed, here and below: at worst the helper and `exit` both print the message.
+    if !must_reread(estimate, READ_AT.load(Ordering::Relaxed), local) {
         return;
     }
     let Some(smaps) = read("smaps") else { return };
@@ -171,14 +171,14 @@ pub(crate) fn look() {
     let kernel = pager.kernel();
     let uncovered = Uncovered::read(&smaps, |at| kernel.touches(at), own_bytes);
     let all = uncovered.all();
-    let much = if is_much(all, local) { all } else { 0 };
-    pager.set_uncovered(much);
-    record::set_uncovered(much);
-    if much == 0 {
+    let published = if exceeds_threshold(all, local) { all } else { 0 };
+    pager.set_uncovered(published);
+    record::set_uncovered(published);
+    if published == 0 {
         return;
     }
-    if start::is_launched() && all >= SAID.load(Ordering::Relaxed).saturating_mul(GROWTH) {
-        SAID.store(all, Ordering::Relaxed);
+    if start::is_launched() && all >= REPORTED.load(Ordering::Relaxed).saturating_mul(GROWTH) {
+        REPORTED.store(all, Ordering::Relaxed);
         warn(&format!(
             "{} MiB of this program's memory are not covered by --local, which is {} MiB now: {uncovered}",
             all >> 20,
@@ -216,7 +216,7 @@ VmFlags: rd wr
 ";
 
     #[test]
-    fn memory_outside_of_far_ranges_is_counted_by_kind() {
+    fn uncovered_memory_is_summed_by_kind() {
         let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000, |_| 0);
         let want = Uncovered { reserved: 100 * MIB, shared: 20 * MIB, small: 8 * MIB, other: 0 };
         assert_eq!(uncovered, want);
@@ -229,34 +229,38 @@ VmFlags: rd wr
     }
 
     #[test]
-    fn own_tables_are_not_counted() {
+    fn own_tables_are_excluded() {
         let own = |at: &Range<usize>| if at.start == 0x1000_0000 { 60 * MIB } else { 0 };
         let uncovered = Uncovered::read(SMAPS, |at| at.start == 0x2000_0000, own);
-        assert_eq!(uncovered.reserved, 40 * MIB, "bytes beside the library's own 60 MiB");
+        assert_eq!(uncovered.reserved, 40 * MIB, "bytes besides the library's own 60 MiB");
     }
 
     #[test]
-    fn little_is_not_worth_a_line() {
+    fn small_amounts_are_not_reported() {
         for (mib, local_mib, want) in [(64, 64, false), (65, 64, true), (200, 1024, false), (257, 1024, true)]
         {
-            assert_eq!(is_much(mib * MIB, local_mib * MIB), want, "{mib} MiB beside {local_mib} MiB");
+            assert_eq!(
+                exceeds_threshold(mib * MIB, local_mib * MIB),
+                want,
+                "{mib} MiB with --local {local_mib}M"
+            );
         }
     }
 
     #[test]
-    fn estimate_leaves_out_files_and_far_memory() {
+    fn estimate_excludes_files_and_far_memory() {
         let status = "VmRSS:\t 900 kB\nRssAnon:\t 500 kB\nRssFile:\t 300 kB\nRssShmem:\t 100 kB\n";
         for (far, want) in [(0, 600 << 10), (200 << 10, 400 << 10), (1 << 30, 0)] {
-            assert_eq!(estimate(status, far), want, "bytes beside {far} bytes of far memory");
+            assert_eq!(estimate(status, far), want, "bytes besides {far} bytes of far memory");
         }
     }
 
     #[test]
-    fn mappings_are_read_after_a_change() {
+    fn large_changes_cause_a_reread() {
         for (now, before, want) in
             [(60, 0, false), (70, 0, true), (75, 70, false), (80, 70, true), (10, 70, true), (10, 10, false)]
         {
-            assert_eq!(is_due(now * MIB, before * MIB, 64 * MIB), want, "{now} MiB after {before} MiB");
+            assert_eq!(must_reread(now * MIB, before * MIB, 64 * MIB), want, "{now} MiB after {before} MiB");
         }
     }
 }

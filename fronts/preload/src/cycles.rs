@@ -1,6 +1,6 @@
-//! The cycle counter, for callers in C (`include/largesse.h`).
+//! Exports the cycle counter to callers in C (`include/largesse.h`).
 //!
-//! The first call measures its frequency, not `Inside` our code: reading a folder asks the C library for memory.
+//! The first call measures its frequency without `Inside`, because reading a folder allocates from the C library.
 
 use crate::signals::Blocked;
 use core::ffi::c_char;
@@ -15,22 +15,22 @@ fn counter() -> &'static Counter {
     })
 }
 
-/// A reading of the counter.
+/// Returns a reading of the counter, in its ticks.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_cycles_now() -> u64 {
     counter().ordered().count()
 }
 
-/// Time for a difference of two readings.
+/// Returns the nanoseconds of a difference of two readings.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_cycles_to_ns(cycles: u64) -> f64 {
     counter().nanoseconds(Ticks::new(cycles))
 }
 
-/// Ticks in a second, and what counts.
+/// Returns the ticks per second, and writes the name of the counter to `name`.
 ///
 /// # Safety
-/// `name` is NULL or can be written.
+/// `name` must be NULL or writable.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_cycles_per_second(name: *mut *const c_char) -> f64 {
     let counter = counter();

@@ -1,4 +1,6 @@
-//! The `malloc` family under its C names. Each is a comparison, then the heap or the next allocator.
+//! Exports the `malloc` family under its C names.
+//!
+//! Each function compares the size with bounds, then calls the heap or the next allocator.
 
 use crate::guard::called_from_outside;
 use crate::{next, serve, shortage};
@@ -6,10 +8,10 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use largesse_malloc::Fill;
 
-/// What every plain block is aligned to.
+/// Blocks without a requested alignment are aligned to this many bytes.
 const MALLOC_ALIGN: usize = 16;
 
-/// `malloc(3)`.
+/// Implements `malloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     called_from_outside("malloc");
@@ -22,7 +24,7 @@ pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     unsafe { next::malloc(size) }
 }
 
-/// `calloc(3)`.
+/// Implements `calloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     called_from_outside("calloc");
@@ -33,23 +35,23 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void
         // SAFETY: no preconditions.
         return block.unwrap_or_else(|| shortage::answer(total, unsafe { next::calloc(count, size) }));
     }
-    // SAFETY: no preconditions; an overflowing product is the C library's to refuse.
+    // SAFETY: no preconditions; the C library refuses a product that overflows.
     unsafe { next::calloc(count, size) }
 }
 
-/// `free(3)`.
+/// Implements `free(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     called_from_outside("free");
     if serve::owns(block) {
         serve::free(block);
     } else {
-        // SAFETY: the caller's promise: the block came from the next allocator.
+        // SAFETY: the caller promises a live block, which the next allocator returned because the heap does not own it.
         unsafe { next::free(block) };
     }
 }
 
-/// `realloc(3)`.
+/// Implements `realloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
     called_from_outside("realloc");
@@ -58,18 +60,18 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c
         return unsafe { malloc(size) };
     }
     if serve::owns(old) {
-        // SAFETY: the caller's promise: a live block of ours.
+        // SAFETY: the caller promises a live block, and the heap owns it.
         return shortage::answer(size, unsafe { serve::resize(old, size) });
     }
     if serve::takes(size) {
-        // SAFETY: the caller's promise: a live block of the next allocator.
+        // SAFETY: the caller promises a live block, and the heap does not own it.
         return shortage::answer(size, unsafe { serve::adopt(old, size) });
     }
     // SAFETY: the caller's promise.
     unsafe { next::realloc(old, size) }
 }
 
-/// `reallocarray(3)`.
+/// Implements `reallocarray(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
     if let Some(total) = count.checked_mul(size)
@@ -78,17 +80,17 @@ pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, siz
         // SAFETY: the caller's promise.
         return unsafe { realloc(old, total) };
     }
-    // SAFETY: the caller's promise; an overflowing product is refused without a look at the block.
+    // SAFETY: the caller's promise; a product that overflows is refused without access to the block.
     unsafe { next::reallocarray(old, count, size) }
 }
 
-/// Returns a block of the heap for an aligned request. `None` hands the request on unchanged: it is small, the heap
-/// has no memory for it, or its alignment is no power of two, and C libraries differ in how they treat that.
+/// Returns a block of the heap for an aligned request. `None` passes the request on unchanged: it is small, the heap
+/// has no memory for it, or its alignment is not a power of two, which C libraries treat differently.
 fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
     if align.is_power_of_two() && serve::takes(size) { serve::allocate(size, align, Fill::Any) } else { None }
 }
 
-/// `memalign(3)`.
+/// Implements `memalign(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
     called_from_outside("memalign");
@@ -96,7 +98,7 @@ pub(crate) unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_vo
     aligned(align, size).unwrap_or_else(|| shortage::answer(size, unsafe { next::memalign(align, size) }))
 }
 
-/// `aligned_alloc(3)`.
+/// Implements `aligned_alloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     called_from_outside("aligned_alloc");
@@ -105,7 +107,7 @@ pub(crate) unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut
         .unwrap_or_else(|| shortage::answer(size, unsafe { next::aligned_alloc(align, size) }))
 }
 
-/// `posix_memalign(3)`.
+/// Implements `posix_memalign(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
     called_from_outside("posix_memalign");
@@ -121,12 +123,12 @@ pub(crate) unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: usi
     if block.is_null() {
         return libc::ENOMEM;
     }
-    // SAFETY: the caller's promise: `out` can be written.
+    // SAFETY: the caller promises that `out` is writable.
     unsafe { out.write(block) };
     0
 }
 
-/// `valloc(3)`.
+/// Implements `valloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
     called_from_outside("valloc");
@@ -135,7 +137,7 @@ pub(crate) unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
         .unwrap_or_else(|| shortage::answer(size, unsafe { next::valloc(size) }))
 }
 
-/// `pvalloc(3)`.
+/// Implements `pvalloc(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     called_from_outside("pvalloc");
@@ -145,7 +147,7 @@ pub(crate) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
     block.unwrap_or_else(|| shortage::answer(size, unsafe { next::pvalloc(size) }))
 }
 
-/// `malloc_usable_size(3)`.
+/// Implements `malloc_usable_size(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
     if serve::owns(block) {
@@ -158,7 +160,7 @@ pub(crate) unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize 
     unsafe { next::usable_size(block) }
 }
 
-/// `malloc_trim(3)`.
+/// Implements `malloc_trim(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc_trim(keep: usize) -> c_int {
     let ours = serve::trim(keep) > 0;

@@ -1,8 +1,8 @@
-//! Far memory in this process: the range, the store, the descriptor and the threads.
+//! Makes far memory in this process: its ranges, store, userfaultfd and threads.
 
-use crate::ground::Far;
+use crate::backing::Far;
+use crate::far_config::{Engine, FarConfig, Store};
 use crate::statics::{self, Piece};
-use crate::wish::{Engine, Store, Wish};
 use crate::{guard, helper, io, last_thread, serve, start, timeline};
 use largesse_agent::AgentStore;
 use largesse_machine::thread;
@@ -16,31 +16,32 @@ use largesse_report::{Cause, FarStore, Region};
 use largesse_store::{Broker, FileStore, PageStore};
 use std::sync::{Arc, OnceLock};
 
-/// Exit status when far memory is lost: the input/output error of `sysexits.h`.
+/// The process exits with this status when far memory is lost: the input/output error of `sysexits.h`.
 pub(crate) const LOST: i32 = 74;
 
-/// For whoever looks from outside.
+/// Names the store for `largesse status`, which reads it from outside.
 static STORE: OnceLock<FarStore> = OnceLock::new();
 
-/// Why there is no far memory; worded for the user.
+/// Tells the user why there is no far memory.
 type Refusal = String;
 
-/// Makes far memory over two ranges: for the heap, and for mappings.
-pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Far, Refusal> {
-    // Starting a thread asks the C library for memory, which may ask us.
+/// Makes far memory over two ranges, one for the heap and one for mappings.
+pub(crate) fn make(heap: Reserved, mappings: Reserved, config: &FarConfig) -> Result<Far, Refusal> {
+    // `outside`, because starting a thread allocates.
     let broker = guard::outside(Broker::start).map_err(no_thread)?;
-    let ways = match wish.engine {
+    let ways = match config.engine {
         Engine::Auto | Engine::Thread => &OPEN_METHODS[..],
         Engine::Events => &[OpenMethod::Device, OpenMethod::Call],
         Engine::UserMode => &[OpenMethod::UserModeOnly],
     };
-    let traced = wish.engine == Engine::Thread && thread::is_traced();
+    let traced = config.engine == Engine::Thread && thread::is_traced();
     if traced {
         start::warn(
-            "a debugger or tracer stops at each signal: far pages are served by userfaultfd, not by --fault-engine thread",
+            "a debugger or tracer stops at each signal: far pages are served by userfaultfd, \
+             not by --fault-engine thread",
         );
     }
-    let in_thread = wish.engine == Engine::Thread && !traced;
+    let in_thread = config.engine == Engine::Thread && !traced;
     let faults =
         if in_thread { Userfault::open_by_signal(ways) } else { broker.call(|| Userfault::open(ways)) };
     let faults = faults.map_err(|FaultError(errno)| no_userfaultfd(errno))?;
@@ -52,16 +53,16 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
     let mut used = vec![addresses(&heap), addresses(&mappings)];
     let page = base_page();
     let mut segments = Segments::new();
-    let statics = if wish.static_data { statics::pieces() } else { Vec::new() };
+    let statics = if config.static_data { statics::pieces() } else { Vec::new() };
     let statics: Vec<_> = statics
         .into_iter()
         .filter(made_anonymous)
         .map(|piece| (segments.add(piece.at.start, piece.at.len() / page, SPAN / page), piece))
         .collect();
-    // Last: what is used of it is low, and a store in a file stays as short as it can be.
+    // Last, because its low addresses are used first, which keeps a store in a file as short as possible.
     let (heap, mappings) = (FarRange::new(heap, &mut segments), FarRange::new(mappings, &mut segments));
     let mapped = mappings.first;
-    let store = store(&wish.store, segments.pages() * page, &broker)?;
+    let store = store(&config.store, segments.pages() * page, &broker)?;
     let bounds = segments.clone();
     let kernel = Linux::new(broker, faults, segments).map_err(|FaultError(errno)| match errno {
         libc::EAGAIN => "every asynchronous request is taken: raise the sysctl fs.aio-max-nr".to_owned(),
@@ -73,19 +74,19 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
         })?;
         serve::note(Cause::DirectInputRefused);
     }
-    let (local, size) = (wish.local.first_pages(), TransferSize::from_bytes(wish.page_size, base_page()));
-    let pager = Pager::new(kernel, store, bounds, local, size, wish.prefetch)
+    let (local, size) = (config.local.first_pages(), TransferSize::from_bytes(config.page_size, base_page()));
+    let pager = Pager::new(kernel, store, bounds, local, size, config.prefetch)
         .ok_or("no address space for its tables")?;
     let pager = Arc::new(pager);
     start_threads(&pager).map_err(no_thread)?;
-    let far = FarMemory::new(heap, mappings, pager, wish.local, lost);
+    let far = FarMemory::new(heap, mappings, pager, config.local, lost);
     far.pager().set_label(mapped, Region::Mapping as u64);
     for (number, piece) in &statics {
         take_over(&far, *number, piece)?;
     }
     if filtered {
         used.extend(statics::around(statics.iter().map(|(_, piece)| piece)));
-        // Threads are started before the filter, which sends a signal for each: a debugger would stop there.
+        // Threads are started before the filter, which would raise a signal for each, at which a debugger stops.
         helper::start(false);
         if start::options().report.is_some() {
             timeline::start_thread();
@@ -95,12 +96,12 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, wish: &Wish) -> Result<Fa
     Ok(far)
 }
 
-/// Far memory is anonymous: pages of the program's file are replaced by copies. A piece for which the
-/// kernel has no memory stays where it is, and is counted.
+/// Replaces pages of the program's file by anonymous copies, since only anonymous memory can be far. Returns `false`,
+/// and counts the cause, if the kernel has no memory for them.
 fn made_anonymous(piece: &Piece) -> bool {
     let at = core::ptr::with_exposed_provenance_mut(piece.at.start);
     // SAFETY: the piece is whole pages of the program's own data; the program has not started yet, and
-    // what the dynamic linker keeps using is no part of it.
+    // the dynamic linker does not use them any more.
     let done = !piece.from_file || unsafe { largesse_pages::make_anonymous(at, piece.at.len()) }.is_ok();
     if !done {
         serve::note(Cause::OutOfMemory);
@@ -121,25 +122,25 @@ fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The words of far memory, if there is any.
+/// Returns the counters of far memory, if there is any.
 pub(crate) fn counters() -> Option<&'static Counters> {
     Some(&serve::far()?.pager().counters)
 }
 
-/// Where its pages are.
+/// Returns the description of the store, if there is far memory.
 pub(crate) fn about_store() -> Option<&'static FarStore> {
     STORE.get()
 }
 
-/// The words of each of its segments.
+/// Returns the counters of each segment of far memory, if there is any.
 pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
     let pager = serve::far()?.pager();
     let used = pager.counters.get(Count::Segments) as usize;
     pager.segments().get(..used)
 }
 
-fn store(wish: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {
-    match wish {
+fn store(choice: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {
+    match choice {
         Store::File(path) => {
             let store = FileStore::create(path, broker).map_err(|refused| format!("file:{refused}"))?;
             let _ = STORE.set(FarStore::new(0, &format!("file:{}", path.display())));
@@ -168,15 +169,15 @@ fn no_userfaultfd(errno: i32) -> Refusal {
     format!("userfaultfd: {}; `largesse doctor` says what to set", std::io::Error::from_raw_os_error(errno))
 }
 
-/// The store needs no descriptor: every thread can use it.
+/// Returns whether every thread can use the store, which then needs no file descriptor.
 pub(crate) fn stores_everywhere() -> bool {
-    start::options().far.as_ref().is_some_and(|wish| matches!(wish.store, Store::Agent(_)))
+    start::options().far.as_ref().is_some_and(|config| matches!(config.store, Store::Agent(_)))
 }
 
-/// The program's pages are out of reach: it must not go on, and nothing wrong was handed to it.
-pub(crate) fn give_up(trouble: &str) -> ! {
+/// Ends the process because its pages are unreachable. It has read no wrong data, and must not go on.
+pub(crate) fn give_up(error: &str) -> ! {
     largesse_store::borrow_stderr();
-    start::warn(&format!("far memory is lost, and the program with it: {trouble}"));
+    start::warn(&format!("far memory is lost, and the program with it: {error}"));
     // SAFETY: no preconditions; handlers of the program could touch its lost memory.
     unsafe { libc::_exit(LOST) }
 }
@@ -185,7 +186,7 @@ fn lost(error: &PagerError) -> ! {
     give_up(&error.to_string())
 }
 
-/// The threads of `pager`, in a process that has none of them yet.
+/// Starts the threads of `pager` in a process that has none of them yet.
 pub(crate) fn start_threads(pager: &Arc<Pager<Linux, Box<dyn PageStore>>>) -> std::io::Result<()> {
     last_thread::watch();
     guard::outside(|| largesse_pager::start(pager, lost))

@@ -1,9 +1,9 @@
-//! Far memory across `fork`: the pager is at rest meanwhile, and a child has its own.
+//! Carries far memory across `fork`: the pager stops during it, and the child starts a pager of its own.
 //!
-//! What a child finds missing before it has its own pager would read as zeros. So nothing of the
-//! program may run between: `fork.rs` blocks signals, and our handlers are the last before the fork and
-//! the first after it. The C library runs handlers in an order that follows their registration, so
-//! the name by which every library registers them is ours: whoever comes first, we were before.
+//! A page that is missing in the child before its pager runs would read as zeros. So no code of the program may run in
+//! between: `fork.rs` blocks signals, and the library's handlers are the last before the fork and the first after it.
+//! The C library calls handlers in an order that follows their registration. The library therefore exports the function
+//! by which all others register theirs, and registers its own first.
 
 use crate::{far, io, serve, start};
 use core::ffi::{c_int, c_void};
@@ -14,10 +14,10 @@ use std::sync::MutexGuard;
 type Handler = Option<unsafe extern "C" fn()>;
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
 
-/// What `pthread_atfork` calls.
+/// Replaces the C library's function behind `pthread_atfork`: registers the library's own handlers, then those given.
 ///
 /// # Safety
-/// As `pthread_atfork`.
+/// The requirements are those of `pthread_atfork`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __register_atfork(
     before: Handler,
@@ -26,14 +26,14 @@ unsafe extern "C" fn __register_atfork(
     object: *mut c_void,
 ) -> c_int {
     crate::fork::watch();
-    // SAFETY: the caller's promise, handed on.
+    // SAFETY: the caller's promise.
     unsafe { register(before, in_parent, in_child, object) }
 }
 
-/// The C library's own.
+/// Registers fork handlers with the C library.
 ///
 /// # Safety
-/// The handlers live as long as `object`, or for good without one.
+/// The handlers must live as long as `object`, or as the process if it is null.
 pub(crate) unsafe fn register(
     before: Handler,
     in_parent: Handler,
@@ -45,46 +45,47 @@ pub(crate) unsafe fn register(
     if found.is_null() {
         return libc::ENOSYS;
     }
-    // SAFETY: the C library's function has this type since it exists.
+    // SAFETY: every version of the C library gives its function this type.
     let register: Register = unsafe { core::mem::transmute(found) };
     // SAFETY: the caller's promise.
     unsafe { register(before, in_parent, in_child, object) }
 }
 
-/// Far memory at rest while the process forks.
-pub(crate) struct Resting {
+/// Keeps the pager stopped by its locks while the process forks.
+pub(crate) struct StoppedPager {
     held: HeldPager<'static, Box<dyn PageStore>>,
     mappings: MutexGuard<'static, Mappings>,
 }
 
-/// Before `fork`, with the heap kept: nobody asks for far memory. `None` without far memory.
-pub(crate) fn before() -> Option<Resting> {
+/// Stops the pager before `fork`; `None` without far memory. The caller holds the heap's lock, so that no thread
+/// allocates far memory.
+pub(crate) fn before() -> Option<StoppedPager> {
     let far = serve::far()?;
     let on_stack = 0_u8;
     let here = (&raw const on_stack).addr();
     if [here, largesse_pages::thread_handle()].iter().any(|&at| far.pager().kernel().page_at(at).is_some()) {
-        // The child would stand on pages that may be missing, before it could make its own pager.
+        // The child could need missing pages of its stack before its own pager runs.
         give_up("the stack of the thread that forks is far memory");
     }
     let mappings = far.mappings();
-    Some(Resting { held: far.pager().hold(), mappings })
+    Some(StoppedPager { held: far.pager().hold(), mappings })
 }
 
-/// After it, in the parent, with the heap still kept.
-pub(crate) fn in_parent(resting: Option<Resting>) {
-    if let Some(Resting { held, mappings }) = resting {
+/// Restarts the pager in the parent, which still holds the heap's lock.
+pub(crate) fn in_parent(stopped: Option<StoppedPager>) {
+    if let Some(StoppedPager { held, mappings }) = stopped {
         held.in_parent();
         drop(mappings);
     }
 }
 
-/// In the child.
-pub(crate) fn in_child(resting: Option<Resting>) {
+/// Starts the child's own pager, and ends the child if that fails.
+pub(crate) fn in_child(stopped: Option<StoppedPager>) {
     let Some(far) = serve::far() else { return };
-    let Some(Resting { held, mappings }) = resting else { return not_held() };
+    let Some(StoppedPager { held, mappings }) = stopped else { return refuse_unstopped() };
     // SAFETY: the child has one thread, and its program does not run yet.
-    if let Err(trouble) = unsafe { held.in_child() } {
-        give_up(&trouble.to_string());
+    if let Err(error) = unsafe { held.in_child() } {
+        give_up(&error.to_string());
     }
     io::in_this_process();
     if let Err(error) = far::start_threads(far.pager()) {
@@ -93,14 +94,14 @@ pub(crate) fn in_child(resting: Option<Resting>) {
     drop(mappings);
 }
 
-/// In a child whose fork found no heap: if one was made meanwhile, its pages are out of reach.
-pub(crate) fn not_held() {
+/// Ends a child whose fork found no heap if another thread made far memory during the fork: its pages are unreachable.
+pub(crate) fn refuse_unstopped() {
     if serve::far().is_some() {
-        give_up("it was made at the same moment");
+        give_up("another thread made it during the fork");
     }
 }
 
-/// Never zeros: whoever cannot have its pages does not go on.
+/// Prints `why` and ends the process, which would otherwise read zeros in place of its pages.
 fn give_up(why: &str) -> ! {
     start::warn(&format!("far memory cannot follow this fork: {why}"));
     // SAFETY: no preconditions; handlers of the program could touch memory that is not there.

@@ -1,16 +1,16 @@
-//! `fork`: nobody is inside the heap meanwhile, and a child never depends on the hugetlb pool.
+//! Handles `fork`: no other thread is inside the heap during it, and a child needs no page of the hugetlb pool.
 //!
 //! A child that writes to a hugetlb page it shares with its parent needs a free page of the pool and
 //! is killed when there is none; a parent that writes while the child still shares the page takes
-//! it from the child. So the child copies its blocks to ordinary pages, and the parent waits. Other
-//! threads of the parent do not wait: a page that one of them took away meanwhile is asked for.
+//! it from the child. So the child copies its blocks to ordinary pages while the forking thread waits. Other threads of
+//! the parent go on: when one of them takes a page from the child, the child asks the forking thread for its bytes.
 //!
 //! ```text
 //!   child ── address of a lost span, or 0: done ──► parent (in its handler)
 //!         ◄──────────── the span's bytes ──────────
 //! ```
 
-use crate::ground::Ground;
+use crate::backing::HeapBacking;
 use crate::serve::LargeHeap;
 use crate::signals::Blocked;
 use crate::slots::looking;
@@ -20,47 +20,47 @@ use core::ffi::c_int;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// The two ends of a pair of sockets, -1 when there is none. The heap's lock, which is kept across
-/// `fork`, orders forks of several threads.
+/// The two ends of a pair of sockets, -1 when there is none. The heap's lock, which is held across
+/// `fork`, keeps other threads from using them.
 static ENDS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 const PARENT: usize = 0;
 const CHILD: usize = 1;
 
-/// Everything that the forking thread holds from [`before`] to [`in_parent`] or [`in_child`].
-struct Forking {
-    heap: Keeping,
-    /// Far memory at rest, if there is any.
-    far: Option<far_fork::Resting>,
-    private: private::Held,
-    /// No handler of the program may run before all is released: it could fork, too.
+/// Collects everything that the forking thread holds from [`before`] to [`in_parent`] or [`in_child`].
+struct ForkGuards {
+    heap: HeapGuard,
+    /// The stopped pager, if there is far memory.
+    far: Option<far_fork::StoppedPager>,
+    private: private::ForkGuard,
+    /// Signals stay blocked until all else is released, since a handler of the program could fork, too.
     signals: Blocked,
 }
 
-/// The forking thread's hold on the heap.
+/// Tells whether the forking thread holds the heap's lock.
 #[derive(Clone, Copy)]
-enum Keeping {
+enum HeapGuard {
     /// There was no heap. Another thread may make one before the fork is over.
     NoHeap,
-    /// The thread holds its lock.
-    Heap(&'static LargeHeap),
-    /// The thread forks in a signal handler that interrupted a call of the heap. That call goes on in parent and child when
-    /// the handler returns, with the lock that it holds.
+    /// The forking thread holds the lock of this heap.
+    Locked(&'static LargeHeap),
+    /// The thread forks in a signal handler that interrupted a call of the heap. That call goes on in parent and child
+    /// when the handler returns, with the lock that it holds.
     Interrupted,
 }
 
-struct Slot(UnsafeCell<Option<Forking>>);
+struct GuardsCell(UnsafeCell<Option<ForkGuards>>);
 
-// SAFETY: only the thread that holds the lock of `private`, which is in the slot, uses it.
-unsafe impl Sync for Slot {}
+// SAFETY: only the thread that holds the lock of `private`, whose guard is in the cell, uses the cell.
+unsafe impl Sync for GuardsCell {}
 
-static FORKING: Slot = Slot(UnsafeCell::new(None));
+static GUARDS: GuardsCell = GuardsCell(UnsafeCell::new(None));
 
-fn slot() -> &'static mut Option<Forking> {
-    // SAFETY: as `Sync` says; callers use the reference at once and drop it.
-    unsafe { &mut *FORKING.0.get() }
+fn guards() -> &'static mut Option<ForkGuards> {
+    // SAFETY: only the forking thread calls it, see `Sync`; callers use the reference at once and drop it.
+    unsafe { &mut *GUARDS.0.get() }
 }
 
-/// Ask to be told of forks; once, and before anybody else asks.
+/// Registers the fork handlers, once in a process and before all other libraries.
 pub(crate) fn watch() {
     static WATCHING: AtomicBool = AtomicBool::new(false);
     if !WATCHING.swap(true, Ordering::Relaxed) {
@@ -69,52 +69,52 @@ pub(crate) fn watch() {
     }
 }
 
-/// How often to look whether other threads are done, with the heap or the dynamic linker: a second or two in all.
-const PATIENCE: u32 = 10_000;
+/// A forking thread checks this often, 100 µs apart, whether others have left the heap or the dynamic linker.
+const MOST_CHECKS: u32 = 10_000;
 
-/// For good would be too long: they may wait for something that this thread holds.
+/// Waits until `done` returns true, at most [`MOST_CHECKS`] times: other threads may wait for a lock of this one.
 fn wait_until(done: impl Fn() -> bool) {
-    for _ in 0..PATIENCE {
+    for _ in 0..MOST_CHECKS {
         if done() {
             break;
         }
-        // SAFETY: sleeping has no preconditions.
+        // SAFETY: `usleep` has no preconditions.
         unsafe { libc::usleep(100) };
     }
 }
 
 unsafe extern "C" fn before() {
     let signals = Blocked::handlers();
-    wait_until(|| serve::heap().is_some() || serve::no_heap_while_forking());
+    wait_until(|| serve::heap().is_some() || serve::forbid_heap());
     looking::look_no_more();
     wait_until(looking::nobody_looks);
-    let heap = keep_heap();
-    // Far memory is never interrupted: its calls block signals.
-    let far = if let Keeping::Heap(_) = heap { far_fork::before() } else { None };
-    let private = private::hold();
-    *slot() = Some(Forking { heap, far, private, signals });
+    let heap = lock_heap();
+    // No handler interrupts a call of far memory: such calls block signals.
+    let far = if let HeapGuard::Locked(_) = heap { far_fork::before() } else { None };
+    let private = private::lock();
+    *guards() = Some(ForkGuards { heap, far, private, signals });
 }
 
-fn keep_heap() -> Keeping {
-    let Some(heap) = serve::heap() else { return Keeping::NoHeap };
+fn lock_heap() -> HeapGuard {
+    let Some(heap) = serve::heap() else { return HeapGuard::NoHeap };
     if heap.is_interrupted() {
-        return Keeping::Interrupted;
+        return HeapGuard::Interrupted;
     }
     heap.before_fork();
     if heap.has_pool_pages() {
         connect();
     }
-    Keeping::Heap(heap)
+    HeapGuard::Locked(heap)
 }
 
 unsafe extern "C" fn in_parent() {
-    let Some(Forking { heap, far, private, signals }) = slot().take() else { return };
+    let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
     drop(private);
     looking::look_again();
     serve::fork_is_over();
-    if let Keeping::Heap(heap) = heap {
+    if let HeapGuard::Locked(heap) = heap {
         close(CHILD);
-        // Ends when the child says so, or dies: then nobody holds the other end.
+        // Ends when the child sends 0, or ends, which closes the last descriptor of the other end.
         while let Some(lost @ 1..) = receive_address() {
             send(PARENT, core::ptr::with_exposed_provenance(lost), largesse_pages::SPAN);
         }
@@ -126,7 +126,7 @@ unsafe extern "C" fn in_parent() {
 }
 
 unsafe extern "C" fn in_child() {
-    let Some(Forking { heap, far, private, signals }) = slot().take() else { return };
+    let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
     drop(private);
     looking::look_afresh();
     serve::fork_is_over();
@@ -134,17 +134,17 @@ unsafe extern "C" fn in_child() {
     last_thread::in_child();
     record::in_child();
     match heap {
-        Keeping::Heap(heap) => in_child_with(heap, far),
-        Keeping::NoHeap => {
-            far_fork::not_held();
+        HeapGuard::Locked(heap) => in_child_with(heap, far),
+        HeapGuard::NoHeap => {
+            far_fork::refuse_unstopped();
             serve::after_fork_without_heap();
         }
-        Keeping::Interrupted => {}
+        HeapGuard::Interrupted => {}
     }
     drop(signals);
 }
 
-fn in_child_with(heap: &LargeHeap, far: Option<far_fork::Resting>) {
+fn in_child_with(heap: &LargeHeap, far: Option<far_fork::StoppedPager>) {
     close(PARENT);
     heap.after_fork_in_child();
     far_fork::in_child(far);
@@ -152,7 +152,7 @@ fn in_child_with(heap: &LargeHeap, far: Option<far_fork::Resting>) {
         let address = from.to_ne_bytes();
         send(CHILD, address.as_ptr(), address.len()) && receive(CHILD, to, len)
     };
-    if let Some(near) = serve::ground().and_then(Ground::near) {
+    if let Some(near) = serve::backing().and_then(HeapBacking::near) {
         // SAFETY: only this thread exists in the child.
         heap.demote_in_child(|first, spans| unsafe { near.demote(first, spans, &mut lost) });
     }
@@ -163,7 +163,7 @@ fn in_child_with(heap: &LargeHeap, far: Option<far_fork::Resting>) {
 
 fn connect() {
     let mut ends: [c_int; 2] = [-1, -1];
-    // SAFETY: room for two descriptors. Without them the parent does not wait.
+    // SAFETY: `ends` has room for two descriptors. Without them the parent does not wait.
     unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) };
     for (end, fd) in ENDS.iter().zip(ends) {
         end.store(fd, Ordering::Relaxed); // Relaxed: under the heap's lock
@@ -173,7 +173,7 @@ fn connect() {
 fn close(end: usize) {
     let fd = ENDS[end].swap(-1, Ordering::Relaxed);
     if fd >= 0 {
-        // SAFETY: our own descriptor, closed once.
+        // SAFETY: the descriptor belongs to this file, and the swap makes sure that it is closed once.
         unsafe { libc::close(fd) };
     }
 }
@@ -183,20 +183,20 @@ fn receive_address() -> Option<usize> {
     receive(PARENT, NonNull::from(&mut bytes).cast(), bytes.len()).then(|| usize::from_ne_bytes(bytes))
 }
 
-/// Read exactly `len` bytes; `false` when the other side is gone.
+/// Reads exactly `len` bytes; returns `false` if the other end is closed.
 fn receive(end: usize, into: NonNull<u8>, len: usize) -> bool {
     let fd = ENDS[end].load(Ordering::Relaxed);
     transfer(len, |done| {
-        // SAFETY: callers hand in room for `len` bytes, and `done < len`.
+        // SAFETY: callers pass room for `len` bytes, and `done < len`.
         unsafe { libc::read(fd, into.as_ptr().add(done).cast(), len - done) }
     })
 }
 
-/// Write exactly `len` bytes; `false` when the other side is gone (and no SIGPIPE for the program).
+/// Writes exactly `len` bytes; returns `false`, without a SIGPIPE for the program, if the other end is closed.
 fn send(end: usize, from: *const u8, len: usize) -> bool {
     let fd = ENDS[end].load(Ordering::Relaxed);
     transfer(len, |done| {
-        // SAFETY: callers hand in `len` readable bytes, and `done < len`.
+        // SAFETY: callers pass `len` readable bytes, and `done < len`.
         unsafe { libc::send(fd, from.add(done).cast(), len - done, libc::MSG_NOSIGNAL) }
     })
 }
@@ -207,7 +207,7 @@ fn transfer(len: usize, mut step: impl FnMut(usize) -> isize) -> bool {
         match usize::try_from(step(done)) {
             Ok(0) => return false,
             Ok(more) => done += more,
-            // SAFETY: the location is this thread's and always valid.
+            // SAFETY: the location belongs to this thread and is always valid.
             Err(_) if unsafe { *libc::__errno_location() } == libc::EINTR => {}
             Err(_) => return false,
         }

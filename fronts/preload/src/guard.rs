@@ -1,27 +1,27 @@
-//! A thread of the program inside our own code.
+//! Marks a thread of the program while it runs the library's code.
 //!
-//! No handler of the program interrupts it there (`signals.rs`). In builds with debug assertions, our code must not enter
-//! the exported `malloc` either.
+//! No handler of the program interrupts it there (`signals.rs`). Builds with debug assertions abort if that code calls
+//! the exported `malloc`.
 
 use crate::signals::Blocked;
 
-/// While it lives, the calling thread runs our code, and may hold locks of ours.
+/// While it lives, the calling thread runs the library's code and may hold its locks.
 pub(crate) struct Inside {
-    // Dropped in this order: a handler may run from the moment that signals are no longer blocked.
+    // Dropped in this order: a handler may run as soon as signals are unblocked.
     _mark: Mark,
     _blocked: Option<Blocked>,
 }
 
 impl Inside {
-    /// Enters code that may take any lock of ours.
+    /// Enters code that may take any lock of the library.
     pub(crate) fn enter() -> Inside {
         let blocked = Some(Blocked::handlers());
         Inside { _mark: Mark::set(), _blocked: blocked }
     }
 
-    /// Enters the heap, which takes no lock but its own, and those of far memory if there is any. Without far memory signals
-    /// are not blocked, which takes longer than the rest of a `malloc`: the two things that want the heap's lock in a
-    /// handler, `fork` and `mmap`, ask [`is_interrupted`](largesse_malloc::LargeBlockHeap::is_interrupted).
+    /// Enters the heap, which takes no lock but its own, and those of far memory if there is any. Without far memory it
+    /// does not block signals, which would take longer than the rest of a `malloc`: the two calls that need the heap's
+    /// lock in a handler, `fork` and `mmap`, check [`is_interrupted`](largesse_malloc::LargeBlockHeap::is_interrupted).
     pub(crate) fn enter_heap() -> Inside {
         let blocked = crate::serve::far().map(|_| Blocked::handlers());
         Inside { _mark: Mark::set(), _blocked: blocked }
@@ -37,7 +37,7 @@ mod checked {
         static INSIDE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// While it lives, this thread is known to run our code.
+    /// While it lives, [`called_from_outside`] aborts in this thread.
     pub(super) struct Mark(bool);
 
     impl Mark {
@@ -52,7 +52,7 @@ mod checked {
         }
     }
 
-    /// Run `f`, which is the C library's business, although this thread is inside our code.
+    /// Runs `f`, which calls functions of the C library that allocate, in a thread that runs the library's code.
     pub(crate) fn outside<R>(f: impl FnOnce() -> R) -> R {
         let before = INSIDE.replace(false);
         let result = f();
@@ -60,7 +60,8 @@ mod checked {
         result
     }
 
-    /// Called by each exported allocation function.
+    /// Aborts if the library's own code called the exported function `name`; each exported allocation function calls
+    /// it.
     pub(crate) fn called_from_outside(name: &'static str) {
         if INSIDE.get() {
             INSIDE.set(false);

@@ -1,30 +1,31 @@
-//! Structures that callers in C allocate and the library fills in (`include/largesse.h`).
+//! Fills in structures that callers in C allocate (`include/largesse.h`).
 //!
-//! Each begins with `struct_size`, which the caller sets: an older caller gets the fields it knows and nothing beyond, a newer
-//! one gets the fields that this library knows.
+//! Each begins with `struct_size`, which the caller sets: an older caller gets the fields it knows and nothing beyond,
+//! a newer one gets the fields that this library knows.
 
 use crate::control::{BAD_ARGUMENT, OK};
 use core::ffi::c_int;
 
-/// The largest `struct_size` that is believed, in bytes: more is memory that the caller did not set.
+/// A `struct_size` above this many bytes is refused: it comes from memory that the caller did not set.
 const LARGEST: usize = 64 << 10;
 
-/// A structure of `largesse.h`.
+/// Marks a structure of `largesse.h` that callers allocate.
 ///
 /// # Safety
-/// It is `repr(C)`, its first field is a `usize`, its size, and `FIRST` is at least the size of that field.
+/// The type must be `repr(C)`, its first field a `usize` that holds its size, and `FIRST` at least
+/// `size_of::<usize>()`.
 pub(crate) unsafe trait Structure: Copy {
-    /// Size of its first version, in bytes; a smaller `struct_size` is refused.
+    /// The first version had this many bytes; a smaller `struct_size` is refused.
     const FIRST: usize;
 }
 
-/// What the list calls return for a `struct_size` that is refused: `(size_t)-1`.
+/// The list calls return this for a `struct_size` that is refused: `(size_t)-1`.
 pub(crate) const REFUSED: usize = usize::MAX;
 
 /// Returns the caller's `struct_size`; `None` when it is refused.
 ///
 /// # Safety
-/// `out` points to a `usize` and is aligned for it.
+/// `out` must point to a `usize` and be aligned for it.
 unsafe fn size_of_callers<T: Structure>(out: *const T) -> Option<usize> {
     // SAFETY: the caller's promise; the structure begins with its size.
     let size = unsafe { out.cast::<usize>().read() };
@@ -35,7 +36,7 @@ unsafe fn size_of_callers<T: Structure>(out: *const T) -> Option<usize> {
 /// Fills in one structure.
 ///
 /// # Safety
-/// `out` is null, or aligned, and its first field says how many bytes can be written.
+/// `out` must be null, or aligned and writable for as many bytes as its first field says.
 pub(crate) unsafe fn fill<T: Structure>(out: *mut T, now: T) -> c_int {
     if out.is_null() {
         return BAD_ARGUMENT;
@@ -49,11 +50,11 @@ pub(crate) unsafe fn fill<T: Structure>(out: *mut T, now: T) -> c_int {
     OK
 }
 
-/// Fills in an array of at most `capacity` structures, each of the size that the first one says. Returns `false`, and writes
-/// nothing, when that size is refused.
+/// Fills in an array of at most `capacity` structures, each of the size that the first one says. Returns `false`, and
+/// writes nothing, when that size is refused.
 ///
 /// # Safety
-/// `out` points to `capacity` structures of `out[0].struct_size` bytes each, or is null, or `capacity` is 0.
+/// `out` must point to `capacity` structures of `out[0].struct_size` bytes each, or be null, or `capacity` be 0.
 pub(crate) unsafe fn fill_all<T: Structure>(
     out: *mut T,
     capacity: usize,
@@ -62,7 +63,7 @@ pub(crate) unsafe fn fill_all<T: Structure>(
     if out.is_null() || capacity == 0 {
         return true;
     }
-    // SAFETY: the caller's promise: there is a first structure.
+    // SAFETY: `capacity` is not 0, so the caller promises a first structure.
     let Some(size) = (unsafe { size_of_callers(out) }) else { return false };
     for (number, one) in all.take(capacity).enumerate() {
         // SAFETY: `number < capacity` structures of `size` bytes, by the caller's promise; `size` keeps them aligned.
@@ -71,10 +72,10 @@ pub(crate) unsafe fn fill_all<T: Structure>(
     true
 }
 
-/// Copies as many bytes as both sides know; `struct_size` becomes their number.
+/// Copies `now` to `out`, at most `size` bytes, and sets `struct_size` to the number of bytes copied.
 ///
 /// # Safety
-/// `size` bytes at `out` can be written, and are at least those of a `usize`.
+/// `size` bytes at `out` must be writable, and at least `size_of::<usize>()`.
 unsafe fn copy<T: Structure>(out: *mut T, size: usize, mut now: T) {
     let len = size.min(size_of::<T>());
     // SAFETY: a `Structure` starts with a `usize`, its size.
@@ -87,9 +88,9 @@ unsafe fn copy<T: Structure>(out: *mut T, size: usize, mut now: T) {
 mod tests {
     use super::*;
     use crate::control::{BlockInfo, Stats, largesse_blocks, largesse_stats};
-    use crate::topology::{Cpu, Node, largesse_cpus, largesse_nodes};
+    use crate::topology::{CpuInfo, NodeInfo, largesse_cpus, largesse_nodes};
 
-    /// Room for any number of structures, filled with a byte that no answer leaves.
+    /// The buffer has this many words, filled with [`UNTOUCHED`] before each call.
     const ROOM: usize = 512;
     const UNTOUCHED: usize = 0x5a5a_5a5a_5a5a_5a5a;
 
@@ -120,17 +121,17 @@ mod tests {
             assert!(!size_written || memory[0] == size.min(size_of::<T>()), "{name}: struct_size {size}");
             assert!(
                 memory[size.min(size_of::<T>()).div_ceil(8)..].iter().all(|word| *word == UNTOUCHED),
-                "{name} wrote behind {size} bytes"
+                "{name} wrote beyond {size} bytes"
             );
         }
     }
 
     #[test]
     fn small_structures_are_refused() {
-        // SAFETY: `check` gives room for what the sizes say, as far as they are not to be refused.
+        // SAFETY: the buffer of `check` has room for every size that the calls must accept.
         unsafe {
-            check::<Cpu>("largesse_cpus", |out, n| largesse_cpus(out, n), REFUSED, true);
-            check::<Node>("largesse_nodes", |out, n| largesse_nodes(out, n), REFUSED, true);
+            check::<CpuInfo>("largesse_cpus", |out, n| largesse_cpus(out, n), REFUSED, true);
+            check::<NodeInfo>("largesse_nodes", |out, n| largesse_nodes(out, n), REFUSED, true);
             check::<BlockInfo>("largesse_blocks", |out, n| largesse_blocks(out, n), REFUSED, false);
             let stats = |out: *mut Stats, _| usize::try_from(largesse_stats(out)).unwrap_or(REFUSED);
             check::<Stats>("largesse_stats", stats, REFUSED, true);

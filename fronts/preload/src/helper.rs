@@ -1,19 +1,18 @@
-//! One thread that pays first touches ahead of need.
+//! Runs the helper thread, which touches pages before the program needs them.
 //!
-//! First touch of a large page costs as much as clearing 2 MiB, and the program waits for it. While
-//! the program works on a block whose memory was cold, the helper touches the spans that the next
-//! requests will reach. That pays where first touch is dear: where it means more than clearing, as in
-//! a virtual machine whose free pages went back to the host. Where it is clearing only, the program
-//! does it as fast and has the page in its cache, and a second thread disturbs; so the helper takes
-//! its own time, and where touching is cheap it stays away for a while. What it touches is bounded by what
-//! the program just asked for, by what the program touched of the block before, by [`MOST_AHEAD`], and by
-//! the arena's bound on warm memory, which the helper keeps clear of the limits on the process's memory
-//! (`limit.rs`). It sleeps otherwise, and looks now and then whether
-//! memory that nobody takes should go back: a program that went idle does not ask. A forked child
-//! has no helper.
+//! First touch of a large page costs as much as clearing 2 MiB, and the program waits for it. While the program works
+//! on a block whose memory was cold, the helper touches the spans that the next requests will reach. That pays where
+//! first touch costs more than clearing, as in a virtual machine whose free pages went back to the host. Elsewhere the
+//! program clears a page as fast itself and then has it in its cache, and a second thread disturbs it; so the helper
+//! times its touches and pauses where they are cheap. It touches at most as many bytes as the program just requested,
+//! as the program touched of the block before, as [`MOST_AHEAD`], and as the arena's bound on warm memory, which the
+//! helper keeps below the limits on the process's memory (`limit.rs`).
+//!
+//! Between requests it sleeps, and now and then returns unused memory to the kernel, since an idle program makes no
+//! call that would do so. A forked child has no helper.
 
 use crate::limit::Limit;
-use crate::waits::Waits;
+use crate::waits::WaitMonitor;
 use crate::{coverage, guard, last_thread, serve};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::DECAY_SECONDS;
@@ -22,34 +21,35 @@ use largesse_malloc::HeapBlock;
 use largesse_pages::SPAN;
 use largesse_report::Cause;
 
-/// Cold bytes in a block below which nobody is woken.
+/// A block with at least this many cold bytes wakes the helper.
 const WAKE_FROM: usize = SPAN;
-/// Never prepare more than this at a time.
+/// The helper prepares at most this many bytes for one request.
 const MOST_AHEAD: usize = 64 << 20;
-/// Touched in one system call.
+/// The helper touches this many spans in one system call.
 const STEP: usize = 4;
 
-/// Touching a span is cheap up to here: clearing 2 MiB takes a fifth of it.
-const CHEAP: u128 = 1_000_000; // nanoseconds
-/// How long to stay away after it was found cheap, in seconds: at first, and at most.
-const AWAY: (u32, u32) = (1, 16);
+/// Touching a span is cheap below this many nanoseconds; clearing 2 MiB takes a fifth of them.
+const CHEAP: u128 = 1_000_000;
+/// The first pause after cheap touches and the longest last this many seconds; each is twice as long as the one before.
+const PAUSE: (u32, u32) = (1, 16);
 
-/// The helper looks at the waits and the coverage of far memory once in this number of seconds.
+/// This many seconds pass between two checks of the waits for far memory and of its coverage.
 const FAR_SECONDS: u32 = 1;
 
+/// [`WANTED`] has this value without a helper.
 const ABSENT: u32 = u32::MAX;
-/// The helper looks whether memory should go back, and no more: nobody wakes it.
+/// [`WANTED`] has this value if the helper prepares no spans and is never woken.
 const DECAY_ONLY: u32 = u32::MAX - 1;
-/// Spans to prepare; [`ABSENT`] without a helper.
+/// Holds the number of spans to prepare, or [`ABSENT`] or [`DECAY_ONLY`].
 static WANTED: AtomicU32 = AtomicU32::new(ABSENT);
-/// The last block with cold memory that was handed out, and the one before it, as [`Handed`].
+/// Holds the last block with cold memory that was handed out, as [`ColdBlock`].
 static LAST: AtomicU64 = AtomicU64::new(0);
-/// See [`LAST`].
+/// Holds the block with cold memory that was handed out before [`LAST`], as [`ColdBlock`].
 static BEFORE: AtomicU64 = AtomicU64::new(0);
-/// Nobody is woken before this second of the monotonic clock.
-static AWAY_UNTIL: AtomicU32 = AtomicU32::new(0);
+/// The helper touches no page before this second of the monotonic clock.
+static PAUSED_UNTIL: AtomicU32 = AtomicU32::new(0);
 
-/// Start the helper, if it can be of use: to `prepare` not on one processor, where it would only take turns.
+/// Starts the helper unless it runs. To `prepare` spans it needs a second processor: on one it would only take turns.
 pub(crate) fn start(prepare: bool) {
     // SAFETY: no preconditions.
     let processors = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -63,44 +63,44 @@ pub(crate) fn start(prepare: bool) {
     }
 }
 
-/// A block was handed out: wakes the helper if enough of it is cold.
+/// Wakes the helper if enough of `block`, which was just handed out, is cold.
 pub(crate) fn block_taken(block: &HeapBlock) {
     let wanted = WANTED.load(Ordering::Relaxed);
     if block.cold_bytes < WAKE_FROM || wanted >= DECAY_ONLY {
         return;
     }
     let spans = (block.cold_bytes.min(MOST_AHEAD) / SPAN) as u32;
-    // Relaxed: hints, as below.
-    BEFORE.store(LAST.swap(Handed::new(block, spans).0, Ordering::Relaxed), Ordering::Relaxed);
-    if !block.near_limit && is_away() {
+    // Relaxed: both are hints.
+    BEFORE.store(LAST.swap(ColdBlock::new(block, spans).0, Ordering::Relaxed), Ordering::Relaxed);
+    if !block.near_limit && is_paused() {
         return;
     }
-    // Relaxed: a hint. Of two blocks at once the larger decides.
+    // Relaxed: a hint. Of two blocks at once the larger one decides.
     if wanted < spans && WANTED.swap(spans, Ordering::Relaxed) == 0 {
         largesse_pages::wake_one(&WANTED);
     }
 }
 
-/// Whether touching was found to be cheap a short while ago.
-fn is_away() -> bool {
-    largesse_pages::now_seconds() < AWAY_UNTIL.load(Ordering::Relaxed)
+/// Returns whether the helper pauses because touching was cheap.
+fn is_paused() -> bool {
+    largesse_pages::now_seconds() < PAUSED_UNTIL.load(Ordering::Relaxed)
 }
 
-/// The first span of a block, and the number of its spans up to [`MOST_AHEAD`], in one word.
+/// Packs the first span of a block and the number of its spans, up to [`MOST_AHEAD`], into one word.
 #[derive(Clone, Copy)]
-struct Handed(u64);
+struct ColdBlock(u64);
 
-impl Handed {
+impl ColdBlock {
     const BITS: u32 = 16;
 
-    fn new(block: &HeapBlock, spans: u32) -> Handed {
-        Handed(((block.start.as_ptr().addr() / SPAN) as u64) << Handed::BITS | u64::from(spans))
+    fn new(block: &HeapBlock, spans: u32) -> ColdBlock {
+        ColdBlock(((block.start.as_ptr().addr() / SPAN) as u64) << ColdBlock::BITS | u64::from(spans))
     }
 
-    /// Number of its spans of which anything is in memory.
+    /// Returns the number of its spans that have a resident page.
     fn touched(self) -> usize {
-        let first = (self.0 >> Handed::BITS) as usize;
-        let spans = (self.0 & ((1 << Handed::BITS) - 1)) as usize;
+        let first = (self.0 >> ColdBlock::BITS) as usize;
+        let spans = (self.0 & ((1 << ColdBlock::BITS) - 1)) as usize;
         let is_touched = |span: &usize| {
             let mut any = false;
             let at = core::ptr::with_exposed_provenance_mut(span * SPAN);
@@ -111,13 +111,13 @@ impl Handed {
     }
 }
 
-/// In a forked child: there is no helper.
+/// Records in a forked child that there is no helper.
 pub(crate) fn forget() {
     WANTED.store(ABSENT, Ordering::Relaxed);
 }
 
-/// Starts a thread that receives none of the program's signals. Starting one asks the C library for memory, which may
-/// ask us.
+/// Starts a thread that receives none of the program's signals, outside `Inside`, since that allocates; returns whether
+/// it was started.
 pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
     const STACK: usize = 128 << 10;
     last_thread::watch();
@@ -125,8 +125,8 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
 }
 
 fn work() {
-    let mut away = AWAY.0;
-    let mut waits = Waits::new();
+    let mut pause = PAUSE.0;
+    let mut waits = WaitMonitor::new();
     let limit = if WANTED.load(Ordering::Relaxed) == DECAY_ONLY { None } else { Limit::of_own_thread() };
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
@@ -138,15 +138,15 @@ fn work() {
             let seconds = if serve::far().is_some() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
             largesse_pages::wait_while_for(&WANTED, spans, seconds);
             heap.tick();
-            waits.look();
-            coverage::look();
+            waits.check();
+            coverage::update();
             limit.iter().for_each(|limit| limit.refresh(heap));
             continue;
         }
         limit.iter().for_each(|limit| limit.refresh(heap));
-        // A program that asks for more than it uses gets nothing ahead.
-        let touched = Handed(BEFORE.load(Ordering::Relaxed)).touched();
-        let mut left = if is_away() { 0 } else { touched.min(spans as usize) };
+        // Nothing is prepared for a program that requests more than it uses.
+        let touched = ColdBlock(BEFORE.load(Ordering::Relaxed)).touched();
+        let mut left = if is_paused() { 0 } else { touched.min(spans as usize) };
         while left > 0 {
             let began = std::time::Instant::now();
             let done = heap.prepare(left.min(STEP)) / SPAN;
@@ -154,11 +154,11 @@ fn work() {
                 break;
             }
             if began.elapsed().as_nanos() < CHEAP * done as u128 {
-                AWAY_UNTIL.store(largesse_pages::now_seconds() + away, Ordering::Relaxed);
-                away = (away * 2).min(AWAY.1);
+                PAUSED_UNTIL.store(largesse_pages::now_seconds() + pause, Ordering::Relaxed);
+                pause = (pause * 2).min(PAUSE.1);
                 break;
             }
-            away = AWAY.0;
+            pause = PAUSE.0;
             left = left.saturating_sub(done);
             limit.iter().for_each(|limit| limit.refresh(heap));
         }

@@ -1,8 +1,8 @@
-//! The end of the program's last thread ends the process, although service threads of ours are left.
+//! Ends the process with the program's last thread, although the library's service threads still run.
 //!
 //! The C library calls `exit(0)` when the last thread that it counts ends, and the kernel ends a process with its last
-//! thread. Both count our threads, which run for as long as the process. So the rule is applied here, to the threads
-//! of the program alone:
+//! thread. Both count the service threads, which run as long as the process. So this file applies both rules to the
+//! threads of the program alone:
 //!
 //! ```text
 //!   first thread ── pthread_exit ──► destructor of its key: it is the last one ─► exit(0), here
@@ -11,7 +11,7 @@
 //!                                               ├─ noted ─► exit(0), in a thread of the ordinary kind
 //!                                               └─ else (the bare system call) ─► the same status, no handlers
 //! ```
-//! Programs whose first thread lives, nearly all, cost nothing but a thread that sleeps.
+//! As long as the first thread lives, as in nearly all programs, the only cost is a thread that sleeps.
 
 use crate::{guard, next};
 use core::cell::UnsafeCell;
@@ -22,47 +22,47 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use core::time::Duration;
 use largesse_machine::{service, thread};
 
-/// How often the threads are counted when the first one has ended. No event tells of the end of another.
+/// The threads are counted at this interval once the first one has ended: no event reports the end of another one.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// The C library calls the destructors of a thread at most this often, as long as they set values
+/// The C library calls the destructors of a thread this often as long as they set values
 /// (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
 const NO_KEY: i64 = -1;
 
-/// A robust mutex that the first thread holds for as long as it lives: the kernel hands it on, however the thread ends.
+/// A robust mutex that the first thread holds as long as it lives: the kernel releases it, however the thread ends.
 struct Lock(UnsafeCell<MaybeUninit<libc::pthread_mutex_t>>);
 
-// SAFETY: initialised while the process has one thread; used through the C library's calls only.
+// SAFETY: the mutex is initialised while the process has one thread, and used through the C library's calls only.
 unsafe impl Sync for Lock {}
 
 static LOCK: Lock = Lock(UnsafeCell::new(MaybeUninit::uninit()));
-/// The key whose destructor runs in the first thread when it calls `pthread_exit`, [`NO_KEY`] without one.
+/// Holds the key whose destructor runs in the first thread when it calls `pthread_exit`, [`NO_KEY`] without one.
 static KEY: AtomicI64 = AtomicI64::new(NO_KEY);
-/// [`LOCK`] is held by the first thread.
+/// Whether the first thread holds [`LOCK`].
 static HELD: AtomicBool = AtomicBool::new(false);
-/// This process has a thread that waits for [`LOCK`].
+/// Whether this process has a thread that waits for [`LOCK`].
 static WATCHED: AtomicBool = AtomicBool::new(false);
-/// The first thread ended by `pthread_exit`.
+/// Whether the first thread ended by `pthread_exit`.
 static BY_PTHREAD_EXIT: AtomicBool = AtomicBool::new(false);
 
-/// The signals that the first thread blocked when it ended.
+/// Holds the signals that the first thread blocked when it ended.
 struct Mask(UnsafeCell<MaybeUninit<libc::sigset_t>>);
 
-// SAFETY: written by the first thread before it sets `BY_PTHREAD_EXIT`, and read by others after that.
+// SAFETY: the first thread writes it before it sets `BY_PTHREAD_EXIT`, and others read it after that.
 unsafe impl Sync for Mask {}
 
 static MASK: Mask = Mask(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// Locks the mutex whose owner's end is noticed, and creates the key, if the first thread calls: in the constructor, and in a
+/// Locks [`LOCK`] and creates [`KEY`] if the calling thread is the process's first one, in the constructor and in a
 /// forked child.
 pub(crate) fn hold() {
     if largesse_pages::thread_id() != std::process::id() {
         return;
     }
     let mutex = LOCK.0.get().cast::<libc::pthread_mutex_t>();
-    // SAFETY: this is the only thread: at the start, or in a forked child, where the C library has emptied the list of robust
-    // mutexes, so that the one inherited is plain memory. The attributes are local, and the destructor lives as long as
-    // this library, which is never unloaded.
+    // SAFETY: this is the only thread: at the start, or in a forked child, where the C library has emptied the list of
+    // robust mutexes, so that the inherited one is plain memory. The attributes are local, and the destructor lives as
+    // long as this library, which is never unloaded.
     unsafe {
         let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
         libc::pthread_mutexattr_init(&raw mut attributes);
@@ -71,14 +71,16 @@ pub(crate) fn hold() {
         let held = libc::pthread_mutex_lock(mutex) == 0;
         HELD.store(held, Ordering::Relaxed); // Relaxed, as all here: there is one thread
         let mut key = 0;
-        if KEY.load(Ordering::Relaxed) == NO_KEY && libc::pthread_key_create(&raw mut key, Some(ends)) == 0 {
+        if KEY.load(Ordering::Relaxed) == NO_KEY
+            && libc::pthread_key_create(&raw mut key, Some(first_thread_exits)) == 0
+        {
             KEY.store(key.into(), Ordering::Relaxed);
         }
         set_round(1);
     }
 }
 
-/// In a forked child: the forking thread is its first one, and it has none of our threads.
+/// Starts again in a forked child, whose first thread is the forking one and which has no service threads.
 pub(crate) fn in_child() {
     service::forget();
     // Relaxed: there is one thread.
@@ -92,22 +94,21 @@ pub(crate) fn watch() {
     const STACK: usize = 64 << 10;
     // Relaxed: set before any other thread was started.
     if HELD.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
-        // Starting a thread asks the C library for memory, which may ask us. Without the thread, the process
-        // outlives its last thread.
+        // `outside`, because starting a thread allocates. If it fails, the process outlives the program's last thread.
         let _ = guard::outside(|| service::start(c"largesse-last", STACK, &[], wait_and_end));
     }
 }
 
-/// Sets the value of the key in the calling thread: the number of the round in which its destructor is called next.
+/// Sets the value of [`KEY`] in the calling thread: the number of the round in which its destructor is called next.
 fn set_round(round: usize) {
     if let Ok(key) = libc::pthread_key_t::try_from(KEY.load(Ordering::Relaxed)) {
-        // SAFETY: the key exists; the value is a number, never used as an address.
+        // SAFETY: the key exists; the value is a number that is never used as an address.
         unsafe { libc::pthread_setspecific(key, without_provenance::<c_void>(round)) };
     }
 }
 
-/// Whether the first thread, alive or not, is the only one that the program has. Where `/proc` cannot be read, the C library's
-/// counter says so, in which a thread that has called `pthread_exit` is missing; `false` without both.
+/// Returns whether the program has no thread besides the first one, alive or not. Where `/proc` is unreadable, the C
+/// library's counter decides, which excludes a thread that has called `pthread_exit`; `false` without both.
 fn only_first() -> bool {
     let ours = service::running();
     let Some(threads) = thread::count() else {
@@ -118,13 +119,13 @@ fn only_first() -> bool {
     threads <= ours + 1
 }
 
-/// Whether the C library, which does not notice a thread that ends by the bare system call, counts at most `threads`
-/// threads. `true` before glibc 2.34, which shows its counter to debuggers only.
+/// Returns whether the C library, which does not notice a thread that ends by the bare system call, counts at most
+/// `threads` threads; `true` before glibc 2.34, which shows its counter to debuggers only.
 fn c_library_counts(threads: u32) -> bool {
     c_library_count().is_none_or(|counted| counted <= threads)
 }
 
-/// Number of threads that the C library counts, if it shows its counter.
+/// Returns the number of threads that the C library counts, if it shows its counter.
 fn c_library_count() -> Option<u32> {
     let counter = next::symbol(c"__nptl_nthreads").cast::<AtomicU32>();
     // SAFETY: the symbol is a counter of 32 bits that the C library changes atomically.
@@ -132,32 +133,32 @@ fn c_library_count() -> Option<u32> {
     counter.map(|counter| counter.load(Ordering::Relaxed)) // Relaxed: nothing else is read
 }
 
-/// The destructor of the key, in the first thread when it has called `pthread_exit`. It sets the key again until the last
-/// round, when those of the program have been called.
-unsafe extern "C" fn ends(round: *mut c_void) {
+/// Runs as the destructor of [`KEY`] in the first thread after `pthread_exit`. It sets the key again until the last
+/// round, when the program's own destructors have been called.
+unsafe extern "C" fn first_thread_exits(round: *mut c_void) {
     if round.addr() < ROUNDS {
         return set_round(round.addr() + 1);
     }
-    // Without service threads the C library does the same.
+    // Without service threads the C library ends the process itself.
     let ours = service::running();
     if ours != 0 && only_first() && c_library_counts(ours + 1) {
-        // SAFETY: what the C library does at this moment when it counts no other thread.
+        // SAFETY: the C library calls `exit` at this point, too, when it counts no other thread.
         guard::outside(|| unsafe { libc::exit(0) });
     }
-    // SAFETY: no other thread reads the mask before the store below; a set of NULL asks for the present mask.
+    // SAFETY: no other thread reads the mask before the store below; a set of NULL only reads the present mask.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, null(), MASK.0.get().cast()) };
     // Release: pairs with the Acquire in `wait_and_end`, so that it sees the mask.
     BY_PTHREAD_EXIT.store(true, Ordering::Release);
 }
 
-/// Waits for the end of the first thread and then of all others, and ends the process as they would have done.
+/// Waits for the end of the first thread and then of all others of the program, and ends the process as they would.
 fn wait_and_end() {
     // SAFETY: the mutex was initialised before this thread was started.
     let locked = unsafe { libc::pthread_mutex_lock(LOCK.0.get().cast()) };
     if locked != libc::EOWNERDEAD {
-        return; // the first thread has not ended: nothing is known, and nothing may be ended
+        return; // the first thread has not ended, so the process must not be ended
     }
-    // A thread of ours that is not counted yet would look like one of the program.
+    // A service thread that is not counted yet would look like one of the program.
     while service::starting() != 0 {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -165,17 +166,17 @@ fn wait_and_end() {
     while !only_first() {
         std::thread::sleep(INTERVAL);
     }
-    // Acquire: pairs with the Release in `ends`.
+    // Acquire: pairs with the Release in `first_thread_exits`.
     if BY_PTHREAD_EXIT.load(Ordering::Acquire) && c_library_counts(service::running()) {
         return exit_in_ordinary_thread();
     }
-    // The status is that of the last thread, which is 0 when a thread returns.
+    // The status is that of the last thread, 0 for a thread that returned.
     let status = if first_was_last { thread::exit_status_of_first().unwrap_or(0) } else { 0 };
-    // SAFETY: no preconditions: the kernel runs no handlers either.
+    // SAFETY: no preconditions; at the end of a last thread the kernel runs no exit handlers either.
     unsafe { libc::_exit(status) };
 }
 
-/// Calls `exit(0)` in a thread as the program starts them: its exit handlers may need the stack and the signals.
+/// Calls `exit(0)` in a thread like those of the program, whose exit handlers may need a full stack and its signals.
 fn exit_in_ordinary_thread() {
     extern "C" fn exit(_: *mut c_void) -> *mut c_void {
         // SAFETY: the first thread wrote the mask before it ended.

@@ -1,13 +1,13 @@
-//! liblargesse.so: the C names, in front of the large-block heap.
+//! Exports the C names of `liblargesse.so` and serves them from the large-block heap.
 //!
 //! # Picture
 //! ```text
 //!   program ──malloc──► exports ──small──► next   (the C library; another allocator has all blocks)
-//!      │                   └─────large──► serve ─► Heap<Ground>
+//!      │                   └─────large──► serve ─► Heap<HeapBacking>
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
 //!      ├──munmap, …───► ranges (far memory)
-//!      ├──largesse_ddot, …► kernels, with threads that wait for long vectors
-//!      └──largesse_*──► control          start: options, fork handlers    helper: first touch ahead
+//!      ├──largesse_ddot, …► kernels (a thread pool shares long vectors)
+//!      └──largesse_*──► control          start: options, fork handlers    helper: touches pages ahead
 //!   R session ──ISM(TRUE)──► slots (patches libR.so's calls to the exports)
 //! ```
 //! # Knows / does not know
@@ -16,24 +16,25 @@
 //! # Invariants
 //! 1. The library never allocates from itself: Rust allocations come from `private`; a build with
 //!    debug assertions aborts when our code enters the exported `malloc`.
-//! 2. A pointer that is not ours goes to the next allocator untouched.
-//! 3. Nothing unwinds. Printed are only lines about what the machine refuses, on standard error.
+//! 2. A pointer that does not belong to the heap is passed to the next allocator unchanged.
+//! 3. No function unwinds, and messages go to standard error only.
 
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "64-bit only: what ELF and the C face call u64 is a usize"
+    reason = "64-bit only: a u64 of ELF or of the C interface fits a usize"
 )]
 
 mod allocator;
+mod backing;
 mod control;
 mod coverage;
 mod cycles;
 mod errno;
 mod exports;
 mod far;
+mod far_config;
 mod far_fork;
 mod fork;
-mod ground;
 mod guard;
 mod handed_out;
 mod helper;
@@ -63,4 +64,3 @@ mod timeline;
 mod topology;
 mod tune;
 mod waits;
-mod wish;

@@ -1,10 +1,9 @@
-//! The limit on memory that the heap stays below: the machine's, or that of a control group.
+//! Keeps the heap below the limit on memory of the machine or of a control group.
 //!
-//! Exceeding a limit ends the process without notice, so that the heap is told beforehand how much it may
-//! hold: what it has in memory, and most of what is left. The first reading is made with the heap; later
-//! ones are the helper thread's, from files in a table of descriptors of its own. `malloc` opens no file
-//! after the first large block: a program may have forbidden it to itself, or count on the number that its
-//! next descriptor gets.
+//! Exceeding a limit ends the process without notice, so the heap is told in advance how many bytes it may
+//! hold: its resident bytes, and most of those that are available. The first reading is made with the heap; the helper
+//! thread makes later ones, from files in a descriptor table of its own. `malloc` opens no file after the first large
+//! block: a program may have forbidden that to itself, or rely on the number of its next descriptor.
 
 use crate::serve::LargeHeap;
 use largesse_machine::Room;
@@ -12,11 +11,11 @@ use largesse_pages::descriptors;
 use largesse_pages::residency::{Answer, Inspector};
 use std::path::Path;
 
-/// Left to what the heap does not see, in bytes where more is available: stacks, small requests, other
-/// processes of the control group.
+/// This many bytes, or half where fewer are available, stay free for stacks, small requests and other processes of the
+/// control group.
 const SPARE: u64 = 64 << 20;
 
-/// The files that say what is left, and what the heap has in memory.
+/// Keeps files open that tell the bytes available, and those of the heap that are resident.
 #[derive(Debug)]
 pub(crate) struct Limit {
     room: Room,
@@ -24,20 +23,20 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// For a thread of ours, which gets a table of descriptors of its own; `None` before Linux 5.9.
+    /// Opens the files in the calling service thread, which gets its own descriptor table; `None` before Linux 5.9.
     pub(crate) fn of_own_thread() -> Option<Limit> {
         descriptors::own_table().ok()?;
         Some(Limit { room: Room::open(Path::new("/")), pages: Inspector::open(None).ok() })
     }
 
-    /// Tells the heap how much it may hold now.
+    /// Sets the heap's limit from the bytes available now.
     pub(crate) fn refresh(&self, heap: &LargeHeap) {
         if let Some(available) = self.room.available() {
             set(heap, self.resident(heap), available);
         }
     }
 
-    /// Bytes of the heap that are in memory; 0 where the kernel cannot say (before Linux 6.7).
+    /// Returns the resident bytes of the heap; 0 before Linux 6.7, whose kernel cannot tell.
     fn resident(&self, heap: &LargeHeap) -> u64 {
         let (start, _) = heap.range();
         let answer = self.pages.as_ref().map(|pages| pages.ask(start as u64, heap.used_range() as u64));
@@ -48,7 +47,7 @@ impl Limit {
     }
 }
 
-/// Tells a new heap how much it may hold.
+/// Sets the limit of a new heap.
 pub(crate) fn first(heap: &LargeHeap) {
     if let Some(available) = Room::open(Path::new("/")).available() {
         set(heap, 0, available);
@@ -60,7 +59,7 @@ fn set(heap: &LargeHeap, resident: u64, available: u64) {
     heap.set_limit(usize::try_from(usable).unwrap_or(usize::MAX));
 }
 
-/// Returns the part of `all` bytes that the heap may hold: all but an eighth, and all but [`SPARE`] or half.
+/// Returns how many of `all` bytes the heap may hold: at most 7/8, and all but [`SPARE`] or half, whichever is less.
 fn usable(all: u64) -> u64 {
     all - (all / 8).max(SPARE.min(all / 2))
 }
@@ -70,7 +69,7 @@ mod tests {
     use super::usable;
 
     #[test]
-    fn something_is_left_of_every_limit() {
+    fn every_limit_leaves_spare_bytes() {
         const MIB: u64 = 1 << 20;
         for (all, want) in [(0, 0), (60, 30), (128, 64), (200, 136), (4096, 3584), (24_576, 21_504)] {
             assert_eq!(usable(all * MIB), want * MIB, "of {all} MiB");

@@ -1,7 +1,7 @@
-//! `mmap`: large anonymous mappings of other libraries get large pages too, or are far memory (`ranges/`).
+//! Exports `mmap`, which gives large pages to large mappings of other libraries, or makes them far memory (`ranges/`).
 //!
-//! OpenBLAS, for one, maps its packing buffers itself. Only mappings that are plain memory are
-//! touched: private, anonymous, readable and writable, at an address of the kernel's choice.
+//! OpenBLAS, for example, maps its packing buffers itself. Only mappings of plain memory are
+//! changed: private, anonymous, readable and writable, at an address that the kernel chooses.
 
 use crate::guard::Inside;
 use crate::ranges::{self, calls::told};
@@ -11,9 +11,9 @@ use core::ffi::{c_int, c_void};
 use largesse_pages::{PageKind, SPAN};
 use largesse_report::{Cause, MAX_ADVISED, PageChoice};
 
-/// Mappings below are left alone: no large page fits.
+/// Mappings of at least this many bytes get large pages: in smaller ones none fits.
 const SMALLEST: usize = SPAN;
-/// Flags of mappings that are something else than plain memory, or that nobody may use.
+/// A mapping with one of these flags is not plain memory, or is only reserved.
 pub(crate) const NEVER: c_int = libc::MAP_FIXED
     | libc::MAP_FIXED_NOREPLACE
     | libc::MAP_GROWSDOWN
@@ -23,17 +23,17 @@ pub(crate) const NEVER: c_int = libc::MAP_FIXED
 pub(crate) const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
 pub(crate) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
-/// Whether a mapping is plain memory: none of these flags.
+/// Returns whether a mapping is plain memory and has none of the flags `never`.
 pub(crate) fn is_plain(address: *mut c_void, protection: c_int, flags: c_int, never: c_int) -> bool {
     address.is_null() && protection == READ_WRITE && flags & (ANONYMOUS | never) == ANONYMOUS
 }
 
-/// Whether a mapping is plain memory that large pages suit.
+/// Returns whether a mapping is plain memory in which large pages fit.
 fn wants_large_pages(address: *mut c_void, len: usize, protection: c_int, flags: c_int) -> bool {
     len >= SMALLEST && is_plain(address, protection, flags, NEVER)
 }
 
-/// `mmap(2)`.
+/// Implements `mmap(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mmap(
     address: *mut c_void,
@@ -62,7 +62,7 @@ pub(crate) unsafe extern "C" fn mmap(
     core::ptr::with_exposed_provenance_mut(told(got).cast_unsigned())
 }
 
-/// `mmap64(2)`: the same on 64-bit systems.
+/// Implements `mmap64(2)`, which is `mmap` on 64-bit systems.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mmap64(
     address: *mut c_void,
@@ -78,7 +78,7 @@ pub(crate) unsafe extern "C" fn mmap64(
 
 fn advise(at: *mut c_void, len: usize) {
     let _inside = Inside::enter_heap();
-    // A signal handler that interrupted the heap gets large pages without asking for room, and they are not recorded.
+    // A signal handler that interrupted the heap gets large pages without a check of the limit, and without a record.
     let heap = serve::heap_or_make().filter(|heap| !heap.is_interrupted());
     if !heap.is_none_or(|heap| has_room(heap, len)) {
         serve::note(Cause::NearLimit);
@@ -98,8 +98,8 @@ fn advise(at: *mut c_void, len: usize) {
     }
 }
 
-/// Whether the program stays below the limit on its memory even if all of this mapping, of those advised
-/// before that are still mapped, and of the heap is touched.
+/// Returns whether the program stays below the limit on its memory even if it touches all of this mapping, of those
+/// advised before that are still mapped, and of the heap.
 fn has_room(heap: &LargeHeap, len: usize) -> bool {
     let room = heap.room() as u64;
     let mut fits = false;
@@ -124,7 +124,7 @@ mod tests {
     use core::ptr::null_mut;
 
     #[test]
-    fn only_plain_large_memory_is_advised() {
+    fn only_large_plain_mappings_are_advised() {
         let (private, rw) = (ANONYMOUS, READ_WRITE);
         let somewhere = core::ptr::without_provenance_mut(0x10000);
         for (address, len, protection, flags, want) in [

@@ -1,6 +1,6 @@
-//! The next allocator: what serves every request that is not ours.
+//! Calls the next allocator, which serves every request that the heap does not.
 //!
-//! Found once with `dlsym`, which may itself allocate: until the answer is there, requests of the
+//! Its functions are looked up once with `dlsym`, which may itself allocate: until it returns, requests of the
 //! searching thread are served from a small buffer whose cells are never reused.
 
 use crate::slots::object;
@@ -19,7 +19,7 @@ type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
 type Trim = unsafe extern "C" fn(usize) -> c_int;
 type Open = unsafe extern "C" fn(*const core::ffi::c_char, c_int) -> *mut c_void;
 
-/// One function of the next allocator. It starts as a stub that looks everything up.
+/// Declares a slot for each function of the next allocator. A slot first holds a stub that looks up all functions.
 macro_rules! functions {
     ($($slot:ident = $name:literal, $stub:ident: fn($($arg:ident: $ty:ty),*) $(-> $ret:ty)?, as $kind:ty;)*) => {
         $(
@@ -27,10 +27,10 @@ macro_rules! functions {
 
             unsafe extern "C" fn $stub($($arg: $ty),*) $(-> $ret)? {
                 find();
-                // SAFETY: `find` has stored a function of this type, or none of this name exists
-                // and the C library's own is missing too, which the linker would have reported.
+                // SAFETY: `find` has stored a function of this type: every name is one of the C library's, whose
+                // absence the linker would have reported.
                 let f: $kind = unsafe { core::mem::transmute($slot.load(Ordering::Relaxed)) };
-                // SAFETY: the caller's promise, handed on.
+                // SAFETY: the caller's promise.
                 unsafe { f($($arg),*) }
             }
         )*
@@ -56,12 +56,12 @@ functions! {
     DLOPEN = c"dlopen", first_dlopen: fn(file: *const core::ffi::c_char, mode: c_int) -> *mut c_void, as Open;
 }
 
-/// Call the function in a slot. Relaxed: each slot stands alone, and what it points to is code.
+/// Calls the function in a slot. Relaxed: no slot depends on another one, and code needs no ordering.
 macro_rules! call {
     ($slot:ident as $kind:ty, $($arg:expr),*) => {{
-        // SAFETY: the slot holds a function of this type: the stub, or what `find_one` stored.
+        // SAFETY: the slot holds a function of this type: the stub, or the one that `find_one` stored.
         let f: $kind = unsafe { core::mem::transmute($slot.load(Ordering::Relaxed)) };
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise.
         unsafe { f($($arg),*) }
     }};
 }
@@ -77,7 +77,7 @@ pub(crate) unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
 #[inline]
 pub(crate) unsafe fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
     if in_early_buffer(old) {
-        return leave_early_buffer(old, size);
+        return copy_out_of_early_buffer(old, size);
     }
     call!(REALLOC as Realloc, old, size)
 }
@@ -123,14 +123,14 @@ pub(crate) unsafe fn dlopen(file: *const core::ffi::c_char, mode: c_int) -> *mut
     call!(DLOPEN as Open, file, mode)
 }
 
-/// What the dynamic linker says `name` is. For a name that is nowhere it builds an error text, in
-/// memory that it asks us for.
+/// Returns the address of `name` in the default search order; null if no object has it, for which the dynamic linker
+/// allocates an error text, hence `outside`.
 pub(crate) fn symbol(name: &CStr) -> *mut c_void {
     // SAFETY: the name is a C string.
     crate::guard::outside(|| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
 }
 
-/// 0: not started; the thread that searches stores its number; `DONE` afterwards.
+/// Tracks the search: 0 before it, the number of the searching thread during it, [`DONE`] after it.
 static SEARCHER: AtomicUsize = AtomicUsize::new(0);
 const DONE: usize = usize::MAX;
 
@@ -139,9 +139,9 @@ fn find() {
     let me = largesse_pages::thread_id() as usize;
     match SEARCHER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
-            // The first request of the process: no other library has bound a thread yet.
+            // At the first request of the process no other library has bound a thread yet.
             crate::kernels::remember();
-            // While we search, our own requests go to the early buffer.
+            // During the search, requests of the dynamic linker go to the early buffer.
             MALLOC.store(early_malloc as *mut c_void, Ordering::Relaxed);
             CALLOC.store(early_calloc as *mut c_void, Ordering::Relaxed);
             FREE.store(early_free as *mut c_void, Ordering::Relaxed);
@@ -149,15 +149,15 @@ fn find() {
             SEARCHER.store(DONE, Ordering::Release);
         }
         Err(DONE) => {}
-        // Before a second thread exists the first has long allocated something, so that this is
-        // the searching thread itself asking for something else than memory.
+        // The first thread allocates before a second one exists, so this is the searching thread itself, which
+        // calls a function without an early version.
         Err(_) => core::hint::spin_loop(),
     }
 }
 
 fn find_one(slot: &AtomicPtr<c_void>, name: &CStr) {
-    // The first in the search order, as the program would have it without this library. Preloaded, this library is
-    // usually the first itself. A stub's slot may be one of those that are patched: a call to it would end up here.
+    // The first in the search order is the one that the program would use without this library. A preloaded library is
+    // usually the first itself. A stub calls through a slot that may be patched, which would lead back here.
     let mut found = symbol(name);
     if found.is_null() || object::is_own(found) || object::is_stub(found) {
         // SAFETY: the name is a C string.
@@ -174,13 +174,13 @@ pub(crate) fn malloc_address() -> *const c_void {
     MALLOC.load(Ordering::Relaxed)
 }
 
-/// Enough for what `dlsym` asks for (an error text, at most).
+/// The early buffer has this many bytes, enough for `dlsym`, which allocates an error text at most.
 const EARLY: usize = 64 << 10;
 
 #[repr(align(64))]
 struct EarlyBuffer(core::cell::UnsafeCell<[u8; EARLY]>);
 
-// SAFETY: cells are handed out once each, by an atomic counter.
+// SAFETY: an atomic counter hands out each cell once.
 unsafe impl Sync for EarlyBuffer {}
 
 static BUFFER: EarlyBuffer = EarlyBuffer(core::cell::UnsafeCell::new([0; EARLY]));
@@ -191,7 +191,7 @@ fn in_early_buffer(address: *mut c_void) -> bool {
     address.addr().wrapping_sub(BUFFER.0.get().addr()) < EARLY
 }
 
-/// The linker's error text from before the search: it stays.
+/// Ignores the dynamic linker's `free` of an error text in the early buffer, whose cells are never reused.
 unsafe extern "C" fn early_free(_: *mut c_void) {}
 
 unsafe extern "C" fn early_malloc(size: usize) -> *mut c_void {
@@ -200,7 +200,7 @@ unsafe extern "C" fn early_malloc(size: usize) -> *mut c_void {
     if at.saturating_add(total) > EARLY {
         return null_mut();
     }
-    // SAFETY: `at + total` is inside the buffer, and the counter gave this part to nobody else.
+    // SAFETY: `at + total` is inside the buffer, and the counter gives this part to no other caller.
     unsafe {
         let cell = BUFFER.0.get().cast::<u8>().add(at);
         cell.cast::<usize>().write(size);
@@ -219,11 +219,11 @@ fn early_size(block: *mut c_void) -> usize {
 }
 
 #[cold]
-fn leave_early_buffer(old: *mut c_void, size: usize) -> *mut c_void {
+fn copy_out_of_early_buffer(old: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: `malloc` has no preconditions.
     let new = unsafe { malloc(size) };
     if !new.is_null() {
-        // SAFETY: both blocks have that many bytes and are distinct.
+        // SAFETY: the old block has `early_size` bytes, the new one `size`, and they are distinct.
         unsafe { new.cast::<u8>().copy_from_nonoverlapping(old.cast(), early_size(old).min(size)) };
     }
     new

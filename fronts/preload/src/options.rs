@@ -1,6 +1,6 @@
-//! Settings, parsed once by a pure function. `docs/settings.md` has a line for each.
+//! Parses the settings once, by a pure function. `docs/settings.md` has a line for each.
 
-use crate::wish::{Engine, Store, Wish};
+use crate::far_config::{Engine, FarConfig, Store};
 use largesse_kernels::Isa;
 use largesse_malloc::DataAlign;
 use largesse_pager::Local;
@@ -8,73 +8,74 @@ use largesse_pages::Placement;
 use largesse_report::PageChoice;
 use largesse_settings::{Amount, Misread, block_size};
 
-/// Requests of at least this size are taken unless the user says otherwise: measured in
-/// `docs/decisions/003-min-kb.md`.
+/// The heap serves requests from this many KiB on by default; `docs/decisions/003-min-kb.md` has the measurement.
 pub(crate) const DEFAULT_MIN_KB: usize = 256;
-/// With far memory, more counts: what is not far takes local memory.
+/// With far memory the default is this many KiB: lower, because blocks that are not far take local memory.
 pub(crate) const FAR_MIN_KB: usize = 64;
 const LARGEST_KB: usize = 1 << 40;
 
-/// Everything a user may set.
+/// Holds all settings of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) pages: PageChoice,
     pub(crate) lock: bool,
-    /// Bytes.
+    /// Size in bytes of the smallest request that the heap serves.
     pub(crate) min: usize,
-    /// Bytes.
+    /// Size in bytes of the largest request that the heap serves.
     pub(crate) max: usize,
-    /// `None`: 48 where libR.so is loaded, else 0.
+    /// Bytes before the data of a block; `None`: 48 where libR.so is loaded, else 0.
     pub(crate) header: Option<usize>,
     pub(crate) data: DataAlign,
     pub(crate) placement: Placement,
-    /// Serve forked and executed children of the launched process too.
+    /// Whether forked and executed children of the launched process are served, too.
     pub(crate) children: bool,
-    /// The folder where the launcher's watcher looks for what processes report.
+    /// The folder in which the launcher's watcher expects the reports of processes.
     pub(crate) report: Option<String>,
-    /// The process that the launcher became.
+    /// Number of the process that the launcher became.
     pub(crate) pid: Option<u32>,
-    /// First touch ahead of need.
+    /// Whether the helper thread touches pages before the program needs them.
     pub(crate) ahead: bool,
-    /// Far memory instead of this machine's own.
-    pub(crate) far: Option<Wish>,
-    /// What the kernels are made of; `None`: the fastest.
+    /// Settings of far memory; `None` for memory of this machine.
+    pub(crate) far: Option<FarConfig>,
+    /// Instruction set of the kernels; `None`: the fastest.
     pub(crate) isa: Option<Isa>,
-    /// Threads of the kernels, from `OMP_NUM_THREADS`; `None`: as many as there are processors.
+    /// Number of threads of the kernels, from `OMP_NUM_THREADS`; `None`: one for each processor.
     pub(crate) threads: Option<usize>,
 }
 
-/// A variable whose value is refused.
+/// Reports a variable whose value is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownValue {
     pub(crate) name: &'static str,
     pub(crate) value: String,
-    pub(crate) why: Why,
+    pub(crate) reason: Reason,
 }
 
-/// Why a value is refused.
+/// Explains why a value is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Why {
-    /// It is none of these.
-    Not(&'static str),
-    /// It is not the size that is needed.
+pub(crate) enum Reason {
+    /// The value is not among the accepted ones, which are listed here.
+    NotAccepted(&'static str),
+    /// The value is not a valid size.
     Size(Misread),
-    /// Far memory has nowhere to put its pages.
-    Missing(&'static str),
+    /// `LARGESSE_LOCAL` is set, but not the store; the accepted stores are listed here.
+    NoStore(&'static str),
     /// `LARGESSE_MIN_KB` (or its default) is above `LARGESSE_MAX_KB`.
-    Crossed,
+    MinAboveMax,
 }
 
 impl core::fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let UnknownValue { name, value, why } = self;
-        match why {
-            Why::Not(accepts) => write!(f, "{name}={value} is not understood; it accepts {accepts}"),
-            Why::Size(misread) => write!(f, "{name}={value} {misread}"),
-            Why::Missing(accepts) => {
+        let UnknownValue { name, value, reason } = self;
+        match reason {
+            Reason::NotAccepted(accepts) => {
+                write!(f, "{name}={value} is not understood; it accepts {accepts}")
+            }
+            Reason::Size(misread) => write!(f, "{name}={value} {misread}"),
+            Reason::NoStore(accepts) => {
                 write!(f, "{name} is not set, and LARGESSE_LOCAL needs it; it accepts {accepts}")
             }
-            Why::Crossed => write!(
+            Reason::MinAboveMax => write!(
                 f,
                 "{name}={value}: LARGESSE_MIN_KB, or its default, is above LARGESSE_MAX_KB; set both"
             ),
@@ -83,7 +84,7 @@ impl core::fmt::Display for UnknownValue {
 }
 
 impl Default for Options {
-    /// What an empty environment means.
+    /// Returns the settings of an empty environment.
     fn default() -> Options {
         Options {
             pages: PageChoice::Auto,
@@ -107,11 +108,12 @@ impl Default for Options {
 type Get<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 impl Options {
-    /// Read every setting through `get`.
+    /// Reads all settings through `get`, which returns the value of a variable.
     pub(crate) fn parse(get: &Get<'_>) -> Result<Options, UnknownValue> {
-        // An empty variable is as good as one that is not set.
+        // An empty variable counts as unset.
         let get: &Get<'_> = &|name: &str| get(name).filter(|value| !value.is_empty());
-        let crossed = |name, kib: usize| UnknownValue { name, value: kib.to_string(), why: Why::Crossed };
+        let crossed =
+            |name, kib: usize| UnknownValue { name, value: kib.to_string(), reason: Reason::MinAboveMax };
         let max = size(get, "LARGESSE_MAX_KB", block_size)?.unwrap_or(LARGEST_KB << 10);
         let far = far(get)?;
         let default_min = if far.is_some() { FAR_MIN_KB } else { DEFAULT_MIN_KB };
@@ -164,12 +166,13 @@ impl Options {
                     name => name.parse().ok().filter(|isa: &Isa| isa.is_available()).map(Some),
                 },
             )?,
-            // Not ours to refuse: a bad value is said elsewhere.
+            // A bad value of OpenMP's variable is not an error here: `start.rs` and the launcher warn of it.
             threads: get("OMP_NUM_THREADS").and_then(|list| largesse_settings::threads(&list).ok()),
         };
         match options.excluded_by_far().filter(|_| options.far.is_some()) {
             Some((name, accepts)) => {
-                Err(UnknownValue { name, value: get(name).unwrap_or_default(), why: Why::Not(accepts) })
+                let value = get(name).unwrap_or_default();
+                Err(UnknownValue { name, value, reason: Reason::NotAccepted(accepts) })
             }
             None => Ok(options),
         }
@@ -177,11 +180,11 @@ impl Options {
 }
 
 impl Options {
-    /// The first setting that far memory would silently ignore, and what may be set with it.
+    /// Returns the first setting that far memory would silently ignore, and the values that it accepts with far memory.
     pub(crate) fn excluded_by_far(&self) -> Option<(&'static str, &'static str)> {
         let pages = !matches!(self.pages, PageChoice::Auto | PageChoice::Small);
         [
-            (self.lock, "LARGESSE_LOCK", "0 with far memory, whose pages leave memory"),
+            (self.lock, "LARGESSE_LOCK", "0 with far memory, whose pages are evicted"),
             (pages, "LARGESSE_PAGES", "auto, 4k with far memory, which is on pages of 4 KiB"),
             (
                 self.placement != Placement::FirstTouch,
@@ -194,8 +197,8 @@ impl Options {
     }
 }
 
-/// Far memory, if local memory is limited.
-fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
+/// Reads the settings of far memory; `None` unless `LARGESSE_LOCAL` is set.
+fn far(get: &Get<'_>) -> Result<Option<FarConfig>, UnknownValue> {
     let local = size(get, "LARGESSE_LOCAL", largesse_settings::local)?;
     let store = one(get, "LARGESSE_FAR", Store::ACCEPTED, None, |text| Store::parse(text).map(Some))?;
     let page_size = size(get, "LARGESSE_PAGE_SIZE", largesse_settings::page_size)?.flatten();
@@ -215,13 +218,16 @@ fn far(get: &Get<'_>) -> Result<Option<Wish>, UnknownValue> {
         },
     )?;
     let Some(local) = local else { return Ok(None) };
-    let missing =
-        || UnknownValue { name: "LARGESSE_FAR", value: String::new(), why: Why::Missing(Store::ACCEPTED) };
+    let missing = || UnknownValue {
+        name: "LARGESSE_FAR",
+        value: String::new(),
+        reason: Reason::NoStore(Store::ACCEPTED),
+    };
     let store = store.ok_or_else(missing)?;
-    Ok(Some(Wish { local: local_of(local), store, page_size, static_data, prefetch, engine }))
+    Ok(Some(FarConfig { local: local_of(local), store, page_size, static_data, prefetch, engine }))
 }
 
-/// The limit of local memory that `amount` asks for.
+/// Converts the setting `amount` to the pager's bound on resident memory.
 pub(crate) fn local_of(amount: Amount) -> Local {
     match amount {
         Amount::Bytes(bytes) => Local::Bytes(bytes),
@@ -229,14 +235,14 @@ pub(crate) fn local_of(amount: Amount) -> Local {
     }
 }
 
-/// The size in the variable `name`, if it is set.
+/// Reads the variable `name` by `read`; `None` if it is unset.
 fn size<T>(
     get: &Get<'_>,
     name: &'static str,
     read: fn(&str) -> Result<T, Misread>,
 ) -> Result<Option<T>, UnknownValue> {
     let Some(value) = get(name) else { return Ok(None) };
-    read(&value).map(Some).map_err(|misread| UnknownValue { name, value, why: Why::Size(misread) })
+    read(&value).map(Some).map_err(|misread| UnknownValue { name, value, reason: Reason::Size(misread) })
 }
 
 fn switch(off: &'static str, on: &'static str) -> impl Fn(&str) -> Option<bool> {
@@ -252,7 +258,7 @@ fn one<T>(
 ) -> Result<T, UnknownValue> {
     match get(name) {
         None => Ok(default),
-        Some(value) => read(&value).ok_or(UnknownValue { name, value, why: Why::Not(accepts) }),
+        Some(value) => read(&value).ok_or(UnknownValue { name, value, reason: Reason::NotAccepted(accepts) }),
     }
 }
 
@@ -272,19 +278,19 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_environment_means_the_defaults() {
+    fn empty_environment_means_defaults() {
         check(&[], |options| options, Ok(Options::default()));
     }
 
     #[test]
-    fn empty_variables_are_not_set() {
+    fn empty_variables_count_as_unset() {
         let all: Vec<_> = largesse_settings::VARIABLES.into_iter().chain(["OMP_NUM_THREADS"]).collect();
         let empty: Vec<_> = all.iter().map(|name| (*name, "")).collect();
         check(&empty, |options| options, Ok(Options::default()));
     }
 
     #[test]
-    fn pages() {
+    fn page_kinds_are_parsed() {
         check(&[], |o| o.pages, Ok(PageChoice::Auto));
         check(&[("LARGESSE_PAGES", "4k")], |o| o.pages, Ok(PageChoice::Small));
         check(&[("LARGESSE_PAGES", "hugetlb-1g")], |o| o.pages, Ok(PageChoice::Hugetlb1G));
@@ -292,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn block_sizes_are_checked() {
         check(&[], |o| o.min, Ok(DEFAULT_MIN_KB << 10));
         check(&[("LARGESSE_MIN_KB", "1024")], |o| o.min, Ok(1 << 20));
         check(&[("LARGESSE_MIN_KB", "63")], |o| o.min, Err("LARGESSE_MIN_KB"));
@@ -309,10 +315,10 @@ mod tests {
     }
 
     #[test]
-    fn far_sizes() {
+    fn far_memory_sizes_are_checked() {
         let local =
             |text| [("LARGESSE_LOCAL", text), ("LARGESSE_FAR", "file:/x"), ("LARGESSE_PAGE_SIZE", "64KB")];
-        let far = |o: Options| o.far.map(|wish| (wish.local, wish.page_size));
+        let far = |o: Options| o.far.map(|config| (config.local, config.page_size));
         check(&local("4GB"), far, Ok(Some((Local::Bytes(4 << 30), Some(64 << 10)))));
         check(&local("1.5g"), far, Ok(Some((Local::Bytes(3 << 29), Some(64 << 10)))));
         check(&local("50 %"), far, Ok(Some((Local::Percent(50), Some(64 << 10)))));
@@ -323,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_far_memory_excludes() {
+    fn far_memory_excludes_some_settings() {
         let far = [("LARGESSE_LOCAL", "64M"), ("LARGESSE_FAR", "file:/x")];
         for other in [
             ("LARGESSE_LOCK", "1"),
@@ -342,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn header_align_node_and_switches() {
+    fn other_settings_are_checked() {
         check(&[("LARGESSE_HEADER", "48")], |o| o.header, Ok(Some(48)));
         check(&[("LARGESSE_HEADER", "47")], |o| o.header, Err("LARGESSE_HEADER"));
         check(&[("LARGESSE_ALIGN", "native")], |o| o.data, Ok(DataAlign::Native));

@@ -1,6 +1,6 @@
-//! Where threads run and memory lies, for callers in C (`include/largesse.h`).
+//! Exports the placement of threads and memory to callers in C (`include/largesse.h`).
 //!
-//! Not `Inside` our code: starting a thread, reading a folder and their like ask the C library for memory.
+//! The calls run without `Inside`, because starting a thread and reading a folder allocate from the C library.
 
 use crate::control::{BAD_ARGUMENT, NOT_SUPPORTED};
 use crate::refusal::answer;
@@ -13,10 +13,10 @@ use largesse_pages::placement::{each_node, migrate, place, whole_pages};
 use largesse_pages::{MapError, PageKind, Placement, SPAN};
 use std::path::Path;
 
-/// Stay on some processors.
+/// Binds the calling thread, or with `whole_process` all threads, to the processors of the list `cpus`.
 ///
 /// # Safety
-/// `cpus` is NULL or a C string.
+/// `cpus` must be NULL or a C string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_pin(cpus: *const c_char, whole_process: c_int) -> c_int {
     let _blocked = Blocked::handlers();
@@ -42,7 +42,7 @@ pub(crate) unsafe extern "C" fn largesse_pin(cpus: *const c_char, whole_process:
     }
 }
 
-/// Memory on one node.
+/// Maps `bytes` on one node, on large pages where one fits; returns NULL if that is refused.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_alloc_on_node(bytes: usize, node: c_int) -> *mut c_void {
     let _blocked = Blocked::handlers();
@@ -59,7 +59,7 @@ pub(crate) extern "C" fn largesse_alloc_on_node(bytes: usize, node: c_int) -> *m
         return null_mut();
     };
     if let Err(error) = place(address, len, Placement::Node(number)) {
-        // SAFETY: mapped just now, and nobody knows it.
+        // SAFETY: the mapping is new, and no other code has its address.
         unsafe { largesse_pages::raw_munmap(address, len) };
         refused(number, error);
         return null_mut();
@@ -72,7 +72,7 @@ pub(crate) extern "C" fn largesse_alloc_on_node(bytes: usize, node: c_int) -> *m
     address
 }
 
-/// Spread what is touched from now on over all nodes.
+/// Spreads pages that are touched from now on over all nodes.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_interleave(address: *mut c_void, bytes: usize) -> c_int {
     let _blocked = Blocked::handlers();
@@ -83,7 +83,7 @@ pub(crate) extern "C" fn largesse_interleave(address: *mut c_void, bytes: usize)
     }
 }
 
-/// Put what is there, and what will be, on a node.
+/// Moves resident pages to a node, and places those touched from now on there.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_move(address: *mut c_void, bytes: usize, node: c_int) -> c_int {
     let _blocked = Blocked::handlers();
@@ -95,10 +95,10 @@ pub(crate) extern "C" fn largesse_move(address: *mut c_void, bytes: usize, node:
     }
 }
 
-/// The node of each page.
+/// Writes the node of each page to `nodes`, -1 for pages not touched, and returns the number of pages.
 ///
 /// # Safety
-/// `nodes` has room for `capacity` numbers, or is NULL.
+/// `nodes` must have room for `capacity` numbers, or be NULL.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_where(
     address: *const c_void,
@@ -115,7 +115,7 @@ pub(crate) unsafe extern "C" fn largesse_where(
         let from = core::ptr::without_provenance_mut(first * page);
         let put = |number: usize, node: Option<u32>| {
             let node = node.and_then(|node| i32::try_from(node).ok()).unwrap_or(-1);
-            // SAFETY: `number < wanted <= capacity` numbers, by the caller's promise.
+            // SAFETY: `number < wanted <= capacity`, and the caller promises room for `capacity` numbers.
             unsafe { nodes.add(number).write(node) };
         };
         (0..wanted).for_each(|number| put(number, None));
@@ -136,11 +136,11 @@ struct NoNode(c_int);
 
 impl Display for NoNode {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} is no NUMA node", self.0)
+        write!(f, "{} is not a NUMA node", self.0)
     }
 }
 
-/// The kernel's one number for many reasons, taken apart.
+/// Records why the kernel refused `node`, for which its error number alone is ambiguous.
 fn refused(node: u32, error: MapError) -> c_int {
     let root = Path::new("/");
     if let Ok(Err(missing)) = Topology::read(root).map(|here| here.node(node).map(drop)) {

@@ -1,10 +1,10 @@
-//! Where the library's own Rust allocations come from: never from the `malloc` it exports.
+//! Serves the library's own Rust allocations, which never come from the `malloc` it exports.
 //!
-//! A short list of sizes, each a chain of freed cells; new cells are cut from chunks of their own
-//! mapping. Our code allocates little (options, the report's JSON), so one lock and no return.
+//! Each size class is a list of freed cells; new cells are cut from chunks, each a mapping of its own. The library
+//! allocates little (options, the report's JSON), so one lock is enough, and no chunk is returned to the kernel.
 //!
-//! A thread of the program blocks its signals before it comes here (`signals.rs`): a handler may need cells, too. Builds
-//! with debug assertions check that.
+//! A thread of the program blocks its signals before it allocates here (`signals.rs`), because a handler may allocate,
+//! too. Builds with debug assertions check that.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::{NonNull, null_mut};
@@ -20,21 +20,21 @@ struct Cells {
     end: usize,
 }
 
-// SAFETY: free cells are used by no thread, whichever freed them.
+// SAFETY: no thread uses free cells, whichever thread freed them.
 unsafe impl Send for Cells {}
 
-/// Threads that wait for the lock sleep: the owner may be one that runs only when no other thread does.
+/// Allocates cells. Threads sleep while they wait for the lock, whose owner may run at the lowest priority.
 pub(crate) struct Private(Mutex<Cells>);
 
 #[global_allocator]
 static PRIVATE: Private = Private::new();
 
-/// The lock, held across a fork, so that the child finds the cells whole.
-pub(crate) struct Held(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, Cells>);
+/// Holds the allocator's lock across a fork, so that the child's cells are consistent.
+pub(crate) struct ForkGuard(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, Cells>);
 
-/// Takes the lock for a fork.
-pub(crate) fn hold() -> Held {
-    Held(PRIVATE.cells())
+/// Locks the allocator for a fork.
+pub(crate) fn lock() -> ForkGuard {
+    ForkGuard(PRIVATE.cells())
 }
 
 fn class(layout: Layout) -> Option<usize> {
@@ -59,7 +59,7 @@ impl Cells {
     fn take(&mut self, class: usize) -> *mut u8 {
         let head = self.free[class];
         if !head.is_null() {
-            // SAFETY: a freed cell holds the next one in its first word, see `give`.
+            // SAFETY: a freed cell holds the address of the next one in its first word, see `give`.
             self.free[class] = unsafe { head.cast::<*mut u8>().read() };
             return head;
         }
@@ -77,7 +77,7 @@ impl Cells {
     }
 
     fn give(&mut self, cell: *mut u8, class: usize) {
-        // SAFETY: the cell has at least 16 bytes, is aligned to them, and nobody uses it any more.
+        // SAFETY: the cell has at least 16 bytes, is aligned to them, and is not used after this call.
         unsafe { cell.cast::<*mut u8>().write(self.free[class]) };
         self.free[class] = cell;
     }
@@ -97,7 +97,8 @@ unsafe impl GlobalAlloc for Private {
         if let Some(class) = class(layout) {
             self.cells().give(cell, class);
         } else if let Some(start) = NonNull::new(cell) {
-            // SAFETY: `alloc` made a mapping of its own for a layout without a class, and the caller has given it up.
+            // SAFETY: `alloc` made a mapping of its own for a layout without a class, and the caller does not use it
+            // again.
             unsafe { largesse_pages::unmap_own(start, layout.size()) };
         }
     }
@@ -108,12 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_aligned_distinct_and_used_again() {
-        // Our own cells: those of `PRIVATE` are taken and given by every other test of this process.
+    fn cells_are_aligned_and_reused() {
+        // Another instance than `PRIVATE`, from which all tests of this process allocate.
         let private = Private::new();
         for (size, align) in [(1, 1), (24, 8), (100, 64), (5000, 4096), (1 << 20, 16)] {
             let layout = Layout::from_size_align(size, align).unwrap();
-            // SAFETY: the layouts are not empty; cells are given back with the layout they were taken with.
+            // SAFETY: the layouts are not empty; cells are freed with the layout with which they were allocated.
             unsafe {
                 let a = private.alloc(layout);
                 let b = private.alloc(layout);

@@ -1,9 +1,9 @@
-//! The record of this process for the watcher of `largesse run --report` (`largesse_report::RecordWord`).
+//! Keeps the record of this process for the watcher of `largesse run --report` (`largesse_report::RecordWord`).
 //!
-//! It is a file in the watcher's folder that is mapped here: whatever ends the process, the watcher finds what was
-//! written last. The counters are copied after each large block that is handed out or given back. Bytes on large
+//! The record is a file in the watcher's folder, mapped here, so that the watcher can read the last values however the
+//! process ends. The counters are copied after each allocation and free of a large block. Bytes on large
 //! pages are read from `/proc/self/smaps_rollup` before a block is freed while the size of all blocks is at its peak
-//! and an eighth above the last reading, and at `exit`; the watcher reads them from outside as well.
+//! and more than an eighth above the last reading, and at `exit`; the watcher reads them, too.
 
 use crate::guard::Inside;
 use crate::signals::Blocked;
@@ -20,33 +20,33 @@ use std::time::Instant;
 
 type Words = [AtomicU64; RECORD_WORDS];
 
-/// The mapped record; null without a watcher.
+/// Points to the mapped record; null without a watcher.
 static RECORD: AtomicPtr<Words> = AtomicPtr::new(null_mut());
-/// Bytes of all blocks when bytes on large pages were read last.
+/// All blocks had this many bytes when those on large pages were read last.
 static READ_AT: AtomicU64 = AtomicU64::new(0);
-/// The longest wait for the watcher at the end of the launched process.
+/// The launched process waits at most this long for the watcher when it ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 unsafe extern "C" {
-    /// As `atexit`, but the function is told the exit status.
+    /// Registers a function for `exit`, as `atexit` does, and passes the exit status to it.
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
 fn words() -> Option<&'static Words> {
     // Acquire: pairs with the Release in `make`, so that the record is filled in.
-    // SAFETY: a record that was published is mapped for good.
+    // SAFETY: a published record is never unmapped.
     unsafe { RECORD.load(Ordering::Acquire).as_ref() }
 }
 
-/// The process whose constructor made a record; a forked child of it has another number.
+/// Holds the number of the process whose constructor made a record; a forked child has another number.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// Whether this process has a record, and is no forked child that has not executed a program.
+/// Returns whether this process made its record in the constructor, which a forked child before `exec` did not.
 pub(crate) fn is_of_this_program() -> bool {
     STARTED.load(Ordering::Relaxed) == std::process::id()
 }
 
-/// Makes the record of this process, when there is a watcher.
+/// Makes the record of this process, if there is a watcher.
 pub(crate) fn start() {
     if make() {
         STARTED.store(std::process::id(), Ordering::Relaxed); // Relaxed: before the program's first thread
@@ -69,7 +69,7 @@ fn make() -> bool {
     // Without a folder, or in another user's, there is no watcher for this process.
     let Ok(at) = largesse_pages::share_file(&path, size_of::<Words>()) else { return false };
     let record = at.cast::<Words>().as_ptr();
-    // SAFETY: the mapping has the size of `Words`, is aligned to a page, and stays for good.
+    // SAFETY: the mapping has the size of `Words`, is aligned to a page, and is never unmapped.
     let words = unsafe { &*record };
     set(words, RecordWord::Pid, pid.into());
     set(words, RecordWord::Parent, std::os::unix::process::parent_id().into());
@@ -88,31 +88,31 @@ fn make() -> bool {
     true
 }
 
-/// The name by which the program was started.
+/// Returns the name by which the program was started.
 fn invocation_name() -> &'static CStr {
     unsafe extern "C" {
         static program_invocation_name: *const c_char;
     }
     // SAFETY: the C library sets it before it calls any constructor.
     let name = unsafe { program_invocation_name };
-    // SAFETY: a string of the C library's, which stays.
+    // SAFETY: it is a C string that the C library never frees.
     unsafe { CStr::from_ptr(name) }
 }
 
 fn set(words: &Words, word: RecordWord, value: u64) {
-    // Relaxed: each word stands for itself.
+    // Relaxed: no word depends on another one.
     words[word as usize].store(value, Ordering::Relaxed);
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`.
 fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: one structure to fill.
+    // SAFETY: `time` is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Copies the counters of the heap, if there is one, and of requests that were not granted.
+/// Copies the counters of the heap, if there is one, and of requests that were not granted, to the record.
 pub(crate) fn update() {
     let Some(words) = words() else { return };
     let causes = serve::not_granted();
@@ -125,7 +125,7 @@ pub(crate) fn update() {
     }
 }
 
-/// Reads the bytes on large pages when a block is about to be freed at a new height.
+/// Reads the bytes on large pages before a block is freed, if the bytes of all blocks are at a new peak.
 pub(crate) fn before_free() {
     if words().is_none() {
         return;
@@ -139,7 +139,7 @@ pub(crate) fn before_free() {
     }
 }
 
-/// Keeps the highest number of bytes on large pages. Far memory has none.
+/// Raises the peak of bytes on large pages to the present number. Far memory has none.
 fn read_large_bytes() {
     let Some(words) = words().filter(|_| far::counters().is_none()) else { return };
     let _inside = Inside::enter();
@@ -149,31 +149,32 @@ fn read_large_bytes() {
     words[RecordWord::LargePeak as usize].fetch_max(bytes, Ordering::Relaxed);
 }
 
-/// Stores the bytes outside far memory: after a sudden end only the record has them.
+/// Stores the bytes outside far memory in the record, which alone survives a sudden end.
 pub(crate) fn set_uncovered(bytes: u64) {
     if let Some(words) = words() {
         set(words, RecordWord::Uncovered, bytes);
     }
 }
 
-/// Brings the record up to date when `exit` runs the destructors.
+/// Updates the record when `exit` runs the destructors.
 pub(crate) fn finish() {
     read_large_bytes();
     update();
 }
 
-/// The last of the functions that `exit` runs: destructors have run, and the status is known.
+/// Records the exit status as the last function that `exit` calls; in the launched process it waits for the watcher's
+/// report.
 extern "C" fn exiting(status: c_int, _: *mut c_void) {
     let _blocked = Blocked::handlers();
     let Some(words) = words() else { return };
-    // The kernel hands the low eight bits to the parent.
+    // The kernel passes the low eight bits to the parent.
     set(words, RecordWord::Status, u64::from(status.unsigned_abs() & 0xff));
     // Release: a reader that sees the end sees the status.
     words[RecordWord::Ended as usize].store(now(), Ordering::Release);
     if !is_launched() {
         return;
     }
-    // The report is to be whole when the process has ended: its parent may read it at once.
+    // The report must be complete when the process ends: its parent may read it at once.
     let Some(folder) = &options().report else { return };
     let _ = std::fs::write(format!("{folder}/{DONE}"), "");
     let began = Instant::now();
@@ -182,5 +183,5 @@ extern "C" fn exiting(status: c_int, _: *mut c_void) {
     }
 }
 
-/// The file that tells the watcher to write the report now.
+/// A file of this name tells the watcher to write the report.
 const DONE: &str = "done";

@@ -1,7 +1,7 @@
-//! One line on standard error when a request of the user is first served with less than it asked for.
+//! Prints one line on standard error when an option of the user first cannot be granted in full.
 //!
-//! The launcher says before the program starts what the machine will not grant; what it said is not said
-//! again. Only the process that the launcher became speaks: its children would repeat it.
+//! The launcher reports before the program starts what the machine will not grant, and this file does not repeat
+//! that. Only the process that the launcher became prints: its children would repeat it.
 
 use crate::guard::Inside;
 use crate::serve::{self, LargeHeap};
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::{Backing, Refusal};
 use largesse_report::Cause;
 
-/// Causes of which the user asked for the contrary, by an option.
+/// These causes mean that an option of the user was not granted.
 const ASKED_FOR: [Cause; 9] = [
     Cause::HugetlbPoolEmpty,
     Cause::HugetlbRefused,
@@ -22,45 +22,46 @@ const ASKED_FOR: [Cause; 9] = [
     Cause::Pages64kNotOffered,
     Cause::Pages64kOvertaken,
 ];
-/// Those that are found out block by block.
+/// These refusals can happen at any block.
 const BY_BLOCK: [Refusal; 4] = [Refusal::PoolEmpty, Refusal::PoolRefused, Refusal::Lock, Refusal::Place];
-/// The causes, comma-separated by name, that the launcher spoke of.
+/// This variable has the names, separated by commas, of the causes that the launcher reported.
 const FORETOLD: &str = "LARGESSE_FORETOLD";
 
-/// A bit for each cause that was spoken of; the bit beyond all of them says that the launcher's are among them.
-static SAID: AtomicU32 = AtomicU32::new(0);
+/// Has a bit for each cause that was reported, and [`FORETOLD_READ`].
+static REPORTED: AtomicU32 = AtomicU32::new(0);
+/// This bit of [`REPORTED`] is set once the causes that the launcher reported are included.
 const FORETOLD_READ: u32 = 1 << 31;
-/// Sum over [`BY_BLOCK`] when it was last looked at.
-static LOOKED: AtomicU64 = AtomicU64::new(0);
+/// Holds the number of refusals of the kinds in [`BY_BLOCK`] at the last call of [`report_new`].
+static COUNTED: AtomicU64 = AtomicU64::new(0);
 
-/// Speaks of what was not granted, if anything was refused since the last call.
-pub(crate) fn say_new(heap: &LargeHeap) {
-    let Some(ground) = serve::ground() else { return };
-    let now = BY_BLOCK.into_iter().map(|what| ground.refused(what)).sum();
-    // Relaxed: a statistic; two threads that look at once set the same bits.
-    if LOOKED.swap(now, Ordering::Relaxed) != now {
-        say(heap);
+/// Reports causes that were not granted, if any block was refused since the last call.
+pub(crate) fn report_new(heap: &LargeHeap) {
+    let Some(backing) = serve::backing() else { return };
+    let now = BY_BLOCK.into_iter().map(|what| backing.refused(what)).sum();
+    // Relaxed: a statistic; two threads that count at once set the same bits.
+    if COUNTED.swap(now, Ordering::Relaxed) != now {
+        report(heap);
     }
 }
 
-/// Speaks of what was not granted and was not spoken of yet.
+/// Reports each cause that was not granted, once in a process.
 #[cold]
-pub(crate) fn say(heap: &LargeHeap) {
+pub(crate) fn report(heap: &LargeHeap) {
     if !start::is_launched() {
         return;
     }
     let _inside = Inside::enter();
     let counts = heap.with_report(|report| report.not_granted);
-    if SAID.load(Ordering::Relaxed) & FORETOLD_READ == 0 {
+    if REPORTED.load(Ordering::Relaxed) & FORETOLD_READ == 0 {
         let foretold = start::environment(FORETOLD).unwrap_or_default();
         let is_foretold =
             |cause: &Cause| foretold.split(',').any(|name| name.as_bytes() == cause.name().to_bytes());
         let bits =
             ASKED_FOR.into_iter().filter(is_foretold).fold(FORETOLD_READ, |bits, cause| bits | bit(cause));
-        SAID.fetch_or(bits, Ordering::Relaxed);
+        REPORTED.fetch_or(bits, Ordering::Relaxed);
     }
     for cause in ASKED_FOR.into_iter().filter(|&cause| counts[cause as usize] > 0) {
-        if SAID.fetch_or(bit(cause), Ordering::Relaxed) & bit(cause) == 0 {
+        if REPORTED.fetch_or(bit(cause), Ordering::Relaxed) & bit(cause) == 0 {
             start::warn(cause.advice().to_str().unwrap_or_default());
         }
     }

@@ -1,4 +1,4 @@
-//! What this process says of itself for `largesse run --report`: `PID.json` in the watcher's folder, written at the
+//! Writes the report of this process for `largesse run --report`: `PID.json` in the watcher's folder, at the
 //! start and again at `exit`. With far memory it has a time line.
 
 use crate::start::options;
@@ -8,18 +8,18 @@ use largesse_pager::{Count, Counters as FarCounters, SegmentWords};
 use largesse_report::{Cause, Counters, Region};
 use serde_json::{Map, Value, json};
 
-/// Writes what this process says, if a report was asked for. A forked child has its record only: locks that it
-/// inherited may be taken for good.
+/// Writes the report of this process, if one was requested. A forked child writes none, since locks that it
+/// inherited may never be released; it has its record only.
 pub(crate) fn write(state: &str) {
     let Some(folder) = options().report.as_ref().filter(|_| record::is_of_this_program()) else { return };
-    // First: pages go on leaving, and no interval shall have more than the whole.
+    // Before the counters are read: evictions go on, and no interval may have more of them than the whole.
     let timeline = timeline::finish();
     let mut report = describe(state);
     if let Some(intervals) = timeline {
         report["timeline"] = intervals.into();
     }
     let path = format!("{folder}/{}.json", std::process::id());
-    // Without the file, the watcher's folder is gone, and with it the reader.
+    // An error is ignored: without the watcher's folder there is no reader either.
     let _ = std::fs::write(path, largesse_text::lines(&report.to_string()).as_ref());
 }
 
@@ -60,7 +60,7 @@ fn describe(state: &str) -> Value {
     })
 }
 
-/// The words of far memory, in all and by region; null without it.
+/// Returns the counters of far memory, in all and by region; null without far memory.
 fn far() -> Value {
     let (Some(words), Some(segments)) = (far::counters(), far::segments()) else { return Value::Null };
     let named = |words: &FarCounters| -> Map<String, Value> {

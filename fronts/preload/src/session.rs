@@ -1,10 +1,12 @@
-//! Far memory for a session that is running: chosen before its first large block, refused with words
-//! afterwards. A session has data in it: it is never ended for a setting.
+//! Gives far memory to a running session before its first large block.
+//!
+//! Later requests, and wrong settings, are refused with a message: a session holds data and is never ended for a
+//! setting.
 
+use crate::far_config::{Engine, FarConfig, Store};
 use crate::guard::Inside;
 use crate::options::{FAR_MIN_KB, local_of};
 use crate::serve::{self, ROUTING};
-use crate::wish::{Engine, Store, Wish};
 use crate::{slots, start, timeline};
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
@@ -12,10 +14,10 @@ use largesse_settings::{Misread, local as local_size, page_size as transfer_size
 use std::ffi::CString;
 use std::path::PathBuf;
 
-/// Large blocks are far memory from now on.
+/// Makes large blocks far memory from now on; returns NULL, or a message that is never freed.
 ///
 /// # Safety
-/// Each argument is NULL or a C string.
+/// Each argument must be NULL or a C string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_far_memory(
     local: *const c_char,
@@ -24,30 +26,32 @@ pub(crate) unsafe extern "C" fn largesse_far_memory(
 ) -> *const c_char {
     let _inside = Inside::enter();
     // SAFETY: the caller's promise.
-    let [local, store, page_size] = [local, store, page_size].map(|text| unsafe { words(text) });
+    let [local, store, page_size] = [local, store, page_size].map(|argument| unsafe { text(argument) });
     match choose(local.as_deref(), store.as_deref(), page_size.as_deref()) {
         Ok(()) => null(),
-        // Kept for good: it is a line, and asked for by hand.
+        // Leaked: it is one line, and users call this by hand.
         Err(why) => CString::new(why).unwrap_or_default().into_raw(),
     }
 }
 
+/// Copies an argument; returns `None` for NULL.
+///
 /// # Safety
-/// NULL or a C string.
-unsafe fn words(text: *const c_char) -> Option<String> {
+/// `argument` must be NULL or a C string.
+unsafe fn text(argument: *const c_char) -> Option<String> {
     // SAFETY: the caller's promise, and not NULL.
-    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    (!argument.is_null()).then(|| unsafe { CStr::from_ptr(argument) }.to_string_lossy().into_owned())
 }
 
 fn choose(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Result<(), String> {
-    let wish = wish(local, store, page_size)?;
+    let config = parse_config(local, store, page_size)?;
     if let Some(why) = slots::why_not() {
         return Err(why.to_string_lossy().into_owned());
     }
-    serve::make_far(&wish)?;
+    serve::make_far(&config)?;
     let (min, max, enabled) = ROUTING.limits();
     if min == start::options().min {
-        // Nobody asked for a smallest size: that of far memory.
+        // Without a bound set by the user, the default of far memory holds.
         let _ = ROUTING.set((FAR_MIN_KB << 10).min(min), max);
         ROUTING.enable(enabled);
     }
@@ -55,7 +59,11 @@ fn choose(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> 
     Ok(())
 }
 
-fn wish(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Result<Wish, String> {
+fn parse_config(
+    local: Option<&str>,
+    store: Option<&str>,
+    page_size: Option<&str>,
+) -> Result<FarConfig, String> {
     let misread = |what: &str, value: &str, why: Misread| format!("{what} \"{value}\" {why}");
     let text = local.unwrap_or_default();
     let local = local_size(text).map(local_of).map_err(|why| misread("local", text, why))?;
@@ -66,11 +74,11 @@ fn wish(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Re
     };
     let text = page_size.unwrap_or("auto");
     let page_size = transfer_size(text).map_err(|why| misread("page_size", text, why))?;
-    // The program's static arrays have been in use since it started.
-    Ok(Wish { local, store, page_size, static_data: false, prefetch: true, engine: Engine::Auto })
+    // Static arrays cannot become far: the program already uses them.
+    Ok(FarConfig { local, store, page_size, static_data: false, prefetch: true, engine: Engine::Auto })
 }
 
-/// A file in `$TMPDIR`, or where temporary files of any size belong.
+/// Returns the name of a file in `$TMPDIR`, or else in `/var/tmp`, which is meant for large files.
 fn default_file() -> PathBuf {
     let folder = start::environment("TMPDIR").filter(|it| !it.is_empty());
     PathBuf::from(folder.unwrap_or_else(|| "/var/tmp".into())).join("largesse.far")
@@ -82,13 +90,13 @@ mod tests {
     use largesse_pager::Local;
 
     #[test]
-    fn sizes_are_what_people_write_and_what_has_no_sense_says_what_has() {
-        let good = wish(Some("512M"), Some("file:/scratch/a"), Some("64K")).unwrap();
+    fn arguments_are_parsed_or_refused() {
+        let good = parse_config(Some("512M"), Some("file:/scratch/a"), Some("64K")).unwrap();
         assert_eq!((good.local, good.page_size), (Local::Bytes(512 << 20), Some(64 << 10)));
-        let spaced = wish(Some("512 mb"), None, Some("64KiB")).unwrap();
+        let spaced = parse_config(Some("512 mb"), None, Some("64KiB")).unwrap();
         assert_eq!((spaced.local, spaced.page_size), (good.local, good.page_size));
         assert_eq!(good.store, Store::File("/scratch/a".into()));
-        let share = wish(Some("50%"), None, None).unwrap();
+        let share = parse_config(Some("50%"), None, None).unwrap();
         assert_eq!((share.local, share.page_size), (Local::Percent(50), None));
         for (local, store, page_size, words) in [
             (None, None, None, "local \"\" is not a size"),
@@ -98,7 +106,7 @@ mod tests {
             (Some("1G"), None, Some("5K"), "not a power of two"),
             (Some("1G"), None, Some("4M"), "above the most, 2M"),
         ] {
-            let why = wish(local, store, page_size).unwrap_err();
+            let why = parse_config(local, store, page_size).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
     }

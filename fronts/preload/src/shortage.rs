@@ -1,4 +1,4 @@
-//! Requests for large blocks that end in NULL: the first one is explained on standard error.
+//! Explains the first request for a large block that returns NULL, on standard error.
 
 use crate::errno::Errno;
 use crate::guard::Inside;
@@ -8,7 +8,8 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_store::StoreError;
 
-/// Hands on the answer to a request of `size` bytes, and explains it if it is NULL and the request is one for the heap.
+/// Returns `block`, the answer to a request of `size` bytes, and explains it if it is NULL and the heap serves this
+/// size.
 pub(crate) fn answer(size: usize, block: *mut c_void) -> *mut c_void {
     if block.is_null() && serve::takes(size) {
         explain(size);
@@ -16,12 +17,12 @@ pub(crate) fn answer(size: usize, block: *mut c_void) -> *mut c_void {
     block
 }
 
-/// Says once in a process why a request for `size` bytes was refused. A request that exceeds the memory of the machine
-/// is not explained: programs make such requests to see them refused.
+/// Prints once in a process why a request for `size` bytes was refused. A request that exceeds the memory of the
+/// machine is not explained, since programs make such requests to see them fail.
 #[cold]
 pub(crate) fn explain(size: usize) {
     static EXPLAINED: AtomicBool = AtomicBool::new(false);
-    // Relaxed: it orders nothing else.
+    // Relaxed: no other memory depends on it.
     if size <= largesse_pages::physical_memory() && !EXPLAINED.swap(true, Ordering::Relaxed) {
         let _inside = Inside::enter();
         let errno = Errno::save();
@@ -31,7 +32,7 @@ pub(crate) fn explain(size: usize) {
     }
 }
 
-/// Words for the reason: what the store of far memory said, or else the limits that `limit` returns, in bytes.
+/// Words the reason: the error of the store of far memory, or else the limits that `limit` returns in bytes.
 fn reason(store: Option<&StoreError>, limit: impl Fn(libc::__rlimit_resource_t) -> usize) -> String {
     let file = limit(libc::RLIMIT_FSIZE);
     if let Some(error) = store {
@@ -51,7 +52,7 @@ fn reason(store: Option<&StoreError>, limit: impl Fn(libc::__rlimit_resource_t) 
     )
 }
 
-/// Names the limits on memory that this process has; `None` when it has none.
+/// Lists the limits on memory of this process; returns `None` if it has none.
 fn limits(limit: impl Fn(libc::__rlimit_resource_t) -> usize) -> Option<String> {
     let limits: Vec<_> = [(libc::RLIMIT_AS, "-v"), (libc::RLIMIT_DATA, "-d")]
         .into_iter()
@@ -61,7 +62,7 @@ fn limits(limit: impl Fn(libc::__rlimit_resource_t) -> usize) -> Option<String> 
     (!limits.is_empty()).then(|| limits.join(", "))
 }
 
-/// Adds the limits on memory, if there are any, to a reason for which there is no far memory.
+/// Appends the limits on memory, if there are any, to the reason `why`.
 pub(crate) fn with_limits(why: String) -> String {
     match limits(limit) {
         Some(limits) => format!("{why} ({limits})"),

@@ -1,28 +1,28 @@
-//! Signals of the calling thread, blocked for a while.
+//! Blocks signals of the calling thread while it holds locks of the library.
 //!
-//! # Never a lock that a handler can want
-//! A handler of the program may call whatever is async-signal-safe, `write` and `fork` among them, and may touch far
-//! memory. Both can need a lock of ours: the system call by way of the filter (`io/`), the touch by way of the thread that
-//! serves faults, `fork` by way of our fork handlers. If the interrupted thread held that lock, it would wait for itself.
-//! So a thread of the program blocks its signals before it takes any lock of ours, and unblocks them after it has
-//! released the last one. The kernel keeps signals that arrive in between, and delivers them then.
+//! # No handler waits for its own thread
+//! A handler of the program may call any async-signal-safe function, `write` and `fork` among them, and may access far
+//! memory. Both can need a lock of the library: the system call in the filter (`io/`), the access in the thread that
+//! handles faults, `fork` in the fork handlers. If the interrupted thread held that lock, it would wait for itself. So
+//! a thread of the program blocks its signals before it takes any lock of the library, and unblocks them after it has
+//! released the last one. The kernel delivers signals that arrive in between after that.
 //!
-//! Our handlers of `SIGSYS` and `SIGBUS` run with signals blocked by `sa_mask`, and our own threads block them for good.
+//! The library's handlers of `SIGSYS` and `SIGBUS` block signals by `sa_mask`, and its threads block them always.
 //!
-//! These are system calls by an instruction of our own: the filter would send those of the C library to `io/`.
+//! This file makes system calls by its own instruction, since the filter would redirect those of the C library to
+//! `io/`.
 
 use core::ffi::c_int;
 
-/// Signals that an instruction of the thread itself raises. The kernel ends a process that blocks one of them when it is
-/// raised.
+/// An instruction of the thread itself raises these. The kernel ends a process that raises one while it is blocked.
 const SYNCHRONOUS: [c_int; 6] =
     [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL, libc::SIGSYS, libc::SIGTRAP];
 
-/// The C library's own signals 32 and 33, which it never lets a program block: `setuid` and its kin wait until every
-/// thread has handled one.
+/// The C library uses signals 32 and 33 and never lets a program block them: `setuid` and similar calls wait until
+/// every thread has handled one.
 const OF_THE_C_LIBRARY: u64 = bit(32) | bit(33);
 
-/// The bit of a signal in the kernel's sets.
+/// Returns the bit of a signal in the kernel's signal sets.
 const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
@@ -30,7 +30,7 @@ const fn bit(signal: c_int) -> u64 {
 /// While it lives, the calling thread has more signals blocked.
 #[derive(Debug)]
 pub(crate) struct Blocked {
-    /// The set before.
+    /// The signals that were blocked before.
     before: u64,
 }
 
@@ -41,7 +41,7 @@ impl Blocked {
         Blocked::all_but(&SYNCHRONOUS)
     }
 
-    /// Blocks every signal that may be blocked, but for some.
+    /// Blocks every signal that may be blocked, except `let_through`.
     pub(crate) fn all_but(let_through: &[c_int]) -> Blocked {
         let open = OF_THE_C_LIBRARY | crate::io::ours();
         let open = let_through.iter().fold(open, |open, &signal| open | bit(signal));
@@ -55,12 +55,12 @@ impl Drop for Blocked {
     }
 }
 
-/// Changes the calling thread's set of blocked signals, and returns the one before. Leaves `errno` alone.
+/// Changes the calling thread's set of blocked signals and returns the one before, without a change of `errno`.
 fn change(how: c_int, set: u64) -> u64 {
     let mut before = 0_u64;
     let (new, old) = ((&raw const set).addr(), (&raw mut before).addr());
     let arguments = [how.cast_unsigned() as usize, new, old, size_of::<u64>(), 0, 0];
-    // SAFETY: both sets are eight bytes, as the kernel is told, and live until the call ends.
+    // SAFETY: both sets have the eight bytes that the call states, and live until it ends.
     unsafe { largesse_pages::raw_call(libc::SYS_rt_sigprocmask, arguments) };
     before
 }
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers_wait_and_synchronous_signals_do_not() {
+    fn only_asynchronous_signals_are_blocked() {
         let before = blocked();
         {
             let _outer = Blocked::handlers();

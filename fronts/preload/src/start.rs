@@ -1,11 +1,12 @@
-//! The start of the library in a process: settings, what the system offers, the heap's range.
+//! Starts the library in a process: reads the settings, asks the kernel for its page sizes and reserves the heap's
+//! range.
 
-use crate::ground::Ground;
+use crate::backing::HeapBacking;
+use crate::far_config::FarConfig;
 use crate::options::Options;
 use crate::serve::{self, LargeHeap, ROUTING};
 use crate::signals::Blocked;
 use crate::slots::object;
-use crate::wish::Wish;
 use crate::{
     allocator, coverage, far, fork, helper, last_thread, limit, record, report, shortage, slots, timeline,
 };
@@ -19,26 +20,26 @@ use largesse_settings::Unknown;
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-/// The bytes before the data of an R vector (R 3.5 and later).
+/// An R vector has this many bytes before its data (R 3.5 and later).
 pub(crate) const R_HEADER: usize = 48;
-/// Exit status of the launcher's own failures, like `env` and `timeout`.
+/// The launcher exits with this status for its own failures, as `env` and `timeout` do.
 pub(crate) const OWN_FAILURE: c_int = 125;
 const GIB: usize = 1 << 30;
-/// The file name of this library.
+/// This library has this file name.
 const NAME: &str = "liblargesse.so";
-/// Data that far memory needs for itself, in bytes, where the process has a limit on data.
+/// This many bytes of a limit on data remain for the tables, stacks and buffers of far memory.
 const FAR_DATA: usize = 64 << 20;
 
 static OPTIONS: OnceLock<Options> = OnceLock::new();
 static BAD_SETTING: OnceLock<CString> = OnceLock::new();
 
-/// How calls reach us.
+/// Tells how the program's calls reach the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Hooked {
-    /// Not at all.
+    /// No call reaches it.
     No = 0,
-    /// The dynamic linker finds us first.
+    /// The dynamic linker finds the library first.
     Preloaded = 1,
     /// The slots of an R session were patched.
     Patched = 2,
@@ -54,20 +55,20 @@ pub(crate) fn set_hooked(how: Hooked) {
     HOOKED.store(how as u32, Ordering::Release);
 }
 
-/// The settings of this process. Before the constructor ran: the defaults.
+/// Returns the settings of this process, which the first call reads.
 pub(crate) fn options() -> &'static Options {
     OPTIONS.get_or_init(|| match Options::parse(&environment) {
         Ok(options) => options,
         Err(error) if object::is_preloaded() => refuse_to_start(&error.to_string()),
         Err(error) => {
-            // A session with data in it asked for us: it must not die of a setting.
+            // A session that loaded the library holds data and must not be ended for a setting.
             let _ = BAD_SETTING.set(CString::new(error.to_string()).unwrap_or_default());
             Options::default()
         }
     })
 }
 
-/// The setting that was not understood, in a session that loaded us late.
+/// Returns the message on a wrong setting, in a session that loaded the library late.
 pub(crate) fn bad_setting() -> Option<&'static CStr> {
     options();
     BAD_SETTING.get().map(CString::as_c_str)
@@ -78,8 +79,8 @@ pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// Names variables of ours that have no effect, one line each. The launcher does so for programs that it starts, and
-/// a process whose parent has the library leaves it to its parent.
+/// Prints a line for each variable that has no effect, unless the parent process has the library and prints it. For
+/// programs that it starts, the launcher prints them.
 fn remark_on_settings() {
     let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
     let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
@@ -95,18 +96,18 @@ fn remark_on_settings() {
     }
 }
 
-/// Whether the parent process has this library, as far as its mappings can be read.
+/// Returns whether the parent process has this library; `false` if its mappings cannot be read.
 fn parent_has_library() -> bool {
     let maps = format!("/proc/{}/maps", std::os::unix::process::parent_id());
     std::fs::read(maps).is_ok_and(|maps| maps.windows(NAME.len()).any(|part| part == NAME.as_bytes()))
 }
 
-/// Runs when the dynamic linker has loaded us, before `main`.
+/// Makes the dynamic linker call [`start`] when it has loaded the library, before `main`.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = start;
 
-/// Runs at `exit`.
+/// Makes `exit` call [`finish`].
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = finish;
@@ -129,7 +130,7 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
         }
     }
     if options.far.is_some() && serve::is_enabled() {
-        // What is wrong with a store is said before the program starts, not in the middle of it.
+        // Made now, so that an error of the store is reported before the program starts.
         serve::heap_or_make();
     }
     if options.pid.is_none() {
@@ -142,8 +143,8 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
     }
 }
 
-/// Another allocator has the blocks. Only the process that the user started says so: what it starts in turn may have
-/// its messages read by a program.
+/// Leaves all blocks to another allocator. Only the process that the user started prints a line: a program may read the
+/// output of processes that are started by that one.
 fn leave_blocks_to(other: &str) {
     serve::serve_mappings_only();
     serve::note(Cause::OtherAllocator);
@@ -155,65 +156,65 @@ fn leave_blocks_to(other: &str) {
 extern "C" fn finish() {
     let _blocked = Blocked::handlers();
     record::finish();
-    coverage::look();
+    coverage::update();
     report::write("finished");
 }
 
-/// This is the very process that `largesse run` became.
+/// Returns whether this process is the one that `largesse run` became.
 pub(crate) fn is_launched() -> bool {
     options().pid == Some(std::process::id())
 }
 
-/// Bytes before the data of blocks.
+/// Returns the number of bytes before the data of blocks.
 pub(crate) fn header() -> usize {
     options().header.unwrap_or(if slots::r_is_loaded() { R_HEADER } else { 0 })
 }
 
-type Made = (&'static Ground, &'static LargeHeap);
+type Made = (&'static HeapBacking, &'static LargeHeap);
 
-/// Reserve the range and make the heap on it; what the system does not offer is counted.
+/// Reserves the range and makes the heap on it; counts the causes for which the kernel grants less.
 pub(crate) fn make_heap() -> Option<Made> {
     let options = options();
     match &options.far {
         None => {
-            let made = make_on(near_ground(options)?, Retention::default());
+            let made = make_on(near_backing(options)?, Retention::default());
             made.inspect(|(_, heap)| limit::first(heap))
         }
-        Some(wish) => match make_far_heap(wish) {
+        Some(config) => match make_far_heap(config) {
             Ok(made) => Some(made),
             Err(why) => refuse_to_start(&format!("no far memory: {}", shortage::with_limits(why))),
         },
     }
 }
 
-/// The heap on far memory, or why there is none; worded for the user.
-pub(crate) fn make_far_heap(wish: &Wish) -> Result<Made, String> {
-    // The two ranges share what a limit on data leaves after tables, stacks and pages that are being moved.
+/// Makes the heap on far memory; otherwise returns a message for the user.
+pub(crate) fn make_far_heap(config: &FarConfig) -> Result<Made, String> {
+    // The two ranges share the bytes of a limit on data that the pager does not need.
     let data = limit(libc::RLIMIT_DATA).saturating_sub(FAR_DATA) / 2;
     let most = (limit(libc::RLIMIT_AS) / 4).min(data);
     let range = || reserve(SPAN, most).ok_or("no address space");
-    let far = far::make(range()?, range()?, wish)?;
-    // Memory that was given back should not hold room in the store.
-    let made = make_on(Ground::Far(far), Retention { share: 0, floor: 0 });
+    let far = far::make(range()?, range()?, config)?;
+    // Free memory should not occupy the store.
+    let made = make_on(HeapBacking::Far(far), Retention { share: 0, floor: 0 });
     made.ok_or_else(|| "no address space for its tables".into())
 }
 
-fn make_on(ground: Ground, retention: Retention) -> Option<Made> {
-    let ground = serve::keep(ground)?;
+fn make_on(backing: HeapBacking, retention: Retention) -> Option<Made> {
+    let backing = serve::leak(backing)?;
     let settings = LargeHeapSettings { header: header(), data: options().data, retention };
-    let heap = serve::keep(LargeBlockHeap::new(ground, settings)?)?;
-    Some((ground, heap))
+    let heap = serve::leak(LargeBlockHeap::new(backing, settings)?)?;
+    Some((backing, heap))
 }
 
-fn near_ground(options: &Options) -> Option<Ground> {
+fn near_backing(options: &Options) -> Option<HeapBacking> {
     let kind = page_kind(options.pages);
     let align = if kind == PageKind::Hugetlb1G { GIB } else { SPAN };
-    // Blocks cannot take more than the limit on data, and the tables of a larger range would use it up.
+    // Blocks cannot exceed the limit on data, and the tables of a larger range would use it up.
     let most = (limit(libc::RLIMIT_AS) / 2).min(limit(libc::RLIMIT_DATA));
-    Some(Ground::Near(NearMemory::new(reserve(align, most)?, kind, options.placement, options.lock)))
+    Some(HeapBacking::Near(NearMemory::new(reserve(align, most)?, kind, options.placement, options.lock)))
 }
 
-/// Reserves address space for four times the memory of the machine, and at most `limit` bytes.
+/// Reserves address space for four times the memory of the machine, at most `limit` bytes.
 fn reserve(align: usize, limit: usize) -> Option<Reserved> {
     let wanted = largesse_pages::physical_memory().max(GIB).next_power_of_two().saturating_mul(4);
     let mut len = wanted.min(limit) / GIB.max(align) * GIB;
@@ -223,12 +224,12 @@ fn reserve(align: usize, limit: usize) -> Option<Reserved> {
             Err(MapError { .. }) => len = len / 2 / align * align,
         }
     }
-    // The limit leaves less than a gibibyte: take what it leaves, in spans.
+    // The limit is below 1 GiB: reserve all of it, in whole spans.
     let len = limit / align * align;
     (len > 0 && len < GIB).then(|| Reserved::new(len, align).ok()).flatten()
 }
 
-/// Returns a limit of this process in bytes; `usize::MAX` when there is none.
+/// Returns a limit of this process in bytes; `usize::MAX` if there is none.
 pub(crate) fn limit(what: libc::__rlimit_resource_t) -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is valid for writing.
@@ -240,7 +241,7 @@ pub(crate) fn limit(what: libc::__rlimit_resource_t) -> usize {
     }
 }
 
-/// The kind of page to ask the kernel for, and a count of what it will not give.
+/// Returns the kind of page to request for the setting `pages`, and counts the cause if the kernel does not offer it.
 fn page_kind(pages: PageChoice) -> PageKind {
     match pages {
         PageChoice::Small => return PageKind::Small,
@@ -270,7 +271,7 @@ fn page_kind(pages: PageChoice) -> PageKind {
     PageKind::Medium
 }
 
-/// Let `largesse status` find the heap.
+/// Lets `largesse status` find the heap, and starts the helper thread.
 pub(crate) fn publish(heap: &LargeHeap) {
     let options = options();
     let (min, max, enabled) = ROUTING.limits();
@@ -291,13 +292,13 @@ pub(crate) fn publish(heap: &LargeHeap) {
         report.far_segments = far::segments().map_or(0, |words| words.as_ptr().addr() as u64);
     });
     let signpost = Signpost::to(heap.report_address() as u64);
-    // SAFETY: a plain structure without padding is readable as bytes.
+    // SAFETY: the structure has no padding, so all of its bytes are initialised.
     let bytes =
         unsafe { core::slice::from_raw_parts((&raw const signpost).cast::<u8>(), size_of::<Signpost>()) };
     if largesse_pages::publish(MEMFD_NAME, bytes).is_err() {
         serve::note(Cause::SignpostRefused);
     }
-    // Pages of a pool are taken when they are committed: ahead of need they would be missing elsewhere.
+    // Pages of the hugetlb pool are taken when they are committed; other programs may need those prepared too early.
     let ahead = options.ahead && !matches!(options.pages, PageChoice::Hugetlb | PageChoice::Hugetlb1G);
     let far = far::counters().is_some();
     if ahead || far {
@@ -305,35 +306,35 @@ pub(crate) fn publish(heap: &LargeHeap) {
     }
 }
 
-/// Prints a message on standard error; it may name files, hosts and servers of any spelling.
+/// Prints a message on standard error, with escapes for harmful characters in names of files, hosts and servers.
 pub(crate) fn warn(text: &str) {
-    say(&["largesse: ", &largesse_text::lines(text), "\n"]);
+    print(&["largesse: ", &largesse_text::lines(text), "\n"]);
 }
 
-fn say(parts: &[&str]) {
+fn print(parts: &[&str]) {
     for part in parts {
-        // SAFETY: the text is readable for its length. A failing write has nowhere to be reported.
+        // SAFETY: the text is readable for its length. An error of `write` cannot be reported anywhere.
         unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
     }
 }
 
-/// A setting is wrong: say so, and do not run the program with a guess.
+/// Ends the process before `main` because a setting is wrong or cannot be granted.
 fn refuse_to_start(text: &str) -> ! {
     warn(text);
-    // SAFETY: nothing of this process needs cleaning up before `main`.
+    // SAFETY: before `main` no code of the program needs its exit handlers.
     unsafe { libc::_exit(OWN_FAILURE) }
 }
 
-/// The program broke a rule of `malloc`: like the C library, stop at once.
+/// Aborts because the program, or the library's own code, broke a rule of `malloc`.
 pub(crate) fn die(parts: &[&str]) -> ! {
-    say(&["largesse: "]);
-    say(parts);
-    say(&["\n"]);
+    print(&["largesse: "]);
+    print(parts);
+    print(&["\n"]);
     // SAFETY: no preconditions.
     unsafe { libc::abort() }
 }
 
-/// A C string that the dynamic linker owns, as text.
+/// Returns the bytes of a C string that the dynamic linker owns; none for a null pointer.
 pub(crate) fn text(string: *const c_char) -> &'static [u8] {
     if string.is_null() {
         return b"";

@@ -1,31 +1,30 @@
-//! The program's own static arrays (data and bss), as far memory sees them.
+//! Finds the static arrays of the main program (data and bss) that can become far memory.
 //!
-//! Only whole pages of the main program, and none that the dynamic linker or the C library keep
-//! using: the parts that are made read-only, the tables of addresses, and the objects that the
-//! program shares with its libraries by copy relocation.
+//! These are whole pages, and none that the dynamic linker or the C library keep using: the parts that are made
+//! read-only, the tables of addresses, and the objects that the program shares with its libraries by copy relocation.
 
 use crate::slots::object::{Object, main_program};
 use core::ops::Range;
 use largesse_pages::base_page;
 
-/// Smaller pieces stay where they are.
+/// A piece has at least this many bytes; smaller ones do not become far memory.
 const SMALLEST: usize = 64 << 10;
 
-/// A piece that may be far: one mapping, since pages of two cannot arrive together.
+/// A range that may become far memory. It lies in one mapping, because one fill cannot span two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Addresses, whole pages.
+    /// Addresses, of whole pages.
     pub(crate) at: Range<usize>,
-    /// They are pages of the program's file; otherwise they were zero.
+    /// Whether its pages come from the program's file; others were zero at the start.
     pub(crate) from_file: bool,
 }
 
-/// Every piece of the main program.
+/// Returns every piece of the main program.
 pub(crate) fn pieces() -> Vec<Piece> {
     main_program(of).unwrap_or_default()
 }
 
-/// The writable parts of the main program that hold `pieces`: what is used there may begin before a piece.
+/// Returns the writable parts of the main program that contain `pieces`: an object may begin before a piece.
 pub(crate) fn around<'a>(pieces: impl Iterator<Item = &'a Piece> + Clone) -> Vec<Range<usize>> {
     let holds = |part: &Range<usize>| pieces.clone().any(|piece| part.contains(&piece.at.start));
     let parts = main_program(|object| object.writable().map(|part| part.memory).filter(holds).collect());
@@ -49,7 +48,7 @@ fn of(program: &Object<'_>) -> Vec<Piece> {
     found
 }
 
-/// The whole pages of `range` that touch none of `kept`, in pieces that are worth it.
+/// Returns the whole pages of `range` that do not overlap `kept`, in pieces of at least [`SMALLEST`] bytes.
 fn without(range: &Range<usize>, kept: &[Range<usize>]) -> Vec<Range<usize>> {
     let page = base_page();
     let mut holes: Vec<_> = kept.iter().filter(|it| it.start < range.end && range.start < it.end).collect();
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_and_small_pieces_are_left_out() {
+    fn holes_and_small_pieces_are_excluded() {
         let k = |kib: usize| kib << 10;
         let kept = [k(300)..k(301), k(10)..k(20), k(5000)..k(6000)];
         let pieces = without(&(k(1)..k(1000) + 5), &kept);
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn this_program_has_no_piece_with_its_tables_in_it() {
+    fn pieces_exclude_linker_tables() {
         let (kept, pieces) = main_program(|object| (object.kept_in_place(), of(object))).unwrap();
         assert!(!kept.is_empty());
         for piece in pieces {

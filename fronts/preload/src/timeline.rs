@@ -1,11 +1,10 @@
-//! The time line of far memory, for the report: its words at the ends of equal intervals.
+//! Records the time line of far memory for the report: its counters at the ends of equal intervals.
 //!
-//! A thread of this process reads the words. Another process could as well, as `largesse status` does,
-//! but not for everybody: `largesse run` becomes the program, so that nobody stays who may read the
-//! memory of a child, and who is no ancestor often may not. A forked child has no time line.
+//! A thread of this process reads the counters. Another process could do so, too, as `largesse status` does, but often
+//! lacks the permission: only an ancestor may always read the memory of a process, and `largesse run` becomes the
+//! program itself. A forked child has no time line.
 //!
-//! The number of intervals is bounded: when there are too many, every two become one, and later ones
-//! are as long.
+//! The number of intervals is bounded: when there are too many, pairs are merged, and later ones are twice as long.
 
 use crate::start::warn;
 use crate::{far, helper, record};
@@ -16,14 +15,14 @@ use serde_json::{Map, Value};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Intervals at most.
+/// A time line has at most this many intervals.
 const MOST: usize = 512;
-/// The first intervals.
+/// The first intervals have this length.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// The words at one moment.
+/// Holds the counters at one time.
 #[derive(Clone, Copy)]
-struct Row {
+struct Reading {
     at: Duration,
     words: [u64; COUNTS],
 }
@@ -31,61 +30,61 @@ struct Row {
 struct Timeline {
     began: Instant,
     interval: Duration,
-    rows: Vec<Row>,
+    readings: Vec<Reading>,
 }
 
 static TIMELINE: Mutex<Option<Timeline>> = Mutex::new(None);
 
 impl Timeline {
     fn new() -> Timeline {
-        // Room for all of it now: the thread never allocates.
-        Timeline { began: Instant::now(), interval: SHORTEST, rows: Vec::with_capacity(MOST + 1) }
+        // Allocated now, so that the thread never allocates.
+        Timeline { began: Instant::now(), interval: SHORTEST, readings: Vec::with_capacity(MOST + 1) }
     }
 
-    /// An interval ends. When there is no room for another one, every two become one.
-    fn add(&mut self, row: Row) {
-        if self.rows.len() > MOST {
+    /// Adds the reading at the end of an interval. If there is no room for it, pairs of intervals are merged.
+    fn add(&mut self, reading: Reading) {
+        if self.readings.len() > MOST {
             let mut place = 0;
-            self.rows.retain(|_| {
+            self.readings.retain(|_| {
                 place += 1;
                 place % 2 == 1 // the beginning, and the end of every second interval
             });
             self.interval *= 2;
         }
-        self.rows.push(row);
+        self.readings.push(reading);
     }
 
-    fn look(&mut self) {
+    fn read(&mut self) {
         if let Some(words) = far::counters() {
-            self.add(Row { at: self.began.elapsed(), words: words.all() });
+            self.add(Reading { at: self.began.elapsed(), words: words.all() });
         }
     }
 }
 
-/// Begins, when a report is to be written and there is far memory.
+/// Begins the time line, if a report is to be written and there is far memory.
 pub(crate) fn start() {
     if !record::is_of_this_program() || far::counters().is_none() {
         return;
     }
-    with(|timeline| timeline.insert(Timeline::new()).look());
+    with(|timeline| timeline.insert(Timeline::new()).read());
     start_thread();
 }
 
-/// Starts the thread that looks, once in a process. Before there is a time line it waits.
+/// Starts the thread that reads the counters, once in a process. It waits until the time line begins.
 pub(crate) fn start_thread() {
     static STARTED: AtomicBool = AtomicBool::new(false);
-    // Relaxed: it orders nothing else.
+    // Relaxed: no other memory depends on it.
     if !STARTED.swap(true, Ordering::Relaxed) && !helper::spawn(follow) {
-        warn("no thread for the report's time line: it shows the beginning and the end only");
+        warn("the report's time line has no thread, so it shows only the beginning and the end");
     }
 }
 
-/// Looks at the end of every interval, as long as the process lives.
+/// Reads the counters at the end of every interval until the process ends.
 fn follow() {
     loop {
         let interval = with(|timeline| timeline.as_ref().map_or(SHORTEST, |it| it.interval));
         std::thread::sleep(interval);
-        with(|timeline| timeline.as_mut().map(Timeline::look));
+        with(|timeline| timeline.as_mut().map(Timeline::read));
     }
 }
 
@@ -93,16 +92,16 @@ fn with<R>(f: impl FnOnce(&mut Option<Timeline>) -> R) -> R {
     f(&mut TIMELINE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Ends the last interval now, and returns all of them for the report.
+/// Ends the last interval, and returns all of them for the report.
 pub(crate) fn finish() -> Option<Vec<Value>> {
     with(|timeline| {
         let timeline = timeline.as_mut()?;
-        timeline.look();
-        Some(timeline.rows.windows(2).map(interval).collect())
+        timeline.read();
+        Some(timeline.readings.windows(2).map(interval).collect())
     })
 }
 
-/// What is, at the end of an interval; everything else is counted in it.
+/// The report shows the values of these counters at the end of an interval, and the increase of all others.
 const NOW: [Count; 8] = [
     Count::LocalBytes,
     Count::ResidentBytes,
@@ -114,25 +113,25 @@ const NOW: [Count; 8] = [
     Count::UncoveredBytes,
 ];
 
-/// One interval of the report.
-fn interval(pair: &[Row]) -> Value {
+/// Returns the interval between two readings for the report.
+fn interval(pair: &[Reading]) -> Value {
     let [before, now] = pair else { return Value::Null };
-    let mut row = Map::new();
-    row.insert("seconds".into(), (now.at.as_micros() as f64 * 1e-6).into());
+    let mut fields = Map::new();
+    fields.insert("seconds".into(), (now.at.as_micros() as f64 * 1e-6).into());
     for (place, name) in Count::NAMES.into_iter().enumerate() {
         let is_now = NOW.iter().any(|&count| count as usize == place);
         let value =
             if is_now { now.words[place] } else { now.words[place].wrapping_sub(before.words[place]) };
-        row.insert(name.into(), value.into());
+        fields.insert(name.into(), value.into());
     }
-    row.into()
+    fields.into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The time line of a program that ran so long, with a fault every 10 ms.
+    /// Returns the time line of a program with a fault every 10 ms.
     fn after(faults: u32) -> Timeline {
         let mut timeline = Timeline::new();
         let mut at = Duration::ZERO;
@@ -140,24 +139,24 @@ mod tests {
             let mut words = [0; COUNTS];
             words[Count::Faults as usize] = (at.as_millis() / SHORTEST.as_millis()) as u64;
             words[Count::SetBytes as usize] = 4096;
-            timeline.add(Row { at, words });
+            timeline.add(Reading { at, words });
             at += timeline.interval;
         }
         timeline
     }
 
     #[test]
-    fn intervals_double_when_there_are_too_many_and_nothing_is_lost() {
+    fn merged_intervals_keep_their_sums() {
         for (faults, shortest) in [(1, 1), (512, 1), (513, 2), (5008, 16)] {
             let timeline = after(faults);
-            assert!(timeline.rows.len() <= MOST + 1);
+            assert!(timeline.readings.len() <= MOST + 1);
             assert_eq!(timeline.interval, SHORTEST * shortest, "{faults}");
-            let shown: Vec<Value> = timeline.rows.windows(2).map(interval).collect();
-            let sum: u64 = shown.iter().map(|row| row["faults"].as_u64().unwrap()).sum();
-            let last = timeline.rows.last().unwrap().words[Count::Faults as usize];
+            let shown: Vec<Value> = timeline.readings.windows(2).map(interval).collect();
+            let sum: u64 = shown.iter().map(|fields| fields["faults"].as_u64().unwrap()).sum();
+            let last = timeline.readings.last().unwrap().words[Count::Faults as usize];
             assert!(sum == last && last + u64::from(shortest) > u64::from(faults), "{sum} of {faults}");
-            assert!(shown.iter().all(|row| row["set_bytes"] == 4096));
-            let longest = timeline.rows.windows(2).map(|pair| pair[1].at - pair[0].at).max();
+            assert!(shown.iter().all(|fields| fields["set_bytes"] == 4096));
+            let longest = timeline.readings.windows(2).map(|pair| pair[1].at - pair[0].at).max();
             assert!(longest <= Some(timeline.interval));
         }
     }

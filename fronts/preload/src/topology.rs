@@ -1,6 +1,6 @@
-//! What the machine is made of, for callers in C (`include/largesse.h`).
+//! Exports the machine's processors and NUMA nodes to callers in C (`include/largesse.h`).
 //!
-//! Not `Inside` our code: reading a folder asks the C library for memory.
+//! The calls run without `Inside`, because reading a folder allocates from the C library.
 
 use crate::handed_out::{REFUSED, Structure, fill_all};
 use crate::signals::Blocked;
@@ -8,10 +8,10 @@ use core::ffi::c_int;
 use largesse_machine::{Topology, pin};
 use std::path::Path;
 
-/// `largesse_cpu_t`.
+/// Mirrors `largesse_cpu_t` of `largesse.h` field by field.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Cpu {
+pub(crate) struct CpuInfo {
     struct_size: usize,
     cpu: u32,
     core: u32,
@@ -20,15 +20,15 @@ pub(crate) struct Cpu {
     permitted: u32,
 }
 
-// SAFETY: `repr(C)`, and begins with its size.
-unsafe impl Structure for Cpu {
-    const FIRST: usize = size_of::<Cpu>();
+// SAFETY: it is `repr(C)`, and its first field is its size.
+unsafe impl Structure for CpuInfo {
+    const FIRST: usize = size_of::<CpuInfo>();
 }
 
-/// `largesse_node_t`.
+/// Mirrors `largesse_node_t` of `largesse.h` field by field.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Node {
+pub(crate) struct NodeInfo {
     struct_size: usize,
     node: u32,
     cpus: u32,
@@ -36,21 +36,21 @@ pub(crate) struct Node {
     free_bytes: u64,
 }
 
-// SAFETY: `repr(C)`, and begins with its size.
-unsafe impl Structure for Node {
-    const FIRST: usize = size_of::<Node>();
+// SAFETY: it is `repr(C)`, and its first field is its size.
+unsafe impl Structure for NodeInfo {
+    const FIRST: usize = size_of::<NodeInfo>();
 }
 
 fn here() -> Option<Topology> {
     Topology::read(Path::new("/")).ok()
 }
 
-/// Processors that are online.
+/// Writes at most `capacity` online processors to `out`, and returns the number of all, or [`REFUSED`].
 ///
 /// # Safety
-/// `out` points to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` is 0.
+/// `out` must point to `capacity` structures of `out[0].struct_size` bytes each, or `capacity` be 0.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) -> usize {
+pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut CpuInfo, capacity: usize) -> usize {
     let _blocked = Blocked::handlers();
     // SAFETY: the caller's promise.
     let Some(here) = here() else { return unsafe { list(out, capacity, &[]) } };
@@ -58,11 +58,11 @@ pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) ->
     let place = |sets: &[largesse_machine::Bitmap], cpu| {
         sets.iter().position(|set| set.contains(cpu)).map_or(u32::MAX, |place| place as u32)
     };
-    let all: Vec<Cpu> = here
+    let all: Vec<CpuInfo> = here
         .online
         .iter()
-        .map(|cpu| Cpu {
-            struct_size: size_of::<Cpu>(),
+        .map(|cpu| CpuInfo {
+            struct_size: size_of::<CpuInfo>(),
             cpu,
             core: place(&here.cores, cpu),
             package: place(&here.packages, cpu),
@@ -78,21 +78,21 @@ pub(crate) unsafe extern "C" fn largesse_cpus(out: *mut Cpu, capacity: usize) ->
     unsafe { list(out, capacity, &all) }
 }
 
-/// Nodes that are online.
+/// Writes at most `capacity` online nodes to `out`, and returns the number of all, or [`REFUSED`].
 ///
 /// # Safety
-/// As [`largesse_cpus`].
+/// The requirements are those of [`largesse_cpus`].
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut Node, capacity: usize) -> usize {
+pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut NodeInfo, capacity: usize) -> usize {
     let _blocked = Blocked::handlers();
     // SAFETY: the caller's promise.
     let Some(here) = here() else { return unsafe { list(out, capacity, &[]) } };
-    let all: Vec<Node> = here
+    let all: Vec<NodeInfo> = here
         .nodes
         .iter()
         .filter(|_| here.nodes_are_known)
-        .map(|node| Node {
-            struct_size: size_of::<Node>(),
+        .map(|node| NodeInfo {
+            struct_size: size_of::<NodeInfo>(),
             node: node.number,
             cpus: node.cpus.len() as u32,
             bytes: node.memory,
@@ -103,7 +103,7 @@ pub(crate) unsafe extern "C" fn largesse_nodes(out: *mut Node, capacity: usize) 
     unsafe { list(out, capacity, &all) }
 }
 
-/// From node to node.
+/// Returns the distance between two nodes, 10 within a node; -1 if it is unknown.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_distance(from: c_int, to: c_int) -> c_int {
     let _blocked = Blocked::handlers();
@@ -116,10 +116,10 @@ pub(crate) extern "C" fn largesse_distance(from: c_int, to: c_int) -> c_int {
     distance().and_then(|distance| c_int::try_from(distance).ok()).unwrap_or(-1)
 }
 
-/// Fills in the caller's array; returns how many there are, or [`REFUSED`].
+/// Fills in the caller's array, and returns the number of all structures, or [`REFUSED`].
 ///
 /// # Safety
-/// As [`largesse_cpus`].
+/// The requirements are those of [`largesse_cpus`].
 unsafe fn list<T: Structure>(out: *mut T, capacity: usize, all: &[T]) -> usize {
     // SAFETY: the caller's promise.
     if unsafe { fill_all(out, capacity, all.iter().copied()) } { all.len() } else { REFUSED }

@@ -1,4 +1,4 @@
-//! Compute cores that a program marks (`largesse_tune_begin`, `largesse_tune_end`), one state per name.
+//! Tunes compute cores that a program marks by `largesse_tune_begin` and `largesse_tune_end`, each name by itself.
 
 use crate::guard::Inside;
 use crate::{control, serve};
@@ -9,41 +9,43 @@ use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Iterations that the report shows, of each core.
+/// The report shows at most this many iterations of each core.
 const MOST_SHOWN: usize = 200;
 
-struct Marked {
+struct MarkedCore {
     name: Vec<u8>,
     core: ComputeCore,
     began: Option<Instant>,
-    /// What each iteration showed, and the set for the next one.
+    /// Each iteration, and the transfer unit chosen for the next one, in base pages.
     shown: Vec<(Iteration, usize)>,
 }
 
-static MARKED: Mutex<Vec<Marked>> = Mutex::new(Vec::new());
+static MARKED: Mutex<Vec<MarkedCore>> = Mutex::new(Vec::new());
 
-/// A compute core begins.
+/// Marks the beginning of the compute core `id`.
 ///
 /// # Safety
-/// `id` is NULL or a C string.
+/// `id` must be NULL or a C string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_tune_begin(id: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { with(id, begin) }
 }
 
-/// It ends.
+/// Marks the end of the compute core `id`, and chooses the transfer unit of its next iteration.
 ///
 /// # Safety
-/// `id` is NULL or a C string.
+/// `id` must be NULL or a C string.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn largesse_tune_end(id: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { with(id, end) }
 }
 
+/// Calls `f` with the name `id`.
+///
 /// # Safety
-/// `id` is NULL or a C string.
+/// `id` must be NULL or a C string.
 unsafe fn with(id: *const c_char, f: fn(&[u8]) -> c_int) -> c_int {
     if id.is_null() {
         return control::BAD_ARGUMENT;
@@ -59,7 +61,7 @@ fn begin(name: &[u8]) -> c_int {
     let at = all.iter().position(|marked| marked.name == name).unwrap_or(all.len());
     if at == all.len() {
         let core = ComputeCore::new(1, MAX_TRANSFER);
-        all.push(Marked { name: name.to_vec(), core, began: None, shown: Vec::new() });
+        all.push(MarkedCore { name: name.to_vec(), core, began: None, shown: Vec::new() });
     }
     far.pager().core_begins();
     all[at].began = Some(Instant::now());
@@ -80,7 +82,7 @@ fn end(name: &[u8]) -> c_int {
     control::OK
 }
 
-/// The iterations of every core, as the seed's tables show them.
+/// Returns the iterations of every core, in the columns of DLM's tables (Midorikawa et al., FIT 2011).
 pub(crate) fn report() -> Value {
     let page = largesse_pages::base_page();
     let all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +95,7 @@ pub(crate) fn report() -> Value {
             "seconds": now.took.as_secs_f64(),
         })
     };
-    let core = |marked: &Marked| {
+    let core = |marked: &MarkedCore| {
         json!({
             "id": String::from_utf8_lossy(&marked.name),
             "iterations": marked.shown.iter().map(row).collect::<Vec<_>>(),

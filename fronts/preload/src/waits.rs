@@ -1,4 +1,4 @@
-//! One line on standard error when a program waits for far memory for most of a minute.
+//! Prints one line on standard error if a program waits for far memory for most of a minute.
 
 use crate::{serve, start};
 use core::time::Duration;
@@ -7,17 +7,17 @@ use largesse_pages::base_page;
 use largesse_policy::replacement::Refaults;
 use std::time::Instant;
 
-/// How long the program is watched before its waits are judged.
+/// Waiting time is measured in windows of this length.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Waiting this long within a window is worth a line. Threads that wait at the same time count once.
-const MOST_OF_IT: Duration = Duration::from_secs(45);
-/// Refaults advise more local memory when they are at least one in this number of evictions.
-const REFAULTS: u64 = 4;
+/// A window with at least this waiting time is reported. Threads that wait at the same time count once.
+const REPORTED_WAIT: Duration = Duration::from_secs(45);
+/// More local memory is advised if at least one in this number of evicted pages is refaulted.
+const EVICTIONS_PER_REFAULT: u64 = 4;
 
-/// The totals at one moment.
+/// Holds totals since the start, or of one window.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moment {
-    /// Time since the start.
+struct WaitTotals {
+    /// Time since the start, or length of the window.
     at: Duration,
     /// Time in which at least one thread waited.
     waited: Duration,
@@ -26,10 +26,10 @@ struct Moment {
     refaults: Refaults,
 }
 
-impl Moment {
-    /// Returns what happened since `before`.
-    fn since(&self, before: &Moment) -> Moment {
-        Moment {
+impl WaitTotals {
+    /// Returns the differences from `before`.
+    fn since(&self, before: &WaitTotals) -> WaitTotals {
+        WaitTotals {
             at: self.at.saturating_sub(before.at),
             waited: self.waited.saturating_sub(before.waited),
             evictions: self.evictions.saturating_sub(before.evictions),
@@ -38,69 +38,70 @@ impl Moment {
     }
 }
 
-/// The program's waits, looked at now and then.
+/// Measures the program's waits for far memory in windows of [`WINDOW`].
 #[derive(Debug)]
-pub(crate) struct Waits {
+pub(crate) struct WaitMonitor {
     began: Instant,
-    window: Moment,
-    said: bool,
+    /// Totals at the start of the window.
+    window: WaitTotals,
+    is_reported: bool,
 }
 
-impl Waits {
-    pub(crate) fn new() -> Waits {
-        Waits { began: Instant::now(), window: Moment::default(), said: false }
+impl WaitMonitor {
+    pub(crate) fn new() -> WaitMonitor {
+        WaitMonitor { began: Instant::now(), window: WaitTotals::default(), is_reported: false }
     }
 
-    /// Looks at the waits of far memory, and says once that there are too many.
-    pub(crate) fn look(&mut self) {
+    /// Reports the first window with waits of at least [`REPORTED_WAIT`] when it has ended.
+    pub(crate) fn check(&mut self) {
         let at = self.began.elapsed();
         let Some(far) = serve::far().filter(|_| self.is_due(at)) else { return };
         let pager = far.pager();
         let evictions = pager.counters.get(Count::Evictions);
-        let now = Moment { at, waited: pager.stalled(), evictions, refaults: pager.refaults() };
+        let now = WaitTotals { at, waited: pager.stalled(), evictions, refaults: pager.refaults() };
         if let Some(window) = self.step(now)
             && start::is_launched()
         {
-            start::warn(&line(&window, &pager.counters));
+            start::warn(&message(&window, &pager.counters));
         }
     }
 
-    /// Whether a window ends at `at`.
+    /// Returns whether a window ends at `at` and none was reported before.
     fn is_due(&self, at: Duration) -> bool {
-        !self.said && at - self.window.at >= WINDOW
+        !self.is_reported && at - self.window.at >= WINDOW
     }
 
-    /// Returns what happened in the window that ends `now`; `None` unless it is the first with waits of
-    /// [`MOST_OF_IT`].
-    fn step(&mut self, now: Moment) -> Option<Moment> {
+    /// Ends the window at the totals `now`, and returns its own if it is the first one to report.
+    fn step(&mut self, now: WaitTotals) -> Option<WaitTotals> {
         if !self.is_due(now.at) {
             return None;
         }
         let window = now.since(&core::mem::replace(&mut self.window, now));
-        self.said = window.waited >= MOST_OF_IT;
-        self.said.then_some(window)
+        self.is_reported = window.waited >= REPORTED_WAIT;
+        self.is_reported.then_some(window)
     }
 }
 
-fn line(window: &Moment, words: &Counters) -> String {
+fn message(window: &WaitTotals, words: &Counters) -> String {
     let local = words.get(Count::LocalBytes);
     let waited = format!(
-        "within {} s this program waited {} s for far memory",
-        window.at.as_secs(),
-        window.waited.as_secs()
+        "this program waited for far memory in {} of {} s",
+        window.waited.as_secs(),
+        window.at.as_secs()
     );
-    if window.refaults.pages() < window.evictions / REFAULTS || window.refaults.pages() == 0 {
+    if window.refaults.pages() < window.evictions / EVICTIONS_PER_REFAULT || window.refaults.pages() == 0 {
         return format!(
-            "{waited}; it seldom used memory again that had left --local ({} MiB), so that a faster store (--far) would help more than a larger --local",
+            "{waited}; it rarely reused evicted pages, so a faster store (--far) helps more than a --local above \
+             {} MiB",
             local >> 20
         );
     }
-    // Data that is nowhere needs no local memory.
+    // The working set cannot exceed all data of far memory.
     let all = words.get(Count::ResidentBytes).saturating_add(words.get(Count::StoredBytes));
     let needed =
         (local + window.refaults.missing() * base_page() as u64).min(all.max(local)).div_ceil(1 << 20);
     format!(
-        "{waited}; its working set is about {needed} MiB, and --local is {} MiB: with --local {needed}M it would hardly wait",
+        "{waited}; its working set is about {needed} MiB, and --local is {} MiB: --local {needed}M avoids most waits",
         local >> 20
     )
 }
@@ -109,30 +110,31 @@ fn line(window: &Moment, words: &Counters) -> String {
 mod tests {
     use super::*;
 
-    /// Compares whether a line is due at each of `steps`: the second, and the seconds waited since the step before.
+    /// Checks at which of `steps` a message is due: the second, and the seconds waited since the step before.
     #[track_caller]
     fn check(steps: &[(u64, u64)], want: &[bool]) {
-        let mut waits = Waits::new();
+        let mut waits = WaitMonitor::new();
         let mut waited = 0;
         let due = steps.iter().map(|&(at, more)| {
             waited += more;
             let waited = Duration::from_secs(waited);
-            waits.step(Moment { at: Duration::from_secs(at), waited, ..Moment::default() }).is_some()
+            waits.step(WaitTotals { at: Duration::from_secs(at), waited, ..WaitTotals::default() }).is_some()
         });
         assert_eq!(due.collect::<Vec<_>>(), want, "{steps:?}");
     }
 
     #[test]
-    fn most_of_a_minute_is_said_once() {
+    fn long_waits_are_reported_once() {
         check(&[(30, 30), (60, 15), (120, 60)], &[false, true, false]);
         check(&[(60, 44), (90, 40), (120, 10)], &[false, false, true]);
         check(&[(60, 0), (120, 44), (180, 44)], &[false, false, false]);
     }
 
     #[test]
-    fn program_without_refaults_needs_a_faster_store() {
-        let window = Moment { waited: Duration::from_secs(51), evictions: 1000, ..Moment::default() };
-        let text = line(&window, &Counters::default());
-        assert!(text.contains("waited 51 s") && text.contains("a faster store"), "{text}");
+    fn few_refaults_advise_a_faster_store() {
+        let waited = Duration::from_secs(51);
+        let window = WaitTotals { at: WINDOW, waited, evictions: 1000, ..WaitTotals::default() };
+        let text = message(&window, &Counters::default());
+        assert!(text.contains("in 51 of 60 s") && text.contains("a faster store"), "{text}");
     }
 }

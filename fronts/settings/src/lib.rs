@@ -1,13 +1,14 @@
-//! Settings: what a user writes in an option or an environment variable, read by pure functions.
+//! Reads settings, the texts of options and environment variables, by pure functions.
 //!
 //! # Picture
 //! ```text
-//!   `--local 4GB`, LARGESSE_LOCAL=4GB, far_memory("4GB") ─► size ──► bytes, or why not and what to type
+//!   `--local 4GB`, LARGESSE_LOCAL=4GB, far_memory("4GB") ─► size ──► bytes, or the reason and what to type
 //!   LARGESSE_LOCKED=1 ────────────────────────────────────► names ─► the known name that is nearest
 //! ```
 //! # Knows / does not know
 //! Knows how sizes are written, the bounds of each size that is a setting, and the names of the variables. Does not
-//! know where a value comes from, nor what is done with it: the command, the library and the R package share this crate.
+//! know where a value comes from, nor what is done with it: the command, the library and the R package share this
+//! crate.
 //! # Invariants
 //! 1. The same text means the same number of bytes, or the same refusal, in every option, variable and argument.
 //! 2. No allocation and no state (`no_std`, no dependencies): the library reads settings before `main`.

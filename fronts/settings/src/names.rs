@@ -1,11 +1,11 @@
-//! The environment variables that Largesse reads, and the nearest one to a name that it does not read.
+//! Lists the environment variables that Largesse reads, and finds the one nearest to a name that it does not read.
 
 use core::fmt;
 
-/// The first characters of every variable of Largesse.
+/// Every variable of Largesse begins with these characters.
 pub const PREFIX: &str = "LARGESSE_";
 
-/// Every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
+/// Lists every variable of Largesse. `docs/settings.md` has a line for each that is a setting.
 pub const VARIABLES: [&str; 29] = [
     "LARGESSE_AHEAD",
     "LARGESSE_ALIGN",
@@ -17,7 +17,7 @@ pub const VARIABLES: [&str; 29] = [
     "LARGESSE_DEEP",
     "LARGESSE_FAR",
     "LARGESSE_FAULT_ENGINE",
-    // The launcher sets it: what it has told the user already.
+    // The launcher sets it to the causes that it has reported.
     "LARGESSE_FORETOLD",
     "LARGESSE_HEADER",
     "LARGESSE_ISA",
@@ -29,14 +29,14 @@ pub const VARIABLES: [&str; 29] = [
     "LARGESSE_NODE",
     "LARGESSE_PAGES",
     "LARGESSE_PAGE_SIZE",
-    // The launcher sets it.
+    // The launcher sets it to its process number.
     "LARGESSE_PID",
     "LARGESSE_PREFETCH",
     "LARGESSE_REDIS_PASSWORD",
     "LARGESSE_REDIS_PASSWORD_FILE",
     "LARGESSE_REDIS_USER",
     "LARGESSE_REPORT",
-    // The launcher sets it: the folder of the watcher.
+    // The launcher sets it to the folder of the watcher.
     "LARGESSE_REPORT_FOLDER",
     "LARGESSE_STATIC_DATA",
     // The tests of the R package read it.
@@ -54,12 +54,12 @@ pub fn is_known(name: &str) -> bool {
     VARIABLES.contains(&name)
 }
 
-/// A variable with our prefix that Largesse does not read. It prints as a line for the user.
+/// Names a variable with the prefix [`PREFIX`] that Largesse does not read. It prints as a line for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown<'a>(&'a str);
 
 impl<'a> Unknown<'a> {
-    /// `None` of a variable that is known, is not ours, or is empty, which is as good as not set.
+    /// Returns `None` for a variable that is known, lacks the prefix, or is empty, which counts as unset.
     #[must_use]
     pub fn of(name: &'a str, value: &str) -> Option<Unknown<'a>> {
         (name.starts_with(PREFIX) && !is_known(name) && !value.is_empty()).then_some(Unknown(name))
@@ -76,8 +76,8 @@ impl fmt::Display for Unknown<'_> {
     }
 }
 
-/// Returns the known variable that `name` was most likely meant to be, if one is near enough: a third of the
-/// letters after the prefix may differ, or whole words at the end may be missing.
+/// Returns the known variable that is nearest to `name`, if it is near enough: a third of the letters after the prefix
+/// may differ, or whole words at the end may be missing.
 #[must_use]
 pub fn nearest(name: &str) -> Option<&'static str> {
     let given = name.get(..PREFIX.len()).filter(|start| start.eq_ignore_ascii_case(PREFIX)).map(|_| name)?;
@@ -97,8 +97,8 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     best.map(|(_, known)| known).or_else(|| VARIABLES.into_iter().find(begins))
 }
 
-/// The number of letters to insert, delete or replace to get from one text to the other, without regard to case;
-/// `None` for long texts.
+/// Returns the number of letters to insert, delete or replace to get from one text to the other, without regard to
+/// case; `None` if one has [`LONGEST`] bytes or more.
 fn distance(one: &str, other: &str) -> Option<usize> {
     // One row of Wagner and Fischer's table: distances of the first letters of `one` to each beginning of `other`.
     let mut row = [0; LONGEST];
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn distant_names_are_not() {
+    fn distant_names_get_no_suggestion() {
         check("LARGESSE_FOO", None);
         check("LARGESSE_", None);
         check("LARGESSE_VERBOSE", None);
@@ -162,7 +162,7 @@ mod tests {
         check("LARGESSE_ÄÖ", None);
     }
 
-    /// A documented variable that is missing from the list would be called one without an effect.
+    /// A documented variable that is missing from the list would be reported as one without an effect.
     #[test]
     fn documented_variables_are_known() {
         let page = include_str!("../../../docs/settings.md");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_in_order_and_differ() {
+    fn names_are_sorted_and_distinct() {
         assert!(VARIABLES.is_sorted_by(|one, next| one < next), "{VARIABLES:?} are not in order");
         assert!(VARIABLES.iter().all(|name| name.starts_with(PREFIX) && is_known(name)));
     }

@@ -1,4 +1,4 @@
-//! Sizes: `64K`, `512M`, `1.5G`, `4GB`, `4 GiB`, and shares such as `50%`.
+//! Reads sizes, such as `64K`, `512M`, `1.5G`, `4GB` and `4 GiB`, and shares such as `50%`.
 //!
 //! K, KB and KiB are all 1024 bytes, in upper or lower case, and so on to P (1024^5). A number without a unit counts
 //! bytes, or KiB in settings whose name ends in `KB`. A fraction of a byte is dropped.
@@ -8,31 +8,32 @@ use core::fmt;
 const K: usize = 1 << 10;
 const M: usize = 1 << 20;
 const T: usize = 1 << 40;
-/// No address space is larger.
+/// No address space has more bytes.
 const MOST: usize = usize::MAX >> 1;
 
-/// How much of far memory may be resident.
+/// Bounds resident far memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// Bytes.
+    /// The bound is this many bytes.
     Bytes(usize),
-    /// Per cent of the bytes in far memory, from 1 to 100.
+    /// The bound is this per cent of the bytes in far memory, from 1 to 100.
     Percent(u8),
 }
 
-/// The bounds of one setting, and the unit of a plain number.
+/// Bounds one setting, and gives the unit of a number without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
-    /// The unit of a number without one: 1 or 1024 bytes.
+    /// Bytes that a number without a unit counts: 1, 1024 or 1024².
     plain: usize,
-    /// Bounds in bytes, inclusive.
+    /// Least accepted size in bytes.
     least: usize,
+    /// Largest accepted size in bytes.
     most: usize,
-    /// A share such as `50%` is accepted too.
+    /// Whether a share such as `50%` is accepted, too.
     share: bool,
-    /// Only powers of two, and the word `auto`.
+    /// Whether only powers of two, and the word `auto`, are accepted.
     page: bool,
-    /// Only multiples of this many bytes.
+    /// Bytes of which an accepted size is a multiple.
     step: usize,
 }
 
@@ -47,12 +48,12 @@ const ROOM: Rule = Rule { least: 2 * M, ..ANY };
 
 /// Reads `--local`, `LARGESSE_LOCAL` and R's `far_memory(local)`: 1M or more, or 1% to 100%.
 pub fn local(text: &str) -> Result<Amount, Misread> {
-    let refused = |what| Misread { rule: LOCAL, what };
+    let refused = |violation| Misread { rule: LOCAL, violation };
     let Some(percent) = text.trim().strip_suffix('%') else { return LOCAL.bytes(text).map(Amount::Bytes) };
     let percent = percent.trim_end();
     let digits = !percent.is_empty() && percent.bytes().all(|byte| byte.is_ascii_digit());
     let percent = percent.parse().ok().filter(|percent| digits && (1..=100).contains(percent));
-    percent.map(Amount::Percent).ok_or(refused(What::Share))
+    percent.map(Amount::Percent).ok_or(refused(Violation::Share))
 }
 
 /// Reads `--page-size` and `LARGESSE_PAGE_SIZE`: a power of two from 4K to 2M, or `None` for `auto`.
@@ -61,10 +62,14 @@ pub fn page_size(text: &str) -> Result<Option<usize>, Misread> {
         return Ok(None);
     }
     let bytes = PAGE.bytes(text)?;
-    if bytes.is_power_of_two() { Ok(Some(bytes)) } else { Err(Misread { rule: PAGE, what: What::NoPower }) }
+    if bytes.is_power_of_two() {
+        Ok(Some(bytes))
+    } else {
+        Err(Misread { rule: PAGE, violation: Violation::NoPower })
+    }
 }
 
-/// Reads `--min-kb`, `--max-kb` and their variables, from 64K to 2^50 bytes; a plain number counts KiB. In bytes.
+/// Reads `--min-kb`, `--max-kb` and their variables, from 64K to 2^50 bytes, in bytes; a plain number counts KiB.
 pub fn block_size(text: &str) -> Result<usize, Misread> {
     BLOCK.bytes(text)
 }
@@ -79,7 +84,7 @@ pub fn memory(text: &str) -> Result<usize, Misread> {
     ANY.bytes(text)
 }
 
-/// Reads what follows `--far mpi:`, 2M or more, in bytes.
+/// Reads the size after `--far mpi:`, 2M or more, in bytes.
 pub fn room(text: &str) -> Result<usize, Misread> {
     ROOM.bytes(text)
 }
@@ -96,47 +101,48 @@ pub fn header(text: &str) -> Result<usize, Misread> {
 
 impl Rule {
     fn bytes(self, text: &str) -> Result<usize, Misread> {
-        let refused = |what| Misread { rule: self, what };
-        let (number, unit) = split(text.trim()).ok_or(refused(What::Form))?;
+        let refused = |violation| Misread { rule: self, violation };
+        let (number, unit) = split(text.trim()).ok_or(refused(Violation::Form))?;
         let shift = match unit {
             Some(shift) => 1 << shift,
-            None if number.tenths => return Err(refused(What::Form)),
+            None if number.tenths => return Err(refused(Violation::Form)),
             None => self.plain,
         };
-        let bytes = number.times(shift).ok_or(refused(What::Above))?;
+        let bytes = number.times(shift).ok_or(refused(Violation::Above))?;
         if bytes > self.most {
-            return Err(refused(What::Above));
+            return Err(refused(Violation::Above));
         }
         if bytes < self.least {
             let plain = unit.is_none().then_some(number.whole);
-            return Err(refused(What::Below { bytes, plain }));
+            return Err(refused(Violation::Below { bytes, plain }));
         }
-        if bytes.is_multiple_of(self.step) { Ok(bytes) } else { Err(refused(What::NoMultiple)) }
+        if bytes.is_multiple_of(self.step) { Ok(bytes) } else { Err(refused(Violation::NoMultiple)) }
     }
 }
 
-/// A decimal number as it was written.
+/// Holds a decimal number exactly as it was written.
 #[derive(Clone, Copy)]
 struct Number {
     whole: usize,
-    /// The digits after the point, and the power of ten that divides them.
+    /// The digits after the point, a whole number to be divided by `scale`.
     part: u128,
+    /// A power of ten, one zero for each digit after the point.
     scale: u128,
-    /// There was a point.
+    /// Whether there was a point.
     tenths: bool,
 }
 
 impl Number {
-    /// The product with a unit of at most 2^50, rounded down; `None` when it is too large.
+    /// Returns the product with a unit of at most 2^50, rounded down; `None` if it is too large.
     fn times(self, unit: usize) -> Option<usize> {
         let part = self.part * unit as u128 / self.scale;
         self.whole.checked_mul(unit)?.checked_add(usize::try_from(part).ok()?)
     }
 }
 
-/// The number, and the power of two of the unit behind it; `None` when it is not a size.
+/// Splits a size into its number and the power of two of its unit, if it has one; returns `None` for other texts.
 fn split(text: &str) -> Option<(Number, Option<u32>)> {
-    /// More digits would not fit 128 bits together with the largest unit.
+    /// More digits after the point could overflow 128 bits together with the largest unit.
     const MOST_DIGITS: usize = 18;
     let is_number = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let end = text.bytes().position(|byte| !is_number(byte)).unwrap_or(text.len());
@@ -146,14 +152,15 @@ fn split(text: &str) -> Option<(Number, Option<u32>)> {
     if !digits(whole) || part.is_some_and(|part| !digits(part) || part.len() > MOST_DIGITS) {
         return None;
     }
-    // A number that no machine can hold stays a number: it is above every bound.
+    // A number that overflows is still a number, above every bound.
     let whole = whole.parse().unwrap_or(usize::MAX);
     let scale = 10_u128.pow(u32::try_from(part.map_or(0, str::len)).ok()?);
     let number = Number { whole, part: part.unwrap_or("0").parse().ok()?, scale, tenths: part.is_some() };
     Some((number, unit_shift(unit.trim_start())?))
 }
 
-/// Ten for `K`, `KB` and `KiB`, and so on; nothing for no unit; `None` when it is not a unit.
+/// Returns the power of two of a unit, `Some(Some(10))` for `K`, `KB` and `KiB`; `Some(None)` for an empty text, and
+/// `None` for other texts.
 fn unit_shift(unit: &str) -> Option<Option<u32>> {
     let mut letters = unit.bytes().map(|byte| byte.to_ascii_lowercase());
     let Some(first) = letters.next() else { return Some(None) };
@@ -172,64 +179,64 @@ fn unit_shift(unit: &str) -> Option<Option<u32>> {
     }
 }
 
-/// Why a text is not the size that a setting needs. It prints as the rest of a sentence that begins with the text:
-/// `4 is` …
+/// Explains why a text is not the size that a setting needs. It prints as the rest of a sentence that begins with the
+/// text: `4 is` …
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misread {
     rule: Rule,
-    what: What,
+    violation: Violation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    /// Not a number with a unit.
+enum Violation {
+    /// The text is not a number with a unit.
     Form,
-    /// Not a whole share from 1% to 100%.
+    /// The share is not a whole number from 1% to 100%.
     Share,
-    /// Not a power of two.
+    /// The size is not a power of two.
     NoPower,
-    /// Not a multiple of the rule's step.
+    /// The size is not a multiple of the rule's step.
     NoMultiple,
-    /// More than the most, or than a machine can address.
+    /// The size is above the rule's largest, or cannot be addressed.
     Above,
-    /// Fewer bytes than the least; `plain`: the number, when it had no unit.
+    /// The size is below the rule's least. It has `bytes` bytes, and `plain` is the number if it had no unit.
     Below { bytes: usize, plain: Option<usize> },
 }
 
 impl fmt::Display for Misread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Misread { rule, what } = self;
+        let Misread { rule, violation } = self;
         let (least, most) = (Short(rule.least), Short(rule.most));
-        match what {
-            What::Form if rule.page => {
+        match violation {
+            Violation::Form if rule.page => {
                 write!(f, "is not a size; type auto, or a power of two from {least} to {most}")
             }
-            What::Form if rule.plain == K => {
+            Violation::Form if rule.plain == K => {
                 write!(
                     f,
                     "is not a size; type a whole number of KiB, or a number with a unit such as 512K or 1M"
                 )
             }
-            What::Form if rule.plain == M => {
+            Violation::Form if rule.plain == M => {
                 write!(f, "is not a size; type a whole number of MiB, or a number with a unit such as 4G")
             }
-            What::Form if rule.step > 1 => {
+            Violation::Form if rule.step > 1 => {
                 write!(f, "is not a size; type a multiple of {} bytes from 0 to {}", rule.step, rule.most)
             }
-            What::NoMultiple => {
+            Violation::NoMultiple => {
                 write!(
                     f,
                     "is not a multiple of {}; type a number of bytes from 0 to {}",
                     rule.step, rule.most
                 )
             }
-            What::Form => write!(f, "is not a size; type a number with a unit, such as 512M or 4G")
+            Violation::Form => write!(f, "is not a size; type a number with a unit, such as 512M or 4G")
                 .and_then(|()| if rule.share { write!(f, ", or a share such as 50%") } else { Ok(()) }),
-            What::Share => write!(f, "is not a share; type a whole number from 1% to 100%"),
-            What::NoPower => write!(f, "is not a power of two; type auto, or 4K, 8K, … up to {most}"),
-            What::Above if rule.most == MOST => write!(f, "is more than this machine can address"),
-            What::Above => write!(f, "is above the most, {most}"),
-            What::Below { bytes, plain: Some(number) } => {
+            Violation::Share => write!(f, "is not a share; type a whole number from 1% to 100%"),
+            Violation::NoPower => write!(f, "is not a power of two; type auto, or 4K, 8K, … up to {most}"),
+            Violation::Above if rule.most == MOST => write!(f, "is more than this machine can address"),
+            Violation::Above => write!(f, "is above the most, {most}"),
+            Violation::Below { bytes, plain: Some(number) } => {
                 let unit = if rule.plain == K {
                     "KiB"
                 } else if *number == 1 {
@@ -241,12 +248,12 @@ impl fmt::Display for Misread {
                 write!(f, "is {shown} {noun} without a unit, and the least is {least}")?;
                 suggest(f, *rule, *number)
             }
-            What::Below { .. } => write!(f, "is below the least, {least}"),
+            Violation::Below { .. } => write!(f, "is below the least, {least}"),
         }
     }
 }
 
-/// Writes what was probably meant by a number without a unit: the same number with a unit that makes it fit.
+/// Suggests units that would make a number without a unit fit the rule.
 fn suggest(f: &mut fmt::Formatter<'_>, rule: Rule, number: usize) -> fmt::Result {
     let fits = |unit: &usize| {
         let bytes = number.checked_mul(1 << unit);
@@ -299,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_rounded_down_to_bytes() {
+    fn fractions_are_rounded_down() {
         bytes("1.5G", 3 << 29);
         bytes("0.5 MiB", 512 << 10);
         bytes("0.1K", 102);
@@ -314,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_not_sizes() {
+    fn other_texts_are_refused() {
         for text in [
             "",
             " ",
@@ -378,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn local_memory_is_a_size_or_a_share() {
+    fn local_memory_accepts_shares() {
         assert_eq!(local("4GB"), Ok(Amount::Bytes(4 << 30)));
         assert_eq!(local("50%"), Ok(Amount::Percent(50)));
         assert_eq!(local(" 1 % "), Ok(Amount::Percent(1)));

@@ -1,4 +1,4 @@
-//! `OMP_NUM_THREADS`, which is OpenMP's and not ours to refuse.
+//! Reads `OMP_NUM_THREADS`. A wrong value only gets a message, because the variable belongs to OpenMP.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ pub fn threads(text: &str) -> Result<usize, NotThreads<'_>> {
     first.filter(|_| levels.all(|level| level.is_some())).ok_or(NotThreads(text))
 }
 
-/// The value is no number of threads. It prints as a line for the user.
+/// Holds a value that is not a number of threads. It prints as a line for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotThreads<'a>(&'a str);
 
@@ -35,7 +35,7 @@ mod tests {
     use std::string::ToString as _;
 
     #[test]
-    fn the_first_level_counts() {
+    fn first_level_is_used() {
         for (text, want) in [("4", 4), (" 4 ", 4), ("4,2", 4), ("1 , 8", 1)] {
             assert_eq!(threads(text), Ok(want), "{text}");
         }

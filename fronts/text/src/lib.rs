@@ -1,4 +1,4 @@
-//! Makes text of other processes harmless for terminals, JSON and XML.
+//! Makes texts from other processes harmless for terminals, JSON and XML.
 //!
 //! # Picture
 //! ```text
@@ -8,15 +8,15 @@
 //! # Knows / does not know
 //! Knows which characters are not text. Does not know where a text comes from, nor where it goes.
 //! # Invariants
-//! 1. No control character, no character that changes the direction of text, and none that XML 1.0 forbids is
-//!    in a result, apart from ends of lines and tabs in that of [`lines`].
-//! 2. Escapes are those of JSON strings: a JSON text is still one after [`lines`], and means the same.
+//! 1. No result contains control characters, characters that change the direction of text, or those that XML 1.0
+//!    forbids, except ends of lines and tabs from [`lines`].
+//! 2. Escapes are those of JSON strings: [`lines`] keeps the meaning of a JSON text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Returns `bytes` as text on one line: harmful characters, ends of lines among them, are escapes as
-/// `\u001b` and `\n`, and bytes that are not UTF-8 are `\xff`.
+/// Returns `bytes` as text on one line. Harmful characters, ends of lines among them, become escapes such as
+/// `\u001b` and `\n`, and bytes that are not UTF-8 become escapes such as `\xff`.
 #[must_use]
 pub fn line(bytes: impl AsRef<[u8]>) -> String {
     let mut text = String::new();
@@ -27,7 +27,7 @@ pub fn line(bytes: impl AsRef<[u8]>) -> String {
     text
 }
 
-/// Returns a text of any number of lines with harmful characters as escapes; ends of lines and tabs stay.
+/// Replaces harmful characters of a text by escapes, except ends of lines and tabs.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     let is_harmful = |letter| !matches!(letter, '\n' | '\t') && is_harmful(letter);
@@ -55,7 +55,7 @@ fn escape(text: &str, is_harmful: impl Fn(char) -> bool, into: &mut String) {
     }
 }
 
-/// Whether a terminal could obey `letter`, a reader could be deceived by it, or XML 1.0 forbids it.
+/// Returns whether a terminal could interpret `letter`, it could deceive a reader, or XML 1.0 forbids it.
 fn is_harmful(letter: char) -> bool {
     match letter {
         // The control characters C0 and C1, and delete.
@@ -64,7 +64,7 @@ fn is_harmful(letter: char) -> bool {
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
         // Ends of lines and paragraphs.
         '\u{2028}' | '\u{2029}' => true,
-        // Not characters, and tags, which are invisible.
+        // Code points that are not characters, and invisible tags.
         '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}' => true,
         _ => false,
     }
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stay_lines() {
+    fn lines_keeps_ends_of_lines() {
         assert_eq!(lines("one\n\ttwo\x1b[0m\n"), "one\n\ttwo\\u001b[0m\n");
         assert!(matches!(lines("nothing\nto do"), Cow::Borrowed(_)));
     }

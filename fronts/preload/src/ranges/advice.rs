@@ -1,7 +1,7 @@
 //! `madvise` of far memory.
 
 use super::{Answer, quietly, refused};
-use crate::ground::Far;
+use crate::backing::Far;
 use crate::serve;
 use core::ffi::c_int;
 use core::ops::Range;

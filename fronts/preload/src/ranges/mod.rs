@@ -10,7 +10,7 @@ pub(crate) mod calls;
 mod moves;
 mod protection;
 
-use crate::ground::Far;
+use crate::backing::Far;
 use crate::mapping::{self, ANONYMOUS, READ_WRITE, is_plain};
 use crate::{serve, shortage};
 use core::ffi::{c_int, c_void};

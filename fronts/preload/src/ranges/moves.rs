@@ -1,7 +1,7 @@
 //! `munmap` and `mremap` of far memory. Each page has its place in the store: what moves is copied.
 
 use super::{Answer, READ_WRITE, far_range, is_error, protection, quietly, refused};
-use crate::ground::Far;
+use crate::backing::Far;
 use crate::start::warn;
 use crate::{serve, shortage};
 use core::ffi::{c_int, c_void};

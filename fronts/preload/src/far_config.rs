@@ -1,53 +1,53 @@
-//! Far memory as it was asked for.
+//! Defines the settings of far memory.
 
 use largesse_agent::Name;
 use largesse_pager::Local;
 use std::path::PathBuf;
 
-/// What was asked for.
+/// Configures far memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
-    /// How much may be here.
+pub(crate) struct FarConfig {
+    /// Bound on resident far memory, in bytes or per cent.
     pub(crate) local: Local,
-    /// Where the rest is.
+    /// Store of the pages that are not resident.
     pub(crate) store: Store,
-    /// Bytes that move together; `None`: tuned.
+    /// Size of a transfer unit in bytes; `None`: chosen at run time by the tuner.
     pub(crate) page_size: Option<usize>,
-    /// The program's own static arrays too.
+    /// Whether the program's static arrays are far memory, too.
     pub(crate) static_data: bool,
-    /// Fetch ahead of foreseen faults.
+    /// Whether pages are filled before they fault.
     pub(crate) prefetch: bool,
-    /// Who serves faults.
+    /// How faults are delivered and handled.
     pub(crate) engine: Engine,
 }
 
-/// Who serves faults.
+/// How faults are delivered and handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    /// A thread of ours, in the best way that the user is allowed.
+    /// Userfaultfd delivers faults in the best mode that this user may open.
     Auto,
-    /// A thread of ours, also for system calls on far memory.
+    /// Userfaultfd delivers faults, also those in system calls.
     Events,
-    /// A thread of ours; system calls on far memory are filtered. Every user may.
+    /// Userfaultfd delivers faults in user mode, open to every user; a filter prepares far memory for system calls.
     UserMode,
-    /// The thread that meets a far page; system calls are filtered.
+    /// SIGBUS delivers faults to the faulting thread; a filter prepares far memory for system calls.
     Thread,
 }
 
-/// A kind of store.
+/// Selects the store of far memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
-    /// A file of this name, which is taken away at once.
+    /// Pages are stored in a file of this name, which is unlinked at once.
     File(PathBuf),
-    /// Whatever the agent of this name keeps pages in.
+    /// Pages are stored by the agent of this name.
     Agent(Name),
 }
 
 impl Store {
-    /// What [`Store::parse`] takes, for people.
+    /// Messages list these forms, which [`Store::parse`] accepts.
     pub(crate) const ACCEPTED: &str = "file:PATH, agent:NAME";
 
-    /// `file:PATH` or `agent:NAME`, as the launcher says it.
+    /// Parses `file:PATH` or `agent:NAME`; returns `None` for other texts.
     pub(crate) fn parse(text: &str) -> Option<Store> {
         match text.split_once(':')? {
             ("file", path) if !path.is_empty() => Some(Store::File(path.into())),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stores_have_a_kind_and_a_place() {
+    fn stores_need_kind_and_name() {
         assert_eq!(Store::parse("file:/scratch/a"), Some(Store::File("/scratch/a".into())));
         let name = Name::new().unwrap();
         for name in [name.to_string(), format!("/run/user/1000/largesse-{name}")] {

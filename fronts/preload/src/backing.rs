@@ -1,4 +1,4 @@
-//! What the one heap stands on: near memory, or far memory over a store.
+//! Provides the backing of the process's heap: near memory, or far memory over a store.
 
 use core::ptr::NonNull;
 use largesse_arena::{Backing, NearMemory, Purged, Refusal, SpanKind};
@@ -6,43 +6,43 @@ use largesse_pager::FarMemory;
 use largesse_pages::MapError;
 use largesse_store::PageStore;
 
-/// Far memory over whichever store was asked for.
+/// Far memory over the configured store.
 pub(crate) type Far = FarMemory<Box<dyn PageStore>>;
 
-/// The choice of this process.
+/// Backs the process's heap by near or far memory, chosen once.
 #[derive(Debug)]
-pub(crate) enum Ground {
-    /// This machine's memory.
+pub(crate) enum HeapBacking {
+    /// The heap uses memory of this machine.
     Near(NearMemory),
-    /// A bounded part of it is here, the rest in a store.
+    /// The heap uses far memory, of which a bounded part is resident and the rest is in a store.
     Far(Far),
 }
 
-impl Ground {
+impl HeapBacking {
     pub(crate) fn near(&self) -> Option<&NearMemory> {
         match self {
-            Ground::Near(near) => Some(near),
-            Ground::Far(_) => None,
+            HeapBacking::Near(near) => Some(near),
+            HeapBacking::Far(_) => None,
         }
     }
 
     pub(crate) fn far(&self) -> Option<&Far> {
         match self {
-            Ground::Near(_) => None,
-            Ground::Far(far) => Some(far),
+            HeapBacking::Near(_) => None,
+            HeapBacking::Far(far) => Some(far),
         }
     }
 
     fn backing(&self) -> &dyn Backing {
         match self {
-            Ground::Near(near) => near,
-            Ground::Far(far) => far,
+            HeapBacking::Near(near) => near,
+            HeapBacking::Far(far) => far,
         }
     }
 }
 
-// SAFETY: every method is the chosen backing's own.
-unsafe impl Backing for Ground {
+// SAFETY: every method calls that of the chosen backing.
+unsafe impl Backing for HeapBacking {
     fn start(&self) -> NonNull<u8> {
         self.backing().start()
     }
@@ -59,15 +59,15 @@ unsafe impl Backing for Ground {
         self.backing().prefer_large(first, spans, large)
     }
     unsafe fn offer(&self, first: usize, spans: usize) -> bool {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise.
         unsafe { self.backing().offer(first, spans) }
     }
     unsafe fn purge(&self, first: usize, spans: usize, kind: SpanKind) -> Purged {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise.
         unsafe { self.backing().purge(first, spans, kind) }
     }
     unsafe fn relocate(&self, from: usize, to: usize, spans: usize) -> bool {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: the caller's promise.
         unsafe { self.backing().relocate(from, to, spans) }
     }
     fn populate(&self, first: usize, spans: usize) -> bool {
