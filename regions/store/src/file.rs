@@ -1,55 +1,15 @@
 //! A store in a file, and in further files after forks.
 
 mod layer;
+mod refused;
 mod unnamed;
 
 use crate::{Broker, Fork, Overlay, PageStore, StoreError};
 use largesse_pages::thread_id;
 use layer::{File, Handle};
+pub use refused::FileRefused;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The reason why a file cannot be a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileRefused {
-    /// The file system keeps its files in memory, so that paging to it would deadlock the machine.
-    InMemory(PathBuf),
-    /// A system call failed.
-    System {
-        /// The path that was given for the file.
-        path: PathBuf,
-        /// Name of the system call.
-        call: &'static str,
-        /// Its error number.
-        errno: i32,
-    },
-}
-
-impl std::fmt::Display for FileRefused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            FileRefused::InMemory(path) => write!(
-                f,
-                "{}: lies in memory (tmpfs), and far memory must not: name a file on a disk, or set TMPDIR",
-                path.display()
-            ),
-            FileRefused::System { path, call, errno } => {
-                write!(f, "{}: {call}: {}", path.display(), std::io::Error::from_raw_os_error(*errno))?;
-                match *errno {
-                    libc::ENOSPC | libc::EDQUOT => {
-                        write!(
-                            f,
-                            "; no room for another file (`df -i` shows it): name a file on another disk"
-                        )
-                    }
-                    _ => Ok(()),
-                }
-            }
-        }
-    }
-}
-
-impl std::error::Error for FileRefused {}
 
 /// A store in files without names, one for each layer of the [`Overlay`], with each page at its own offset.
 ///
@@ -169,10 +129,6 @@ impl Drop for FileStore {
     fn drop(&mut self) {
         self.broker.call(|| drop(self.overlay.replace(Vec::new())));
     }
-}
-
-fn errno() -> i32 {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
 #[cfg(test)]

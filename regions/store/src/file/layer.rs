@@ -1,6 +1,7 @@
 //! One layer of a file store: a single file.
 
-use super::{FileRefused, errno, unnamed};
+use super::refused::{FileRefused, errno};
+use super::unnamed;
 use crate::{Layer, PageStore, Ranges, StoreError};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;

@@ -1,7 +1,7 @@
 //! Makes files without names. A directory for temporary files is shared: another user could create a name that can be
 //! guessed first.
 
-use super::errno;
+use super::refused::errno;
 use core::ffi::{CStr, c_int};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
