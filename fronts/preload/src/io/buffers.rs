@@ -6,9 +6,9 @@
 //!   messages, appends     one call with a copy in ordinary memory: a second call would be a second message
 //! ```
 
+use super::pinned::{Part, Stays};
 use super::program;
 use super::raw;
-use super::stay::{Part, Stays};
 use core::ops::Range;
 use core::ptr::NonNull;
 use libc::{c_int, c_long};

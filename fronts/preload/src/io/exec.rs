@@ -14,7 +14,7 @@
 //! would end it by `SIGSYS` before `main`. So the executed program has its addresses randomised again. Where the
 //! administrator has switched that off, it is not executed, and the process that tried ends with a message.
 
-use super::stay::make;
+use super::pinned::make;
 use super::{filter, raw, signals};
 use crate::start::{OWN_FAILURE, warn};
 use core::ffi::c_int;

@@ -22,11 +22,11 @@ mod calls;
 mod exec;
 mod filter;
 mod in_thread;
+mod pinned;
 mod program;
 mod raw;
 mod serve;
 mod signals;
-mod stay;
 
 use crate::errno::Errno;
 use crate::slots::object::each_object;

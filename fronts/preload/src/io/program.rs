@@ -2,8 +2,8 @@
 //!
 //! The kernel copies (`process_vm_readv` on this process): where a page may not be used the copy ends, and nothing is raised.
 
+use super::pinned::{Part, Stays};
 use super::raw;
-use super::stay::{Part, Stays};
 use core::ffi::c_long;
 
 /// The longest path, with its end.

@@ -2,9 +2,9 @@
 
 use super::buffers::Buffers;
 use super::calls::{Call, Extent, LONGEST, Pointer};
+use super::pinned::{Part, Stays, make};
 use super::program::{self, read, read_array};
 use super::raw;
-use super::stay::{Part, Stays, make};
 use core::ops::Range;
 use libc::{c_int, c_long, mmsghdr, msghdr};
 

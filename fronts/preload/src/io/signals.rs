@@ -5,9 +5,9 @@
 //! here, also those that the C library makes on its own: the bits of our signals are left out of
 //! every set, and the program's own actions for them are kept here.
 
+use super::pinned::Stays;
 use super::program;
 use super::raw::{self, Trapped};
-use super::stay::Stays;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};

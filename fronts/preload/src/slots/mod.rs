@@ -8,8 +8,8 @@
 //!
 //! The library is never unloaded: slots point into it for good.
 
-mod deep;
-pub(crate) mod looking;
+mod deepbind;
+pub(crate) mod enumeration;
 pub(crate) mod object;
 mod patch;
 

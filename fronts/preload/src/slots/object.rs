@@ -1,6 +1,6 @@
 //! Loaded objects and their relocations, as the dynamic linker has them in memory.
 
-use super::looking::Looking;
+use super::enumeration::Looking;
 use crate::start::text;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;

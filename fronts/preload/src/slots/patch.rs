@@ -30,7 +30,7 @@ fn for_all(name: &[u8]) -> Option<usize> {
         b"mlock" => calls::mlock as *const () as usize,
         b"mlock2" => calls::mlock2 as *const () as usize,
         b"mlockall" => calls::mlockall as *const () as usize,
-        b"dlopen" => super::deep::dlopen as *const () as usize,
+        b"dlopen" => super::deepbind::dlopen as *const () as usize,
         _ => return None,
     })
 }
