@@ -1,6 +1,6 @@
 //! Where a store's stripes have their home.
 
-use crate::ledger::Slot;
+use crate::slot_allocator::Slot;
 use core::ops::Range;
 use largesse_pages::SPAN;
 use std::collections::HashMap;

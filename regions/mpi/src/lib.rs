@@ -24,10 +24,9 @@
 //! 3. A transfer that failed is [`StoreError::Lost`](largesse_store::StoreError::Lost): nobody goes on
 //!    with bytes that may not have come.
 
-mod bell;
+mod doorbell;
 mod homes;
 mod launcher;
-mod ledger;
 mod lent;
 mod message;
 mod pace;
@@ -35,6 +34,7 @@ mod plugin;
 mod ranks;
 mod room;
 mod serve;
+mod slot_allocator;
 mod store;
 #[cfg(test)]
 mod tests;

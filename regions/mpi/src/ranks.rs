@@ -1,13 +1,13 @@
 //! The servers, as rank 0 sees them.
 
-use crate::bell::Bell;
+use crate::doorbell::Bell;
 use crate::homes::STRIPE;
-use crate::ledger::{Ledger, Row, Slot, rows};
 use crate::lent::Lent;
 use crate::message::{Message, Verb};
 use crate::pace::{Pace, Vain};
 use crate::plugin::World;
 use crate::serve::LEAD;
+use crate::slot_allocator::{Ledger, Row, Slot, rows};
 use crate::store::RankStore;
 use crate::wire::{Wire, WireError};
 use core::ffi::c_int;

@@ -1,8 +1,8 @@
 //! A store on other ranks.
 
 use crate::homes::{Homes, STRIPE, parts};
-use crate::ledger::Slot;
 use crate::ranks::Servers;
+use crate::slot_allocator::Slot;
 use crate::wire::Wire;
 use largesse_store::{MappedSpan, PageStore, ProvidedStore, StoreError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
