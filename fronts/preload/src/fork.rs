@@ -86,8 +86,8 @@ fn wait_until(done: impl Fn() -> bool) {
 unsafe extern "C" fn before() {
     let signals = Blocked::handlers();
     wait_until(|| serve::heap().is_some() || serve::no_heap_while_forking());
-    enumeration::look_no_more();
-    wait_until(enumeration::nobody_looks);
+    enumeration::forbid();
+    wait_until(enumeration::is_over);
     let heap = keep_heap();
     // Far memory is never interrupted: its calls block signals.
     let far = if let Keeping::Heap(_) = heap { far_fork::before() } else { None };
@@ -110,7 +110,7 @@ fn keep_heap() -> Keeping {
 unsafe extern "C" fn in_parent() {
     let Some(Forking { heap, far, private, signals }) = slot().take() else { return };
     drop(private);
-    enumeration::look_again();
+    enumeration::allow();
     serve::fork_is_over();
     if let Keeping::Heap(heap) = heap {
         close(CHILD);
@@ -128,7 +128,7 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     let Some(Forking { heap, far, private, signals }) = slot().take() else { return };
     drop(private);
-    enumeration::look_afresh();
+    enumeration::reset_in_child();
     serve::fork_is_over();
     helper::forget();
     last_thread::in_child();

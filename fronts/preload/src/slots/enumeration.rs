@@ -1,55 +1,57 @@
-//! Who looks at the objects of this process, and who forks: never both at once.
+//! Prevents a fork while another thread enumerates the loaded objects.
 //!
-//! The C library holds a lock of the dynamic linker for who looks. A child that is forked meanwhile finds it taken for
-//! good: it could load no object, and not look itself.
+//! The C library holds a lock of the dynamic linker during an enumeration. In a child forked at that time the lock
+//! would never be released: the child could neither load nor enumerate objects.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Threads that look.
-static LOOKING: AtomicU32 = AtomicU32::new(0);
-/// Threads that fork: who wants to look waits. (Not by a lock: a thread that holds the linker's may come here, too.)
+/// Number of threads that enumerate objects.
+static ENUMERATING: AtomicU32 = AtomicU32::new(0);
+/// Number of threads that fork, for which new enumerations wait. (This is no lock, since the waiting thread may hold
+/// the linker's.)
 static FORKING: AtomicU32 = AtomicU32::new(0);
 
-/// While it lives, this thread looks.
-pub(super) struct Looking(());
+/// Marks the calling thread as enumerating objects until it is dropped.
+pub(super) struct Enumeration(());
 
-impl Looking {
-    pub(super) fn begin() -> Looking {
+impl Enumeration {
+    pub(super) fn begin() -> Enumeration {
         loop {
-            // SeqCst, here and below: of a forker and one who begins to look, one sees the other.
-            LOOKING.fetch_add(1, Ordering::SeqCst);
+            // SeqCst, here and below: of a forking and an enumerating thread, at least one sees the other.
+            ENUMERATING.fetch_add(1, Ordering::SeqCst);
             if FORKING.load(Ordering::SeqCst) == 0 {
-                return Looking(());
+                return Enumeration(());
             }
-            LOOKING.fetch_sub(1, Ordering::SeqCst);
+            ENUMERATING.fetch_sub(1, Ordering::SeqCst);
             std::thread::yield_now();
         }
     }
 }
 
-impl Drop for Looking {
+impl Drop for Enumeration {
     fn drop(&mut self) {
-        LOOKING.fetch_sub(1, Ordering::SeqCst);
+        ENUMERATING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Before `fork`, and before every other lock of ours, which who looks may want: from now on nobody begins to look.
-/// Those who look already are done when [`nobody_looks`].
-pub(crate) fn look_no_more() {
+/// Prevents new enumerations. Called before `fork`, and before taking any lock of ours that an enumerating thread may
+/// want. The present enumerations have ended once [`is_over`] returns `true`.
+pub(crate) fn forbid() {
     FORKING.fetch_add(1, Ordering::SeqCst);
 }
 
-pub(crate) fn nobody_looks() -> bool {
-    LOOKING.load(Ordering::SeqCst) == 0
+/// Returns whether no thread enumerates objects.
+pub(crate) fn is_over() -> bool {
+    ENUMERATING.load(Ordering::SeqCst) == 0
 }
 
-/// After `fork`, in the parent.
-pub(crate) fn look_again() {
+/// Allows enumerations again, in the parent after `fork`.
+pub(crate) fn allow() {
     FORKING.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// In the child, whose only thread calls.
-pub(crate) fn look_afresh() {
+/// Resets both counts in a forked child, whose only thread calls this.
+pub(crate) fn reset_in_child() {
     FORKING.store(0, Ordering::SeqCst);
-    LOOKING.store(0, Ordering::SeqCst);
+    ENUMERATING.store(0, Ordering::SeqCst);
 }
