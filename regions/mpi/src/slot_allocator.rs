@@ -1,60 +1,62 @@
-//! Which slots of the servers are taken.
+//! Allocates slots for stripes in the memory of the servers.
 
 use std::collections::BTreeSet;
 
-/// A home for one stripe: its server, and where in that server's memory.
+/// A home for one stripe: a server, and a position in its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Slot {
-    /// Position among the servers; the rank is one more.
+pub(crate) struct StripeSlot {
+    /// Index of the server; its rank is one more.
     pub(crate) server: u32,
-    /// The how-manieth stripe of its memory.
+    /// Index of the stripe in the server's memory.
     pub(crate) index: u32,
 }
 
-/// The longest row: a server is done with it long before anybody's patience ends.
+/// Most slots in a run: a server commits them long before rank 0's timeout.
 const LONGEST: u32 = 128;
 
 /// Neighbouring slots of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) first: Slot,
+pub(crate) struct SlotRun {
+    pub(crate) first: StripeSlot,
     pub(crate) count: u32,
 }
 
-impl Row {
-    /// What would make it longer.
-    const fn next(self) -> Slot {
-        Slot { index: self.first.index + self.count, ..self.first }
+impl SlotRun {
+    /// Returns the slot after the last one.
+    const fn next(self) -> StripeSlot {
+        StripeSlot { index: self.first.index + self.count, ..self.first }
     }
 }
 
-/// The slots of all servers. Stripes that follow each other are dealt to one server after the other.
+/// The slots of all servers. Consecutive stripes are assigned to the servers in turn.
 #[derive(Debug)]
-pub(crate) struct Ledger {
-    servers: Vec<Server>,
-    /// Whose turn it is.
+pub(crate) struct SlotAllocator {
+    servers: Vec<ServerSlots>,
+    /// Index of the server that the next slot is taken from.
     next: usize,
 }
 
 #[derive(Debug)]
-struct Server {
+struct ServerSlots {
     slots: u32,
-    /// From here on no slot was ever taken.
+    /// Index from which on no slot was ever taken.
     fresh: u32,
-    /// The lowest is taken first: a server that has less memory than it said can give the low ones.
+    /// Indices of freed slots. The lowest is taken first, since a server with less memory than announced has the low
+    /// ones.
     given_back: BTreeSet<u32>,
 }
 
-impl Ledger {
-    /// Servers that have room for so many stripes each.
-    pub(crate) fn new(slots: impl Iterator<Item = u32>) -> Ledger {
-        let servers = slots.map(|slots| Server { slots, fresh: 0, given_back: BTreeSet::new() }).collect();
-        Ledger { servers, next: 0 }
+impl SlotAllocator {
+    /// Creates the allocator for servers with these numbers of slots.
+    pub(crate) fn new(slots: impl Iterator<Item = u32>) -> SlotAllocator {
+        let servers =
+            slots.map(|slots| ServerSlots { slots, fresh: 0, given_back: BTreeSet::new() }).collect();
+        SlotAllocator { servers, next: 0 }
     }
 
-    /// So many slots, or none.
-    pub(crate) fn take(&mut self, count: usize) -> Option<Vec<Slot>> {
-        if self.servers.iter().map(Server::free).sum::<usize>() < count {
+    /// Takes `count` slots; `None` if fewer are free.
+    pub(crate) fn take(&mut self, count: usize) -> Option<Vec<StripeSlot>> {
+        if self.servers.iter().map(ServerSlots::free).sum::<usize>() < count {
             return None;
         }
         let mut slots = Vec::with_capacity(count);
@@ -62,21 +64,21 @@ impl Ledger {
             let server = self.next;
             self.next = (self.next + 1) % self.servers.len();
             if let Some(index) = self.servers[server].take() {
-                slots.push(Slot { server: u32::try_from(server).ok()?, index });
+                slots.push(StripeSlot { server: u32::try_from(server).ok()?, index });
             }
         }
         Some(slots)
     }
 
-    /// They are free again.
-    pub(crate) fn give_back(&mut self, slots: &[Slot]) {
+    /// Frees slots.
+    pub(crate) fn give_back(&mut self, slots: &[StripeSlot]) {
         for slot in slots {
             self.servers[slot.server as usize].given_back.insert(slot.index);
         }
     }
 }
 
-impl Server {
+impl ServerSlots {
     fn free(&self) -> usize {
         (self.slots - self.fresh) as usize + self.given_back.len()
     }
@@ -92,17 +94,17 @@ impl Server {
     }
 }
 
-/// The slots as rows, so that one message speaks of many.
-pub(crate) fn rows(mut slots: Vec<Slot>) -> Vec<Row> {
+/// Sorts slots into runs, so that one message names many.
+pub(crate) fn runs(mut slots: Vec<StripeSlot>) -> Vec<SlotRun> {
     slots.sort_unstable();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut runs: Vec<SlotRun> = Vec::new();
     for slot in &slots {
-        match rows.last_mut() {
-            Some(row) if row.count < LONGEST && row.next() == *slot => row.count += 1,
-            _ => rows.push(Row { first: *slot, count: 1 }),
+        match runs.last_mut() {
+            Some(run) if run.count < LONGEST && run.next() == *slot => run.count += 1,
+            _ => runs.push(SlotRun { first: *slot, count: 1 }),
         }
     }
-    rows
+    runs
 }
 
 #[cfg(test)]
@@ -111,36 +113,37 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn stripes_are_dealt_in_turns_until_a_server_is_full() {
-        let mut ledger = Ledger::new([2, 3].into_iter());
-        let servers: Vec<_> = ledger.take(5).unwrap().iter().map(|slot| slot.server).collect();
+    fn slots_are_taken_round_robin() {
+        let mut allocator = SlotAllocator::new([2, 3].into_iter());
+        let servers: Vec<_> = allocator.take(5).unwrap().iter().map(|slot| slot.server).collect();
         assert_eq!(servers, [0, 1, 0, 1, 1]);
-        assert_eq!(ledger.take(1), None);
+        assert_eq!(allocator.take(1), None);
     }
 
     #[test]
-    fn neighbours_make_rows() {
-        let slots = |at: &[(u32, u32)]| at.iter().map(|&(server, index)| Slot { server, index }).collect();
-        let row = |server, index, count| Row { first: Slot { server, index }, count };
-        let got = rows(slots(&[(1, 0), (0, 4), (0, 3), (0, 6), (1, 1)]));
-        assert_eq!(got, [row(0, 3, 2), row(0, 6, 1), row(1, 0, 2)]);
+    fn neighbouring_slots_form_runs() {
+        let slots =
+            |at: &[(u32, u32)]| at.iter().map(|&(server, index)| StripeSlot { server, index }).collect();
+        let run = |server, index, count| SlotRun { first: StripeSlot { server, index }, count };
+        let got = runs(slots(&[(1, 0), (0, 4), (0, 3), (0, 6), (1, 1)]));
+        assert_eq!(got, [run(0, 3, 2), run(0, 6, 1), run(1, 0, 2)]);
         let long: Vec<_> = (0..LONGEST + 2).map(|index| (0, index)).collect();
-        assert_eq!(rows(slots(&long)), [row(0, 0, LONGEST), row(0, LONGEST, 2)]);
+        assert_eq!(runs(slots(&long)), [run(0, 0, LONGEST), run(0, LONGEST, 2)]);
     }
 
     proptest! {
         #[test]
-        fn no_slot_is_taken_twice_and_none_is_lost(
+        fn each_slot_is_taken_once(
             sizes in prop::collection::vec(0..6_u32, 1..4),
             steps in prop::collection::vec((any::<bool>(), 0..8_usize), 0..40),
         ) {
-            let room: usize = sizes.iter().map(|&slots| slots as usize).sum();
-            let mut ledger = Ledger::new(sizes.iter().copied());
+            let capacity: usize = sizes.iter().map(|&slots| slots as usize).sum();
+            let mut allocator = SlotAllocator::new(sizes.iter().copied());
             let mut taken = BTreeSet::new();
             for (take, count) in steps {
                 if take {
-                    let got = ledger.take(count);
-                    prop_assert_eq!(got.is_some(), taken.len() + count <= room);
+                    let got = allocator.take(count);
+                    prop_assert_eq!(got.is_some(), taken.len() + count <= capacity);
                     for slot in got.unwrap_or_default() {
                         prop_assert!(slot.index < sizes[slot.server as usize]);
                         prop_assert!(taken.insert(slot), "twice: {:?}", slot);
@@ -148,7 +151,7 @@ mod tests {
                 } else {
                     let back: Vec<_> = taken.iter().copied().take(count).collect();
                     taken.retain(|slot| !back.contains(slot));
-                    ledger.give_back(&back);
+                    allocator.give_back(&back);
                 }
             }
         }
