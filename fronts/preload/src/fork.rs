@@ -13,7 +13,7 @@
 use crate::backing::HeapBacking;
 use crate::serve::LargeHeap;
 use crate::signals::Blocked;
-use crate::slots::looking;
+use crate::slots::enumeration;
 use crate::{far_fork, helper, last_thread, private, record, serve};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -86,8 +86,8 @@ fn wait_until(done: impl Fn() -> bool) {
 unsafe extern "C" fn before() {
     let signals = Blocked::handlers();
     wait_until(|| serve::heap().is_some() || serve::forbid_heap());
-    looking::look_no_more();
-    wait_until(looking::nobody_looks);
+    enumeration::forbid();
+    wait_until(enumeration::is_over);
     let heap = lock_heap();
     // No handler interrupts a call of far memory: such calls block signals.
     let far = if let HeapGuard::Locked(_) = heap { far_fork::before() } else { None };
@@ -110,7 +110,7 @@ fn lock_heap() -> HeapGuard {
 unsafe extern "C" fn in_parent() {
     let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
     drop(private);
-    looking::look_again();
+    enumeration::allow();
     serve::fork_is_over();
     if let HeapGuard::Locked(heap) = heap {
         close(CHILD);
@@ -128,7 +128,7 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
     drop(private);
-    looking::look_afresh();
+    enumeration::reset_in_child();
     serve::fork_is_over();
     helper::forget();
     last_thread::in_child();

@@ -38,7 +38,7 @@ mod fork;
 mod guard;
 mod handed_out;
 mod helper;
-#[cfg_attr(not(target_arch = "x86_64"), path = "io/elsewhere.rs")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "io/unsupported.rs")]
 mod io;
 mod kernels;
 mod last_thread;

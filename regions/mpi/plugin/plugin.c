@@ -1,5 +1,5 @@
-/* One MPI library behind the functions of plugin.h. The same text is compiled once for every library
- * (`make plugins`): names and sizes of MPI's types differ between them, so that nobody can call both. */
+/* Implements the functions of plugin.h for one MPI library. The same source is compiled once for every library
+ * (`make plugins`), since names and sizes of MPI's types differ between them. */
 #include "plugin.h"
 
 #include <mpi.h>
@@ -16,10 +16,11 @@
 enum { NO_THREADS = -1, TOO_MUCH = -2 };
 
 static MPI_Comm all = MPI_COMM_NULL, here = MPI_COMM_NULL;
-/* What everybody may copy from and to. */
+/* The memory that all ranks lend. */
 static MPI_Win window = MPI_WIN_NULL;
 
-/* A library that was told to use no shared memory knows no neighbours, or refuses some, which is no error. */
+/* Sets `share`. A library that was told to use no shared memory reports no neighbours, or refuses a shared window, which is
+ * no error. */
 static int may_share(int neighbours, uint32_t *share) {
     MPI_Win some;
     void *memory;
@@ -67,7 +68,7 @@ static int lend(uint64_t len, void *own) {
     if (bytes < 0 || (uint64_t)bytes != len) return TOO_MUCH;
     TRY(MPI_Win_create(bytes ? own : NULL, bytes, 1, MPI_INFO_NULL, all, &window));
     TRY(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
-    /* Nobody else uses the window: no lock keeps anybody out. */
+    /* No rank takes an exclusive lock, so that the check for conflicts is not needed. */
     return MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
 }
 
@@ -75,7 +76,7 @@ static int look(void) {
     return MPI_Win_sync(window);
 }
 
-/* Get and put wait for their end. MPICH's flush spins until its time slice ends, even if the other side
+/* Get and put wait for completion. MPICH's flush spins until its time slice ends, even if the other side
  * needs this processor; Open MPI's yields, while requests of its UCX windows hang now and then in 4.1. */
 #ifdef OPEN_MPI
 

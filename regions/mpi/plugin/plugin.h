@@ -1,5 +1,5 @@
-/* What a plug-in offers: one MPI library behind plain types. The other side is src/plugin.rs; whoever
- * changes a line here changes one there, and the number in the name LARGESSE_MPI.
+/* The interface of a plug-in: one MPI library behind plain types. src/plugin.rs is the other side: a change here needs one
+ * there, and a new number in the name LARGESSE_MPI.
  *
  * Functions return 0 or an error, which `words` explains. One thread calls at a time. */
 #ifndef LARGESSE_MPI_PLUGIN_H
@@ -14,28 +14,28 @@ struct largesse_mpi_world {
     uint32_t rank;
     uint32_t ranks;
     uint32_t ranks_here; /* on this machine, this one included */
-    uint32_t share; /* 0: ranks of this machine must not have memory in common */
+    uint32_t share; /* 0: ranks of this machine must not share memory */
 };
 
-/* What ranks tell each other; src/message.rs knows what it means. */
+/* A message between ranks; src/message.rs defines its meaning. */
 struct largesse_mpi_message {
     uint32_t verb;
-    uint32_t rank; /* the sender, when it was received */
+    uint32_t rank; /* the sender, set on receipt */
     uint64_t first;
     uint64_t count;
 };
 
 struct largesse_mpi {
-    /* The first call and the last; all ranks. */
+    /* The first and the last call, which all ranks make. */
     int (*join)(struct largesse_mpi_world *world);
     int (*leave)(void);
 
     /* Lends `len` bytes to the others; all ranks call it. */
     int (*lend)(uint64_t len, void *own);
-    /* What others put into `own` becomes visible here. */
+    /* Makes transfers of others to `own` visible here. */
     int (*look)(void);
 
-    /* Copy from and to what `rank` lends; done when they return. */
+    /* Copy from and to the memory that `rank` lends; complete when they return. */
     int (*get)(uint32_t rank, uint64_t at, void *into, uint64_t len);
     int (*put)(uint32_t rank, uint64_t at, const void *from, uint64_t len);
 
@@ -43,7 +43,7 @@ struct largesse_mpi {
     /* `found` is 0 when there is no message. */
     int (*receive)(struct largesse_mpi_message *message, int *found);
 
-    /* `into` gets at most `len` bytes, with a zero at the end. */
+    /* Writes the error message to `into`, at most `len` bytes with a zero at the end. */
     void (*words)(int error, char *into, uint64_t len);
 };
 

@@ -1,66 +1,66 @@
-//! Where a store's stripes have their home.
+//! Records the home of each stripe of a store.
 
-use crate::ledger::Slot;
+use crate::slot_allocator::StripeSlot;
 use core::ops::Range;
 use largesse_pages::SPAN;
 use std::collections::HashMap;
 
-/// What is dealt to one server in one piece: the largest set of pages, so that no set has two homes.
+/// Size in bytes of a stripe, which one server holds: the largest transfer unit, so that no unit has two homes.
 pub(crate) const STRIPE: u64 = SPAN as u64;
-/// The smallest page of any machine: what may be wanted and given up by itself.
+/// Size in bytes of the smallest page of any machine, which can be reserved and discarded by itself.
 const PAGE: u64 = 4096;
 const WORDS: usize = (STRIPE / PAGE) as usize / 64;
 
-/// The homes of those stripes of which anything is reserved. A home never changes.
+/// The homes of those stripes of which any page is reserved. A home never changes.
 #[derive(Debug, Default)]
-pub(crate) struct Homes(HashMap<u64, Home>);
+pub(crate) struct Homes(HashMap<u64, StripeHome>);
 
 #[derive(Debug)]
-struct Home {
-    slot: Slot,
-    /// A bit for each page that is reserved.
+struct StripeHome {
+    slot: StripeSlot,
+    /// Bit set of the reserved pages.
     wanted: [u64; WORDS],
 }
 
 /// A part of a transfer that concerns one stripe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct StripePart {
     pub(crate) stripe: u64,
-    /// Where in the stripe.
+    /// Offset in the stripe, in bytes.
     pub(crate) at: u64,
-    /// Which bytes of the transfer.
+    /// Range of bytes of the transfer.
     pub(crate) bytes: Range<usize>,
 }
 
-/// The parts of `len` bytes at `at`.
-pub(crate) fn parts(at: u64, len: u64) -> impl Iterator<Item = Part> {
+/// Splits `len` bytes at offset `at` into one part per stripe.
+pub(crate) fn parts(at: u64, len: u64) -> impl Iterator<Item = StripePart> {
     let end = at.saturating_add(len);
     let stripes = if len == 0 { 0..0 } else { at / STRIPE..end.div_ceil(STRIPE) };
     stripes.map(move |stripe| {
         let from = at.max(stripe * STRIPE);
         let to = end.min((stripe + 1) * STRIPE);
         let byte = |it: u64| usize::try_from(it - at).unwrap_or(usize::MAX);
-        Part { stripe, at: from % STRIPE, bytes: byte(from)..byte(to) }
+        StripePart { stripe, at: from % STRIPE, bytes: byte(from)..byte(to) }
     })
 }
 
 impl Homes {
-    /// The home of a stripe of which anything is reserved.
-    pub(crate) fn find(&self, stripe: u64) -> Option<Slot> {
+    /// Returns the home of a stripe; `None` if no page of it is reserved.
+    pub(crate) fn find(&self, stripe: u64) -> Option<StripeSlot> {
         self.0.get(&stripe).map(|home| home.slot)
     }
 
-    /// The stripes of this range that have no home yet.
+    /// Returns the stripes of a range that have no home yet.
     pub(crate) fn homeless(&self, at: u64, len: u64) -> Vec<u64> {
         parts(at, len).map(|part| part.stripe).filter(|stripe| !self.0.contains_key(stripe)).collect()
     }
 
-    /// A stripe moves in.
-    pub(crate) fn settle(&mut self, stripe: u64, slot: Slot) {
-        self.0.insert(stripe, Home { slot, wanted: [0; WORDS] });
+    /// Assigns a home to a stripe, with no page reserved.
+    pub(crate) fn settle(&mut self, stripe: u64, slot: StripeSlot) {
+        self.0.insert(stripe, StripeHome { slot, wanted: [0; WORDS] });
     }
 
-    /// The bytes are reserved; their stripes have homes.
+    /// Records that the bytes are reserved. Their stripes must have homes.
     pub(crate) fn want(&mut self, at: u64, len: u64) {
         for part in parts(at, len) {
             if let Some(home) = self.0.get_mut(&part.stripe) {
@@ -69,8 +69,8 @@ impl Homes {
         }
     }
 
-    /// Nobody wants the bytes any more. Returns the homes in which nothing else was wanted.
-    pub(crate) fn give_up(&mut self, at: u64, len: u64) -> Vec<Slot> {
+    /// Records that the bytes are no longer reserved. Returns the slots of stripes of which no page remains reserved.
+    pub(crate) fn give_up(&mut self, at: u64, len: u64) -> Vec<StripeSlot> {
         let mut empty = Vec::new();
         for part in parts(at, len) {
             let Some(home) = self.0.get_mut(&part.stripe) else { continue };
@@ -82,14 +82,14 @@ impl Homes {
         empty
     }
 
-    /// Everybody moves out.
-    pub(crate) fn clear(&mut self) -> Vec<Slot> {
+    /// Removes all homes, and returns their slots.
+    pub(crate) fn clear(&mut self) -> Vec<StripeSlot> {
         self.0.drain().map(|(_, home)| home.slot).collect()
     }
 }
 
-/// The pages of a stripe that a part touches.
-fn pages(part: &Part) -> Range<usize> {
+/// Returns the pages of its stripe that a part touches.
+fn pages(part: &StripePart) -> Range<usize> {
     let page = |at: u64| usize::try_from(at / PAGE).unwrap_or(usize::MAX);
     page(part.at)..page((part.at + part.bytes.len() as u64).next_multiple_of(PAGE))
 }
@@ -101,8 +101,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_transfer_falls_into_the_parts_of_its_stripes() {
-        let part = |stripe, at, bytes| Part { stripe, at, bytes };
+    fn transfers_are_split_by_stripe() {
+        let part = |stripe, at, bytes| StripePart { stripe, at, bytes };
         assert_eq!(parts(0, 0).count(), 0);
         let got: Vec<_> = parts(STRIPE - 4096, 8192).collect();
         assert_eq!(got, [part(0, STRIPE - 4096, 0..4096), part(1, 0, 4096..8192)]);
@@ -111,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_stripe_has_a_home_as_long_as_any_of_its_pages_is_wanted(
+        fn reserved_pages_keep_their_home(
             steps in prop::collection::vec((any::<bool>(), 0..2000_u64, 1..1200_u64), 0..30),
         ) {
             let (mut homes, mut pages, mut next) = (Homes::default(), BTreeSet::new(), 0);
@@ -120,7 +120,7 @@ mod tests {
                 let before: BTreeSet<_> = pages.iter().map(|page| page * PAGE / STRIPE).collect();
                 if want {
                     for stripe in homes.homeless(at, len) {
-                        homes.settle(stripe, Slot { server: 0, index: next });
+                        homes.settle(stripe, StripeSlot { server: 0, index: next });
                         next += 1;
                     }
                     homes.want(at, len);

@@ -1,8 +1,8 @@
-//! Which launcher started this process, by the variables it sets.
+//! Recognises the launcher that started this process by the environment variables that it sets.
 
 use core::fmt;
 
-/// MPI libraries that are called in the same way, to the byte.
+/// A family of MPI libraries with the same binary interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Open MPI.
@@ -14,29 +14,28 @@ pub enum Family {
 /// A process that a launcher started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// The library that the launcher belongs to; `None`: it serves several.
+    /// Family of the launcher's library; `None` if the launcher serves several.
     pub family: Option<Family>,
-    /// The number of this process among those started together.
+    /// Rank of this process among those started together.
     pub rank: u32,
 }
 
-/// A process that no launcher started, or none that helps MPI.
+/// The reason why a process counts as not started by a launcher for MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotLaunched {
-    /// There is no sign of one.
+    /// No variable of a launcher is set.
     Alone,
-    /// `srun` without `--mpi`.
+    /// `srun` without `--mpi` started the process.
     PlainSlurm,
-    /// One process was started.
+    /// The launcher started one process only.
     Single,
 }
 
-/// How the names of variables begin that launchers set for MPI.
+/// Prefixes of the environment variables that launchers set for MPI.
 pub const VARIABLES: [&str; 11] =
     ["OMPI_", "ORTE_", "OPAL_", "PRTE_", "PMIX_", "PMI_", "PMI2_", "HYDI_", "HYDRA_", "MPI_LOCAL", "MPIR_"];
 
-/// Each launcher: its library, its variables for the rank and for how many there are, and one more that
-/// tells it from others.
+/// For each launcher: its library, its variables for the rank and for the number of ranks, and one that only it sets.
 const LAUNCHERS: [(Option<Family>, &str, &str, &str); 4] = [
     (Some(Family::OpenMpi), "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     (Some(Family::Mpich), "PMI_RANK", "PMI_SIZE", "PMI_FD"),
@@ -45,7 +44,7 @@ const LAUNCHERS: [(Option<Family>, &str, &str, &str); 4] = [
 ];
 
 impl Launched {
-    /// As the environment says, of which `get` gives the variables.
+    /// Recognises the launcher by the environment variables that `get` returns.
     pub fn find(get: impl Fn(&str) -> Option<String>) -> Result<Launched, NotLaunched> {
         let number = |name: &str| get(name).and_then(|value| value.parse::<u32>().ok());
         for (family, rank, ranks, sign) in LAUNCHERS {
@@ -63,10 +62,10 @@ impl Launched {
 }
 
 impl Family {
-    /// Both.
+    /// All families.
     pub const ALL: [Family; 2] = [Family::OpenMpi, Family::Mpich];
 
-    /// The file of its plug-in.
+    /// Returns the file name of the family's plug-in.
     #[must_use]
     pub const fn plugin(self) -> &'static str {
         match self {
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn launchers_are_known_by_what_they_set() {
+    fn launchers_are_recognised_by_variables() {
         let launched = |family, rank| Ok(Launched { family, rank });
         let ompi = ("OMPI_COMM_WORLD_RANK", "2");
         check(&[ompi, ("PMIX_RANK", "2"), ("PMIX_NAMESPACE", "x")], launched(Some(Family::OpenMpi), 2));
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_launched_is_told_apart() {
+    fn reasons_for_no_launcher_differ() {
         check(&[], Err(NotLaunched::Alone));
         check(&[("SLURM_PROCID", "0")], Err(NotLaunched::PlainSlurm));
         let single = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "1")];

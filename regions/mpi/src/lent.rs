@@ -1,4 +1,4 @@
-//! What a server of this machine lends, seen from rank 0.
+//! Maps the memory that a server of this machine lends into rank 0.
 
 use crate::message::Hello;
 use crate::serve::{LEAD, MARK, NAME};
@@ -8,7 +8,7 @@ use largesse_pages::shared::{MemoryFile, SharedMapping};
 use std::fs::File;
 use std::os::fd::IntoRawFd as _;
 
-/// A server's memory, in this process as well.
+/// The memory of a server, mapped into this process.
 #[derive(Debug)]
 pub(crate) struct Lent {
     file: MemoryFile,
@@ -16,12 +16,12 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    /// The file that a server spoke of, if this process may have it: not from another machine or container, and not where
-    /// processes of one user do not see each other.
+    /// Opens the file that a server announced. Returns `None` if this process cannot: on another machine, in another
+    /// container, or where processes of one user may not see each other.
     pub(crate) fn find(hello: Hello) -> Option<Lent> {
         let (process, fd) = hello.file;
         let path = format!("/proc/{process}/fd/{fd}");
-        // There is something of that number on any machine: a device, which to open might do anything.
+        // On another machine the descriptor may name anything, such as a device that must not be opened.
         let name = std::fs::read_link(&path).ok()?;
         let of_server = name.to_str()?.strip_prefix("/memfd:")?.starts_with(NAME.to_str().ok()?);
         if !of_server {
@@ -33,17 +33,17 @@ impl Lent {
             return None;
         }
         let mapping = file.map(true).ok()?;
-        // SAFETY: inside the mapping; the server wrote it before it spoke, and nobody does after it.
+        // SAFETY: inside the mapping; the server wrote it before its message, and no process does afterwards.
         let mark = unsafe { mapping.start().add(MARK).cast::<u32>().read() };
         (mark == hello.mark).then_some(Lent { file, mapping })
     }
 
-    /// Its number, for those who are to map it as well.
+    /// Returns the file's descriptor, with which others can map it as well.
     pub(crate) const fn descriptor(&self) -> c_int {
         self.file.descriptor()
     }
 
-    /// The address of `len` bytes of it.
+    /// Returns the address of `len` bytes at offset `at`. Panics if they are outside of the mapping.
     pub(crate) fn at(&self, at: u64, len: usize) -> *mut u8 {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         assert!(at <= self.mapping.len() && len <= self.mapping.len() - at, "outside of what is lent");

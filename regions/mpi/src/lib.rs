@@ -3,31 +3,31 @@
 //! # Picture
 //! ```text
 //!   rank 0                                            ranks 1, 2, …
-//!   Ranks ──create──► RankStore ─ reserve ──► Ledger        serve
+//!   Ranks ──create──► RankStore ─ reserve ──► SlotAllocator serve
 //!                        │           └── Commit, Release ─────► │ touch, lock, give back
 //!                        └─ read, write ─► near: copy ──► memory it lends
 //!                                       └► far: Wire::get, put ─► (the same)
 //! ```
-//! A store's bytes are cut into stripes of 2 MiB, the largest set of pages. A stripe gets its *home* when
-//! any of it is reserved, the servers in turn, and keeps it until nothing of it is wanted.
+//! A store's bytes are divided into stripes of 2 MiB, the largest transfer unit. A stripe is assigned a *home*,
+//! round-robin over the servers, when any of it is reserved, and keeps it until none of it is.
 //!
-//! What a server of this machine lends is a file in memory, which rank 0 maps, and, told of it by [`StoreProvider::windows`](largesse_store::StoreProvider::windows)
-//! and [`ProvidedStore::mapped_span`](largesse_store::ProvidedStore::mapped_span), the program as well.
+//! A server of this machine lends a memory file, which rank 0 maps. So does the program, which
+//! [`StoreProvider::windows`](largesse_store::StoreProvider::windows) and
+//! [`ProvidedStore::mapped_span`](largesse_store::ProvidedStore::mapped_span) tell of it.
 //!
 //! The MPI library is not linked: `Mpi::load` opens a plug-in made for it (`plugin/plugin.c`).
 //! # Knows / does not know
-//! Knows ranks, windows and who has room. Does not know what is in the pages, when they move, the
-//! program, or the environment: whoever calls hands it in.
+//! Knows ranks, windows and the free slots of each server. Does not know the contents of pages, when they move, the
+//! program, or the environment, which the caller passes in.
 //! # Invariants
 //! 1. One thread calls MPI at a time.
-//! 2. A slot belongs to one stripe of one store, and there is memory behind it before it does.
-//! 3. A transfer that failed is [`StoreError::Lost`](largesse_store::StoreError::Lost): nobody goes on
-//!    with bytes that may not have come.
+//! 2. A slot belongs to one stripe of one store, and is committed before it does.
+//! 3. A transfer that failed is [`StoreError::Lost`](largesse_store::StoreError::Lost): bytes that may not have been
+//!    transferred are never used.
 
-mod bell;
+mod doorbell;
 mod homes;
 mod launcher;
-mod ledger;
 mod lent;
 mod message;
 mod pace;
@@ -35,6 +35,7 @@ mod plugin;
 mod ranks;
 mod room;
 mod serve;
+mod slot_allocator;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -1,51 +1,51 @@
-//! What ranks tell each other besides pages.
+//! Defines the messages between ranks.
 
-/// A message, as the plug-in carries it (`plugin/plugin.h`).
+/// A message in the layout of the plug-in (`plugin/plugin.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Message {
     pub(crate) verb: u32,
-    /// The sender, when it was received.
+    /// Rank of the sender, set on receipt.
     pub(crate) rank: u32,
     pub(crate) first: u64,
     pub(crate) count: u64,
 }
 
-/// What a message says. Rank 0 asks, the others serve and answer with [`Verb::Done`].
+/// Kinds of messages. Rank 0 sends requests, the servers answer with [`Verb::Done`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Verb {
-    /// From a server, once: `count` has its stripes and, above 32 bits, its mark; `first` has the number of the file that they are in
-    /// and, above 32 bits, the process that has it.
+    /// Announces a server, once: `count` has its number of stripes and, in the upper 32 bits, its mark; `first` has the
+    /// descriptor of its memory file and, in the upper 32 bits, the process that has it.
     Hello = 1,
-    /// From a server that was asked (`Commit`, `Stop`): done if `first` is 1, refused if it is 0.
+    /// Answers `Commit` or `Stop`: done if `first` is 1, refused if it is 0.
     Done,
-    /// Have memory behind `count` stripes from `first` on.
+    /// Asks a server to commit memory to `count` stripes from `first` on.
     Commit,
-    /// Give that memory back, which nobody but rank 0 and its program has used. No answer.
+    /// Asks a server to free that memory, which only rank 0 and its program have used. Has no answer.
     Release,
-    /// It is over.
+    /// Asks a server to stop.
     Stop,
 }
 
-/// Two numbers in one.
+/// Joins two 32-bit numbers to one of 64 bits.
 pub(crate) const fn joined(high: u32, low: u32) -> u64 {
     (high as u64) << 32 | low as u64
 }
 
-/// The two numbers in one.
+/// Splits a number into its upper and lower 32 bits.
 fn halves(both: u64) -> (u32, u32) {
     let half = |it: u64| u32::try_from(it & u64::from(u32::MAX)).unwrap_or(0);
     (half(both >> 32), half(both))
 }
 
-/// What a server says first.
+/// The contents of [`Verb::Hello`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hello {
     pub(crate) stripes: u32,
-    /// What is written in the file.
+    /// Random number at offset [`MARK`](crate::serve::MARK) of the memory file.
     pub(crate) mark: u32,
-    /// Which process has the file, and as which number.
+    /// Identifier of the process that has the memory file, and its descriptor there.
     pub(crate) file: (u32, u32),
 }
 
@@ -62,13 +62,13 @@ impl Message {
         Message::new(Verb::Done, well as u64, 0)
     }
 
-    /// A server's first words; `None`: they are not.
+    /// Returns the contents of a [`Verb::Hello`]; `None` if the message is another one.
     pub(crate) fn hello(&self) -> Option<Hello> {
         let ((mark, stripes), file) = (halves(self.count), halves(self.first));
         (self.verb() == Some(Verb::Hello)).then_some(Hello { stripes, mark, file })
     }
 
-    /// `None`: from another version of this crate.
+    /// Returns the kind of the message; `None` if it is from another version of this crate.
     pub(crate) fn verb(&self) -> Option<Verb> {
         Verb::ALL.into_iter().find(|verb| *verb as u32 == self.verb)
     }

@@ -1,16 +1,16 @@
-//! How often a rank looks around: at once while there is something to do, seldom when not; and for how long.
+//! Decides how often a rank polls: often while there is work, at intervals of up to 2 ms while there is none.
 
 use std::time::{Duration, Instant};
 
-/// So long after the last thing to do, the processor is only offered to others.
+/// Time after the last work in which a poll is followed by a yield instead of a sleep.
 pub(crate) const AWAKE: Duration = Duration::from_millis(2);
 const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(2);
 
-/// Of the time between two looks no more counts: this process was stopped, or the machine slept.
+/// Most time between two polls that counts: after more, this process was stopped, or the machine slept.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
 
-/// For how long somebody has looked in vain.
+/// Measures for how long polls have failed.
 #[derive(Debug)]
 pub struct Vain {
     last: Instant,
@@ -24,7 +24,7 @@ impl Default for Vain {
 }
 
 impl Vain {
-    /// Another look, every two seconds at least, in vain as the ones before; how long that makes.
+    /// Records another failed poll, at most two seconds after the last one. Returns the total time.
     pub fn again(&mut self) -> Duration {
         let passed = self.last.elapsed();
         self.last += passed;
@@ -33,7 +33,7 @@ impl Vain {
     }
 }
 
-/// The pauses of a loop that waits.
+/// The pauses of a polling loop.
 #[derive(Debug)]
 pub(crate) struct Pace {
     busy: Instant,
@@ -45,12 +45,12 @@ impl Pace {
         Pace { busy: Instant::now(), nap: SHORTEST }
     }
 
-    /// There was something to do.
+    /// Records that there was work.
     pub(crate) fn busy(&mut self) {
         *self = Pace::new();
     }
 
-    /// There was nothing.
+    /// Pauses, since there was no work: yields at first, then sleeps for longer each time.
     pub(crate) fn rest(&mut self) {
         if self.busy.elapsed() < AWAKE {
             return std::thread::yield_now();
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_in_which_nobody_could_look_does_not_count() {
+    fn suspended_time_does_not_count() {
         let hour = Duration::from_secs(3600);
         let Some(before) = Instant::now().checked_sub(hour) else { return };
         let mut vain = Vain { last: before, so_far: Duration::from_secs(3) };

@@ -1,4 +1,4 @@
-//! The MPI library, behind a plug-in made for it. The other side is `plugin/plugin.h`.
+//! Calls the MPI library through a plug-in that was compiled for it (`plugin/plugin.h`).
 
 use crate::message::Message;
 use crate::wire::{Wire, WireError};
@@ -14,25 +14,25 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct World {
-    /// This one.
+    /// Rank of this process.
     pub rank: u32,
-    /// All of them.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Those of this machine, this one included.
+    /// Number of ranks on this machine, this one included.
     pub ranks_here: u32,
-    /// Not 0: they may have memory in common.
+    /// Not 0 if ranks of this machine may share memory.
     pub share: u32,
 }
 
 impl World {
-    /// Whether ranks of this machine may have memory in common.
+    /// Returns whether ranks of this machine may share memory.
     pub(crate) const fn shares(self) -> bool {
         self.share != 0
     }
 }
 
 #[repr(C)]
-struct Table {
+struct PluginFunctions {
     join: unsafe extern "C" fn(*mut World) -> c_int,
     leave: unsafe extern "C" fn() -> c_int,
     lend: unsafe extern "C" fn(u64, *mut c_void) -> c_int,
@@ -44,7 +44,7 @@ struct Table {
     words: unsafe extern "C" fn(c_int, *mut c_char, u64),
 }
 
-/// Name and version of what a plug-in exports.
+/// Name, with version, of the table of functions that a plug-in exports.
 const TABLE: &CStr = c"largesse_mpi_2";
 
 const PARTING: &str = "parting";
@@ -53,18 +53,18 @@ pub(crate) const PARTED: &str = "the ranks have parted";
 /// A plug-in that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotLoaded {
-    /// Its file.
+    /// File of the plug-in.
     pub path: PathBuf,
-    /// The dynamic linker's words.
+    /// Error message of the dynamic linker.
     pub why: String,
 }
 
 /// An MPI library in this process.
 pub struct Mpi {
-    table: &'static Table,
-    /// Held while MPI is called. Whether it can be: nobody may call it after parting.
+    table: &'static PluginFunctions,
+    /// Held while MPI is called; `false` once the ranks have parted, when it may not be.
     calls: Mutex<bool>,
-    /// Beginnings and ends of calls: odd while one is being made.
+    /// Number of beginnings and ends of calls; odd during a call.
     steps: AtomicU64,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Debug for Mpi {
 }
 
 impl Mpi {
-    /// Loads a plug-in, and with it the library that it was made for. It stays for good.
+    /// Loads a plug-in, and with it the library that it was made for. Neither is ever unloaded.
     pub fn load(path: &Path) -> Result<Mpi, NotLoaded> {
         let refused = |why: String| NotLoaded { path: path.to_owned(), why };
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| refused(error.to_string()))?;
@@ -86,13 +86,13 @@ impl Mpi {
             return Err(refused(linker_says()));
         }
         // SAFETY: a handle that was opened just now, and a name that ends with a zero.
-        let table = unsafe { libc::dlsym(handle, TABLE.as_ptr()) }.cast::<Table>();
+        let table = unsafe { libc::dlsym(handle, TABLE.as_ptr()) }.cast::<PluginFunctions>();
         // SAFETY: the name says the version of the struct, which is constant and stays loaded.
         let table = unsafe { table.as_ref() }.ok_or_else(|| refused(linker_says()))?;
         Ok(Mpi { table, calls: Mutex::new(true), steps: AtomicU64::new(0) })
     }
 
-    /// Meets the other ranks. To be called once, by all of them.
+    /// Initialises MPI. Must be called once, by all ranks.
     pub fn join(&self) -> Result<World, WireError> {
         let mut world = World::default();
         // SAFETY: `world` is there to be written to.
@@ -100,25 +100,26 @@ impl Mpi {
         Ok(world)
     }
 
-    /// Parts from the other ranks. The last call, by all of them.
+    /// Finalises MPI. Must be the last call, by all ranks.
     ///
     /// # Safety
-    /// Nobody uses what others [lend](Mpi::lend) any more.
+    /// Memory that other ranks [lend](Mpi::lend) must no longer be used.
     pub unsafe fn leave(&self) -> Result<(), WireError> {
         // SAFETY: the caller's promise.
         self.call(PARTING, None, |table| unsafe { (table.leave)() })
     }
 
-    /// Lends memory to the other ranks. To be called by all ranks, once.
+    /// Lends memory to the other ranks. Must be called once, by all ranks.
     ///
     /// # Safety
-    /// `len` bytes at `own` are readable and writable until [`leave`](Mpi::leave); no bytes may be anywhere.
+    /// `len` bytes at `own` must be readable and writable until [`leave`](Mpi::leave); if `len` is 0, `own` may be
+    /// anything.
     pub unsafe fn lend(&self, len: u64, own: *mut u8) -> Result<(), WireError> {
         // SAFETY: the caller's promise.
         self.call("lending memory", None, |table| unsafe { (table.lend)(len, own.cast()) })
     }
 
-    /// The number of the call that is being made.
+    /// Returns the number of the call that is being made; `None` between calls.
     pub fn call_now(&self) -> Option<u64> {
         Some(self.steps.load(Ordering::Relaxed)).filter(|step| step % 2 == 1)
     }
@@ -127,7 +128,7 @@ impl Mpi {
         &self,
         call: &'static str,
         rank: Option<u32>,
-        f: impl FnOnce(&Table) -> c_int,
+        f: impl FnOnce(&PluginFunctions) -> c_int,
     ) -> Result<(), WireError> {
         let mut open = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if !*open {
@@ -141,7 +142,7 @@ impl Mpi {
             return Ok(());
         }
         let mut words = [0; 512];
-        // SAFETY: so many bytes may be written.
+        // SAFETY: the length is that of `words`.
         unsafe { (self.table.words)(error, words.as_mut_ptr().cast(), words.len() as u64) };
         let words = CStr::from_bytes_until_nul(&words).unwrap_or_default();
         Err(WireError { call, rank, words: words.to_string_lossy().into_owned() })
@@ -150,14 +151,14 @@ impl Mpi {
 
 impl Wire for Mpi {
     fn get(&self, rank: u32, at: u64, into: &mut [u8]) -> Result<(), WireError> {
-        // SAFETY: `into` has so many bytes.
+        // SAFETY: the length is that of `into`.
         self.call("reading from", Some(rank), |table| unsafe {
             (table.get)(rank, at, into.as_mut_ptr().cast(), into.len() as u64)
         })
     }
 
     fn put(&self, rank: u32, at: u64, from: &[u8]) -> Result<(), WireError> {
-        // SAFETY: `from` has so many bytes.
+        // SAFETY: the length is that of `from`.
         self.call("writing to", Some(rank), |table| unsafe {
             (table.put)(rank, at, from.as_ptr().cast(), from.len() as u64)
         })

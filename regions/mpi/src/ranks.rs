@@ -1,13 +1,13 @@
-//! The servers, as rank 0 sees them.
+//! Uses the memory of the servers from rank 0.
 
-use crate::bell::Bell;
+use crate::doorbell::Doorbell;
 use crate::homes::STRIPE;
-use crate::ledger::{Ledger, Row, Slot, rows};
 use crate::lent::Lent;
 use crate::message::{Message, Verb};
 use crate::pace::{Pace, Vain};
 use crate::plugin::World;
 use crate::serve::LEAD;
+use crate::slot_allocator::{SlotAllocator, SlotRun, StripeSlot, runs};
 use crate::store::RankStore;
 use crate::wire::{Wire, WireError};
 use core::ffi::c_int;
@@ -16,10 +16,10 @@ use largesse_store::{MappedSpan, ProvidedStore, StoreError, StoreProvider, copy_
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A server that does not answer for so long is lost.
+/// Time without an answer after which a server counts as lost.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Memory of other ranks. Clones are the same memory.
+/// Provides stores in the memory of other ranks. Clones share the memory.
 #[derive(Debug)]
 pub struct Ranks<W>(Arc<Servers<W>>);
 
@@ -32,57 +32,63 @@ impl<W> Clone for Ranks<W> {
 #[derive(Debug)]
 pub(crate) struct Servers<W> {
     wire: Arc<W>,
-    /// Ranks 1, 2, …
-    servers: Vec<Server>,
-    ledger: Mutex<Ledger>,
-    /// Held from a question to its answers.
+    /// Servers in the order of their ranks 1, 2, …
+    servers: Vec<RankServer>,
+    allocator: Mutex<SlotAllocator>,
+    /// Held from a request until all of its answers.
     asking: Mutex<()>,
     start: Instant,
 }
 
-struct Server {
+struct RankServer {
     rank: u32,
     stripes: u32,
-    /// Its memory, if this process has it, too.
+    /// Memory of the server if it is mapped into this process.
     near: Option<Lent>,
-    bell: Bell,
+    doorbell: Doorbell,
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for RankServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rank {} with {} stripes", self.rank, self.stripes)
     }
 }
 
 impl<W: Wire + 'static> Ranks<W> {
-    /// Waits until all other ranks of the `world` have said how much they have.
+    /// Waits until all other ranks of the `world` have announced their memory.
     pub fn meet(wire: Arc<W>, world: World) -> Result<Ranks<W>, WireError> {
         let mut servers = Vec::new();
         while servers.len() + 1 < world.ranks as usize {
             let hello = next_message(&*wire)?;
-            let (rank, bell) = (hello.rank, Bell::default());
+            let (rank, doorbell) = (hello.rank, Doorbell::default());
             let hello = hello.hello().ok_or_else(|| WireError::misunderstood(rank))?;
             let near = if world.shares() { Lent::find(hello) } else { None };
-            servers.push(Server { rank, stripes: hello.stripes, near, bell });
+            servers.push(RankServer { rank, stripes: hello.stripes, near, doorbell });
         }
         servers.sort_unstable_by_key(|server| server.rank);
-        let ledger = Mutex::new(Ledger::new(servers.iter().map(|server| server.stripes)));
-        Ok(Ranks(Arc::new(Servers { wire, servers, ledger, asking: Mutex::new(()), start: Instant::now() })))
+        let allocator = Mutex::new(SlotAllocator::new(servers.iter().map(|server| server.stripes)));
+        Ok(Ranks(Arc::new(Servers {
+            wire,
+            servers,
+            allocator,
+            asking: Mutex::new(()),
+            start: Instant::now(),
+        })))
     }
 
-    /// Bytes that all servers have together.
+    /// Returns the number of bytes of all servers together.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.0.servers.iter().map(|server| u64::from(server.stripes) * STRIPE).sum()
     }
 
-    /// Servers whose memory must be copied through MPI.
+    /// Returns the number of servers whose memory must be copied through MPI.
     #[must_use]
     pub fn far(&self) -> usize {
         self.0.servers.iter().filter(|server| server.near.is_none()).count()
     }
 
-    /// It is over: the servers stop. Returns when they have done all that they were told before.
+    /// Stops the servers. Returns when they have handled all earlier messages.
     pub fn stop(&self) -> Result<(), WireError> {
         let stop = Message::new(Verb::Stop, 0, 0);
         self.0.ask(self.0.servers.iter().map(|server| (server.rank, stop)))?;
@@ -101,29 +107,30 @@ impl<W: Wire + 'static> StoreProvider for Ranks<W> {
 }
 
 impl<W: Wire> Servers<W> {
-    /// So many slots with memory behind them; `None`: there are not so many.
-    pub(crate) fn take(&self, count: usize) -> Result<Option<Vec<Slot>>, StoreError> {
-        let taken = self.ledger.lock().unwrap_or_else(PoisonError::into_inner).take(count);
+    /// Takes `count` slots and commits memory to them; `None` if there are too few slots or too little memory.
+    pub(crate) fn take(&self, count: usize) -> Result<Option<Vec<StripeSlot>>, StoreError> {
+        let taken = self.allocator.lock().unwrap_or_else(PoisonError::into_inner).take(count);
         let Some(slots) = taken else { return Ok(None) };
-        let rows = rows(slots.clone());
-        if self.ask(rows.iter().map(|&row| self.about(row, Verb::Commit))).map_err(lost)? {
+        let runs = runs(slots.clone());
+        if self.ask(runs.iter().map(|&run| self.about(run, Verb::Commit))).map_err(lost)? {
             return Ok(Some(slots));
         }
         self.give_back(slots)?;
         Ok(None)
     }
 
-    /// Nobody wants the slots any more. What a network card may have pinned stays: the card would go on with the old pages.
-    pub(crate) fn give_back(&self, slots: Vec<Slot>) -> Result<(), StoreError> {
-        for row in rows(slots.clone()).into_iter().filter(|row| self.server(row.first).near.is_some()) {
-            let (rank, message) = self.about(row, Verb::Release);
+    /// Frees slots. Only mapped servers free the memory: a network card may have pinned others' pages, and would go on
+    /// using them.
+    pub(crate) fn give_back(&self, slots: Vec<StripeSlot>) -> Result<(), StoreError> {
+        for run in runs(slots.clone()).into_iter().filter(|run| self.server(run.first).near.is_some()) {
+            let (rank, message) = self.about(run, Verb::Release);
             self.wire.send(rank, message).map_err(lost)?;
         }
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner).give_back(&slots);
+        self.allocator.lock().unwrap_or_else(PoisonError::into_inner).give_back(&slots);
         Ok(())
     }
 
-    /// Whether all did what they were asked. All are asked before the first answer: they work at the same time.
+    /// Sends requests and waits for all answers, so that servers work in parallel. Returns whether all succeeded.
     fn ask(&self, questions: impl Iterator<Item = (u32, Message)>) -> Result<bool, WireError> {
         let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut well, mut open) = (true, 0);
@@ -141,23 +148,23 @@ impl<W: Wire> Servers<W> {
         Ok(well)
     }
 
-    /// A message about slots, and the rank it is for.
-    fn about(&self, row: Row, verb: Verb) -> (u32, Message) {
-        let message = Message::new(verb, u64::from(row.first.index), u64::from(row.count));
-        (self.server(row.first).rank, message)
+    /// Returns a message about slots, and the rank that it is for.
+    fn about(&self, run: SlotRun, verb: Verb) -> (u32, Message) {
+        let message = Message::new(verb, u64::from(run.first.index), u64::from(run.count));
+        (self.server(run.first).rank, message)
     }
 
-    pub(crate) fn read(&self, slot: Slot, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+    pub(crate) fn read(&self, slot: StripeSlot, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let (server, at) = self.place(slot, at);
         if let Some(near) = &server.near {
-            // SAFETY: the bytes belong to the store that asks, which moves none twice at once.
+            // SAFETY: the bytes belong to the calling store, which transfers none of them twice at once.
             unsafe { into.as_mut_ptr().copy_from_nonoverlapping(near.at(at, into.len()), into.len()) };
             return Ok(());
         }
         self.wake(server).and_then(|()| self.wire.get(server.rank, at, into)).map_err(lost)
     }
 
-    pub(crate) fn write(&self, slot: Slot, at: u64, from: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, slot: StripeSlot, at: u64, from: &[u8]) -> Result<(), StoreError> {
         let (server, at) = self.place(slot, at);
         if let Some(near) = &server.near {
             // SAFETY: as for reading.
@@ -167,37 +174,37 @@ impl<W: Wire> Servers<W> {
         self.wake(server).and_then(|()| self.wire.put(server.rank, at, from)).map_err(lost)
     }
 
-    /// Servers whose memory this process has, too, and which of them they are.
+    /// Returns the indices and memory of the servers that are mapped into this process.
     fn near(&self) -> impl Iterator<Item = (usize, &Lent)> {
         self.servers.iter().enumerate().filter_map(|(server, it)| Some((server, it.near.as_ref()?)))
     }
 
-    /// Where among the windows a slot lies, if it does.
-    pub(crate) fn find(&self, slot: Slot) -> Option<MappedSpan> {
+    /// Returns the place of a slot in the windows; `None` if its server's memory is not mapped.
+    pub(crate) fn find(&self, slot: StripeSlot) -> Option<MappedSpan> {
         let window = self.near().position(|(server, _)| server == slot.server as usize)?;
         Some(MappedSpan { window, at: self.place(slot, 0).1 })
     }
 
-    /// Without help from its owner's processor many networks do not reach the memory: a server that
-    /// sleeps would answer late.
-    fn wake(&self, server: &Server) -> Result<(), WireError> {
-        match server.bell.ring(self.start.elapsed()) {
+    /// Wakes a server that may sleep. Many networks need the owner's processor to reach its memory, so that transfers
+    /// would be late.
+    fn wake(&self, server: &RankServer) -> Result<(), WireError> {
+        match server.doorbell.ring(self.start.elapsed()) {
             Some(byte) => self.wire.put(server.rank, 0, &[byte]),
             None => Ok(()),
         }
     }
 
-    /// A server, and where in its memory.
-    fn place(&self, slot: Slot, at: u64) -> (&Server, u64) {
+    /// Returns the server of a slot, and the offset of byte `at` of the slot in its memory.
+    fn place(&self, slot: StripeSlot, at: u64) -> (&RankServer, u64) {
         (self.server(slot), LEAD as u64 + u64::from(slot.index) * STRIPE + at)
     }
 
-    fn server(&self, slot: Slot) -> &Server {
+    fn server(&self, slot: StripeSlot) -> &RankServer {
         &self.servers[slot.server as usize]
     }
 }
 
-/// Waits for it.
+/// Waits for the next message, at most [`PATIENCE`].
 fn next_message(wire: &impl Wire) -> Result<Message, WireError> {
     let (mut pace, mut vain) = (Pace::new(), Vain::default());
     loop {

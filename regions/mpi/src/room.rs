@@ -1,9 +1,10 @@
-//! How much a rank lends.
+//! Chooses the memory that a rank lends.
 
 use crate::homes::STRIPE;
 use crate::plugin::World;
 
-/// Stripes of 2 MiB: what was `asked` for, else this rank's part of four fifths of the `free` bytes of this machine. `None`: not even one.
+/// Returns the number of stripes of 2 MiB that a rank lends: `asked` bytes, else an equal part, among the ranks of this
+/// machine, of four fifths of its `free` bytes. `None` if that is less than one stripe.
 #[must_use]
 pub fn room(asked: Option<u64>, free: u64, world: World) -> Option<u32> {
     let bytes = asked.unwrap_or(free / 5 * 4 / u64::from(world.ranks_here.max(1)));
@@ -23,7 +24,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_offers_its_part_of_four_fifths_or_what_it_is_asked_for() {
+    fn room_is_a_share_or_as_asked() {
         check(None, 100, 1, Some(40960));
         check(None, 100, 2, Some(20480));
         check(None, 0, 2, None);

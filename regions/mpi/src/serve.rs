@@ -1,4 +1,4 @@
-//! What a rank does that holds pages.
+//! Serves the memory of a rank that holds pages.
 
 use crate::message::{Message, Verb, joined};
 use crate::pace::Pace;
@@ -14,27 +14,27 @@ use largesse_pages::{MapError, SPAN};
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// The rank that asks.
+/// The rank that sends requests.
 pub(crate) const FIRST: u32 = 0;
 
-/// What the file is called that a server lends.
+/// Name of the memory file that a server lends.
 pub(crate) const NAME: &CStr = c"largesse-stripes";
-/// Where stripes begin. Before them are the bell, the first byte, which whoever is about to use the stripes from afar changes
-/// to wake their owner, and the mark.
+/// Offset in bytes of the first stripe. Before it are the doorbell (byte 0), which rank 0 changes to wake the owner
+/// before transfers through MPI, and the mark.
 pub(crate) const LEAD: usize = SPAN;
-/// Stripes taken at once; what is left is looked at in between.
+/// Number of stripes that are committed between two checks of the available memory.
 const STEP: usize = 32;
-/// Where the mark is, by which rank 0 knows the file again that it was told of.
+/// Offset in bytes of the mark, by which rank 0 recognises the announced file.
 pub(crate) const MARK: usize = 64;
 
-/// The memory that a rank lends: a file in memory, which rank 0 and the program map if they are of the same machine.
+/// The memory that a rank lends: a memory file, which rank 0 and the program map if they are on the same machine.
 pub struct Memory {
     file: MemoryFile,
     mapping: SharedMapping,
     mark: u32,
-    /// Stripes that have memory.
+    /// Stripes that are committed.
     held: HashSet<u64>,
-    /// Bytes that may still be taken.
+    /// Returns the bytes that may still be committed.
     available: fn() -> u64,
 }
 
@@ -45,26 +45,26 @@ impl fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// Room for so many stripes; `available` tells how much this process may still take.
+    /// Creates a file for `stripes` stripes; `available` returns the bytes that this process may still commit.
     pub fn new(stripes: u32, available: fn() -> u64) -> Result<Memory, MapError> {
         let file = MemoryFile::new(NAME, LEAD + stripes as usize * SPAN)?;
         let mapping = file.map(true)?;
         let mark = u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or(0);
-        // SAFETY: inside the mapping, and nobody else has it yet.
+        // SAFETY: inside the mapping, which no other process has yet.
         unsafe { mapping.start().add(MARK).cast().write(mark) };
         Ok(Memory { file, mapping, mark, held: HashSet::new(), available })
     }
 
-    /// The other ranks can reach it through MPI. To be called by all ranks, once.
+    /// Lends the memory to the other ranks through MPI. Must be called once, by all ranks.
     ///
     /// # Safety
-    /// It lives until [`leave`](Mpi::leave).
+    /// `self` must live until [`leave`](Mpi::leave).
     pub unsafe fn lend(&self, mpi: &Mpi) -> Result<(), WireError> {
         // SAFETY: readable and writable; the caller's promise.
         unsafe { mpi.lend(self.mapping.len() as u64, self.mapping.start().as_ptr()) }
     }
 
-    /// As another rank sees it.
+    /// Maps the file a second time, as another rank does.
     #[cfg(test)]
     pub(crate) fn map_again(&self) -> SharedMapping {
         self.file.map(true).unwrap()
@@ -74,7 +74,7 @@ impl Memory {
         u32::try_from(self.mapping.len() / SPAN - LEAD / SPAN).unwrap_or(u32::MAX)
     }
 
-    /// First words.
+    /// Returns the message that announces this memory.
     fn hello(&self) -> Message {
         let (process, fd) = (std::process::id(), self.file.descriptor().unsigned_abs());
         Message::new(Verb::Hello, joined(process, fd), joined(self.mark, self.stripes()))
@@ -82,14 +82,14 @@ impl Memory {
 
     fn rung(&self) -> u8 {
         // SAFETY: the byte is mapped; others change it.
-        unsafe { AtomicU8::from_ptr(self.bell().as_ptr()) }.load(Ordering::Relaxed)
+        unsafe { AtomicU8::from_ptr(self.doorbell().as_ptr()) }.load(Ordering::Relaxed)
     }
 
-    fn bell(&self) -> NonNull<u8> {
+    fn doorbell(&self) -> NonNull<u8> {
         self.mapping.start()
     }
 
-    /// Stripes that are used from now on.
+    /// Commits memory to stripes. Returns `false` if there is too little; the stripes committed before that remain.
     fn commit(&mut self, stripes: Range<u64>) -> bool {
         let missing: Vec<u64> = stripes.filter(|stripe| !self.held.contains(stripe)).collect();
         missing.chunks(STEP).all(|some| {
@@ -108,7 +108,7 @@ impl Memory {
         true
     }
 
-    /// A stripe that nobody uses any more.
+    /// Frees the memory of a stripe.
     fn release(&mut self, stripe: u64) {
         self.held.remove(&stripe);
         if let Some(at) = self.offset(stripe) {
@@ -123,7 +123,7 @@ impl Memory {
     }
 }
 
-/// Serves rank 0 until it says that it is over.
+/// Serves rank 0 until it asks this rank to stop.
 pub fn serve(wire: &impl Wire, memory: &mut Memory) -> Result<(), WireError> {
     wire.send(FIRST, memory.hello())?;
     let (mut pace, mut rung) = (Pace::new(), memory.rung());

@@ -1,18 +1,18 @@
-//! A store on other ranks.
+//! Implements a store in the memory of other ranks.
 
 use crate::homes::{Homes, STRIPE, parts};
-use crate::ledger::Slot;
 use crate::ranks::Servers;
+use crate::slot_allocator::StripeSlot;
 use crate::wire::Wire;
 use largesse_store::{MappedSpan, PageStore, ProvidedStore, StoreError};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The stripes of one process.
+/// A store, whose stripes one process uses.
 #[derive(Debug)]
 pub(crate) struct RankStore<W: Wire> {
     servers: Arc<Servers<W>>,
     homes: RwLock<Homes>,
-    /// Held while stripes move in and out; transfers go on.
+    /// Held while stripes are given or lose homes; transfers continue.
     moving: Mutex<()>,
 }
 
@@ -21,7 +21,7 @@ impl<W: Wire> RankStore<W> {
         RankStore { servers, homes: RwLock::default(), moving: Mutex::new(()) }
     }
 
-    fn home(&self, stripe: u64) -> Result<Slot, StoreError> {
+    fn home(&self, stripe: u64) -> Result<StripeSlot, StoreError> {
         let homes = self.homes.read().unwrap_or_else(PoisonError::into_inner);
         homes.find(stripe).ok_or_else(|| StoreError::Lost(format!("nothing of stripe {stripe} was reserved")))
     }
@@ -57,7 +57,7 @@ impl<W: Wire> PageStore for RankStore<W> {
     fn discard(&self, at: u64, len: u64) {
         let _one = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
         let empty = self.homes.write().unwrap_or_else(PoisonError::into_inner).give_up(at, len);
-        // A server that cannot be told is lost: the next transfer says so.
+        // A server that cannot be reached is lost, which the next transfer reports.
         let _ = self.servers.give_back(empty);
     }
 }
@@ -71,7 +71,7 @@ impl<W: Wire> ProvidedStore for RankStore<W> {
 impl<W: Wire> Drop for RankStore<W> {
     fn drop(&mut self) {
         let all = self.homes.write().unwrap_or_else(PoisonError::into_inner).clear();
-        // As above; and the process that would notice is gone.
+        // As above; besides, the store is used no more.
         let _ = self.servers.give_back(all);
     }
 }

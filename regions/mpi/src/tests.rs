@@ -1,4 +1,4 @@
-//! Stores on servers that are threads: the same code, with another wire.
+//! Tests stores on servers that run as threads, with an in-process [`Wire`].
 
 use crate::homes::STRIPE;
 use crate::message::Message;
@@ -14,16 +14,16 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// What all ranks have in common.
+/// State that all ranks share.
 #[derive(Debug)]
 struct Net {
     letters: Vec<Mutex<VecDeque<Message>>>,
-    /// What ranks 1, 2, … lend.
+    /// Memory that ranks 1, 2, … lend.
     memory: Vec<SharedMapping>,
     cut: AtomicBool,
 }
 
-/// A rank's end.
+/// A rank's end of the connection.
 #[derive(Clone, Debug)]
 struct End {
     rank: u32,
@@ -46,7 +46,7 @@ impl End {
 impl Wire for End {
     fn get(&self, rank: u32, at: u64, into: &mut [u8]) -> Result<(), WireError> {
         let at = self.at(rank, at, into.len())?;
-        // SAFETY: the range is committed, and nobody else moves these bytes.
+        // SAFETY: the range is committed, and no other thread transfers these bytes.
         unsafe { into.as_mut_ptr().copy_from_nonoverlapping(at, into.len()) };
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Wire for End {
     }
 }
 
-/// Ranks 1, 2, … with so many stripes each, in threads.
+/// Servers in threads, with their network.
 struct World {
     ranks: Ranks<End>,
     net: Arc<Net>,
@@ -81,7 +81,7 @@ impl World {
         World::with(stripes, near, || u64::MAX)
     }
 
-    /// Of a machine that has so many bytes left.
+    /// Starts servers with these numbers of stripes, on a machine with `available` bytes left.
     fn with(stripes: &[u32], near: bool, available: fn() -> u64) -> World {
         let lent: Vec<_> = stripes.iter().map(|&it| Memory::new(it, available).unwrap()).collect();
         let memory = lent.iter().map(|it| it.map_again()).collect();
@@ -107,13 +107,13 @@ impl World {
     }
 }
 
-/// Bytes that say where they are and who wrote them.
+/// Returns bytes that depend on their offset and on the writer's mark.
 fn marked(at: u64, len: usize, mark: u8) -> Vec<u8> {
     (at..).take(len).map(|at| ((at / 4096) % 251) as u8 ^ mark).collect()
 }
 
 #[test]
-fn what_was_written_is_read_across_stripes_and_servers() {
+fn written_bytes_are_read_back() {
     for near in [false, true] {
         let world = World::new(&[3, 2], near);
         let store = world.ranks.create().unwrap();
@@ -128,7 +128,7 @@ fn what_was_written_is_read_across_stripes_and_servers() {
 }
 
 #[test]
-fn a_full_store_says_so_and_what_is_given_back_can_be_had_again() {
+fn freed_stripes_are_reused_when_full() {
     let world = World::new(&[1, 2], false);
     assert_eq!(world.ranks.room(), 3 * STRIPE);
     let (one, other) = (world.ranks.create().unwrap(), world.ranks.create().unwrap());
@@ -162,7 +162,7 @@ fn two_stores_do_not_see_each_other() {
 }
 
 #[test]
-fn a_wire_that_breaks_is_a_loss() {
+fn broken_connections_lose_the_store() {
     let world = World::new(&[2], false);
     let store = world.ranks.create().unwrap();
     store.reserve(0, STRIPE).unwrap();
@@ -174,7 +174,7 @@ fn a_wire_that_breaks_is_a_loss() {
 }
 
 #[test]
-fn who_stops_the_servers_waits_until_they_have_done_what_they_were_told() {
+fn stop_waits_for_earlier_messages() {
     for _ in 0..20 {
         let world = World::new(&[64, 64], false);
         let store = world.ranks.create().unwrap();
@@ -187,7 +187,7 @@ fn who_stops_the_servers_waits_until_they_have_done_what_they_were_told() {
 }
 
 #[test]
-fn who_maps_the_windows_finds_what_was_written_until_it_is_given_back() {
+fn windows_show_bytes_until_discard() {
     let world = World::new(&[2, 2], true);
     let windows: Vec<_> = world.ranks.windows().iter().map(|&fd| map(fd)).collect();
     assert_eq!(windows.len(), 2);
@@ -207,7 +207,7 @@ fn who_maps_the_windows_finds_what_was_written_until_it_is_given_back() {
 }
 
 #[test]
-fn without_memory_in_common_nothing_is_in_a_window() {
+fn unshared_memory_has_no_windows() {
     let world = World::new(&[2], false);
     let store = world.ranks.create().unwrap();
     store.reserve(0, STRIPE).unwrap();
@@ -215,9 +215,9 @@ fn without_memory_in_common_nothing_is_in_a_window() {
     world.end();
 }
 
-/// A file by its number.
+/// Maps the memory file with this descriptor.
 fn map(fd: i32) -> &'static [u8] {
-    // SAFETY: the duplicate is nobody else's; servers write when they are told, before anything is compared.
+    // SAFETY: only this function has the duplicate; servers write on request, before the bytes are compared.
     unsafe {
         let mapping = MemoryFile::received(libc::dup(fd)).unwrap().map(false).unwrap();
         let bytes = core::slice::from_raw_parts(mapping.start().as_ptr(), mapping.len());
@@ -227,7 +227,7 @@ fn map(fd: i32) -> &'static [u8] {
 }
 
 #[test]
-fn bytes_that_were_never_reserved_are_nowhere() {
+fn unreserved_bytes_are_lost() {
     let world = World::new(&[2], true);
     let store = world.ranks.create().unwrap();
     store.reserve(0, STRIPE).unwrap();
@@ -236,7 +236,7 @@ fn bytes_that_were_never_reserved_are_nowhere() {
 }
 
 #[test]
-fn a_server_with_less_memory_than_it_said_is_full_before() {
+fn low_memory_fills_the_server_early() {
     for near in [false, true] {
         let world = World::with(&[4], near, || 2 * STRIPE);
         let store = world.ranks.create().unwrap();
@@ -250,13 +250,13 @@ fn a_server_with_less_memory_than_it_said_is_full_before() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn any_sequence_of_calls_keeps_every_page(
+    fn random_calls_keep_every_page(
         steps in prop::collection::vec((0..4_u8, 0..1500_u64, 1..700_u64), 1..40),
         near in any::<bool>(),
     ) {
         let world = World::new(&[3, 2, 3], near);
         let store = world.ranks.create().unwrap();
-        // The last mark of each page that was reserved.
+        // The last mark of each reserved page.
         let mut pages: HashMap<u64, Option<u8>> = HashMap::new();
         for (step, (what, first, count)) in (1_u8..).zip(steps) {
             let (at, len) = (first * 4096, count * 4096);

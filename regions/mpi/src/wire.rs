@@ -1,30 +1,30 @@
-//! What carries pages and messages between ranks.
+//! Transfers pages and messages between ranks.
 
 use crate::message::Message;
 use core::fmt;
 
-/// The ranks that were started together, seen from one of them. Calls may come from any thread.
+/// The connection of one rank to those that were started with it. Its methods may be called by any thread.
 pub trait Wire: Send + Sync + fmt::Debug {
-    /// Copy from the memory that `rank` lends.
+    /// Copies from offset `at` of the memory that `rank` lends.
     fn get(&self, rank: u32, at: u64, into: &mut [u8]) -> Result<(), WireError>;
-    /// Copy to it; it is there when this returns.
+    /// Copies to offset `at` of the memory that `rank` lends; the copy has arrived when this returns.
     fn put(&self, rank: u32, at: u64, from: &[u8]) -> Result<(), WireError>;
-    /// What others put into this rank's memory becomes visible to it, and the other way round.
+    /// Synchronises this rank's memory with the transfers of others.
     fn look(&self) -> Result<(), WireError>;
-    /// Send a message; they arrive in order.
+    /// Sends a message; messages arrive in order.
     fn send(&self, rank: u32, message: Message) -> Result<(), WireError>;
-    /// A message, if there is one. It is in here, too, that a rank helps others to its memory.
+    /// Receives a message, if there is one. The call also makes progress on transfers of others from and to this rank.
     fn receive(&self) -> Result<Option<Message>, WireError>;
 }
 
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError {
-    /// What was tried.
+    /// Attempted operation, as a word for the message.
     pub call: &'static str,
-    /// With whom.
+    /// The other rank, if the operation has one.
     pub rank: Option<u32>,
-    /// The MPI library's own words.
+    /// Error message of the MPI library.
     pub words: String,
 }
 

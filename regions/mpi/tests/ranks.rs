@@ -1,5 +1,5 @@
-//! Stores on real ranks. Without arguments this is the test: it starts itself under each launcher that is
-//! here, with and without memory in common. With arguments it is one of those ranks.
+//! Tests stores on real ranks. Without arguments it starts itself under each installed launcher, with and without
+//! shared memory. With arguments it is one of those ranks.
 #![expect(clippy::disallowed_macros, reason = "a test without the usual harness prints")]
 
 use largesse_mpi::{Family, Memory, Mpi, Ranks, serve};
@@ -10,16 +10,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const STRIPE: u64 = 2 << 20;
-/// What each server lends: 64 MiB.
+/// Number of stripes that each server lends: 64 MiB.
 const STRIPES: u32 = 32;
 const RANKS: &str = "3";
 const SPEED: &str = "speed";
 
-/// A launcher, and what makes its library use the network even on one machine.
+/// A launcher, with the settings that make its library use the network even on one machine.
 struct Launcher {
     family: Family,
     words: &'static [&'static str],
-    /// Arguments and variables.
+    /// Arguments and environment variables.
     wire: (&'static [&'static str], &'static [(&'static str, &'static str)]),
 }
 
@@ -39,11 +39,11 @@ const LAUNCHERS: [Launcher; 2] = [
 
 type Case = (&'static str, fn(&Ranks<Mpi>));
 
-/// The last one is for people: `cargo test --release -p largesse-mpi --test ranks speed`.
+/// The test cases; the last one prints times: `cargo test --release -p largesse-mpi --test ranks speed`.
 const CASES: [Case; 4] = [
-    ("every_page_is_as_it_was_left_by_eight_threads", eight_threads),
-    ("a_full_store_says_so_and_takes_what_was_given_back", full),
-    ("stores_do_not_see_each_other", apart),
+    ("eight_threads_keep_every_page", eight_threads),
+    ("freed_stripes_are_reused_when_full", full),
+    ("stores_do_not_share_bytes", apart),
     (SPEED, speed),
 ];
 
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The plug-in that `make plugins` built, if the launcher is here, too.
+/// Returns the plug-in that `make plugins` built, if the launcher is installed, too.
 fn plugin(launcher: &Launcher) -> Option<PathBuf> {
     let program = std::env::current_exe().unwrap();
     let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists()).unwrap();
@@ -121,12 +121,12 @@ fn be_a_rank(plugin: &Path, case: &str, near: bool) {
         // SAFETY: the memory lives until the end of this function.
         unsafe { memory.lend(&mpi) }.unwrap();
         serve(&*mpi, &mut memory).unwrap();
-        // SAFETY: nobody looks at the memory any more.
+        // SAFETY: the memory is no longer used.
         unsafe { mpi.leave() }.unwrap();
     }
 }
 
-/// Bytes that say where they are and in which round they were written.
+/// Returns bytes that depend on their page and on the round in which they are written.
 fn marked(page: u64, round: u64) -> [u8; 4096] {
     let mut bytes = [0; 4096];
     for (at, word) in bytes.chunks_exact_mut(8).enumerate() {
@@ -194,7 +194,7 @@ fn apart(ranks: &Ranks<Mpi>) {
     }
 }
 
-/// What a transfer costs, beside copying as much within this process, in turns; the median of five.
+/// Prints the time of transfers and of copies within this process, measured alternately: the median of five.
 fn speed(ranks: &Ranks<Mpi>) {
     let len = 64 << 20;
     let mut here = vec![0_u8; len];

@@ -1,64 +1,65 @@
-//! A call whose buffers are more than can be resident at a time.
+//! Makes system calls whose buffers exceed the memory that can be resident at a time.
 //!
 //! ```text
-//!   files, devices        piece after piece, until all is done or a piece falls short
-//!   pipes, streams        the same for writes; a read takes what comes first, as it may
-//!   messages, appends     one call with a copy in ordinary memory: a second call would be a second message
+//!   files, devices        one piece after another, until all bytes are transferred or a piece is short
+//!   pipes, streams        the same for writes; a read ends after the first piece, as the kernel's may
+//!   messages, appends     one call with a copy in ordinary memory: a second call would send a second message
 //! ```
 
+use super::pinned::{IoVec, PinnedPages};
 use super::program;
 use super::raw;
-use super::stay::{Part, Stays};
 use core::ops::Range;
 use core::ptr::NonNull;
 use libc::{c_int, c_long};
 
-/// Bytes that the kernel uses at most in one call (`MAX_RW_COUNT`).
+/// The most bytes that the kernel transfers in one call (`MAX_RW_COUNT`).
 const MOST: usize = 0x7fff_f000;
-/// Appends of up to this length are made in one call, so that those of other processes do not come in between: 16 MiB.
+/// The longest append in bytes that is made in one call, so that no other process can append in between: 16 MiB.
 const LONGEST_APPEND: usize = 16 << 20;
-/// Bytes that are copied at a time.
+/// Number of bytes of the program's buffers that are pinned and copied at a time.
 const COPIED: usize = 64 << 10;
 
-/// The buffers of a call.
+/// Describes the program's buffers that a call uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffers<'a> {
-    pub(super) parts: &'a [Part],
-    /// The kernel writes to them.
+    pub(super) parts: &'a [IoVec],
+    /// Whether the kernel writes to them.
     pub(super) written: bool,
-    /// Addresses that are resident anyway (see [`Stays`]).
+    /// Address range of the signal stack, which is pinned already (see [`PinnedPages`]).
     pub(super) own: &'a Range<usize>,
 }
 
-/// How bytes pass through a descriptor.
+/// Says in how many calls bytes are transferred through a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
-    /// One call, whole or not at all.
+    /// One call, which transfers all bytes or none.
     Message,
-    /// All that was asked for, unless the other end has no more.
+    /// Several calls, until all bytes are transferred or the other end has no more.
     All,
-    /// As much as one call gives.
+    /// One call, which may transfer fewer bytes than asked for.
     First,
-    /// Nothing: the message is too long.
+    /// One call, which the kernel refuses because the message is longer than the send buffer.
     Refused,
 }
 
 impl Buffers<'_> {
-    /// Bytes of all of them; `None` where the kernel refuses the call for that.
+    /// Returns the total size in bytes; `None` if a buffer ends above `isize::MAX`, which the kernel refuses.
     pub(super) fn bytes(&self) -> Option<usize> {
-        let fits = |part: &Part| part.len <= isize::MAX.cast_unsigned().saturating_sub(part.at);
+        let fits = |part: &IoVec| part.len <= isize::MAX.cast_unsigned().saturating_sub(part.at);
         self.parts
             .iter()
             .all(fits)
             .then(|| self.parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len)))
     }
 
-    /// Makes a call in a way that needs few resident pages. `call` makes it with some parts, `done` bytes after the first one.
-    pub(super) fn carry(
+    /// Makes a call with few resident pages at a time. `call` makes it with the given parts; its second argument is the
+    /// offset in bytes of the first part in all buffers.
+    pub(super) fn transfer(
         &self,
         number: c_long,
         arguments: &[usize; 6],
-        call: &mut dyn FnMut(&[Part], usize) -> isize,
+        call: &mut dyn FnMut(&[IoVec], usize) -> isize,
     ) -> isize {
         let total = self.bytes().unwrap_or(0).min(MOST);
         match flow(number, arguments, self.written, total) {
@@ -69,11 +70,11 @@ impl Buffers<'_> {
         }
     }
 
-    fn in_pieces(&self, total: usize, all: bool, call: &mut dyn FnMut(&[Part], usize) -> isize) -> isize {
+    fn in_pieces(&self, total: usize, all: bool, call: &mut dyn FnMut(&[IoVec], usize) -> isize) -> isize {
         let mut done = 0;
         loop {
-            let mut stays = Stays::new(self.own);
-            let piece = stays.first(self.parts, done, total - done, self.written);
+            let mut pinned = PinnedPages::new(self.own);
+            let piece = pinned.first(self.parts, done, total - done, self.written);
             let len: usize = piece.iter().map(|part| part.len).sum();
             let answer = call(&piece, done);
             let Ok(bytes) = usize::try_from(answer) else {
@@ -86,15 +87,15 @@ impl Buffers<'_> {
         }
     }
 
-    /// Makes one call with a copy of the buffers in memory that is not far. If the buffers are inaccessible the call fails
-    /// with `EFAULT`; a message that was received already is lost, as without the library.
-    fn copied(&self, total: usize, call: &mut dyn FnMut(&[Part], usize) -> isize) -> isize {
-        let Some(room) = Room::new(total) else { return -(libc::ENOMEM as isize) };
+    /// Makes one call with a copy of the buffers in memory that is not far. If the buffers are inaccessible the call
+    /// fails with `EFAULT`; a message that was received already is lost, as without the library.
+    fn copied(&self, total: usize, call: &mut dyn FnMut(&[IoVec], usize) -> isize) -> isize {
+        let Some(room) = BounceBuffer::new(total) else { return -(libc::ENOMEM as isize) };
         if !self.written && !self.exchange(&room, total) {
             return call(self.parts, 0);
         }
-        let answer = call(&[Part { at: room.start.as_ptr().addr(), len: total }], 0);
-        // Where the kernel was asked for it the answer is the length of the message, which may have been cut.
+        let answer = call(&[IoVec { at: room.start.as_ptr().addr(), len: total }], 0);
+        // With `MSG_TRUNC` the answer is the length of the message, which may have been truncated.
         let got = usize::try_from(answer).unwrap_or(0).min(total);
         if self.written && !self.exchange(&room, got) {
             return -(libc::EFAULT as isize);
@@ -102,17 +103,17 @@ impl Buffers<'_> {
         answer
     }
 
-    /// Copies the first `bytes` bytes between the program's buffers and `room`, towards the buffers if `written`. Returns
-    /// `false` if some of them are inaccessible.
-    fn exchange(&self, room: &Room, bytes: usize) -> bool {
+    /// Copies the first `bytes` bytes between the program's buffers and `room`, towards the buffers if `written`.
+    /// Returns `false` if some of them are inaccessible.
+    fn exchange(&self, room: &BounceBuffer, bytes: usize) -> bool {
         let mut done = 0;
         while done < bytes {
-            let mut stays = Stays::new(self.own);
-            for part in stays.first(self.parts, done, COPIED.min(bytes - done), self.written) {
+            let mut pinned = PinnedPages::new(self.own);
+            for part in pinned.first(self.parts, done, COPIED.min(bytes - done), self.written) {
                 let ours = room.start.as_ptr().addr() + done;
                 let which =
                     if self.written { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
-                // SAFETY: the copy has at least `bytes` bytes, and what is done and this part are not more.
+                // SAFETY: the copy has at least `bytes` bytes, and `done` plus this part's length is at most that.
                 if unsafe { program::copy(which, ours, part) } < part.len {
                     return false;
                 }
@@ -123,29 +124,29 @@ impl Buffers<'_> {
     }
 }
 
-/// Memory that is not far, for a copy.
-struct Room {
+/// Holds a copy of buffers in memory that is not far.
+struct BounceBuffer {
     start: NonNull<u8>,
     len: usize,
 }
 
-impl Room {
+impl BounceBuffer {
     /// Maps `len` bytes, at least 1; pages that are never touched take no memory. `None` if the kernel refuses.
-    fn new(len: usize) -> Option<Room> {
+    fn new(len: usize) -> Option<BounceBuffer> {
         let len = len.max(1);
-        largesse_pages::mapping_at(len).map(|start| Room { start, len })
+        largesse_pages::mapping_at(len).map(|start| BounceBuffer { start, len })
     }
 }
 
-impl Drop for Room {
+impl Drop for BounceBuffer {
     fn drop(&mut self) {
-        // SAFETY: a mapping of our own, which only this value uses. Pages that the kernel still references (sends without a
-        // copy) stay allocated until it releases them.
+        // SAFETY: a mapping of our own, which only this value uses. Pages that the kernel still references (sends
+        // without a copy) stay allocated until it releases them.
         unsafe { largesse_pages::unmap_own(self.start, self.len) };
     }
 }
 
-/// Returns how the bytes of a call pass through its descriptor; `written`: the kernel writes to the buffers.
+/// Returns how a call transfers its bytes through its descriptor; `written` if the kernel writes to the buffers.
 fn flow(number: c_long, arguments: &[usize; 6], written: bool, total: usize) -> Flow {
     match number {
         libc::SYS_getrandom => return Flow::All,
@@ -194,7 +195,7 @@ fn option_of_socket(fd: usize, option: c_int) -> c_int {
     value
 }
 
-/// A call about a descriptor, whose pointers are ours. `None`: it was refused.
+/// Makes a call about a descriptor with pointers to our own memory. Returns `None` if the kernel refuses it.
 fn ask(number: c_long, arguments: [usize; 6]) -> Option<usize> {
     // SAFETY: callers hand in room for the answer, which lives until the call ends.
     usize::try_from(unsafe { raw::call(number, arguments) }).ok()

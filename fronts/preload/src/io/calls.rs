@@ -1,46 +1,46 @@
-//! Which arguments of which system calls point to memory, and to how much of it.
+//! The table of system calls whose arguments point to memory, with the extent of that memory.
 //!
-//! What is not in the table is not looked at: a call that is handed far memory then fails with
-//! `EFAULT`, unless the page happens to be here.
+//! Calls that are not in the table are not trapped: they fail with `EFAULT` on far memory, unless the page is resident.
 
 use libc::c_long;
 
-/// Bytes that the kernel uses at most of an array whose length the program says, but for descriptors to be polled: it refuses
-/// more, or goes by what there is to say (`epoll_wait`).
+/// The most bytes that the kernel uses of an array whose length the program passes, except of `pollfd` arrays. The
+/// kernel refuses longer arrays, or fills no more elements than it has (`epoll_wait`).
 pub(super) const LONGEST: usize = 64 << 10;
 
-/// How much memory an argument points to.
+/// Says how many bytes of memory an argument points to. Where a length, size, command, request or operation is another
+/// argument, the first number of the variant is that argument's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// A structure of at most so many bytes.
+    /// A structure whose size in bytes is at most this number.
     Bytes(usize),
-    /// An array: the number of the argument that has its length, an `int`, and the bytes of an element; at most [`LONGEST`]
-    /// bytes together.
+    /// An array whose length is an argument (an `int`), and the size of an element in bytes; at most [`LONGEST`] bytes
+    /// of it are used.
     Times(usize, usize),
-    /// As many `pollfd` as another argument says.
+    /// An array of `pollfd` whose length is an argument.
     Polled(usize),
-    /// As many bytes as another argument says, or as the longest path has.
+    /// A buffer for a path, whose size in bytes is an argument; at most `PATH_MAX` bytes of it are used.
     Path(usize),
-    /// One bit for each descriptor below another argument, in words.
+    /// A bit set of descriptors (`fd_set`) in 64-bit words, whose number of bits is an argument.
     Descriptors(usize),
-    /// As many bytes as another argument says, of which the call may use fewer, and says so.
+    /// A buffer whose size in bytes is an argument; the call may transfer fewer bytes, and returns their number.
     Buffer(usize),
-    /// A path: a C string.
+    /// A path that ends with a NUL.
     Text,
-    /// As many bytes as the number of a request (`_IOC_SIZE`) says. Those of terminals say nothing,
-    /// and have at most 64.
+    /// The argument of an `ioctl`, whose size in bytes the request encodes (`_IOC_SIZE`). Requests of terminals encode
+    /// none, and use at most 64 bytes.
     Request(usize),
-    /// A structure of 32 bytes, if a command of `fcntl` takes one.
+    /// A structure of 32 bytes if the `fcntl` command takes one.
     Command(usize),
-    /// A time, if an operation of `futex` waits; others have anything there.
+    /// A `timespec` if the `futex` operation waits; others pass any value there.
     Deadline(usize),
-    /// As many `iovec` as another argument says, and what they point to.
+    /// An array of `iovec` whose length is an argument, and the buffers that it lists.
     Vector(usize),
-    /// A pointer to a set of signals, and the length of the set.
+    /// A structure with a pointer to a signal set and the set's size in bytes.
     Mask,
-    /// A `msghdr`, and what it points to.
+    /// A `msghdr`, and all memory that it points to.
     Message,
-    /// As many `mmsghdr` as another argument says.
+    /// An array of `mmsghdr` whose length is an argument, and all memory that it points to.
     Messages(usize),
 }
 
@@ -49,43 +49,43 @@ use Extent::{
     Times, Vector,
 };
 
-/// An argument that points to memory.
+/// Describes an argument that points to memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pointer {
-    /// Which argument, from 0.
+    /// Index of the argument, 0 to 5.
     pub(super) argument: usize,
     pub(super) extent: Extent,
-    /// The kernel writes there.
+    /// Whether the kernel writes to the memory.
     pub(super) written: bool,
 }
 
 impl Pointer {
-    /// The argument is a structure with further pointers (`iovec`, `msghdr`), which must be read to find all memory that
-    /// the call uses.
+    /// Returns whether the argument is a structure with further pointers (`iovec`, `msghdr`), which must be read to
+    /// find all memory that the call uses.
     pub(super) const fn is_nested(&self) -> bool {
         matches!(self.extent, Vector(_) | Mask | Message | Messages(_))
     }
 }
 
-/// A system call that uses memory.
+/// Describes a system call that uses memory of the program.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
+pub(super) struct Syscall {
     pub(super) number: c_long,
     pub(super) pointers: &'static [Pointer],
 }
 
-/// The kernel reads what the argument points to.
+/// Describes an argument that points to memory which the kernel reads.
 const fn reads(argument: usize, extent: Extent) -> Pointer {
     Pointer { argument, extent, written: false }
 }
 
-/// It writes there.
+/// Describes an argument that points to memory which the kernel writes to.
 const fn writes(argument: usize, extent: Extent) -> Pointer {
     Pointer { argument, extent, written: true }
 }
 
-const fn call(number: c_long, pointers: &'static [Pointer]) -> Call {
-    Call { number, pointers }
+const fn call(number: c_long, pointers: &'static [Pointer]) -> Syscall {
+    Syscall { number, pointers }
 }
 
 const STAT: Extent = Bytes(144);
@@ -96,8 +96,8 @@ const USAGE: Extent = Bytes(144);
 const MASK: Extent = Bytes(8);
 const SET: Extent = Descriptors(0);
 
-/// The frequent ones first: the filter looks in this order.
-pub(super) const CALLS: &[Call] = &[
+/// Lists the system calls that use memory. The most frequent come first, since the filter compares in this order.
+pub(super) const CALLS: &[Syscall] = &[
     call(libc::SYS_read, &[writes(1, Buffer(2))]),
     call(libc::SYS_write, &[reads(1, Buffer(2))]),
     call(libc::SYS_futex, &[writes(0, LENGTH), reads(3, Deadline(1))]),
@@ -183,7 +183,7 @@ pub(super) const CALLS: &[Call] = &[
     call(libc::SYS_pipe2, &[writes(0, MASK)]),
     call(libc::SYS_sendfile, &[writes(2, MASK)]),
     call(libc::SYS_copy_file_range, &[writes(1, MASK), writes(3, MASK)]),
-    // Which way it goes is the pipe's matter.
+    // The end of the pipe decides whether the memory is read or written.
     call(libc::SYS_vmsplice, &[writes(1, Vector(2))]),
     call(libc::SYS_splice, &[writes(1, MASK), writes(3, MASK)]),
     call(libc::SYS_fcntl, &[writes(2, Command(1))]),
@@ -209,16 +209,17 @@ pub(super) const CALLS: &[Call] = &[
     call(libc::SYS_rt_sigtimedwait, &[reads(0, MASK), writes(1, ADDRESS), reads(2, TIME)]),
 ];
 
-/// Calls that are looked at whatever they are handed: they say which signals arrive, and where.
+/// Lists the calls that are always trapped, since they decide which signals a thread receives and on which stack.
 pub(super) const SIGNALS: [c_long; 3] =
     [libc::SYS_rt_sigprocmask, libc::SYS_rt_sigaction, libc::SYS_sigaltstack];
 
-/// So is this: what is handed to it comes later, and may be read after the call.
+/// The call that sets up an `io_uring`. It is always trapped, since the kernel uses the memory that is queued there
+/// after the call has returned.
 pub(super) const QUEUE: c_long = libc::SYS_io_uring_setup;
-/// Its row.
-const SETUP: &Call = &call(QUEUE, &[writes(1, Bytes(120))]);
+/// Describes the arguments of [`QUEUE`].
+const SETUP: &Syscall = &call(QUEUE, &[writes(1, Bytes(120))]);
 
-/// Whether the kernel may read memory after a call that was handed it.
+/// Returns whether the kernel may read the memory of a call after the call has returned.
 pub(super) fn lends(number: c_long, arguments: &[usize; 6]) -> bool {
     let flags = match number {
         QUEUE | libc::SYS_vmsplice => return true,
@@ -229,8 +230,8 @@ pub(super) fn lends(number: c_long, arguments: &[usize; 6]) -> bool {
     flags & libc::MSG_ZEROCOPY as usize != 0
 }
 
-/// The row of a call.
-pub(super) fn find(number: c_long) -> Option<&'static Call> {
+/// Returns the description of a call; `None` if it is not in the table.
+pub(super) fn find(number: c_long) -> Option<&'static Syscall> {
     CALLS.iter().chain([SETUP]).find(|call| call.number == number)
 }
 
@@ -239,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_call_has_two_rows_no_row_two_buffers_and_no_argument_two_extents() {
+    fn calls_and_arguments_are_listed_once() {
         for (at, call) in CALLS.iter().enumerate() {
             assert!(!CALLS[..at].iter().any(|other| other.number == call.number), "{}", call.number);
             let buffers = call.pointers.iter().filter(|pointer| matches!(pointer.extent, Buffer(_)));
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_without_a_copy_is_lent() {
+    fn zero_copy_calls_lend_memory() {
         let zero_copy = libc::MSG_ZEROCOPY as usize | libc::MSG_DONTWAIT as usize;
         for (number, arguments, wanted) in [
             (libc::SYS_sendto, [3, 0, 0, zero_copy, 0, 0], true),

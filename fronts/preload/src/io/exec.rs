@@ -1,20 +1,20 @@
-//! Programs that a filtered process executes: the kernel keeps the filter across `exec`, but no handler of `SIGSYS`.
+//! Serves `exec` in a filtered process: the kernel keeps the filter across `exec`, but no handler of `SIGSYS`.
 //!
-//! A child of `vfork` that asks to be traced stops at each signal until its parent says go on, and the parent waits for
-//! the `exec` of the child. So a `SIGSYS` between the two would stop both for good. Tracing begins at the `exec` instead,
-//! which is when the parent first can see it:
+//! A child of `vfork` that asks to be traced stops at each signal until its parent continues it, and the parent waits
+//! for the `exec` of the child. So a `SIGSYS` in between would deadlock the two. Tracing begins at the `exec` instead,
+//! which is when the parent can first see it:
 //!
 //! ```text
 //!   vfork ─► ptrace(PTRACE_TRACEME) ─► sigaction, sigprocmask, … ─► execve ──► the kernel's PTRACE_TRACEME and execve
-//!              SIGSYS: answered 0,       SIGSYS: made as ever         SIGSYS, by the filter that was added
+//!              SIGSYS: returns 0,        SIGSYS: served as usual      SIGSYS, by the filter that was added
 //!              adds a filter for execve
 //! ```
 //!
 //! Where addresses are not randomised, an executed program has its C library where this process has its own. The filter
 //! would end it by `SIGSYS` before `main`. So the executed program has its addresses randomised again. Where the
-//! administrator has switched that off, it is not executed, and the process that tried ends with a message.
+//! administrator has switched that off, it is not executed, and the calling process ends with a message.
 
-use super::stay::make;
+use super::pinned::make;
 use super::{filter, raw, signals};
 use crate::start::{OWN_FAILURE, warn};
 use core::ffi::c_int;
@@ -23,16 +23,16 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use libc::{c_long, sock_filter};
 use std::sync::OnceLock;
 
-/// `personality` with this argument changes nothing and returns the present one.
+/// The argument with which `personality` changes nothing and returns the present value.
 const ASK: usize = 0xffff_ffff;
-/// The bit of the personality that switches randomisation off.
+/// The bit of the personality that disables address randomisation.
 const NOT_RANDOMISED: usize = libc::ADDR_NO_RANDOMIZE as usize;
-/// `kcmp`: whether two processes share their memory.
+/// The type of `kcmp` that compares the address spaces of two processes.
 const KCMP_VM: usize = 1;
 
-/// The filter that is added to a child whose tracing is put off. Made ahead: the child runs in its parent's memory.
+/// The filter that is added to a child whose tracing is deferred. Built in advance: the child uses its parent's memory.
 static ADDED: OnceLock<Vec<sock_filter>> = OnceLock::new();
-/// The kernel randomises no addresses, whatever a process asks for (`kernel.randomize_va_space`).
+/// Whether the kernel randomises no addresses, whatever a process asks for (`kernel.randomize_va_space` is 0).
 static NEVER_RANDOMISED: AtomicBool = AtomicBool::new(false);
 
 /// Prepares for the filter of a process whose C library has its code at `code`. Returns whether the programs that it
@@ -51,7 +51,7 @@ fn personality(new: usize) -> usize {
     unsafe { raw::call(libc::SYS_personality, [new, 0, 0, 0, 0, 0]) as usize }
 }
 
-/// `ptrace(PTRACE_TRACEME)`: in a child of `vfork`, done when it executes its program.
+/// Serves `ptrace(PTRACE_TRACEME)`; a child of `vfork` makes the call only when it executes its program.
 pub(super) fn trace_me(arguments: [usize; 6], blocked: u64) -> isize {
     if signals::in_other_process()
         && shares_memory_with_parent()
@@ -62,8 +62,8 @@ pub(super) fn trace_me(arguments: [usize; 6], blocked: u64) -> isize {
     make(libc::SYS_ptrace, arguments, blocked)
 }
 
-/// Returns whether this process shares its address space with its parent, as a child of `vfork` does; also `true` where the
-/// kernel does not say.
+/// Returns whether this process shares its address space with its parent, as a child of `vfork` does. Returns `true`
+/// where the kernel refuses `kcmp`.
 fn shares_memory_with_parent() -> bool {
     // SAFETY: numbers only.
     unsafe {
@@ -73,14 +73,14 @@ fn shares_memory_with_parent() -> bool {
     }
 }
 
-/// `execve` and `execveat`; `put_off`: the process asked to be traced.
+/// Serves `execve` and `execveat`; `put_off` if the process asked to be traced, which is then done first.
 pub(super) fn execute(number: c_long, arguments: [usize; 6], blocked: u64, put_off: bool) -> isize {
     // Relaxed: set before the filter was installed.
     if NEVER_RANDOMISED.load(Ordering::Relaxed) {
         refuse();
     }
-    // A path that cannot be executed leaves the process untraced: it may try the next folder of its PATH. Folders and files
-    // of unknown format are not told apart.
+    // A path that cannot be executed leaves the process untraced: it may try the next folder of its PATH. Folders and
+    // files of unknown format count as executable.
     if put_off && is_executable(number, arguments) {
         // SAFETY: numbers only.
         unsafe { raw::call(libc::SYS_ptrace, [libc::PTRACE_TRACEME as usize, 0, 0, 0, 0, 0]) };
@@ -100,24 +100,24 @@ fn is_executable(number: c_long, arguments: [usize; 6]) -> bool {
     let here = libc::AT_FDCWD as usize;
     let (folder, path) =
         if number == libc::SYS_execve { (here, arguments[0]) } else { (arguments[0], arguments[1]) };
-    // By its descriptor alone: the name is empty.
+    // The path is empty: the descriptor alone names the file.
     let by_descriptor = number == libc::SYS_execveat && arguments[4] & libc::AT_EMPTY_PATH as usize != 0;
     let access = [folder, path, libc::X_OK as usize, 0, 0, 0];
     // SAFETY: the program hands the same path to the kernel, which checks its address.
     by_descriptor || unsafe { raw::call(libc::SYS_faccessat, access) } == 0
 }
 
-/// The process ends instead of becoming a program that the filter would end.
+/// Ends the process with a message, because the filter would end the program that it wants to execute.
 fn refuse() -> ! {
     warn(
-        "a program is not executed: the filter of far memory would end it, because this machine does not \
-         randomise addresses: sysctl kernel.randomize_va_space=2, or --fault-engine events",
+        "cannot execute a program: this machine does not randomise addresses, so the system-call filter of far memory \
+         would end it; run `sysctl kernel.randomize_va_space=2`, or use --fault-engine events",
     );
     // SAFETY: no preconditions; a child of `vfork` must not run exit handlers.
     unsafe { libc::_exit(OWN_FAILURE) }
 }
 
-/// Whether a trapped `execve` comes from a process that [`trace_me`] added the filter to.
+/// Returns whether a trapped `execve` comes from a process that [`trace_me`] added the filter to.
 pub(super) fn is_put_off(mark: c_int) -> bool {
     mark == filter::PUT_OFF as c_int
 }

@@ -1,15 +1,15 @@
-//! The filter that sends system calls here: those of the C library that are handed far memory.
+//! Builds the `seccomp` filter that traps system calls of the C library with pointers into far memory.
 //!
 //! ```text
-//!   number in the table? ─no─► go on
+//!   number in the table? ─no─► allow
 //!        │yes
-//!   a pointer into far memory, or one to pointers? ─no─► go on
+//!   a pointer into far memory, or one to pointers? ─no─► allow
 //!        │yes
-//!   made by the C library's code? ─no─► go on
+//!   made by the C library's code? ─no─► allow
 //!        └yes─► SIGSYS
 //! ```
-//! The kernel keeps the filter across `exec`, but not our handler: so the code must be where the C
-//! library of this process is, and a program that is executed later has its own elsewhere (`exec.rs`).
+//! The kernel keeps the filter across `exec`, but not our handler. So the filter traps only calls from the addresses of
+//! this process's C library; a program that is executed later has its C library at other addresses (`exec.rs`).
 
 use super::calls::{CALLS, QUEUE, SIGNALS};
 use super::raw;
@@ -25,21 +25,22 @@ const NOT_BELOW: u16 = 0x35; // … BPF_JGE
 const JUMP: u16 = 0x05; // … BPF_JA
 const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 const GO_ON: u32 = libc::SECCOMP_RET_ALLOW;
-/// `AUDIT_ARCH_X86_64`: the numbers of the table are its.
+/// `AUDIT_ARCH_X86_64`, the architecture whose call numbers are in the table.
 pub(super) const ARCH: u32 = 0xc000_003e;
 
-/// Calls that execute a program.
+/// Lists the calls that execute a program.
 pub(super) const EXEC: [c_long; 2] = [libc::SYS_execve, libc::SYS_execveat];
-/// What the signal says (`si_errno`) when the filter of [`for_exec`] sent it.
+/// The value of `si_errno` in a signal that the filter of [`for_exec`] raised.
 pub(super) const PUT_OFF: u32 = 1;
 
-/// The filter. `far` are addresses, `code` is that of the C library; `exec`: it traps [`EXEC`] as well.
+/// Returns the filter that traps calls made by `code`, the C library's, with pointers into `far`; with `exec`, also
+/// those of [`EXEC`].
 pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>], exec: bool) -> Vec<sock_filter> {
-    let mut made = Program::new();
-    // Which arguments are looked at, and the jumps of the calls that have these.
+    let mut made = FilterProgram::new();
+    // Indices of the arguments to compare, and the jumps of the calls that have pointers in these.
     let mut groups: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
-    let nested = |it: &super::calls::Call| it.pointers.iter().any(super::calls::Pointer::is_nested);
-    let pointers = |it: &super::calls::Call| it.pointers.iter().map(|pointer| pointer.argument).collect();
+    let nested = |it: &super::calls::Syscall| it.pointers.iter().any(super::calls::Pointer::is_nested);
+    let pointers = |it: &super::calls::Syscall| it.pointers.iter().map(|pointer| pointer.argument).collect();
     let rows = CALLS.iter().map(|call| (call.number, (!nested(call)).then(|| pointers(call))));
     let mut always = Vec::new();
     for (number, arguments) in rows.chain(SIGNALS.iter().chain([&QUEUE]).map(|&number| (number, None))) {
@@ -72,15 +73,15 @@ pub(super) fn program(far: &[Range<usize>], code: &[Range<usize>], exec: bool) -
     made.trap(&always, code, 0)
 }
 
-/// The filter that is added to a process whose tracing begins when it executes a program: it traps [`EXEC`].
+/// Returns the filter, added to a process whose tracing begins when it executes a program, that traps [`EXEC`].
 pub(super) fn for_exec(code: &[Range<usize>]) -> Vec<sock_filter> {
-    let mut made = Program::new();
+    let mut made = FilterProgram::new();
     let jumps = EXEC.map(|number| made.jump_if(number));
     made.push(RETURN, 0, 0, GO_ON);
     made.trap(&jumps, code, PUT_OFF)
 }
 
-/// Installs a filter, for the calling thread and those it starts. The error is the kernel's `errno`.
+/// Installs a filter for the calling thread and those it starts later. The error is the kernel's `errno`.
 pub(super) fn install(program: &[sock_filter]) -> Result<(), c_int> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as usize;
@@ -88,7 +89,7 @@ pub(super) fn install(program: &[sock_filter]) -> Result<(), c_int> {
     // SAFETY: the program is valid until the call ends, and the kernel checks it.
     let mut answer = unsafe { raw::call(libc::SYS_seccomp, arguments) };
     if answer == -(libc::EACCES as isize) {
-        // A process that may not administer the system must promise that no program it executes gains rights.
+        // A process without `CAP_SYS_ADMIN` must promise that no program it executes gains privileges.
         // SAFETY: numbers only.
         unsafe { raw::call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0]) };
         // SAFETY: as above.
@@ -97,12 +98,12 @@ pub(super) fn install(program: &[sock_filter]) -> Result<(), c_int> {
     if answer == 0 { Ok(()) } else { Err(-answer as c_int) }
 }
 
-struct Program(Vec<sock_filter>);
+struct FilterProgram(Vec<sock_filter>);
 
-impl Program {
-    /// The beginning of every filter, after which the number of the call is loaded.
-    fn new() -> Program {
-        let mut made = Program(Vec::new());
+impl FilterProgram {
+    /// Begins a filter: it allows calls of other architectures, and loads the number of the call.
+    fn new() -> FilterProgram {
+        let mut made = FilterProgram(Vec::new());
         made.load(offset_of!(seccomp_data, arch));
         made.push(EQUAL, 1, 0, ARCH);
         made.push(RETURN, 0, 0, GO_ON);
@@ -110,7 +111,7 @@ impl Program {
         made
     }
 
-    /// The end of every filter: `jumps` lead to the trap if the call was made by `code`.
+    /// Ends a filter: `jumps` lead to a trap with `mark` if the call was made by `code`.
     fn trap(mut self, jumps: &[usize], code: &[Range<usize>], mark: u32) -> Vec<sock_filter> {
         self.land(jumps);
         let ours = self.within(offset_of!(seccomp_data, instruction_pointer), code);
@@ -120,7 +121,7 @@ impl Program {
         self.0
     }
 
-    /// One instruction; `yes` and `no` are instructions to skip.
+    /// Appends an instruction; `yes` and `no` are the numbers of instructions that it skips.
     fn push(&mut self, code: u16, yes: u8, no: u8, k: u32) {
         self.0.push(sock_filter { code, jt: yes, jf: no, k });
     }
@@ -129,26 +130,26 @@ impl Program {
         self.push(LOAD, 0, 0, offset as u32);
     }
 
-    /// A jump that is taken when the loaded number is that of a call.
+    /// Appends a jump that is taken if the loaded number is `number`. Returns the jump's index.
     fn jump_if(&mut self, number: c_long) -> usize {
         self.push(EQUAL, 0, 1, number as u32);
         self.jump()
     }
 
-    /// A jump that does not know yet where to.
+    /// Appends a jump whose target [`land`](FilterProgram::land) sets. Returns its index.
     fn jump(&mut self) -> usize {
         self.push(JUMP, 0, 0, 0);
         self.0.len() - 1
     }
 
-    /// The jumps lead to the next instruction.
+    /// Sets the target of `jumps` to the next instruction.
     fn land(&mut self, jumps: &[usize]) {
         for &jump in jumps {
             self.0[jump].k = (self.0.len() - jump - 1) as u32;
         }
     }
 
-    /// Jumps that are taken when the eight bytes at an offset lie in one of the ranges.
+    /// Appends jumps that are taken if the 64-bit number at `offset` lies in one of the ranges. Returns their indices.
     fn within(&mut self, offset: usize, ranges: &[Range<usize>]) -> Vec<usize> {
         let mut taken = Vec::new();
         for (high, low) in ranges.iter().flat_map(halves) {
@@ -171,15 +172,15 @@ impl Program {
     }
 }
 
-/// First and last of something, both included.
+/// A range of 32-bit numbers that includes both of its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bounds {
     start: u32,
     end: u32,
 }
 
-/// A range in parts that a machine of 32 bits can compare: the upper half of an address is one number
-/// and the lower half has bounds, or the upper half has bounds and the lower half does not matter.
+/// Splits a range of addresses into parts that 32-bit comparisons can test: the upper half of an address is one number
+/// and the lower half has bounds, or the upper half has bounds and the lower half is arbitrary.
 fn halves(range: &Range<usize>) -> Vec<(Bounds, Option<Bounds>)> {
     let bounds = |start: usize, last: usize| Bounds { start: start as u32, end: last as u32 };
     let (mut at, mut found) = (range.start, Vec::new());

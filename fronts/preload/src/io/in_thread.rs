@@ -1,4 +1,4 @@
-//! The in-thread engine: the faulting thread pages in by itself, in its handler of SIGBUS.
+//! The in-thread engine, in which the faulting thread pages in by itself, in its handler of `SIGBUS`.
 
 use super::signals;
 use crate::errno::Errno;
@@ -8,47 +8,50 @@ use core::ffi::{c_int, c_void};
 use largesse_pager::Touch;
 use libc::{siginfo_t, ucontext_t};
 
-/// What the handler needs of a stack for signals that the program made; elsewhere there is more.
+/// Bytes that the handler needs of a signal stack that the program provides; other stacks are larger.
 const STACK: usize = 8 << 10;
-/// The processor's flag for a write, in the error code of a fault.
+/// Bit in the processor's error code of a page fault that marks a write.
 const WRITE: i64 = 2;
 
-/// From now on far pages come in the thread that meets them. The error is the kernel's `errno`.
+/// Installs the handler that pages in on the faulting thread. The error is the kernel's `errno`.
 pub(super) fn install() -> Result<(), c_int> {
     signals::take(libc::SIGBUS, fault)
 }
 
-/// The handler of `SIGBUS`. All signals are blocked meanwhile, and what is called here never touches
-/// far memory. Of the program it changes nothing, not even `errno`.
+/// Handles `SIGBUS` with the signals of [`HANDLER_MASK`](signals::HANDLER_MASK) blocked. Its callees never touch far
+/// memory. It changes no state of the program, not even `errno`.
 unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let errno = Errno::save();
     // SAFETY: the kernel hands both to every handler that asks for them.
     let (info_of, context_of) = unsafe { (&*info, &*context.cast::<ucontext_t>()) };
     let far = serve::far().filter(|_| info_of.si_code > 0);
-    // SAFETY: any bits of this union are an address. The signal is passed on if that is no far page, also when a process sent it.
+    // A signal that a process sent, or whose address is no far page, is passed on.
+    // SAFETY: any bits of this union are a valid address.
     let address = unsafe { info_of.si_addr() }.addr();
     let page = far.and_then(|far| Some((far, far.pager().kernel().page_at(address)?)));
     let Some((far, page)) = page else {
-        // SAFETY: what a handler got, and last.
+        // SAFETY: these are this handler's arguments, and nothing follows.
         return unsafe { signals::pass_on(signal, info, context) };
     };
     let (here, stack) = ((&raw const errno).addr(), context_of.uc_stack);
     if here.wrapping_sub(stack.ss_sp.addr()) < stack.ss_size.min(STACK) {
-        give_up("a handler of the program met it on a stack for signals (sigaltstack) that is too small");
+        give_up(
+            "a signal handler touched it with less than 8 KiB left on its stack (sigaltstack); enlarge that stack",
+        );
     }
     let write = context_of.uc_mcontext.gregs[libc::REG_ERR as usize] & WRITE != 0;
     match far.pager().resolve(Touch { page, write }, far::stores_everywhere()) {
         Ok(true) => {}
-        // The program mapped something else there, perhaps a moment ago: where that cannot be touched the signal is its own.
+        // The program mapped other memory there after the fault; if that is inaccessible, the signal is the program's.
         Ok(false) if is_touchable(address) => {}
-        // SAFETY: what a handler got, and last.
+        // SAFETY: as above.
         Ok(false) => return unsafe { signals::pass_on(signal, info, context) },
-        Err(trouble) => give_up(&trouble.to_string()),
+        Err(error) => give_up(&error.to_string()),
     }
     errno.put();
 }
 
-/// Whether the kernel has a page for a touch of this address (Linux 5.14; `false` before).
+/// Returns whether the kernel can populate the page at this address for reading (Linux 5.14; `false` before).
 fn is_touchable(address: usize) -> bool {
     let page = largesse_pages::base_page();
     let at = core::ptr::with_exposed_provenance_mut(address / page * page);

@@ -1,19 +1,18 @@
-//! System calls on far memory where the kernel cannot wait for far pages.
+//! Intercepts system calls that use far memory, where the kernel cannot wait for far pages.
 //!
 //! # Picture
 //! ```text
 //!   the C library ──system call──► filter ──no far pointer──► kernel
 //!                                    │SIGSYS
 //!                                    ▼
-//!                   serve: the memory stays here ──the same call──► kernel
+//!                   serve: pins the memory ──the same call──► kernel
 //! ```
-//! With [`OpenMethod::UserModeOnly`](largesse_pages::fault::OpenMethod), which every user has, and with the in-thread
-//! engine, only instructions of the program are served; a system call that meets a far page fails
-//! with `EFAULT`. The filter (`seccomp(2)`) costs calls that are not handed far memory a few
-//! comparisons, and sees those too that the C library makes on its own: `fread`, locks, `printf`.
-//! Calls that are made by other code are not looked at.
+//! With [`OpenMethod::UserModeOnly`](largesse_pages::fault::OpenMethod), which every user may use, and with the
+//! in-thread engine, only faults of the program's instructions are served; a system call that meets a far page fails
+//! with `EFAULT`. The filter (`seccomp(2)`) costs calls without pointers into far memory a few comparisons, and also
+//! sees those that the C library makes on its own: `fread`, locks, `printf`. Calls by other code are not trapped.
 //! # Knows / does not know
-//! Knows the kernel's calling convention and what arguments point to. Does not know how pages come.
+//! Knows the kernel's calling convention and what arguments point to. Does not know how pages are filled.
 
 #![expect(clippy::cast_sign_loss, reason = "registers, and numbers of the kernel's interface")]
 
@@ -22,11 +21,11 @@ mod calls;
 mod exec;
 mod filter;
 mod in_thread;
+mod pinned;
 mod program;
 mod raw;
 mod serve;
 mod signals;
-mod stay;
 
 use crate::errno::Errno;
 use crate::slots::object::each_object;
@@ -35,8 +34,8 @@ use core::ops::Range;
 use raw::Trapped;
 pub(crate) use signals::{in_this_process, ours};
 
-/// From now on system calls on `far` work, in this thread and those it starts; `in_thread`: so do
-/// its faults. The error is the kernel's `errno`.
+/// Installs the filter for system calls on `far`, for the calling thread and those it starts later; with `in_thread`,
+/// also the handler of the in-thread engine. The error is the kernel's `errno`.
 pub(crate) fn install(far: &[Range<usize>], in_thread: bool) -> Result<(), c_int> {
     in_this_process();
     if in_thread {
@@ -48,7 +47,7 @@ pub(crate) fn install(far: &[Range<usize>], in_thread: bool) -> Result<(), c_int
     filter::install(&filter::program(far, &code, same_addresses))
 }
 
-/// Where the C library's code is, and the kernel's page that makes calls for it.
+/// Returns the address ranges of the code that makes the C library's system calls: its own, and the kernel's vDSO.
 fn code() -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let known = [libc::read as *const () as usize, libc::pthread_mutex_lock as *const () as usize];
@@ -61,12 +60,12 @@ fn code() -> Vec<Range<usize>> {
     found
 }
 
-/// The handler of `SIGSYS`. The program sees the answer alone: not even `errno` changes.
+/// Handles `SIGSYS`: makes the trapped call and sets its result. Nothing else of the program changes, not even `errno`.
 unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let errno = Errno::save();
-    // SAFETY: the kernel's own.
+    // SAFETY: the kernel passes both to the handler.
     let Some(mut call) = (unsafe { Trapped::new(info, context.cast()) }) else {
-        // SAFETY: as above, and last.
+        // SAFETY: as above, and nothing follows in this handler.
         return unsafe { signals::pass_on(signal, info, context) };
     };
     let (number, arguments) = (call.number(), call.arguments());
@@ -77,7 +76,7 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
         far.pager().kernel().lend();
     }
     let own = call.signal_stack();
-    let asked = serve::Asked { number, arguments, blocked, own: &own };
+    let asked = serve::CallRequest { number, arguments, blocked, own: &own };
     let answer = match number {
         libc::SYS_rt_sigprocmask => signals::set_blocked(&mut call, &own),
         libc::SYS_rt_sigaction => signals::set_action(arguments, &own),
@@ -88,7 +87,8 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
         }
         _ => match calls::find(number) {
             Some(row) => serve::serve(row, asked),
-            // SAFETY: as above, and last: it is a filter of the program's own.
+            // A filter of the program's own raised the signal.
+            // SAFETY: as above, and nothing follows in this handler.
             None => return unsafe { signals::pass_on(signal, info, context) },
         },
     };

@@ -1,21 +1,21 @@
-//! System calls from code of our own, which the filter lets pass, and what a trapped one looks like.
+//! Makes system calls from code that the filter allows, and decodes trapped ones.
 
 use core::ffi::c_int;
 use core::ops::Range;
 pub(super) use largesse_pages::raw_call as call;
 use libc::{c_long, siginfo_t, ucontext_t};
 
-/// `SYS_SECCOMP`: the filter sent the signal.
+/// `SYS_SECCOMP`, the `si_code` of a signal that a filter raised.
 const BY_FILTER: c_int = 1;
 
-/// Replaces the signals that this thread has blocked.
+/// Replaces the set of signals that the calling thread blocks.
 pub(super) fn block(signals: u64) {
     let set = (&raw const signals).addr();
-    // SAFETY: a set of signals that lives until the call ends; nothing is asked back.
+    // SAFETY: the set lives until the call ends, and the kernel writes nothing.
     unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, set, 0, size_of::<u64>(), 0, 0]) };
 }
 
-/// A system call that was sent to our handler instead.
+/// A trapped system call, as the handler of `SIGSYS` receives it.
 #[derive(Debug)]
 pub(super) struct Trapped<'a> {
     context: &'a mut ucontext_t,
@@ -23,10 +23,10 @@ pub(super) struct Trapped<'a> {
 }
 
 impl<'a> Trapped<'a> {
-    /// `None`: somebody sent the signal.
+    /// Decodes the arguments of a handler; `None` if no filter raised the signal.
     ///
     /// # Safety
-    /// What a handler of `SIGSYS` got.
+    /// The kernel passed both to a handler of `SIGSYS`, which still runs.
     pub(super) unsafe fn new(info: *const siginfo_t, context: *mut ucontext_t) -> Option<Trapped<'a>> {
         // SAFETY: the kernel hands both to every handler that asks for them.
         let (info, context) = unsafe { (&*info, &mut *context) };
@@ -37,7 +37,7 @@ impl<'a> Trapped<'a> {
         self.context.uc_mcontext.gregs[which as usize] as usize
     }
 
-    /// The mark of the filter that sent the signal.
+    /// Returns the mark of the filter that raised the signal.
     pub(super) fn mark(&self) -> c_int {
         self.mark
     }
@@ -51,29 +51,30 @@ impl<'a> Trapped<'a> {
             .map(|which| self.register(which))
     }
 
-    /// The stack for signals that the program gave the thread, as far as it is resident for good (`serve::signal_stack`).
+    /// Returns the part of the thread's alternate signal stack that is pinned for good (`serve::signal_stack`).
     pub(super) fn signal_stack(&self) -> Range<usize> {
         used_of_stack(self.context.uc_stack.ss_sp.addr(), self.context.uc_stack.ss_size)
     }
 
-    /// What the call returns.
+    /// Sets the call's return value.
     pub(super) fn answer(&mut self, answer: isize) {
         self.context.uc_mcontext.gregs[libc::REG_RAX as usize] = answer as i64;
     }
 
-    /// The signals that the thread had blocked, and will have again.
+    /// Returns the set of signals that the thread blocks after the handler has returned.
     pub(super) fn blocked(&mut self) -> &mut u64 {
         blocked(self.context)
     }
 }
 
-/// The part of a stack for signals that is used, its end. The kernel takes any address and any length for one.
+/// Returns the last 16 MiB of a signal stack, or all of a shorter one; empty if its end overflows, since the kernel
+/// accepts any address and length.
 pub(super) fn used_of_stack(at: usize, len: usize) -> Range<usize> {
     const LONGEST: usize = 16 << 20;
     at.checked_add(len).map_or(0..0, |end| end - len.min(LONGEST)..end)
 }
 
-/// The kernel's set of blocked signals in what a handler gets.
+/// Returns the kernel's set of blocked signals in the context of a handler.
 pub(super) fn blocked(context: &mut ucontext_t) -> &mut u64 {
     // SAFETY: the kernel's set is the first eight bytes of the C library's, which is aligned for them.
     unsafe { &mut *(&raw mut context.uc_sigmask).cast::<u64>() }

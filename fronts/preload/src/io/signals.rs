@@ -1,13 +1,13 @@
-//! The program's signals beside ours.
+//! Shares `SIGSYS` and `SIGBUS` between the program and the library.
 //!
-//! Our handlers must get the signals that the kernel sends for far memory, whatever the program blocks
-//! and whichever handler it installs: it would be killed otherwise. So the calls that say so come
-//! here, also those that the C library makes on its own: the bits of our signals are left out of
-//! every set, and the program's own actions for them are kept here.
+//! The kernel kills the program unless our handlers receive the signals that it raises for far memory, whatever the
+//! program blocks and whichever handlers it installs. So the calls that change this are trapped, also those that the C
+//! library makes on its own: the bits of our signals are removed from every set, and the program's actions for them are
+//! stored here.
 
+use super::pinned::PinnedPages;
 use super::program;
 use super::raw::{self, Trapped};
-use super::stay::Stays;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -24,20 +24,20 @@ pub(super) struct Action {
     blocked: u64,
 }
 
-/// The bit of a signal in the kernel's sets.
+/// Returns the bit of a signal in the kernel's sets.
 const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// Blocked while our handlers work: what the program does in a handler may need far memory, and wait
-/// for what this very thread holds. A page of the program that it may not touch is its own affair.
-pub(super) const MEANWHILE: u64 = !(bit(libc::SIGSYS) | bit(libc::SIGBUS) | bit(libc::SIGSEGV));
+/// The signals that are blocked while our handlers run: a handler of the program may use far memory, and so wait for a
+/// lock of this very thread. `SIGSEGV` is not blocked, since protected pages of the program are handled by the program.
+pub(super) const HANDLER_MASK: u64 = !(bit(libc::SIGSYS) | bit(libc::SIGBUS) | bit(libc::SIGSEGV));
 
-/// The signals that are ours.
+/// Bit set of the signals that the library handles.
 static OURS: AtomicU64 = AtomicU64::new(0);
-/// The process that the actions below are for; a child of `vfork` sees them, and has others.
+/// Identifier of the process that the actions below belong to; a child of `vfork` sees them, but has its own.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-/// What the program wants done about `SIGSYS` and `SIGBUS`.
+/// The program's actions for `SIGSYS` and `SIGBUS`, in this order.
 static WANTED: [Mutex<Action>; 2] =
     [const { Mutex::new(Action { handler: 0, flags: 0, restorer: 0, blocked: 0 }) }; 2];
 
@@ -45,51 +45,52 @@ fn wanted(signal: c_int) -> &'static Mutex<Action> {
     &WANTED[usize::from(signal == libc::SIGBUS)]
 }
 
-/// The signals that the program cannot block: far memory needs them.
+/// Returns the bit set of the signals that the program cannot block, because far memory needs them.
 pub(crate) fn ours() -> u64 {
-    OURS.load(Ordering::Relaxed) // Relaxed: set before the filter is
+    OURS.load(Ordering::Relaxed) // Relaxed: set before the filter is installed
 }
 
-/// This process is the one.
+/// Makes the calling process the owner of the stored actions.
 pub(crate) fn in_this_process() {
-    // SAFETY: no preconditions. The C library's own may be the number of the parent.
+    // The C library's `getpid` may return the parent's number.
+    // SAFETY: no preconditions.
     let process = unsafe { raw::call(libc::SYS_getpid, [0; 6]) };
-    PROCESS.store(process as i32, Ordering::Relaxed); // Relaxed: there is one thread
+    PROCESS.store(process as i32, Ordering::Relaxed); // Relaxed: the process has one thread
 }
 
-/// Whether the calling process is a child of `vfork`, or of another call that runs no fork handlers.
+/// Returns whether the calling process is a child of `vfork`, or of another call that runs no fork handlers.
 pub(super) fn in_other_process() -> bool {
     // SAFETY: no preconditions.
     let process = unsafe { raw::call(libc::SYS_getpid, [0; 6]) };
-    process != PROCESS.load(Ordering::Relaxed) as isize // Relaxed: set before the filter is
+    process != PROCESS.load(Ordering::Relaxed) as isize // Relaxed: set before the filter is installed
 }
 
 pub(super) type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
-/// Has a signal come to `handler`, and unblocks it.
+/// Installs `handler` for a signal, stores the program's action, and unblocks the signal.
 pub(super) fn take(signal: c_int, handler: Handler) -> Result<(), c_int> {
     // SAFETY: all zero bytes are a valid action.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = handler as usize;
-    // On the stack that the thread is on: what stands on another one is the program's.
+    // Without `SA_ONSTACK`, since the alternate signal stack belongs to the program.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_NODEFER;
-    // SAFETY: a plain set, of which the kernel reads the first eight bytes.
-    unsafe { (&raw mut action.sa_mask).cast::<u64>().write(MEANWHILE) };
+    // SAFETY: a plain bit set, of which the kernel reads the first eight bytes.
+    unsafe { (&raw mut action.sa_mask).cast::<u64>().write(HANDLER_MASK) };
     // SAFETY: all zero bytes are a valid action.
     let mut before: libc::sigaction = unsafe { core::mem::zeroed() };
-    // SAFETY: both structures are valid; the handler keeps to what a handler may do.
+    // SAFETY: both structures are valid; the handler does only what a handler may do.
     if unsafe { libc::sigaction(signal, &raw const action, &raw mut before) } != 0 {
         return Err(libc::EINVAL);
     }
-    // SAFETY: a plain set of eight bytes and more.
+    // SAFETY: a plain bit set of at least eight bytes.
     let blocked = unsafe { (&raw const before.sa_mask).cast::<u64>().read() };
     *lock(signal) =
         Action { handler: before.sa_sigaction, flags: before.sa_flags as usize, restorer: 0, blocked };
-    OURS.fetch_or(bit(signal), Ordering::Relaxed); // Relaxed: before the filter is set
+    OURS.fetch_or(bit(signal), Ordering::Relaxed); // Relaxed: before the filter is installed
     let set = bit(signal);
     let set = (&raw const set).addr();
     let arguments = [libc::SIG_UNBLOCK as usize, set, 0, size_of::<u64>(), 0, 0];
-    // SAFETY: a set that lives until the call ends.
+    // SAFETY: the set lives until the call ends.
     unsafe { raw::call(libc::SYS_rt_sigprocmask, arguments) };
     Ok(())
 }
@@ -98,17 +99,17 @@ fn lock(signal: c_int) -> std::sync::MutexGuard<'static, Action> {
     wanted(signal).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `rt_sigprocmask`: the set that the thread will have is in what the handler returns to.
+/// Serves `rt_sigprocmask` by changing the set of blocked signals in the context that the handler returns to.
 pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &Range<usize>) -> isize {
     let [how, set, old, size, ..] = trapped.arguments();
     if size != size_of::<u64>() {
         return -(libc::EINVAL as isize);
     }
-    let mut stays = Stays::new(own);
+    let mut pinned = PinnedPages::new(own);
     let blocked = trapped.blocked();
     let before = *blocked;
     if set != 0 {
-        let Some([set]) = program::read(set, &mut stays) else { return -(libc::EFAULT as isize) };
+        let Some([set]) = program::read(set, &mut pinned) else { return -(libc::EFAULT as isize) };
         let set = set as u64;
         *blocked = match how as c_int {
             libc::SIG_BLOCK => before | set,
@@ -117,79 +118,79 @@ pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &Range<usize>) -> isiz
             _ => return -(libc::EINVAL as isize),
         } & !ours();
     }
-    if old != 0 && !program::write(old, &[before as usize], &mut stays) {
+    if old != 0 && !program::write(old, &[before as usize], &mut pinned) {
         return -(libc::EFAULT as isize);
     }
     0
 }
 
-/// `rt_sigaction`.
+/// Serves `rt_sigaction`; actions for our signals are stored instead of set.
 pub(super) fn set_action(mut arguments: [usize; 6], own: &Range<usize>) -> isize {
     let [signal, new, old, size, ..] = arguments;
     if size != size_of::<u64>() {
         return -(libc::EINVAL as isize);
     }
-    let mut stays = Stays::new(own);
-    let mut wish = None;
+    let mut pinned = PinnedPages::new(own);
+    let mut requested = None;
     if new != 0 {
-        let Some([handler, flags, restorer, blocked]) = program::read(new, &mut stays) else {
+        let Some([handler, flags, restorer, blocked]) = program::read(new, &mut pinned) else {
             return -(libc::EFAULT as isize);
         };
-        wish = Some(Action { handler, flags, restorer, blocked: blocked as u64 });
+        requested = Some(Action { handler, flags, restorer, blocked: blocked as u64 });
     }
     let signal = signal as c_int;
     let mut before = Action::default();
     if !(1..=64).contains(&signal) || bit(signal) & ours() == 0 {
-        if let Some(wish) = &mut wish {
-            wish.blocked &= !ours();
-            arguments[1] = (&raw const *wish).addr();
+        if let Some(requested) = &mut requested {
+            requested.blocked &= !ours();
+            arguments[1] = (&raw const *requested).addr();
         }
         arguments[2] = if old != 0 { (&raw mut before).addr() } else { 0 };
-        // SAFETY: the program's call, on structures of our own.
+        // SAFETY: the program makes this call; it is repeated on structures of our own.
         let answer = unsafe { raw::call(libc::SYS_rt_sigaction, arguments) };
         if answer != 0 {
             return answer;
         }
     } else {
-        let mut kept = lock(signal);
-        before = *kept;
-        // An action that a child of `vfork` sets would be its parent's; `exec` undoes it anyway.
-        if let Some(wish) = wish
+        let mut stored = lock(signal);
+        before = *stored;
+        // An action set by a child of `vfork` would become its parent's; `exec` resets it anyway.
+        if let Some(requested) = requested
             && !in_other_process()
         {
-            *kept = wish;
+            *stored = requested;
         }
     }
     let Action { handler, flags, restorer, blocked } = before;
-    if old != 0 && !program::write(old, &[handler, flags, restorer, blocked as usize], &mut stays) {
+    if old != 0 && !program::write(old, &[handler, flags, restorer, blocked as usize], &mut pinned) {
         return -(libc::EFAULT as isize);
     }
     0
 }
 
-/// One of our signals that is not about far memory: as if we were not there.
+/// Passes one of our signals that does not concern far memory to the program, as the kernel would without the library.
 ///
 /// # Safety
-/// What a handler got, which calls this last.
+/// The arguments are those that the kernel passed to the calling handler, which does nothing afterwards.
 pub(super) unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    let wish = {
-        let mut kept = lock(signal);
-        let wish = *kept;
-        if wish.flags & libc::SA_RESETHAND as usize != 0 {
-            *kept = Action::default();
+    let requested = {
+        let mut stored = lock(signal);
+        let requested = *stored;
+        if requested.flags & libc::SA_RESETHAND as usize != 0 {
+            *stored = Action::default();
         }
-        wish
+        requested
     };
-    // SAFETY: the caller's promise: it is what every handler gets.
+    // SAFETY: the caller promises that these are a handler's arguments.
     let (sent, context_of) = unsafe { ((*info).si_code <= 0, &mut *context.cast::<ucontext_t>()) };
-    if wish.handler == libc::SIG_IGN && sent {
+    if requested.handler == libc::SIG_IGN && sent {
         return;
     }
-    if wish.handler == libc::SIG_DFL || wish.handler == libc::SIG_IGN {
-        // The process ends by the signal, at the instruction that caused it, or now when it was sent.
+    if requested.handler == libc::SIG_DFL || requested.handler == libc::SIG_IGN {
+        // The signal ends the process: at the instruction that raised it, or now if a process sent it.
         let action = Action::default();
         let at = (&raw const action).addr();
-        // SAFETY: an action of our own; the default one needs no handler.
+        // SAFETY: the action is our own, and the default one needs no handler.
         unsafe { raw::call(libc::SYS_rt_sigaction, [signal as usize, at, 0, size_of::<u64>(), 0, 0]) };
         if sent || signal == libc::SIGSYS {
             // SAFETY: numbers only.
@@ -201,11 +202,11 @@ pub(super) unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut 
         }
         return;
     }
-    let own = if wish.flags & libc::SA_NODEFER as usize != 0 { 0 } else { bit(signal) };
-    raw::block((*raw::blocked(context_of) | wish.blocked | own) & !ours());
-    // SAFETY: the program's own handler, with what the kernel has for it; one that takes the number
-    // only does not look at the rest.
-    let handler: Handler = unsafe { core::mem::transmute(wish.handler) };
+    let own = if requested.flags & libc::SA_NODEFER as usize != 0 { 0 } else { bit(signal) };
+    raw::block((*raw::blocked(context_of) | requested.blocked | own) & !ours());
+    // SAFETY: the program's own handler, called with the kernel's arguments; one that takes the number only ignores the
+    // rest.
+    let handler: Handler = unsafe { core::mem::transmute(requested.handler) };
     crate::guard::outside(|| {
         // SAFETY: as above.
         unsafe { handler(signal, info, context) }

@@ -1,4 +1,4 @@
-//! The kernels' C names, which are BLAS's with `largesse_` before them.
+//! Exports the kernels under the C names of BLAS with the prefix `largesse_`.
 
 mod processors;
 mod team;
@@ -9,19 +9,19 @@ pub(crate) use processors::remember;
 use std::sync::OnceLock;
 use team::Processors;
 
-/// The kernels of this process: the fastest, or those that `LARGESSE_ISA` names.
+/// Returns the kernels of this process: the fastest, or those for the instruction set that `LARGESSE_ISA` names.
 fn kernels() -> Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
     *KERNELS.get_or_init(|| start::options().isa.and_then(Kernels::of).unwrap_or_default())
 }
 
-/// Functions of one vector. `n` elements, `incx` apart, from the lowest address on; a negative step goes
-/// from the far end to the start.
+/// Defines functions of one vector of `n` elements at a distance of `incx` elements, with `x` as the lowest address. If
+/// `incx` is negative, the vector begins at its highest address.
 macro_rules! of_one {
     ($($name:ident: $t:ty => $kernel:ident,)*) => {
         $(
             /// # Safety
-            /// The vector's elements can be read.
+            /// The vector's `n` elements must be readable.
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(n: usize, x: *const $t, incx: isize) -> $t {
                 // SAFETY: the caller's promise.
@@ -43,12 +43,12 @@ of_one! {
     largesse_sasum: f32 => asum,
 }
 
-/// Functions of two vectors.
+/// Defines functions of two vectors of `n` elements each, laid out as in `of_one`.
 macro_rules! of_two {
     ($($name:ident: $t:ty => $kernel:ident,)*) => {
         $(
             /// # Safety
-            /// The vectors' elements can be read.
+            /// The `n` elements of both vectors must be readable.
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
                 n: usize,
@@ -78,7 +78,8 @@ macro_rules! axpy {
     ($($name:ident: $t:ty,)*) => {
         $(
             /// # Safety
-            /// The vectors' elements can be read, those of `y` written; they are the same, or none is.
+            /// The `n` elements of both vectors must be readable and those of `y` writable; the vectors must be
+            /// identical or disjoint.
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name(
                 n: usize,
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_negative_step_begins_at_the_far_end_as_in_blas() {
+    fn negative_steps_begin_at_the_end() {
         let (x, y) = ([1.0, 2.0, 3.0, 4.0, 5.0], [10.0, 100.0, 1000.0]);
         // SAFETY: three elements of each.
         let dot = unsafe { largesse_ddot(3, x.as_ptr(), -2, y.as_ptr(), 1) };

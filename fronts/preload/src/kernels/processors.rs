@@ -1,11 +1,11 @@
-//! The number of threads that a call uses: what the program set, what `OMP_NUM_THREADS` says, or one for each processor of
-//! the process.
+//! Chooses the number of threads that a call uses: the program's setting, else that of `OMP_NUM_THREADS`, else one for
+//! each processor of the process.
 //!
-//! The affinity of the calling thread alone does not decide: OpenMP (`OMP_PROC_BIND`) and programs bind single threads, the
-//! main one even before the library's constructor runs. The processors of the process are those that it had when it asked for
-//! its first memory, or those that `largesse_pin` gave all of it later, and those of the main and the calling thread. Once
-//! there is a worker thread, which only tools bind that bind all threads, they are the worker's: its mask follows a changed
-//! cpuset and `taskset --all-tasks`.
+//! The affinity of the calling thread alone does not decide: OpenMP (`OMP_PROC_BIND`) and programs bind single threads,
+//! the main one even before the library's constructor runs. The processors of the process are those that it had when it
+//! asked for its first memory, or those that `largesse_pin` gave all of it later, and those of the main and the calling
+//! thread. Once there is a worker thread, only its mask counts: it changes only with those of all threads, by a changed
+//! cpuset or by `taskset --all-tasks`.
 
 use crate::control::{BAD_ARGUMENT, OK};
 use crate::start;
@@ -13,39 +13,39 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use largesse_machine::{Bitmap, pin};
 
-/// A call is cut into at most this many parts: more threads would have nothing to do.
+/// The most threads that a call uses, which is the number of parts that its work is divided into.
 const MOST: usize = largesse_kernels::reference::PARTS;
 
-/// The processors of the process, 64 to a word; all words 0 until [`remember`].
+/// Bit set of the processors of the process, 64 per word; all words are 0 until [`remember`] is called.
 static PROCESSORS: [AtomicU64; size_of::<pin::Mask>() / 8] = [const { AtomicU64::new(0) }; _];
 
-/// The number that the program set; 0: none.
+/// Number of threads that the program set, 0 if it set none.
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes the calling thread's processors for those of the process. Allocates nothing: called by the first request for memory,
-/// when no constructor of another library has bound a thread yet, and after the whole process was pinned.
+/// Stores the calling thread's processors as those of the process. Allocates nothing: called by the first request for
+/// memory, before constructors of other libraries bind threads, and after the whole process was pinned.
 #[cold]
 pub(crate) fn remember() {
     if let Ok(mask) = pin::mask_of(0) {
-        // Relaxed: a mask that is read while it changes is one of two right answers for each word.
+        // Relaxed: in a mask that is read while it changes, each word is the old or the new one, and both are right.
         PROCESSORS.iter().zip(mask).for_each(|(word, now)| word.store(now, Ordering::Relaxed));
     }
 }
 
-/// Returns the affinity mask of the worker thread if there is one. Otherwise returns the union of the remembered mask and
-/// the present masks of the main thread and the calling thread.
+/// Returns the affinity mask of the worker thread if there is one. Otherwise returns the union of the remembered mask
+/// and the present masks of the main thread and the calling thread.
 pub(super) fn of_process(worker: Option<u32>) -> Bitmap {
     let of_thread = |thread| pin::mask_of(thread).map(|mask| Bitmap::from_words(&mask)).ok();
     if let Some(mask) = worker.and_then(of_thread) {
         return mask;
     }
     let words = PROCESSORS.each_ref().map(|word| word.load(Ordering::Relaxed));
-    // What an administrator gave the process since then shows in its first thread.
+    // The main thread's mask shows processors that an administrator has added since then.
     let threads = [std::process::id(), 0].into_iter().filter_map(of_thread);
     threads.fold(Bitmap::from_words(&words), |all, one| all.or(&one))
 }
 
-/// Returns the number of threads for a call that begins now.
+/// Returns the number of threads for a call that begins now, 1 to [`MOST`].
 pub(super) fn threads(worker: impl FnOnce() -> Option<u32>) -> usize {
     let chosen = match CHOSEN.load(Ordering::Relaxed) {
         0 => start::options().threads,
@@ -54,18 +54,19 @@ pub(super) fn threads(worker: impl FnOnce() -> Option<u32>) -> usize {
     chosen.unwrap_or_else(|| within_quota(&of_process(worker()))).clamp(1, MOST)
 }
 
-/// Returns the number of processors, or of those that a CPU quota of the control group amounts to. The answer is kept
-/// until the number of processors differs.
+/// Returns the number of processors, or the smaller number that the CPU quota of the control group amounts to. The
+/// result is cached until the number of processors changes.
 fn within_quota(processors: &Bitmap) -> usize {
-    /// The number of processors and the answer for it, 32 bits each.
+    /// Number of processors in the upper 32 bits, and the result for it in the lower 32 bits.
     static KNOWN: AtomicU64 = AtomicU64::new(0);
     let number = processors.len().min(MOST) as u64;
-    // Relaxed: the word stands alone.
+    // Relaxed: no other data depends on this word.
     let known = KNOWN.load(Ordering::Relaxed);
     if known >> 32 == number {
         return known as u32 as usize;
     }
-    // The standard library knows quotas, but counts the processors of the thread that asks: one that may use all of them.
+    // The standard library reads quotas, but counts the processors of the calling thread, so a thread bound to all of
+    // them asks.
     let processors = processors.clone();
     let ask = move || {
         let _ = pin::thread(&processors);
@@ -77,7 +78,7 @@ fn within_quota(processors: &Bitmap) -> usize {
     answer
 }
 
-/// Sets the number of threads that later calls use; 0: by `OMP_NUM_THREADS`, or the processors of the process.
+/// Sets the number of threads that later calls use; 0 selects `OMP_NUM_THREADS` or the processors of the process.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_set_threads(threads: c_int) -> c_int {
     match usize::try_from(threads) {

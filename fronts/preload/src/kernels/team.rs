@@ -1,7 +1,7 @@
-//! The threads of this process that work on long vectors.
+//! Runs the pool of worker threads that compute on long vectors.
 //!
-//! They are made at the first long call and wait for the next. A forked child, which has none of its
-//! parent's threads, makes its own: a crew belongs to one process, and is never waited for in another.
+//! The threads are started by the first long call and wait for the next. A forked child, which has none of its parent's
+//! threads, starts its own: a pool belongs to one process, and no other process waits for it.
 
 use super::processors;
 use crate::guard::outside;
@@ -14,11 +14,11 @@ use largesse_kernels::Team;
 use largesse_machine::{pin, service};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Signals that say what the thread itself has done.
+/// Lists the signals that an instruction of the thread itself raises.
 const OWN: [c_int; 6] =
     [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL, libc::SIGSYS, libc::SIGTRAP];
 
-/// As many threads as [`processors::threads`] says.
+/// A team whose size is the number that [`processors::threads`] returns.
 #[derive(Debug)]
 pub(super) struct Processors;
 
@@ -29,71 +29,71 @@ impl Team for Processors {
     }
 
     fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync)) {
-        Crew::here().run(members, work);
+        WorkerPool::here().run(members, work);
     }
 }
 
-/// Returns the kernel's number of this process's first worker thread; `None` while there is none.
+/// Returns the kernel's identifier of this process's first worker thread; `None` while there is none.
 pub(super) fn worker() -> Option<u32> {
-    Crew::found()?.worker.get().copied()
+    WorkerPool::found()?.worker.get().copied()
 }
 
-/// Threads that wait for work.
+/// A pool of threads of one process that wait for work.
 #[derive(Debug)]
-struct Crew {
+struct WorkerPool {
     process: u32,
-    /// Somebody's call has them.
+    /// Whether a call uses the threads.
     busy: AtomicBool,
-    /// The kernel's number of the first thread.
+    /// Kernel's identifier of the first thread.
     worker: OnceLock<u32>,
-    board: Mutex<Board>,
-    /// There is new work.
+    board: Mutex<PoolState>,
+    /// Is notified when there is new work.
     begin: Condvar,
-    /// All have finished.
+    /// Is notified when all threads have finished.
     done: Condvar,
 }
 
-/// What the members see.
+/// State that the calling thread and the worker threads share.
 #[derive(Debug, Default)]
-struct Board {
-    /// Counts the calls.
-    turn: u64,
+struct PoolState {
+    /// Number of calls that have begun.
+    calls: u64,
     work: Option<Work>,
-    /// Threads that were made: members 1 to `threads`.
+    /// Number of threads that were started: members 1 to `threads`.
     threads: usize,
-    /// Members of this turn's call, the calling thread among them; threads from this number on have no part in it.
+    /// Number of members of the present call, with the calling thread; only threads with smaller numbers take part.
     members: usize,
-    /// Threads that have not finished this turn.
+    /// Number of threads that have not finished the present call.
     left: usize,
 }
 
-/// The caller's function, which lives until `left` is 0.
+/// Points to the caller's function, which lives until `left` is 0.
 #[derive(Clone, Copy, Debug)]
 struct Work(*const (dyn Fn(usize) + Sync));
 
-// SAFETY: a reference to something that is `Sync`, used while its owner waits.
+// SAFETY: a reference to a value that is `Sync`, used while its owner waits.
 unsafe impl Send for Work {}
 
-static CREW: AtomicPtr<Crew> = AtomicPtr::new(null_mut());
+static POOL: AtomicPtr<WorkerPool> = AtomicPtr::new(null_mut());
 
-impl Crew {
-    /// Returns this process's, if it has one. One of the parent's is left alone: its lock may be held by a thread that does not
-    /// exist here.
-    fn found() -> Option<&'static Crew> {
+impl WorkerPool {
+    /// Returns this process's pool, if it has one. The parent's pool is ignored: its lock may be held by a thread that
+    /// does not exist in this process.
+    fn found() -> Option<&'static WorkerPool> {
         // Acquire: pairs with the exchange in `here`, so that the fields are seen.
-        // SAFETY: what is in `CREW` is never freed.
-        let found = unsafe { CREW.load(Ordering::Acquire).as_ref() };
-        found.filter(|crew| crew.process == std::process::id())
+        // SAFETY: a pool in `POOL` is never freed.
+        let found = unsafe { POOL.load(Ordering::Acquire).as_ref() };
+        found.filter(|pool| pool.process == std::process::id())
     }
 
-    /// Returns this process's, made now if it has none.
-    fn here() -> &'static Crew {
-        let found = CREW.load(Ordering::Acquire);
-        if let Some(crew) = Crew::found() {
-            return crew;
+    /// Returns this process's pool, and creates it if there is none.
+    fn here() -> &'static WorkerPool {
+        let found = POOL.load(Ordering::Acquire);
+        if let Some(pool) = WorkerPool::found() {
+            return pool;
         }
         let _blocked = Blocked::handlers();
-        let new = Box::into_raw(Box::new(Crew {
+        let new = Box::into_raw(Box::new(WorkerPool {
             process: std::process::id(),
             busy: AtomicBool::new(false),
             worker: OnceLock::new(),
@@ -101,12 +101,12 @@ impl Crew {
             begin: Condvar::new(),
             done: Condvar::new(),
         }));
-        // AcqRel: pairs with the load in `found`, so that who finds a crew sees its fields.
-        match CREW.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire) {
+        // AcqRel: pairs with the load in `found`, so that a thread that finds a pool sees its fields.
+        match POOL.compare_exchange(found, new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: as above.
             Ok(_) => unsafe { &*new },
             Err(other) => {
-                // SAFETY: nobody has seen it; the other is never freed.
+                // SAFETY: no other thread has seen `new`, and `other` is never freed.
                 unsafe {
                     drop(Box::from_raw(new));
                     &*other
@@ -116,7 +116,7 @@ impl Crew {
     }
 
     fn run(&'static self, members: usize, work: &(dyn Fn(usize) + Sync)) {
-        // Acquire and the release below: the next call sees this one's end.
+        // Acquire: pairs with the release in `Finish`, so that the next call sees the end of this one.
         if self.busy.swap(true, Ordering::Acquire) {
             return (0..members).for_each(work);
         }
@@ -129,21 +129,21 @@ impl Crew {
             unsafe { core::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work) };
         let mut board = self.board();
         let threads = board.threads.min(members - 1);
-        (board.turn, board.work) = (board.turn + 1, Some(Work(shared)));
+        (board.calls, board.work) = (board.calls + 1, Some(Work(shared)));
         (board.members, board.left) = (threads + 1, threads);
         drop(board);
         self.begin.notify_all();
         let finish = Finish(self);
         work(0);
-        // Those for whom there is no thread.
+        // Members without a thread of their own.
         (threads + 1..members).for_each(work);
         drop(finish);
     }
 
-    /// Starts threads until there are enough for this many members, or no more can be had. Only the call that has the crew does.
+    /// Starts threads until there are enough for `members`, or the system refuses. Called only by the owner of `busy`.
     fn grow(&'static self, members: usize) {
         const STACK: usize = 128 << 10;
-        let Board { threads, turn, .. } = *self.board();
+        let PoolState { threads, calls, .. } = *self.board();
         if threads + 1 >= members {
             return;
         }
@@ -152,13 +152,13 @@ impl Crew {
         for member in threads + 1..members {
             let processors = Arc::clone(&processors);
             let work = move || {
-                // The thread that made this one may be bound; a process that was confined since keeps it where it is.
+                // The starting thread may be bound. If the process was confined since, the binding is inherited.
                 let _ = pin::thread(&processors);
                 self.worker.get_or_init(largesse_pages::thread_id);
-                self.serve(member, turn);
+                self.serve(member, calls);
             };
-            // The members receive the signals that a thread causes itself: a far page may be such a one. Making a
-            // thread asks the C library for memory, which may ask us.
+            // The members receive the signals of their own instructions, which far pages may raise. Starting a thread
+            // allocates from the C library, which may call us.
             if outside(|| service::start(c"largesse", STACK, &OWN, work)).is_err() {
                 break;
             }
@@ -166,14 +166,14 @@ impl Crew {
         }
     }
 
-    /// The life of a thread that was made when `seen` turns had begun.
+    /// Runs the loop of a worker thread that was started when `seen` calls had begun.
     fn serve(&self, member: usize, mut seen: u64) {
         loop {
             let mut board = self.board();
-            while board.turn == seen {
+            while board.calls == seen {
                 board = self.begin.wait(board).unwrap_or_else(PoisonError::into_inner);
             }
-            seen = board.turn;
+            seen = board.calls;
             if member >= board.members {
                 continue;
             }
@@ -191,13 +191,13 @@ impl Crew {
         }
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
+    fn board(&self) -> MutexGuard<'_, PoolState> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Waits for all members, whatever happens.
-struct Finish(&'static Crew);
+/// Waits for all members when it is dropped, also during a panic.
+struct Finish(&'static WorkerPool);
 
 impl Drop for Finish {
     fn drop(&mut self) {
@@ -217,13 +217,13 @@ mod tests {
     use core::sync::atomic::AtomicUsize;
 
     #[test]
-    fn every_member_works_once_in_every_call() {
-        let crew = Crew::here();
+    fn each_member_works_once_per_call() {
+        let pool = WorkerPool::here();
         let counts = [const { AtomicUsize::new(0) }; 4];
         for _ in 0..100 {
-            // Fewer, and then all again.
-            crew.run(2, &|_| ());
-            crew.run(4, &|member| {
+            // A call with fewer members, then one with all.
+            pool.run(2, &|_| ());
+            pool.run(4, &|member| {
                 counts[member].fetch_add(1, Ordering::Relaxed);
             });
         }
@@ -231,11 +231,11 @@ mod tests {
     }
 
     #[test]
-    fn a_call_while_the_crew_is_busy_is_served_all_the_same() {
-        let crew = Crew::here();
+    fn calls_on_a_busy_pool_complete() {
+        let pool = WorkerPool::here();
         let count = AtomicUsize::new(0);
-        crew.run(4, &|_| {
-            crew.run(4, &|_| {
+        pool.run(4, &|_| {
+            pool.run(4, &|_| {
                 count.fetch_add(1, Ordering::Relaxed);
             });
         });

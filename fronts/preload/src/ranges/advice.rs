@@ -1,4 +1,4 @@
-//! `madvise` of far memory.
+//! Serves `madvise` on far memory.
 
 use super::{Answer, quietly, refused};
 use crate::backing::Far;
@@ -7,25 +7,25 @@ use core::ffi::c_int;
 use core::ops::Range;
 use largesse_report::Cause;
 
-/// What becomes of an advice.
+/// Says how an advice is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
-    /// The pages' contents are dropped.
+enum Handling {
+    /// The contents of the pages are discarded.
     Discard,
-    /// Granted without doing anything: it concerns time only, or what far memory does anyway.
+    /// The call succeeds without any effect: the advice concerns speed only, or far memory does so anyway.
     Idle,
-    /// Not possible, and said so.
+    /// The call fails with `EINVAL`, since far memory cannot follow the advice.
     Refuse,
-    /// The kernel's business.
+    /// The kernel handles the advice.
     Kernel,
 }
 
 const MADV_DONTNEED_LOCKED: c_int = 24;
 const MADV_COLLAPSE: c_int = 25;
 
-const fn course(advice: c_int) -> Course {
+const fn handling(advice: c_int) -> Handling {
     match advice {
-        libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => Course::Discard,
+        libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => Handling::Discard,
         libc::MADV_WILLNEED
         | libc::MADV_COLD
         | libc::MADV_PAGEOUT
@@ -34,26 +34,26 @@ const fn course(advice: c_int) -> Course {
         | MADV_COLLAPSE
         | libc::MADV_UNMERGEABLE
         | libc::MADV_DOFORK
-        | libc::MADV_KEEPONFORK => Course::Idle,
+        | libc::MADV_KEEPONFORK => Handling::Idle,
         libc::MADV_DONTFORK | libc::MADV_WIPEONFORK | libc::MADV_MERGEABLE | libc::MADV_REMOVE => {
-            Course::Refuse
+            Handling::Refuse
         }
-        _ => Course::Kernel,
+        _ => Handling::Kernel,
     }
 }
 
-/// Follows an advice about a range of which some is far.
+/// Follows an advice about a range that includes far pages.
 pub(super) fn follow(far: &Far, at: &Range<usize>, advice: c_int) -> Answer {
-    match course(advice) {
-        Course::Idle => 0,
-        Course::Refuse => {
+    match handling(advice) {
+        Handling::Idle => 0,
+        Handling::Refuse => {
             serve::note(Cause::FarAdvice);
             refused(libc::EINVAL)
         }
-        Course::Discard => {
+        Handling::Discard => {
             let done = quietly(|| far.discard(at));
-            // What lies between far ranges, or has become something else, is the kernel's. Far pages that come
-            // back meanwhile are none it knows.
+            // The kernel discards what lies between far ranges or is no longer far, and so never pages that are filled
+            // after the discard.
             for part in quietly(|| far.near_parts(at)) {
                 kernel(&part, advice);
             }
@@ -63,13 +63,13 @@ pub(super) fn follow(far: &Far, at: &Range<usize>, advice: c_int) -> Answer {
             }
             0
         }
-        Course::Kernel => kernel(at, advice),
+        Handling::Kernel => kernel(at, advice),
     }
 }
 
 fn kernel(at: &Range<usize>, advice: c_int) -> Answer {
     let start = core::ptr::with_exposed_provenance_mut(at.start);
-    // SAFETY: what the program asked for.
+    // SAFETY: the program asked for it.
     unsafe { largesse_pages::raw_madvise(start, at.len(), advice) }
 }
 
@@ -78,19 +78,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_change_pages_behind_the_pagers_back_never_reaches_the_kernel() {
+    fn harmful_advice_never_reaches_the_kernel() {
         for (advice, want) in [
-            (libc::MADV_DONTNEED, Course::Discard),
-            (libc::MADV_FREE, Course::Discard),
-            (libc::MADV_PAGEOUT, Course::Idle),
-            (libc::MADV_DOFORK, Course::Idle),
-            (libc::MADV_DONTFORK, Course::Refuse),
-            (libc::MADV_MERGEABLE, Course::Refuse),
-            (libc::MADV_SEQUENTIAL, Course::Kernel),
-            (libc::MADV_DONTDUMP, Course::Kernel),
-            (12345, Course::Kernel),
+            (libc::MADV_DONTNEED, Handling::Discard),
+            (libc::MADV_FREE, Handling::Discard),
+            (libc::MADV_PAGEOUT, Handling::Idle),
+            (libc::MADV_DOFORK, Handling::Idle),
+            (libc::MADV_DONTFORK, Handling::Refuse),
+            (libc::MADV_MERGEABLE, Handling::Refuse),
+            (libc::MADV_SEQUENTIAL, Handling::Kernel),
+            (libc::MADV_DONTDUMP, Handling::Kernel),
+            (12345, Handling::Kernel),
         ] {
-            assert_eq!(course(advice), want, "{advice}");
+            assert_eq!(handling(advice), want, "{advice}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The C names.
+//! Exports the C functions on ranges of memory.
 
 use super::{Answer, advice, far_range, is_error, moves, refused};
 use crate::errno::Errno;
@@ -6,7 +6,7 @@ use crate::serve;
 use core::ffi::{c_int, c_uint, c_void};
 use largesse_report::Cause;
 
-/// An answer of the kernel, as the C library gives it.
+/// Converts a result of the kernel to the C library's convention: an error sets `errno` and becomes -1.
 pub(crate) fn told(answer: Answer) -> Answer {
     if is_error(answer) {
         Errno(-answer as c_int).put();
@@ -15,7 +15,7 @@ pub(crate) fn told(answer: Answer) -> Answer {
     answer
 }
 
-/// `munmap(2)`.
+/// Serves `munmap(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> c_int {
     told(match far_range(at, len) {
@@ -25,7 +25,7 @@ pub(crate) unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> c_int {
     }) as c_int
 }
 
-/// `mremap(2)`. The last argument counts with `MREMAP_FIXED` only.
+/// Serves `mremap(2)`. The last argument is used with `MREMAP_FIXED` only.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mremap(
     old: *mut c_void,
@@ -39,7 +39,7 @@ pub(crate) unsafe extern "C" fn mremap(
     core::ptr::with_exposed_provenance_mut(told(answer).cast_unsigned())
 }
 
-/// `madvise(2)`.
+/// Serves `madvise(2)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int) -> c_int {
     told(match far_range(at, len) {
@@ -49,19 +49,19 @@ pub(crate) unsafe extern "C" fn madvise(at: *mut c_void, len: usize, what: c_int
     }) as c_int
 }
 
-/// `mlock(2)`: far memory cannot be locked.
+/// Serves `mlock(2)`, which fails with `ENOMEM` on far memory.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlock(at: *const c_void, len: usize) -> c_int {
     lock(at, len, 0)
 }
 
-/// `mlock2(2)`.
+/// Serves `mlock2(2)`, as [`mlock`].
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlock2(at: *const c_void, len: usize, flags: c_uint) -> c_int {
     lock(at, len, flags.cast_signed())
 }
 
-/// `mlockall(2)`.
+/// Serves `mlockall(2)`, which fails with `ENOMEM` if there is far memory.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
     if serve::far().is_some() {
@@ -72,7 +72,7 @@ pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
 
 fn lock(at: *const c_void, len: usize, flags: c_int) -> c_int {
     let page = largesse_pages::base_page();
-    // Pages that the range touches are locked as a whole.
+    // The kernel locks every page that the range touches, so the start is rounded down.
     let start = at.map_addr(|at| at & !(page - 1));
     if far_range(start, len.saturating_add(at.addr() - start.addr())).is_some() {
         return not_locked();

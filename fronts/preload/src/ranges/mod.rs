@@ -1,9 +1,8 @@
-//! What the program does to ranges of memory, when there is far memory: the C names that map, unmap, move,
-//! lock and advise.
+//! Serves the calls that map, unmap, move, lock and advise ranges of far memory.
 //!
-//! Far memory has a state of its own for every page, which the kernel does not know: calls that change what
-//! pages hold must pass here. `mprotect` need not: who serves faults copes with every protection. Calls on other
-//! memory, and all calls without far memory, go to the kernel as they are.
+//! Far memory has a state for every page that the kernel does not know, so calls that change the contents of pages are
+//! intercepted. `mprotect` is not, since the fault handler works with every protection. Calls on other memory, and all
+//! calls without far memory, go to the kernel unchanged.
 
 mod advice;
 pub(crate) mod calls;
@@ -18,31 +17,31 @@ use core::ops::Range;
 use largesse_pager::NoMapping;
 use largesse_report::Cause;
 
-/// Smaller mappings stay near.
+/// Size in bytes of the smallest mapping that becomes far memory: 1 MiB.
 pub(crate) const SMALLEST: usize = 1 << 20;
-/// Large pages may be locked, and lie anywhere; far memory not.
+/// Flags of `mmap` that prevent far memory: those that prevent large pages, and those for locked and for low addresses.
 const NEVER: c_int = mapping::NEVER | libc::MAP_LOCKED | libc::MAP_32BIT;
 
-/// What a call answers: a number, or `-errno`, as the kernel has it.
+/// Result of a system call as the kernel returns it: a number, or `-errno`.
 type Answer = isize;
 
 const fn refused(errno: c_int) -> Answer {
     -(errno as Answer)
 }
 
-/// Addresses in whole pages; `None` when they are no range, which the kernel shall say.
+/// Returns a range in whole pages; `None` if it is empty, not aligned or overflows, an error that the kernel reports.
 fn range(at: *const c_void, len: usize) -> Option<Range<usize>> {
     let page = largesse_pages::base_page();
     let end = at.addr().checked_add(len)?.checked_next_multiple_of(page)?;
     (at.addr().is_multiple_of(page) && len > 0).then_some(at.addr()..end)
 }
 
-/// Whether the kernel refused.
+/// Returns whether a result is an error of the kernel.
 fn is_error(answer: Answer) -> bool {
     (-4095..0).contains(&answer)
 }
 
-/// Far memory and the pages of a range, if any of it is far.
+/// Returns far memory and the range in whole pages, if the range includes far pages.
 fn far_range(at: *const c_void, len: usize) -> Option<(&'static Far, Range<usize>)> {
     let far = serve::far()?;
     let range = range(at, len)?;
@@ -50,13 +49,13 @@ fn far_range(at: *const c_void, len: usize) -> Option<(&'static Far, Range<usize
     is_far.then_some((far, range))
 }
 
-/// Runs `work` on far memory, under the locks of ours that it takes.
+/// Runs `work` with the program's signal handlers blocked, so that it may take locks of ours.
 fn quietly<R>(work: impl FnOnce() -> R) -> R {
     let _inside = crate::guard::Inside::enter();
     work()
 }
 
-/// `mmap`, as far as it is far memory's business.
+/// Serves `mmap`; `None` leaves the call to the kernel, since it concerns no far memory.
 ///
 /// # Safety
 /// As `mmap(2)`.
@@ -98,7 +97,7 @@ pub(crate) unsafe fn map(
     }
 }
 
-/// A mapping in the place of far memory. New plain memory is far, too.
+/// Replaces far memory by another mapping. Plain anonymous memory becomes far memory again.
 ///
 /// # Safety
 /// As `mmap(2)` with `MAP_FIXED`.
@@ -116,7 +115,7 @@ unsafe fn map_over(
         match quietly(|| far.map_over(at)) {
             Ok(false) => {}
             Ok(true) => {
-                // SAFETY: far memory of the program, for which it asks this.
+                // SAFETY: the program asks for this protection of its own far memory.
                 let done = unsafe { largesse_pages::raw_mprotect(start, at.len(), protection) };
                 return if done == 0 { at.start.cast_signed() } else { done };
             }
@@ -127,7 +126,7 @@ unsafe fn map_over(
             }
         }
     }
-    // Elsewhere first: a mapping that the kernel refuses changes nothing.
+    // First mapped at another address, so that a mapping that the kernel refuses changes nothing.
     let flags = flags & !libc::MAP_FIXED;
     // SAFETY: a new mapping at an address of the kernel's choice.
     let got =
@@ -138,12 +137,12 @@ unsafe fn map_over(
     serve::note(Cause::MappingNear);
     let new = core::ptr::with_exposed_provenance_mut(got.cast_unsigned());
     let over = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-    // SAFETY: the new mapping takes the place that its owner asks for.
+    // SAFETY: the program asks for the new mapping at this address.
     let put = || unsafe { largesse_pages::raw_mremap(new, at.len(), at.len(), over, start) };
     quietly(|| far.leave_out(at, put)).unwrap_or(refused(libc::ENOMEM))
 }
 
-/// Plain memory at this address, far where far memory is; what was there is gone.
+/// Replaces a range by new plain memory, which is far if the range includes far pages.
 ///
 /// # Safety
 /// As `mmap(2)` with `MAP_FIXED`.

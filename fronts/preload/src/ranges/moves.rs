@@ -1,4 +1,4 @@
-//! `munmap` and `mremap` of far memory. Each page has its place in the store: what moves is copied.
+//! Serves `munmap` and `mremap` on far memory. Each page has a fixed place in the store, so moved pages are copied.
 
 use super::{Answer, READ_WRITE, far_range, is_error, protection, quietly, refused};
 use crate::backing::Far;
@@ -14,19 +14,19 @@ use std::sync::Once;
 /// Says once why far memory is not moved.
 static UNREAD: Once = Once::new();
 
-/// Unmaps a range of which some is far.
+/// Unmaps a range that includes far pages.
 pub(super) fn unmap(far: &Far, at: &Range<usize>) -> Answer {
     let done = quietly(|| far.unmap(at));
     let mut answer = if done.is_ok() { 0 } else { refused(libc::ENOMEM) };
     for part in quietly(|| far.near_parts(at)) {
         let start = with_exposed_provenance_mut(part.start);
-        // SAFETY: what the program asked for; none of it is ours.
+        // SAFETY: the program asked for it, and none of the range is ours.
         answer = answer.min(unsafe { largesse_pages::raw_munmap(start, part.len()) });
     }
     answer
 }
 
-/// `mremap`.
+/// Serves `mremap`.
 ///
 /// # Safety
 /// As `mremap(2)`.
@@ -85,7 +85,7 @@ pub(super) unsafe fn remap(
         }
     };
     let to = if fixed {
-        // SAFETY: the caller's promise: what is there is given up.
+        // SAFETY: the caller promises that the old contents of the target are no longer used.
         unsafe { super::map_at(new, to_len) }
     } else {
         quietly(|| far.map(to_len)).map_or_else(|_| out_of_memory(to_len), usize::cast_signed)
@@ -95,14 +95,14 @@ pub(super) unsafe fn remap(
     }
     let target = with_exposed_provenance_mut::<u8>(to.cast_unsigned());
     if allowed & libc::PROT_READ == 0 {
-        // SAFETY: the program gives this range up: that it could be read for a moment harms nobody.
+        // SAFETY: the program gives this range up, so that making it readable for a moment is harmless.
         unsafe { largesse_pages::raw_mprotect(old, from.len(), libc::PROT_READ) };
     }
     // SAFETY: both are the program's, readable and writable; `to` is new, so that they do not overlap.
     unsafe { target.copy_from_nonoverlapping(old.cast(), from.len().min(to_len)) };
     unmap(far, &from);
     if allowed != READ_WRITE {
-        // SAFETY: what the program may do with its memory moves with it.
+        // SAFETY: the moved range keeps the protection that the program gave it.
         unsafe { largesse_pages::raw_mprotect(target.cast(), to_len, allowed) };
     }
     to

@@ -1,4 +1,4 @@
-//! What the program may do with a range, as the kernel lists it.
+//! Reads the protection of a range from the kernel's list of mappings.
 
 use core::ffi::c_int;
 use core::ops::Range;
@@ -34,7 +34,7 @@ fn among(maps: &str, at: &Range<usize>) -> Option<c_int> {
     None
 }
 
-/// `rw-p` as a number.
+/// Converts permissions such as `rw-p` to `PROT_` bits.
 fn letters(permissions: &str) -> c_int {
     let mut protection = libc::PROT_NONE;
     for (letter, bit) in [('r', libc::PROT_READ), ('w', libc::PROT_WRITE), ('x', libc::PROT_EXEC)] {
@@ -53,7 +53,7 @@ mod tests {
         4000-5000 r--p 00000000 08:01 7 /a file\n8000-9000 ---p 00000000 00:00 0\n";
 
     #[test]
-    fn a_range_has_one_protection_or_none() {
+    fn mixed_ranges_have_no_protection() {
         let both = libc::PROT_READ | libc::PROT_WRITE;
         for (range, want) in [
             (0x1000..0x2000, Some(both)),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_own_list_is_read() {
+    fn protection_of_the_heap_is_found() {
         let word = Box::new(1_usize);
         let page = core::ptr::from_ref(&*word).addr() & !0xfff;
         assert_eq!(of(&(page..page + 1)), Ok(Some(libc::PROT_READ | libc::PROT_WRITE)));

@@ -1,15 +1,14 @@
-//! Slots: a session that was started without the library is served by patching calls in place.
+//! Serves a session that was started without the library, by patching its function slots in place.
 //!
-//! Calls between shared objects go through slots that the dynamic linker fills. We overwrite
-//! `malloc calloc realloc free` of libR.so, so that R's vectors come from us; and `free realloc`
-//! and their kin of *every* object, so that a block which crosses libraries is recognised. `mmap`
-//! and its kin are patched everywhere for the buffers of OpenBLAS and others, and `dlopen`, so that an object
-//! loaded later is patched before it is used.
+//! Calls between shared objects go through slots that the dynamic linker fills. We overwrite `malloc calloc realloc
+//! free` of libR.so, so that R's vectors come from our heap; and `free realloc` and related functions of *every*
+//! object, so that a block of ours is recognised in every library. `mmap` and related functions are patched everywhere
+//! for the buffers of OpenBLAS and others, and `dlopen`, so that an object loaded later is patched before it is used.
 //!
-//! The library is never unloaded: slots point into it for good.
+//! The library is never unloaded, since slots point into it.
 
-mod deep;
-pub(crate) mod looking;
+mod deepbind;
+pub(crate) mod enumeration;
 pub(crate) mod object;
 mod patch;
 
@@ -19,14 +18,14 @@ use crate::start::{Hooked, set_hooked};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use object::{RAllocator, each_object};
 
-/// Whether libR.so (or an R program without it) is in this process.
+/// Returns whether libR.so (or an R program without it) is in this process.
 pub(crate) fn r_is_loaded() -> bool {
     let (mut found, allocator) = (false, RAllocator::find());
     each_object(|object| found |= object.is_r(allocator));
     found
 }
 
-/// Says why the blocks of this process cannot be served; `None` when they can.
+/// Returns the reason why the blocks of this process cannot be served; `None` if they can.
 pub(crate) fn why_not() -> Option<&'static CStr> {
     if let Some(text) = crate::start::bad_setting().or_else(watched).or_else(allocator::other) {
         return Some(text);
@@ -37,7 +36,7 @@ pub(crate) fn why_not() -> Option<&'static CStr> {
     None
 }
 
-/// Names the tool that must see every allocation of this process itself, if there is one.
+/// Returns a message that names the tool, if any, that must see every allocation of this process itself.
 pub(crate) fn watched() -> Option<&'static CStr> {
     for checker in [c"__asan_init", c"__hwasan_init", c"__msan_init", c"__tsan_init"] {
         if !crate::next::symbol(checker).is_null() {
@@ -49,17 +48,17 @@ pub(crate) fn watched() -> Option<&'static CStr> {
     valgrind.then_some(c"the program runs under valgrind, which must see every allocation itself")
 }
 
-/// Patch every object of this process.
+/// Patches every object of this process.
 pub(crate) fn patch_session() {
     if patch::patch(|_| true) > 0 {
         set_hooked(Hooked::Patched);
     }
 }
 
-/// Opens a library in a patched session, and patches what came with it before the caller can use it.
+/// Opens a library in a patched session, and patches the objects loaded with it before the caller can use them.
 ///
-/// The C library sees us as the caller, so that a name without a slash is searched without the
-/// caller's own RUNPATH; R and Python pass paths.
+/// The C library takes us for the caller, and so searches a name without a slash without the caller's own RUNPATH; R
+/// and Python pass paths.
 ///
 /// # Safety
 /// As `dlopen(3)`.

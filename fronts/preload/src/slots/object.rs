@@ -1,13 +1,13 @@
-//! Loaded objects and their relocations, as the dynamic linker has them in memory.
+//! Reads loaded objects and their relocations from the dynamic linker's data in memory.
 
-use super::looking::Looking;
+use super::enumeration::Enumeration;
 use crate::start::text;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{Elf64_Phdr, Elf64_Rela, Elf64_Sym, dl_phdr_info};
 
-/// One entry of a dynamic section.
+/// An entry of an object's dynamic section (`Elf64_Dyn`).
 #[repr(C)]
 struct Dynamic {
     tag: i64,
@@ -35,21 +35,21 @@ pub(crate) struct Object<'a> {
     info: &'a dl_phdr_info,
 }
 
-/// A slot: where it is, and the name of the function it was filled for.
-pub(super) struct Slot {
+/// The address of a slot, and the name of the function whose address the dynamic linker stored there.
+pub(super) struct FunctionSlot {
     pub(super) address: usize,
     pub(super) name: &'static [u8],
 }
 
-/// A part of an object that its code may write to.
+/// A segment of an object that is mapped writable.
 pub(crate) struct Writable {
-    /// All of it.
+    /// Address range of the whole segment.
     pub(crate) memory: Range<usize>,
-    /// What came from the file; the rest was zero.
+    /// Address range of the part that was loaded from the file; the rest was filled with zeros.
     pub(crate) file: Range<usize>,
 }
 
-/// Where the object that holds an address was loaded; `None` when no object holds it.
+/// Returns the address at which the object that holds `address` was loaded; `None` if no object holds it.
 fn base_of(address: *const c_void) -> Option<*mut c_void> {
     // SAFETY: all zero bytes are a valid `Dl_info`.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
@@ -58,15 +58,15 @@ fn base_of(address: *const c_void) -> Option<*mut c_void> {
     (found != 0).then_some(info.dli_fbase)
 }
 
-/// An address inside this library that no other object can take the place of.
+/// Marks an address inside this library that no symbol of another object can replace.
 static INSIDE: u8 = 0;
 
-/// Whether an address lies in this library.
+/// Returns whether an address lies in this library.
 pub(crate) fn is_own(address: *const c_void) -> bool {
     base_of(address) == base_of((&raw const INSIDE).cast())
 }
 
-/// What `f` says of the main program, which is the first object.
+/// Calls `f` for the main program, which is the first object, and returns its result.
 pub(crate) fn main_program<R>(f: impl FnOnce(&Object<'_>) -> R) -> Option<R> {
     let (mut f, mut said) = (Some(f), None);
     each_object(|object| {
@@ -77,27 +77,27 @@ pub(crate) fn main_program<R>(f: impl FnOnce(&Object<'_>) -> R) -> Option<R> {
     said
 }
 
-/// Whether an address is the main program's stub for a function that lies elsewhere. A program without
+/// Returns whether an address is the main program's stub for a function of another object. A program without
 /// position-independent code has one for each function whose address it takes.
 pub(crate) fn is_stub(address: *const c_void) -> bool {
     // SAFETY: all zero bytes are a valid `Dl_info`.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
     let mut symbol: *const Elf64_Sym = core::ptr::null();
     const RTLD_DL_SYMENT: c_int = 1;
-    // SAFETY: any address may be asked about, and with this flag the answer is a pointer to a symbol.
+    // SAFETY: any address may be asked about, and with this flag the result is a pointer to a symbol.
     let found =
         unsafe { libc::dladdr1(address.cast_mut(), &raw mut info, (&raw mut symbol).cast(), RTLD_DL_SYMENT) };
     // SAFETY: the dynamic linker's symbols live as long as their object, and the main program is never unloaded.
     found != 0 && unsafe { symbol.as_ref() }.is_some_and(|symbol| symbol.st_shndx == SHN_UNDEF)
 }
 
-/// Whether an address lies in the C library.
+/// Returns whether an address lies in the C library.
 pub(crate) fn is_c_library(address: *const c_void) -> bool {
     file_of(address).is_some_and(|file| file.starts_with("libc.so"))
 }
 
-/// Whether the object that holds an address has a list of folders (RPATH or RUNPATH) in which the libraries that it
-/// opens are searched.
+/// Returns whether the object that holds an address has a list of folders (RPATH or RUNPATH) in which the libraries
+/// that it opens are searched.
 pub(super) fn has_search_path(address: *const c_void) -> bool {
     let mut has = false;
     each_object(|object| {
@@ -119,7 +119,7 @@ pub(crate) fn file_of(address: *const c_void) -> Option<String> {
     (found != 0).then(|| String::from_utf8_lossy(file).into_owned())
 }
 
-/// Whether this library stands before the C library in the order of loading: then its names win.
+/// Returns whether this library precedes the C library in the order of loading, so that its symbols take precedence.
 pub(crate) fn is_preloaded() -> bool {
     let own = (&raw const INSIDE).addr();
     let c_library = libc::getpid as *const () as usize;
@@ -134,37 +134,37 @@ pub(crate) fn is_preloaded() -> bool {
     ours_first == Some(true)
 }
 
-/// Call `f` for each object in the order of loading.
+/// Calls `f` for each object in the order of loading.
 pub(crate) fn each_object(mut f: impl FnMut(&Object<'_>)) {
     unsafe extern "C" fn one<F: FnMut(&Object<'_>)>(
         info: *mut dl_phdr_info,
         _: usize,
         f: *mut c_void,
     ) -> c_int {
-        // SAFETY: the C library passes a valid description, and our own closure back.
+        // SAFETY: the C library passes a valid description, and our own closure.
         let (info, f) = unsafe { (&*info, &mut *f.cast::<F>()) };
         f(&Object { info });
         0
     }
     fn visit<F: FnMut(&Object<'_>)>(f: &mut F) {
-        // SAFETY: the callback gets `f` back while it is borrowed here.
+        // SAFETY: the callback receives `f` while it is borrowed here.
         unsafe { libc::dl_iterate_phdr(Some(one::<F>), (&raw mut *f).cast()) };
     }
-    let _looking = Looking::begin();
+    let _enumeration = Enumeration::begin();
     visit(&mut f);
 }
 
-/// Where R's own allocator is, 0 when there is none.
+/// Address of R's own allocator in this process, 0 if there is none.
 #[derive(Clone, Copy)]
 pub(super) struct RAllocator(usize);
 
 impl RAllocator {
-    /// Asked for once, and before looking: the linker's answer that there is none takes memory, perhaps from an allocator
-    /// that a thread which forks has locked, and that thread waits until nobody looks. The main program, the only
-    /// object that this is asked for, stays what it is.
+    /// Looks the allocator up once per process, as the main program, for which it matters, never changes. Must be
+    /// called before an enumeration: a failing look-up allocates, perhaps from an allocator that a forking thread has
+    /// locked, and that thread waits for enumerations to end.
     pub(super) fn find() -> RAllocator {
         static FOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
-        // Relaxed, here and below: a number that is the same whoever found it.
+        // Relaxed, here and below: every thread finds the same number.
         let mut at = FOUND.load(Ordering::Relaxed);
         if at == usize::MAX {
             at = crate::next::symbol(c"Rf_allocVector3").addr();
@@ -175,7 +175,7 @@ impl RAllocator {
 }
 
 impl Object<'_> {
-    /// Where it was loaded.
+    /// Returns the address at which the object was loaded.
     pub(super) fn base(&self) -> usize {
         self.info.dlpi_addr as usize
     }
@@ -192,7 +192,7 @@ impl Object<'_> {
         self.name().rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(start))
     }
 
-    /// libR.so, or the main program of an R that was built without it.
+    /// Returns whether the object is libR.so, or the main program of an R that was built without it.
     pub(super) fn is_r(&self, allocator: RAllocator) -> bool {
         let RAllocator(at) = allocator;
         self.file_name_starts_with(b"libR.so") || (self.name().is_empty() && at != 0 && self.holds(at))
@@ -203,14 +203,14 @@ impl Object<'_> {
         self.headers().iter().filter(loaded).any(|header| self.range_of(header).contains(&address))
     }
 
-    /// The dynamic linker, the kernel's page of code, and ourselves are left alone.
+    /// Returns whether the object is neither the dynamic linker, nor the kernel's vDSO, nor this library.
     pub(super) fn may_be_patched(&self) -> bool {
         !self.holds((&raw const INSIDE).addr())
             && !self.file_name_starts_with(b"ld-linux")
             && !self.file_name_starts_with(b"linux-vdso")
     }
 
-    /// The part that was made read-only after relocation.
+    /// Returns the address range that was made read-only after relocation; empty if there is none.
     pub(super) fn relro(&self) -> Range<usize> {
         self.headers()
             .iter()
@@ -218,7 +218,7 @@ impl Object<'_> {
             .map_or(0..0, |header| self.range_of(header))
     }
 
-    /// The part with the code at an address.
+    /// Returns the address range of the executable segment that contains `address`.
     pub(crate) fn code_around(&self, address: usize) -> Option<Range<usize>> {
         const PF_X: u32 = 1;
         let mut headers = self.headers().iter();
@@ -229,7 +229,7 @@ impl Object<'_> {
         })
     }
 
-    /// The parts that are mapped writable.
+    /// Returns the segments that are mapped writable.
     pub(crate) fn writable(&self) -> impl Iterator<Item = Writable> {
         const PF_W: u32 = 2;
         let headers = self.headers().iter();
@@ -239,7 +239,7 @@ impl Object<'_> {
         })
     }
 
-    /// What the dynamic linker and the C library go on using inside the writable parts.
+    /// Returns the address ranges in writable segments that the dynamic linker and the C library continue to use.
     pub(crate) fn kept_in_place(&self) -> Vec<Range<usize>> {
         let kept = |header: &&Elf64_Phdr| matches!(header.p_type, PT_GNU_RELRO | PT_DYNAMIC | PT_TLS);
         let mut ranges: Vec<_> =
@@ -272,13 +272,13 @@ impl Object<'_> {
             }
             let count = bytes / size_of::<Elf64_Rela>();
             let first = core::ptr::with_exposed_provenance::<Elf64_Rela>(start);
-            // SAFETY: the dynamic section says that so many relocations lie there.
+            // SAFETY: the dynamic section says that `count` relocations begin at `start`.
             unsafe { core::slice::from_raw_parts(first, count) }.iter().for_each(&mut f);
         }
     }
 
-    /// Every slot that the dynamic linker filled with the address of a named function.
-    pub(super) fn each_slot(&self, mut f: impl FnMut(Slot)) {
+    /// Calls `f` for every slot that the dynamic linker filled with the address of a named function.
+    pub(super) fn each_slot(&self, mut f: impl FnMut(FunctionSlot)) {
         let Some(tables) = self.tables() else { return };
         self.each_relocation(&tables, |relocation| {
             let symbol = (relocation.r_info >> 32) as usize;
@@ -289,7 +289,10 @@ impl Object<'_> {
             // SAFETY: the relocation's symbol number is an index into this object's table.
             let name = unsafe { (*symbols.add(symbol)).st_name } as usize;
             let address = self.base() + relocation.r_offset as usize;
-            f(Slot { address, name: text(core::ptr::with_exposed_provenance(tables.strings + name)) });
+            f(FunctionSlot {
+                address,
+                name: text(core::ptr::with_exposed_provenance(tables.strings + name)),
+            });
         });
     }
 
@@ -344,17 +347,17 @@ struct Tables {
     search_path: bool,
 }
 
-/// Relocations that store the plain address of a symbol: JUMP_SLOT, GLOB_DAT and the absolute one.
+/// Returns whether a relocation stores the plain address of a symbol: JUMP_SLOT, GLOB_DAT and the absolute one do.
 fn is_address_of_symbol(kind: u32) -> bool {
     if cfg!(target_arch = "x86_64") { matches!(kind, 1 | 6 | 7) } else { matches!(kind, 257 | 1025 | 1026) }
 }
 
-/// Relocations that copy an object of a library into the program: both use it there.
+/// Returns whether a relocation copies a variable of a library into the program, where both use it.
 fn is_copy(kind: u32) -> bool {
     kind == if cfg!(target_arch = "x86_64") { 5 } else { 1024 }
 }
 
-/// Relocations of the tables of addresses, which lazy binding goes on filling.
+/// Returns whether a relocation belongs to the global offset table, which lazy binding continues to fill.
 fn is_table_slot(kind: u32) -> bool {
     if cfg!(target_arch = "x86_64") { matches!(kind, 6 | 7) } else { matches!(kind, 1025 | 1026) }
 }
@@ -364,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_c_library_is_loaded_and_has_a_slot_for_free() {
+    fn c_library_slot_of_free_is_found() {
         let mut seen = false;
         each_object(|object| {
             if object.file_name_starts_with(b"libc.so") {

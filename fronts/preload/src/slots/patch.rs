@@ -1,12 +1,12 @@
-//! Overwriting slots.
+//! Overwrites function slots of loaded objects.
 
-use super::object::{Object, RAllocator, Slot, each_object};
+use super::object::{FunctionSlot, Object, RAllocator, each_object};
 use crate::ranges::calls;
 use crate::{exports, mapping};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_report::Cause;
 
-/// What R itself calls to get blocks.
+/// Returns our replacement for a function with which R itself allocates blocks.
 fn for_r(name: &[u8]) -> Option<usize> {
     Some(match name {
         b"malloc" => exports::malloc as *const () as usize,
@@ -15,7 +15,7 @@ fn for_r(name: &[u8]) -> Option<usize> {
     })
 }
 
-/// What any object may call with a block of ours, or to map memory, or to load another object.
+/// Returns our replacement for a function that handles blocks, maps memory or loads objects, in any object.
 fn for_all(name: &[u8]) -> Option<usize> {
     Some(match name {
         b"free" => exports::free as *const () as usize,
@@ -30,7 +30,7 @@ fn for_all(name: &[u8]) -> Option<usize> {
         b"mlock" => calls::mlock as *const () as usize,
         b"mlock2" => calls::mlock2 as *const () as usize,
         b"mlockall" => calls::mlockall as *const () as usize,
-        b"dlopen" => super::deep::dlopen as *const () as usize,
+        b"dlopen" => super::deepbind::dlopen as *const () as usize,
         _ => return None,
     })
 }
@@ -57,12 +57,12 @@ pub(super) fn patch(wanted: impl Fn(&Object<'_>) -> bool) -> usize {
     of_r
 }
 
-/// Let a slot point to `target`; `false` when the page cannot be written.
-fn point(object: &Object<'_>, slot: &Slot, target: usize) -> bool {
+/// Makes a slot point to `target`. Returns `false` if the page cannot be made writable.
+fn point(object: &Object<'_>, slot: &FunctionSlot, target: usize) -> bool {
     let cell = core::ptr::with_exposed_provenance_mut::<usize>(slot.address);
     // SAFETY: a relocation of a loaded object names a word of its data, aligned and readable.
     let cell = unsafe { AtomicUsize::from_ptr(cell) };
-    // Relaxed: other threads call either function, and both are right for every block that exists.
+    // Relaxed: other threads call the old or the new function, and both are right for every block that exists.
     if cell.load(Ordering::Relaxed) == target {
         return true;
     }
@@ -73,7 +73,7 @@ fn point(object: &Object<'_>, slot: &Slot, target: usize) -> bool {
     }
     cell.store(target, Ordering::Relaxed);
     if protected {
-        // SAFETY: as above. That it stays writable when this fails harms nobody.
+        // SAFETY: as above. If this fails the page stays writable, which is harmless.
         let _ = unsafe { largesse_pages::writable(slot.address, size_of::<usize>(), false) };
     }
     true

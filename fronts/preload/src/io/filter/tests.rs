@@ -1,6 +1,6 @@
 use super::*;
 
-/// What the kernel's machine answers.
+/// Interprets a filter as the kernel does, and returns its verdict.
 fn answer(program: &[sock_filter], call: &seccomp_data) -> u32 {
     // SAFETY: a plain structure without padding is readable as bytes.
     let bytes =
@@ -36,7 +36,7 @@ fn check(number: libc::c_long, ip: usize, args: [u64; 6], trapped: bool) {
 }
 
 #[test]
-fn a_pointer_into_far_memory_from_the_c_library_is_trapped_and_nothing_else() {
+fn only_far_pointers_are_trapped() {
     let ip = CODE.start + 5;
     for range in FAR {
         for (at, far) in [
@@ -57,7 +57,7 @@ fn a_pointer_into_far_memory_from_the_c_library_is_trapped_and_nothing_else() {
 }
 
 #[test]
-fn what_hides_its_pointers_or_concerns_signals_is_always_trapped() {
+fn nested_pointers_and_signals_are_trapped() {
     for number in [libc::SYS_writev, libc::SYS_recvmsg, libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask] {
         check(number, CODE.start, [0; 6], true);
         check(number, CODE.end, [0; 6], false);
@@ -65,19 +65,19 @@ fn what_hides_its_pointers_or_concerns_signals_is_always_trapped() {
 }
 
 #[test]
-fn calls_of_another_machine_go_on() {
+fn other_architectures_are_allowed() {
     let other = seccomp_data { arch: 0x4000_0003, ..call(libc::SYS_writev, CODE.start, [0; 6]) };
     assert_eq!(answer(&program(&FAR, &[CODE], false), &other), GO_ON);
 }
 
 #[test]
-fn the_filter_is_as_short_as_the_kernel_wants() {
+fn filter_length_is_within_the_limit() {
     let program = program(&[FAR[0].clone(), 0x7f00_0000_1000..0x7fff_0000_1000], &[CODE, CODE, CODE], true);
     assert!(program.len() <= 4096, "{}", program.len());
 }
 
 #[test]
-fn exec_is_trapped_where_asked() {
+fn exec_is_trapped_on_request() {
     for number in EXEC {
         for (filter, wanted) in [
             (program(&FAR, &[CODE], false), GO_ON),

@@ -1,7 +1,7 @@
-//! Libraries that are opened with `RTLD_DEEPBIND`: they find `free` in the C library before they find it here.
+//! Patches libraries that are opened with `RTLD_DEEPBIND`, whose `free` is the C library's instead of ours.
 //!
-//! A block of ours that such a library frees or resizes would end the program in the C library. So the slots of the objects
-//! that come with it are patched as soon as it is open. Blocks that it asks for stay with the C library.
+//! A block of ours that such a library frees or resizes would end the program in the C library. So the slots of the
+//! objects loaded with it are patched as soon as it is open. Blocks that it allocates come from the C library.
 
 use super::object::{self, each_object};
 use super::patch::patch;
@@ -11,10 +11,10 @@ use crate::{allocator, next};
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
 
-/// `dlopen(3)`.
+/// Serves `dlopen(3)`.
 ///
-/// Jumps to the function that [`choose`] returns instead of calling it: the C library takes the object that it
-/// returns to for the caller, and searches that object's RUNPATH.
+/// Jumps to the function that [`choose`] returns instead of calling it: the C library takes the object with the return
+/// address for the caller, and searches that object's RUNPATH.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn dlopen(file: *const c_char, mode: c_int) -> *mut c_void {
@@ -51,7 +51,7 @@ extern "C" fn choose(file: *const c_char, mode: c_int, caller: *const c_void) ->
     if hooked() == Hooked::Patched as u32 {
         return super::dlopen_and_patch as *const c_void;
     }
-    // The blocks of a program with another allocator are not ours, and the slots of such a library are right.
+    // In a program with another allocator no blocks are ours, and the slots of such a library are right.
     let deep = mode & libc::RTLD_DEEPBIND != 0 && allocator::other().is_none();
     if deep && is_the_same_from_here(text(file), caller) {
         return dlopen_deep as *const c_void;
@@ -59,13 +59,13 @@ extern "C" fn choose(file: *const c_char, mode: c_int, caller: *const c_void) ->
     next::dlopen_address()
 }
 
-/// Whether a name means the same file in a call from this library as in one from `caller`.
+/// Returns whether a name means the same file in a call from this library as in one from `caller`.
 fn is_the_same_from_here(file: &[u8], caller: *const c_void) -> bool {
     let is_path = file.contains(&b'/');
     !file.contains(&b'$') && (is_path || !object::has_search_path(caller))
 }
 
-/// Opens a library, and patches the objects that came with it.
+/// Opens a library, and patches the objects loaded with it.
 unsafe extern "C" fn dlopen_deep(file: *const c_char, mode: c_int) -> *mut c_void {
     let before = {
         let _inside = Inside::enter();
@@ -84,13 +84,14 @@ unsafe extern "C" fn dlopen_deep(file: *const c_char, mode: c_int) -> *mut c_voi
     handle
 }
 
-/// Whether the objects of a library that was opened in this way call the C library's `free`: they may have another
-/// allocator among them, to whose blocks their slots point rightly.
+/// Returns whether the objects of a library that was opened in this way call the C library's `free`. They may include
+/// another allocator instead, for whose blocks their slots are right.
 fn frees_to_c_library(handle: *mut c_void) -> bool {
     // SAFETY: an open handle, and a C string.
     let free = unsafe { libc::dlsym(handle, c"free".as_ptr()) };
     if free.is_null() {
-        // SAFETY: no preconditions. The program did not ask, and must not find the error.
+        // Clears the error, which the program did not cause and must not see.
+        // SAFETY: no preconditions.
         unsafe { libc::dlerror() };
     }
     object::is_c_library(free)
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_depend_on_the_caller_are_left_to_it() {
+    fn only_origin_depends_on_the_caller() {
         let here = is_the_same_from_here as *const c_void;
         for (file, want) in [
             ("/usr/lib/libm.so.6", true),

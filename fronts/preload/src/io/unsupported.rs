@@ -1,4 +1,5 @@
-//! Machines whose system calls are not known here: far memory needs the right to have the kernel wait.
+//! Replaces system-call interception on architectures that lack it: there, far memory needs the privilege to let
+//! userfaultfd serve faults of the kernel.
 
 use core::ffi::c_int;
 use core::ops::Range;

@@ -1,23 +1,24 @@
-//! Waking a server whose memory is about to be used from afar.
+//! Wakes a server before its memory is used through the network.
 
 use crate::pace::AWAKE;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The bell of one server, seen by whoever rings.
+/// The state that the ringing process has of one server's doorbell.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
-    /// When it was last rung, in microseconds; 0: never.
+pub(crate) struct Doorbell {
+    /// Time of the last ring in microseconds, 0 if there was none.
     rung: AtomicU64,
-    /// What the server sees; it stays awake when that changes.
+    /// The byte that was last written to the server, which stays awake when it changes.
     byte: AtomicU8,
 }
 
-impl Bell {
-    /// What to write to it `now`, by any clock; `None`: its owner is awake. Two rings in a row differ.
+impl Doorbell {
+    /// Returns the byte to write to the server at time `now`, by any clock; `None` if the server is still awake.
+    /// Consecutive bytes differ.
     pub(crate) fn ring(&self, now: Duration) -> Option<u8> {
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX).max(1);
-        let rung = self.rung.load(Ordering::Relaxed); // Relaxed: a second ring does no harm
+        let rung = self.rung.load(Ordering::Relaxed); // Relaxed: a second ring is harmless
         if rung != 0 && u128::from(now.saturating_sub(rung)) < AWAKE.as_micros() / 2 {
             return None;
         }
@@ -31,13 +32,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_awake_is_not_rung_for_and_each_ring_is_seen() {
-        let (bell, mut seen, mut now) = (Bell::default(), 0, AWAKE);
-        // Any byte of a clock is the same again after some round number of microseconds.
+    fn only_sleeping_servers_are_rung() {
+        let (doorbell, mut seen, mut now) = (Doorbell::default(), 0, AWAKE);
+        // Each byte of a clock repeats after some round number of microseconds.
         for pause in (0..600).map(|round| (AWAKE / 2).max(Duration::from_micros(round % 3 * 65_536))) {
-            let byte = bell.ring(now);
+            let byte = doorbell.ring(now);
             assert!(byte.is_some_and(|byte| byte != seen), "after {pause:?}");
-            assert_eq!(bell.ring(now + AWAKE / 4), None);
+            assert_eq!(doorbell.ring(now + AWAKE / 4), None);
             (seen, now) = (byte.unwrap_or(0), now + pause);
         }
     }

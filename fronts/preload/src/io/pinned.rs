@@ -1,0 +1,122 @@
+//! Keeps memory of the program resident while the kernel uses it.
+//!
+//! Addresses and lengths are the program's and may be invalid. They are never dereferenced here: pages are pinned and
+//! paged in by number, and the kernel checks the addresses when the call is made.
+
+use super::raw;
+use crate::far::{give_up, stores_everywhere};
+use crate::serve;
+use core::ops::Range;
+use largesse_pager::LEAST_PIN;
+use largesse_policy::PageNumber;
+
+/// A buffer of the program, laid out as `struct iovec`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct IoVec {
+    /// Address of the first byte.
+    pub(super) at: usize,
+    /// Length in bytes.
+    pub(super) len: usize,
+}
+
+/// Keeps far pages pinned and resident until it is dropped.
+#[derive(Debug)]
+pub(super) struct PinnedPages<'a> {
+    held: Vec<Range<PageNumber>>,
+    /// Address range of the program's signal stack, which is pinned already. The pager must not be asked about it: our
+    /// handlers on this stack make calls (where the clock is one), perhaps with the pager's lock held.
+    own: &'a Range<usize>,
+}
+
+impl PinnedPages<'_> {
+    pub(super) const fn new(own: &Range<usize>) -> PinnedPages<'_> {
+        PinnedPages { held: Vec::new(), own }
+    }
+
+    /// Makes the far pages of a structure resident, writable if `written`, and exceeds the limit of local memory if
+    /// necessary, since a structure cannot be split. The caller bounds `len` by the bytes that the kernel uses.
+    pub(super) fn all(&mut self, at: usize, len: usize, written: bool) {
+        let mut done = 0;
+        while done < len {
+            done += self.some(IoVec { at: at.wrapping_add(done), len: len - done }, written, LEAST_PIN);
+        }
+    }
+
+    /// Makes bytes of the program's buffers resident: at most `most`, beginning at byte `from`, within half of local
+    /// memory or [`LEAST_PIN`] pages. Returns the resident parts, which have at least one byte if `most` is not 0.
+    pub(super) fn first(&mut self, parts: &[IoVec], from: usize, most: usize, written: bool) -> Vec<IoVec> {
+        let (mut skip, mut left, mut first) = (from, most, Vec::with_capacity(parts.len()));
+        for part in parts {
+            if skip >= part.len && part.len > 0 {
+                skip -= part.len;
+                continue;
+            }
+            let part = IoVec { at: part.at.wrapping_add(skip), len: (part.len - skip).min(left) };
+            skip = 0;
+            let mut done = 0;
+            while done < part.len {
+                let pages: usize = self.held.iter().map(Range::len).sum();
+                let rest = IoVec { at: part.at.wrapping_add(done), len: part.len - done };
+                let more = self.some(rest, written, LEAST_PIN.saturating_sub(pages));
+                if more == 0 {
+                    break;
+                }
+                done += more;
+            }
+            left -= done;
+            if done > 0 || part.len == 0 {
+                first.push(IoVec { at: part.at, len: done });
+            }
+            if done < part.len || left == 0 {
+                break;
+            }
+        }
+        first
+    }
+
+    /// Makes the first far pages of a part resident: `least` of them, all if it has fewer, or more. Returns the number
+    /// of bytes from its start to the first page that may be far and is not pinned.
+    fn some(&mut self, IoVec { at, len }: IoVec, written: bool, least: usize) -> usize {
+        if at == 0 || (self.own.contains(&at) && len <= self.own.end - at) {
+            return len;
+        }
+        let Some(far) = serve::far() else { return len };
+        let Some((here, pages)) = far.pager().pin_at(at, len, least) else { return len };
+        if pages.is_empty() {
+            return here.start.saturating_sub(at);
+        }
+        let paged_in = far.pager().page_in(&pages, written, stores_everywhere());
+        self.held.push(pages);
+        if let Err(error) = paged_in {
+            give_up(&error.to_string());
+        }
+        // The rest may lie in another far range.
+        here.end.min(at.saturating_add(len)) - at
+    }
+
+    /// Makes these pages unevictable for good, also in forked children.
+    pub(super) fn forever(mut self) {
+        if let Some(far) = serve::far() {
+            self.held.drain(..).for_each(|pages| far.pager().keep(&pages));
+        }
+    }
+}
+
+impl Drop for PinnedPages<'_> {
+    fn drop(&mut self) {
+        if let Some(far) = serve::far() {
+            self.held.iter().for_each(|pages| far.pager().unpin(pages));
+        }
+    }
+}
+
+/// Makes a call while the signals in `blocked`, the program's own set, are blocked.
+pub(super) fn make(number: libc::c_long, arguments: [usize; 6], blocked: u64) -> isize {
+    raw::block(blocked);
+    // SAFETY: the program made this very call, or one of which this is a part, on memory that the program passed to it
+    // or that is ours. The kernel checks every address.
+    let answer = unsafe { raw::call(number, arguments) };
+    raw::block(super::signals::HANDLER_MASK);
+    answer
+}
