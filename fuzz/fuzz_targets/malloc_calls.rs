@@ -1,5 +1,5 @@
-//! Sequences of calls of the malloc family, from one thread and then from three at once, with a
-//! look at every byte that was written.
+//! Makes sequences of calls of the malloc family, from one thread and then from three at once, and checks the marked
+//! bytes.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::{Mutex, OnceLock};
 
 const SPANS: usize = 12;
-/// One byte in so many is written and looked at, and the last one.
+/// Distance of two marked bytes of a block; its last byte is marked, too.
 const STRIDE: usize = 1021;
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ impl Held {
 
     fn check(&self, below: usize) {
         for offset in (0..below).step_by(STRIDE) {
-            // SAFETY: as above.
+            // SAFETY: inside the block, which one thread has at a time.
             assert_eq!(
                 unsafe { self.at(offset).read() },
                 self.mark(offset),
@@ -66,7 +66,7 @@ impl Held {
     }
 }
 
-/// Heaps of several kinds, made once: what one input leaves behind is the next one's start.
+/// Returns the heap of this kind. It lives as long as the process, so one input's blocks are the next one's start.
 fn heap(kind: u8) -> &'static LargeBlockHeap<NearMemory> {
     static HEAPS: [OnceLock<&'static LargeBlockHeap<NearMemory>>; 4] = [const { OnceLock::new() }; 4];
     HEAPS[usize::from(kind % 4)].get_or_init(|| {
@@ -120,7 +120,7 @@ fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<He
                     let common = held.size.min(size);
                     held.address = block.start.as_ptr().expose_provenance();
                     held.size = size;
-                    // The last byte of the old size has the mark of its own offset, like all.
+                    // Each marked byte depends on its offset alone, and so does the last byte of the old size.
                     held.check(common);
                 }
                 held.fill();
