@@ -7,7 +7,7 @@
 use crate::say::complain;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
-use largesse_far::Far;
+use largesse_far::FarOptions;
 use largesse_far::totals::totals;
 use largesse_pager::{Count, FarMemory, FarRange, Linux, Pager, PagerError, Segments};
 use largesse_pages::fault::{FaultError, OPEN_METHODS, Userfault};
@@ -41,7 +41,10 @@ impl FarReport {
 }
 
 /// Makes `range` the backing of a heap, with at most `far.local` of it resident and the rest in the store.
-pub(super) fn over(range: Reserved, far: &Far) -> Result<(FarMemory<Box<dyn PageStore>>, FarReport), String> {
+pub(super) fn over(
+    range: Reserved,
+    far: &FarOptions,
+) -> Result<(FarMemory<Box<dyn PageStore>>, FarReport), String> {
     let broker = Broker::start().map_err(no_thread)?;
     let faults = broker.call(|| Userfault::open(&OPEN_METHODS)).map_err(|FaultError(errno)| {
         format!(

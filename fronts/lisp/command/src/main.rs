@@ -9,7 +9,7 @@ mod prompt;
 
 use crate::say::complain;
 use clap::{Parser, ValueEnum};
-use largesse_far::Far;
+use largesse_far::FarOptions;
 use largesse_gc::{GcSettings, Sync};
 use largesse_lisp::{Ended, Interpreter};
 use largesse_terminal::{say, table};
@@ -78,7 +78,7 @@ const ROOTS: usize = 1 << 22;
 fn main() -> ExitCode {
     let args = Args::parse();
     // This must come first: ranks of a launcher fork, which needs a process with one thread.
-    let far = match Far::of(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {
+    let far = match FarOptions::of(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {
         Ok(far) => far,
         Err(error) => {
             complain!("largesse lisp: {error}");
@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     std::process::exit(status)
 }
 
-fn run_here(args: &Args, far: Option<&Far>) -> i32 {
+fn run_here(args: &Args, far: Option<&FarOptions>) -> i32 {
     let defaults = GcSettings::default();
     let settings = GcSettings {
         sync: match args.sync {
@@ -134,7 +134,7 @@ fn run_here(args: &Args, far: Option<&Far>) -> i32 {
 }
 
 /// Starts a Lisp whose heap is in local memory, or in far memory if `far` is given.
-fn start(args: &Args, settings: GcSettings, far: Option<&Far>) -> Result<Interpreter, String> {
+fn start(args: &Args, settings: GcSettings, far: Option<&FarOptions>) -> Result<Interpreter, String> {
     let range = memory::reserve(settings.limit)?;
     let files = args.files.clone();
     let Some(far) = far else {

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use largesse_arena::NearMemory;
-use largesse_far::Far;
+use largesse_far::FarOptions;
 use largesse_gc::GcSettings;
 use largesse_pager::Local;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
@@ -36,7 +36,7 @@ pub(super) fn default_limit(far: bool) -> usize {
 
 /// Returns the least number of bytes allocated between two collections: an eighth of local memory, so that new
 /// objects stay resident. `None` leaves the heap's default.
-pub(super) fn floor(far: &Far) -> Option<usize> {
+pub(super) fn floor(far: &FarOptions) -> Option<usize> {
     match far.local {
         Local::Bytes(bytes) => Some((bytes / 8).clamp(1 << 20, GcSettings::default().floor)),
         Local::Percent(_) => None,
