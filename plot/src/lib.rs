@@ -12,7 +12,7 @@
 //! Knows numbers over time. Does not know where they come from, nor where the picture goes.
 //! # Invariants
 //! 1. Any numbers result in a picture or an error, never in a panic: the caller may be about to end with its work
-//! done.
+//!    done.
 
 pub mod curves;
 pub mod machine;
