@@ -14,7 +14,7 @@ const SPANS: usize = 12;
 const STRIDE: usize = 1021;
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
-enum Call {
+enum MallocCall {
     Allocate { size: u32, align: u8, zero: bool },
     Free { which: u8 },
     Resize { which: u8, size: u32 },
@@ -27,8 +27,8 @@ enum Call {
 #[derive(Arbitrary, Debug)]
 struct Input {
     heap: u8,
-    calls: Vec<Call>,
-    others: [Vec<Call>; 2],
+    calls: Vec<MallocCall>,
+    others: [Vec<MallocCall>; 2],
 }
 
 struct Held {
@@ -82,7 +82,7 @@ fn heap(kind: u8) -> &'static LargeBlockHeap<NearMemory> {
     })
 }
 
-fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<Held>>, seed: u8) {
+fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[MallocCall], shared: &Mutex<Vec<Held>>, seed: u8) {
     let take = |which: u8| {
         let mut shared = shared.lock().unwrap();
         let len = shared.len();
@@ -90,7 +90,7 @@ fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<He
     };
     for (number, call) in calls.iter().take(200).enumerate() {
         match *call {
-            Call::Allocate { size, align, zero } => {
+            MallocCall::Allocate { size, align, zero } => {
                 let (size, align) = (size as usize % (5 << 20) + 1, 1_usize << (align % 22));
                 let fill = if zero { Fill::Zero } else { Fill::Any };
                 let Ok(block) = heap.allocate(size, align, fill) else { continue };
@@ -106,12 +106,12 @@ fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<He
                 held.fill();
                 shared.lock().unwrap().push(held);
             }
-            Call::Free { which } => {
+            MallocCall::Free { which } => {
                 let Some(held) = take(which) else { continue };
                 held.check(held.size);
                 heap.free(held.address).unwrap();
             }
-            Call::Resize { which, size } => {
+            MallocCall::Resize { which, size } => {
                 let Some(mut held) = take(which) else { continue };
                 held.check(held.size);
                 let size = size as usize % (9 << 20) + 1;
@@ -126,13 +126,13 @@ fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<He
                 held.fill();
                 shared.lock().unwrap().push(held);
             }
-            Call::FreeWrong { offset } => {
+            MallocCall::FreeWrong { offset } => {
                 let address = (heap.range().0 + offset as usize % (SPANS * SPAN)) | 1;
                 assert!(heap.free(address).is_err() && heap.usable(address).is_err(), "an odd address");
             }
-            Call::Trim { keep } => _ = heap.trim(usize::from(keep) << 16),
-            Call::Prepare { spans } => _ = heap.prepare(usize::from(spans % 5)),
-            Call::Tick => heap.tick(),
+            MallocCall::Trim { keep } => _ = heap.trim(usize::from(keep) << 16),
+            MallocCall::Prepare { spans } => _ = heap.prepare(usize::from(spans % 5)),
+            MallocCall::Tick => heap.tick(),
         }
     }
 }

@@ -13,7 +13,7 @@ pub enum Error {
     BadValue {
         /// The option or variable.
         origin: &'static str,
-        /// Its value, without secrets.
+        /// The value of the option or variable, without secrets.
         value: String,
         /// The values that it accepts.
         accepts: String,
@@ -22,7 +22,7 @@ pub enum Error {
     BadSize {
         /// The option or variable.
         origin: &'static str,
-        /// Its value.
+        /// The value of the option or variable.
         value: String,
         /// The reason for the refusal.
         why: Misread,
@@ -31,7 +31,7 @@ pub enum Error {
     Excluded {
         /// The option or variable.
         origin: &'static str,
-        /// Its value.
+        /// The value of the option or variable.
         value: String,
         /// The other option.
         other: &'static str,

@@ -1,4 +1,4 @@
-//! Prints for Largesse's commands (lines, tables and progress bars) and finds the files beside them.
+//! Prints for Largesse's commands (lines, tables and progress bars) and finds the programs installed with them.
 //!
 //! # Picture
 //! ```text

@@ -186,7 +186,7 @@ pub(super) mod tests {
         Samples { runs: seconds.iter().map(run).collect(), ..Samples::default() }
     }
 
-    /// The outcome of `bt` when stock took one second and each cell what `cell` says.
+    /// Gives `look` the outcome of `bt` if stock took one second and each cell has the samples of `cell`.
     pub(in super::super) fn with_outcome<T>(
         cell: impl Fn(FarCell<'_>) -> Samples,
         look: impl FnOnce(&FarPlan<'_>, &FarOutcome<'_>) -> T,

@@ -59,7 +59,7 @@ static void smooth(int n, const double *r, double *u) {
     wrap(n, u);
 }
 
-/* Sets a coarse point to the weighted mean of the fine ones around it, nearer ones counting more; times 4 = distance^2. */
+/* Sets a coarse point to the weighted mean of the fine ones around it, nearer ones more; times 4 = distance^2. */
 static void coarsen(int coarse, const double *fine, double *to) {
     EACH_ROW(coarse) for (int k = 1; k <= coarse; k++) {
         double sum = 0;

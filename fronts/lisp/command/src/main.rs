@@ -40,8 +40,8 @@ struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     gc_threads: Option<u16>,
     /// Choose the page size of the heap
-    #[arg(long, value_enum, default_value_t = memory::Pages::Thp, conflicts_with = "local")]
-    pages: memory::Pages,
+    #[arg(long, value_enum, default_value_t = memory::HeapPages::Thp, conflicts_with = "local")]
+    pages: memory::HeapPages,
     /// Keep at most this much of the heap in local memory, as 4G, 512M or 50% (of the heap); the rest is
     /// in a store
     #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]

@@ -9,7 +9,7 @@ use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 
 /// The kind of pages that the heap asks for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Pages {
+pub(super) enum HeapPages {
     /// Transparent huge pages
     Thp,
     /// 2 MiB pages of the hugetlb pool
@@ -50,12 +50,12 @@ pub(super) fn reserve(limit: usize) -> Result<Reserved, String> {
 }
 
 /// Makes `range` a backing that is wholly in local memory.
-pub(super) fn near(range: Reserved, pages: Pages) -> NearMemory {
+pub(super) fn near(range: Reserved, pages: HeapPages) -> NearMemory {
     let kind = match pages {
-        Pages::Thp => PageKind::Thp,
-        Pages::Hugetlb => PageKind::Hugetlb,
-        Pages::Medium => PageKind::Medium,
-        Pages::Small => PageKind::Small,
+        HeapPages::Thp => PageKind::Thp,
+        HeapPages::Hugetlb => PageKind::Hugetlb,
+        HeapPages::Medium => PageKind::Medium,
+        HeapPages::Small => PageKind::Small,
     };
     NearMemory::new(range, kind, Placement::FirstTouch, false)
 }
