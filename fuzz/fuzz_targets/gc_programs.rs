@@ -1,4 +1,4 @@
-//! Programs of several threads on one garbage-collected heap, each against its own model.
+//! Runs programs of several threads on one garbage-collected heap and checks each against its own model.
 #![no_main]
 
 #[path = "../../heaps/gc/tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Programs made by choices, as machine code while the heap collects often, against the evaluator.
+//! Compares compiled Lisp programs, made by the fuzzer's choices, with the evaluator while the heap collects often.
 #![no_main]
 
 #[path = "../../fronts/lisp/tests/programs/mod.rs"]
@@ -25,7 +25,7 @@ fn start(stress: u64) -> Interpreter {
     lisp
 }
 
-/// The value, or the class and message of the error, without addresses.
+/// Evaluates `form`. Returns the value, or the class and message of the error, without addresses.
 fn answer(lisp: &mut Interpreter, form: &str) -> String {
     let text = match lisp.evaluate(form) {
         Ok(text) => text.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Any bytes as Lisp source, UTF-8 or not, while the heap collects often. `#.`, which evaluates, is left out.
+//! Reads any bytes as Lisp source, UTF-8 or not, while the heap collects often. `#.`, which evaluates, is left out.
 #![no_main]
 
 use largesse_arena::NearMemory;

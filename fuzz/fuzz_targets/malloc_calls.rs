@@ -1,5 +1,5 @@
-//! Sequences of calls of the malloc family, from one thread and then from three at once, with a
-//! look at every byte that was written.
+//! Makes sequences of calls of the malloc family, from one thread and then from three at once, and checks the marked
+//! bytes.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -10,11 +10,11 @@ use libfuzzer_sys::fuzz_target;
 use std::sync::{Mutex, OnceLock};
 
 const SPANS: usize = 12;
-/// One byte in so many is written and looked at, and the last one.
+/// Distance of two marked bytes of a block; its last byte is marked, too.
 const STRIDE: usize = 1021;
 
 #[derive(Arbitrary, Debug, Clone, Copy)]
-enum Call {
+enum MallocCall {
     Allocate { size: u32, align: u8, zero: bool },
     Free { which: u8 },
     Resize { which: u8, size: u32 },
@@ -27,8 +27,8 @@ enum Call {
 #[derive(Arbitrary, Debug)]
 struct Input {
     heap: u8,
-    calls: Vec<Call>,
-    others: [Vec<Call>; 2],
+    calls: Vec<MallocCall>,
+    others: [Vec<MallocCall>; 2],
 }
 
 struct Held {
@@ -55,7 +55,7 @@ impl Held {
 
     fn check(&self, below: usize) {
         for offset in (0..below).step_by(STRIDE) {
-            // SAFETY: as above.
+            // SAFETY: inside the block, which one thread has at a time.
             assert_eq!(
                 unsafe { self.at(offset).read() },
                 self.mark(offset),
@@ -66,7 +66,7 @@ impl Held {
     }
 }
 
-/// Heaps of several kinds, made once: what one input leaves behind is the next one's start.
+/// Returns the heap of this kind. It lives as long as the process, so one input's blocks are the next one's start.
 fn heap(kind: u8) -> &'static LargeBlockHeap<NearMemory> {
     static HEAPS: [OnceLock<&'static LargeBlockHeap<NearMemory>>; 4] = [const { OnceLock::new() }; 4];
     HEAPS[usize::from(kind % 4)].get_or_init(|| {
@@ -82,7 +82,7 @@ fn heap(kind: u8) -> &'static LargeBlockHeap<NearMemory> {
     })
 }
 
-fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<Held>>, seed: u8) {
+fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[MallocCall], shared: &Mutex<Vec<Held>>, seed: u8) {
     let take = |which: u8| {
         let mut shared = shared.lock().unwrap();
         let len = shared.len();
@@ -90,7 +90,7 @@ fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<He
     };
     for (number, call) in calls.iter().take(200).enumerate() {
         match *call {
-            Call::Allocate { size, align, zero } => {
+            MallocCall::Allocate { size, align, zero } => {
                 let (size, align) = (size as usize % (5 << 20) + 1, 1_usize << (align % 22));
                 let fill = if zero { Fill::Zero } else { Fill::Any };
                 let Ok(block) = heap.allocate(size, align, fill) else { continue };
@@ -106,12 +106,12 @@ fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<He
                 held.fill();
                 shared.lock().unwrap().push(held);
             }
-            Call::Free { which } => {
+            MallocCall::Free { which } => {
                 let Some(held) = take(which) else { continue };
                 held.check(held.size);
                 heap.free(held.address).unwrap();
             }
-            Call::Resize { which, size } => {
+            MallocCall::Resize { which, size } => {
                 let Some(mut held) = take(which) else { continue };
                 held.check(held.size);
                 let size = size as usize % (9 << 20) + 1;
@@ -120,19 +120,19 @@ fn make(heap: &LargeBlockHeap<NearMemory>, calls: &[Call], shared: &Mutex<Vec<He
                     let common = held.size.min(size);
                     held.address = block.start.as_ptr().expose_provenance();
                     held.size = size;
-                    // The last byte of the old size has the mark of its own offset, like all.
+                    // Each marked byte depends on its offset alone, and so does the last byte of the old size.
                     held.check(common);
                 }
                 held.fill();
                 shared.lock().unwrap().push(held);
             }
-            Call::FreeWrong { offset } => {
+            MallocCall::FreeWrong { offset } => {
                 let address = (heap.range().0 + offset as usize % (SPANS * SPAN)) | 1;
                 assert!(heap.free(address).is_err() && heap.usable(address).is_err(), "an odd address");
             }
-            Call::Trim { keep } => _ = heap.trim(usize::from(keep) << 16),
-            Call::Prepare { spans } => _ = heap.prepare(usize::from(spans % 5)),
-            Call::Tick => heap.tick(),
+            MallocCall::Trim { keep } => _ = heap.trim(usize::from(keep) << 16),
+            MallocCall::Prepare { spans } => _ = heap.prepare(usize::from(spans % 5)),
+            MallocCall::Tick => heap.tick(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Any text as a setting: an answer or an error that says what is accepted, never a panic.
+//! Parses any text as a setting: the result is a value or an error that says what is accepted, never a panic.
 #![no_main]
 
 #[path = "../../fronts/preload/src/far_config.rs"]

@@ -1,5 +1,5 @@
-//! Any bytes as the memory of another process: `largesse status` says what is wrong, and neither
-//! panics nor asks for memory without end.
+//! Decodes any bytes as the memory of another process: `largesse status` returns an error and neither panics nor
+//! allocates without bound.
 #![no_main]
 #![expect(dead_code, reason = "the file belongs to a front, of which this is a part")]
 

@@ -1,6 +1,6 @@
-//! Curves over powers of two, below a limit, panel by panel: speeds over the bytes that are worked on, gains over threads.
+//! Draws curves over powers of two below a limit, panel by panel: speed over bytes, or gain and share over threads.
 
-use crate::Trouble;
+use crate::DrawError;
 use plotters::coord::Shift;
 use plotters::prelude::{
     ChartBuilder, Circle, DashedLineSeries, DrawingArea, EmptyElement, IntoDrawingArea as _, IntoFont as _,
@@ -8,16 +8,16 @@ use plotters::prelude::{
 };
 
 const WIDTH: u32 = 1100;
-/// Of a panel.
+/// Height of a panel, in pixels.
 const HEIGHT: u32 = 280;
 const TOP: u32 = 40;
 const FONT: &str = "sans-serif";
-/// No machine has more GFlop/s, and axes that reach to infinity have no end of marks.
+/// Greatest height that is drawn, in GFlop/s: no machine has more, and an endless axis would have endless marks.
 const MOST: f64 = 1e12;
 const INK: RGBColor = RGBColor(60, 60, 60);
 const GRID: RGBColor = RGBColor(230, 230, 230);
 const WALL: RGBColor = RGBColor(190, 190, 190);
-/// Colours that are told apart by everybody (Okabe and Ito).
+/// Colours that colour-blind readers can tell apart (Okabe and Ito).
 const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(86, 180, 233),
@@ -30,15 +30,15 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 0, 0),
 ];
 
-/// What a panel is of: its heights, over its widths.
+/// The quantities on a panel's two axes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Axes {
-    /// GFlop/s over bytes.
+    /// GFlop/s over the bytes that are worked on.
     #[default]
     Speed,
-    /// How much more threads do than one.
+    /// Speed with several threads divided by the speed with one, over threads.
     Gain,
-    /// Per cent, over threads.
+    /// Per cent of the time, over threads.
     Share,
 }
 
@@ -51,7 +51,7 @@ impl Axes {
         }
     }
 
-    /// Names a power of two.
+    /// Names a power of two, given as its exponent; empty between two powers of a number of threads.
     fn label(self, power: f64) -> String {
         match self {
             Axes::Speed => bytes(power),
@@ -60,18 +60,18 @@ impl Axes {
         }
     }
 
-    /// What the widths are, where their names do not say.
+    /// Returns the caption of the horizontal axis; empty if its labels have a unit.
     fn across(self) -> &'static str {
         if self == Axes::Speed { "" } else { "threads" }
     }
 
-    /// Powers of two that have a name, about, of so many.
+    /// Returns the approximate number of labels on an axis of this many powers of two.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few powers of two")]
     fn labels(self, powers: f64) -> usize {
         if self == Axes::Speed { 10 } else { powers.ceil() as usize + 1 }
     }
 
-    /// The first and the last power of two.
+    /// Returns the first and the last exponent of the horizontal axis.
     fn range(self, powers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
         let least = if self == Axes::Speed { 30.0 } else { 0.0 };
         let left = powers.clone().fold(f64::MAX, f64::min).min(least);
@@ -79,39 +79,39 @@ impl Axes {
     }
 }
 
-/// One of the pictures beside each other.
+/// One chart of a picture.
 #[derive(Clone, Debug, Default)]
 pub struct Panel {
-    /// Above it.
+    /// Title above the chart.
     pub title: String,
-    /// What it is of.
+    /// Quantities on the axes.
     pub axes: Axes,
-    /// What is possible.
+    /// Dashed curve of the limit, as points like those of a series; empty for none.
     pub limit: Vec<(f64, f64)>,
-    /// Who was measured.
+    /// Curves of the measured contestants.
     pub series: Vec<Series>,
 }
 
-/// What one contestant did.
+/// The curve of one contestant.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Widths, ascending, and heights.
+    /// Pairs of a width, ascending, and a height.
     pub points: Vec<(f64, f64)>,
 }
 
-/// The picture: two panels beside each other; `walls` are widths where something ends, with their names.
+/// Draws panels, two in a row. `walls` are widths with a name, such as sizes of caches, at which a line is drawn.
 ///
 /// # Errors
-/// What the drawing library says.
+/// Returns the message of the drawing library.
 pub fn svg(title: &str, panels: &[Panel], walls: &[(f64, &str)]) -> Result<String, String> {
     let mut text = String::new();
-    draw(title, panels, walls, &mut text).map_err(|trouble| trouble.to_string())?;
+    draw(title, panels, walls, &mut text).map_err(|error| error.to_string())?;
     Ok(crate::well_formed(&text))
 }
 
-fn draw(title: &str, panels: &[Panel], walls: &[(f64, &str)], text: &mut String) -> Result<(), Trouble> {
+fn draw(title: &str, panels: &[Panel], walls: &[(f64, &str)], text: &mut String) -> Result<(), DrawError> {
     let rows = panels.len().div_ceil(2).max(1);
     let height = TOP + HEIGHT * u32::try_from(rows).unwrap_or(1);
     let all = SVGBackend::with_string(text, (WIDTH, height)).into_drawing_area();
@@ -129,7 +129,7 @@ fn draw_panel(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     panel: &Panel,
     walls: &[(f64, &str)],
-) -> Result<(), Trouble> {
+) -> Result<(), DrawError> {
     let finite = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
         let good = points.iter().filter(|(x, y)| *x > 0.0 && x.is_finite() && (0.0..=MOST).contains(y));
         good.map(|(x, y)| (x.log2(), *y)).collect()
@@ -186,7 +186,7 @@ fn ink(size: u32) -> TextStyle<'static> {
     TextStyle::from((FONT, size).into_font()).color(&INK)
 }
 
-/// Of a power of two, as people write it.
+/// Formats a number of bytes, given as the exponent of a power of two, in the largest unit that suits.
 fn bytes(power: f64) -> String {
     match power.round() {
         gib if gib >= 30.0 => format!("{:.0} GiB", (gib - 30.0).exp2()),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panel_has_its_title_its_series_and_the_caches() {
+    fn titles_series_and_caches_are_named() {
         let points = vec![(1e3, 10.0), (1e5, 20.0), (1e8, 5.0)];
         let svg = svg("a machine", &[panel(points)], &[(32768.0, "L1"), (1e12, "far")]).unwrap();
         for word in ["ddot &lt;&amp;&gt;", "avx512", "limit", "L1", "GFlop/s", "KiB", "a machine"] {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_named_at_powers_of_two_and_a_share_has_no_limit() {
+    fn threads_are_named_at_powers_of_two() {
         let of = |axes| {
             let series =
                 vec![Series { name: "copy-seq".into(), points: vec![(1.0, 1.0), (3.0, 1.5), (4.0, 2.0)] }];

@@ -1,18 +1,18 @@
-//! Draws: the time line of far memory, one SVG picture of four panels over the same time; machines ([`machine`]); and
+//! Draws SVG pictures: the time line of far memory in four panels over the same time, machines ([`machine`]), and
 //! curves below a limit ([`curves`]).
 //!
 //! # Picture
 //! ```text
-//!   [Moment] ─► set size in force     4 KiB … 2 MiB, steps
-//!               memory                here, in the store, limit
+//!   [Moment] ─► transfer size         4 KiB … 2 MiB, steps
+//!               memory                resident, in the store, limit
 //!               working set           swapped in, and written, in each interval
 //!               faults                a second
 //! ```
 //! # Knows / does not know
 //! Knows numbers over time. Does not know where they come from, nor where the picture goes.
 //! # Invariants
-//! 1. Whatever the numbers are, there is a picture or an error, never a panic: the caller is a program
-//!    that is about to end with its work done.
+//! 1. Any numbers result in a picture or an error, never in a panic: the caller may be about to end with its work
+//!    done.
 
 pub mod curves;
 pub mod machine;
@@ -21,53 +21,53 @@ mod panels;
 use plotters::prelude::{DrawingAreaErrorKind, IntoDrawingArea as _, SVGBackend};
 
 const WIDTH: u32 = 960;
-/// Width and height of a time line.
+/// Width and height of a time line, in pixels.
 const SIZE: (u32, u32) = (WIDTH, 850);
 
-/// What was true at one moment; the last three are totals since the start. Sizes are bytes.
+/// The state of far memory at one moment; the last three fields are totals since the start. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moment {
-    /// Since the start.
+    /// Seconds since the start.
     pub seconds: f64,
-    /// What moves together where most pages come.
+    /// Transfer size in the regions where most pages are filled, in bytes.
     pub set: u64,
-    /// The same where it is least,
+    /// Smallest transfer size of all regions, in bytes.
     pub least_set: u64,
-    /// and where it is most.
+    /// Largest transfer size of all regions, in bytes.
     pub most_set: u64,
-    /// What may be here.
+    /// Limit on resident memory, in bytes.
     pub local: u64,
-    /// What is here.
+    /// Resident memory, in bytes.
     pub resident: u64,
-    /// What is in the store only.
+    /// Memory that is only in the store, in bytes.
     pub stored: u64,
-    /// Read from the store.
+    /// Bytes read from the store.
     pub swapped_in: u64,
-    /// Faults served.
+    /// Number of faults handled.
     pub faults: u64,
-    /// Written to the store.
+    /// Bytes written to the store.
     pub written: u64,
 }
 
-/// Why there is no picture.
-type Trouble = DrawingAreaErrorKind<std::io::Error>;
+/// An error of the drawing library.
+type DrawError = DrawingAreaErrorKind<std::io::Error>;
 
-/// The picture of these moments, in order of time.
+/// Draws `moments`, which are in order of time, below `title`.
 ///
 /// # Errors
-/// What the drawing library says.
+/// Returns the message of the drawing library.
 pub fn svg(title: &str, moments: &[Moment]) -> Result<String, String> {
     let mut text = String::new();
-    draw(title, moments, &mut text).map_err(|trouble| trouble.to_string())?;
+    draw(title, moments, &mut text).map_err(|error| error.to_string())?;
     Ok(well_formed(&text))
 }
 
-/// A picture is XML, which forbids most control characters even as references: titles and labels may have any.
+/// Escapes control characters in `picture`: XML forbids most of them even as references, and titles may have any.
 fn well_formed(picture: &str) -> String {
     largesse_text::lines(picture).into_owned()
 }
 
-fn draw(title: &str, moments: &[Moment], text: &mut String) -> Result<(), Trouble> {
+fn draw(title: &str, moments: &[Moment], text: &mut String) -> Result<(), DrawError> {
     let all = SVGBackend::with_string(text, SIZE).into_drawing_area();
     panels::draw(&all, title, moments)?;
     all.present()
@@ -93,7 +93,7 @@ mod tests {
         (0..count).map(at).collect()
     }
 
-    /// The heights at which the last series of many points is drawn: the faults.
+    /// Returns the heights of the last series with more than 30 points: the faults.
     fn last_series(svg: &str) -> Vec<f64> {
         let lines = svg.lines().filter(|line| line.starts_with("<polyline"));
         let points = lines.filter_map(|line| line.split("points=\"").nth(1)?.split('"').next());
@@ -105,10 +105,10 @@ mod tests {
     }
 
     #[test]
-    fn the_panels_and_their_series_are_named() {
+    fn panels_and_series_are_named() {
         let svg = svg("R -f a.R <&>", &moments(300)).unwrap();
         let title = "R -f a.R &lt;&amp;&gt;";
-        let words = ["Set size", "in the store", "may be here", "working set", "faults", "seconds", "MiB"];
+        let words = ["Transfer size", "in the store", "limit", "working set", "faults", "seconds", "MiB"];
         for word in words.into_iter().chain([title]) {
             assert!(svg.contains(word), "{word}");
         }
@@ -125,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_differ_by_place_are_named_and_one_size_is_one_line() {
+    fn sizes_that_differ_are_named() {
         let one = svg("", &moments(300)).unwrap();
         let apart = moments(300).into_iter().map(|it| Moment { most_set: 1 << 20, ..it }).collect::<Vec<_>>();
         let two = svg("", &apart).unwrap();
-        for word in ["least", "largest", "where most comes"] {
+        for word in ["smallest", "largest", "where most pages are filled"] {
             assert!(two.contains(word) && !one.contains(word), "{word}");
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn few_equal_or_absurd_numbers_are_no_panic() {
+    fn absurd_moments_are_no_panic() {
         let absurd = Moment { seconds: f64::NAN, local: u64::MAX, faults: u64::MAX, ..Moment::default() };
         let still = vec![Moment::default(); 5];
         for moments in [vec![], moments(1), moments(2), still, vec![absurd, Moment::default(), absurd]] {

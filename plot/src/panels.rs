@@ -1,6 +1,6 @@
-//! The panels, one below the other.
+//! Draws the panels of a time line, one below the other.
 
-use crate::{Moment, Trouble};
+use crate::{DrawError, Moment};
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{
@@ -12,7 +12,7 @@ pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type Points = Vec<(f64, f64)>;
 
-// Colours that are told apart by everybody (Okabe and Ito).
+// Colours that colour-blind readers can tell apart (Okabe and Ito).
 pub(crate) const BLUE: RGBColor = RGBColor(0, 114, 178);
 pub(crate) const SKY: RGBColor = RGBColor(86, 180, 233);
 pub(crate) const GREEN: RGBColor = RGBColor(0, 158, 115);
@@ -22,43 +22,43 @@ pub(crate) const INK: RGBColor = RGBColor(60, 60, 60);
 pub(crate) const GRID: RGBColor = RGBColor(225, 225, 225);
 
 const FONT: &str = "sans-serif";
-/// Width of a letter, about: nobody here knows the fonts of whoever looks.
+/// Approximate width of a letter, in pixels: the fonts of the viewer are not known.
 pub(crate) const LETTER: i32 = 7;
-/// Room for the labels of heights.
+/// Width of the area for the labels of the vertical axis, in pixels.
 pub(crate) const LEFT: u32 = 80;
-/// The smallest and the largest set, as powers of two.
-const SETS: (f64, f64) = (12.0, 21.0);
+/// Exponents of the smallest and the largest transfer size: 4 KiB and 2 MiB.
+const TRANSFERS: (f64, f64) = (12.0, 21.0);
 const UNITS: [(&str, f64); 4] =
     [("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0), ("TiB", 1099511627776.0)];
 
-/// A series with its name.
-struct Line {
+/// A named curve and its style.
+struct Curve {
     name: &'static str,
     colour: RGBColor,
-    how: How,
+    style: CurveStyle,
     points: Points,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+enum CurveStyle {
     Plain,
     Dashed,
     Filled,
 }
 
-/// What stands beside and above a panel.
+/// The texts around a panel.
 struct Words<'a> {
-    /// Left of the names of the series.
+    /// Title above the panel, to the left of the names of the series.
     title: &'a str,
-    /// Of a height.
+    /// Formats a label of the vertical axis.
     label: &'a dyn Fn(&f64) -> String,
-    /// Heights that have one, about.
+    /// Approximate number of labels on the vertical axis.
     labels: usize,
-    /// The time is written below.
+    /// Whether the time is written below the panel.
     time: bool,
 }
 
-pub(crate) fn draw(all: &Area<'_>, title: &str, moments: &[Moment]) -> Result<(), Trouble> {
+pub(crate) fn draw(all: &Area<'_>, title: &str, moments: &[Moment]) -> Result<(), DrawError> {
     all.fill(&WHITE)?;
     let moments: Vec<_> = moments.iter().copied().filter(|it| it.seconds.is_finite()).collect();
     let shown: String = title.chars().take(110).collect();
@@ -67,18 +67,18 @@ pub(crate) fn draw(all: &Area<'_>, title: &str, moments: &[Moment]) -> Result<()
     let (sets, rest) = rest.split_vertically(200);
     let (memory, rest) = rest.split_vertically(210);
     let (moved, faults) = rest.split_vertically(190);
-    set_panel(&sets, &moments)?;
+    transfer_panel(&sets, &moments)?;
     memory_panel(&memory, &moments)?;
     moved_panel(&moved, &moments)?;
     fault_panel(&faults, &moments)
 }
 
-fn set_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
-    let log = |bytes: u64| (bytes.max(1) as f64).log2().clamp(SETS.0, SETS.1);
+fn transfer_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), DrawError> {
+    let log = |bytes: u64| (bytes.max(1) as f64).log2().clamp(TRANSFERS.0, TRANSFERS.1);
     let steps = |of: fn(&Moment) -> u64| {
         let mut points: Points = Vec::with_capacity(2 * moments.len());
         for moment in moments {
-            // A step: the size was in force until it changed.
+            // The size was in force until it changed, so the line has a step.
             if let Some(&(_, before)) = points.last() {
                 points.push((moment.seconds, before));
             }
@@ -86,39 +86,53 @@ fn set_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
         }
         points
     };
-    let mut lines =
-        vec![Line { name: "moves together", colour: BLUE, how: How::Plain, points: steps(|it| it.set) }];
+    let mut lines = vec![Curve {
+        name: "in all regions",
+        colour: BLUE,
+        style: CurveStyle::Plain,
+        points: steps(|it| it.set),
+    }];
     if moments.iter().any(|moment| moment.least_set != moment.most_set) {
-        lines[0].name = "moves together, where most comes";
-        let [least, largest] = [steps(|it| it.least_set), steps(|it| it.most_set)];
-        lines.push(Line { name: "least", colour: ORANGE, how: How::Dashed, points: least });
-        lines.push(Line { name: "largest", colour: GREEN, how: How::Dashed, points: largest });
+        lines[0].name = "where most pages are filled";
+        let [smallest, largest] = [steps(|it| it.least_set), steps(|it| it.most_set)];
+        lines.push(Curve { name: "smallest", colour: ORANGE, style: CurveStyle::Dashed, points: smallest });
+        lines.push(Curve { name: "largest", colour: GREEN, style: CurveStyle::Dashed, points: largest });
     }
     let label = |power: &f64| match power.round() {
         exact if (exact - power).abs() > 0.01 => String::new(),
         mib if mib >= 20.0 => format!("{:.0} MiB", (mib - 20.0).exp2()),
         kib => format!("{:.0} KiB", (kib - 10.0).exp2()),
     };
-    let words = Words { title: "Set size", label: &label, labels: 10, time: false };
-    panel(area, end(moments), SETS.0 - 0.5..SETS.1 + 0.5, &words, lines)
+    let words = Words { title: "Transfer size", label: &label, labels: 10, time: false };
+    panel(area, end(moments), TRANSFERS.0 - 0.5..TRANSFERS.1 + 0.5, &words, lines)
 }
 
-fn memory_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
+fn memory_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), DrawError> {
     let over_time = |of: fn(&Moment) -> u64| -> Points {
         moments.iter().map(|moment| (moment.seconds, of(moment) as f64)).collect()
     };
     let mut lines = vec![
-        Line { name: "in the store", colour: SKY, how: How::Filled, points: over_time(|it| it.stored) },
-        Line { name: "here", colour: BLUE, how: How::Filled, points: over_time(|it| it.resident) },
-        Line { name: "may be here", colour: INK, how: How::Dashed, points: over_time(|it| it.local) },
+        Curve {
+            name: "in the store",
+            colour: SKY,
+            style: CurveStyle::Filled,
+            points: over_time(|it| it.stored),
+        },
+        Curve {
+            name: "resident",
+            colour: BLUE,
+            style: CurveStyle::Filled,
+            points: over_time(|it| it.resident),
+        },
+        Curve { name: "limit", colour: INK, style: CurveStyle::Dashed, points: over_time(|it| it.local) },
     ];
     let title = format!("Memory, {}", in_units(&mut lines));
     let words = Words { title: &title, label: &plain, labels: 5, time: false };
     panel(area, end(moments), 0.0..top(&lines), &words, lines)
 }
 
-fn moved_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
-    // Intervals are not quite equal on a busy machine: what is shown is for the usual one.
+fn moved_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), DrawError> {
+    // Intervals differ on a busy machine: each amount is scaled to the median interval.
     let mut intervals: Vec<f64> =
         differences(moments, |_| 0).iter().map(|(_, _, seconds)| *seconds).collect();
     intervals.sort_by(f64::total_cmp);
@@ -128,11 +142,16 @@ fn moved_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
         each.map(|(at, bytes, seconds)| (at, bytes / seconds * usual)).collect()
     };
     let mut lines = vec![
-        Line { name: "written to the store", colour: GREEN, how: How::Plain, points: added(|it| it.written) },
-        Line {
+        Curve {
+            name: "written to the store",
+            colour: GREEN,
+            style: CurveStyle::Plain,
+            points: added(|it| it.written),
+        },
+        Curve {
             name: "swapped in: the working set",
             colour: ORANGE,
-            how: How::Plain,
+            style: CurveStyle::Plain,
             points: added(|it| it.swapped_in),
         },
     ];
@@ -141,15 +160,15 @@ fn moved_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
     panel(area, end(moments), 0.0..top(&lines), &words, lines)
 }
 
-fn fault_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), Trouble> {
+fn fault_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), DrawError> {
     let rates = differences(moments, |it| it.faults).into_iter();
     let points = rates.map(|(at, count, seconds)| (at, count / seconds)).collect();
-    let lines = vec![Line { name: "faults", colour: RED, how: How::Plain, points }];
+    let lines = vec![Curve { name: "faults", colour: RED, style: CurveStyle::Plain, points }];
     let words = Words { title: "In a second", label: &plain, labels: 5, time: true };
     panel(area, end(moments), 0.0..top(&lines), &words, lines)
 }
 
-/// For each interval: its end, what was added, and how long it is.
+/// Returns for each interval its end, the amount added in it, and its length in seconds.
 fn differences(moments: &[Moment], of: fn(&Moment) -> u64) -> Vec<(f64, f64, f64)> {
     let added = |pair: &[Moment]| {
         let [before, now] = pair else { return None };
@@ -163,17 +182,17 @@ fn end(moments: &[Moment]) -> f64 {
     moments.last().map_or(0.0, |last| last.seconds).max(0.001)
 }
 
-fn highest(lines: &[Line]) -> f64 {
+fn highest(lines: &[Curve]) -> f64 {
     lines.iter().flat_map(|line| &line.points).fold(0.0_f64, |most, (_, value)| most.max(*value))
 }
 
-fn top(lines: &[Line]) -> f64 {
+fn top(lines: &[Curve]) -> f64 {
     let highest = highest(lines);
     if highest > 0.0 { highest * 1.1 } else { 1.0 }
 }
 
-/// Turns bytes into the unit that suits all of them, and says which.
-fn in_units(lines: &mut [Line]) -> &'static str {
+/// Converts the heights from bytes to the largest unit that suits them, and returns its name.
+fn in_units(lines: &mut [Curve]) -> &'static str {
     let most = highest(lines);
     let (unit, size) = UNITS.into_iter().rfind(|(_, size)| most >= *size).unwrap_or(UNITS[0]);
     for (_, value) in lines.iter_mut().flat_map(|line| &mut line.points) {
@@ -182,7 +201,7 @@ fn in_units(lines: &mut [Line]) -> &'static str {
     unit
 }
 
-/// `1500`, `20 k`: few digits, no exponent.
+/// Formats a number with few digits and without an exponent: `1500`, `20 k`.
 pub(crate) fn plain(value: &f64) -> String {
     let digits = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
     match value.abs() {
@@ -201,8 +220,8 @@ fn panel(
     end: f64,
     range: std::ops::Range<f64>,
     words: &Words<'_>,
-    lines: Vec<Line>,
-) -> Result<(), Trouble> {
+    lines: Vec<Curve>,
+) -> Result<(), DrawError> {
     legend(area, words.title, &lines)?;
     let mut chart = ChartBuilder::on(area)
         .margin_right(24)
@@ -228,14 +247,14 @@ fn panel(
     lines.into_iter().try_for_each(|line| add(&mut chart, line))
 }
 
-/// Above the panel, so that nothing is hidden: its title, and each series beside its colour.
-fn legend(area: &Area<'_>, title: &str, lines: &[Line]) -> Result<(), Trouble> {
+/// Draws the title and the names of the series with their colours, above the panel so that nothing is hidden.
+fn legend(area: &Area<'_>, title: &str, lines: &[Curve]) -> Result<(), DrawError> {
     let below = |text: &str| i32::try_from(text.chars().count()).unwrap_or(0) * LETTER;
     area.draw_text(title, &ink(16), (16, 6))?;
     let mut at = 16 + below(title) + 40;
     for line in lines {
         let dashes: &[[i32; 2]] =
-            if line.how == How::Dashed { &[[0, 6], [9, 15], [18, 24]] } else { &[[0, 24]] };
+            if line.style == CurveStyle::Dashed { &[[0, 6], [9, 15], [18, 24]] } else { &[[0, 24]] };
         for dash in dashes {
             let ends = dash.map(|x| (at + x, 14));
             area.draw(&PathElement::new(ends, line.colour.stroke_width(3)))?;
@@ -246,12 +265,12 @@ fn legend(area: &Area<'_>, title: &str, lines: &[Line]) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn add(chart: &mut Chart<'_, '_>, Line { colour, how, points, .. }: Line) -> Result<(), Trouble> {
-    let stroke = colour.stroke_width(if how == How::Filled { 1 } else { 2 });
-    match how {
-        How::Plain => chart.draw_series(LineSeries::new(points, stroke))?,
-        How::Dashed => chart.draw_series(DashedLineSeries::new(points, 6, 4, stroke))?,
-        How::Filled => {
+fn add(chart: &mut Chart<'_, '_>, Curve { colour, style, points, .. }: Curve) -> Result<(), DrawError> {
+    let stroke = colour.stroke_width(if style == CurveStyle::Filled { 1 } else { 2 });
+    match style {
+        CurveStyle::Plain => chart.draw_series(LineSeries::new(points, stroke))?,
+        CurveStyle::Dashed => chart.draw_series(DashedLineSeries::new(points, 6, 4, stroke))?,
+        CurveStyle::Filled => {
             chart.draw_series(AreaSeries::new(points, 0.0, colour.mix(0.3)).border_style(stroke))?
         }
     };

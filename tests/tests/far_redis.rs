@@ -227,7 +227,7 @@ fn a_password_on_the_command_line_is_warned_of_and_a_wrong_one_is_refused() {
     let wrong = ran("ann:secret@", &["--local=16M"]);
     assert_eq!((wrong.exit, &*wrong.stdout), (Exit::Code(125), ""), "{wrong:#?}");
     assert!(wrong.hints.contains("wrong user or password"), "{wrong:#?}");
-    assert!(wrong.hints.contains("everybody on this machine can read the password"), "{wrong:#?}");
+    assert!(wrong.hints.contains("all users of this machine can read the password"), "{wrong:#?}");
     let none = ran("", &["--local=16M"]);
     assert_eq!(none.exit, Exit::Code(125), "{none:#?}");
     assert!(none.hints.contains("LARGESSE_REDIS_PASSWORD"), "{none:#?}");

@@ -34,7 +34,7 @@ fn answers_are_the_same_and_most_of_the_heap_is_elsewhere() {
             let options = [&["--local=4M"], options].concat();
             let far = lisp(&stage, user, &options, &program).finish().succeeded();
             assert_eq!(far.stdout, near.stdout, "{user:?} {options:?}");
-            assert!(told(&far, "here ") <= 4.0 * 1024.0, "{far:#?}");
+            assert!(told(&far, "resident ") <= 4.0 * 1024.0, "{far:#?}");
             assert!(told(&far, "in the store ") >= 3.0 * 4.0 * 1024.0, "{far:#?}");
             assert!(told(&far, "pages from the store ") > 2000.0, "{far:#?}");
             assert!(told(&far, "over the limit ") < 1.0, "{far:#?}");
@@ -47,7 +47,7 @@ fn a_share_of_the_heap_stays_here() {
     let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     let far = lisp(&stage, User::Current, &["--local=25%", "--far=memory:"], &program).finish().succeeded();
-    let (all, here, may) = (told(&far, "in all "), told(&far, "here "), told(&far, "may be here "));
+    let (all, here, may) = (told(&far, "in all "), told(&far, "resident "), told(&far, "local limit "));
     assert!(here <= may && (may / all - 0.25).abs() < 0.01, "{far:#?}");
     assert!(told(&far, "pages from the store ") > 2000.0, "{far:#?}");
 }

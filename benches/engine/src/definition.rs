@@ -1,63 +1,63 @@
-//! What is compared, as data: `benches/definitions/*.toml`.
+//! Reads what is compared as data: `benches/definitions/*.toml`.
 
+use super::error::Error;
 use super::far::Spec;
-use super::trouble::Trouble;
 use super::{gc, kernels};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// The files beside the definitions that are none.
+/// Files in the folder of definitions that define something else than benches.
 pub(super) const SETTINGS: &str = "settings.toml";
 pub(super) const GC: &str = "gc.toml";
 
-/// One program, its tests and what they must answer.
+/// One program, its tests and their expected answers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Bench {
     pub(super) name: String,
     pub(super) title: String,
-    /// The word after `largesse bench`.
+    /// Comparison that the bench belongs to: the argument of `largesse bench`.
     pub(super) comparison: String,
-    /// Benches that `--only` chooses together.
+    /// Group of benches that one `--only` chooses.
     pub(super) group: String,
-    /// Runs only when `--only` names it: it takes long.
+    /// Whether it runs only if `--only` names it, because it takes long.
     #[serde(default)]
     pub(super) only_by_name: bool,
     pub(super) interpreter: Vec<String>,
-    /// Below `benches/programs`.
+    /// Path below `benches/programs`.
     pub(super) program: String,
     #[serde(default)]
     pub(super) args: Vec<String>,
-    /// What to type when the program cannot start.
+    /// Advice what to install if the program cannot start.
     pub(super) needs: String,
-    /// Resident memory at scale 1: a machine with less available skips it.
+    /// Resident memory at scale 1, in MiB; a machine with less available memory skips the bench.
     pub(super) memory_mib: u64,
-    /// Names in `settings.toml`.
+    /// Names of settings in `settings.toml`.
     pub(super) settings: Vec<String>,
-    /// Relative, against the expected answer: another processor rounds otherwise.
+    /// Largest relative error of an answer that passes: other processors round differently.
     pub(super) tolerance: f64,
-    /// What `largesse bench far` varies.
+    /// Parameters that `largesse bench far` varies.
     pub(super) far: Option<Spec>,
     #[serde(rename = "test")]
     pub(super) tests: Vec<Test>,
 }
 
-/// One line of the table.
+/// One test of a bench, which is one line of the table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Test {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) tolerance: Option<f64>,
-    /// By scale. None: the program checks itself, and the bits must be the baseline's.
+    /// Expected answer by scale. Without one the program checks itself, and the bits must equal the baseline's.
     #[serde(default)]
     pub(super) expect: BTreeMap<String, Vec<f64>>,
 }
 
 impl Bench {
-    /// What `test` must answer at `scale`, when the definition says, and how near.
+    /// Returns the expected answer of `test` at `scale` and its tolerance; `None` if the definition has none.
     pub(super) fn expected(&self, test: &str, scale: f64) -> Option<(&[f64], f64)> {
         let test = self.tests.iter().find(|known| known.name == test)?;
         let at_scale = |text: &String| text.parse::<f64>().is_ok_and(|known| (known - scale).abs() < 1e-9);
@@ -65,7 +65,7 @@ impl Bench {
         Some((answer, test.tolerance.unwrap_or(self.tolerance)))
     }
 
-    /// The program and its arguments; without `times` it repeats its tests as often as it likes.
+    /// Returns the program's command line. Without `times` the program chooses its number of repetitions.
     pub(super) fn words(&self, root: &Path, scale: f64, times: Option<u32>) -> Vec<OsString> {
         let mut words: Vec<OsString> = self.interpreter.iter().map(OsString::from).collect();
         words.push(root.join("programs").join(&self.program).into());
@@ -79,7 +79,7 @@ impl Bench {
         words
     }
 
-    /// MiB that the program has resident at `scale`.
+    /// Returns the program's resident memory at `scale`, in MiB.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -90,7 +90,7 @@ impl Bench {
         (self.memory_mib as f64 * scale) as u64
     }
 
-    /// Keeps the tests that `only` names with `bench/test`; a bare name keeps the whole bench.
+    /// Keeps the tests that `only` names as `bench/test`; the name of the bench or its group keeps all.
     fn narrowed(mut self, only: &[String]) -> Option<Bench> {
         let whole = if only.is_empty() { !self.only_by_name } else { self.is_named_in(only) };
         if !whole {
@@ -110,10 +110,10 @@ impl Bench {
     }
 }
 
-/// Every definition below `root`, in the order of the files' names.
-pub(super) fn read_all(root: &Path) -> Result<Vec<Bench>, Trouble> {
+/// Reads every definition below `root`, in the order of file names.
+pub(super) fn read_all(root: &Path) -> Result<Vec<Bench>, Error> {
     let folder = root.join("definitions");
-    let unreadable = |path: &Path, error: &dyn std::fmt::Display| Trouble::Definition {
+    let unreadable = |path: &Path, error: &dyn std::fmt::Display| Error::Definition {
         path: path.to_owned(),
         why: error.to_string(),
     };
@@ -131,8 +131,8 @@ pub(super) fn read_all(root: &Path) -> Result<Vec<Bench>, Trouble> {
     Ok(benches)
 }
 
-/// The benches of `comparison` that `only` asks for; all that do not take long when it is empty.
-pub(super) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> Result<Vec<Bench>, Trouble> {
+/// Returns the benches of `comparison` that `only` names; if it is empty, all that do not take long.
+pub(super) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> Result<Vec<Bench>, Error> {
     let (ours, others): (Vec<_>, Vec<_>) =
         benches.into_iter().partition(|bench| bench.comparison == comparison);
     if ours.is_empty() {
@@ -140,14 +140,14 @@ pub(super) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> 
         there.extend([gc::NAME, kernels::NAME].map(str::to_owned));
         there.sort();
         there.dedup();
-        return Err(Trouble::Comparison { asked: comparison.to_owned(), there });
+        return Err(Error::Comparison { asked: comparison.to_owned(), there });
     }
     let names: Vec<_> = ours.iter().flat_map(Bench::names).collect();
     if let Some(asked) = only.iter().find(|asked| !names.contains(asked)) {
         let mut there = names;
         there.sort();
         there.dedup();
-        return Err(Trouble::Only { asked: asked.clone(), there });
+        return Err(Error::Only { asked: asked.clone(), there });
     }
     Ok(ours.into_iter().filter_map(|bench| bench.narrowed(only)).collect())
 }
@@ -165,7 +165,7 @@ fn parse(text: &str) -> Result<Vec<Bench>, toml::de::Error> {
 pub(super) mod tests {
     use super::*;
 
-    /// The definitions of this checkout.
+    /// Returns the folder `benches` of this checkout.
     pub(in super::super) fn shipped() -> std::path::PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches")
     }
@@ -186,7 +186,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_shipped_program_has_the_tests_that_its_definition_names() {
+    fn shipped_programs_have_the_tests_of_their_definitions() {
         for bench in read_all(&shipped()).unwrap().into_iter().filter(|bench| bench.comparison == "r") {
             let text = std::fs::read_to_string(shipped().join("programs").join(&bench.program)).unwrap();
             let mut measured: Vec<_> = text
@@ -218,7 +218,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_unknown_name_says_what_there_is() {
+    fn unknown_names_list_the_known_ones() {
         let benches = read_all(&shipped()).unwrap();
         let message = choose(benches.clone(), "r", &["nothing".into()]).unwrap_err().to_string();
         assert!(message.contains("nothing") && message.contains("fifteen/sort"), "{message}");

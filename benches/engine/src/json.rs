@@ -1,26 +1,26 @@
-//! The comparison as JSON, one object a line: `machine`, then every `run` as it ends, then a `line`
-//! for each test and contestant, and whatever is `absent` or `trouble`.
+//! Prints the comparison as JSON, one object a line: `machine`, then every `run` as it ends, then a `line` for each
+//! test and contestant, and each `absent` setting or `trouble`.
 
-use super::machine::Machine;
+use super::machine::MachineFacts;
 use super::outcome::{Cell, Outcome, Unit};
 use super::runner::{Contestant, Run};
 use serde_json::{Value, json};
 
-pub(super) fn machine(machine: &Machine, scale: f64) -> Value {
+pub(super) fn machine(machine: &MachineFacts, scale: f64) -> Value {
     json!({ "kind": "machine", "machine": machine, "scale": scale })
 }
 
-/// What went wrong in a bench.
-pub(super) fn troubles(bench: &str, texts: &[String]) -> impl Iterator<Item = Value> {
+/// Returns an object for each failure in a bench.
+pub(super) fn failures(bench: &str, texts: &[String]) -> impl Iterator<Item = Value> {
     texts.iter().map(move |text| json!({ "kind": "trouble", "bench": bench, "text": text }))
 }
 
-/// A raw sample: everything the program said.
+/// Returns a raw sample: all that the program reported.
 pub(super) fn run(bench: &str, contestant: &Contestant<'_>, round: usize, run: &Run) -> Value {
     json!({ "kind": "run", "bench": bench, "setting": contestant.name(), "round": round, "tests": run.tests, "peak": run.peak })
 }
 
-/// A setting or a bench that this machine cannot run.
+/// Returns the object for a setting or a bench that this machine cannot run.
 pub(super) fn absent(bench: &str, setting: Option<&str>, why: &str) -> Value {
     json!({ "kind": "absent", "bench": bench, "setting": setting, "why": why })
 }
@@ -50,7 +50,7 @@ pub(super) fn outcome(outcome: &Outcome<'_>) -> Vec<Value> {
             values.push(value);
         }
     }
-    values.extend(troubles(&outcome.bench.name, &outcome.troubles));
+    values.extend(failures(&outcome.bench.name, &outcome.failures));
     values
 }
 

@@ -1,4 +1,4 @@
-//! Where and when a comparison was run.
+//! Describes where and when a comparison was run.
 
 use super::options;
 use serde::Serialize;
@@ -6,28 +6,28 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The line above every table.
+/// The facts in the line above every table.
 #[derive(Debug, Serialize)]
-pub(super) struct Machine {
+pub(super) struct MachineFacts {
     processor: String,
     cores: usize,
     memory_mib: u64,
     kernel: String,
-    /// The chosen word of `transparent_hugepage/enabled`.
+    /// Selected word of `transparent_hugepage/enabled`.
     thp: String,
     version: &'static str,
-    /// Of the checkout that the benches are in.
+    /// Commit of the checkout that holds the benches, if any.
     commit: Option<String>,
     date: String,
-    /// `LARGESSE_*` variables, which change what is measured.
+    /// `LARGESSE_*` variables, which change the measurements.
     settings: Vec<String>,
 }
 
-impl Machine {
-    pub(super) fn here(benches: &Path) -> Machine {
+impl MachineFacts {
+    pub(super) fn here(benches: &Path) -> MachineFacts {
         let processors = read("/proc/cpuinfo");
         let thp = read("/sys/kernel/mm/transparent_hugepage/enabled");
-        Machine {
+        MachineFacts {
             processor: field(&processors, "model name").unwrap_or(std::env::consts::ARCH).to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_mib: memory_mib(),
@@ -40,7 +40,7 @@ impl Machine {
         }
     }
 
-    /// One sentence.
+    /// Returns the facts as one line.
     pub(super) fn line(&self) -> String {
         let commit = self.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
         let settings = if self.settings.is_empty() {
@@ -55,7 +55,7 @@ impl Machine {
     }
 }
 
-/// What could be used now without pushing anything out.
+/// Returns the MiB of memory that can be allocated now without reclaim or swapping.
 pub(super) fn available_mib() -> u64 {
     largesse_store::available() >> 20
 }
@@ -70,7 +70,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The value after `name` and a colon, at its first occurrence.
+/// Returns the value after the first occurrence of `name` and a colon.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -85,8 +85,8 @@ fn commit(folder: &Path) -> Option<String> {
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
-/// Year, month, day and minute of a Unix time, in UTC (days counted from 1 March, as the Gregorian
-/// calendar counts easiest).
+/// Formats a Unix time as year, month, day and minute in UTC. Days are counted from 1 March, so that leap days come
+/// last in a year.
 fn date(seconds: u64) -> String {
     let (days, minutes) = (seconds / 86_400 + 719_468, seconds % 86_400 / 60);
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_the_calendars() {
+    fn dates_match_the_calendar() {
         assert_eq!(date(0), "1970-01-01 00:00 UTC");
         assert_eq!(date(951_782_399), "2000-02-28 23:59 UTC");
         assert_eq!(date(951_782_400), "2000-02-29 00:00 UTC");

@@ -1,6 +1,6 @@
-//! The comparison's share of the environment.
+//! Reads the variables of the environment that a comparison reports.
 
-/// The variables that change what `largesse run` does.
+/// Returns the variables that change the behaviour of `largesse run`, as NAME=VALUE, sorted.
 pub(super) fn ours() -> Vec<String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         format!("{}={}", name.display(), value.display())

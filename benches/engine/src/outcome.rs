@@ -1,4 +1,4 @@
-//! What a comparison found: one line a test, one cell a contestant.
+//! Turns the samples of a comparison into a table: one line a test, one cell a contestant.
 
 use super::definition::Bench;
 use super::runner::{Contestant, Run};
@@ -6,28 +6,28 @@ use super::settings::Role;
 use super::stats::{Summary, no_claim, noise};
 use super::verdict::judge;
 
-/// What one contestant did over all rounds.
+/// The runs of one contestant.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     pub(super) runs: Vec<Run>,
-    /// Why it was not run, or not to the end.
+    /// The reason why it did not run, or not in all rounds.
     pub(super) failure: Option<String>,
 }
 
-/// A bench that was run.
+/// The results of one bench.
 #[derive(Debug)]
 pub(super) struct Outcome<'a> {
     pub(super) bench: &'a Bench,
     pub(super) contestants: Vec<Contestant<'a>>,
-    /// The tests, their total, the peak of resident memory.
-    pub(super) lines: Vec<Line>,
-    /// Wrong answers and contestants that could not run.
-    pub(super) troubles: Vec<String>,
-    /// What the program says it is.
+    /// One line for each test, one for their total, one for the peak of resident memory.
+    pub(super) lines: Vec<TableLine>,
+    /// Messages on wrong answers and contestants that could not run.
+    pub(super) failures: Vec<String>,
+    /// The program's description of its language and libraries.
     pub(super) about: String,
 }
 
-/// What a line is a quantity of.
+/// The unit of a line's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
@@ -36,19 +36,19 @@ pub(super) enum Unit {
 
 /// One line of the table.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct TableLine {
     pub(super) name: String,
     pub(super) unit: Unit,
-    /// In the order of the contestants; the first is the baseline.
+    /// Cells in the order of the contestants; the first is the baseline's.
     pub(super) cells: Vec<Cell>,
-    /// The ratio's distance from 1 below which nothing is claimed.
+    /// Least distance of a ratio from 1 that counts as a difference.
     pub(super) noise: Option<f64>,
 }
 
-/// What one contestant did on one line.
+/// The result of one contestant on one line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cell {
-    /// Every answer was right. The ratio is to the baseline's median.
+    /// Every answer was right; the ratio is to the baseline's median.
     Measured {
         summary: Summary,
         ratio: Option<f64>,
@@ -63,15 +63,15 @@ impl Cell {
     }
 }
 
-impl Line {
-    /// The peer with the smallest ratio, by its place.
+impl TableLine {
+    /// Returns the index and the ratio of the peer with the smallest ratio.
     pub(super) fn best_peer(&self, contestants: &[Contestant<'_>]) -> Option<(usize, f64)> {
         let peers = contestants.iter().enumerate().filter(|(_, one)| one.setting.role == Role::Peer);
         let ratios = peers.filter_map(|(place, _)| Some((place, self.cells[place].ratio()?)));
         ratios.min_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
-    /// The number of runs of the contestant that ran least often, among those that ran.
+    /// Returns the smallest number of runs among the contestants that ran.
     fn runs(&self) -> usize {
         let measured = self.cells.iter().filter_map(|cell| match cell {
             Cell::Measured { summary, .. } => Some(summary.runs),
@@ -80,7 +80,7 @@ impl Line {
         measured.min().unwrap_or(0)
     }
 
-    /// The line in words.
+    /// Returns the verdict on the contestant `subject` in words.
     pub(super) fn reading(&self, subject: usize) -> String {
         let (less, more) = match self.unit {
             Unit::Seconds => ("less time", "more time"),
@@ -102,17 +102,17 @@ impl Line {
 }
 
 impl<'a> Outcome<'a> {
-    /// Judges every answer, then compares what is right.
+    /// Judges every answer, then compares the times of right ones.
     pub(super) fn of(
         bench: &'a Bench,
         scale: f64,
         contestants: Vec<Contestant<'a>>,
         samples: &[Samples],
     ) -> Outcome<'a> {
-        let mut troubles = Vec::new();
+        let mut failures = Vec::new();
         for (one, sample) in contestants.iter().zip(samples) {
             if let Some(why) = &sample.failure {
-                troubles.push(format!("{}: could not run under {}: {why}", bench.name, one.name()));
+                failures.push(format!("{}: could not run under {}: {why}", bench.name, one.name()));
             }
         }
         let baseline = samples.first().and_then(|sample| sample.runs.first());
@@ -131,7 +131,7 @@ impl<'a> Outcome<'a> {
                     _ if sample.failure.is_some() || sample.runs.is_empty() => Err(Cell::Absent),
                     Ok(seconds) => Ok(seconds),
                     Err(why) => {
-                        troubles.push(format!(
+                        failures.push(format!(
                             "WRONG: {}/{} under {}: {why}",
                             bench.name,
                             test.name,
@@ -157,16 +157,16 @@ impl<'a> Outcome<'a> {
             line(name, unit, &columns.iter().map(|column| &column[row]).collect::<Vec<_>>())
         });
         let about = baseline.map(|run| run.peak.about.clone()).unwrap_or_default();
-        Outcome { bench, lines: lines.collect(), contestants, troubles, about }
+        Outcome { bench, lines: lines.collect(), contestants, failures, about }
     }
 
-    /// The place of the contestant that is judged; of the baseline when it stands alone.
+    /// Returns the index of the contestant that is judged, or of the baseline if there is none.
     pub(super) fn subject(&self) -> usize {
         self.contestants.iter().position(|one| one.setting.role == Role::Subject).unwrap_or(0)
     }
 }
 
-/// The sum of each run's tests; what is wrong with one of them is wrong with the sum.
+/// Returns the sum of each run's tests; a wrong test makes the sum wrong.
 fn total(tests: &[Result<Vec<f64>, Cell>]) -> Result<Vec<f64>, Cell> {
     let mut sums: Vec<f64> = Vec::new();
     for test in tests {
@@ -177,8 +177,8 @@ fn total(tests: &[Result<Vec<f64>, Cell>]) -> Result<Vec<f64>, Cell> {
     Ok(sums)
 }
 
-/// The second column is the baseline again.
-fn line(name: String, unit: Unit, columns: &[&Result<Vec<f64>, Cell>]) -> Line {
+/// Makes a line of `columns`, of which the first two are the baseline and its second series of runs.
+fn line(name: String, unit: Unit, columns: &[&Result<Vec<f64>, Cell>]) -> TableLine {
     let values = |place: usize| columns.get(place).and_then(|column| column.as_ref().ok());
     let baseline = values(0).and_then(|values| Summary::of(values));
     let cell = |column: &&Result<Vec<f64>, Cell>| match column {
@@ -193,7 +193,7 @@ fn line(name: String, unit: Unit, columns: &[&Result<Vec<f64>, Cell>]) -> Line {
         },
     };
     let noise = values(0).zip(values(1)).and_then(|(first, again)| noise(first, again));
-    Line { name, unit, cells: columns.iter().map(cell).collect(), noise }
+    TableLine { name, unit, cells: columns.iter().map(cell).collect(), noise }
 }
 
 #[cfg(test)]
@@ -205,7 +205,7 @@ pub(super) mod tests {
 
     const BITS: &str = "aa";
 
-    /// The outcome of `fifteen/toeplitz` when each contestant took `seconds` and gave `bits`.
+    /// Gives `look` the outcome of `fifteen/toeplitz` if each contestant took `seconds` and printed `bits`.
     pub(in super::super) fn with_outcome<T>(
         samples: &[(&[f64], &str)],
         look: impl FnOnce(&Outcome<'_>) -> T,
@@ -228,11 +228,11 @@ pub(super) mod tests {
     }
 
     #[track_caller]
-    fn check(largesse: (&[f64], &str), reading: &str, troubles: usize) {
+    fn check(largesse: (&[f64], &str), reading: &str, failures: usize) {
         let stock = &[1.0, 1.0, 1.01][..];
         with_outcome(&[(stock, BITS), (&[1.0, 1.02, 1.02], BITS), largesse], |outcome| {
             assert_eq!(outcome.lines[0].reading(outcome.subject()), reading);
-            assert_eq!(outcome.troubles.len(), troubles, "{:?}", outcome.troubles);
+            assert_eq!(outcome.failures.len(), failures, "{:?}", outcome.failures);
         });
     }
 

@@ -1,23 +1,23 @@
-//! One bench: which contestants it has here, and its rounds.
+//! Runs one bench: chooses its contestants on this machine, and runs them in rounds.
 
 use super::definition::Bench;
+use super::error::Error;
 use super::outcome::{Outcome, Samples};
 use super::runner::{Contestant, Run, run, turns};
 use super::settings::{Role, Settings};
-use super::trouble::Trouble;
 use super::{Args, machine, warm};
 use largesse_terminal::progress::Progress;
 use std::path::Path;
 
-/// Runs of each program under each setting, when nobody says.
+/// Default number of runs of each program under each setting.
 pub(super) const RUNS: u32 = 5;
 
-/// A bench and how it will be run.
+/// A bench and the way it is run.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct BenchPlan<'a> {
     pub(super) bench: &'a Bench,
     contestants: Vec<Contestant<'a>>,
-    /// Settings that are not possible here, and why.
+    /// Names of settings that are not possible here, with the reason.
     absent: Vec<(String, String)>,
     runs: usize,
     times: u32,
@@ -25,23 +25,23 @@ pub(super) struct Plan<'a> {
     touch_mib: Option<u64>,
 }
 
-/// What happens while a plan runs.
+/// An event during a bench, for the caller to print.
 #[derive(Debug)]
-pub(super) enum Told<'a> {
+pub(super) enum Event<'a> {
     Run {
         contestant: &'a Contestant<'a>,
         round: usize,
         run: &'a Run,
     },
-    /// Without a setting: the whole bench.
+    /// A setting cannot run; without a setting, the whole bench cannot.
     Absent {
         setting: Option<&'a str>,
         why: &'a str,
     },
 }
 
-impl<'a> Plan<'a> {
-    pub(super) fn of(bench: &'a Bench, settings: &'a Settings, args: &Args) -> Result<Plan<'a>, Trouble> {
+impl<'a> BenchPlan<'a> {
+    pub(super) fn of(bench: &'a Bench, settings: &'a Settings, args: &Args) -> Result<BenchPlan<'a>, Error> {
         let mut absent = Vec::new();
         let mut chosen = settings.of(bench, args.peers)?;
         chosen.retain(|setting| match settings.missing(setting) {
@@ -51,7 +51,7 @@ impl<'a> Plan<'a> {
             }
             None => true,
         });
-        Ok(Plan {
+        Ok(BenchPlan {
             bench,
             contestants: Contestant::line_up(&chosen),
             absent,
@@ -62,33 +62,33 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Runs in all.
+    /// Returns the number of runs.
     pub(super) fn steps(&self) -> u64 {
         (self.runs * self.contestants.len()) as u64
     }
 
-    /// The peers that are here: name and title.
+    /// Returns name and title of the peers that are installed.
     pub(super) fn peers(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let settings = self.contestants.iter().map(|one| one.setting);
         let peers = settings.filter(|setting| setting.role == Role::Peer);
         peers.map(|setting| (setting.name.as_str(), setting.title.as_str()))
     }
 
-    /// All rounds. `None` when this machine has too little memory.
+    /// Runs all rounds; returns `None` if this machine has too little memory.
     pub(super) fn run(
         &self,
         settings: &Settings,
         root: &Path,
         progress: &Progress,
-        tell: impl Fn(&Told<'_>),
+        tell: impl Fn(&Event<'_>),
     ) -> Option<Outcome<'a>> {
         for (setting, why) in &self.absent {
-            tell(&Told::Absent { setting: Some(setting), why });
+            tell(&Event::Absent { setting: Some(setting), why });
         }
         let (needed, available) = (self.bench.needed_mib(self.scale), machine::available_mib());
         if needed > available {
             let why = format!("needs {needed} MiB of memory; {available} MiB are available");
-            tell(&Told::Absent { setting: None, why: &why });
+            tell(&Event::Absent { setting: None, why: &why });
             return None;
         }
         let words = self.bench.words(root, self.scale, Some(self.times));
@@ -103,7 +103,7 @@ impl<'a> Plan<'a> {
                     let done = self.warm_up().and_then(|()| run(command));
                     match done {
                         Ok(run) => {
-                            tell(&Told::Run { contestant, round, run: &run });
+                            tell(&Event::Run { contestant, round, run: &run });
                             samples[place].runs.push(run);
                         }
                         Err(why) => samples[place].failure = Some(self.advised(contestant, why)),
@@ -115,14 +115,14 @@ impl<'a> Plan<'a> {
         Some(Outcome::of(self.bench, self.scale, self.contestants.clone(), &samples))
     }
 
-    /// Without the baseline there is nothing to compare with: the others are spared.
+    /// Returns whether the baseline still runs: without it there is nothing to compare with.
     fn baseline_stands(&self, samples: &[Samples]) -> bool {
         let mut baselines =
             self.contestants.iter().zip(samples).filter(|(one, _)| one.setting.role == Role::Baseline);
         baselines.all(|(_, sample)| sample.failure.is_none())
     }
 
-    /// A baseline that does not start lacks what the definition says to install.
+    /// Adds to a failure of the baseline what the definition says to install.
     fn advised(&self, contestant: &Contestant<'_>, why: String) -> String {
         if contestant.setting.role == Role::Baseline {
             format!("{why}; needed: {}", self.bench.needs)
@@ -131,12 +131,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The same memory for everyone, whoever was first.
+    /// Touches and frees the same amount of memory before every run.
     fn warm_up(&self) -> Result<(), String> {
         warm::touch_mib(self.touch())
     }
 
-    /// What a program runs right before its clock starts.
+    /// Returns the command that a program runs right before its clock starts.
     fn touch_command(&self) -> String {
         warm::command(self.touch())
     }

@@ -1,4 +1,4 @@
-//! Runs the programs in turns and reads what they print.
+//! Runs programs in turns and reads their output.
 
 use super::settings::{Role, Setting};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// One column of the comparison. The baseline is there twice: its distance from itself is the noise.
+/// One column of the comparison. The baseline has two, whose distance from each other is the noise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contestant<'a> {
     pub(super) setting: &'a Setting,
@@ -16,7 +16,7 @@ pub(super) struct Contestant<'a> {
 }
 
 impl<'a> Contestant<'a> {
-    /// The baseline first, then itself again, then the others.
+    /// Returns the contestants in order: the baseline, its second column, the others.
     pub(super) fn line_up(settings: &[&'a Setting]) -> Vec<Contestant<'a>> {
         let once = |again| move |&setting| Contestant { setting, again };
         let is_baseline = |setting: &&&Setting| setting.role == Role::Baseline;
@@ -32,73 +32,73 @@ impl<'a> Contestant<'a> {
     }
 }
 
-/// What one test of one run said.
+/// The result of one test in one run.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Measured {
     pub(super) test: String,
     pub(super) seconds: f64,
     pub(super) answer: Vec<f64>,
-    /// A checksum of the bytes of the result.
+    /// Checksum of the bytes of the result.
     pub(super) bits: String,
-    /// What collections took of the time, where there is a collector that says.
+    /// Seconds spent in collections, if the program has a collector that counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) gc_seconds: Option<f64>,
-    /// Pauses for collections: microseconds, and how many took no longer.
+    /// Pauses for collections: pairs of a length in microseconds and the number of pauses of that length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) pauses: Vec<(f64, u64)>,
-    /// Objects that collections marked, and the seconds that took.
+    /// Number of objects that collections marked, and the seconds spent marking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) marked: Option<(f64, f64)>,
 }
 
-/// The last line of a run.
+/// The last line of a run's output.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Peak {
     peak_kb: f64,
-    /// Pages of the hugetlb pool, which the kernel leaves out of the peak.
+    /// KiB of hugetlb pages, which the kernel leaves out of the peak.
     hugetlb_kb: f64,
-    /// The language and its libraries.
+    /// Names and versions of the language and its libraries.
     pub(super) about: String,
 }
 
 impl Peak {
-    /// KiB that were resident at once, at most.
+    /// Returns the largest number of KiB that were resident at once.
     pub(super) fn kib(&self) -> f64 {
         self.peak_kb + self.hugetlb_kb
     }
 }
 
-/// One run of one program.
+/// The output of one run of one program.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub(super) struct Run {
     pub(super) tests: Vec<Measured>,
     pub(super) peak: Peak,
 }
 
-/// The order of `contestants` in `round`: each is first once, so that none always follows the same.
+/// Returns the order of `contestants` in `round`. It rotates, so that each is first equally often.
 pub(super) fn turns(contestants: usize, round: usize) -> impl Iterator<Item = usize> {
     (0..contestants).map(move |place| (place + round) % contestants)
 }
 
-/// Runs `command` to its end. The error is what to tell: how it ended, and its last words.
+/// Runs `command` to its end. The error has its exit status and last lines.
 pub(super) fn run(mut command: Command) -> Result<Run, String> {
     ends_with_us(&mut command);
     let output = command.output().map_err(|error| not_started(&command, &error))?;
     result(&output)
 }
 
-/// Why there is no result.
+/// The reason why a run has no result.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ended {
-    /// It took too long, and was killed.
+    /// The run took too long and was killed.
     Stopped,
-    /// What to tell.
+    /// The run failed, with this message.
     Failed(String),
 }
 
-/// Runs `command` to its end, and for `cap` at most. With the result comes how long all of it took.
+/// Runs `command` to its end, for `cap` at most. Returns the result and the time of the whole run.
 pub(super) fn run_within(mut command: Command, cap: Duration) -> Result<(Run, Duration), Ended> {
     let failed = |error: &std::io::Error| Ended::Failed(error.to_string());
     let began = Instant::now();
@@ -107,7 +107,7 @@ pub(super) fn run_within(mut command: Command, cap: Duration) -> Result<(Run, Du
     let mut child = command.spawn().map_err(|error| Ended::Failed(not_started(&command, &error)))?;
     let (out, err) = (in_full(child.stdout.take()), in_full(child.stderr.take()));
     let Ok(stdout) = out.recv_timeout(cap) else {
-        // It is a child that was not waited for: the number is still its own.
+        // The child was not waited for, so that its process number is still its own.
         child.kill().and_then(|()| child.wait()).map_err(|error| failed(&error))?;
         return Err(Ended::Stopped);
     };
@@ -117,19 +117,19 @@ pub(super) fn run_within(mut command: Command, cap: Duration) -> Result<(Run, Du
     result(&output).map(|run| (run, took)).map_err(Ended::Failed)
 }
 
-/// A bench that is killed leaves no program running, which would disturb the next one. The kernel sees to that where the
-/// thread that starts the program is the one that waits for it.
+/// Makes the kernel kill the program when this process dies, since a program left running would disturb the next
+/// bench. It requires that the thread that starts the program waits for it.
 fn ends_with_us(command: &mut Command) {
     let ask = || {
-        // SAFETY: numbers.
+        // SAFETY: only numbers are passed.
         let done = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     };
-    // SAFETY: a system call between fork and exec, and no memory.
+    // SAFETY: between fork and exec the closure makes one system call and allocates no memory.
     unsafe { command.pre_exec(ask) };
 }
 
-/// Everything that `from` says, once it has ended.
+/// Starts a thread that reads `from` to its end and sends all bytes.
 fn in_full(from: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -157,15 +157,15 @@ fn result(output: &Output) -> Result<Run, String> {
 fn parse(text: &str) -> Result<Run, String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Line {
+    enum OutputLine {
         Measured(Measured),
         Peak(Peak),
     }
     let (mut tests, mut peak) = (Vec::new(), None);
     for line in text.lines() {
         match serde_json::from_str(line) {
-            Ok(Line::Measured(measured)) => tests.push(measured),
-            Ok(Line::Peak(last)) => peak = Some(last),
+            Ok(OutputLine::Measured(measured)) => tests.push(measured),
+            Ok(OutputLine::Peak(last)) => peak = Some(last),
             Err(_) => return Err(format!("printed what is not a result: {line}")),
         }
     }
@@ -177,7 +177,7 @@ fn parse(text: &str) -> Result<Run, String> {
 pub(super) mod tests {
     use super::*;
 
-    /// A run of one test.
+    /// Makes a run of one test.
     pub(in super::super) fn run_of(test: &str, seconds: f64, answer: f64, bits: &str) -> Run {
         let (test, bits, answer) = (test.into(), bits.into(), vec![answer]);
         let measured =
@@ -202,7 +202,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_run_that_fails_or_stops_early_is_no_result() {
+    fn failed_runs_have_no_result() {
         assert!(shell("echo one >&2; echo two >&2; exit 3").unwrap_err().contains("3: one / two"));
         assert!(shell("kill -9 $$").unwrap_err().contains("signal: 9"));
         assert!(shell("echo hello").unwrap_err().contains("hello"));
@@ -211,7 +211,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_run_over_the_cap_is_stopped_and_one_below_is_not() {
+    fn runs_over_the_cap_are_stopped() {
         let within = |script: &str, cap| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
@@ -227,7 +227,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn everyone_is_first_once() {
+    fn each_contestant_is_first_once() {
         let firsts: Vec<_> = (0..4).map(|round| turns(4, round).next().unwrap()).collect();
         assert_eq!(firsts, [0, 1, 2, 3]);
         assert_eq!(turns(3, 4).collect::<Vec<_>>(), [1, 2, 0]);

@@ -1,70 +1,71 @@
-//! Under what a program is run: stock, Largesse, and the peers of `benches/definitions/settings.toml`.
+//! Reads the settings under which programs run: stock, Largesse, and the peers of
+//! `benches/definitions/settings.toml`.
 
 use super::definition::{Bench, SETTINGS};
-use super::trouble::Trouble;
+use super::error::Error;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a setting is there for.
+/// The part of a setting in a comparison.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
-    /// What every ratio is to.
+    /// The denominator of every ratio.
     Baseline,
-    /// What is being judged.
+    /// The setting that is judged.
     Subject,
-    /// What it is compared with.
+    /// Another setting to compare with.
     Peer,
 }
 
-/// One way of starting a program.
+/// One way to start a program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Setting {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) role: Role,
-    /// Options of `largesse run`, which starts the program; absent: it is started directly.
+    /// Options of `largesse run`, which starts the program; without them it is started directly.
     launch: Option<Vec<String>>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
-    /// A library to preload, looked for in the directories of the file.
+    /// Name of a library to preload, searched in the `directories` of the file.
     preload: Option<String>,
-    /// The Debian package that has it.
+    /// Debian package with the library.
     package: Option<String>,
-    /// The C library's first version that understands the setting.
+    /// First version of the C library that supports the setting.
     glibc: Option<String>,
 }
 
-/// The file.
+/// The contents of `settings.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
-    /// Set for every run.
+    /// Variables set for every run.
     environment: BTreeMap<String, String>,
-    /// Removed for every run.
+    /// Variables removed for every run.
     clear: Vec<String>,
-    /// Where libraries are.
+    /// Folders in which libraries are searched.
     directories: Vec<PathBuf>,
     #[serde(rename = "setting")]
     all: Vec<Setting>,
 }
 
 impl Settings {
-    pub(super) fn read(root: &Path) -> Result<Settings, Trouble> {
+    pub(super) fn read(root: &Path) -> Result<Settings, Error> {
         let path = root.join("definitions").join(SETTINGS);
         let text = std::fs::read_to_string(&path)
-            .map_err(|error| Trouble::Definition { path: path.clone(), why: error.to_string() })?;
-        toml::from_str(&text).map_err(|error| Trouble::Definition { path, why: error.to_string() })
+            .map_err(|error| Error::Definition { path: path.clone(), why: error.to_string() })?;
+        toml::from_str(&text).map_err(|error| Error::Definition { path, why: error.to_string() })
     }
 
-    /// The settings of `bench`, peers only `with_peers`.
-    pub(super) fn of(&self, bench: &Bench, with_peers: bool) -> Result<Vec<&Setting>, Trouble> {
+    /// Returns the settings of `bench`, peers only if `with_peers`.
+    pub(super) fn of(&self, bench: &Bench, with_peers: bool) -> Result<Vec<&Setting>, Error> {
         let find = |asked: &String| {
-            self.all.iter().find(|setting| setting.name == *asked).ok_or_else(|| Trouble::Setting {
+            self.all.iter().find(|setting| setting.name == *asked).ok_or_else(|| Error::Setting {
                 bench: bench.name.clone(),
                 asked: asked.clone(),
                 there: self.all.iter().map(|setting| setting.name.clone()).collect(),
@@ -75,7 +76,7 @@ impl Settings {
         Ok(chosen)
     }
 
-    /// Why `setting` is not possible here.
+    /// Returns the reason why `setting` is not possible here.
     pub(super) fn missing(&self, setting: &Setting) -> Option<String> {
         if let Some(library) = &setting.preload
             && self.library(library).is_none()
@@ -88,7 +89,7 @@ impl Settings {
         (!at_least(&here, wanted)).then(|| format!("needs glibc {wanted}; here is {here}"))
     }
 
-    /// The command that runs `words` under `setting`; `more` are further options of `largesse run`.
+    /// Returns the command that runs `words` under `setting`; `more` are further options of `largesse run`.
     pub(super) fn command(&self, setting: &Setting, more: &[OsString], words: &[OsString]) -> Command {
         let mut line: Vec<OsString> = Vec::new();
         if let Some(options) = &setting.launch {
@@ -117,7 +118,7 @@ impl Settings {
 }
 
 fn glibc_version() -> String {
-    // SAFETY: takes nothing and returns a static C string.
+    // SAFETY: the function takes no argument and returns a static C string.
     let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     version.to_string_lossy().into_owned()
 }
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_library_says_what_to_install() {
+    fn absent_libraries_say_what_to_install() {
         let mut settings = Settings::read(&shipped()).unwrap();
         settings.directories.clear();
         let tcmalloc = settings.all.iter().find(|setting| setting.name == "tcmalloc").unwrap();
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_inherits_no_allocator() {
+    fn runs_inherit_no_allocator() {
         let settings = Settings::read(&shipped()).unwrap();
         let stock = settings.command(&settings.all[0], &[], &["true".into()]);
         let removed = |name: &str| stock.get_envs().any(|(key, value)| key == name && value.is_none());

@@ -1,16 +1,16 @@
-//! Medians, spreads and what counts as noise.
+//! Computes medians, spreads and noise.
 
-/// The middle of what was measured.
+/// The median of some values, and how far they are spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Summary {
     pub(super) median: f64,
-    /// Largest less smallest, over the median.
+    /// Largest value less the smallest, divided by the median.
     pub(super) spread: f64,
     pub(super) runs: usize,
 }
 
 impl Summary {
-    /// `None` of nothing.
+    /// Summarizes `values`; `None` if there are none.
     pub(super) fn of(values: &[f64]) -> Option<Summary> {
         let median = quantile(values, 0.5)?;
         let span = quantile(values, 1.0)? - quantile(values, 0.0)?;
@@ -19,9 +19,9 @@ impl Summary {
     }
 }
 
-/// The ratio's distance from 1 below which nothing is claimed: how far the same thing, run twice in
-/// the same rounds, is from itself; or, where two medians agree by luck, what the middle half of
-/// all those runs spans over the root of their number.
+/// Returns the least distance of a ratio from 1 that counts as a difference: the distance of two series of the same
+/// runs, or, where their medians agree by chance, the interquartile range of all these runs divided by the root of
+/// their number.
 pub(super) fn noise(first: &[f64], again: &[f64]) -> Option<f64> {
     let apart = quantile(again, 0.5)? / quantile(first, 0.5)? - 1.0;
     let both = [first, again].concat();
@@ -31,10 +31,10 @@ pub(super) fn noise(first: &[f64], again: &[f64]) -> Option<f64> {
     noise.is_finite().then_some(noise)
 }
 
-/// Fewer runs than this show a number, and claim nothing.
+/// Least number of runs from which a difference is claimed.
 pub(super) const LEAST_RUNS: usize = 3;
 
-/// Returns what to say of fewer runs than [`LEAST_RUNS`] instead of a verdict.
+/// Returns the words that replace a verdict if there are fewer runs than [`LEAST_RUNS`].
 pub(super) fn no_claim(runs: usize) -> Option<&'static str> {
     match runs {
         LEAST_RUNS.. => None,
@@ -43,7 +43,7 @@ pub(super) fn no_claim(runs: usize) -> Option<&'static str> {
     }
 }
 
-/// By linear interpolation between the two nearest.
+/// Interpolates the quantile `share` of `values` linearly between the two nearest.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_an_even_number_lies_between() {
+    fn median_of_an_even_number_lies_between() {
         check(&[3.0], 3.0, 0.0);
         check(&[4.0, 2.0], 3.0, 2.0 / 3.0);
         check(&[5.0, 1.0, 4.0], 4.0, 1.0);
@@ -77,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_the_distance_of_the_same_thing_from_itself() {
+    fn noise_is_the_distance_of_equal_runs() {
         assert_eq!(noise(&[1.0, 1.0, 1.0], &[1.25, 1.25, 1.25]).unwrap(), 0.25);
         assert_eq!(noise(&[1.0], &[]), None);
     }
 
     #[test]
-    fn medians_that_agree_by_luck_do_not_hide_scatter() {
+    fn equal_medians_do_not_hide_scatter() {
         let noise = noise(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0]).unwrap();
         assert!(noise > 0.2, "{noise}");
     }

@@ -1,19 +1,19 @@
-//! The outcome as a table for people.
+//! Prints the outcome as a table for people.
 
-use super::outcome::{Cell, Line, Outcome, Unit};
+use super::outcome::{Cell, Outcome, TableLine, Unit};
 use super::settings::Role;
 use largesse_terminal::say::counted;
 use largesse_terminal::table::{Column, Paper, Table};
 use std::fmt::Write as _;
 
-/// The table of one bench, with what it is and what went wrong.
+/// Returns the table of one bench below its title, with the failures.
 pub(super) fn show(outcome: &Outcome<'_>, scale: f64, paper: Paper) -> String {
     let bench = outcome.bench;
     let peers = outcome.contestants.iter().any(|one| one.setting.role == Role::Peer);
     let mut columns = vec![Column::text(bench.name.clone(), 8)];
     for (place, one) in outcome.contestants.iter().enumerate() {
         let name = if one.again { "noise".to_owned() } else { one.name() };
-        // Stock, its noise and the subject stay; peers go first.
+        // Stock, its noise and the subject are always shown; peers are left out first.
         let column = Column::number(name);
         columns.push(if place <= outcome.subject().max(1) { column } else { column.spare(1) });
     }
@@ -34,18 +34,18 @@ pub(super) fn show(outcome: &Outcome<'_>, scale: f64, paper: Paper) -> String {
             counted(unchecked as u64, "test")
         );
     }
-    for trouble in &outcome.troubles {
-        let _ = writeln!(text, "{trouble}");
+    for failure in &outcome.failures {
+        let _ = writeln!(text, "{failure}");
     }
     paper.page(&text)
 }
 
-/// How large the data are, when not as large as they could be.
+/// Returns words on the share of the data; none if it is 1.
 pub(super) fn of_size(scale: f64) -> String {
     if (scale - 1.0).abs() < 1e-9 { String::new() } else { format!(", at {scale} of its size") }
 }
 
-fn row(outcome: &Outcome<'_>, line: &Line, peers: bool) -> Vec<String> {
+fn row(outcome: &Outcome<'_>, line: &TableLine, peers: bool) -> Vec<String> {
     let mut row = vec![line.name.clone()];
     for (place, (cell, one)) in line.cells.iter().zip(&outcome.contestants).enumerate() {
         row.push(match (place, one.again) {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_shows_ratios_noise_and_the_best_peer() {
+    fn ratios_noise_and_the_best_peer_are_shown() {
         let samples: &[(&[f64], &str)] =
             &[(&[1.0; 3], "a"), (&[1.02; 3], "a"), (&[0.8; 3], "a"), (&[0.9; 3], "a"), (&[0.5; 3], "b")];
         let text = with_outcome(samples, |outcome| {

@@ -1,17 +1,17 @@
-//! Whether an answer is right: asked before any of its times are believed.
+//! Checks whether an answer is right, before any of its times count.
 
 use super::definition::Bench;
 use super::runner::{Measured, Run};
 use std::fmt;
 
-/// What is wrong with an answer.
+/// The reason why an answer is wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Wrong {
-    /// Not what the definition expects.
+    /// The answer is not the one that the definition expects.
     Answer { got: Vec<f64>, expected: Vec<f64> },
-    /// Not the bytes that the baseline gave in the same comparison.
+    /// The bytes differ from those of the baseline in the same comparison.
     Bits { got: String, baseline: String },
-    /// The program did not say.
+    /// The program printed no answer.
     Missing,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Judges `test` in `run`: against the definition, and to the bit against a run of the baseline.
+/// Checks `test` in `run` against the definition, and to the bit against a run of the baseline.
 pub(super) fn judge<'a>(
     bench: &Bench,
     test: &str,
@@ -45,7 +45,7 @@ pub(super) fn judge<'a>(
     }
 }
 
-/// What `run` says of `test`, if it is within the tolerance of what is expected.
+/// Returns the result of `test` in `run` if its answer is within the tolerance of `expected`.
 pub(super) fn answered<'a>(
     run: &'a Run,
     test: &str,
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_wrong_answer_fails() {
+    fn fast_wrong_answers_fail() {
         let bench = read_all(&shipped()).unwrap().into_iter().find(|bench| bench.name == "fifteen").unwrap();
         let (right, _) = bench.expected("regression", 1.0).unwrap();
         let stock = run_of("regression", 1.0, right[0], "aa");

@@ -1,6 +1,6 @@
-/* dot over two equal vectors: where the allocator put them against the best offset there is.
+/* Times dot over two equal vectors, placed by the allocator and at the best offset.
  *
- * For each length, `malloc-N` are two blocks as malloc gave them; `best-N` is the best of sixteen
+ * For each length, `malloc-N` are two blocks as malloc returned them; `best-N` is the best of sixteen
  * distances between two vectors in one mapping of large pages. */
 #include "measure.h"
 #include <sys/mman.h>

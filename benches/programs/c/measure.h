@@ -1,4 +1,4 @@
-/* What the C programs share: a clock, and the lines that `largesse bench` reads. */
+/* Defines what the C programs share: a clock, and the lines that `largesse bench` reads. */
 #ifndef MEASURE_H
 #define MEASURE_H
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Small requests: what passing through the library costs. Pairs of malloc and free. */
+/* Times pairs of malloc and free of small blocks: the cost of passing through the library. */
 #include "measure.h"
 
 static void pairs(const char *test, size_t size, long count) {

@@ -1,4 +1,4 @@
-;; copy-seq of benches/programs/lisp for SBCL. TIMES=2000 THREADS=2 sbcl --script copy-seq.fasl
+;; Runs copy-seq of benches/programs/lisp in SBCL. TIMES=2000 THREADS=2 sbcl --script copy-seq.fasl
 
 (defun copies (from times)
   (declare (list from) (fixnum times) (optimize speed))

@@ -1,4 +1,5 @@
-/* copy-seq of benches/programs/lisp in C, with the collector of Boehm, Demers and Weiser. TIMES=2000 THREADS=2 ./boehm */
+/* Runs copy-seq of benches/programs/lisp in C, with the collector of Boehm, Demers and Weiser.
+ * TIMES=2000 THREADS=2 ./boehm */
 #define GC_THREADS
 #include <gc.h>
 #include <stdint.h>
@@ -16,7 +17,7 @@ struct pair {
 
 static struct pair *list, *result[MOST];
 static long times;
-/* The collector's lock is held wherever these are written. */
+/* The collector holds its lock wherever these are written. */
 static double began, collecting;
 
 static double now(void) {

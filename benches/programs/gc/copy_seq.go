@@ -1,4 +1,4 @@
-// copy-seq of benches/programs/lisp in Go. TIMES=2000 THREADS=2 ./copy_seq
+// Runs copy-seq of benches/programs/lisp in Go. TIMES=2000 THREADS=2 ./copy_seq
 package main
 
 import (
@@ -37,7 +37,7 @@ func weighed(list *pair) int {
 	return sum
 }
 
-// Processor time of all collections so far, as a share of the processors that there are.
+// Returns the processor time of all collections since the start, as a share of all processors.
 func collecting() float64 {
 	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
 	metrics.Read(sample)
@@ -75,7 +75,7 @@ func main() {
 	}
 	all.Wait()
 	seconds := time.Since(start).Seconds()
-	// The numbers are brought up to date when a collection ends.
+	// The counters are updated when a collection ends.
 	collected := collecting() - before
 	answers := make([]string, threads)
 	for t, copy := range result {

@@ -1,5 +1,5 @@
-# Large arrays: random gathers, outer products, permuted dimensions, transposes, binding and
-# sweeping. One or two operations an element, so that memory sets the pace.
+# Works on large arrays: random gathers, outer products, permuted dimensions, transposes, binding and sweeping. Each
+# element takes one or two operations, so that speed depends on memory.
 
 here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
 source(file.path(here, "lib.R"))

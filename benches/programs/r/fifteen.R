@@ -1,6 +1,6 @@
-# The fifteen tests that R-benchmark-25 made known, written anew from their published descriptions.
-# Sizes are those the original really uses where its labels say otherwise: the power is of a
-# 2500 x 2500 matrix, the regression is 2000 x 2000, the eigenvalues are of a 600 x 600 matrix.
+# The fifteen tests of R-benchmark-25, rewritten from their published descriptions. Sizes are those the original
+# really uses if its labels say otherwise: the power is of a 2500 x 2500 matrix, the regression is 2000 x 2000, the
+# eigenvalues are of a 600 x 600 matrix.
 
 here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
 source(file.path(here, "lib.R"))
@@ -86,9 +86,9 @@ measure("toeplitz", nothing, function(input) {
   m
 }, corners)
 
-# Escoufier: order the variables so that each prefix has the largest RV coefficient with the whole,
+# Escoufier's method orders the variables so that each prefix has the largest RV coefficient with all of them,
 #   RV(K) = tr(S[, K] S[K, ]) / sqrt(tr(S S) tr(S[K, K]^2)),   S = the correlations.
-# They are computed from the data again for every candidate, as somebody exploring would.
+# The coefficients are computed from the data again for every candidate, as in an interactive analysis.
 measure("escoufier", function() normal(side(45)), function(x) {
   whole <- cor(x)
   total <- sum(diag(whole %*% whole))

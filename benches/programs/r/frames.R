@@ -1,5 +1,5 @@
-# Data frames: built, ordered by several keys, joined, summed by group, filtered. Nearly all the time
-# goes into making new columns and gathering from old ones.
+# Works on data frames: builds, orders by several keys, joins, sums by group, filters. Nearly all the time is spent on
+# making new columns and gathering from old ones.
 
 here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
 source(file.path(here, "lib.R"))

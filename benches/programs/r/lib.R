@@ -1,5 +1,4 @@
-# What the programs beside this file share: they measure one test at a time and print one JSON
-# object a line.
+# Functions shared by the programs of this folder, which measure one test at a time and print one JSON object a line.
 #
 #   Rscript PROGRAM.R [--scale F] [--times N] [--only TEST[,TEST]]
 #
@@ -7,9 +6,8 @@
 # --times N  repetitions of each test; `seconds` is their mean
 # --only     these tests and no others
 #
-# `answer` is a few numbers that a wrong result would change; `bits` is a checksum of every byte of
-# the result. Both are computed after the clock has stopped, in pieces small enough to leave the
-# peak of resident memory alone.
+# `answer` is a few numbers that a wrong result would change; `bits` is a checksum of every byte of the result. Both
+# are computed after the clock has stopped, in pieces too small to raise the peak of resident memory.
 
 invisible(loadNamespace("tools")) # now, not between two tests
 
@@ -31,20 +29,20 @@ given <- local({
   list(scale = scale, times = times, only = strsplit(chosen$only, ",", fixed = TRUE)[[1]])
 })
 
-# The length of a vector, and the side of a square matrix (always even), at this scale.
+# Return the length of a vector, and the (always even) side of a square matrix, at this scale.
 many <- function(n) max(16, round(n * given$scale))
 side <- function(n) max(8, 2 * round(n * sqrt(given$scale) / 2))
 
-# `largesse bench` says what to run before the clock starts: it makes every setting start with
-# memory that the machine really has (see benches/engine/src/warm.rs).
+# Holds the command to run before the clock starts, which lets every setting start with memory that the
+# machine really has (see benches/engine/src/warm.rs).
 touch <- Sys.getenv("LARGESSE_BENCH_TOUCH")
 
 state <- new.env()
 state$seen <- character()
 state$hugetlb_kb <- 0
 
-# Runs one test: `setup()` makes the input, `body(input)` is what is timed, `answer(result, input)`
-# gives numbers, `bits(result)` the part of the result that is compared byte by byte.
+# Runs one test: `setup()` makes the input, `body(input)` is timed, `answer(result, input)` returns numbers,
+# `bits(result)` the part of the result that is compared byte by byte.
 measure <- function(name, setup, body, answer, bits = identity) {
   state$seen <- c(state$seen, name)
   if (length(given$only) > 0 && !name %in% given$only) return(invisible())
@@ -67,8 +65,8 @@ measure <- function(name, setup, body, answer, bits = identity) {
               paste(sprintf("%.15g", numbers), collapse = ","), checksum(bits(result))))
 }
 
-# The last line of every program. With hugetlb pages, which VmHWM leaves out, their largest total
-# seen at the end of a test is given beside it.
+# Prints the last line of every program. The largest total of hugetlb pages at the end of a test is printed, too,
+# since VmHWM leaves it out.
 finish <- function() {
   unknown <- setdiff(given$only, state$seen)
   if (length(unknown) > 0)
@@ -83,7 +81,7 @@ status_kb <- function(field) {
   if (length(line) == 0) 0 else as.numeric(gsub("[^0-9]", "", line[1]))
 }
 
-# A checksum of the bytes of a vector, or of every vector in a list.
+# Returns a checksum of the bytes of a vector, or of every vector in a list.
 checksum <- function(x) {
   file <- tempfile()
   on.exit(unlink(file))

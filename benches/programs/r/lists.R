@@ -1,10 +1,10 @@
-# Vectors of many sizes made and dropped, regressions with many responses, running sums: a heap is
-# asked again and again for large blocks that differ a little.
+# Makes and drops vectors of many sizes, computes regressions with many responses and running sums: the heap gets many
+# requests for large blocks of slightly different sizes.
 
 here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
 source(file.path(here, "lib.R"))
 
-# Lengths between 1000 and 1e6 at full scale, evenly spread on a logarithmic axis.
+# Lengths are between 1000 and 1e6 at full scale, evenly spread on a logarithmic axis.
 lengths_of <- function(count) pmax(10, round(10^(3 + 3 * ((seq_len(count) * 0.618034) %% 1)) * given$scale))
 
 measure("churn", function() lengths_of(1500), function(lengths) {

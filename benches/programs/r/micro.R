@@ -1,15 +1,15 @@
-# Single operations that show one thing each.
+# Runs single operations, each of which shows one effect.
 
 here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
 source(file.path(here, "lib.R"))
 
-# Allocate the result of an addition and drop the one before: page faults against the addition.
+# Compares page faults with additions: allocates the result of an addition and drops the one before.
 measure("add", function() matrix(runif(side(3000)^2), side(3000)), function(m) {
   for (turn in 1:20) sum <- m + turn
   sum
 }, function(m, ...) c(sum(m), m[1]))
 
-# Random reads all over 400 MB: address translation.
+# Shows address translation: random reads all over 400 MB.
 measure("gather", function() {
   n <- many(5e7)
   list(x = as.numeric(seq_len(n)), at = sample.int(n))

@@ -1,5 +1,6 @@
-# The examples of the slides that introduced ISM to R. Some take long: choose with --only.
-# "qr-1024" and "fft-2^24" are powers of two, whose strides collide in caches.
+# The examples of the slides that introduced ISM for R (Nakano and Nakama, useR! 2008). Some take long: choose with
+# --only.
+# "qr-1024" and "fft-2^24" have sizes that are powers of two, whose strides collide in caches.
 
 here <- dirname(sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE)[1]))
 source(file.path(here, "lib.R"))

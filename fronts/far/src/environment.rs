@@ -1,16 +1,16 @@
-//! The one door of commands that start programs to the environment.
+//! Reads and changes the environment for commands that start programs. No other file of theirs does.
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use largesse_settings::{PREFIX, Unknown};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// The value of `name`, if it is set. A variable of ours that is empty is as good as one that is not set.
+/// Returns the value of `name` if it is set. A variable of Largesse that is empty counts as not set.
 pub fn get(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty() || !name.starts_with(PREFIX))
 }
 
-/// What to say of variables that have no effect although the user may think that they have: one line each.
+/// Returns a line for each variable that has no effect although the user may think that it has.
 pub fn remarks() -> Vec<String> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
     let mut remarks = Vec::new();
@@ -27,21 +27,22 @@ pub fn remarks() -> Vec<String> {
 pub fn remove_all(starts: &[&str]) {
     let known = |name: &OsString| starts.iter().any(|start| name.to_string_lossy().starts_with(start));
     for (name, _) in std::env::vars_os().filter(|(name, _)| known(name)).collect::<Vec<_>>() {
-        // SAFETY: as for `set`.
+        // SAFETY: the commands have one thread when they change the environment, so that no other reads it.
         unsafe { std::env::remove_var(name) }
     }
 }
 
-/// Sets `name` for the program that this process becomes. The other variables keep their order:
-/// `largesse run -- env` prints what `env` prints, and our own lines.
+/// Sets `name` for the program that this process becomes. Other variables keep their order, so that `largesse run --
+/// env` prints the lines of `env` and Largesse's own.
 pub fn set(name: &str, value: &OsStr) {
-    // SAFETY: neither `largesse run` nor `largesse pin` has a second thread when it sets them, so that nobody reads the environment meanwhile.
+    // SAFETY: neither `largesse run` nor `largesse pin` has a second thread when it sets variables, so none reads
+    // them.
     unsafe { std::env::set_var(name, value) }
 }
 
-/// Takes `name` away from it.
+/// Removes `name` from the environment of the program that this process becomes.
 pub fn remove(name: &str) {
-    // SAFETY: as above.
+    // SAFETY: as in `set`, there is one thread.
     unsafe { std::env::remove_var(name) }
 }
 

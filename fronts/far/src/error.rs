@@ -1,4 +1,4 @@
-//! Why a setting is refused, or far memory cannot be made ready, in words that say what to type.
+//! Explains why a setting is refused or far memory cannot be made ready, with what to type.
 
 use crate::mpi;
 use largesse_settings::Misread;
@@ -6,42 +6,42 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// Why a setting is refused, or far memory cannot be made ready.
+/// The reason why a setting is refused or far memory cannot be made ready.
 #[derive(Debug)]
 pub enum Error {
-    /// A value that is not accepted, of an option or a variable.
+    /// An option or a variable has a value that is not accepted.
     BadValue {
         /// The option or variable.
         origin: &'static str,
-        /// Its value, without secrets.
+        /// The value of the option or variable, without secrets.
         value: String,
         /// The values that it accepts.
         accepts: String,
     },
-    /// A value that is not the size that an option or a variable needs.
+    /// The value of an option or a variable is not a size, or is out of bounds.
     BadSize {
         /// The option or variable.
         origin: &'static str,
-        /// Its value.
+        /// The value of the option or variable.
         value: String,
         /// The reason for the refusal.
         why: Misread,
     },
-    /// A setting that would have no effect together with another option.
+    /// A setting would have no effect together with another option.
     Excluded {
         /// The option or variable.
         origin: &'static str,
-        /// Its value.
+        /// The value of the option or variable.
         value: String,
         /// The other option.
         other: &'static str,
         /// The reason, as a sentence.
         why: &'static str,
     },
-    /// The agent of the store was not started; it said why, or the error does.
+    /// The agent of the store was not started: either this error says why, or the agent has printed it.
     Agent(Option<io::Error>),
-    /// Other ranks cannot hold the program's pages.
-    Ranks(mpi::Trouble),
+    /// The ranks of the MPI launcher cannot hold the program's pages.
+    Ranks(mpi::Error),
 }
 
 impl Error {
@@ -76,7 +76,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// `--pages 4K` or `LARGESSE_PAGES=4K`.
+/// Formats a setting as the user typed it: `--pages 4K` or `LARGESSE_PAGES=4K`.
 fn shown(origin: &str, value: &str) -> String {
     let separator = if origin.starts_with("--") { ' ' } else { '=' };
     let value = if value.is_empty() { "''" } else { value };

@@ -1,4 +1,4 @@
-//! Far memory as options ask for it, for every command that has it: `largesse run` and `largesse lisp`.
+//! Makes far memory ready for commands that have it (`largesse run`, `largesse lisp`), as their options ask.
 //!
 //! # Picture
 //! ```text
@@ -8,9 +8,9 @@
 //!   counters ─► totals ─► a table
 //! ```
 //! # Knows / does not know
-//! Knows names of stores, and how a store is made ready before the program starts. Does not know how pages get to it.
+//! Knows names of stores, and how a store is made ready before the program starts. Does not know how pages are moved.
 //! # Invariants
-//! 1. A value that has no effect is refused.
+//! 1. A value without effect is refused.
 //! 2. No secret of a store's name is printed.
 
 pub mod environment;
@@ -24,7 +24,7 @@ pub mod totals;
 
 pub use error::Error;
 pub use library::library;
-pub use options::{Far, ranks, set_store, start_agent, variables, warn_of_passwords};
+pub use options::{FarOptions, ranks, set_store, start_agent, variables, warn_of_passwords};
 pub use setting::{Given, Setting};
 pub use stores::{PASSWORD, Scheme, accepted, has_password, is_agents, scheme, without_secrets};
 

@@ -1,4 +1,4 @@
-//! Where `liblargesse.so` is.
+//! Finds `liblargesse.so`.
 
 use crate::own;
 use std::ffi::OsString;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "liblargesse.so";
 
-/// Returns the library that `named` (`LARGESSE_LIBRARY`) says, or the first one found around this program; nothing is
-/// known of the file.
+/// Returns the path `named` (`LARGESSE_LIBRARY`), or the first library found around this program. The file itself is
+/// not checked.
 ///
 /// # Errors
-/// The paths that were looked at, when there is no file at any of them.
+/// Returns the paths that were searched if there is no file at any of them.
 pub fn library(named: Option<OsString>) -> Result<PathBuf, Vec<PathBuf>> {
     if let Some(named) = named {
         let path = PathBuf::from(named);
@@ -21,9 +21,9 @@ pub fn library(named: Option<OsString>) -> Result<PathBuf, Vec<PathBuf>> {
     looked.iter().find(|path| path.exists()).cloned().ok_or(looked)
 }
 
-/// Where to look for the library of the command `program`, in order. In a Cargo checkout
-/// (`is_target` knows the folder) the file beside the command is a debug build without the
-/// `preload` profile, which nobody wants to measure: it is not considered.
+/// Returns the paths to search for the library of the command `program`, in order. In a Cargo checkout (`is_target`
+/// recognizes its folder) the file next to the command is not searched: it is a debug build without the profile
+/// `preload`.
 fn places(program: &Path, is_target: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let Some(folder) = program.parent() else { return Vec::new() };
     let above = folder.parent();
@@ -49,13 +49,13 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_command_looks_beside_itself_then_in_lib() {
+    fn installed_commands_search_their_folder_then_lib() {
         let want = ["/usr/bin/liblargesse.so", "/usr/lib/liblargesse.so", "/usr/lib/largesse/liblargesse.so"];
         check("/usr/bin/largesse", false, &want);
     }
 
     #[test]
-    fn a_command_in_a_checkout_takes_the_preload_build() {
+    fn commands_in_checkouts_take_the_preload_build() {
         let want = ["/x/target/preload/liblargesse.so", "/x/target/preload-checked/liblargesse.so"];
         check("/x/target/debug/largesse", true, &want);
     }

@@ -1,4 +1,4 @@
-//! The far-memory options, worked out before the program starts: the library gets plain numbers.
+//! Turns the options of far memory into plain numbers and an open store before the program starts.
 
 use crate::environment;
 use crate::error::Error;
@@ -19,28 +19,28 @@ use std::process::{Command, Stdio};
 const ENGINES: [(&str, ()); 4] = [("auto", ()), ("events", ()), ("user-mode", ()), ("thread", ())];
 const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
 const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
-/// Far memory for a command of ours.
+/// The far memory of one of Largesse's own commands.
 #[derive(Debug)]
-pub struct Far {
-    /// How much may be here.
+pub struct FarOptions {
+    /// Limit on resident memory: bytes, or per cent of the far memory.
     pub local: Local,
-    /// Where the rest is: `file:PATH` or `agent:NAME`.
+    /// Name of the store: `file:PATH` or `agent:NAME`.
     pub store: String,
-    /// Bytes that move together; `None`: tuned.
+    /// Bytes moved at a time; `None` lets the tuner choose.
     pub page_size: Option<usize>,
 }
 
-impl Far {
-    /// As the options ask for it; variables are for programs that are started. The store is within reach then.
-    /// Of a launcher's ranks only the first returns, in a process of its own. The caller has one thread.
+impl FarOptions {
+    /// Reads the options; variables only apply to programs that are started. When this returns, the store can be
+    /// reached. Of a launcher's ranks only the first returns, in a forked process. The caller must have one thread.
     ///
     /// # Errors
-    /// A setting is refused, or the store cannot be made ready.
+    /// Returns the setting that is refused, or why the store cannot be made ready.
     pub fn of(
         local: Option<&OsString>,
         store: Option<&OsString>,
         page_size: Option<&OsString>,
-    ) -> Result<Option<Far>, Error> {
+    ) -> Result<Option<FarOptions>, Error> {
         let given: Vec<Given> = [
             ("--local", "LARGESSE_LOCAL", local),
             ("--far", "LARGESSE_FAR", store),
@@ -75,33 +75,33 @@ impl Far {
             Amount::Percent(percent) => Local::Percent(percent),
         };
         let page_size = word("LARGESSE_PAGE_SIZE").and_then(|text| largesse_settings::page_size(&text).ok());
-        Ok(Some(Far { local, store, page_size: page_size.flatten() }))
+        Ok(Some(FarOptions { local, store, page_size: page_size.flatten() }))
     }
 }
 
-/// The launcher's ranks, if they are to hold the pages.
+/// Returns the launcher's ranks if they are to hold the pages.
 ///
 /// # Errors
-/// This process is not a rank, or its MPI library has no plug-in.
+/// Returns an error if this process is not a rank, or if its MPI library has no plug-in.
 pub fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ranks>, Error> {
     let here = || library(environment::get("LARGESSE_LIBRARY")).ok();
     let Some(store) = store(variables) else { return Ok(None) };
     Ranks::of(store, environment::get, here).map_err(Error::Ranks)
 }
 
-/// Says so when a password is where everybody can read it.
+/// Warns if a password is on the command line, which all users of the machine can read.
 pub fn warn_of_passwords(given: &[Given]) {
     if given.iter().any(|one| stores::has_password(&one.value.to_string_lossy())) {
         complain!(
-            "largesse: everybody on this machine can read the password on the command line: use LARGESSE_REDIS_PASSWORD_FILE"
+            "largesse: all users of this machine can read the password on the command line; set LARGESSE_REDIS_PASSWORD_FILE instead"
         );
     }
 }
 
-/// What to put into the environment; nothing without far memory.
+/// Returns the variables for the program's environment; none without far memory.
 ///
 /// # Errors
-/// A value is not understood, or would have no effect.
+/// Returns the value that is not understood or would have no effect.
 pub fn variables(
     value: impl Fn(&'static str) -> Option<Setting>,
     get: impl Fn(&str) -> Option<OsString>,
@@ -148,7 +148,7 @@ fn named(store: &Setting) -> Result<OsString, Error> {
         },
         Some(("agent", name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
         Some(("file", path)) if !path.is_empty() => {
-            // The program may change its directory before the file is made.
+            // The program may change its working directory before the file is created.
             let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
             let mut value = OsString::from("file:");
             value.push(path);
@@ -158,22 +158,22 @@ fn named(store: &Setting) -> Result<OsString, Error> {
     }
 }
 
-/// The store, if there is to be far memory.
+/// Returns the store among `variables`; `None` without far memory.
 fn store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> {
     variables.iter().find(|(name, _)| *name == "LARGESSE_FAR").map(|(_, store)| store)
 }
 
-/// Puts another store in its place.
+/// Replaces the store among `variables`.
 pub fn set_store(variables: &mut [(&'static str, OsString)], store: OsString) {
     if let Some((_, it)) = variables.iter_mut().find(|(name, _)| *name == "LARGESSE_FAR") {
         *it = store;
     }
 }
 
-/// Puts the name of an agent, started here for this process, in the place of a store that needs one.
+/// Starts an agent for this process if the store needs one, and replaces the store by the agent's name.
 ///
 /// # Errors
-/// The agent was not started.
+/// Returns an error if the agent was not started.
 pub fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Error> {
     if let Some(needs) = store(variables).filter(|store| stores::is_agents(&store.to_string_lossy())) {
         let name = agent_for(needs).map_err(|error| Error::Agent(Some(error)))?;
@@ -182,8 +182,8 @@ pub fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Err
     Ok(())
 }
 
-/// `None`: it has said why not. The store's name may hold a password: it is not an argument, which
-/// everybody can read.
+/// Starts an agent and returns its name; `None` if it failed and has printed the reason. The store's name, which may
+/// hold a password, is written to a pipe, since all users can read arguments.
 fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
     let mut command = Command::new(own::command());
     let owner = std::process::id().to_string();
@@ -199,7 +199,7 @@ fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
     Ok(child.wait()?.success().then(|| name.trim_end().into()))
 }
 
-/// A file in `$TMPDIR`, or where temporary files of any size belong.
+/// Returns a file in `$TMPDIR`, or in `/var/tmp`, where temporary files of any size belong.
 fn default_store(get: impl Fn(&str) -> Option<OsString>) -> OsString {
     let folder = get("TMPDIR").filter(|it| !it.is_empty()).map_or_else(|| "/var/tmp".into(), PathBuf::from);
     let mut value = OsString::from("file:");
@@ -217,11 +217,11 @@ mod tests {
             found.map(|(name, value)| Setting { origin: name, value: value.into() })
         };
         let get = |name: &str| (name == "TMPDIR").then(|| "/scratch".into());
-        variables(value, get).map_err(|trouble| trouble.to_string())
+        variables(value, get).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn page_sizes_become_bytes_and_the_store_has_a_default() {
+    fn page_sizes_become_bytes() {
         let all = worked_out(&[("LARGESSE_LOCAL", "4G"), ("LARGESSE_PAGE_SIZE", "64K")]).unwrap();
         let want = [("LARGESSE_LOCAL", "4G"), ("LARGESSE_FAR", "file:/scratch/largesse.far")];
         assert_eq!(all[..2], want.map(|(name, value)| (name, value.into())));
@@ -230,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn shares_stay_shares_and_relative_files_become_absolute() {
+    fn relative_files_become_absolute() {
         let all = worked_out(&[("LARGESSE_LOCAL", "50%"), ("LARGESSE_FAR", "file:swap")]).unwrap();
         assert_eq!(all[0].1, "50%");
         assert!(all[1].1.to_str().unwrap().starts_with("file:/"), "{all:?}");
     }
 
     #[test]
-    fn what_has_no_sense_says_what_has() {
+    fn refusals_say_what_is_accepted() {
         for (given, words) in [
             (("LARGESSE_LOCAL", "much"), "512M or 4G"),
             (("LARGESSE_LOCAL", "0%"), "1% to 100%"),

@@ -1,11 +1,11 @@
-//! One setting: an option that was given, or an inherited variable.
+//! Holds the value of one setting: of an option, or of an inherited variable.
 
 use crate::error::Error;
 use crate::stores;
 use largesse_settings::Misread;
 use std::ffi::OsString;
 
-/// One option that was given, and the variable it stands for.
+/// An option on the command line, and the variable with the same meaning.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The option, as `--local`.
@@ -16,7 +16,7 @@ pub struct Given {
     pub value: OsString,
 }
 
-/// A value and what the user calls it.
+/// A value, and the name under which the user gave it.
 #[derive(Debug)]
 pub struct Setting {
     /// The option or the variable.
@@ -38,30 +38,30 @@ impl Setting {
             .or_else(|| get(variable).map(|value| Setting { origin: variable, value }))
     }
 
-    /// The error that the value is not one of those that the setting accepts.
+    /// Returns the error that the value is not one of those in `accepts`.
     #[must_use]
     pub fn refused(&self, accepts: impl Into<String>) -> Error {
         let value = stores::without_secrets(&self.value.to_string_lossy());
         Error::BadValue { origin: self.origin, value, accepts: accepts.into() }
     }
 
-    /// The error that this setting cannot be combined with the option `other`.
+    /// Returns the error that this setting cannot be combined with the option `other`.
     #[must_use]
     pub fn excluded_by(&self, other: &'static str, why: &'static str) -> Error {
         Error::Excluded { origin: self.origin, value: self.value.to_string_lossy().into_owned(), other, why }
     }
 
-    /// The meaning of the value, which must be one of these words.
+    /// Returns the meaning of the value, which must be one of `words`.
     ///
     /// # Errors
-    /// [`Error::BadValue`], with the words.
+    /// Returns [`Error::BadValue`] with the words.
     pub fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Error> {
         let found = words.iter().find(|(word, _)| self.value == *word);
         let accepts = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         found.map(|(_, value)| *value).ok_or_else(|| self.refused(accepts()))
     }
 
-    /// The value as a whole number in decimal digits.
+    /// Returns the value as a whole number in decimal digits.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         let text = self.value.to_str()?;
@@ -69,10 +69,10 @@ impl Setting {
         if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
     }
 
-    /// The value as a size, read by one of the functions of `largesse_settings`.
+    /// Returns the value as a size, read by one of the functions of `largesse_settings`.
     ///
     /// # Errors
-    /// [`Error::BadSize`], with what that function says.
+    /// Returns [`Error::BadSize`] with the reason of that function.
     pub fn size<T>(&self, read: fn(&str) -> Result<T, Misread>) -> Result<T, Error> {
         let value = self.value.to_string_lossy();
         read(&value).map_err(|why| Error::BadSize { origin: self.origin, value: value.into_owned(), why })

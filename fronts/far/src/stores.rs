@@ -1,12 +1,12 @@
-//! Names of stores that are reached through an agent, by the word before the colon.
+//! Recognizes the stores that are reached through an agent, by the word before the colon of their names.
 
-/// The variable with the password of a store, which the program must not find in its environment.
+/// Variable with the password of a store. It is removed before the program starts.
 pub const PASSWORD: &str = "LARGESSE_REDIS_PASSWORD";
 
 /// A kind of store that an agent opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// Memory of the agent.
+    /// The memory of the agent.
     Memory,
     /// A Redis or Valkey server.
     Redis,
@@ -25,31 +25,31 @@ pub fn scheme(store: &str) -> Option<Scheme> {
     STORES.iter().find(|(known, ..)| *known == word).map(|(.., scheme)| *scheme)
 }
 
-/// Whether programs reach it through an agent.
+/// Returns whether programs reach `store` through an agent.
 #[must_use]
 pub fn is_agents(store: &str) -> bool {
     scheme(store).is_some()
 }
 
-/// How such stores are written.
+/// Returns the forms of such names, for messages.
 #[must_use]
 pub fn accepted() -> String {
     STORES.map(|(_, written, _)| written).join(", ")
 }
 
-/// Whether a password is in it.
+/// Returns whether the name of the store contains a password.
 #[must_use]
 pub fn has_password(store: &str) -> bool {
     let login = store.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
     login.is_some_and(|(login, _)| login.contains(':'))
 }
 
-/// As people may read it: without what stands before an `@`.
+/// Returns the name of the store without the part before an `@`.
 #[must_use]
 pub fn without_secrets(store: &str) -> String {
     let Some((scheme, rest)) = store.split_once("://") else { return store.to_owned() };
     let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // A password may hold an @ or a slash of its own: everything up to the last @ goes.
+    // A password may contain an @ or a slash, so everything up to the last @ is removed.
     match (place.rsplit_once('@'), rest.rsplit_once('@')) {
         (Some((_, host)), None | Some(_)) if !path.contains('@') => format!("{scheme}://{host}{path}"),
         (_, Some((_, host))) => format!("{scheme}://{host}"),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_are_known_by_their_first_word() {
+    fn stores_are_recognized_by_their_first_word() {
         assert!(is_agents("memory:") && !is_agents("memory") && !is_agents("file:/x") && !is_agents(""));
         assert_eq!(scheme("rediss://host"), Some(Scheme::Redis));
     }

@@ -1,4 +1,4 @@
-//! The ways in which Largesse's commands print: lines, tables and progress bars, and where the commands lie.
+//! Prints for Largesse's commands (lines, tables and progress bars) and finds the programs installed with them.
 //!
 //! # Picture
 //! ```text
@@ -7,9 +7,9 @@
 //!            size
 //! ```
 //! # Knows / does not know
-//! Knows terminals, locales and the folder of the running command. Does not know what is printed.
+//! Knows terminals, locales and the folder of the running command. Does not know the content of the output.
 //! # Invariants
-//! 1. No character of another process's text commands the terminal.
+//! 1. No control character of another process's text reaches the terminal.
 #![expect(clippy::disallowed_macros, reason = "a front prints")]
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 

@@ -1,16 +1,16 @@
-//! Where the running command and its companions lie.
+//! Finds the running command and the programs installed with it.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Returns the path of the running command; an error when neither `/proc` nor the kernel's own note says it.
+/// Returns the path of the running command; an error when neither `/proc` nor the auxiliary vector has it.
 pub fn path() -> std::io::Result<PathBuf> {
     std::env::current_exe().or_else(|error| started_as().ok_or(error))
 }
 
-/// Returns the path under which the kernel started this process, which needs no `/proc`. A relative one counts from the
-/// folder of that moment, which this command does not leave.
+/// Returns the path under which the kernel started this process (`AT_EXECFN`), which needs no `/proc`. A relative
+/// path counts from the working directory at the start, which this command does not change.
 fn started_as() -> Option<PathBuf> {
     // SAFETY: no preconditions.
     let name = unsafe { libc::getauxval(libc::AT_EXECFN) };
@@ -22,11 +22,11 @@ fn started_as() -> Option<PathBuf> {
     std::fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
 }
 
-/// Programs that `largesse` executes for some of its subcommands.
+/// Names of the programs that `largesse` executes for some of its subcommands.
 const COMPANIONS: [&str; 2] = ["largesse-bench", "largesse-lisp"];
 
-/// Returns the command `largesse`: the running one, or, for a program that it executes, the one in the same folder. Where
-/// there is none, the name alone, which is looked for in `PATH`.
+/// Returns the command `largesse`: the running one, or, for a program that it executes, the one in the same folder.
+/// If there is none, returns the bare name, which `exec` looks for in `PATH`.
 #[must_use]
 pub fn command() -> PathBuf {
     let Ok(own) = path() else { return "largesse".into() };
@@ -40,8 +40,8 @@ fn command_of(own: PathBuf) -> PathBuf {
     beside(&own, "largesse")
 }
 
-/// Returns the program `name` in the folder of the running command. Where there is none, the name alone, which is looked
-/// for in `PATH`.
+/// Returns the program `name` in the folder of the running command. If there is none, returns the bare name, which
+/// `exec` looks for in `PATH`.
 #[must_use]
 pub fn companion(name: &str) -> PathBuf {
     path().map_or_else(|_| name.into(), |own| beside(&own, name))

@@ -1,15 +1,15 @@
-//! How far the comparison is and when it will end, on a terminal only.
+//! Shows on a terminal how far a comparison is and when it will end.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// The bar on stderr.
+/// A progress bar on standard error.
 #[derive(Debug)]
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Starts a bar of this many steps, which is hidden where standard error is no terminal.
+    /// Starts a bar of `steps` steps, which is hidden if standard error is not a terminal.
     pub fn over(steps: u64) -> Progress {
         let shown = std::io::stderr().is_terminal();
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -24,7 +24,7 @@ impl Progress {
         Progress(bar)
     }
 
-    /// Shows the current step.
+    /// Shows `what` as the name of the current step.
     pub fn at(&self, what: String) {
         self.0.set_message(what);
     }
@@ -34,7 +34,7 @@ impl Progress {
         self.0.inc(1);
     }
 
-    /// Prints without the bar in between.
+    /// Hides the bar while `print` runs, and returns its result.
     pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }

@@ -1,4 +1,4 @@
-//! The only ways to standard output and standard error: what is printed there may hold text of other processes.
+//! Writes to standard output and standard error, and escapes text of other processes on the way.
 
 use std::borrow::Cow;
 use std::fmt::Arguments;
@@ -6,37 +6,37 @@ use std::io::{ErrorKind, IsTerminal as _, Write, stdout};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-/// Why the first line that could not be written was not.
+/// The error of the first line that could not be written.
 static FAILED: OnceLock<String> = OnceLock::new();
 
-/// As `println!`, but trouble is told once, at the end, instead of a panic.
+/// Prints a line like `println!`, but reports a failed write once, at the end, instead of with a panic.
 #[macro_export]
 macro_rules! say {
     ($($words:tt)*) => { $crate::say::text(format_args!("{}\n", format_args!($($words)*))) };
 }
 pub use say;
 
-/// As `eprintln!`, with characters escaped that a terminal could obey.
+/// Prints a line like `eprintln!`, with characters escaped that a terminal could obey.
 #[macro_export]
 macro_rules! complain {
     ($($words:tt)*) => { $crate::say::error(format_args!($($words)*)) };
 }
 pub use complain;
 
-/// The colours that this command uses, and their end.
+/// The escape codes of the colours that this command uses, and of their end.
 const COLOURS: [&str; 8] = ["0", "1", "2", "32", "33", "36", "1;31", "1;32"];
 
-/// Prints words of ours, with characters escaped that a terminal could obey.
+/// Prints our own words, with characters escaped that a terminal could obey.
 pub fn text(words: Arguments<'_>) {
     let words = words.to_string();
     let words = if stdout().is_terminal() { coloured(&words) } else { largesse_text::lines(&words) };
     raw(format_args!("{words}"));
 }
 
-/// Prints what the user's own program says, as it is.
+/// Prints the output of the user's own program unchanged.
 pub fn raw(words: Arguments<'_>) {
     match stdout().write_fmt(words).and_then(|()| stdout().flush()) {
-        // A reader that has seen enough (`| head`) is no trouble.
+        // A reader that closes the pipe early (`| head`) is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             FAILED.get_or_init(|| error.to_string());
         }
@@ -44,7 +44,7 @@ pub fn raw(words: Arguments<'_>) {
     }
 }
 
-/// `1 run`, `3 runs`: a count and its noun, whose plural ends in s.
+/// Returns a count and its noun, whose plural ends in s: `1 run`, `3 runs`.
 pub fn counted(count: impl Into<u64>, noun: &str) -> String {
     let count = count.into();
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -55,7 +55,7 @@ pub fn error(words: Arguments<'_>) {
     eprintln!("{}", largesse_text::lines(&words.to_string()));
 }
 
-/// Escapes everything harmful but the sequences of [`COLOURS`].
+/// Escapes every control character except the sequences of [`COLOURS`].
 fn coloured(words: &str) -> Cow<'_, str> {
     const START: &str = "\x1b[";
     let Some((before, rest)) = words.split_once(START) else { return largesse_text::lines(words) };
@@ -69,7 +69,7 @@ fn coloured(words: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// The exit status of a command that would end with `code` had everything been written.
+/// Returns `code`, or the exit status of a failed write if some output was lost.
 pub fn end(code: ExitCode) -> ExitCode {
     let Some(error) = FAILED.get() else { return code };
     complain!("largesse: standard output: {error}");

@@ -1,6 +1,6 @@
-//! Sizes for people.
+//! Formats sizes for people.
 
-/// `1.5 GiB`: four characters and the unit.
+/// Formats a number of bytes in at most four characters and the unit: `1.5 GiB`.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -1,25 +1,25 @@
-//! Boxes in boxes.
+//! Draws packages, nodes, caches and cores as boxes in boxes.
 
-use super::{Group, Machine};
+use super::{MachineDrawing, NamedBox};
 use crate::panels::{Area, BLUE, GREEN, INK, ORANGE, ink};
-use crate::{Trouble, WIDTH};
+use crate::{DrawError, WIDTH};
 use plotters::prelude::{Color as _, RGBColor, Rectangle};
 
 const TITLE: i32 = 40;
 const LINE: i32 = 18;
-/// Between a box and what is in it.
+/// Distance between a box and the boxes in it, in pixels.
 const GAP: i32 = 8;
 const CORE_WIDTH: i32 = 104;
-/// Levels: package, node, cache.
+/// Colours of the levels: package, node, cache.
 const COLOURS: [RGBColor; 3] = [INK, GREEN, ORANGE];
 
-pub(super) fn height(machine: &Machine) -> u32 {
+pub(super) fn height(machine: &MachineDrawing) -> u32 {
     let width = i32::try_from(WIDTH).unwrap_or(0) - 4 * GAP;
     let packages: i32 = machine.packages.iter().map(|it| of(it, width) + GAP).sum();
     u32::try_from(TITLE + packages + 2 * GAP).unwrap_or(0)
 }
 
-pub(super) fn draw(area: &Area<'_>, machine: &Machine) -> Result<(), Trouble> {
+pub(super) fn draw(area: &Area<'_>, machine: &MachineDrawing) -> Result<(), DrawError> {
     let title: String = machine.title.chars().take(110).collect();
     area.draw_text(&title, &ink(18), (2 * GAP, 12))?;
     let width = i32::try_from(WIDTH).unwrap_or(0) - 4 * GAP;
@@ -31,25 +31,25 @@ pub(super) fn draw(area: &Area<'_>, machine: &Machine) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Cores in a row of this width.
+/// Returns how many cores fit in a row of `width` pixels, at least one.
 fn in_a_row(width: i32) -> usize {
     usize::try_from((width - GAP) / (CORE_WIDTH + GAP)).unwrap_or(1).max(1)
 }
 
-fn core_height(group: &Group) -> i32 {
+fn core_height(group: &NamedBox) -> i32 {
     let lines = group.cores.iter().map(Vec::len).max().unwrap_or(0);
     i32::try_from(lines).unwrap_or(0) * LINE + GAP
 }
 
-/// The height of a box.
-fn of(group: &Group, width: i32) -> i32 {
+/// Returns the height of a box of `width` pixels, in pixels.
+fn of(group: &NamedBox, width: i32) -> i32 {
     let inner = width - 2 * GAP;
     let boxes: i32 = group.groups.iter().map(|it| of(it, inner) + GAP).sum();
     let rows = i32::try_from(group.cores.len().div_ceil(in_a_row(width))).unwrap_or(0);
     LINE + GAP + boxes + rows * (core_height(group) + GAP)
 }
 
-fn one(area: &Area<'_>, group: &Group, at: (i32, i32), width: i32, level: usize) -> Result<(), Trouble> {
+fn one(area: &Area<'_>, group: &NamedBox, at: (i32, i32), width: i32, level: usize) -> Result<(), DrawError> {
     let colour = COLOURS[level.min(COLOURS.len() - 1)];
     frame(area, at, (width, of(group, width)), colour, 0.06)?;
     area.draw_text(&group.name, &ink(15), (at.0 + GAP, at.1 + 5))?;
@@ -81,7 +81,7 @@ fn frame(
     size: (i32, i32),
     colour: RGBColor,
     fill: f64,
-) -> Result<(), Trouble> {
+) -> Result<(), DrawError> {
     let corners = [at, (at.0 + size.0, at.1 + size.1)];
     area.draw(&Rectangle::new(corners, colour.mix(fill).filled()))?;
     area.draw(&Rectangle::new(corners, colour.stroke_width(1)))

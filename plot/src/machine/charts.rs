@@ -1,25 +1,25 @@
-//! What was measured.
+//! Draws the measurements of a machine: bandwidth, latency, and times from core to core.
 
-use super::{Bars, Machine, Series};
+use super::{Bars, MachineDrawing, Series};
 use crate::panels::{Area, BLUE, GREEN, GRID, INK, LEFT, LETTER, ORANGE, RED, SKY, ink, plain};
-use crate::{Trouble, WIDTH};
+use crate::{DrawError, WIDTH};
 use plotters::prelude::{ChartBuilder, Circle, Color as _, LineSeries, RGBColor, Rectangle};
 
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, RED, SKY];
 const CHART: u32 = 300;
-/// Room for names below bars.
+/// Height of the area for names below bars, in pixels.
 const BELOW: i32 = 40;
 const SQUARE: i32 = 44;
 
-pub(super) fn bandwidth_height(machine: &Machine) -> u32 {
+pub(super) fn bandwidth_height(machine: &MachineDrawing) -> u32 {
     if machine.bandwidth.is_empty() { 0 } else { CHART }
 }
 
-pub(super) fn latency_height(machine: &Machine) -> u32 {
+pub(super) fn latency_height(machine: &MachineDrawing) -> u32 {
     if machine.latency.is_empty() { 0 } else { CHART }
 }
 
-pub(super) fn cores_height(machine: &Machine) -> u32 {
+pub(super) fn cores_height(machine: &MachineDrawing) -> u32 {
     match machine.cores.0.len() {
         0 => 0,
         count => 60 + u32::try_from(side(count)).unwrap_or(0) * (u32::try_from(count).unwrap_or(0) + 1),
@@ -30,8 +30,8 @@ fn good(value: f64) -> f64 {
     if value.is_finite() { value.max(0.0) } else { 0.0 }
 }
 
-/// Names beside their colours, above a chart.
-fn legend<'a>(area: &Area<'_>, title: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Trouble> {
+/// Draws `title` and each name with its colour above a chart.
+fn legend<'a>(area: &Area<'_>, title: &str, names: impl Iterator<Item = &'a str>) -> Result<(), DrawError> {
     let width = |text: &str| i32::try_from(text.chars().count()).unwrap_or(0) * LETTER;
     area.draw_text(title, &ink(16), (16, 6))?;
     let mut at = 16 + width(title) + 40;
@@ -43,7 +43,7 @@ fn legend<'a>(area: &Area<'_>, title: &str, names: impl Iterator<Item = &'a str>
     Ok(())
 }
 
-pub(super) fn bandwidth(area: &Area<'_>, groups: &[Bars]) -> Result<(), Trouble> {
+pub(super) fn bandwidth(area: &Area<'_>, groups: &[Bars]) -> Result<(), DrawError> {
     let names = groups.first().map(|group| group.bars.iter().map(|(name, _)| name.as_str()));
     legend(area, "Bandwidth, GB/s", names.into_iter().flatten())?;
     let most =
@@ -73,7 +73,7 @@ pub(super) fn bandwidth(area: &Area<'_>, groups: &[Bars]) -> Result<(), Trouble>
     area.draw(&Rectangle::new([(left - 6, bottom), (left + width, bottom)], INK.stroke_width(1)))
 }
 
-pub(super) fn latency(area: &Area<'_>, series: &[Series]) -> Result<(), Trouble> {
+pub(super) fn latency(area: &Area<'_>, series: &[Series]) -> Result<(), DrawError> {
     legend(
         area,
         "Latency of one access, nanoseconds, over the memory it may be in",
@@ -116,7 +116,7 @@ pub(super) fn latency(area: &Area<'_>, series: &[Series]) -> Result<(), Trouble>
     Ok(())
 }
 
-/// Pixels of a square, such that all of them fit.
+/// Returns the side of a square in pixels, such that `count` squares and a label fit in a row.
 fn side(count: usize) -> i32 {
     let room = i32::try_from(WIDTH).unwrap_or(0) - 2 * i32::try_from(LEFT).unwrap_or(0);
     (room / (i32::try_from(count).unwrap_or(1) + 1)).clamp(8, SQUARE)
@@ -125,7 +125,7 @@ fn side(count: usize) -> i32 {
 pub(super) fn cores(
     area: &Area<'_>,
     (cpus, pairs): &(Vec<u32>, Vec<(usize, usize, f64)>),
-) -> Result<(), Trouble> {
+) -> Result<(), DrawError> {
     legend(
         area,
         "A cache line from core to core and back, nanoseconds: darker is longer",

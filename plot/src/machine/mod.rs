@@ -1,4 +1,4 @@
-//! Draws a machine: what it is made of, as boxes in boxes, and what was measured, below.
+//! Draws a machine: its parts as boxes in boxes, and its measurements below.
 //!
 //! ```text
 //!   package ─ node ─ last cache ─ cores        one box in another
@@ -10,64 +10,64 @@
 mod boxes;
 mod charts;
 
-use crate::{Trouble, WIDTH};
+use crate::{DrawError, WIDTH};
 use plotters::prelude::{IntoDrawingArea as _, SVGBackend, WHITE};
 
-/// What is drawn.
+/// The parts and measurements to draw.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
-    /// The line above everything.
+pub struct MachineDrawing {
+    /// Title above the picture.
     pub title: String,
-    /// Sockets.
-    pub packages: Vec<Group>,
-    /// Measured: GB/s.
+    /// Boxes of the sockets.
+    pub packages: Vec<NamedBox>,
+    /// Measured bandwidths, in GB/s.
     pub bandwidth: Vec<Bars>,
-    /// Measured: nanoseconds for one access, over bytes.
+    /// Measured time of one access in nanoseconds, over the bytes that are accessed.
     pub latency: Vec<Series>,
-    /// Measured: processors, and nanoseconds for each pair of places in this list.
+    /// Processors, and measured nanoseconds for pairs of indices into this list.
     pub cores: (Vec<u32>, Vec<(usize, usize, f64)>),
 }
 
-/// A box with a name, and what is in it.
+/// A named box with the boxes and cores in it.
 #[derive(Clone, Debug, Default)]
-pub struct Group {
-    /// Its name.
+pub struct NamedBox {
+    /// Name at the top of the box.
     pub name: String,
-    /// Boxes in it.
-    pub groups: Vec<Group>,
-    /// Cores in it: the lines of each one.
+    /// Boxes in this one.
+    pub groups: Vec<NamedBox>,
+    /// Lines of text for each core in the box.
     pub cores: Vec<Vec<String>>,
 }
 
 /// A group of bars.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    /// Below them.
+    /// Name below the bars.
     pub name: String,
-    /// The name of each bar and its height.
+    /// Name and height of each bar.
     pub bars: Vec<(String, f64)>,
 }
 
-/// A line.
+/// A curve of measured values.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Beside it.
+    /// Name in the legend.
     pub name: String,
-    /// Bytes and nanoseconds.
+    /// Pairs of bytes and nanoseconds.
     pub points: Vec<(u64, f64)>,
 }
 
-/// The picture.
+/// Draws the machine.
 ///
 /// # Errors
-/// What the drawing library says.
-pub fn svg(machine: &Machine) -> Result<String, String> {
+/// Returns the message of the drawing library.
+pub fn svg(machine: &MachineDrawing) -> Result<String, String> {
     let mut text = String::new();
-    draw(machine, &mut text).map_err(|trouble| trouble.to_string())?;
+    draw(machine, &mut text).map_err(|error| error.to_string())?;
     Ok(crate::well_formed(&text))
 }
 
-fn draw(machine: &Machine, text: &mut String) -> Result<(), Trouble> {
+fn draw(machine: &MachineDrawing, text: &mut String) -> Result<(), DrawError> {
     let boxes = boxes::height(machine);
     let heights = [
         boxes,
@@ -97,13 +97,17 @@ fn draw(machine: &Machine, text: &mut String) -> Result<(), Trouble> {
 mod tests {
     use super::*;
 
-    fn machine(packages: usize, cores: usize) -> Machine {
+    fn machine(packages: usize, cores: usize) -> MachineDrawing {
         let core = |number: usize| vec![format!("CPU {number}"), "L2 1 MiB".into()];
         let cache =
-            Group { name: "L3 <32 MiB>".into(), groups: vec![], cores: (0..cores).map(core).collect() };
-        let node = Group { name: "node 0: 23 GiB".into(), groups: vec![cache], cores: vec![] };
-        let package = Group { name: "package".into(), groups: vec![node], cores: vec![] };
-        Machine { title: "A & B".into(), packages: vec![package; packages], ..Machine::default() }
+            NamedBox { name: "L3 <32 MiB>".into(), groups: vec![], cores: (0..cores).map(core).collect() };
+        let node = NamedBox { name: "node 0: 23 GiB".into(), groups: vec![cache], cores: vec![] };
+        let package = NamedBox { name: "package".into(), groups: vec![node], cores: vec![] };
+        MachineDrawing {
+            title: "A & B".into(),
+            packages: vec![package; packages],
+            ..MachineDrawing::default()
+        }
     }
 
     fn height(svg: &str) -> u32 {
@@ -129,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_drawn_below() {
+    fn measurements_are_drawn_below() {
         let bare = height(&svg(&machine(1, 2)).unwrap());
         let mut measured = machine(1, 2);
         measured.bandwidth = vec![Bars {
@@ -149,17 +153,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_absurd_numbers_are_no_panic() {
-        let absurd = Machine {
+    fn absurd_machines_are_no_panic() {
+        let absurd = MachineDrawing {
             bandwidth: vec![Bars {
                 name: String::new(),
                 bars: vec![("x".into(), f64::NAN), ("y".into(), -1.0)],
             }],
             latency: vec![Series { name: String::new(), points: vec![(0, f64::INFINITY), (u64::MAX, 0.0)] }],
             cores: (vec![1], vec![(5, 6, f64::NAN)]),
-            ..Machine::default()
+            ..MachineDrawing::default()
         };
-        for machine in [Machine::default(), absurd] {
+        for machine in [MachineDrawing::default(), absurd] {
             assert!(svg(&machine).unwrap().ends_with("</svg>\n"));
         }
     }

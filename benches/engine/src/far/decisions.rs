@@ -1,16 +1,16 @@
-//! The tuner's decisions of a marked program, iteration by iteration, as its report gives them.
+//! Shows the tuner's decisions on a marked program, iteration by iteration, as its report has them.
 
-use super::outcome::Outcome;
+use super::outcome::FarOutcome;
 use largesse_terminal::table::{Column, Paper, Table};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One pass through the compute core.
+/// One iteration of the compute core.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub(super) struct Pass {
-    /// What moved together.
+    /// Transfer size in bytes.
     set_bytes: u64,
-    /// Sets that were swapped in, and how many fit.
+    /// Number of transfer units that were swapped in, and of those that fit.
     working_set: u64,
     local_sets: u64,
     seconds: f64,
@@ -21,14 +21,14 @@ struct Core {
     iterations: Vec<Pass>,
 }
 
-/// The passes of the program's first core; none when it marks nothing.
+/// Returns the iterations of the program's first core; none if it marks none.
 pub(super) fn of(report: &Value) -> Vec<Pass> {
     let cores: Vec<Core> = serde_json::from_value(report["tuned"].clone()).unwrap_or_default();
     cores.into_iter().next().map(|core| core.iterations).unwrap_or_default()
 }
 
-/// A row an iteration, a column a share of local memory; nothing for a program without marks.
-pub(super) fn show(outcome: &Outcome<'_>, paper: Paper) -> String {
+/// Returns a table of iterations by shares of local memory; empty for a program without marks.
+pub(super) fn show(outcome: &FarOutcome<'_>, paper: Paper) -> String {
     let most = outcome.decisions.iter().map(|passes| passes.len()).max().unwrap_or(0);
     if most == 0 {
         return String::new();
@@ -59,7 +59,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_marked_program_shows_each_iteration_by_share() {
+    fn marked_programs_show_each_iteration() {
         let pass = |set: u64, working: u64, fit: u64, seconds: f64| {
             json!({ "set_bytes": set << 10, "working_set": working, "local_sets": fit, "seconds": seconds,
                     "next_set_bytes": 4096 })

@@ -1,26 +1,26 @@
-//! What a program touches in far memory, and what a run's report says of it.
+//! Measures the far memory that a program touches, and reads the reports of runs.
 
 use super::super::runner::{Ended, run_within};
-use super::super::scratch::Scratch;
 use super::super::settings::Settings;
-use super::plan::Plan;
+use super::super::temp_dir::TempDir;
+use super::plan::FarPlan;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// More than any machine has.
+/// Local memory that suffices for every program, in bytes.
 const EVERYTHING: u64 = 1 << 50;
 
-/// A file for reports, without pictures; removed when dropped.
+/// A temporary file for reports, without pictures, which is removed when dropped.
 #[derive(Debug)]
 pub(super) struct Report {
     path: PathBuf,
-    _folder: Scratch,
+    _folder: TempDir,
 }
 
 impl Report {
     pub(super) fn new() -> Result<Report, String> {
-        let folder = Scratch::new()?;
+        let folder = TempDir::new()?;
         Ok(Report { path: folder.path().join("report"), _folder: folder })
     }
 
@@ -28,7 +28,7 @@ impl Report {
         &self.path
     }
 
-    /// What the last run's said, once.
+    /// Reads and removes the report of the last run.
     pub(super) fn take(&self) -> Value {
         let text = std::fs::read_to_string(&self.path).unwrap_or_default();
         let _ = std::fs::remove_file(&self.path);
@@ -36,10 +36,10 @@ impl Report {
     }
 }
 
-/// Bytes of far memory that the program touches: what is here when it ends, if nothing ever had to
-/// leave. Programs of far benches free nothing before.
+/// Returns the bytes of far memory that the program touches: its resident memory at the end, if no page was evicted.
+/// Programs of far benches free no memory before.
 pub(super) fn measure(
-    plan: &Plan<'_>,
+    plan: &FarPlan<'_>,
     settings: &Settings,
     words: &[OsString],
     report: &Report,
@@ -47,13 +47,13 @@ pub(super) fn measure(
     if let Some(mib) = plan.spec.far_mib {
         return Ok(scaled(mib << 20, plan.scale));
     }
-    // The smallest pages: larger ones would count neighbours that nobody touched.
+    // The smallest page size is used, since larger transfers would count untouched neighbours.
     let options = plan.options(EVERYTHING, "4K", report.path());
     run_within(settings.command(plan.far, &options, words), plan.cap).map_err(|ended| match ended {
         Ended::Stopped => {
             format!("takes more than {} s with all memory local; give more with --cap", plan.cap.as_secs())
         }
-        // What largesse refuses has its own advice.
+        // A refusal by Largesse has its own advice.
         Ended::Failed(why) if why.contains("largesse: ") => why,
         Ended::Failed(why) => format!("{why}; needed: {}", plan.bench.needs),
     })?;
@@ -81,7 +81,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_here_at_the_end_was_touched() {
+    fn resident_memory_at_the_end_was_touched() {
         assert_eq!(of_report(&json!({ "resident_bytes": 4096, "mapped_bytes": 8192 })), Ok(4096));
         for nothing in [json!({ "resident_bytes": 0 }), Value::Null] {
             assert!(of_report(&nothing).unwrap_err().contains("64 KiB"));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_taken_once() {
+    fn reports_are_taken_once() {
         let report = Report::new().unwrap();
         std::fs::write(report.path(), r#"{"far":{"faults":3},"pid":1}"#).unwrap();
         assert_eq!(report.take()["far"], json!({ "faults": 3 }));

@@ -1,27 +1,27 @@
-//! The comparison as JSON, one object a line: `machine`, then for each bench its `footprint`, every
-//! `run` as it ends (or that it was `stopped`), a `cell` for each place of the table, a `best` for
-//! each share, and whatever is `absent` or `trouble`.
+//! Prints the comparison as JSON, one object a line: `machine`, then for each bench its `footprint`, every `run` as
+//! it ends (or that it was `stopped`), a `cell` for each place of the table, a `best` for each share, and each
+//! `absent` bench or `trouble`.
 
-use super::super::json::troubles;
-use super::outcome::{Outcome, Slowdown};
-use super::rounds::{Told, Who};
+use super::super::json::failures;
+use super::outcome::{FarOutcome, Slowdown};
+use super::rounds::{FarContestant, FarEvent};
 use serde_json::{Value, json};
 
-/// A raw sample, or what became of it.
-pub(super) fn told(bench: &str, told: &Told<'_>) -> Value {
-    let named = |kind: &str, who: &Who<'_>, round: &usize| {
-        let mut value = json!({ "kind": kind, "bench": bench, "setting": who.name(), "round": round });
-        if let Who::Far(cell) = who {
+/// Returns the object for an event: a raw sample, or why there is none.
+pub(super) fn event(bench: &str, event: &FarEvent<'_>) -> Value {
+    let named = |kind: &str, contestant: &FarContestant<'_>, round: &usize| {
+        let mut value = json!({ "kind": kind, "bench": bench, "setting": contestant.name(), "round": round });
+        if let FarContestant::Far(cell) = contestant {
             value["page_size"] = cell.page_size.into();
             value["local_percent"] = cell.percent.into();
             value["local_bytes"] = cell.local.into();
         }
         value
     };
-    match told {
-        Told::Footprint(bytes) => json!({ "kind": "footprint", "bench": bench, "bytes": bytes }),
-        Told::Run { who, round, run, report } => {
-            let mut value = named("run", who, round);
+    match event {
+        FarEvent::Footprint(bytes) => json!({ "kind": "footprint", "bench": bench, "bytes": bytes }),
+        FarEvent::Run { contestant, round, run, report } => {
+            let mut value = named("run", contestant, round);
             value["tests"] = json!(run.tests);
             value["peak"] = json!(run.peak);
             value["far"] = report["far"].clone();
@@ -30,16 +30,16 @@ pub(super) fn told(bench: &str, told: &Told<'_>) -> Value {
             }
             value
         }
-        Told::Stopped { who, round, cap } => {
-            let mut value = named("stopped", who, round);
+        FarEvent::Stopped { contestant, round, cap } => {
+            let mut value = named("stopped", contestant, round);
             value["cap"] = cap.as_secs().into();
             value
         }
-        Told::Skipped(why) => super::super::json::absent(bench, None, why),
+        FarEvent::Skipped(why) => super::super::json::absent(bench, None, why),
     }
 }
 
-pub(super) fn outcome(outcome: &Outcome<'_>) -> Vec<Value> {
+pub(super) fn outcome(outcome: &FarOutcome<'_>) -> Vec<Value> {
     let (bench, test) = (outcome.bench, outcome.test);
     let stock = outcome.stock.map(|stock| {
         json!({ "median": stock.median, "spread": stock.spread, "runs": stock.runs, "noise": outcome.noise })
@@ -82,7 +82,7 @@ pub(super) fn outcome(outcome: &Outcome<'_>) -> Vec<Value> {
         }
         values.push(value);
     }
-    values.extend(troubles(bench, &outcome.troubles));
+    values.extend(failures(bench, &outcome.failures));
     values
 }
 

@@ -1,18 +1,18 @@
-//! `largesse bench far`: what a program loses by having less local memory than it uses.
+//! Measures what a program loses with less local memory than it uses: `largesse bench far`.
 //!
 //! # Picture
 //! ```text
 //!   footprint: one run with everything here ─► cells: shares × page sizes
 //!                                                 │
 //!            stock, stock again, cell, cell, … ◄──┘  rounds, in turns
-//!                         └─► outcome: medians over stock's ─► table (beside a published one) | json
+//!                         └─► outcome: medians over stock's ─► table (next to a published one) | json
 //! ```
 //! # Knows / does not know
-//! Knows `largesse run --local --far --page-size` and what its report says of far memory. Does not
-//! know how pages move, or what a program does.
+//! Knows `largesse run --local --far --page-size` and the far memory in its report. Does not know how pages are
+//! moved, or what a program computes.
 //! # Invariants
-//! 1. An answer that is not stock's to the bit has no time.
-//! 2. What was stopped has a bound that it is above, and counts as neither wrong nor measured.
+//! 1. An answer that differs from stock's in a bit has no time.
+//! 2. A run that was stopped has a lower bound, and counts as neither wrong nor measured.
 
 mod decisions;
 mod footprint;
@@ -29,47 +29,48 @@ use spec::MARKED;
 pub(super) use spec::Spec;
 
 use super::definition::Bench;
-use super::machine::Machine;
+use super::error::Error;
+use super::machine::MachineFacts;
 use super::settings::Settings;
 use super::stats::no_claim;
-use super::trouble::Trouble;
 use super::{Args, json as common};
 use largesse_terminal::progress::Progress;
-use outcome::Outcome;
-use plan::Plan;
-use rounds::Told;
+use outcome::FarOutcome;
+use plan::FarPlan;
+use rounds::FarEvent;
 use std::path::Path;
 
-/// The word after `largesse bench`.
+/// Argument of `largesse bench` for this comparison.
 pub(super) const NAME: &str = "far";
-/// Runs of each cell when nobody says.
+/// Default number of runs of each cell.
 const RUNS: u32 = 3;
-/// Seconds after which a run is stopped when nobody says.
+/// Default limit of a run, in seconds.
 const CAP: u32 = 60;
 
-/// Runs the chosen benches. Whether everything ran and every answer agrees.
+/// Runs the chosen benches. Returns whether everything ran and every answer agrees.
 pub(super) fn compare(
     args: &Args,
     root: &Path,
     benches: &[Bench],
     settings: &Settings,
-) -> Result<bool, Trouble> {
+) -> Result<bool, Error> {
     let benches: Vec<_> = benches.iter().map(|bench| varied(bench, args)).collect();
-    let plans = benches.iter().map(|bench| Plan::of(bench, settings, args)).collect::<Result<Vec<_>, _>>()?;
-    let machine = Machine::here(root);
+    let plans =
+        benches.iter().map(|bench| FarPlan::of(bench, settings, args)).collect::<Result<Vec<_>, _>>()?;
+    let machine = MachineFacts::here(root);
     if args.json {
         say!("{}", common::machine(&machine, args.scale));
     } else {
         say!("{}\n", machine.line());
     }
-    let progress = Progress::over(plans.iter().map(Plan::steps).sum());
+    let progress = Progress::over(plans.iter().map(FarPlan::steps).sum());
     let (mut good, mut compared) = (true, 0);
     for plan in &plans {
-        let found = rounds::run(plan, settings, root, &progress, |told| tell(args, &progress, plan, told));
+        let found = rounds::run(plan, settings, root, &progress, |event| tell(args, &progress, plan, event));
         let Some(found) = found else { continue };
-        let outcome = Outcome::of(plan, &found);
+        let outcome = FarOutcome::of(plan, &found);
         compared += 1;
-        good &= outcome.troubles.is_empty();
+        good &= outcome.failures.is_empty();
         progress.aside(|| show(args, plan, &outcome));
     }
     progress.finish();
@@ -79,7 +80,7 @@ pub(super) fn compare(
     Ok(good && compared > 0)
 }
 
-/// The bench with the columns and rows that were asked for.
+/// Returns the bench with the columns and rows of the command line.
 fn varied(bench: &Bench, args: &Args) -> Bench {
     let mut bench = bench.clone();
     if let Some(spec) = &mut bench.far {
@@ -92,24 +93,24 @@ fn varied(bench: &Bench, args: &Args) -> Bench {
     bench
 }
 
-/// A row of the table: a size, `auto` or `marked`.
+/// Reads a row of the table: a size, `auto` or `marked`.
 pub(super) fn page_size(text: &str) -> Result<String, String> {
     let size = if text == MARKED { Ok(None) } else { largesse_settings::page_size(text) };
     size.map(|_| text.to_owned()).map_err(|why| format!("{text} {why}, or {MARKED}"))
 }
 
-/// What happens while a bench runs.
-fn tell(args: &Args, progress: &Progress, plan: &Plan<'_>, told: &Told<'_>) {
+/// Prints an event of a running bench.
+fn tell(args: &Args, progress: &Progress, plan: &FarPlan<'_>, event: &FarEvent<'_>) {
     let name = &plan.bench.name;
-    progress.aside(|| match told {
-        Told::Skipped(why) if args.json => say!("{}", common::absent(name, None, why)),
-        Told::Skipped(why) => say!("{name}: skipped: {why}\n"),
-        other if args.json => say!("{}", json::told(name, other)),
+    progress.aside(|| match event {
+        FarEvent::Skipped(why) if args.json => say!("{}", common::absent(name, None, why)),
+        FarEvent::Skipped(why) => say!("{name}: skipped: {why}\n"),
+        other if args.json => say!("{}", json::event(name, other)),
         _ => {}
     });
 }
 
-fn show(args: &Args, plan: &Plan<'_>, outcome: &Outcome<'_>) {
+fn show(args: &Args, plan: &FarPlan<'_>, outcome: &FarOutcome<'_>) {
     if args.json {
         json::outcome(outcome).iter().for_each(|line| say!("{line}"));
     } else {
@@ -120,11 +121,11 @@ fn show(args: &Args, plan: &Plan<'_>, outcome: &Outcome<'_>) {
 fn legend(args: &Args) {
     let (runs, cap) = (args.runs.unwrap_or(RUNS), args.cap.unwrap_or(CAP));
     say!(
-        "Columns: local memory as a share of what the program touches. Rows: bytes that move together. Cells: the\n\
+        "Columns: local memory as a share of what the program touches. Rows: transfer sizes. Cells: the\n\
          median of {} in turns, over stock's (largest less smallest, over the median); 1x is as fast as stock.\n\
          `> Nx`: stopped after {cap} s, N times as long as a whole run of stock takes, its preparations included.\n\
          `worst to auto`: how much longer the worst size takes, or took until it was stopped.\n\
-         `marked`: auto, of a program that marks its compute core; below, what was decided at the end of each iteration.\n\
+         `marked`: auto, of a program that marks its compute core; below, the decision at the end of each iteration.\n\
          `-`: less local memory than largesse can work with (1 MiB).",
         counted(runs, "run")
     );

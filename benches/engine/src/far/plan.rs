@@ -1,8 +1,8 @@
-//! Which cells a bench has, and how each is run.
+//! Chooses the cells of a bench, and how each is run.
 
 use super::super::definition::Bench;
+use super::super::error::Error;
 use super::super::settings::{Role, Setting, Settings};
-use super::super::trouble::Trouble;
 use super::super::{Args, warm};
 use super::spec::{AUTO, MARKED, Spec};
 use super::{CAP, RUNS};
@@ -10,42 +10,42 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// `largesse run --local` takes no less.
+/// Least local memory that `largesse run --local` accepts, in bytes.
 const LEAST_LOCAL: u64 = 1 << 20;
 
-/// A bench and how it will be run.
+/// A bench and the way it is run.
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct FarPlan<'a> {
     pub(super) bench: &'a Bench,
     pub(super) spec: &'a Spec,
     pub(super) stock: &'a Setting,
-    /// The setting to which far memory's options are added.
+    /// The setting to which the options of far memory are added.
     pub(super) far: &'a Setting,
     pub(super) runs: usize,
     pub(super) times: Option<u32>,
     pub(super) scale: f64,
     pub(super) cap: Duration,
     pub(super) store: String,
-    /// `None`: the library's choice.
+    /// Name of the fault engine; `None` leaves the library's choice.
     fault_engine: Option<&'a str>,
     touch_mib: Option<u64>,
 }
 
-/// One place in the table.
+/// One cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cell<'a> {
+pub(super) struct FarCell<'a> {
     pub(super) page_size: &'a str,
     pub(super) percent: u8,
-    /// Bytes.
+    /// Local memory in bytes.
     pub(super) local: u64,
 }
 
-impl<'a> Plan<'a> {
-    pub(super) fn of(bench: &'a Bench, settings: &'a Settings, args: &'a Args) -> Result<Plan<'a>, Trouble> {
+impl<'a> FarPlan<'a> {
+    pub(super) fn of(bench: &'a Bench, settings: &'a Settings, args: &'a Args) -> Result<FarPlan<'a>, Error> {
         let chosen = settings.of(bench, false)?;
         let the = |role| chosen.iter().copied().find(|setting| setting.role == role);
-        let incomplete = |why: &str| Trouble::Incomplete { bench: bench.name.clone(), why: why.to_owned() };
-        Ok(Plan {
+        let incomplete = |why: &str| Error::Incomplete { bench: bench.name.clone(), why: why.to_owned() };
+        Ok(FarPlan {
             bench,
             spec: bench.far.as_ref().ok_or_else(|| incomplete("has no [bench.far]"))?,
             stock: the(Role::Baseline).ok_or_else(|| incomplete("names no baseline in `settings`"))?,
@@ -60,26 +60,26 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Runs in all: the footprint, then rounds of stock, stock again and every cell.
+    /// Returns the number of runs: the footprint, then rounds of stock, stock again and every cell.
     pub(super) fn steps(&self) -> u64 {
         let cells = self.spec.local_percent.len() * self.spec.page_sizes.len();
         (1 + self.runs * (2 + cells)) as u64
     }
 
-    /// The cells of a program that touches `footprint` bytes, row by row; `None` where its local
-    /// memory would be less than can be had.
-    pub(super) fn cells(&self, footprint: u64) -> Vec<Option<Cell<'a>>> {
+    /// Returns the cells of a program that touches `footprint` bytes, row by row; `None` where the local memory would
+    /// be less than the minimum.
+    pub(super) fn cells(&self, footprint: u64) -> Vec<Option<FarCell<'a>>> {
         let spec = self.spec;
         let row = |page_size: &'a String| {
             spec.local_percent.iter().map(move |&percent| {
                 let local = footprint * u64::from(percent) / 100;
-                (local >= LEAST_LOCAL).then_some(Cell { page_size, percent, local })
+                (local >= LEAST_LOCAL).then_some(FarCell { page_size, percent, local })
             })
         };
         spec.page_sizes.iter().flat_map(row).collect()
     }
 
-    /// Options of `largesse run`.
+    /// Returns the options of `largesse run`.
     pub(super) fn options(&self, local: u64, page_size: &str, report: &Path) -> Vec<OsString> {
         let page_size = if page_size == MARKED { AUTO } else { page_size };
         let words =
@@ -88,13 +88,13 @@ impl<'a> Plan<'a> {
         engine.chain(words).map(OsString::from).chain([report.into()]).collect()
     }
 
-    /// MiB that must be free: a store in memory holds everything once more.
+    /// Returns the MiB that must be available: a store in memory holds all data once more.
     pub(super) fn needed_mib(&self) -> u64 {
         let program = self.bench.needed_mib(self.scale);
         if self.store == "memory:" { 2 * program } else { program }
     }
 
-    /// The same memory for everyone, whoever was first.
+    /// Touches and frees the same amount of memory before every run.
     pub(super) fn warm_up(&self) -> Result<(), String> {
         warm::touch_mib(self.touch_mib.unwrap_or_else(|| self.needed_mib()))
     }
@@ -107,33 +107,37 @@ pub(super) mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Line {
+    struct CommandLine {
         #[command(flatten)]
         args: Args,
     }
 
-    /// The plan of the shipped bench `name` with further `words` on the command line.
-    pub(in super::super) fn with_plan<T>(name: &str, words: &[&str], look: impl FnOnce(&Plan<'_>) -> T) -> T {
+    /// Gives `look` the plan of the shipped bench `name` with further `words` on the command line.
+    pub(in super::super) fn with_plan<T>(
+        name: &str,
+        words: &[&str],
+        look: impl FnOnce(&FarPlan<'_>) -> T,
+    ) -> T {
         let bench = read_all(&shipped()).unwrap().into_iter().find(|bench| bench.name == name).unwrap();
         let settings = Settings::read(&shipped()).unwrap();
-        let line = Line::try_parse_from(["bench", "far"].iter().chain(words)).unwrap();
+        let line = CommandLine::try_parse_from(["bench", "far"].iter().chain(words)).unwrap();
         let bench = super::super::varied(&bench, &line.args);
-        look(&Plan::of(&bench, &settings, &line.args).unwrap())
+        look(&FarPlan::of(&bench, &settings, &line.args).unwrap())
     }
 
     #[test]
-    fn cells_are_rows_of_page_sizes_by_columns_of_shares() {
+    fn cells_are_page_sizes_by_shares() {
         with_plan("bt", &[], |plan| {
             let cells = plan.cells(100 << 20);
             assert_eq!(cells.len(), 7 * 5);
-            assert_eq!(cells[0], Some(Cell { page_size: "4K", percent: 75, local: 75 << 20 }));
-            assert_eq!(cells[29], Some(Cell { page_size: "auto", percent: 5, local: 5 << 20 }));
+            assert_eq!(cells[0], Some(FarCell { page_size: "4K", percent: 75, local: 75 << 20 }));
+            assert_eq!(cells[29], Some(FarCell { page_size: "auto", percent: 5, local: 5 << 20 }));
             assert_eq!(plan.steps(), 1 + 3 * (2 + 35));
         });
     }
 
     #[test]
-    fn columns_rows_and_who_serves_are_as_asked() {
+    fn options_choose_columns_rows_and_engine() {
         let words = ["--local", "50,5", "--page-sizes", "16K,auto,marked", "--fault-engine", "thread"];
         with_plan("bt", &words, |plan| {
             assert_eq!(plan.cells(100 << 20).len(), 2 * 3);
@@ -141,12 +145,12 @@ pub(super) mod tests {
             let of = |name: &str| options[options.iter().position(|it| it == name).unwrap() + 1].clone();
             assert_eq!([of("--fault-engine"), of("--page-size")], ["thread", "auto"]);
         });
-        // It marks nothing.
+        // CG does not mark its compute core.
         with_plan("cg", &words, |plan| assert_eq!(plan.cells(100 << 20).len(), 2 * 2));
     }
 
     #[test]
-    fn less_than_can_be_had_is_no_cell() {
+    fn too_little_local_memory_is_no_cell() {
         with_plan("bt", &[], |plan| {
             let missing: Vec<_> = plan.cells(8 << 20)[..5].iter().map(Option::is_none).collect();
             assert_eq!(missing, [false, false, false, true, true]);
@@ -154,7 +158,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_store_in_memory_needs_the_memory_twice() {
+    fn stores_in_memory_need_it_twice() {
         let needed = |words: &[&str]| with_plan("bt", words, |plan| plan.needed_mib());
         assert_eq!(needed(&["--store", "memory:"]), 2 * needed(&["--store", "file:/var/tmp/x"]));
     }

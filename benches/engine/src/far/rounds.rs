@@ -1,11 +1,11 @@
-//! The rounds of one bench: stock, stock again, and every cell, in turns.
+//! Runs the rounds of one bench: stock, stock again, and every cell, in turns.
 
 use super::super::machine;
 use super::super::runner::{Ended, Run, run_within, turns};
 use super::super::settings::Settings;
 use super::decisions::{self, Pass};
 use super::footprint::{self, Report};
-use super::plan::{Cell, Plan};
+use super::plan::{FarCell, FarPlan};
 use super::spec::MARKED;
 use largesse_terminal::progress::Progress;
 use serde_json::Value;
@@ -13,72 +13,72 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// Who runs: the baseline, itself again, a cell.
+/// One contestant of the rounds: the baseline, its second series, or a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who<'a> {
+pub(super) enum FarContestant<'a> {
     Stock { again: bool },
-    Far(Cell<'a>),
+    Far(FarCell<'a>),
 }
 
-impl Who<'_> {
+impl FarContestant<'_> {
     pub(super) fn name(&self) -> String {
         match self {
-            Who::Stock { again: false } => "stock".into(),
-            Who::Stock { again: true } => "stock again".into(),
-            Who::Far(cell) => format!("{}% local, {}", cell.percent, cell.page_size),
+            FarContestant::Stock { again: false } => "stock".into(),
+            FarContestant::Stock { again: true } => "stock again".into(),
+            FarContestant::Far(cell) => format!("{}% local, {}", cell.percent, cell.page_size),
         }
     }
 }
 
-/// What one of them did over all rounds.
+/// The runs of one contestant.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// And how long all of it took.
+    /// Results and the time of each whole run.
     pub(super) runs: Vec<(Run, Duration)>,
-    /// The tuner's decisions in the last one, if the program marks its compute core.
+    /// The tuner's decisions in the last run, if the program marks its compute core.
     pub(super) decisions: Vec<Pass>,
-    /// Why there are no more.
+    /// The reason why there are no more runs.
     pub(super) ended: Option<Ended>,
 }
 
-/// What was measured.
+/// The measurements of one bench.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct Measurement<'a> {
     pub(super) footprint: u64,
     pub(super) stock: Samples,
     pub(super) again: Samples,
-    /// In the order of [`Plan::cells`].
-    pub(super) cells: Vec<Option<(Cell<'a>, Samples)>>,
+    /// Samples of the cells, in the order of [`FarPlan::cells`].
+    pub(super) cells: Vec<Option<(FarCell<'a>, Samples)>>,
 }
 
-/// What happens while a plan runs.
+/// An event during a bench, for the caller to print.
 #[derive(Debug)]
-pub(super) enum Told<'a> {
+pub(super) enum FarEvent<'a> {
     Footprint(u64),
     Run {
-        who: Who<'a>,
+        contestant: FarContestant<'a>,
         round: usize,
         run: &'a Run,
         report: Value,
     },
     Stopped {
-        who: Who<'a>,
+        contestant: FarContestant<'a>,
         round: usize,
         cap: Duration,
     },
-    /// The whole bench.
+    /// The whole bench was skipped.
     Skipped(&'a str),
 }
 
-/// All rounds. `None` when the bench is not possible here.
+/// Runs all rounds; returns `None` if the bench is not possible here.
 pub(super) fn run<'a>(
-    plan: &Plan<'a>,
+    plan: &FarPlan<'a>,
     settings: &Settings,
     root: &Path,
     progress: &Progress,
-    tell: impl Fn(&Told<'_>),
-) -> Option<Found<'a>> {
-    let skip = |why: &str| tell(&Told::Skipped(why));
+    tell: impl Fn(&FarEvent<'_>),
+) -> Option<Measurement<'a>> {
+    let skip = |why: &str| tell(&FarEvent::Skipped(why));
     let (needed, available) = (plan.needed_mib(), machine::available_mib());
     if needed > available {
         skip(&format!("needs {needed} MiB of memory; {available} MiB are available"));
@@ -88,23 +88,24 @@ pub(super) fn run<'a>(
     let report = Report::new().inspect_err(|why| skip(why)).ok()?;
     progress.at(format!("{}, its footprint", plan.bench.name));
     let footprint = footprint::measure(plan, settings, &words, &report).inspect_err(|why| skip(why)).ok()?;
-    tell(&Told::Footprint(footprint));
+    tell(&FarEvent::Footprint(footprint));
     progress.step();
 
     let cells = plan.cells(footprint);
-    let mut all = vec![Some(Who::Stock { again: false }), Some(Who::Stock { again: true })];
-    all.extend(cells.iter().map(|cell| cell.map(Who::Far)));
+    let mut all =
+        vec![Some(FarContestant::Stock { again: false }), Some(FarContestant::Stock { again: true })];
+    all.extend(cells.iter().map(|cell| cell.map(FarContestant::Far)));
     let mut samples: Vec<_> = all.iter().map(|_| Samples::default()).collect();
     for round in 0..plan.runs {
         for place in turns(all.len(), round) {
-            if let Some(who) = all[place]
+            if let Some(contestant) = all[place]
                 && samples[place].ended.is_none()
                 && samples[0].ended.is_none()
             {
-                progress.at(format!("{}, {}", plan.bench.name, who.name()));
-                let command = match who {
-                    Who::Stock { .. } => settings.command(plan.stock, &[], &words),
-                    Who::Far(cell) => {
+                progress.at(format!("{}, {}", plan.bench.name, contestant.name()));
+                let command = match contestant {
+                    FarContestant::Stock { .. } => settings.command(plan.stock, &[], &words),
+                    FarContestant::Far(cell) => {
                         let options = plan.options(cell.local, cell.page_size, report.path());
                         let marks = if cell.page_size == MARKED { &plan.spec.marked[..] } else { &[] };
                         let marked = words.iter().cloned().chain(marks.iter().map(OsString::from));
@@ -116,12 +117,12 @@ pub(super) fn run<'a>(
                     Ok((run, took)) => {
                         let report = report.take();
                         samples[place].decisions = decisions::of(&report);
-                        tell(&Told::Run { who, round, run: &run, report });
+                        tell(&FarEvent::Run { contestant, round, run: &run, report });
                         samples[place].runs.push((run, took));
                     }
                     Err(ended) => {
                         if ended == Ended::Stopped {
-                            tell(&Told::Stopped { who, round, cap: plan.cap });
+                            tell(&FarEvent::Stopped { contestant, round, cap: plan.cap });
                         }
                         samples[place].ended = Some(ended);
                     }
@@ -133,5 +134,5 @@ pub(super) fn run<'a>(
     let mut samples = samples.into_iter();
     let (stock, again) = (samples.next()?, samples.next()?);
     let cells = cells.into_iter().zip(samples).map(|(cell, samples)| Some((cell?, samples))).collect();
-    Some(Found { footprint, stock, again, cells })
+    Some(Measurement { footprint, stock, again, cells })
 }

@@ -1,49 +1,49 @@
-//! What a far comparison varies, as data of its definition.
+//! Reads the parameters that a far comparison varies, as data of its definition.
 
 use serde::Deserialize;
 
-/// `[bench.far]`.
+/// The table `[bench.far]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in super::super) struct Spec {
-    /// Columns: local memory, of 100 parts of the footprint.
+    /// Columns: local memory in per cent of the footprint.
     pub(super) local_percent: Vec<u8>,
-    /// Rows: what `--page-size` takes; `auto` is compared with the others. `marked`: `auto`, of a program
-    /// that marks its compute core.
+    /// Rows: arguments of `--page-size`; `auto` is compared with the others. `marked` is `auto` for a program that
+    /// marks its compute core.
     pub(super) page_sizes: Vec<String>,
-    /// What makes the program mark it.
+    /// Arguments that make the program mark its core.
     #[serde(default)]
     pub(super) marked: Vec<String>,
-    /// What the program touches at scale 1; absent: it is measured.
+    /// MiB that the program touches at scale 1; without it the footprint is measured.
     pub(super) far_mib: Option<u64>,
-    /// A table to print beside ours.
+    /// A published table to print next to the measured one.
     pub(super) published: Option<Published>,
 }
 
-/// Measured by others, elsewhere.
+/// A table that others have published.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Published {
     pub(super) title: String,
-    /// What the ratios are to.
+    /// Denominator of the ratios.
     pub(super) baseline_seconds: f64,
     pub(super) local_percent: Vec<u8>,
-    /// By page size: one number for each share.
+    /// Rows by page size, with one number for each share.
     #[serde(rename = "row")]
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<PublishedRow>,
 }
 
-/// One page size.
+/// One row of a published table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Row {
+pub(super) struct PublishedRow {
     pub(super) page_size: String,
     pub(super) seconds: Vec<f64>,
 }
 
-/// The page size that the library chooses.
+/// Page size that the library's tuner chooses.
 pub(super) const AUTO: &str = "auto";
-/// The same, with the program's help.
+/// Page size that the tuner chooses with the program's marks.
 pub(super) const MARKED: &str = "marked";
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shipped_far_bench_has_a_program_and_a_whole_table() {
+    fn shipped_far_benches_are_complete() {
         let benches: Vec<_> =
             read_all(&shipped()).unwrap().into_iter().filter(|bench| bench.far.is_some()).collect();
         assert_eq!(benches.len(), 9);

@@ -1,18 +1,18 @@
-//! The outcome as a table for people, beside what others published.
+//! Prints the outcome as a table for people, next to a published one.
 
 use super::super::table::of_size;
 use super::decisions;
-use super::outcome::{Outcome, Slowdown};
-use super::plan::Plan;
+use super::outcome::{FarOutcome, Slowdown};
+use super::plan::FarPlan;
 use super::spec::Published;
 use largesse_terminal::table::{Column, Paper, Table};
 use std::fmt::Write as _;
 
-/// Between two tables.
+/// Space between two tables.
 const GAP: &str = "    ";
 
-/// The table of one bench, with what it is and what went wrong.
-pub(super) fn show(plan: &Plan<'_>, outcome: &Outcome<'_>, paper: Paper) -> String {
+/// Returns the table of one bench below its title, with the failures.
+pub(super) fn show(plan: &FarPlan<'_>, outcome: &FarOutcome<'_>, paper: Paper) -> String {
     let about = if outcome.about.is_empty() { String::new() } else { format!(" ({})", outcome.about) };
     let mut text = format!("{}{}{about}\n", plan.bench.title, of_size(plan.scale));
     let noise = outcome.noise.map_or(String::new(), |noise| format!(", noise ±{:.1}%", noise * 100.0));
@@ -34,13 +34,13 @@ pub(super) fn show(plan: &Plan<'_>, outcome: &Outcome<'_>, paper: Paper) -> Stri
     let ours: Vec<_> = ["slowdown, by local memory".to_owned()].into_iter().chain(ours).collect();
     text.push_str(&together(&ours, &theirs.unwrap_or_default(), paper.columns));
     text.push_str(&decisions::show(outcome, paper));
-    for trouble in &outcome.troubles {
-        let _ = writeln!(text, "{trouble}");
+    for failure in &outcome.failures {
+        let _ = writeln!(text, "{failure}");
     }
     paper.page(&text)
 }
 
-fn ours(outcome: &Outcome<'_>) -> Table {
+fn ours(outcome: &FarOutcome<'_>) -> Table {
     let mut table = Table::new(header(outcome.bench, outcome.percents));
     for (size, row) in &outcome.rows {
         table.row(std::iter::once((*size).to_owned()).chain(row.iter().map(shown)));
@@ -71,13 +71,14 @@ fn theirs(published: &Published) -> Table {
     table
 }
 
-/// A column for the sizes, and one for each share of local memory; the smallest shares, which are last, go first.
+/// Returns a column for the sizes and one for each share of local memory; the smallest shares, which are last, are
+/// left out first.
 fn header(name: &str, percents: &[u8]) -> Vec<Column> {
     let shares = percents.iter().map(|percent| Column::number(format!("{percent}%")).spare(1));
     std::iter::once(Column::text(name, 8)).chain(shares).collect()
 }
 
-/// Beside each other where there is room, otherwise one after the other.
+/// Puts two tables next to each other if they fit, otherwise one below the other.
 fn together(left: &[String], right: &[String], columns: Option<usize>) -> String {
     let width = |lines: &[String]| lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let (wide, room) = (width(left), columns.unwrap_or(usize::MAX));
@@ -110,7 +111,7 @@ fn shown(slowdown: &Slowdown) -> String {
     }
 }
 
-/// Three digits that count: `1.02x`, `12.3x`, `1811x`.
+/// Formats a ratio with three significant digits: `1.02x`, `12.3x`, `1811x`.
 fn times(ratio: f64) -> String {
     match ratio {
         ..9.995 => format!("{ratio:.2}x"),
@@ -119,7 +120,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// A bound must not say more than it is.
+/// Formats a lower bound, rounded down so that it stays one.
 fn rounded_down(bound: f64) -> String {
     if bound < 10.0 {
         format!("{:.1}", (bound * 10.0).floor() / 10.0)
@@ -132,11 +133,11 @@ fn rounded_down(bound: f64) -> String {
 mod tests {
     use super::super::super::runner::Ended;
     use super::super::outcome::tests::{samples, with_outcome};
-    use super::super::plan::Cell;
+    use super::super::plan::FarCell;
     use super::super::rounds::Samples;
     use super::*;
 
-    fn cell(cell: Cell<'_>) -> Samples {
+    fn cell(cell: FarCell<'_>) -> Samples {
         match (cell.page_size, cell.percent) {
             ("4K", 5) => Samples { ended: Some(Ended::Stopped), ..Samples::default() },
             ("16K", _) => samples(&[1.25, 1.25, 1.3], "aa"),
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_for_each_size_then_the_best_and_auto_to_it() {
+    fn sizes_best_and_auto_are_rows() {
         let text = with_outcome(cell, |plan, outcome| show(plan, outcome, page(Some(80))));
         let line = |name: &str| words(text.lines().find(|line| line.trim_start().starts_with(name)).unwrap());
         assert_eq!(line("4K")[1..5], ["2.50x", "(0%)", "2.50x", "(0%)"]);
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_table_is_beside_ours_where_there_is_room_and_below_where_not() {
+    fn published_tables_stand_beside_or_below() {
         let at = |columns| with_outcome(cell, |plan, outcome| show(plan, outcome, page(columns)));
         let (beside, below) = (at(Some(150)), at(Some(100)));
         let first = |text: &str| words(text.lines().find(|line| line.contains("1M ")).unwrap()).len();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_rounded_down_and_ratios_to_three_digits() {
+    fn bounds_are_rounded_down() {
         assert_eq!([1.024, 9.996, 99.96, 1811.4].map(times), ["1.02x", "10.0x", "100x", "1811x"]);
         assert_eq!([39.99, 1.29].map(rounded_down), ["39", "1.2"]);
     }

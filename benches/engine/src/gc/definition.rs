@@ -1,40 +1,40 @@
-//! What is compared, as data: `benches/definitions/gc.toml`.
+//! Reads what is compared as data: `benches/definitions/gc.toml`.
 
 use super::super::definition::GC;
-use super::super::trouble::Trouble;
+use super::super::error::Error;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The file.
+/// The contents of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Definition {
-    /// The system that one thread's times are given as ratios to.
+    /// Name of the system whose time with one thread is the denominator of ratios.
     pub(super) reference: String,
-    /// Of one thread, at scale 1.
+    /// Seconds that a run of one thread is to take, at scale 1.
     pub(super) seconds: f64,
-    /// Touched and freed before every run.
+    /// MiB that are touched and freed before every run.
     pub(super) touch_mib: u64,
-    /// Relative, of answers.
+    /// Largest relative error of an answer that passes.
     pub(super) tolerance: f64,
     #[serde(rename = "program")]
-    pub(super) programs: Vec<Program>,
+    pub(super) programs: Vec<GcProgram>,
     #[serde(rename = "system")]
     pub(super) systems: Vec<System>,
 }
 
-/// What every thread does over and over.
+/// The work that every thread repeats.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Program {
+pub(super) struct GcProgram {
     pub(super) name: String,
     pub(super) title: String,
-    /// Repetitions of the first run, which shows how many it takes.
+    /// Repetitions of the first run, from which the number of repetitions is computed.
     pub(super) times: u64,
-    /// Of each thread.
+    /// Expected answer of each thread.
     pub(super) answer: f64,
-    /// How long collections held threads up is told pause by pause.
+    /// Whether each pause for a collection is printed.
     #[serde(default)]
     pub(super) pauses: bool,
 }
@@ -45,13 +45,13 @@ pub(super) struct Program {
 pub(super) struct System {
     pub(super) name: String,
     pub(super) title: String,
-    /// What to type where it is not installed.
+    /// Advice what to type if it is not installed.
     #[serde(default)]
     pub(super) needs: String,
-    /// Those that it has; without any: all.
+    /// Names of the programs that it has; empty for all.
     #[serde(default)]
     pub(super) programs: Vec<String>,
-    /// Commands that make what is run.
+    /// Commands that build what is run.
     #[serde(default)]
     pub(super) build: Vec<Vec<String>>,
     pub(super) run: Vec<String>,
@@ -60,26 +60,26 @@ pub(super) struct System {
 }
 
 impl System {
-    pub(super) fn has(&self, program: &Program) -> bool {
+    pub(super) fn has(&self, program: &GcProgram) -> bool {
         self.programs.is_empty() || self.programs.contains(&program.name)
     }
 }
 
 impl Definition {
-    pub(super) fn read(root: &Path) -> Result<Definition, Trouble> {
+    pub(super) fn read(root: &Path) -> Result<Definition, Error> {
         let path = root.join("definitions").join(GC);
-        let why = |why: String| Trouble::Definition { path: path.clone(), why };
+        let why = |why: String| Error::Definition { path: path.clone(), why };
         let text = std::fs::read_to_string(&path).map_err(|error| why(error.to_string()))?;
         toml::from_str(&text).map_err(|error| why(error.to_string()))
     }
 
-    /// Keeps the programs and the systems that are named, each kind all when none of it is.
-    pub(super) fn only(mut self, names: &[String]) -> Result<Definition, Trouble> {
+    /// Keeps the programs and the systems in `names`; a kind of which none is named is kept wholly.
+    pub(super) fn only(mut self, names: &[String]) -> Result<Definition, Error> {
         let programs: Vec<_> = self.programs.iter().map(|it| it.name.clone()).collect();
         let systems: Vec<_> = self.systems.iter().map(|it| it.name.clone()).collect();
         let there = || programs.iter().chain(&systems).cloned();
         if let Some(asked) = names.iter().find(|asked| there().all(|it| it != **asked)) {
-            return Err(Trouble::Only { asked: asked.clone(), there: there().collect() });
+            return Err(Error::Only { asked: asked.clone(), there: there().collect() });
         }
         if names.iter().any(|name| programs.contains(name)) {
             self.programs.retain(|program| names.contains(&program.name));
@@ -98,13 +98,13 @@ pub(super) mod tests {
     use super::super::super::definition::tests::shipped;
     use super::*;
 
-    /// The definition of this checkout.
+    /// Returns the definition of this checkout.
     pub(in super::super) fn ours() -> Definition {
         Definition::read(&shipped()).unwrap()
     }
 
     #[test]
-    fn the_shipped_definition_is_complete() {
+    fn shipped_definition_is_complete() {
         let definition = ours();
         assert_eq!((definition.programs.len(), definition.systems.len()), (9, 7));
         assert!(definition.systems.iter().any(|it| it.name == definition.reference));
@@ -135,7 +135,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn only_chooses_programs_systems_or_both() {
+    fn only_chooses_programs_and_systems() {
         check(&["mutex", "go"], 9, &["mutex", "go"]);
         check(&["copy-seq"], 1, &["mutex", "rwlock", "safepoint", "euslisp", "boehm", "sbcl", "go"]);
         check(&["compfib"], 1, &["mutex", "rwlock", "safepoint", "euslisp"]);

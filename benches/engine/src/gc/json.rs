@@ -1,20 +1,20 @@
-//! The comparison as JSON, one object a line: `machine`, every `run` as it ends, then a `cell` for each program, system and
-//! number of threads, and whatever is `absent` or `trouble`.
+//! Prints the comparison as JSON, one object a line: `machine`, every `run` as it ends, then a `cell` for each
+//! program, system and number of threads, and each `absent` system or `trouble`.
 
-use super::super::json::troubles;
-use super::outcome::{Cell, Outcome};
-use super::rounds::Told;
+use super::super::json::failures;
+use super::outcome::{Cell, GcOutcome};
+use super::rounds::SuccessfulRun;
 use serde_json::{Value, json};
 
-/// A raw sample.
-pub(super) fn run(told: &Told<'_>) -> Value {
+/// Returns a raw sample.
+pub(super) fn run(success: &SuccessfulRun<'_>) -> Value {
     json!({
-        "kind": "run", "bench": told.program.name, "setting": told.system.name, "threads": told.threads,
-        "times": told.times, "round": told.round, "tests": told.run.tests, "peak": told.run.peak,
+        "kind": "run", "bench": success.program.name, "setting": success.system.name, "threads": success.threads,
+        "times": success.times, "round": success.round, "tests": success.run.tests, "peak": success.run.peak,
     })
 }
 
-pub(super) fn outcome(outcome: &Outcome<'_>, reference: &str) -> Vec<Value> {
+pub(super) fn outcome(outcome: &GcOutcome<'_>, reference: &str) -> Vec<Value> {
     let bench = &outcome.program.name;
     let mut values = Vec::new();
     for row in &outcome.rows {
@@ -45,21 +45,21 @@ pub(super) fn outcome(outcome: &Outcome<'_>, reference: &str) -> Vec<Value> {
             values.push(value);
         }
     }
-    values.extend(troubles(bench, &outcome.troubles));
+    values.extend(failures(bench, &outcome.failures));
     values
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::outcome::tests::{Rows, with_outcome};
-    use super::super::rounds::Miss;
+    use super::super::rounds::Failure;
     use super::*;
 
     #[test]
-    fn every_cell_and_every_trouble_is_one_object() {
+    fn cells_and_failures_are_objects() {
         let rows: &Rows<'_> = &[
             ("rwlock", &[Ok(&[(1.0, 0.25)]), Ok(&[(4.0, 1.0)])]),
-            ("euslisp", &[Ok(&[(2.0, 0.5)]), Err(Miss::Failed("signal 11".into()))]),
+            ("euslisp", &[Ok(&[(2.0, 0.5)]), Err(Failure::Failed("signal 11".into()))]),
         ];
         let values = with_outcome(rows, |definition, it| outcome(it, &definition.reference));
         assert_eq!(values.len(), 2 * 2 + 1);

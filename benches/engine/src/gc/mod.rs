@@ -1,20 +1,20 @@
-//! `largesse bench gc`: the programs of Matsui and Sekiguchi's paper by threads, under every way to share a heap, beside other
-//! languages.
+//! Compares programs on garbage-collected heaps by numbers of threads: those of Matsui and Sekiguchi (EusLisp, 1995),
+//! with each way to share a heap and in other languages: `largesse bench gc`.
 //!
 //! # Picture
 //! ```text
-//!   definition ─► systems, built in a workshop ─► one thread: right? how many repetitions?
+//!   definition ─► systems, built in a temporary directory ─► one thread: right? how many repetitions?
 //!                                                    │
 //!        system × threads, in turns, round by round ◄┘
 //!          └─► outcome: gains, shares of collections ─► table | json | picture
 //! ```
-//! # Knows / does not know
-//! Knows how to start programs, and that their threads do equal work. Does not know languages, nor how they collect: that is data
-//! in `benches/definitions/gc.toml`, and programs.
+//! Knows how to start programs, and that their threads do equal work. Does not know languages, nor how they collect:
+//! that is data in `benches/definitions/gc.toml`, and programs.
 //! # Invariants
-//! 1. What gave a wrong answer is not timed, and has no time.
-//! 2. A gain is of two runs in the same round.
+//! 1. A program with a wrong answer is not timed, and has no time.
+//! 2. A gain compares two runs in the same round.
 
+mod builder;
 mod definition;
 mod json;
 mod outcome;
@@ -22,31 +22,30 @@ mod pauses;
 mod picture;
 mod rounds;
 mod table;
-mod workshop;
 
-use super::machine::Machine;
+use super::error::Error;
+use super::machine::MachineFacts;
 use super::stats::no_claim;
-use super::trouble::Trouble;
 use super::{Args, json as common, place};
+use builder::Builder;
 use definition::{Definition, System};
 use largesse_terminal::progress::Progress;
 use largesse_terminal::say::say;
 use largesse_terminal::table::Paper;
-use outcome::Outcome;
-use rounds::Plan;
-use workshop::Workshop;
+use outcome::GcOutcome;
+use rounds::GcPlan;
 
-/// The word after `largesse bench`.
+/// Argument of `largesse bench` for this comparison.
 pub(super) const NAME: &str = "gc";
-/// Runs of each system with each number of threads when nobody says.
+/// Default number of runs of each system with each number of threads.
 const RUNS: u32 = 5;
-/// Seconds after which a run is stopped when nobody says.
+/// Default limit of a run, in seconds.
 const CAP: u32 = 60;
-/// EusLisp has no more threads.
+/// Greatest number of threads, which is EusLisp's.
 const MOST_THREADS: u32 = 64;
 
-/// Runs what was asked for and prints it. Whether everything ran and every answer is right.
-pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
+/// Runs the comparison and prints it. Returns whether everything ran and every answer is right.
+pub(super) fn compare(args: &Args) -> Result<bool, Error> {
     let root = place::find(args.programs.as_deref())?;
     let definition = Definition::read(&root)?.only(&args.only)?;
     if args.list {
@@ -54,15 +53,15 @@ pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
         definition.systems.iter().for_each(|system| say!("{:14} {}", system.name, system.title));
         return Ok(true);
     }
-    let plan = Plan::of(&definition, args);
-    let workshop = Workshop::open(&root).map_err(Trouble::Touch)?;
-    let machine = Machine::here(&root);
+    let plan = GcPlan::of(&definition, args);
+    let builder = Builder::open(&root).map_err(Error::Touch)?;
+    let machine = MachineFacts::here(&root);
     if args.json {
         say!("{}", common::machine(&machine, args.scale));
     } else {
         say!("{}\n", machine.line());
     }
-    let here = built(args, &definition, &workshop);
+    let here = built(args, &definition, &builder);
 
     let chosen = definition.programs.iter().map(|program| {
         let systems: Vec<_> = here.iter().copied().filter(|system| system.has(program)).collect();
@@ -72,12 +71,12 @@ pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
     let progress = Progress::over(chosen.iter().map(|(_, systems)| plan.steps(systems.len())).sum());
     let mut outcomes = Vec::new();
     for (program, systems) in chosen {
-        let lines = plan.run(program, &systems, &workshop, &progress, |told| {
+        let lines = plan.run(program, &systems, &builder, &progress, |success| {
             if args.json {
-                progress.aside(|| say!("{}", json::run(told)));
+                progress.aside(|| say!("{}", json::run(success)));
             }
         });
-        let outcome = Outcome::of(program, &lines);
+        let outcome = GcOutcome::of(program, &lines);
         progress.aside(|| show(args, &definition, &outcome));
         outcomes.push(outcome);
     }
@@ -87,17 +86,17 @@ pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
     }
     if let Some(path) = &args.svg {
         let systems: Vec<_> = here.iter().map(|it| (it.name.as_str(), it.title.as_str())).collect();
-        let picture = picture::draw(&machine.line(), &systems, &outcomes).map_err(Trouble::Touch)?;
-        std::fs::write(path, picture).map_err(|why| Trouble::Touch(format!("{}: {why}", path.display())))?;
+        let picture = picture::draw(&machine.line(), &systems, &outcomes).map_err(Error::Touch)?;
+        std::fs::write(path, picture).map_err(|why| Error::Touch(format!("{}: {why}", path.display())))?;
     }
-    Ok(!outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.troubles.is_empty()))
+    Ok(!outcomes.is_empty() && outcomes.iter().all(|outcome| outcome.failures.is_empty()))
 }
 
-/// The systems that are here; says what to do about the others.
-fn built<'a>(args: &Args, definition: &'a Definition, workshop: &Workshop) -> Vec<&'a System> {
+/// Returns the systems that could be built; prints what to do about the others.
+fn built<'a>(args: &Args, definition: &'a Definition, builder: &Builder) -> Vec<&'a System> {
     let mut here = Vec::new();
     for system in &definition.systems {
-        match workshop.build(system) {
+        match builder.build(system) {
             Ok(()) => here.push(system),
             Err(why) if args.json => say!("{}", common::absent(NAME, Some(&system.name), &why)),
             Err(why) => say!("{}: {why}", system.name),
@@ -106,7 +105,7 @@ fn built<'a>(args: &Args, definition: &'a Definition, workshop: &Workshop) -> Ve
     here
 }
 
-fn show(args: &Args, definition: &Definition, outcome: &Outcome<'_>) {
+fn show(args: &Args, definition: &Definition, outcome: &GcOutcome<'_>) {
     if args.json {
         json::outcome(outcome, &definition.reference).iter().for_each(|line| say!("{line}"));
     } else {
@@ -114,7 +113,7 @@ fn show(args: &Args, definition: &Definition, outcome: &Outcome<'_>) {
     }
 }
 
-fn legend(plan: &Plan<'_>, here: &[&System], outcomes: &[Outcome<'_>]) {
+fn legend(plan: &GcPlan<'_>, here: &[&System], outcomes: &[GcOutcome<'_>]) {
     say!("{}", table::LEGEND);
     for system in here {
         let mut rows = outcomes.iter().flat_map(|outcome| &outcome.rows);
@@ -126,7 +125,7 @@ fn legend(plan: &Plan<'_>, here: &[&System], outcomes: &[Outcome<'_>]) {
     }
 }
 
-/// One of the numbers after `--threads`.
+/// Reads one of the numbers after `--threads`.
 pub(super) fn threads(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(threads) if (1..=MOST_THREADS).contains(&threads) => Ok(threads),

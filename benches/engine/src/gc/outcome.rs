@@ -1,42 +1,42 @@
-//! What the rounds found: times of one repetition, gains, and the share of collections.
+//! Compares the samples: times of one repetition, gains, and the share of collections.
 
 use super::super::stats::Summary;
-use super::definition::Program;
+use super::definition::GcProgram;
 use super::pauses::Pauses;
-use super::rounds::{Line, Miss, Place, Sample};
+use super::rounds::{Failure, Sample, SystemRuns, ThreadRuns};
 
-/// A program that was run.
+/// The results of one program.
 #[derive(Debug)]
-pub(super) struct Outcome<'a> {
-    pub(super) program: &'a Program,
-    pub(super) rows: Vec<Row<'a>>,
-    /// Wrong answers and systems that could not run.
-    pub(super) troubles: Vec<String>,
+pub(super) struct GcOutcome<'a> {
+    pub(super) program: &'a GcProgram,
+    pub(super) rows: Vec<SystemRow<'a>>,
+    /// Messages on wrong answers and systems that could not run.
+    pub(super) failures: Vec<String>,
 }
 
-/// One system.
+/// The results of one system.
 #[derive(Debug)]
-pub(super) struct Row<'a> {
+pub(super) struct SystemRow<'a> {
     pub(super) system: &'a str,
-    /// Its version.
+    /// Version of the system.
     pub(super) about: String,
     /// Repetitions of each thread.
     pub(super) times: u64,
-    /// By the number of threads; the first is one.
+    /// Cells by the number of threads; the first is for one thread.
     pub(super) cells: Vec<(u32, Cell)>,
-    /// Of all rounds, for each of the cells.
+    /// Pauses of all rounds, for each of the cells.
     pub(super) pauses: Vec<Pauses>,
 }
 
-/// One number of threads.
+/// The result with one number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cell {
     Measured {
         /// Seconds of one repetition.
         each: Summary,
-        /// p T(1) / T(p), in each round.
+        /// Gain p T(1) / T(p) with p threads, in each round.
         gain: Summary,
-        /// Of the time.
+        /// Share of the time that collections take.
         gc_share: Option<Summary>,
     },
     Stopped,
@@ -44,8 +44,8 @@ pub(super) enum Cell {
     Failed,
 }
 
-impl Row<'_> {
-    /// Seconds of one repetition by one thread.
+impl SystemRow<'_> {
+    /// Returns the seconds of one repetition by one thread.
     pub(super) fn alone(&self) -> Option<Summary> {
         match self.cells.first() {
             Some((_, Cell::Measured { each, .. })) => Some(*each),
@@ -54,39 +54,40 @@ impl Row<'_> {
     }
 }
 
-impl<'a> Outcome<'a> {
-    pub(super) fn of(program: &'a Program, lines: &[Line<'a>]) -> Outcome<'a> {
-        let mut troubles = Vec::new();
+impl<'a> GcOutcome<'a> {
+    pub(super) fn of(program: &'a GcProgram, lines: &[SystemRuns<'a>]) -> GcOutcome<'a> {
+        let mut failures = Vec::new();
         for line in lines {
             for place in &line.places {
                 let who = format!("{}, {}, threads: {}", program.name, line.system.name, place.threads);
-                match &place.miss {
-                    Some(Miss::Wrong(why)) => troubles.push(format!("WRONG: {who}: {why}")),
-                    Some(Miss::Failed(why)) => troubles.push(format!("{who}: could not run: {why}")),
-                    Some(Miss::Stopped) | None => {}
+                match &place.failure {
+                    Some(Failure::Wrong(why)) => failures.push(format!("WRONG: {who}: {why}")),
+                    Some(Failure::Failed(why)) => failures.push(format!("{who}: could not run: {why}")),
+                    Some(Failure::Stopped) | None => {}
                 }
             }
         }
-        Outcome { program, rows: lines.iter().map(row).collect(), troubles }
+        GcOutcome { program, rows: lines.iter().map(row).collect(), failures }
     }
 
-    /// One thread's time of `row`, over that of the system `reference`; none of itself.
-    pub(super) fn to_reference(&self, row: &Row<'_>, reference: &str) -> Option<f64> {
+    /// Returns the time of `row` with one thread divided by that of the system `reference`; `None` for that system
+    /// itself.
+    pub(super) fn to_reference(&self, row: &SystemRow<'_>, reference: &str) -> Option<f64> {
         let other = self.rows.iter().find(|other| other.system == reference)?.alone()?;
         let alone = row.alone().filter(|_| row.system != reference)?;
         Some(alone.median / other.median)
     }
 }
 
-fn row<'a>(line: &Line<'a>) -> Row<'a> {
+fn row<'a>(line: &SystemRuns<'a>) -> SystemRow<'a> {
     let one = &line.places[0];
-    let cell = |place: &Place| match place.miss.as_ref().or(one.miss.as_ref()) {
-        Some(Miss::Stopped) => Cell::Stopped,
-        Some(Miss::Wrong(_)) => Cell::Wrong,
-        Some(Miss::Failed(_)) => Cell::Failed,
+    let cell = |place: &ThreadRuns| match place.failure.as_ref().or(one.failure.as_ref()) {
+        Some(Failure::Stopped) => Cell::Stopped,
+        Some(Failure::Wrong(_)) => Cell::Wrong,
+        Some(Failure::Failed(_)) => Cell::Failed,
         None => measured(line.times, place.threads, &one.samples, &place.samples),
     };
-    Row {
+    SystemRow {
         system: &line.system.name,
         about: line.about().to_owned(),
         times: line.times,
@@ -116,15 +117,16 @@ pub(super) mod tests {
     use super::super::definition::{Definition, tests::ours};
     use super::*;
 
-    /// Seconds of each round, and what of them were collections; or why there are none.
-    type Times<'a> = Result<&'a [(f64, f64)], Miss>;
-    /// By system and number of threads.
+    /// Seconds of each round and of its collections, or why there are none.
+    type Times<'a> = Result<&'a [(f64, f64)], Failure>;
+    /// Times by system and number of threads.
     pub(in super::super) type Rows<'a> = [(&'a str, &'a [Times<'a>])];
 
-    /// The outcome of copy-seq, 1000 times, where each system took so long with 1, 2, … threads.
+    /// Gives `look` the outcome of copy-seq, repeated 1000 times, if each system took these times with 1, 2, …
+    /// threads.
     pub(in super::super) fn with_outcome<T>(
         systems: &Rows<'_>,
-        look: impl FnOnce(&Definition, &Outcome<'_>) -> T,
+        look: impl FnOnce(&Definition, &GcOutcome<'_>) -> T,
     ) -> T {
         let definition = ours();
         let program = definition.programs.iter().find(|it| it.name == "copy-seq").unwrap();
@@ -134,22 +136,22 @@ pub(super) mod tests {
             pauses: Pauses::of(&[(1000.0, 3), (9000.0, 1)], Some((2e6, 0.5))),
             about: "1.0".into(),
         };
-        let place = |(threads, times): (u32, &Times<'_>)| Place {
+        let place = |(threads, times): (u32, &Times<'_>)| ThreadRuns {
             threads,
             samples: times.as_ref().map(|it| it.iter().map(sample).collect()).unwrap_or_default(),
-            miss: times.clone().err(),
+            failure: times.clone().err(),
         };
-        let line = |(name, places): &(&str, &[Times<'_>])| Line {
+        let line = |(name, places): &(&str, &[Times<'_>])| SystemRuns {
             system: definition.systems.iter().find(|it| it.name == *name).unwrap(),
             times: 1000,
             places: (1..).zip(places.iter()).map(place).collect(),
         };
         let lines: Vec<_> = systems.iter().map(line).collect();
-        look(&definition, &Outcome::of(program, &lines))
+        look(&definition, &GcOutcome::of(program, &lines))
     }
 
     #[track_caller]
-    fn check(places: &[Times<'_>], cells: &[Result<(f64, f64, f64), Cell>], troubles: usize) {
+    fn check(places: &[Times<'_>], cells: &[Result<(f64, f64, f64), Cell>], failures: usize) {
         with_outcome(&[("mutex", places)], |_, outcome| {
             for ((_, cell), wanted) in outcome.rows[0].cells.iter().zip(cells) {
                 let found = match cell {
@@ -160,12 +162,12 @@ pub(super) mod tests {
                 };
                 assert_eq!(found, *wanted);
             }
-            assert_eq!(outcome.troubles.len(), troubles, "{:?}", outcome.troubles);
+            assert_eq!(outcome.failures.len(), failures, "{:?}", outcome.failures);
         });
     }
 
     #[test]
-    fn the_gain_is_what_each_thread_does_in_the_time_of_one() {
+    fn gain_counts_the_work_of_all_threads() {
         let places = [Ok(&[(1.0, 0.25)][..]), Ok(&[(1.0, 0.5)]), Ok(&[(6.0, 0.0)])];
         check(&places, &[Ok((1e-3, 1.0, 0.25)), Ok((1e-3, 2.0, 0.5)), Ok((6e-3, 0.5, 0.0))], 0);
     }
@@ -178,17 +180,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_missed_has_no_gain_and_without_one_thread_nobody_has() {
+    fn failed_runs_have_no_gain() {
         let one = Ok(&[(1.0, 0.0)][..]);
-        let wrong = || Err(Miss::Wrong("1 is not 2".into()));
-        check(&[one.clone(), Err(Miss::Stopped)], &[Ok((1e-3, 1.0, 0.0)), Err(Cell::Stopped)], 0);
+        let wrong = || Err(Failure::Wrong("1 is not 2".into()));
+        check(&[one.clone(), Err(Failure::Stopped)], &[Ok((1e-3, 1.0, 0.0)), Err(Cell::Stopped)], 0);
         check(&[one.clone(), wrong()], &[Ok((1e-3, 1.0, 0.0)), Err(Cell::Wrong)], 1);
-        check(&[Err(Miss::Failed("no such file".into())), Ok(&[])], &[Err(Cell::Failed); 2], 1);
+        check(&[Err(Failure::Failed("no such file".into())), Ok(&[])], &[Err(Cell::Failed); 2], 1);
         check(&[wrong(), one], &[Err(Cell::Wrong); 2], 1);
     }
 
     #[test]
-    fn one_threads_time_is_compared_with_the_references() {
+    fn one_threads_time_is_compared_with_the_reference() {
         let (ours, theirs) = ([Ok(&[(1.0, 0.0)][..])], [Ok(&[(4.0, 0.0)][..])]);
         with_outcome(&[("mutex", &ours), ("euslisp", &theirs)], |definition, outcome| {
             let ratio = |row| outcome.to_reference(&outcome.rows[row], &definition.reference);

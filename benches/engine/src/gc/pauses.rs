@@ -1,25 +1,26 @@
-//! How long collections held threads up, pause by pause, and how fast they marked.
+//! Counts the pauses of collections by length, and how fast they marked.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The longest bar of a histogram.
+/// Length of a histogram's longest bar, in characters.
 const BAR: u64 = 40;
 
-/// Pauses of one or more runs, counted by length.
+/// The pauses of one or more runs, counted by length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pauses {
-    /// By their length in nanoseconds, at most a sixteenth too long.
+    /// Numbers of pauses by length in nanoseconds, which is at most a sixteenth too long.
     counts: BTreeMap<u64, u64>,
-    /// Objects that were marked.
+    /// Number of marked objects.
     objects: f64,
-    /// Seconds of marking.
+    /// Seconds spent marking.
     marking: f64,
 }
 
 impl Pauses {
-    /// As a program prints them: microseconds and how many; objects and seconds.
+    /// Reads the numbers that a program prints: pairs of microseconds and a number of pauses; marked objects and
+    /// seconds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times of less than a day")]
     pub(super) fn of(pauses: &[(f64, u64)], marked: Option<(f64, f64)>) -> Pauses {
         let (objects, marking) = marked.unwrap_or_default();
@@ -31,7 +32,7 @@ impl Pauses {
         self.counts.values().sum()
     }
 
-    /// Milliseconds that so many percent of the pauses did not exceed; none when there was no pause.
+    /// Returns the milliseconds that `percent` of the pauses do not exceed; `None` if there was no pause.
     fn quantile(&self, percent: u64) -> Option<f64> {
         let wanted = (self.count() * percent).div_ceil(100);
         let mut seen = 0;
@@ -41,12 +42,12 @@ impl Pauses {
         })
     }
 
-    /// Objects marked in a second of marking.
+    /// Returns the number of objects marked in a second of marking.
     fn mark_rate(&self) -> Option<f64> {
         (self.marking > 0.0).then(|| self.objects / self.marking)
     }
 
-    /// A line and a histogram; nothing when there was no pause.
+    /// Returns a line and a histogram; empty if there was no pause.
     pub(super) fn show(&self, who: &str) -> String {
         let (Some(median), Some(most)) = (self.quantile(50), self.quantile(90)) else { return String::new() };
         let mut text = format!("{who}: {} pauses, half of them within {median:.2} ms", self.count());
@@ -63,7 +64,7 @@ impl Pauses {
         text
     }
 
-    /// Adds what is known to a cell's object.
+    /// Adds the counts to the JSON object of a cell.
     pub(super) fn tell(&self, cell: &mut Value) {
         if let Some(median) = self.quantile(50) {
             let counts: Vec<_> =
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_of_all_runs_are_counted_together() {
+    fn pauses_of_all_runs_are_added() {
         let one = Pauses::of(&[(1000.0, 3), (9000.0, 1)], Some((2e6, 0.5)));
         let other = Pauses::of(&[(500.0, 1), (9000.0, 5)], Some((1e6, 0.5)));
         let both: Pauses = [&one, &other].into_iter().sum();
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_systems_that_count_no_pauses() {
+    fn systems_without_pauses_show_none() {
         let (none, mut cell) = (Pauses::of(&[], None), json!({}));
         none.tell(&mut cell);
         assert_eq!((none.show("go, 1 threads"), cell), (String::new(), json!({})));

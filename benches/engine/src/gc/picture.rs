@@ -1,24 +1,24 @@
-//! The outcomes as a picture: for each system with more than one program a row, gains and shares of collections by threads.
+//! Draws the outcomes: for each system with more than one program, gains and shares of collections by threads.
 
-use super::outcome::{Cell, Outcome, Row};
+use super::outcome::{Cell, GcOutcome, SystemRow};
 use super::rounds::processors;
 use largesse_plot::curves::{Axes, Panel, Series, svg};
 
-/// What a curve goes through, of one cell.
+/// Returns the height of a curve from a cell; `None` leaves the point out.
 type Height = fn(&Cell) -> Option<f64>;
 
-/// The paper's figure 4, for each of `systems`: name and title.
+/// Draws figure 4 of Matsui and Sekiguchi (1995) for each of `systems`, given as name and title.
 pub(super) fn draw(
     title: &str,
     systems: &[(&str, &str)],
-    outcomes: &[Outcome<'_>],
+    outcomes: &[GcOutcome<'_>],
 ) -> Result<String, String> {
     let panels: Vec<_> = systems.iter().flat_map(|system| both(system, outcomes)).collect();
     svg(title, &panels, &[(f64::from(processors()), "processors")])
 }
 
-/// Gains beside shares; nothing of a system that takes part in one program only, where others do in many.
-fn both((name, title): &(&str, &str), outcomes: &[Outcome<'_>]) -> Vec<Panel> {
+/// Returns two panels of one system, gains and shares; none if it has only one program where others have many.
+fn both((name, title): &(&str, &str), outcomes: &[GcOutcome<'_>]) -> Vec<Panel> {
     let rows: Vec<_> = outcomes.iter().filter_map(|it| Some((&*it.program.name, row(it, name)?))).collect();
     if rows.is_empty() || rows.len() == 1 && outcomes.len() > 1 {
         return Vec::new();
@@ -43,11 +43,11 @@ fn both((name, title): &(&str, &str), outcomes: &[Outcome<'_>]) -> Vec<Panel> {
     ]
 }
 
-fn row<'a>(outcome: &'a Outcome<'a>, name: &str) -> Option<&'a Row<'a>> {
+fn row<'a>(outcome: &'a GcOutcome<'a>, name: &str) -> Option<&'a SystemRow<'a>> {
     outcome.rows.iter().find(|row| row.system == name)
 }
 
-fn curve(program: &str, row: &Row<'_>, height: Height) -> Series {
+fn curve(program: &str, row: &SystemRow<'_>, height: Height) -> Series {
     let points = row.cells.iter().filter_map(|(threads, cell)| Some((f64::from(*threads), height(cell)?)));
     Series { name: program.to_owned(), points: points.collect() }
 }
@@ -55,10 +55,10 @@ fn curve(program: &str, row: &Row<'_>, height: Height) -> Series {
 #[cfg(test)]
 mod tests {
     use super::super::outcome::tests::{Rows, with_outcome};
-    use super::super::rounds::Miss;
+    use super::super::rounds::Failure;
     use super::*;
 
-    /// Circles: points of curves.
+    /// Counts the points of all curves, and the panels of shares.
     fn points(rows: &Rows<'_>) -> (usize, usize) {
         let drawn = with_outcome(rows, |_, outcome| {
             draw("", &[("mutex", "one lock"), ("go", "Go")], std::slice::from_ref(outcome)).unwrap()
@@ -67,9 +67,9 @@ mod tests {
     }
 
     #[test]
-    fn every_measured_cell_is_a_point_of_two_curves() {
+    fn measured_cells_are_points_of_two_curves() {
         let good = || Ok(&[(1.0, 0.5)][..]);
         assert_eq!(points(&[("mutex", &[good(), good()])]), (4, 1));
-        assert_eq!(points(&[("mutex", &[good(), Err(Miss::Stopped)]), ("go", &[good(), good()])]), (6, 2));
+        assert_eq!(points(&[("mutex", &[good(), Err(Failure::Stopped)]), ("go", &[good(), good()])]), (6, 2));
     }
 }

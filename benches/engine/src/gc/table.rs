@@ -1,7 +1,7 @@
-//! The outcome as a table for people.
+//! Prints the outcome as a table for people.
 
 use super::super::stats::Summary;
-use super::outcome::{Cell, Outcome, Row};
+use super::outcome::{Cell, GcOutcome, SystemRow};
 use largesse_terminal::say::counted;
 use largesse_terminal::table::{Column, Paper, Table};
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 pub(super) const LEGEND: &str = "\
 Every thread does the same work. `1 thread`: the time of one repetition (largest less smallest, over the median).\n\
 `p threads`: the gain, p times the time of one thread over the time of p, the median of all rounds. `gc`: the share of the\n\
-time in which collections held threads up.";
+time in which collections stopped threads.";
 
-/// The table of one program, and what went wrong.
-pub(super) fn show(outcome: &Outcome<'_>, reference: &str, paper: Paper) -> String {
+/// Returns the table of one program, with the failures.
+pub(super) fn show(outcome: &GcOutcome<'_>, reference: &str, paper: Paper) -> String {
     let beside = outcome.rows.iter().any(|row| outcome.to_reference(row, reference).is_some());
     let mut columns = vec![Column::text(outcome.program.name.clone(), 10), Column::number("1 thread")];
     if beside {
@@ -36,13 +36,13 @@ pub(super) fn show(outcome: &Outcome<'_>, reference: &str, paper: Paper) -> Stri
             }
         }
     }
-    for trouble in &outcome.troubles {
-        let _ = writeln!(text, "{trouble}");
+    for failure in &outcome.failures {
+        let _ = writeln!(text, "{failure}");
     }
     text
 }
 
-fn cells(row: &Row<'_>, ratio: Option<String>) -> Vec<String> {
+fn cells(row: &SystemRow<'_>, ratio: Option<String>) -> Vec<String> {
     let mut cells = vec![row.system.to_owned()];
     for (place, (_, cell)) in row.cells.iter().enumerate() {
         let (first, share) = match cell {
@@ -63,7 +63,7 @@ fn cells(row: &Row<'_>, ratio: Option<String>) -> Vec<String> {
     cells
 }
 
-/// With its unit.
+/// Formats the seconds of one repetition in the unit that suits.
 fn time(each: Summary) -> String {
     let (unit, name) = match each.median {
         ..1e-6 => (1e-9, "ns"),
@@ -81,15 +81,15 @@ fn spread(text: String, summary: Summary) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::outcome::tests::{Rows, with_outcome};
-    use super::super::rounds::Miss;
+    use super::super::rounds::Failure;
     use super::*;
 
     #[test]
-    fn a_row_for_each_system_with_its_time_gains_and_shares() {
+    fn times_gains_and_shares_are_shown() {
         let rows: &Rows<'_> = &[
             ("safepoint", &[Ok(&[(0.01, 0.001), (0.01, 0.001)]), Ok(&[(0.01, 0.002), (0.0125, 0.0025)])]),
-            ("euslisp", &[Ok(&[(0.04, 0.02)]), Err(Miss::Stopped)]),
-            ("go", &[Err(Miss::Wrong("1 is not 2".into())), Ok(&[])]),
+            ("euslisp", &[Ok(&[(0.04, 0.02)]), Err(Failure::Stopped)]),
+            ("go", &[Err(Failure::Wrong("1 is not 2".into())), Ok(&[])]),
         ];
         let text = with_outcome(rows, |definition, outcome| {
             show(outcome, &definition.reference, Paper::plain(None))
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_reference_nothing_is_compared_with_it() {
+    fn without_the_reference_there_are_no_ratios() {
         let rows: &Rows<'_> = &[("safepoint", &[Ok(&[(2e-7, 0.0)])])];
         let text = with_outcome(rows, |definition, outcome| {
             show(outcome, &definition.reference, Paper::plain(None))

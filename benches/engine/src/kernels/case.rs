@@ -1,8 +1,8 @@
-//! What is measured: a kernel, how many elements, and where the vectors lie.
+//! Defines what is measured: a kernel, a number of elements, and the alignment of the vectors.
 
 /// A kernel by its BLAS name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kernel {
+pub(super) enum BlasKernel {
     Dsum,
     Dasum,
     Dsumsq,
@@ -14,84 +14,92 @@ pub(super) enum Kernel {
     Sdot,
 }
 
-impl Kernel {
-    pub(super) const ALL: [Kernel; 9] = [
-        Kernel::Dsum,
-        Kernel::Dasum,
-        Kernel::Dsumsq,
-        Kernel::Dnrm2,
-        Kernel::Ddot,
-        Kernel::Daxpy,
-        Kernel::Zdotu,
-        Kernel::Ssum,
-        Kernel::Sdot,
+impl BlasKernel {
+    pub(super) const ALL: [BlasKernel; 9] = [
+        BlasKernel::Dsum,
+        BlasKernel::Dasum,
+        BlasKernel::Dsumsq,
+        BlasKernel::Dnrm2,
+        BlasKernel::Ddot,
+        BlasKernel::Daxpy,
+        BlasKernel::Zdotu,
+        BlasKernel::Ssum,
+        BlasKernel::Sdot,
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kernel::Dsum => "dsum",
-            Kernel::Dasum => "dasum",
-            Kernel::Dsumsq => "dsumsq",
-            Kernel::Dnrm2 => "dnrm2",
-            Kernel::Ddot => "ddot",
-            Kernel::Daxpy => "daxpy",
-            Kernel::Zdotu => "zdotu",
-            Kernel::Ssum => "ssum",
-            Kernel::Sdot => "sdot",
+            BlasKernel::Dsum => "dsum",
+            BlasKernel::Dasum => "dasum",
+            BlasKernel::Dsumsq => "dsumsq",
+            BlasKernel::Dnrm2 => "dnrm2",
+            BlasKernel::Ddot => "ddot",
+            BlasKernel::Daxpy => "daxpy",
+            BlasKernel::Zdotu => "zdotu",
+            BlasKernel::Ssum => "ssum",
+            BlasKernel::Sdot => "sdot",
         }
     }
 
     pub(super) fn formula(self) -> &'static str {
         match self {
-            Kernel::Dsum | Kernel::Ssum => "sum of x[i]",
-            Kernel::Dasum => "sum of |x[i]|",
-            Kernel::Dsumsq => "sum of x[i]^2",
-            Kernel::Dnrm2 => "root of the sum of x[i]^2, safe",
-            Kernel::Ddot | Kernel::Sdot => "sum of x[i] * y[i]",
-            Kernel::Daxpy => "y[i] = a * x[i] + y[i]",
-            Kernel::Zdotu => "sum of x[i] * y[i], complex",
+            BlasKernel::Dsum | BlasKernel::Ssum => "sum of x[i]",
+            BlasKernel::Dasum => "sum of |x[i]|",
+            BlasKernel::Dsumsq => "sum of x[i]^2",
+            BlasKernel::Dnrm2 => "root of the sum of x[i]^2, safe",
+            BlasKernel::Ddot | BlasKernel::Sdot => "sum of x[i] * y[i]",
+            BlasKernel::Daxpy => "y[i] = a * x[i] + y[i]",
+            BlasKernel::Zdotu => "sum of x[i] * y[i], complex",
         }
     }
 
-    /// Additions and multiplications for each element.
+    /// Returns the number of additions and multiplications for each element.
     pub(super) fn flops(self) -> f64 {
         match self {
-            Kernel::Dsum | Kernel::Dasum | Kernel::Ssum => 1.0,
-            Kernel::Dsumsq | Kernel::Dnrm2 | Kernel::Ddot | Kernel::Daxpy | Kernel::Sdot => 2.0,
-            Kernel::Zdotu => 8.0,
+            BlasKernel::Dsum | BlasKernel::Dasum | BlasKernel::Ssum => 1.0,
+            BlasKernel::Dsumsq
+            | BlasKernel::Dnrm2
+            | BlasKernel::Ddot
+            | BlasKernel::Daxpy
+            | BlasKernel::Sdot => 2.0,
+            BlasKernel::Zdotu => 8.0,
         }
     }
 
-    /// Additions only, or with as many multiplications.
+    /// Returns whether each addition has a multiplication to fuse with.
     pub(super) fn is_fused(self) -> bool {
-        !matches!(self, Kernel::Dsum | Kernel::Dasum | Kernel::Ssum)
+        !matches!(self, BlasKernel::Dsum | BlasKernel::Dasum | BlasKernel::Ssum)
     }
 
     pub(super) fn is_single(self) -> bool {
-        matches!(self, Kernel::Ssum | Kernel::Sdot)
+        matches!(self, BlasKernel::Ssum | BlasKernel::Sdot)
     }
 
-    /// Bytes of an element.
+    /// Returns the bytes of an element.
     pub(super) fn element(self) -> usize {
         match self {
-            Kernel::Zdotu => 16,
-            Kernel::Ssum | Kernel::Sdot => 4,
+            BlasKernel::Zdotu => 16,
+            BlasKernel::Ssum | BlasKernel::Sdot => 4,
             _ => 8,
         }
     }
 
     pub(super) fn vectors(self) -> usize {
-        if matches!(self, Kernel::Ddot | Kernel::Daxpy | Kernel::Zdotu | Kernel::Sdot) { 2 } else { 1 }
+        if matches!(self, BlasKernel::Ddot | BlasKernel::Daxpy | BlasKernel::Zdotu | BlasKernel::Sdot) {
+            2
+        } else {
+            1
+        }
     }
 
-    /// Bytes that move for each element: what is stored counts once more.
+    /// Returns the bytes moved for each element; a stored element counts twice.
     pub(super) fn moved(self) -> f64 {
-        let vectors = self.vectors() + usize::from(self == Kernel::Daxpy);
+        let vectors = self.vectors() + usize::from(self == BlasKernel::Daxpy);
         (vectors * self.element()) as f64
     }
 
-    /// Every length, aligned; and misaligned by a part of a cache line where that is to cost little. A vector has
-    /// `room` bytes.
+    /// Returns all lengths that fit in vectors of `room` bytes: aligned, and for some of them misaligned by a part of
+    /// a cache line, which should cost little.
     pub(super) fn cases(self, room: usize) -> impl Iterator<Item = Case> {
         const K: usize = 1 << 10;
         const LENGTHS: [usize; 13] =
@@ -107,14 +115,14 @@ impl Kernel {
 /// One row of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    pub(super) kernel: Kernel,
+    pub(super) kernel: BlasKernel,
     pub(super) n: usize,
-    /// Bytes behind a cache line at which both vectors begin.
+    /// Bytes from the start of a cache line to the start of both vectors.
     pub(super) shift: usize,
 }
 
 impl Case {
-    /// Bytes of all vectors.
+    /// Returns the bytes of all vectors.
     pub(super) fn footprint(&self) -> usize {
         self.n * self.kernel.element() * self.kernel.vectors()
     }
@@ -129,16 +137,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_end_where_the_memory_does() {
-        let most = |room| Kernel::Zdotu.cases(room).map(|case| case.n).max();
+    fn lengths_end_with_the_memory() {
+        let most = |room| BlasKernel::Zdotu.cases(room).map(|case| case.n).max();
         assert_eq!(most(usize::MAX), Some(64 << 20));
         assert_eq!(most(64 << 20), Some(4 << 20));
     }
 
     #[test]
-    fn an_update_moves_what_it_stores_too() {
-        assert_eq!(Kernel::Daxpy.moved(), 24.0);
-        assert_eq!(Kernel::Ddot.moved(), 16.0);
-        assert_eq!(Case { kernel: Kernel::Zdotu, n: 10, shift: 0 }.footprint(), 320);
+    fn updates_move_stored_elements_twice() {
+        assert_eq!(BlasKernel::Daxpy.moved(), 24.0);
+        assert_eq!(BlasKernel::Ddot.moved(), 16.0);
+        assert_eq!(Case { kernel: BlasKernel::Zdotu, n: 10, shift: 0 }.footprint(), 320);
     }
 }

@@ -1,4 +1,4 @@
-//! The two vectors, on large pages, apart by an offset that is printed.
+//! Holds the two vectors on large pages, at an offset from each other that is printed.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -6,33 +6,33 @@
     reason = "sizes of memory; a double rounded to a float is still a number to sum"
 )]
 
-use super::case::{Case, Kernel};
+use super::case::{BlasKernel, Case};
 use largesse_pages::{PageKind, Reserved, SPAN};
 
-/// Bytes of a vector at most.
+/// Greatest size of a vector, in bytes.
 const MOST: usize = 512 << 20;
-/// `y` begins so much further in its page than `x`: at equal offsets, stores to the one delay loads of the other,
-/// and both use the same banks of memory.
+/// Difference of the offsets of `y` and `x` in their pages, in bytes: at equal offsets, stores to one vector delay
+/// loads of the other, and both use the same banks of memory.
 pub(super) const STAGGER: usize = 8192 + 320;
 
-/// Memory for both.
+/// The memory of both vectors.
 #[derive(Debug)]
 pub(super) struct Data {
     range: Reserved,
     room: usize,
 }
 
-/// Where a case's vectors are.
+/// The addresses of a case's vectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vectors {
     pub(super) x: *const f64,
     pub(super) y: *mut f64,
-    /// Elements, of the kernel's type.
+    /// Number of elements of the kernel's type.
     pub(super) n: usize,
 }
 
 impl Data {
-    /// As much as may be measured: a quarter of what is available, 512 MiB for each vector; or a share of that.
+    /// Allocates a quarter of the available memory, or `share` of that; at most 512 MiB for each vector.
     pub(super) fn new(share: f64) -> Result<Data, largesse_pages::MapError> {
         let quarter = usize::try_from(super::super::machine::available_mib() << 18).unwrap_or(MOST);
         let most = (quarter / 2).min(MOST) as f64 * share.min(1.0);
@@ -40,20 +40,20 @@ impl Data {
         let len = 2 * (room + SPAN);
         let range = Reserved::new(len, SPAN)?;
         range.commit(0, len, PageKind::Thp)?;
-        // What was never written is one page of zeros, and stays in the cache.
+        // Pages that were never written share one page of zeros, which fits in the cache.
         for page in (0..len).step_by(4096) {
-            // SAFETY: within the range, which is ours and committed.
+            // SAFETY: the offset is within the range, which is ours and committed.
             unsafe { range.start().add(page).write_volatile(0) };
         }
         Ok(Data { range, room })
     }
 
-    /// Bytes of one vector.
+    /// Returns the bytes of one vector.
     pub(super) fn room(&self) -> usize {
         self.room
     }
 
-    /// The vectors of a case, as they are.
+    /// Returns the vectors of a case without changing them.
     pub(super) fn vectors(&self, case: &Case) -> Vectors {
         debug_assert!(case.n * case.kernel.element() <= self.room);
         let x = self.range.start().as_ptr().wrapping_add(case.shift);
@@ -61,11 +61,11 @@ impl Data {
         Vectors { x: x.cast(), y: y.cast(), n: case.n }
     }
 
-    /// Fills them: 1, 1/2, 1/3, …, and numbers from -1 to 1.
+    /// Fills the vectors of a case: 1, 1/2, 1/3, …, and numbers from -1 to 1.
     pub(super) fn fill(&self, case: &Case) -> Vectors {
         let vectors = self.vectors(case);
         let (x, y) = (vectors.x.cast_mut(), vectors.y);
-        let numbers = case.n * if case.kernel == Kernel::Zdotu { 2 } else { 1 };
+        let numbers = case.n * if case.kernel == BlasKernel::Zdotu { 2 } else { 1 };
         for i in 0..numbers {
             let (one, other) = (1.0 / (i + 1) as f64, ((i * 7) % 1024) as f64 / 512.0 - 1.0);
             // SAFETY: `numbers` elements of either vector are in the range, which is ours.

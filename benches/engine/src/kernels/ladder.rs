@@ -1,7 +1,7 @@
-//! The steps by which a sum was made faster on the HA8000 (Kuroda, "High-performance programming II"), on this
-//! processor: more accumulators hide the latency of an addition; then ours.
+//! Repeats on this processor the steps by which a sum was made faster on the HA8000 (Kuroda, "High-performance
+//! programming II", 2008): more accumulators hide the latency of an addition. The last step is Largesse's kernel.
 
-use super::case::{Case, Kernel};
+use super::case::{BlasKernel, Case};
 use super::contestants::{Contestant, Peers, rung};
 use super::data::{Data, Vectors};
 use super::levels::Levels;
@@ -10,28 +10,28 @@ use largesse_kernels::{Alone, Kernels, Vector};
 use largesse_machine::cycles::Counter;
 use std::hint::black_box;
 
-/// Numbers, in the first-level cache.
+/// Number of elements, which fit in the first-level cache.
 const LENGTH: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Ladder {
-    pub(super) steps: Vec<Step>,
-    /// Cycles of an addition, and of a multiplication, that waits for the one before.
+    pub(super) steps: Vec<Rung>,
+    /// Cycles of an addition and of a multiplication, each of which depends on the one before.
     pub(super) cycles: Option<(f64, f64)>,
     pub(super) gigahertz: Option<f64>,
 }
 
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct Rung {
     pub(super) name: &'static str,
     pub(super) gflops: f64,
-    /// Of the processor's additions.
+    /// Per cent of the processor's rate of additions.
     pub(super) per_cent: Option<f64>,
     pub(super) spread: f64,
 }
 
 pub(super) fn climb(data: &Data, peers: &Peers, levels: &Levels, turns: u32, counter: &Counter) -> Ladder {
-    let case = Case { kernel: Kernel::Dsum, n: LENGTH, shift: 0 };
+    let case = Case { kernel: BlasKernel::Dsum, n: LENGTH, shift: 0 };
     let vectors = data.fill(&case);
     let mut all: Vec<Contestant> = Vec::new();
     if let Ok(loops) = &peers.loops {
@@ -44,7 +44,7 @@ pub(super) fn climb(data: &Data, peers: &Peers, levels: &Levels, turns: u32, cou
     let ours = move |v: Vectors, times: usize| {
         let mut last = 0.0;
         for _ in 0..times {
-            // SAFETY: `n` elements of the range.
+            // SAFETY: `n` elements are within the range, which is ours.
             let x: Vector<'_, f64> = unsafe { Vector::from_raw(black_box(v.x), 1, v.n) };
             last = black_box(best.sum(x, &Alone));
         }
@@ -54,7 +54,7 @@ pub(super) fn climb(data: &Data, peers: &Peers, levels: &Levels, turns: u32, cou
     let runs: Vec<_> = all.iter().map(|one| (one.name, &*one.run)).collect();
     let steps = take_turns(&runs, vectors, turns, counter).into_iter().map(|time| {
         let flops = LENGTH as f64 / time.best;
-        Step {
+        Rung {
             name: time.name,
             gflops: flops * 1e-9,
             per_cent: levels.additions.map(|most| 100.0 * flops / most),

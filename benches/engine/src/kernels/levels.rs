@@ -1,6 +1,6 @@
-//! What each cache level allows, and the processor: measured now, by loads and operations alone.
+//! Measures the limits of the processor and of each cache level, with loads and operations alone.
 
-use super::case::{Case, Kernel};
+use super::case::{BlasKernel, Case};
 use super::data::Data;
 use super::sampling::{seconds, times_in_a_sample};
 use largesse_kernels::Isa;
@@ -10,20 +10,20 @@ use largesse_machine::cycles::Counter;
 use largesse_machine::{Topology, pin};
 use std::hint::black_box;
 
-/// Seconds of one sample.
+/// Least length of a sample, in seconds.
 const SAMPLE: f64 = 500e-6;
 
-/// Where vectors of a size are.
+/// A cache level, or memory, and its limits.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     pub(super) name: &'static str,
-    /// Bytes that fit.
+    /// Bytes that fit in the level.
     pub(super) size: usize,
-    /// Bytes of the vectors that were read.
+    /// Bytes of the vectors that were read for the measurement.
     pub(super) measured: usize,
-    /// Bytes a second of loads.
+    /// Rate of loads, in bytes a second.
     pub(super) read: Option<f64>,
-    /// Bytes a second of two loads and a store.
+    /// Rate of two loads and a store, in bytes a second.
     pub(super) update: Option<f64>,
 }
 
@@ -32,10 +32,10 @@ pub(super) struct Levels {
     pub(super) levels: Vec<Level>,
     /// Cycles of the core a second.
     pub(super) clock: Option<f64>,
-    /// Operations on `f64` a second.
+    /// Rate of operations on `f64`, a second.
     pub(super) additions: Option<f64>,
     pub(super) multiply_adds: Option<f64>,
-    /// Nanoseconds of an addition, and of a multiplication, that waits for the one before.
+    /// Nanoseconds of an addition and of a multiplication, each of which depends on the one before.
     pub(super) latency: Option<(f64, f64)>,
 }
 
@@ -47,7 +47,7 @@ impl Levels {
         let [l1, l2, l3] = cache_sizes();
         let places = [
             ("L1", l1, l1 / 2),
-            // What fills them to the brim does not stay.
+            // Vectors as large as the cache would be evicted in part.
             ("L2", l2 / 8 * 7, l2 / 2),
             ("L3", l3 / 8 * 7, (l3 / 4).clamp(2 * l2, 8 << 20)),
             ("memory", usize::MAX, room),
@@ -80,18 +80,18 @@ impl Levels {
         self.of(footprint).map_or("memory", |level| level.name)
     }
 
-    /// Seconds that a case takes at least: its bytes at the level's rate, or its operations at the processor's.
+    /// Returns the least seconds of a case: its bytes at the level's rate, or its operations at the processor's.
     pub(super) fn limit(&self, case: &Case) -> Option<f64> {
         let level = self.of(case.footprint())?;
         let (kernel, n) = (case.kernel, case.n as f64);
-        let bytes = if kernel == Kernel::Daxpy { level.update } else { level.read }?;
+        let bytes = if kernel == BlasKernel::Daxpy { level.update } else { level.read }?;
         let flops = if kernel.is_fused() { self.multiply_adds } else { self.additions }?;
         let lanes = if kernel.is_single() { 2.0 } else { 1.0 };
         Some((kernel.moved() * n / bytes).max(kernel.flops() * n / (flops * lanes)))
     }
 }
 
-/// How limits are measured.
+/// The data and the clock with which limits are measured.
 struct Meter<'a> {
     data: &'a Data,
     turns: u32,
@@ -99,7 +99,7 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// The best of all turns, a second.
+    /// Returns the best rate of all turns, a second.
     fn rate(&self, count: impl Fn() -> Option<usize>) -> Option<f64> {
         let once = || {
             let mut counted = None;
@@ -111,16 +111,16 @@ impl Meter<'_> {
 
     fn bytes_read(&self, limits: Limits, bytes: usize) -> f64 {
         let n = bytes / 8 / STRIDE * STRIDE;
-        let vectors = self.data.vectors(&Case { kernel: Kernel::Dsum, n, shift: 0 });
-        // SAFETY: `n` elements, in the range.
+        let vectors = self.data.vectors(&Case { kernel: BlasKernel::Dsum, n, shift: 0 });
+        // SAFETY: `n` elements are within the range, which is ours.
         let x = unsafe { std::slice::from_raw_parts(vectors.x, n) };
         self.bytes_a_second(n * 8, |passes| limits.read(x, passes))
     }
 
     fn bytes_updated(&self, limits: Limits, bytes: usize) -> f64 {
         let n = bytes / 16 / STRIDE * STRIDE;
-        let vectors = self.data.vectors(&Case { kernel: Kernel::Daxpy, n, shift: 0 });
-        // SAFETY: `n` elements each, apart, in the range, which is ours.
+        let vectors = self.data.vectors(&Case { kernel: BlasKernel::Daxpy, n, shift: 0 });
+        // SAFETY: two vectors of `n` elements, which do not overlap, are within the range, which is ours.
         let (x, y) = unsafe {
             (std::slice::from_raw_parts(vectors.x, n), std::slice::from_raw_parts_mut(vectors.y, n))
         };
@@ -135,7 +135,7 @@ impl Meter<'_> {
     }
 }
 
-/// Of the data caches of the first processor that we may run on; usual sizes where the system does not say.
+/// Returns the sizes of the data caches of the first permitted processor, or usual sizes if the system has none.
 fn cache_sizes() -> [usize; 3] {
     let topology = Topology::read("/".as_ref()).ok();
     let cpu = pin::current().ok().and_then(|cpus| cpus.first()).unwrap_or(0);

@@ -1,6 +1,6 @@
-//! The plain loops of `benches/programs/c/kernels/loops.c`, compiled now where there is a compiler.
+//! Compiles the plain loops of `benches/programs/c/kernels/loops.c` if there is a compiler.
 
-use super::super::scratch::Scratch;
+use super::super::temp_dir::TempDir;
 use super::open_blas::{open, symbol};
 use std::ffi::{CString, c_void};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::Command;
 pub(super) type One<T> = unsafe extern "C" fn(usize, *const T) -> T;
 pub(super) type Two<T> = unsafe extern "C" fn(usize, *const T, *const T) -> T;
 
-/// What the compiler made of them.
+/// The compiled functions of the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loops {
     pub(super) dsum: One<f64>,
@@ -28,8 +28,8 @@ pub(super) struct Loops {
 impl Loops {
     pub(super) fn compile(root: &Path) -> Result<Loops, String> {
         let source = root.join("programs/c/kernels/loops.c");
-        // What is loaded from here runs: nobody else may write to the folder.
-        let folder = Scratch::new()?;
+        // The library that is loaded below runs in this process: other users must not be able to write to the folder.
+        let folder = TempDir::new()?;
         let made = folder.path().join("loops.so");
         let options = ["-O3", "-fPIC", "-shared", "-o"];
         let done = Command::new("gcc").args(options).arg(&made).arg(&source).arg("-lm").output();

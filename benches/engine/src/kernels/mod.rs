@@ -1,5 +1,5 @@
-//! `largesse bench kernels`: the kernels at every length, beside OpenBLAS and plain loops, as per cent of what
-//! the cache level allows.
+//! Measures the kernels at every length, with OpenBLAS and plain loops for comparison, as per cent of the cache
+//! level's limit: `largesse bench kernels`.
 //!
 //! # Picture
 //! ```text
@@ -9,9 +9,9 @@
 //! # Knows / does not know
 //! Knows the kernels, and peers that can be loaded. Does not know how kernels work.
 //! # Invariants
-//! 1. Nothing is timed before its answer was found right: ours to the bit, others within rounding. A peer that is wrong
-//!    is named and left out of the row; only ours fail the run.
-//! 2. Contestants take turns; the best of them is shown with how far the middle one is above it.
+//! 1. An answer is checked before it is timed: Largesse's must equal the reference to the bit, others within
+//!    rounding. A wrong peer is named and left out of the row; only Largesse's wrong answers fail the run.
+//! 2. Contestants take turns; the best turn of each is shown, with the distance of the median from it.
 
 mod case;
 mod contestants;
@@ -25,10 +25,10 @@ mod sampling;
 mod show;
 
 use super::Args;
-use super::machine::Machine;
+use super::error::Error;
+use super::machine::MachineFacts;
 use super::place;
-use super::trouble::Trouble;
-use case::{Case, Kernel};
+use case::{BlasKernel, Case};
 use contestants::Peers;
 use data::Data;
 use largesse_kernels::{Isa, Kernels};
@@ -38,13 +38,13 @@ use largesse_terminal::say::say;
 use largesse_terminal::table::Paper;
 use levels::Levels;
 
-/// The word after `largesse bench`.
+/// Argument of `largesse bench` for this comparison.
 pub(super) const NAME: &str = "kernels";
-/// Turns of each contestant when nobody says.
+/// Default number of turns of each contestant.
 const TURNS: u32 = 15;
 
-/// Measures and prints. Whether every answer of ours was right.
-pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
+/// Measures and prints. Returns whether every answer of Largesse's kernels was right.
+pub(super) fn compare(args: &Args) -> Result<bool, Error> {
     let kernels = chosen(&args.only)?;
     if args.list {
         kernels.iter().for_each(|kernel| say!("{:8} {}", kernel.name(), kernel.formula()));
@@ -52,9 +52,9 @@ pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
     }
     let root = place::find(args.programs.as_deref())?;
     let data =
-        Data::new(args.scale).map_err(|why| Trouble::Touch(format!("no memory to measure in: {why}")))?;
+        Data::new(args.scale).map_err(|why| Error::Touch(format!("no memory to measure in: {why}")))?;
     let peers = Peers::find(&root);
-    let machine = Machine::here(&root);
+    let machine = MachineFacts::here(&root);
     let isas: Vec<Kernels> = Isa::ALL.into_iter().filter_map(Kernels::of).collect();
     let turns = args.runs.unwrap_or(TURNS);
 
@@ -94,21 +94,21 @@ pub(super) fn compare(args: &Args) -> Result<bool, Trouble> {
         say!("{}", Paper::here().page(show::LEGEND));
     }
     if let Some(path) = &args.svg {
-        let picture = show::picture(&rows, &levels, &machine.line()).map_err(Trouble::Touch)?;
-        std::fs::write(path, picture).map_err(|why| Trouble::Touch(format!("{}: {why}", path.display())))?;
+        let picture = show::picture(&rows, &levels, &machine.line()).map_err(Error::Touch)?;
+        std::fs::write(path, picture).map_err(|why| Error::Touch(format!("{}: {why}", path.display())))?;
     }
     Ok(good)
 }
 
-/// Those that `--only` names, or all.
-fn chosen(only: &[String]) -> Result<Vec<Kernel>, Trouble> {
-    let there = || Kernel::ALL.iter().map(|kernel| kernel.name().to_owned()).collect();
+/// Returns the kernels that `--only` names, or all.
+fn chosen(only: &[String]) -> Result<Vec<BlasKernel>, Error> {
+    let there = || BlasKernel::ALL.iter().map(|kernel| kernel.name().to_owned()).collect();
     if only.is_empty() {
-        return Ok(Kernel::ALL.to_vec());
+        return Ok(BlasKernel::ALL.to_vec());
     }
     let find = |name: &String| {
-        let found = Kernel::ALL.into_iter().find(|kernel| kernel.name() == name);
-        found.ok_or_else(|| Trouble::Only { asked: name.clone(), there: there() })
+        let found = BlasKernel::ALL.into_iter().find(|kernel| kernel.name() == name);
+        found.ok_or_else(|| Error::Only { asked: name.clone(), there: there() })
     };
     only.iter().map(find).collect()
 }

@@ -1,11 +1,11 @@
-//! OpenBLAS, where it is installed: loaded, never linked.
+//! Loads OpenBLAS if it is installed; it is never linked.
 
 use std::ffi::{CStr, c_int, c_void};
 
 type One<T> = unsafe extern "C" fn(c_int, *const T, c_int) -> T;
 type Two<T> = unsafe extern "C" fn(c_int, *const T, c_int, *const T, c_int) -> T;
 
-/// Its functions; some builds have no `dsum`.
+/// The functions of OpenBLAS; some builds have no `dsum`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenBlas {
     pub(super) dsum: Option<One<f64>>,
@@ -19,7 +19,7 @@ pub(super) struct OpenBlas {
 }
 
 impl OpenBlas {
-    /// With one thread.
+    /// Loads the library and sets it to one thread.
     pub(super) fn load() -> Result<OpenBlas, String> {
         let library =
             open(c"libopenblas.so.0").ok_or("no libopenblas.so.0 (apt-get install libopenblas0-pthread)")?;
@@ -52,15 +52,15 @@ impl OpenBlas {
     }
 }
 
-/// A library that stays loaded.
+/// Loads a library and keeps it loaded; returns `None` if that fails.
 pub(super) fn open(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: a C string; its constructors are those of a numerical library.
+    // SAFETY: the name is a C string, and the constructors are those of a numerical library.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
     (!library.is_null()).then_some(library)
 }
 
 pub(super) fn symbol(library: *mut c_void, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: a library that is open, and a C string.
+    // SAFETY: the library is open, and the name is a C string.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     (!found.is_null()).then_some(found)
 }

@@ -1,6 +1,6 @@
-//! One case, measured: answers first, then turns.
+//! Measures one case: checks the answers, then times the contestants in turns.
 
-use super::case::{Case, Kernel};
+use super::case::{BlasKernel, Case};
 use super::contestants::{Call, Contestant, FACTOR};
 use super::data::{Data, Vectors};
 use super::levels::Levels;
@@ -8,59 +8,59 @@ use super::sampling::{seconds, times_in_a_sample};
 use largesse_kernels::{Alone, Complex, Kernels, reference};
 use largesse_machine::cycles::Counter;
 
-/// Seconds that a sample lasts at least.
+/// Least length of a sample, in seconds.
 const SAMPLE: f64 = 200e-6;
-/// Elements from which fewer turns are enough: a call lasts long.
+/// Number of elements from which fewer turns suffice, since a call takes long.
 const LONG: usize = 4 << 20;
 const LONG_TURNS: u32 = 5;
 
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct CaseRow {
     pub(super) case: Case,
     pub(super) level: &'static str,
-    /// Seconds that the level and the processor allow; unknown where they were not measured.
+    /// Least seconds that level and processor allow; `None` where they were not measured.
     pub(super) limit: Option<f64>,
-    /// `y`'s place in its page less `x`'s; 0 with one vector.
+    /// Offset of `y` in its page less that of `x`, in bytes; 0 with one vector.
     pub(super) offset: usize,
     pub(super) times: Vec<Time>,
-    /// Who was not timed.
+    /// Contestants that were not timed, since their answers were wrong.
     pub(super) wrong: Vec<Wrong>,
 }
 
-/// A contestant whose answer is not right. A peer's is its own affair: it is named, and left out of the row.
+/// A contestant whose answer is wrong. A peer is named and left out of the row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wrong {
     pub(super) name: &'static str,
     pub(super) ours: bool,
-    /// What it gave, and what is right.
+    /// The answer, and the right one.
     pub(super) how: String,
 }
 
-/// Seconds of a call.
+/// The time of a call in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
     pub(super) name: &'static str,
     pub(super) best: f64,
-    /// The middle one over the best, less 1.
+    /// Median of the turns divided by the best, less 1.
     pub(super) spread: f64,
 }
 
-impl Row {
+impl CaseRow {
     pub(super) fn time(&self, name: &str) -> Option<Time> {
         self.times.iter().copied().find(|time| time.name == name)
     }
 
-    /// 1e9 operations a second.
+    /// Returns the operations a second, in units of 1e9.
     pub(super) fn gflops(&self, time: Time) -> f64 {
         self.case.kernel.flops() * self.case.n as f64 / time.best * 1e-9
     }
 
-    /// 1e9 bytes a second.
+    /// Returns the bytes a second, in units of 1e9.
     pub(super) fn gigabytes(&self, time: Time) -> f64 {
         self.case.kernel.moved() * self.case.n as f64 / time.best * 1e-9
     }
 
-    /// Of the limit.
+    /// Returns the speed in per cent of the limit.
     pub(super) fn per_cent(&self, time: Time) -> Option<f64> {
         self.limit.map(|limit| 100.0 * limit / time.best)
     }
@@ -73,7 +73,7 @@ pub(super) fn measure(
     levels: &Levels,
     turns: u32,
     counter: &Counter,
-) -> Row {
+) -> CaseRow {
     let wrong = wrong(case, data, all);
     let right = |one: &&Contestant| !wrong.iter().any(|wrong| wrong.name == one.name);
     let runs: Vec<_> = all.iter().filter(right).map(|one| (one.name, &*one.run)).collect();
@@ -85,7 +85,7 @@ pub(super) fn measure(
     } else {
         0
     };
-    Row {
+    CaseRow {
         case: *case,
         level: levels.name_of(case.footprint()),
         limit: levels.limit(case),
@@ -95,7 +95,7 @@ pub(super) fn measure(
     }
 }
 
-/// Each as often as the others, one after the other.
+/// Samples all contestants equally often, one after the other.
 pub(super) fn take_turns(
     all: &[(&'static str, &Call<'_>)],
     vectors: Vectors,
@@ -121,8 +121,8 @@ pub(super) fn take_turns(
     all.iter().enumerate().map(summary).collect()
 }
 
-/// Those whose answers are wrong: ours, when they are not the reference's bits; a peer's, when they are further from them
-/// than rounding explains.
+/// Returns the contestants with wrong answers: Largesse's if the bits differ from the reference's, a peer if the
+/// difference exceeds the error of rounding.
 fn wrong(case: &Case, data: &Data, all: &[Contestant]) -> Vec<Wrong> {
     let mut vectors = data.fill(case);
     let (want, size) = want(case.kernel, vectors);
@@ -131,7 +131,7 @@ fn wrong(case: &Case, data: &Data, all: &[Contestant]) -> Vec<Wrong> {
     let mut wrong = Vec::new();
     for one in all {
         let mut got = (one.run)(vectors, 1);
-        if case.kernel == Kernel::Daxpy {
+        if case.kernel == BlasKernel::Daxpy {
             // SAFETY: `y` has `n` elements.
             let y = unsafe { std::slice::from_raw_parts(vectors.y.cast_const(), vectors.n) };
             got[0] = reference::sum(y);
@@ -148,25 +148,25 @@ fn wrong(case: &Case, data: &Data, all: &[Contestant]) -> Vec<Wrong> {
     wrong
 }
 
-/// The reference's answer, and the size of what was added.
-fn want(kernel: Kernel, v: Vectors) -> ([f64; 2], f64) {
+/// Returns the reference's answer, and the sum of the addends' sizes.
+fn want(kernel: BlasKernel, v: Vectors) -> ([f64; 2], f64) {
     // SAFETY: each vector has `n` elements of the kernel's type.
     let slices =
         unsafe { (std::slice::from_raw_parts(v.x, v.n), std::slice::from_raw_parts(v.y.cast_const(), v.n)) };
     let (x, y) = slices;
     let best = Kernels::best();
     match kernel {
-        Kernel::Dsum => ([reference::sum(x), 0.0], best.asum(x, &Alone)),
-        Kernel::Dasum => ([reference::asum(x), 0.0], best.asum(x, &Alone)),
-        Kernel::Dsumsq => ([reference::sumsq(x), 0.0], best.sumsq(x, &Alone)),
-        Kernel::Dnrm2 => ([reference::nrm2(x), 0.0], best.nrm2(x, &Alone)),
-        Kernel::Ddot => ([reference::dot(x, y), 0.0], best.nrm2(x, &Alone) * best.nrm2(y, &Alone)),
-        Kernel::Daxpy => {
+        BlasKernel::Dsum => ([reference::sum(x), 0.0], best.asum(x, &Alone)),
+        BlasKernel::Dasum => ([reference::asum(x), 0.0], best.asum(x, &Alone)),
+        BlasKernel::Dsumsq => ([reference::sumsq(x), 0.0], best.sumsq(x, &Alone)),
+        BlasKernel::Dnrm2 => ([reference::nrm2(x), 0.0], best.nrm2(x, &Alone)),
+        BlasKernel::Ddot => ([reference::dot(x, y), 0.0], best.nrm2(x, &Alone) * best.nrm2(y, &Alone)),
+        BlasKernel::Daxpy => {
             let mut new = y.to_vec();
             reference::axpy(FACTOR, x, &mut new);
             ([reference::sum(&new), 0.0], best.asum(&new, &Alone))
         }
-        Kernel::Ssum | Kernel::Sdot => {
+        BlasKernel::Ssum | BlasKernel::Sdot => {
             // SAFETY: as above.
             let (x, y) = unsafe {
                 (
@@ -174,14 +174,14 @@ fn want(kernel: Kernel, v: Vectors) -> ([f64; 2], f64) {
                     std::slice::from_raw_parts(v.y.cast_const().cast::<f32>(), v.n),
                 )
             };
-            let (answer, size) = if kernel == Kernel::Ssum {
+            let (answer, size) = if kernel == BlasKernel::Ssum {
                 (reference::sum(x), best.asum(x, &Alone))
             } else {
                 (reference::dot(x, y), best.nrm2(x, &Alone) * best.nrm2(y, &Alone))
             };
             ([f64::from(answer), 0.0], f64::from(size))
         }
-        Kernel::Zdotu => {
+        BlasKernel::Zdotu => {
             // SAFETY: as above.
             let (cx, cy) = unsafe {
                 (
@@ -207,11 +207,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_wrong_is_named_and_only_our_bits_must_agree() {
-        let case = Case { kernel: Kernel::Dsum, n: 1000, shift: 0 };
+    fn wrong_contestants_are_named() {
+        let case = Case { kernel: BlasKernel::Dsum, n: 1000, shift: 0 };
         let data = Data::new(0.0).unwrap();
         let vectors = data.fill(&case);
-        // SAFETY: `n` elements.
+        // SAFETY: the vector has `n` elements.
         let exact = reference::sum(unsafe { std::slice::from_raw_parts(vectors.x, vectors.n) });
         let gives = |name, ours, sum: f64| Contestant { name, ours, run: Box::new(move |_, _| [sum, 0.0]) };
         let all = [

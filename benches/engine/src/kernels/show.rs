@@ -1,23 +1,22 @@
-//! What was measured, for people, for programs, and as a picture.
+//! Shows the measurements as tables, as JSON and as a picture.
 
 use super::NAME;
-use super::case::Kernel;
+use super::case::BlasKernel;
 use super::ladder::Ladder;
 use super::levels::Levels;
-use super::rows::{Row, Time};
+use super::rows::{CaseRow, Time};
 use largesse_plot::curves::{Axes, Panel, Series};
 use largesse_terminal::table::{Column, Paper, Table};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 pub(super) const LEGEND: &str = "\
-Cells: 1e9 operations a second; per cent of what the level allows; how far the middle of all turns is above the best, in
-per cent. The limit: the level's loads (of daxpy: two loads and a store), or the processor's operations, whichever
-takes longer, measured in this run. `lies`: bytes behind a cache line at which the vectors begin; y - x, modulo 64 KiB.
+Cells: 1e9 operations a second; per cent of the limit; distance of the median of all turns from the best, in per cent. The limit: the level's loads (of daxpy: two loads and a store), or the processor's operations, whichever
+takes longer, measured in this run. `lies`: bytes from the start of a cache line to the vectors; y - x, modulo 64 KiB.
 `GB/s`: of the first column. `x`: the first column over OpenBLAS. OpenBLAS has no sum of squares: its dsumsq is ddot(x, x).
 openblas and gcc -O3 give other bits, and other bits on other machines.";
 
-/// The limits.
+/// Formats the measured limits.
 pub(super) fn levels(levels: &Levels) -> String {
     let rate = |rate: Option<f64>| rate.map_or("not known".to_owned(), |rate| format!("{:.2}", rate * 1e-9));
     let mut text = format!(
@@ -48,14 +47,15 @@ pub(super) fn levels_json(levels: &Levels) -> Value {
     })
 }
 
-/// A table for each kernel.
-pub(super) fn tables(rows: &[Row], paper: Paper) -> String {
-    let kernels = Kernel::ALL.into_iter().filter(|kernel| rows.iter().any(|row| row.case.kernel == *kernel));
+/// Returns a table for each kernel.
+pub(super) fn tables(rows: &[CaseRow], paper: Paper) -> String {
+    let kernels =
+        BlasKernel::ALL.into_iter().filter(|kernel| rows.iter().any(|row| row.case.kernel == *kernel));
     kernels.map(|kernel| table(kernel, rows, paper)).collect::<Vec<_>>().join("\n")
 }
 
-fn table(kernel: Kernel, rows: &[Row], paper: Paper) -> String {
-    let rows: Vec<&Row> = rows.iter().filter(|row| row.case.kernel == kernel).collect();
+fn table(kernel: BlasKernel, rows: &[CaseRow], paper: Paper) -> String {
+    let rows: Vec<&CaseRow> = rows.iter().filter(|row| row.case.kernel == kernel).collect();
     let mut names: Vec<&str> = Vec::new();
     for time in rows.iter().flat_map(|row| &row.times) {
         if !names.contains(&time.name) {
@@ -63,7 +63,7 @@ fn table(kernel: Kernel, rows: &[Row], paper: Paper) -> String {
         }
     }
     let mut columns = vec![Column::number(kernel.name()), Column::number("level"), Column::number("lies")];
-    // The first column is ours; of the others the last goes first.
+    // The first column is Largesse's; of the others the last is left out first.
     columns.extend(names.iter().enumerate().map(|(place, name)| {
         let column = Column::number(*name);
         if place == 0 { column } else { column.spare(1) }
@@ -92,12 +92,12 @@ fn table(kernel: Kernel, rows: &[Row], paper: Paper) -> String {
     text
 }
 
-fn cell(row: &Row, time: Time) -> String {
+fn cell(row: &CaseRow, time: Time) -> String {
     let of_limit = row.per_cent(time).map_or(String::new(), |per_cent| format!(" {per_cent:.0}%"));
     format!("{:.2}{of_limit} +{:.0}", row.gflops(time), 100.0 * time.spread)
 }
 
-pub(super) fn row_json(row: &Row) -> Vec<Value> {
+pub(super) fn row_json(row: &CaseRow) -> Vec<Value> {
     let case = &row.case;
     let times = row.times.iter().map(|time| {
         json!({
@@ -149,10 +149,10 @@ pub(super) fn ladder_json(ladder: &Ladder) -> Vec<Value> {
     steps.chain(latency).collect()
 }
 
-/// A panel for each kernel: operations a second over the size of the vectors, below the limit.
-pub(super) fn picture(rows: &[Row], levels: &Levels, machine: &str) -> Result<String, String> {
-    let panel = |kernel: Kernel| {
-        let rows: Vec<&Row> =
+/// Draws a panel for each kernel: operations a second over the size of the vectors, below the limit.
+pub(super) fn picture(rows: &[CaseRow], levels: &Levels, machine: &str) -> Result<String, String> {
+    let panel = |kernel: BlasKernel| {
+        let rows: Vec<&CaseRow> =
             rows.iter().filter(|row| row.case.kernel == kernel && row.case.shift == 0).collect();
         let mut series: Vec<Series> = Vec::new();
         for row in &rows {
@@ -164,7 +164,7 @@ pub(super) fn picture(rows: &[Row], levels: &Levels, machine: &str) -> Result<St
                 }
             }
         }
-        let limit = |row: &&Row| {
+        let limit = |row: &&CaseRow| {
             let flops = row.case.kernel.flops() * row.case.n as f64;
             row.limit.map(|seconds| (row.case.footprint() as f64, flops / seconds * 1e-9))
         };
@@ -172,7 +172,7 @@ pub(super) fn picture(rows: &[Row], levels: &Levels, machine: &str) -> Result<St
         let title = format!("{}: {}", kernel.name(), kernel.formula());
         Panel { title, axes: Axes::Speed, limit, series }
     };
-    let here = Kernel::ALL.into_iter().filter(|kernel| rows.iter().any(|row| row.case.kernel == *kernel));
+    let here = BlasKernel::ALL.into_iter().filter(|kernel| rows.iter().any(|row| row.case.kernel == *kernel));
     let panels: Vec<Panel> = here.map(panel).collect();
     let walls: Vec<(f64, &str)> = levels
         .levels

@@ -1,4 +1,4 @@
-//! `largesse bench far` as a user meets it, on a small program and the library itself.
+//! Tests `largesse bench far` with a small program and the library itself.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
 use serde_json::Value;
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_largesse-bench");
 
-/// The command, which lies beside the engine: `cargo build -p largesse-cli`.
+/// Returns the command, which lies in the same folder as the engine: `cargo build -p largesse-cli`.
 fn command() -> Command {
     Command::new(Path::new(BENCH).with_file_name("largesse"))
 }
 
-/// A folder of benches; removed when dropped.
+/// A temporary folder of benches, which is removed when dropped.
 struct Benches(PathBuf);
 
 impl Benches {
-    /// One bench, of the small program in `mode`. `None`, said aloud, where far memory cannot be had.
+    /// Makes one bench of the small program in `mode`; prints why and returns `None` if there is no far memory here.
     fn new(mode: &str) -> Option<Benches> {
         let may = command().args(["run", "--local", "1M", "--far", "memory:", "--", "true"]).output();
         let may = may.expect("the command `largesse`, as `cargo build -p largesse-cli` makes it");
@@ -84,7 +84,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_cell_that_can_be_had_has_a_right_answer_and_pages_that_left() {
+fn cells_have_right_answers_and_evictions() {
     let Some(benches) = Benches::new("walks") else { return };
     let output = benches.compared(&["--runs", "2", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -93,7 +93,7 @@ fn every_cell_that_can_be_had_has_a_right_answer_and_pages_that_left() {
     let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
     let footprint = of("footprint")[0]["bytes"].as_u64().unwrap();
     assert!((16 << 20..17 << 20).contains(&footprint), "{footprint}");
-    // Twice stock, and the two sizes at half of 16 MiB; 5 % of it is less than can be had.
+    // Stock twice, and two sizes at half of 16 MiB; 5 % of it is less than the minimum.
     let runs = of("run");
     assert_eq!(runs.len(), 2 * (2 + 2));
     for run in runs.iter().filter(|run| run["local_percent"] == 50) {
@@ -106,7 +106,7 @@ fn every_cell_that_can_be_had_has_a_right_answer_and_pages_that_left() {
 }
 
 #[test]
-fn another_answer_fails_the_bench() {
+fn other_answers_fail_the_bench() {
     let Some(benches) = Benches::new("lies") else { return };
     let output = benches.compared(&["--runs", "1"]);
     assert_eq!(output.status.code(), Some(1));
@@ -115,7 +115,7 @@ fn another_answer_fails_the_bench() {
 }
 
 #[test]
-fn what_takes_too_long_is_stopped_and_is_no_failure() {
+fn long_runs_are_stopped_without_failure() {
     let Some(benches) = Benches::new("idles") else { return };
     let output = benches.compared(&["--runs", "2", "--cap", "5"]);
     let said = text(&output.stdout);
@@ -124,7 +124,7 @@ fn what_takes_too_long_is_stopped_and_is_no_failure() {
     assert!(row("64K").contains("> ") && !row("auto").contains("> "), "{said}");
 }
 
-/// Looks again and again, for ten seconds.
+/// Calls `look` until it returns a value, for ten seconds.
 fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let since = Instant::now();
     std::iter::repeat_with(|| {
@@ -136,9 +136,9 @@ fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     .next()
 }
 
-// Seen to fail when nobody asks for the signal.
+// This fails if the program does not ask for the signal.
 #[test]
-fn a_bench_that_is_killed_leaves_no_program_running() {
+fn killed_benches_leave_no_program() {
     let Some(benches) = Benches::new("sleeps") else { return };
     let mut bench =
         benches.comparing(&["--runs", "1"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -152,16 +152,16 @@ fn a_bench_that_is_killed_leaves_no_program_running() {
     bench.kill().unwrap();
     bench.wait().unwrap();
     let program = program.expect("no program");
-    // It is gone, or nobody has asked yet how it ended.
+    // The process does not exist any more, or is a zombie.
     let gone = soon(|| match std::fs::read_to_string(format!("/proc/{program}/stat")) {
         Ok(stat) => stat.contains(") Z ").then_some(()),
         Err(_) => Some(()),
     });
-    assert!(gone.is_some(), "{program} goes on");
+    assert!(gone.is_some(), "{program} is still running");
 }
 
 #[test]
-fn options_without_sense_are_refused() {
+fn meaningless_options_are_refused() {
     for (words, option) in
         [(["far", "--peers"], "--peers"), (["r", "--cap=5"], "--cap"), (["far", "--store=disk"], "--store")]
     {
@@ -172,7 +172,7 @@ fn options_without_sense_are_refused() {
 }
 
 #[test]
-fn full_disk_is_told_once_and_is_an_error() {
+fn full_disk_is_reported_once() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = Command::new(BENCH).args(["r", "--list"]).stdout(full).stderr(Stdio::piped()).spawn();
     let output = output.unwrap().wait_with_output().unwrap();

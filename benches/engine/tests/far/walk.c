@@ -1,6 +1,6 @@
-/* A megabyte or a few, walked through page by page, once for each of --times.
- * `lies`: the answer is another one in far memory. `idles`: pages of 64K take it a minute.
- * `sleeps`: everything does. */
+/* Walks through some MiB page by page, once for each of --times.
+ * `lies`: the answer differs in far memory. `idles`: transfers of 64K take a minute.
+ * `sleeps`: all runs take a minute. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

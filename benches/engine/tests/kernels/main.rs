@@ -1,4 +1,4 @@
-//! `largesse bench kernels` as a user meets it, on little data.
+//! Tests `largesse bench kernels` on little data.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -13,7 +13,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn every_instruction_set_is_checked_and_timed_at_every_length() {
+fn instruction_sets_are_timed_at_every_length() {
     let picture = std::env::temp_dir().join(format!("largesse-kernels-{}.svg", std::process::id()));
     let done = bench(&["--json", "--only", "ddot", "--only", "daxpy", "--svg", &picture.to_string_lossy()]);
     assert!(done.status.success(), "{done:?}");
@@ -38,7 +38,7 @@ fn every_instruction_set_is_checked_and_timed_at_every_length() {
 }
 
 #[test]
-fn the_table_says_where_vectors_lie_and_what_peers_are_missing() {
+fn tables_show_alignment_and_missing_peers() {
     let done = bench(&["--only", "dsum"]);
     assert!(done.status.success(), "{done:?}");
     let shown = text(&done.stdout);
@@ -48,7 +48,7 @@ fn the_table_says_where_vectors_lie_and_what_peers_are_missing() {
 }
 
 #[test]
-fn a_wrong_word_is_an_error_that_names_the_right_ones() {
+fn wrong_names_list_the_right_ones() {
     for (arguments, words) in [
         (&["--only", "dsun"][..], "dsum, dasum, dsumsq"),
         (&["--cap", "3"], "--cap is an option of `largesse bench far` and `largesse bench gc` only"),

@@ -1,14 +1,14 @@
-/* BT: implicit steps for five coupled quantities on a cube, along x, then y, then z.
+/* BT: solves implicit steps for five coupled quantities on a cube, along x, then y, then z.
  *
  * Shapes and order of access are those that the NAS Parallel Benchmarks describe: along each axis every grid line
- * is a system of 5x5 blocks, three a point; they and the Jacobians they are made of are kept for the whole
+ * is a system of 5x5 blocks, three a point; the blocks and the Jacobians they are made of are stored for the whole
  * grid. So each step passes three times over some 300 MiB, once along each axis, and only along one of them in
  * the order of memory. The arrays lie in .bss, where no allocator sees them (--storage heap: calloc).
  *
  * The equations are our own: each component m is carried by the components 1, 2, 3 as velocities and spreads,
  *     du_m/dt = forcing_m - sum over axes d of ( (u_m u_{1+d})_d - (N_m(u))_dd ),
  *     N_m(u) = NU (u_m + MIX (sum of the others)) + BEND u_m^2,
- * with the forcing for which a known function stands still. Each step must come nearer to it. */
+ * with a forcing that leaves a known function unchanged. Each step must come nearer to it. */
 #include "grid.h"
 
 extern void largesse_tune_begin(const char *) __attribute__((weak));
@@ -42,13 +42,13 @@ static void flux(long p, int axis, int at, int with) {
     }
 }
 
-/* What a step would change without looking ahead: 0 where u stands still. */
+/* Returns the change by an explicit step, which is 0 for the steady u. */
 static void right_side(void) {
     for (long p = 0; p < points; p++) EACH5(m) rhs[p][m] = DT * forcing[p][m];
     for (int axis = 0; axis < 3; axis++) inner(axis, LINES, 0, flux, 0);
 }
 
-/* The derivatives of what is carried along the axis and of what spreads. */
+/* Computes derivatives of the convected and of the diffused quantities along the axis. */
 static void jacobians(long p, int axis) {
     EACH5(m) EACH5(l) {
         fjac[p][m][l] = (l == m) * u[p][1 + axis] + (l == 1 + axis) * u[p][m];
@@ -56,7 +56,7 @@ static void jacobians(long p, int axis) {
     }
 }
 
-/* The row of a point in the systems along the axis. */
+/* Computes the row of a point in the systems along the axis. */
 static void blocks(long p, int axis) {
     long s = stride[axis];
     double first = DT / (2 * h), second = DT / (h * h);
@@ -67,7 +67,7 @@ static void blocks(long p, int axis) {
     }
 }
 
-/* As published: along x line by line, otherwise twice through memory. */
+/* Solves in the published order: along x line by line, otherwise with two passes through memory. */
 static void build(int axis) {
     if (axis == 0) {
         for (int j = 1; j < n - 1; j++)
@@ -83,7 +83,7 @@ static void build(int axis) {
     }
 }
 
-/* c := b^-1 c and r := b^-1 r; spends b. The diagonal is large enough to divide by. */
+/* Sets c := b^-1 c and r := b^-1 r and overwrites b, whose diagonal is large enough for division without pivots. */
 static void divide(block b, block c, vec r) {
     EACH5(k) {
         double pivot = 1 / b[k][k];
@@ -115,7 +115,7 @@ static void substitute(long p, int axis, int at, int with) {
     EACH5(m) EACH5(l) rhs[p][m] -= lhs[p][AFTER][m][l] * rhs[p + stride[axis]][l];
 }
 
-/* The solution of one line, put into rows that are built anew, must give what was asked for. */
+/* Puts the solution of one line into newly built rows, and checks that it gives the right side. */
 static void check_line(int axis, vec *asked) {
     long s = stride[axis], line = middle_line(axis);
     double worst = 0, largest = 0;
@@ -142,7 +142,7 @@ static void solve(int axis, int check) {
     if (check) check_line(axis, asked);
 }
 
-/* How much it changed. */
+/* Returns the size of the change. */
 static double step(int check) {
     double change = 0;
     right_side();

@@ -1,4 +1,4 @@
-/* CG: the smallest eigenvalue of a large sparse symmetric matrix, by conjugate gradients within inverse
+/* CG: finds the smallest eigenvalue of a large sparse symmetric matrix, by conjugate gradients within inverse
  * iteration.
  *
  * Shapes and order of access are those that the NAS Parallel Benchmarks describe: 75000 rows with some 185
@@ -7,7 +7,7 @@
  *
  * The matrix is our own: the sum of many shuffles of the rows, i to a*i + b modulo n, with random weights,
  * and their transposes, plus a diagonal twice as large as the rest's largest eigenvalue is likely to be.
- * Rows can so be written one after the other, without a list of places to sort. */
+ * So rows can be written one after the other, without sorting a list of entries. */
 #include "far.h"
 
 enum { SHUFFLES = 92, WIDTH = 2 * SHUFFLES + 1, PRODUCTS = 25 };
@@ -15,7 +15,7 @@ static int n;
 static double *weight;
 static int *column;
 
-/* The inverse of a modulo n; 0 when there is none. */
+/* Returns the inverse of a modulo n; 0 if there is none. */
 static long inverse(long a) {
     long r = n, next = a, t = 0, t_next = 1;
     while (next) {
@@ -64,7 +64,7 @@ static double dot(const double *x, const double *y) {
     return sum;
 }
 
-/* z with A z = x; p, q, r are room to work. Returns how far off it is, computed anew and not as it went along. */
+/* Solves A z = x with work vectors p, q, r. Returns the residual, computed from z and not by the recurrence. */
 static double solve(const double *x, double *z, double *p, double *q, double *r) {
     for (int i = 0; i < n; i++) z[i] = 0, p[i] = r[i] = x[i];
     double rest = dot(r, r);

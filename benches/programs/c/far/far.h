@@ -1,10 +1,10 @@
-/* What the programs of this folder share: more memory than is near, used in a known order.
+/* Defines what the programs of this folder share. They use more memory than is local, in a known order.
  *
  *   --scale F   share of the data           --times N   iterations
  *
- * Each program checks what it computed without a stored answer, and fails when it is wrong; the answer's
- * bits tell of the smallest change, in memory that came back from afar with other bytes. `seconds` is all
- * iterations together, without set-up and checks. Nothing is freed before the end. No threads, no clock and
+ * Each program checks its result without a stored answer, and fails when it is wrong; the bits of the answer
+ * change if a page comes back from the store with other bytes. `seconds` is the time of all
+ * iterations, without set-up and checks. No memory is freed before the end. No threads, no clock and
  * no address enters a result: the bits are the same in every run. */
 #ifndef FAR_H
 #define FAR_H
@@ -29,7 +29,7 @@ static inline void require(int holds, const char *what) {
     exit(1);
 }
 
-/* Not yet touched. */
+/* Returns memory that was not touched yet. */
 static inline void *room(size_t count, size_t size) {
     void *block = malloc(count * size);
     require(block != 0, "no memory");
@@ -42,14 +42,14 @@ static inline void *zeros(size_t count, size_t size) {
     return block;
 }
 
-/* Data that any place can be asked for again, so that a check needs no copy of them. */
+/* Returns data that depend on their index alone, so that a check needs no copy of them. */
 static inline uint64_t scramble(uint64_t x) {
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93u;
     return x ^ x >> 32;
 }
 
-/* In [0, 1). */
+/* Returns a number in [0, 1). */
 static inline double draw(uint64_t which) {
     return (double)(scramble(which + 0x9e3779b97f4a7c15u) >> 11) * 0x1p-53;
 }

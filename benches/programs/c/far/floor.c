@@ -1,11 +1,11 @@
-/* The least a fault costs on this machine: bare handlers, which do nothing that a pager needs beside paging.
+/* Measures the least cost of a fault on this machine, with handlers that only page in and out.
  *
- * What `pages` costs under far memory says little by itself: waking a thread costs more than twice as much on one
- * virtual machine as on the next. Here one thread reads and changes a word of each set, in order, and a set is brought by a copy.
- * `events`: by another thread that never sleeps; `in the thread`: by the handler of a signal. `evict`: half of the area may
- * be here, and the oldest set is copied out and dropped by itself; without, all of it fits. Microseconds a fault.
+ * The cost of `pages` under far memory needs this comparison: waking a thread costs more than twice as much on some
+ * virtual machines as on others. One thread reads and changes a word of each transfer unit, in order; units are copied.
+ * `events`: by another thread that never sleeps; `in the thread`: by a signal handler. `evict`: half of the area may
+ * be resident, and the oldest unit is copied out and dropped; without it, all of the area fits. Microseconds a fault.
  *
- *   --scale F   share of 256 MiB           --times N   rounds           --set K   KiB that move together */
+ *   --scale F   share of 256 MiB           --times N   rounds           --set K   transfer size in KiB */
 #define _GNU_SOURCE
 #include "far.h"
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static size_t size, set, room_here, first, end;
 static int evicts;
 static volatile int over;
 
-/* Sets come in order, so that the oldest is the next one. */
+/* Units are filled in order, so that the oldest is the next one. */
 static void bring(size_t at) {
     at -= at % set;
     if (evicts && end - first >= room_here) {
@@ -51,7 +51,7 @@ static void *serve(void *unused) {
     return unused;
 }
 
-/* One pass after a first one that fills what may be here. */
+/* Times one pass after a first one that fills the resident part. */
 static double pass(int in_thread) {
     uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP};

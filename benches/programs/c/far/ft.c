@@ -1,4 +1,4 @@
-/* FT: a heat equation on a periodic box, solved by a Fourier transform along all three axes.
+/* FT: solves a heat equation on a periodic box by a Fourier transform along all three axes.
  *
  * Shapes and order of access are those that the NAS Parallel Benchmarks describe: 256 x 256 x 128 complex
  * numbers in three arrays of 128 MiB; forward once, then for each time the spectrum fades a little and is
@@ -13,7 +13,7 @@ static size_t total;
 static complex_t *roots[3], *work, *spare;
 static double *fade[3];
 
-/* The unit's roots, and how much a frequency fades in one time: exp(-k^2 / 1000), for each axis. */
+/* Roots of unity, and the decay of a frequency in one time step, exp(-k^2 / 1000), for each axis. */
 static void tables(void) {
     int longest = 0;
     total = 1;
@@ -33,8 +33,8 @@ static void tables(void) {
     spare = room((size_t)longest * ABREAST, sizeof *spare);
 }
 
-/* `count` lines of the axis abreast in `x`, by halving; each pass writes the other array, so that nothing need be
- * put in order at the end. Returns the one with the result. */
+/* Transforms `count` neighbouring lines of the axis in `x` by halving. Each pass writes the other array, so that the
+ * result is in order. Returns the array with the result. */
 static complex_t *lines(complex_t *x, complex_t *y, int axis, int count, int sign) {
     int n = side[axis], run = count;
     for (int half = n / 2; half >= 1; half /= 2, run *= 2) {
@@ -62,7 +62,7 @@ static void along_x(int sign, const complex_t *from, complex_t *to) {
     }
 }
 
-/* Along y or z: `step` from element to element; lines begin at all `others` and at all x. */
+/* Transforms along y or z: elements are `step` apart; lines begin at all `others` and at all x. */
 static void across(int axis, int sign, const complex_t *from, complex_t *to) {
     size_t step = axis == Y ? (size_t)side[X] : (size_t)side[X] * side[Y];
     size_t other = axis == Y ? (size_t)side[X] * side[Y] : (size_t)side[X];
@@ -76,7 +76,7 @@ static void across(int axis, int sign, const complex_t *from, complex_t *to) {
         }
 }
 
-/* The last axis writes `to`; `from` is spent. */
+/* Transforms along the last axis into `to`, and overwrites `from`. */
 static void transform(int sign, complex_t *from, complex_t *to) {
     if (sign > 0) {
         along_x(sign, from, from);
@@ -111,7 +111,7 @@ static double energy(const complex_t *x) {
 
 static int near(double a, double b) { return fabs(a - b) <= 1e-10 * fabs(b); }
 
-/* A few places, spread over the box. */
+/* Samples a few points, spread over the box. */
 static double checksum(const complex_t *x) {
     double sum = 0;
     for (size_t i = 1; i <= 1024; i++) sum += x[scramble(i) % total].re + x[scramble(i) % total].im;

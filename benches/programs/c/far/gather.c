@@ -1,10 +1,10 @@
-/* A list of 128 MiB that is gone through, with a look into a table of 128 MiB at a random place for each page of it.
+/* Reads a list of 128 MiB in order, and for each page of it a table of 128 MiB at a random index.
  *
- * As a join, a sparse product or a histogram does: one array in order, the other one anywhere. Large pages are good for
- * the list and bad for the table. Each iteration adds one to what it looks at in the table, and to all of the list. */
+ * Joins, sparse products and histograms have this pattern: one array in order, the other at random. Large pages suit
+ * the list and not the table. Each iteration adds one to the numbers it reads in the table, and to all of the list. */
 #include "far.h"
 
-/* Numbers in a page. */
+/* Number of elements in a page. */
 enum { EACH = 512 };
 
 int main(int argc, char **argv) {

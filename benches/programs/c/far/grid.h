@@ -1,4 +1,4 @@
-/* The cube of bt.c and sp.c, and the two orders in which an axis is swept. */
+/* Defines the cube of bt.c and sp.c, and the two orders in which an axis is swept. */
 #ifndef GRID_H
 #define GRID_H
 #include "far.h"
@@ -10,7 +10,7 @@ static long stride[3]; /* of x, y, z; odd, lest lines along x or y fall into few
 static long points;
 static double h; /* the distance of neighbours */
 
-/* True when the arrays are to come from malloc instead of lying in .bss. */
+/* Returns whether the arrays come from malloc instead of .bss. */
 static inline int grid(int argc, char **argv) {
     int heap = !strcmp(word(argc, argv, "--storage", "static"), "heap");
     n = (int)lround(SIDE * cbrt(option(argc, argv, "--scale", 1)));
@@ -32,12 +32,12 @@ static inline long place(int i, int j, int k) { return i * stride[0] + j * strid
         for (int j = 0; j < n; j++) \
             for (int k = 0; k < n; k++)
 
-/* PLANES: the axis outermost, a whole plane before the next. LINES: the axis innermost, a whole line before the
- * next. The two other axes in the order of memory. */
+/* PLANES has the axis outermost, and finishes a plane before the next. LINES has it innermost, and finishes a line
+ * before the next. The two other axes are in the order of memory. */
 enum order { PLANES, LINES };
 
-/* `step(point, axis, place on the axis, with)` for every inner point, along the axis upwards or downwards.
- * Inlined, each caller gets a loop of its own. */
+/* Calls `step(point, axis, place on the axis, with)` for every inner point, along the axis upwards or downwards.
+ * It is inlined, so that each caller gets a loop of its own. */
 static inline __attribute__((always_inline)) void
 inner(int axis, enum order order, int down, void (*step)(long, int, int, int), int with) {
     long s = stride[axis], a = stride[axis == 0 ? 1 : 0], b = stride[axis == 2 ? 1 : 2];
@@ -58,19 +58,19 @@ inner(int axis, enum order order, int down, void (*step)(long, int, int, int), i
                 }
 }
 
-/* The inner line along `axis` through the middle of the cube; its place 0. */
+/* Returns index 0 of the inner line along `axis` through the middle of the cube. */
 static inline long middle_line(int axis) {
     return n / 2 * (stride[0] + stride[1] + stride[2] - stride[axis]);
 }
 
-/* What component m becomes in the end: any smooth function does. */
+/* Returns component m of the steady solution, which can be any smooth function. */
 static inline double target(int m, int i, int j, int k) {
     double x = i * h, y = j * h, z = k * h;
     double along_x = 0.2 * x * (1 - (0.3 + 0.1 * m) * x), along_y = 0.1 * y * y * (1 + 0.2 * m - y);
     return 1 + 0.1 * m + along_x + along_y - 0.1 * z * (x - z * z);
 }
 
-/* How far from it the iteration starts: not at all on the boundary, which stays. */
+/* Returns the distance of the start from the solution, which is 0 on the boundary. */
 static inline double bump(int m, int i, int j, int k) {
     double x = i * h, y = j * h, z = k * h;
     return (3.0 + m) * x * (1 - x) * y * (1 - y) * z * (1 - z) * (1 + x - y);

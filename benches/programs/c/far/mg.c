@@ -1,12 +1,12 @@
-/* MG: a Poisson equation on a periodic cube, solved on ever coarser grids at once.
+/* MG: solves a Poisson equation on a periodic cube, on several ever coarser grids.
  *
  * Shapes and order of access are those that the NAS Parallel Benchmarks describe: 256 points an edge and a
  * border that repeats the other side, solution and residual on every level, right side on the finest: some
  * 430 MiB. A cycle streams through the finest grid some four times and visits all the smaller ones in
- * between; the right side is ten charges of each sign.
+ * between; the right side has ten charges of each sign.
  *
- * The operator is our own choice, A u = 6 u - (the six neighbours). On what a coarser grid cannot see its
- * eigenvalues are within [2, 12]; the smoother S = (16 + 2 (six neighbours)) / 73 is the one that leaves
+ * The operator is our own choice, A u = 6 u - (the six neighbours). On components that a coarser grid cannot
+ * represent, its eigenvalues are within [2, 12]; the smoother S = (16 + 2 (six neighbours)) / 73 is the one that leaves
  * least of it, at most 0.35: 1 - A S is Chebyshev's polynomial of degree 2 there. */
 #include "far.h"
 
@@ -24,7 +24,7 @@ static size_t place(int n, int i, int j, int k) { return ((size_t)i * (n + 2) + 
     for (int i = 1; i <= n; i++) \
         for (int j = 1; j <= n; j++)
 
-/* The border repeats the other side. */
+/* Copies the other side to the border. */
 static void wrap(int n, double *x) {
     EACH_ROW(n) {
         x[place(n, i, j, 0)] = x[place(n, i, j, n)];
@@ -43,7 +43,7 @@ static double neighbours(const double *x, size_t p, size_t row, size_t plane) {
     return x[p - 1] + x[p + 1] + x[p - row] + x[p + row] + x[p - plane] + x[p + plane];
 }
 
-/* r := v - A u; v may be r. */
+/* Computes r := v - A u; v may be r. */
 static void residual(int n, const double *u, const double *v, double *r) {
     size_t row = n + 2, plane = row * row;
     EACH_ROW(n) for (size_t p = place(n, i, j, 1); p < place(n, i, j, n + 1); p++)
@@ -51,7 +51,7 @@ static void residual(int n, const double *u, const double *v, double *r) {
     wrap(n, r);
 }
 
-/* u := u + S r */
+/* Computes u := u + S r. */
 static void smooth(int n, const double *r, double *u) {
     size_t row = n + 2, plane = row * row;
     EACH_ROW(n) for (size_t p = place(n, i, j, 1); p < place(n, i, j, n + 1); p++)
@@ -59,7 +59,7 @@ static void smooth(int n, const double *r, double *u) {
     wrap(n, u);
 }
 
-/* A coarse point is the mean of the fine ones around it, nearer ones counting more; times 4 = distance^2. */
+/* Sets a coarse point to the weighted mean of the fine ones around it, nearer ones more; times 4 = distance^2. */
 static void coarsen(int coarse, const double *fine, double *to) {
     EACH_ROW(coarse) for (int k = 1; k <= coarse; k++) {
         double sum = 0;
@@ -73,7 +73,7 @@ static void coarsen(int coarse, const double *fine, double *to) {
     wrap(coarse, to);
 }
 
-/* A fine point gains the mean of the coarse ones around it: eight, four, two or one. The border comes out right. */
+/* Adds to a fine point the mean of the eight, four, two or one coarse ones around it, which also fills the border. */
 static void refine(int coarse, const double *from, double *fine) {
     for (int i = 0; i <= 2 * coarse + 1; i++)
         for (int j = 0; j <= 2 * coarse + 1; j++) {
@@ -92,7 +92,7 @@ static void refine(int coarse, const double *from, double *fine) {
         }
 }
 
-/* Down to two or three points an edge, and up again. */
+/* Runs a cycle down to two or three points an edge, and up again. */
 static void cycle(int finest, const double *v) {
     for (int l = finest; l > 0; l--) coarsen(level[l - 1].n, level[l].r, level[l - 1].r);
     for (int l = 0; l <= finest; l++) {

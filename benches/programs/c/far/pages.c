@@ -1,7 +1,7 @@
-/* One thread through 1 GiB, page by page: what a touch costs where the memory is.
+/* Passes through 1 GiB with one thread, page by page, and prints the cost of a touch.
  *
- * Under `largesse run --local 256M` each touch beyond the first quarter brings a page and sends one away; without it
- * the first line is an ordinary first touch. A line a way: microseconds a 4 KiB page, and GB/s. --only sequential
+ * Under `largesse run --local 256M` each touch beyond the first quarter fills a page and evicts one; without it
+ * the first line is an ordinary first touch. Each line has microseconds a 4 KiB page, and GB/s. --only sequential
  * leaves out random reads; --times N reads N times as many, with a line for each time. */
 #include "far.h"
 
@@ -18,7 +18,7 @@ static void line(const char *way, double seconds, size_t touched) {
 
 static uint64_t value(size_t page, size_t word) { return scramble(page * WORDS + word); }
 
-/* A word at each end tells whether a page came back as it was; filling all of it would time the filling. */
+/* Each end of a page has a word that shows whether the page is unchanged; filling all of it would be timed, too. */
 static void write_page(size_t page, uint64_t turn) {
     pages[page][0] = value(page, 0) + turn;
     pages[page][WORDS - 1] = value(page, 1) + turn;
@@ -30,7 +30,7 @@ static void check_page(size_t page, uint64_t turn) {
 
 int main(int argc, char **argv) {
     count = (size_t)(option(argc, argv, "--scale", 1) * (1 << 30)) / PAGE;
-    /* Aligned: a page of ours that lies in two of the machine's would be two faults. */
+    /* The start is aligned: a unit that spans two pages of the machine would take two faults. */
     pages = aligned_alloc(PAGE, count * PAGE);
     require(pages != 0, "no memory");
     double begin = now();

@@ -1,4 +1,4 @@
-/* Sort of 32 Mi keys of 64 bits, byte by byte from the lowest (radix): 256 MiB and as much to work in.
+/* Sorts 32 Mi keys of 64 bits, byte by byte from the lowest (radix): 256 MiB, and as much work space.
  *
  * Each of the eight passes reads one half from start to end and writes the other in up to 256 streams. */
 #include "far.h"

@@ -1,15 +1,15 @@
-/* SP: implicit steps along x, then y, then z, in which the five quantities are first taken apart.
+/* SP: solves implicit steps along x, then y, then z, which first decouple the five quantities.
  *
  * Shapes and order of access are those that the NAS Parallel Benchmarks describe: each component is an array
  * of its own, and along each axis every grid line is five systems of five diagonals, three of them
  * with the same matrix; so 15 arrays for the matrices, about 75 MiB together. They lie in .bss (--storage heap:
  * calloc).
  *
- * The equations are our own, sound in a moving medium: along axis d everything is carried with the speed
+ * The equations are our own, those of sound in a moving medium: along axis d everything is convected with the speed
  * v_d = u_{1+d} / u_0, and u_0 and u_{1+d} drive each other with the speed c = sqrt(u_4 / u_0),
  *     du_m/dt = forcing_m - sum over d of ( v_d (u_m)_d + c (partner of m)_d - NU (u_m)_dd + DAMP (u_m)_dddd h^3 ).
- * The sum and the difference of the partners are carried with v + c and v - c: nothing is coupled any more.
- * As in bt.c the forcing makes a known function stand still. */
+ * The sum and the difference of the partners are convected with v + c and v - c, which decouples them.
+ * As in bt.c the forcing leaves a known function unchanged. */
 #include "grid.h"
 
 #define DT 0.05
@@ -29,7 +29,7 @@ static void arrays(double **array, int count, int heap) {
     if (!heap) next += count * points;
 }
 
-/* No damping where it would reach beyond the boundary. */
+/* Leaves out damping that would reach beyond the boundary. */
 static double damp(int at) { return at > 1 && at < n - 2 ? DAMP / h : 0; }
 
 static void flux(long p, int axis, int at, int with) {
@@ -58,7 +58,7 @@ static void right_side(void) {
     for (int axis = 0; axis < 3; axis++) inner(axis, LINES, 0, flux, 0);
 }
 
-/* The right sides along the axis: three that are carried with v alone, then the two that sound carries too. */
+/* Computes the right sides along the axis: three that are convected with v, then the two that depend on sound. */
 static void take_apart(int axis) {
     int plain = 0;
     for (int m = 1; m < 5; m++)
@@ -66,7 +66,7 @@ static void take_apart(int axis) {
     wave[3] = rhs[0], wave[4] = rhs[1 + axis];
 }
 
-/* The partners become their sum and difference; and once more, themselves. */
+/* Replaces the partners by their sum and difference; a second call restores them. */
 static void turn(long p, int axis, int at, int with) {
     double a = wave[3][p] * M_SQRT1_2, b = wave[4][p] * M_SQRT1_2;
     (void)axis, (void)at, (void)with;
@@ -74,7 +74,7 @@ static void turn(long p, int axis, int at, int with) {
     wave[4][p] = a - b;
 }
 
-/* One row of the three matrices: carried with v, v + c, v - c. */
+/* Computes one row of the three matrices: convected with v, v + c, v - c. */
 static void rows(long p, int axis, int at, int with) {
     double first = DT / (2 * h), second = DT * NU / (h * h), fourth = DT * damp(at);
     (void)with;
@@ -118,7 +118,7 @@ static void substitute(long p, int axis, int at, int matrix) {
     }
 }
 
-/* The solution of one line, put into rows that are built anew, must give what was asked for. */
+/* Puts the solution of one line into newly built rows, and checks that it gives the right side. */
 static void check_line(int axis, double (*asked)[5]) {
     double worst = 0, largest = 0;
     for (int at = 1; at < n - 1; at++) {
@@ -150,7 +150,7 @@ static void solve(int axis, int check) {
     inner(2, LINES, 0, turn, 0);
 }
 
-/* How much it changed. */
+/* Returns the size of the change. */
 static double step(int check) {
     double change = 0;
     right_side();

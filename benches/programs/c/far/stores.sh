@@ -1,11 +1,12 @@
 #!/bin/bash
-# What far pages cost by where they are: pages.c under each store in turns, medians, and the ratio of speeds to memory:.
-# stores.sh [ROUNDS [PAGE-SIZE]]; run it from the checkout, after `make all`. Stores whose programs are not here are left out, and said.
+# Measures the cost of far pages in each store: runs pages.c in turns, prints medians and the ratio of speeds to
+# memory:. Usage: stores.sh [ROUNDS [PAGE-SIZE]], from the checkout after `make all`. Stores that are not installed
+# are named and left out.
 set -euo pipefail
 here=$(dirname "$0")
 rounds=${1:-5}
 size=${2:-1M}
-# Without `--bind-to none` a rank has one processor, which all of memory: is faster for, too.
+# Without `--bind-to none` a rank has one processor, for which all of memory: is faster, too.
 launcher=(mpirun.openmpi --oversubscribe --bind-to none -n 2)
 [ "$(id -u)" != 0 ] || launcher+=(--allow-run-as-root)
 wire=(--mca btl tcp,self --mca pml ob1 --mca osc pt2pt)

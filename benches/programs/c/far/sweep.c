@@ -1,13 +1,13 @@
-/* A matrix of 8000 x 8000 numbers (488 MiB), swept along its rows and along its columns; each visit adds one.
+/* Sweeps a matrix of 8000 x 8000 numbers (488 MiB) along its rows and along its columns; each visit adds one.
  *
- * The same work twice: along rows a page is finished before the next, along columns each number lies on
+ * Both do the same work: along rows a page is finished before the next, along columns each number lies on
  * another page, and one column needs a page of every row. --only rows or --only columns does one of them. */
 #include "far.h"
 
 static long rows, columns;
 static double *matrix;
 
-/* Every line's sum must be what the numbers started as (their place along the rows) and its visits make. */
+/* Checks that every line's sum is that of its start values (their column numbers) and its visits. */
 static double sweep(long lines, long length, long line_step, long step, double visits) {
     double all = 0;
     for (long line = 0; line < lines; line++) {

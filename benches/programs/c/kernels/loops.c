@@ -1,4 +1,4 @@
-/* The kernels as plain loops, for `largesse bench kernels`: what a compiler makes of the obvious code; and the
+/* The kernels as plain loops, for `largesse bench kernels`: a compiler's result for the obvious code; and the
  * steps by which a sum of doubles was made faster on the HA8000: one accumulator, two numbers at a time, then
  * four and eight accumulators, which hide the latency of an addition. */
 #include <complex.h>
@@ -65,7 +65,7 @@ float plain_sdot(size_t n, const float *x, const float *y)
     return sum;
 }
 
-/* The ladder: vectors of two doubles, which every processor of 64 bits has. */
+/* Defines the ladder with vectors of two doubles, which every 64-bit processor has. */
 typedef double pair __attribute__((vector_size(16), aligned(8)));
 
 #define LADDER(accumulators)                                                                                   \

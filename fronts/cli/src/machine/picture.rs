@@ -7,7 +7,7 @@ use super::tree::{Kind, Part, parts};
 use crate::size::size;
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
-use largesse_plot::machine::{Bars, Group, Machine, Series};
+use largesse_plot::machine::{Bars, MachineDrawing, NamedBox, Series};
 
 pub(super) fn svg(seen: &Seen, measured: &Measured) -> Result<String, String> {
     let topology = &seen.topology;
@@ -29,7 +29,7 @@ pub(super) fn svg(seen: &Seen, measured: &Measured) -> Result<String, String> {
     let times = pairs
         .iter()
         .filter_map(|pair| Some((place(pair.first)?, place(pair.second)?, pair.round_trip?.best)));
-    largesse_plot::machine::svg(&Machine {
+    largesse_plot::machine::svg(&MachineDrawing {
         title: format!("{}, Linux {}", seen.processor, seen.kernel),
         packages: packages(topology),
         bandwidth: bars.collect(),
@@ -38,23 +38,23 @@ pub(super) fn svg(seen: &Seen, measured: &Measured) -> Result<String, String> {
     })
 }
 
-fn packages(topology: &Topology) -> Vec<Group> {
-    let bare = topology.nodes.iter().filter(|node| node.cpus.is_empty()).map(|node| Group {
+fn packages(topology: &Topology) -> Vec<NamedBox> {
+    let bare = topology.nodes.iter().filter(|node| node.cpus.is_empty()).map(|node| NamedBox {
         name: format!("NUMA node {} without processors: {}", node.number, size(node.memory)),
-        ..Group::default()
+        ..NamedBox::default()
     });
     parts(topology).iter().map(|part| group(topology, part, None)).chain(bare).collect()
 }
 
 /// A part as a box; `above` is the level of the cache it is drawn in.
-fn group(topology: &Topology, part: &Part, above: Option<u32>) -> Group {
+fn group(topology: &Topology, part: &Part, above: Option<u32>) -> NamedBox {
     let above = if let Kind::Cache(level) = part.kind { Some(level) } else { above };
     let name = match part.kind {
         Kind::Node => format!("NUMA {}: {}", part.name, part.note),
         Kind::Unknown => "packages and caches not known".into(),
         Kind::Package | Kind::Cache(_) => part.name.clone(),
     };
-    Group {
+    NamedBox {
         name,
         groups: part.parts.iter().map(|inner| group(topology, inner, above)).collect(),
         cores: part.cores.iter().map(|core| lines(topology, core, above)).collect(),

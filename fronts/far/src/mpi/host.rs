@@ -1,7 +1,7 @@
-//! Rank 0: the program's process, and the agent beside it.
+//! Runs rank 0: one process becomes the program, the other serves it as its agent.
 
+use super::error::Error;
 use super::signals;
-use super::trouble::Trouble;
 use crate::environment::agent_folders;
 use crate::say::complain;
 use largesse_agent::{Agent, Name, Place};
@@ -15,20 +15,20 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// As of `largesse run`: the program was not started.
+/// Exit status if the program was not started, equal to that of `largesse run`.
 const NO_STORE: i32 = 125;
-/// As of the library: far memory is lost.
+/// Exit status when far memory is lost, equal to that of the library.
 const LOST: i32 = 74;
-/// Parting takes little time even on a busy machine, but MPICH over UCX and TCP waits now and then for ranks that have
-/// gone.
+/// Time allowed for leaving MPI. It takes little time even on a busy machine, but MPICH over UCX and TCP sometimes
+/// waits for ranks that have ended.
 const PARTING: Duration = Duration::from_secs(5);
 
-/// See [`Ranks::host`](super::Ranks::host).
-pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), Trouble>) -> Result<OsString, Trouble> {
+/// Implements [`Ranks::host`](super::Ranks::host).
+pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), Error>) -> Result<OsString, Error> {
     let mut ends = [0; 2];
-    // SAFETY: two numbers to fill.
+    // SAFETY: the call fills the two numbers of the array.
     checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: descriptors that the kernel just made for us.
+    // SAFETY: the kernel just made the descriptors, and nothing else owns them.
     let [from, into] = ends.map(|fd| File::from(unsafe { OwnedFd::from_raw_fd(fd) }));
     // SAFETY: this process has one thread.
     let program = checked(unsafe { libc::fork() })?;
@@ -37,34 +37,36 @@ pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), Trouble>) -> Resu
         return await_name(from);
     }
     drop(from);
-    let code = look_after(program, into, join).unwrap_or_else(|trouble| {
-        complain!("largesse: {trouble}");
+    let code = look_after(program, into, join).unwrap_or_else(|error| {
+        complain!("largesse: {error}");
         NO_STORE
     });
     std::process::exit(code)
 }
 
-/// Where the agent is. Without one this process has nothing to do, and the other has said why.
-fn await_name(mut from: File) -> Result<OsString, Trouble> {
+/// Returns the name of the agent. If the pipe has none, the other process has printed the reason, and this one ends.
+fn await_name(mut from: File) -> Result<OsString, Error> {
     let mut name = Vec::new();
-    from.read_to_end(&mut name).map_err(Trouble::Process)?;
+    from.read_to_end(&mut name).map_err(Error::Process)?;
     if name.is_empty() {
         std::process::exit(NO_STORE);
     }
     Ok(OsString::from_vec(name))
 }
 
-/// Serves the program until it ends; its exit status, as a shell says it.
+/// Serves the program until it ends. Returns its exit status as a shell would.
 fn look_after(
     program: libc::pid_t,
     mut into: File,
-    join: impl FnOnce() -> Result<(Mpi, World), Trouble>,
-) -> Result<i32, Trouble> {
+    join: impl FnOnce() -> Result<(Mpi, World), Error>,
+) -> Result<i32, Error> {
     let (mpi, world, ranks) = meet(join)?;
     let neighbours = (world.ranks_here - 1) as usize;
     if ranks.far() + neighbours > (world.ranks - 1) as usize {
         let why = if world.share == 0 { "MPI was told so" } else { "they are hidden from each other" };
-        complain!("largesse: ranks of this machine have no memory in common ({why}); it is slower so");
+        complain!(
+            "largesse: ranks of this machine have no memory in common ({why}): using MPI transfers, which are slower"
+        );
     }
     let (processors, all) = (pin::current().map_or(0, |it| it.len()), pin::permitted().len());
     if processors == 1 && all > 1 {
@@ -74,44 +76,43 @@ fn look_after(
         );
     }
     let place = Place::Elsewhere(Box::new(ranks.clone()));
-    let agent = Agent::new(&agent_folders(), place, "mpi:", Some(program)).map_err(Trouble::Process)?;
+    let agent = Agent::new(&agent_folders(), place, "mpi:", Some(program)).map_err(Error::Process)?;
     let name = agent.name().clone();
     signals::hand_to(program);
     let ended = Arc::new(OnceLock::new());
     watch(Arc::clone(&mpi), program, name.clone(), Arc::clone(&ended));
-    write!(into, "agent:{name}").map_err(Trouble::Process)?;
+    write!(into, "agent:{name}").map_err(Error::Process)?;
     drop(into);
-    agent.run().map_err(Trouble::Process)?;
-    let code = status(program).map_err(Trouble::Process)?;
+    agent.run().map_err(Error::Process)?;
+    let code = status(program).map_err(Error::Process)?;
     let _ = ended.set(code);
-    // When this fails MPI is lost, and what it was needed for is over.
+    // A failure means that MPI is lost, and it is not needed any more.
     let _ = ranks.stop();
-    // SAFETY: stopped just now.
+    // SAFETY: the ranks were stopped, so that none uses lent memory.
     unsafe { leave(&mpi, code) };
     Ok(code)
 }
 
-fn meet(
-    join: impl FnOnce() -> Result<(Mpi, World), Trouble>,
-) -> Result<(Arc<Mpi>, World, Ranks<Mpi>), Trouble> {
+fn meet(join: impl FnOnce() -> Result<(Mpi, World), Error>) -> Result<(Arc<Mpi>, World, Ranks<Mpi>), Error> {
     let (mpi, world) = join()?;
     let mpi = Arc::new(mpi);
-    // SAFETY: no bytes.
-    unsafe { mpi.lend(0, std::ptr::null_mut()) }.map_err(Trouble::Wire)?;
-    let ranks = Ranks::meet(Arc::clone(&mpi), world).map_err(Trouble::Wire)?;
+    // SAFETY: no bytes are lent.
+    unsafe { mpi.lend(0, std::ptr::null_mut()) }.map_err(Error::Wire)?;
+    let ranks = Ranks::meet(Arc::clone(&mpi), world).map_err(Error::Wire)?;
     Ok((mpi, world, ranks))
 }
 
-/// See [`Ranks::dismiss`](super::Ranks::dismiss).
-pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), Trouble>) -> Result<(), Trouble> {
+/// Implements [`Ranks::dismiss`](super::Ranks::dismiss).
+pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), Error>) -> Result<(), Error> {
     let (mpi, _, ranks) = meet(join)?;
-    ranks.stop().map_err(Trouble::Wire)?;
-    // SAFETY: stopped just now.
+    ranks.stop().map_err(Error::Wire)?;
+    // SAFETY: the ranks were stopped, so that none uses lent memory.
     unsafe { leave(&mpi, NO_STORE) };
     Ok(())
 }
 
-/// A rank that does not answer would hold the program for good, or us when it has `ended` with a status.
+/// Starts a thread that ends this process when a rank does not answer: with the program's status if it has `ended`,
+/// otherwise after killing the program.
 fn watch(mpi: Arc<Mpi>, program: libc::pid_t, name: Name, ended: Arc<OnceLock<i32>>) {
     std::thread::spawn(move || {
         let (mut call, mut vain) = (None, Vain::default());
@@ -123,7 +124,7 @@ fn watch(mpi: Arc<Mpi>, program: libc::pid_t, name: Name, ended: Arc<OnceLock<i3
             }
         }
         if let Some(&code) = ended.get() {
-            // SAFETY: a number. What MPI would do at an ordinary exit could wait as well.
+            // SAFETY: only a number is passed. MPI's handlers of an ordinary exit could wait as well.
             unsafe { libc::_exit(code) }
         }
         complain!(
@@ -132,7 +133,7 @@ fn watch(mpi: Arc<Mpi>, program: libc::pid_t, name: Name, ended: Arc<OnceLock<i3
         );
         // `_exit` runs no destructor.
         name.withdraw();
-        // SAFETY: numbers.
+        // SAFETY: both calls take only numbers.
         unsafe {
             libc::kill(program, libc::SIGKILL);
             libc::_exit(LOST);
@@ -140,24 +141,24 @@ fn watch(mpi: Arc<Mpi>, program: libc::pid_t, name: Name, ended: Arc<OnceLock<i3
     });
 }
 
-/// Parts from the other ranks; ends the process if that takes too long.
+/// Leaves MPI; ends the process with `code` if that takes longer than [`PARTING`].
 ///
 /// # Safety
-/// What ranks lend is not used any more.
+/// No rank may use lent memory any more.
 pub(super) unsafe fn leave(mpi: &Mpi, code: i32) {
     std::thread::spawn(move || {
         std::thread::sleep(PARTING);
-        // SAFETY: a number.
+        // SAFETY: only a number is passed.
         unsafe { libc::_exit(code) };
     });
-    // SAFETY: the caller's promise. Nothing of the program's depends on whether it succeeds.
+    // SAFETY: the caller promises it. The program does not depend on the result.
     let _ = unsafe { mpi.leave() };
 }
 
 fn status(program: libc::pid_t) -> io::Result<i32> {
     let mut status = 0;
     loop {
-        // SAFETY: a child of ours, and a number to fill.
+        // SAFETY: the process is a child of ours, and the call fills the number.
         let got = unsafe { libc::waitpid(program, &raw mut status, 0) };
         match got {
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
@@ -168,6 +169,6 @@ fn status(program: libc::pid_t) -> io::Result<i32> {
     }
 }
 
-fn checked(rc: i32) -> Result<i32, Trouble> {
-    if rc < 0 { Err(Trouble::Process(io::Error::last_os_error())) } else { Ok(rc) }
+fn checked(rc: i32) -> Result<i32, Error> {
+    if rc < 0 { Err(Error::Process(io::Error::last_os_error())) } else { Ok(rc) }
 }

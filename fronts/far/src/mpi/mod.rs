@@ -1,4 +1,4 @@
-//! `--far mpi:`: rank 0 runs the program, the other ranks hold its pages.
+//! Runs the program on rank 0 of an MPI launcher and keeps its pages on the other ranks (`--far mpi:`).
 //!
 //! # Picture
 //! ```text
@@ -7,16 +7,15 @@
 //!           │               └── agent for the program ──────┘  then ends with the program's status
 //!           └─► ranks 1, 2, …: largesse run: join, serve, silently
 //! ```
-//! The fork comes before MPI does: MPI libraries bear none, and the program, which is in a process of its
-//! own, is not to be taken for a rank.
+//! The fork precedes MPI: MPI libraries do not support forks, and the program's process must not be taken for a rank.
 //! # Knows / does not know
-//! Knows launchers, ranks and the process that is to become the program. Does not know where stripes are.
+//! Knows launchers, ranks and the process that becomes the program. Does not know how pages are spread over ranks.
 
+mod error;
 mod host;
 mod ranks;
 mod signals;
-mod trouble;
 
+pub use error::Error;
 pub use largesse_mpi::VARIABLES;
 pub use ranks::Ranks;
-pub use trouble::Trouble;

@@ -1,37 +1,37 @@
-//! The ranks of a launcher, seen from one of them before MPI starts.
+//! Recognizes a launcher's ranks before MPI starts, and runs this one.
 
+use super::error::Error;
 use super::host;
-use super::trouble::Trouble;
 use largesse_mpi::{Family, Launched, Memory, Mpi, NotLaunched, World, room, serve};
 use largesse_store::available;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Variables with the numbers of descriptors for talking to the launcher.
+/// Variables with the descriptors of connections to the launcher.
 const DESCRIPTORS: [&str; 3] = ["PMI_FD", "PMI_CONTROL_FD", "HYDI_CONTROL_FD"];
 
-/// This process is a rank.
+/// This process as one rank of a launcher.
 #[derive(Debug)]
 pub struct Ranks {
     rank: u32,
     plugin: PathBuf,
-    /// Bytes that each server is to lend.
+    /// Bytes that each server is to lend; `None` lets it lend what is available.
     asked: Option<u64>,
-    /// Descriptors for talking to the launcher.
+    /// Descriptors of connections to the launcher.
     launchers: Vec<i32>,
 }
 
 impl Ranks {
-    /// For `store`, if it is `mpi:` or `mpi:BYTES`; the plug-ins lie beside `library`.
+    /// Recognizes the ranks if `store` is `mpi:` or `mpi:BYTES`. The plug-ins lie in the folder of `library`.
     pub fn of(
         store: &OsStr,
         get: impl Fn(&str) -> Option<OsString>,
         library: impl FnOnce() -> Option<PathBuf>,
-    ) -> Result<Option<Ranks>, Trouble> {
+    ) -> Result<Option<Ranks>, Error> {
         let Some(asked) = store.to_str().and_then(|store| store.strip_prefix("mpi:")) else {
             return Ok(None);
         };
-        let launched = Launched::find(|name| get(name)?.into_string().ok()).map_err(Trouble::NotLaunched)?;
+        let launched = Launched::find(|name| get(name)?.into_string().ok()).map_err(Error::NotLaunched)?;
         let folder = library().and_then(|library| library.parent().map(Path::to_path_buf));
         let plugin = plugin(launched.family, &folder.unwrap_or_default())?;
         let descriptor = |name: &&str| get(name)?.to_str()?.parse().ok();
@@ -39,57 +39,58 @@ impl Ranks {
         Ok(Some(Ranks { rank: launched.rank, plugin, asked: asked.parse().ok(), launchers }))
     }
 
-    /// Whether this is the one that runs the program.
+    /// Returns whether this rank runs the program.
     pub fn is_first(&self) -> bool {
         self.rank == 0
     }
 
-    /// Lends memory until rank 0 needs it no more.
-    pub fn serve(&self) -> Result<(), Trouble> {
-        // SAFETY: a number. A launcher that is killed must not leave servers behind.
+    /// Lends memory until rank 0 has stopped the servers.
+    pub fn serve(&self) -> Result<(), Error> {
+        // SAFETY: only numbers are passed. A launcher that is killed must not leave servers behind.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         let (mpi, world) = self.join()?;
-        let stripes = room(self.asked, available(), world).ok_or(Trouble::NoRoom)?;
-        let mut memory = Memory::new(stripes, available).map_err(Trouble::NotLent)?;
+        let stripes = room(self.asked, available(), world).ok_or(Error::NoRoom)?;
+        let mut memory = Memory::new(stripes, available).map_err(Error::NotLent)?;
         // SAFETY: the memory lives until the end of this function.
-        unsafe { memory.lend(&mpi) }.map_err(Trouble::Wire)?;
-        serve(&mpi, &mut memory).map_err(Trouble::Wire)?;
-        // SAFETY: nobody serves from it any more.
+        unsafe { memory.lend(&mpi) }.map_err(Error::Wire)?;
+        serve(&mpi, &mut memory).map_err(Error::Wire)?;
+        // SAFETY: rank 0 has stopped this server and uses its memory no more.
         unsafe { host::leave(&mpi, 0) };
         Ok(())
     }
 
-    /// Returns in the process that is to become the program, with the name of its agent; this process goes
-    /// on as the agent and ends with the program's status.
-    pub fn host(&self) -> Result<OsString, Trouble> {
+    /// Returns the name of the agent, in the forked process that becomes the program. This process goes on as the
+    /// agent and ends with the program's status.
+    pub fn host(&self) -> Result<OsString, Error> {
         let agent = host::host(|| self.join())?;
-        // SAFETY: numbers; in this process nobody speaks to the launcher. It would wait for them at the end.
+        // SAFETY: only numbers are passed. This process does not talk to the launcher, which would wait for them at
+        // its end.
         self.launchers.iter().for_each(|&fd| _ = unsafe { libc::close(fd) });
         Ok(agent)
     }
 
-    /// Ends the other ranks: there is nothing for them to do. If this one just ended, some launchers
-    /// would let them wait for it.
+    /// Ends the other ranks, since the program does not start. Some launchers would let them wait if only this one
+    /// ended.
     pub fn dismiss(&self) {
-        // The refusal was said; the launcher does the rest.
+        // The reason for the refusal was printed, and the launcher ends the ranks if this fails.
         let _ = host::dismiss(|| self.join());
     }
 
-    fn join(&self) -> Result<(Mpi, World), Trouble> {
-        let mpi = Mpi::load(&self.plugin).map_err(Trouble::NotLoaded)?;
-        let world = mpi.join().map_err(Trouble::Wire)?;
-        if world.ranks < 2 { Err(Trouble::NotLaunched(NotLaunched::Single)) } else { Ok((mpi, world)) }
+    fn join(&self) -> Result<(Mpi, World), Error> {
+        let mpi = Mpi::load(&self.plugin).map_err(Error::NotLoaded)?;
+        let world = mpi.join().map_err(Error::Wire)?;
+        if world.ranks < 2 { Err(Error::NotLaunched(NotLaunched::Single)) } else { Ok((mpi, world)) }
     }
 }
 
-/// The plug-in for the launcher's library; if the launcher serves several, the one that is there.
-fn plugin(family: Option<Family>, folder: &Path) -> Result<PathBuf, Trouble> {
+/// Returns the plug-in for the launcher's MPI library, or the first one installed if the launcher serves several.
+fn plugin(family: Option<Family>, folder: &Path) -> Result<PathBuf, Error> {
     let families = family.as_ref().map_or(&Family::ALL[..], std::slice::from_ref);
     let plugins = families.iter().map(|family| folder.join(family.plugin()));
     plugins
         .clone()
         .find(|path| path.exists())
-        .ok_or_else(|| Trouble::NoPlugin { family, looked: plugins.collect() })
+        .ok_or_else(|| Error::NoPlugin { family, looked: plugins.collect() })
 }
 
 #[cfg(test)]
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_with_what_to_type() {
+    fn refusals_say_what_to_type() {
         let message = |set: &'static [(&str, &str)]| {
             let get = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, it)| it.into());
             Ranks::of(OsStr::new("mpi:"), get, || Some("/nowhere/liblargesse.so".into()))

@@ -1,12 +1,13 @@
-//! The Lisp's heap in far memory: its range, the store, and the threads that serve faults.
+//! Puts the Lisp's heap into far memory: reserves its range, opens the store and starts the threads that handle
+//! faults.
 //!
-//! No system call is given an address of the heap: what is read or written passes through buffers. So the ways
-//! in which every user may have faults served will do, and no call is filtered.
+//! No system call gets an address of the heap, since input and output pass through buffers. So fault engines that
+//! need no privilege suffice, and no call is filtered.
 
 use crate::say::complain;
 use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
-use largesse_far::Far;
+use largesse_far::FarOptions;
 use largesse_far::totals::totals;
 use largesse_pager::{Count, FarMemory, FarRange, Linux, Pager, PagerError, Segments};
 use largesse_pages::fault::{FaultError, OPEN_METHODS, Userfault};
@@ -16,21 +17,21 @@ use largesse_store::{Broker, FileStore, PageStore, borrow_stderr};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Exit status when far memory is lost, as of the library.
+/// Exit status when far memory is lost, equal to that of the library.
 const LOST: i32 = 74;
 
-/// The way from a fault to the store.
+/// The pager of the heap, over any store.
 type OurPager = Arc<Pager<Linux, Box<dyn PageStore>>>;
 
-/// What is told of far memory.
+/// The data for the report on far memory.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct FarReport {
     pager: OurPager,
     store: String,
 }
 
-impl Told {
-    /// What happened so far, as a table.
+impl FarReport {
+    /// Returns the counters since the start as a table.
     pub(super) fn table(&self) -> String {
         let words = Count::NAMES.into_iter().zip(self.pager.counters.all()).collect();
         let mut text = String::new();
@@ -39,8 +40,11 @@ impl Told {
     }
 }
 
-/// `range` as a heap's ground, most of it in the store.
-pub(super) fn over(range: Reserved, far: &Far) -> Result<(FarMemory<Box<dyn PageStore>>, Told), String> {
+/// Makes `range` the backing of a heap, with at most `far.local` of it resident and the rest in the store.
+pub(super) fn over(
+    range: Reserved,
+    far: &FarOptions,
+) -> Result<(FarMemory<Box<dyn PageStore>>, FarReport), String> {
     let broker = Broker::start().map_err(no_thread)?;
     let faults = broker.call(|| Userfault::open(&OPEN_METHODS)).map_err(|FaultError(errno)| {
         format!(
@@ -50,7 +54,7 @@ pub(super) fn over(range: Reserved, far: &Far) -> Result<(FarMemory<Box<dyn Page
     })?;
     let mut segments = Segments::new();
     let no_addresses = "no address space for far memory";
-    // The program maps nothing itself.
+    // The Lisp maps no other memory, so this range is never used.
     let none = FarRange::new(Reserved::new(SPAN, SPAN).map_err(|_| no_addresses)?, &mut segments);
     let heap = FarRange::new(range, &mut segments);
     let (store, called) = store(&far.store, segments.pages() * base_page(), &broker)?;
@@ -61,11 +65,11 @@ pub(super) fn over(range: Reserved, far: &Far) -> Result<(FarMemory<Box<dyn Page
     let (local, size) = (far.local.first_pages(), TransferSize::from_bytes(far.page_size, base_page()));
     let pager = Arc::new(Pager::new(kernel, store, bounds, local, size, true).ok_or(no_addresses)?);
     largesse_pager::start(&pager, lost).map_err(no_thread)?;
-    let told = Told { pager: Arc::clone(&pager), store: called };
-    Ok((FarMemory::new(heap, none, pager, far.local, lost), told))
+    let report = FarReport { pager: Arc::clone(&pager), store: called };
+    Ok((FarMemory::new(heap, none, pager, far.local, lost), report))
 }
 
-/// The store, and its name for people.
+/// Opens the store `name`. Returns it with its name for messages.
 fn store(name: &str, len: usize, broker: &Arc<Broker>) -> Result<(Box<dyn PageStore>, String), String> {
     if let Some(name) = name.strip_prefix("agent:").and_then(Name::parse) {
         let store = AgentStore::connect(&name, len).map_err(|refused| format!("no far memory: {refused}"))?;
@@ -78,11 +82,11 @@ fn store(name: &str, len: usize, broker: &Arc<Broker>) -> Result<(Box<dyn PageSt
     Ok((Box::new(store), format!("file:{path}")))
 }
 
-/// The heap is out of reach: nobody must go on, and nothing wrong was handed to anybody.
+/// Ends the process: the heap's contents cannot be read any more, and no wrong data has reached the program.
 fn lost(error: &PagerError) -> ! {
     borrow_stderr();
     complain!("largesse lisp: far memory is lost, and the program with it: {error}");
-    // SAFETY: a number. What runs at an ordinary exit could touch the heap.
+    // SAFETY: only a number is passed. An ordinary exit would run handlers that could touch the heap.
     unsafe { libc::_exit(LOST) }
 }
 

@@ -1,16 +1,16 @@
-//! Ctrl-C: a thread waits for the signal and stops every evaluation; a second one ends the process.
+//! Handles Ctrl-C: a thread waits for the signal and stops all evaluations; a second signal ends the process.
 
 use crate::say::complain;
 use largesse_lisp::Interrupt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a Ctrl-C came since the prompt was last there.
+/// Whether Ctrl-C was pressed since the last return to the prompt.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// The signal that Ctrl-C sends.
+/// Returns the set of the one signal that Ctrl-C sends.
 fn sigint() -> libc::sigset_t {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the calls write to a set of that type, which is filled then.
+    // SAFETY: both calls write to the set, which `zeroed` made valid, and initialize it.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGINT);
@@ -18,15 +18,15 @@ fn sigint() -> libc::sigset_t {
     }
 }
 
-/// Before there is a second thread: all others inherit it. A thread that does not block the signal is given it,
-/// with what the prompt's line editor does then, or the end of the process.
+/// Blocks SIGINT in the only thread, so that all later threads inherit the mask. A thread that does not block it
+/// would run the action of the prompt's line editor, or end the process.
 pub(super) fn block() {
     let set = sigint();
     // SAFETY: blocking a signal reads the set, a local, and touches no other memory.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
-/// From here on SIGINT goes to a thread of its own, which asks all others to stop.
+/// Starts a thread that receives SIGINT and asks all others to stop.
 pub(super) fn install(interrupt: Interrupt) {
     let set = sigint();
     let wait = move || {
@@ -38,7 +38,8 @@ pub(super) fn install(interrupt: Interrupt) {
                 return;
             }
             if STOPPED.swap(true, Ordering::SeqCst) {
-                // Nobody came back to the prompt since the last one: it does not stop otherwise.
+                // The evaluation did not return to the prompt after the last signal, so asking again would not stop
+                // it.
                 std::process::exit(130);
             }
             interrupt.all_threads();
@@ -50,7 +51,7 @@ pub(super) fn install(interrupt: Interrupt) {
     }
 }
 
-/// The last Ctrl-C has done its work.
+/// Forgets the last Ctrl-C, after an evaluation has ended.
 pub(super) fn taken() {
     STOPPED.store(false, Ordering::SeqCst);
 }

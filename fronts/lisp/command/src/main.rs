@@ -1,4 +1,4 @@
-//! `largesse-lisp`, which `largesse lisp` executes: files, expressions, or a prompt.
+//! Runs `largesse-lisp`, which `largesse lisp` executes: files, expressions, or a prompt.
 #![expect(clippy::disallowed_macros, reason = "a front prints")]
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
@@ -9,7 +9,7 @@ mod prompt;
 
 use crate::say::complain;
 use clap::{Parser, ValueEnum};
-use largesse_far::Far;
+use largesse_far::FarOptions;
 use largesse_gc::{GcSettings, Sync};
 use largesse_lisp::{Ended, Interpreter};
 use largesse_terminal::{say, table};
@@ -19,70 +19,70 @@ use std::process::ExitCode;
 
 /// Run Lisp: a dialect of EusLisp whose heap is delegated to threads.
 ///
-/// Files are loaded, then expressions are evaluated; without any of both there is a prompt. Exit status:
-/// what `(exit n)` says, 1 after an error, 130 after Ctrl-C, 74 when far memory is lost.
+/// Files are loaded, then expressions are evaluated; without either, a prompt reads forms. Exit status: the argument
+/// of `(exit n)`, 1 after an error, 130 after Ctrl-C, 74 when far memory is lost.
 #[derive(Debug, Parser)]
 #[command(name = "largesse-lisp", bin_name = "largesse lisp", version)]
 struct Args {
     /// Files to load, in order
     files: Vec<String>,
-    /// Evaluate this, after the files; may be given more than once
+    /// Evaluate this expression after the files; may be repeated
     #[arg(short, long = "eval", value_name = "EXPR")]
     expressions: Vec<String>,
-    /// Most memory the heap may use, e.g. 512M, 4G; half of the machine's unless given, or four times as much
-    /// as it has with --local
+    /// Limit the heap to this size, e.g. 512M, 4G [default: half of the machine's memory, or four times
+    /// the machine's memory with --local]
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
     heap: Option<usize>,
-    /// How threads that allocate keep out of each other's way
+    /// Choose how threads that allocate are synchronized with each other
     #[arg(long, value_enum, default_value_t = Synchronisation::Safepoint)]
     sync: Synchronisation,
-    /// Threads that collect garbage; as many as there are processors unless given
+    /// Collect garbage with this many threads [default: one a processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     gc_threads: Option<u16>,
-    /// Pages of the heap
-    #[arg(long, value_enum, default_value_t = memory::Pages::Thp, conflicts_with = "local")]
-    pages: memory::Pages,
-    /// Far memory: keep at most so much of the heap in memory, as 4G, 512M or 50% of what it has; the rest is
+    /// Choose the page size of the heap
+    #[arg(long, value_enum, default_value_t = memory::HeapPages::Thp, conflicts_with = "local")]
+    pages: memory::HeapPages,
+    /// Keep at most this much of the heap in local memory, as 4G, 512M or 50% (of the heap); the rest is
     /// in a store
     #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]
     local: Option<OsString>,
-    /// The store, as of `largesse run` [default: a file in $TMPDIR or /var/tmp]
+    /// Keep the rest in this store, named as for `largesse run` [default: a file in $TMPDIR or /var/tmp]
     #[arg(long, value_name = "STORE", allow_hyphen_values = true, help_heading = "Far memory")]
     far: Option<OsString>,
-    /// Bytes that move together: auto, or 4K, 8K … 2M [default: auto]
+    /// Move this many bytes between memory and store at a time: auto, or 4K, 8K … 2M [default: auto]
     #[arg(long, value_name = "auto|SIZE", allow_hyphen_values = true, help_heading = "Far memory")]
     page_size: Option<OsString>,
     /// Print what was allocated and how, at the end
     #[arg(long)]
     stats: bool,
-    /// Collect at every n-th allocation, look at everything afterwards, and overwrite what died: for tests
+    /// Collect at every n-th allocation, verify the heap afterwards, and overwrite dead objects: for tests
     #[arg(long, value_name = "N", hide = true, default_value_t = 0)]
     stress: u64,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Synchronisation {
-    /// No delegation: one lock around every allocation
+    /// One lock around every allocation, without delegation
     Mutex,
-    /// Delegation under a read lock that a collection takes for writing
+    /// Delegation under a read lock, which a collection takes for writing
     Rwlock,
     /// Delegation without any lock; threads stop at safepoints
     Safepoint,
 }
 
-/// Bytes of the machine's stack for the first thread.
+/// Bytes of the first thread's stack.
 const STACK: usize = 256 << 20;
-/// Words of each thread's root stack: address space, touched as it is used.
+/// Words of each thread's root stack: reserved address space, of which only used pages get memory.
 const ROOTS: usize = 1 << 22;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // First: ranks of a launcher fork.
-    let far = match Far::of(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {
+    // This must come first: ranks of a launcher fork, which needs a process with one thread.
+    let far = match FarOptions::of(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {
         Ok(far) => far,
-        Err(trouble) => {
-            complain!("largesse lisp: {trouble}");
-            return trouble.exit_code();
+        Err(error) => {
+            complain!("largesse lisp: {error}");
+            return error.exit_code();
         }
     };
     interrupt::block();
@@ -96,11 +96,11 @@ fn main() -> ExitCode {
             }
         }
     });
-    // Workers of the pool may still run: the process ends with the first thread.
+    // The pool's workers may still run, so the process ends with the first thread.
     std::process::exit(status)
 }
 
-fn run_here(args: &Args, far: Option<&Far>) -> i32 {
+fn run_here(args: &Args, far: Option<&FarOptions>) -> i32 {
     let defaults = GcSettings::default();
     let settings = GcSettings {
         sync: match args.sync {
@@ -120,7 +120,7 @@ fn run_here(args: &Args, far: Option<&Far>) -> i32 {
         Some(threads) => GcSettings { gc_threads: usize::from(threads), ..settings },
         None => settings,
     };
-    // The heap stays until the process ends: workers of the pool and threads that serve faults may still use it.
+    // The heap is not dropped: workers of the pool and threads that handle faults may use it until the process ends.
     let mut lisp = match start(args, settings, far) {
         Ok(lisp) => ManuallyDrop::new(lisp),
         Err(cause) => return failed(&cause),
@@ -133,16 +133,16 @@ fn run_here(args: &Args, far: Option<&Far>) -> i32 {
     status
 }
 
-/// A Lisp whose heap is near, or far.
-fn start(args: &Args, settings: GcSettings, far: Option<&Far>) -> Result<Interpreter, String> {
+/// Starts a Lisp whose heap is in local memory, or in far memory if `far` is given.
+fn start(args: &Args, settings: GcSettings, far: Option<&FarOptions>) -> Result<Interpreter, String> {
     let range = memory::reserve(settings.limit)?;
     let files = args.files.clone();
     let Some(far) = far else {
         return Interpreter::start(settings, memory::near(range, args.pages), STACK, files);
     };
-    let (backing, told) = far::over(range, far)?;
+    let (backing, report) = far::over(range, far)?;
     let mut lisp = Interpreter::start(settings, backing, STACK, files)?;
-    lisp.report_too(move || told.table());
+    lisp.report_too(move || report.table());
     Ok(lisp)
 }
 
@@ -151,7 +151,7 @@ fn failed(cause: &str) -> i32 {
     1
 }
 
-/// Files, expressions, or the prompt; gives the exit status.
+/// Runs the files, then the expressions, or else the prompt; returns the exit status.
 fn evaluate(lisp: &mut Interpreter, args: &Args) -> i32 {
     for file in &args.files {
         if let Err(ended) = lisp.load(file) {

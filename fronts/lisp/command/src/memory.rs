@@ -1,15 +1,15 @@
-//! Where the Lisp's heap lies.
+//! Chooses size, page kind and address range of the Lisp's heap.
 
 use clap::ValueEnum;
 use largesse_arena::NearMemory;
-use largesse_far::Far;
+use largesse_far::FarOptions;
 use largesse_gc::GcSettings;
 use largesse_pager::Local;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
 
-/// Which pages the heap asks for.
+/// The kind of pages that the heap asks for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum Pages {
+pub(super) enum HeapPages {
     /// Transparent huge pages
     Thp,
     /// 2 MiB pages of the hugetlb pool
@@ -22,39 +22,40 @@ pub(super) enum Pages {
     Small,
 }
 
-/// Reads `--heap`, in bytes. The refusal is the rest of a sentence that begins with the text.
+/// Reads `--heap`, in bytes. The error is the rest of a sentence that begins with `text`.
 pub(super) fn size(text: &str) -> Result<usize, String> {
     largesse_settings::heap_size(text).map_err(|why| format!("{text} {why}"))
 }
 
-/// The most that a heap uses, unless somebody says: half of the machine; in far memory there is more.
+/// Returns the default limit of the heap in bytes: half of physical memory, or with far memory four
+/// times physical memory.
 pub(super) fn default_limit(far: bool) -> usize {
     let machine = largesse_pages::physical_memory();
     if far { machine * 4 } else { machine / 2 }
 }
 
-/// At least so much is handed out from one collection to the next. Collections that come often keep what is new
-/// in local memory; `None`: the heap's own choice.
-pub(super) fn floor(far: &Far) -> Option<usize> {
+/// Returns the least number of bytes allocated between two collections: an eighth of local memory, so that new
+/// objects stay resident. `None` leaves the heap's default.
+pub(super) fn floor(far: &FarOptions) -> Option<usize> {
     match far.local {
         Local::Bytes(bytes) => Some((bytes / 8).clamp(1 << 20, GcSettings::default().floor)),
         Local::Percent(_) => None,
     }
 }
 
-/// Address space for a heap of at most `limit` bytes.
+/// Reserves address space for a heap of at most `limit` bytes.
 pub(super) fn reserve(limit: usize) -> Result<Reserved, String> {
     let bytes = limit.next_multiple_of(SPAN) + 16 * SPAN;
     Reserved::new(bytes, SPAN).map_err(|cause| format!("no address space for {bytes} bytes: {cause:?}"))
 }
 
-/// The whole range in this machine's memory.
-pub(super) fn near(range: Reserved, pages: Pages) -> NearMemory {
+/// Makes `range` a backing that is wholly in local memory.
+pub(super) fn near(range: Reserved, pages: HeapPages) -> NearMemory {
     let kind = match pages {
-        Pages::Thp => PageKind::Thp,
-        Pages::Hugetlb => PageKind::Hugetlb,
-        Pages::Medium => PageKind::Medium,
-        Pages::Small => PageKind::Small,
+        HeapPages::Thp => PageKind::Thp,
+        HeapPages::Hugetlb => PageKind::Hugetlb,
+        HeapPages::Medium => PageKind::Medium,
+        HeapPages::Small => PageKind::Small,
     };
     NearMemory::new(range, kind, Placement::FirstTouch, false)
 }

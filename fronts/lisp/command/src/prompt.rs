@@ -1,4 +1,4 @@
-//! The prompt: history, completion, forms over many lines.
+//! Runs the prompt, with history, completion, and forms over several lines.
 
 use super::interrupt;
 use crate::say::{self, complain};
@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-/// Asks the Lisp whether a form is complete, and which symbols there are.
+/// Gives the line editor the Lisp's symbols, and whether a form is complete.
 struct Symbols<'a>(&'a RefCell<&'a mut Interpreter>);
 
 impl Helper for Symbols<'_> {}
@@ -26,7 +26,8 @@ impl Hinter for Symbols<'_> {
 
 impl Validator for Symbols<'_> {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        // From a pipe the lines come one by one, and `talk` puts them together: the editor would drop a form that is cut.
+        // A pipe is read line by line and `talk` joins the lines: the editor would drop a form that the end of input
+        // cuts.
         let incomplete =
             std::io::stdin().is_terminal() && self.0.borrow_mut().is_incomplete(context.input().as_bytes());
         Ok(if incomplete { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
@@ -49,7 +50,7 @@ impl Completer for Symbols<'_> {
     }
 }
 
-/// Reads, evaluates and prints until the end; gives the exit status.
+/// Reads, evaluates and prints until the end of input; returns the exit status.
 pub(super) fn run(lisp: &mut Interpreter) -> i32 {
     let lisp = RefCell::new(lisp);
     let mut editor = match Editor::<Symbols<'_>, FileHistory>::new() {
@@ -59,7 +60,7 @@ pub(super) fn run(lisp: &mut Interpreter) -> i32 {
     editor.set_helper(Some(Symbols(&lisp)));
     let history = history();
     if let Some(path) = &history {
-        // None at the first start.
+        // There is no history at the first start.
         let _ = editor.load_history(path);
     }
     let status = talk(&mut editor, &lisp);
@@ -92,7 +93,7 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
         let _ = editor.add_history_entry(rest.trim_end());
         let mut lisp = lisp.borrow_mut();
         if lisp.was_interrupted() {
-            // It came when there was nothing to stop here, but perhaps in other threads.
+            // The signal came while this thread was idle, but other threads may have stopped.
             lisp.resume();
         }
         let answer = lisp.evaluate(&rest);
@@ -113,8 +114,11 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "where a person keeps such files is not a setting of ours")]
-/// Where the history is kept: `$XDG_STATE_HOME/largesse/lisp-history`, or below `~/.local/state`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the folder of such files is a setting of the user, not of ours"
+)]
+/// Returns the path of the history: `$XDG_STATE_HOME/largesse/lisp-history`, or below `~/.local/state`.
 fn history() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)

@@ -1,10 +1,10 @@
-//! `largesse lisp` reading from a pipe, as the prompt does from a terminal.
+//! Tests `largesse lisp` with a pipe as its input.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// What it prints, what it says, and how it ends.
-fn told(input: &str) -> (String, String, Option<i32>) {
+/// Runs the Lisp with `input`. Returns its standard output, its standard error and its exit status.
+fn run_with(input: &str) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_largesse-lisp"));
     command.env("HOME", env!("CARGO_TARGET_TMPDIR")).env_remove("XDG_STATE_HOME");
     let mut child =
@@ -16,15 +16,15 @@ fn told(input: &str) -> (String, String, Option<i32>) {
 }
 
 #[test]
-fn forms_over_many_lines_are_evaluated_and_errors_do_not_end_it() {
-    let (printed, said, status) = told("(+ 1\n 2)\n(nosuch)\n(* 2 3)");
+fn errors_do_not_end_the_input() {
+    let (printed, said, status) = run_with("(+ 1\n 2)\n(nosuch)\n(* 2 3)");
     assert_eq!((printed.as_str(), status), ("3\n6\n", Some(0)), "{said}");
     assert!(said.starts_with("undefined-function: undefined function nosuch\n"), "{said}");
 }
 
 #[test]
-fn input_that_ends_inside_of_a_form_is_an_error() {
-    let (printed, said, status) = told("(+ 1 2)\n(list 1 2");
+fn unfinished_form_is_an_error() {
+    let (printed, said, status) = run_with("(+ 1 2)\n(list 1 2");
     assert_eq!((printed.as_str(), status), ("3\n", Some(1)));
     assert_eq!(said, "largesse lisp: the text ends inside of a form\n");
 }

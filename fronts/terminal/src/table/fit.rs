@@ -1,31 +1,31 @@
-//! Fitting a table to a page.
+//! Fits a table to the width of a page.
 
 use super::{Kind, Paper, Table, folded};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Spaces between two columns.
+/// Number of spaces between two columns.
 const GAP: usize = 2;
-/// The narrowest text on a page where nothing else can give.
+/// Least width of a text column, in characters, on a page where no other column can shrink.
 const FLOOR: usize = 6;
 
 /// The columns that are shown, and their widths.
 pub(super) struct Fitted {
-    /// Places in the table, and characters.
+    /// Indices of the shown columns in the table, and their widths in characters.
     shown: Vec<(usize, usize)>,
-    /// Spaces before the first column.
+    /// Number of spaces before the first column.
     margin: usize,
-    /// Places of the columns that are left out.
+    /// Indices of the columns that are left out.
     dropped: Vec<usize>,
 }
 
-/// Chooses columns and widths.
+/// Chooses the shown columns of `table` and their widths on `paper`.
 pub(super) fn fit(table: &Table, paper: Paper) -> Fitted {
     let room = paper.columns.unwrap_or(usize::MAX);
     let mut shown: Vec<usize> = (0..table.columns.len()).collect();
     let mut dropped = Vec::new();
     loop {
         let spare = |place: &usize| table.columns[*place].spare > 0;
-        // Texts give more only when no column is left that could go.
+        // Texts shrink to less than their least width only when no column is left that may be left out.
         let floor = if shown.iter().any(spare) { None } else { Some(FLOOR) };
         let widths = widths(table, &shown, room, paper, floor);
         let fitted = Fitted {
@@ -36,7 +36,7 @@ pub(super) fn fit(table: &Table, paper: Paper) -> Fitted {
         if fitted.width() <= room {
             return fitted;
         }
-        // Of columns with the same number the last one goes first.
+        // Of columns with the same number the last one is left out first.
         let victims = shown.iter().copied().filter(spare);
         let Some(victim) = victims.max_by_key(|&place| (table.columns[place].spare, place)) else {
             return fitted;
@@ -47,7 +47,8 @@ pub(super) fn fit(table: &Table, paper: Paper) -> Fitted {
     }
 }
 
-/// Widths of the columns `shown`: as they are where there is room, otherwise with narrower headings and texts.
+/// Returns the widths of the columns `shown` in characters: their own where `room` suffices, otherwise with narrower
+/// headings and texts.
 fn widths(table: &Table, shown: &[usize], room: usize, paper: Paper, floor: Option<usize>) -> Vec<usize> {
     let total = |widths: &[usize]| {
         widths.iter().sum::<usize>() + table.margin() + GAP * widths.len().saturating_sub(1)
@@ -64,7 +65,7 @@ fn widths(table: &Table, shown: &[usize], room: usize, paper: Paper, floor: Opti
         return natural;
     }
     let mut widths: Vec<usize> = shown.iter().map(|&place| body(place).max(heading(place).1)).collect();
-    // The widest text gives first, until all are at their least width.
+    // The widest text shrinks first, until all have their least width.
     while total(&widths) > room {
         let least = |place: usize| match table.columns[place].kind {
             Kind::Number => usize::MAX,
@@ -83,7 +84,7 @@ impl Fitted {
         cells + self.margin + GAP * self.shown.len().saturating_sub(1)
     }
 
-    /// The lines of one row.
+    /// Returns the lines of one row.
     pub(super) fn row(&self, table: &Table, cells: &[String], paper: Paper, heading: bool) -> Vec<String> {
         let parts: Vec<Vec<String>> = self
             .shown
@@ -116,7 +117,7 @@ impl Fitted {
         (0..height).map(line).collect()
     }
 
-    /// Names the columns that were left out, in lines that fit.
+    /// Returns lines that fit and name the columns that were left out.
     pub(super) fn note(&self, table: &Table, paper: Paper) -> Vec<String> {
         if self.dropped.is_empty() {
             return Vec::new();
@@ -133,7 +134,7 @@ impl Fitted {
     }
 }
 
-/// The beginning of `text`, and `cut`, in `width` characters.
+/// Returns the beginning of `text` with `cut` at its end, in `width` characters.
 fn shortened(text: &str, width: usize, cut: &str) -> String {
     let room = width.saturating_sub(cut.width());
     let mut short = String::new();

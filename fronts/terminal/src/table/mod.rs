@@ -1,4 +1,4 @@
-//! Tables for people: the only place that decides how wide a column is.
+//! Prints tables for people. Only this module decides how wide a column is.
 //!
 //! # Picture
 //! ```text
@@ -6,7 +6,7 @@
 //!                                     3. columns left out, and named ─► lines
 //! ```
 //! # Knows / does not know
-//! Knows widths. Does not know what the cells are about.
+//! Knows widths. Does not know the content of the cells.
 //! # Invariants
 //! 1. A cell of a number column is never folded and never shortened, whatever the width.
 //! 2. Columns that are left out are named below the table.
@@ -21,63 +21,63 @@ use unicode_width::UnicodeWidthStr as _;
 /// How the cells of a column may be changed to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// To the right; never changed.
+    /// Aligned to the right and never changed.
     Number,
-    /// To the left; shortened with `…`, to this many characters at least.
+    /// Aligned to the left and shortened with `…`, to this number of characters at least.
     Text(usize),
-    /// To the left; folded at spaces, to this many characters at least.
+    /// Aligned to the left and folded at spaces, to this number of characters at least.
     Words(usize),
 }
 
-/// One column.
+/// One column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
     heading: String,
     kind: Kind,
-    /// Columns with a larger number are left out first; 0: never.
+    /// Order of leaving out: columns with a larger number first, columns with 0 never.
     spare: u8,
 }
 
 impl Column {
-    /// Numbers and other short words, to the right.
+    /// Makes a column of numbers or other short words, aligned to the right.
     pub fn number(heading: impl Into<String>) -> Column {
         Column { heading: heading.into(), kind: Kind::Number, spare: 0 }
     }
 
-    /// Names, to the left; they are shortened where there is no room.
+    /// Makes a column of names, aligned to the left, which are shortened to `least` characters where room is lacking.
     pub fn text(heading: impl Into<String>, least: usize) -> Column {
         Column { heading: heading.into(), kind: Kind::Text(least), spare: 0 }
     }
 
-    /// Sentences, to the left; they are folded at spaces where there is no room.
+    /// Makes a column of sentences, aligned to the left, which are folded at spaces where room is lacking.
     pub fn words(heading: impl Into<String>, least: usize) -> Column {
         Column { heading: heading.into(), kind: Kind::Words(least), spare: 0 }
     }
 
-    /// May be left out; those with the largest `order` go first, and of equals the last.
+    /// Allows the column to be left out: columns with the largest `order` first, and of equals the last.
     pub fn spare(self, order: u8) -> Column {
         Column { spare: order, ..self }
     }
 }
 
-/// Rows under a heading.
+/// A table: rows of cells below a heading.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
-    /// A line is drawn above the last rows, this many.
+    /// Number of rows at the end that stand below a line.
     apart: usize,
-    /// Lines around the whole, and below the heading.
+    /// Whether lines are drawn around the table and below the heading.
     ruled: bool,
 }
 
 impl Table {
-    /// A table with lines around it and headings.
+    /// Makes a table with headings and lines around it.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
         Table { columns: columns.into_iter().collect(), rows: Vec::new(), apart: 0, ruled: true }
     }
 
-    /// Without lines and headings.
+    /// Makes a table without headings and lines.
     pub fn bare(columns: impl IntoIterator<Item = Column>) -> Table {
         Table { ruled: false, ..Table::new(columns) }
     }
@@ -87,22 +87,22 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Spaces before the first column.
+    /// Returns the number of spaces before the first column.
     fn margin(&self) -> usize {
         if self.ruled { 1 } else { 2 }
     }
 
-    /// The last `rows` rows stand below a line: they sum up the others.
+    /// Draws a line above the last `rows` rows, which sum up the others.
     pub fn apart(&mut self, rows: usize) {
         self.apart = rows;
     }
 
-    /// The lines, each ending in a newline; none is wider than the page unless its numbers are.
+    /// Returns the text of the table. No line is wider than the page unless its numbers are.
     pub fn show(&self, paper: Paper) -> String {
         self.lines(paper).iter().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 
-    /// The same as separate lines, all of them equally wide but the note on what was left out.
+    /// Returns the lines of the table without newlines. All are equally wide, except the note on columns left out.
     pub fn lines(&self, paper: Paper) -> Vec<String> {
         let fitted = fit::fit(self, paper);
         let width = fitted.width();
@@ -129,7 +129,7 @@ impl Table {
     }
 }
 
-/// Pairs of a name and a value: two pairs in a line where there is room, otherwise one.
+/// Returns lines with pairs of a name and a value: two pairs on a line if they fit, otherwise one.
 pub fn facts(pairs: &[(&str, String)], paper: Paper) -> String {
     let columns = || [Column::text("", 8), Column::number("")];
     let mut two = Table::bare(columns().into_iter().chain(columns()));
@@ -149,7 +149,7 @@ pub fn facts(pairs: &[(&str, String)], paper: Paper) -> String {
     one.show(paper)
 }
 
-/// Folds `text` at spaces so that its lines have at most `columns` characters; a longer word stays whole.
+/// Folds `text` at spaces into lines of at most `columns` characters. A longer word is not broken.
 pub fn folded(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

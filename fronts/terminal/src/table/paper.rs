@@ -1,22 +1,22 @@
-//! The page that a table is printed on: its width, and the characters that it can show.
+//! Describes the page that a table is printed on: its width, and the characters that it can show.
 #![expect(clippy::disallowed_methods, reason = "the locale and the terminal are told by the environment")]
 
 use std::io::IsTerminal as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// The width and the characters of the place where a table is printed.
+/// The width of the output and the characters that it can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
-    /// Characters in a line; `None` where lines may have any length (a pipe, a file).
+    /// Number of characters in a line; `None` if lines may have any length, as in a pipe or file.
     pub columns: Option<usize>,
-    /// Every character of Unicode is shown; otherwise ASCII only.
+    /// Whether all characters of Unicode are shown; otherwise only ASCII is.
     pub unicode: bool,
-    /// Lines are drawn with box characters.
+    /// Whether lines are drawn with box characters.
     pub boxes: bool,
 }
 
 impl Paper {
-    /// Standard output as it is now. Lines are drawn with `-` unless it is a terminal with a UTF-8 locale, and
+    /// Describes the current standard output. Lines are drawn with `-` unless it is a terminal with a UTF-8 locale and
     /// neither `NO_COLOR` nor `TERM=dumb` asks for plain text.
     pub fn here() -> Paper {
         let get = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -26,7 +26,7 @@ impl Paper {
         Paper { columns: terminal_columns(), unicode, boxes: unicode && terminal && !plain }
     }
 
-    /// A page of this many characters in ASCII, as tests need it.
+    /// Describes a page of `columns` characters in ASCII, for tests.
     #[must_use]
     pub fn plain(columns: Option<usize>) -> Paper {
         Paper { columns, unicode: false, boxes: false }
@@ -50,7 +50,7 @@ impl Paper {
         plain
     }
 
-    /// The same for whole pages, whose lines are folded at spaces where they are too wide.
+    /// Replaces characters like [`Paper::text`], and folds lines at spaces where they are too wide.
     pub fn page(self, text: &str) -> String {
         let text = self.text(text);
         let Some(columns) = self.columns else { return text };
@@ -75,13 +75,13 @@ impl Paper {
         if self.unicode { "…" } else { "..." }
     }
 
-    /// A line of this many characters.
+    /// Returns a horizontal line of `columns` characters.
     pub(super) fn rule(self, columns: usize) -> String {
         if self.boxes { "─" } else { "-" }.repeat(columns)
     }
 }
 
-/// Columns of the terminal on standard output; `None` when it is something else.
+/// Returns the number of columns of the terminal on standard output; `None` if that is not a terminal.
 #[must_use]
 pub fn terminal_columns() -> Option<usize> {
     let mut window = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -90,7 +90,7 @@ pub fn terminal_columns() -> Option<usize> {
     (rc == 0 && window.ws_col > 0).then(|| usize::from(window.ws_col))
 }
 
-/// Whether the locale's characters are UTF-8, by the variables in the order in which the C library looks at them.
+/// Returns whether the locale's character set is UTF-8. The order of the variables is that of the C library.
 fn is_utf8(get: &dyn Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(get).unwrap_or_default();
     let codeset = locale.split('.').nth(1).unwrap_or_default().to_ascii_lowercase();

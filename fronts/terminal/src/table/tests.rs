@@ -2,7 +2,7 @@ use super::*;
 
 const WIDTHS: [usize; 4] = [40, 60, 80, 120];
 
-/// A table of every kind of column, wider than any page.
+/// Makes a table of every kind of column, wider than any page.
 fn wide() -> Table {
     let mut table = Table::new([
         Column::text("command", 12),
@@ -44,7 +44,7 @@ fn numbers_are_never_broken() {
             let whole = |line: &str| line.split_whitespace().any(|word| word == number);
             assert!(text.lines().any(whole), "{number} at {columns:?}:\n{text}");
         }
-        // These columns may be left out.
+        // The columns of these cells may be left out.
         for (first, cell) in
             [("61.9", "61.9 GiB   98 %"), ("1844", "18446744073709551615"), ("1234", "1234567")]
         {

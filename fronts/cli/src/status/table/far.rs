@@ -4,7 +4,7 @@ use super::known;
 use crate::size::size;
 use crate::status::portrait::{Far, FarRegion};
 use crate::table::{Column, Paper, Table};
-use largesse_far::totals::{seconds, sets, totals, word};
+use largesse_far::totals::{seconds, totals, transfer_sizes, word};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
@@ -45,14 +45,14 @@ fn by_region(regions: &[&FarRegion]) -> Table {
     let count = |name: &'static str| move |region: &FarRegion| word(&region.words, name).to_string();
     row("address", &|region| region.address.clone());
     row("in all", &bytes("mapped_bytes"));
-    row("here", &bytes("resident_bytes"));
+    row("resident", &bytes("resident_bytes"));
     row("in the store", &bytes("stored_bytes"));
-    row("moves together", &|region| sets(&region.words));
-    row("faults served", &count("faults"));
+    row("transfer size", &|region| transfer_sizes(&region.words));
+    row("faults handled", &count("faults"));
     row("pages from the store", &count("fills"));
-    row("fetched ahead of need", &count("prefetched"));
+    row("prefetched", &count("prefetched"));
     row("of these in time", &count("prefetch_hits"));
-    row("pages that left", &count("evictions"));
+    row("pages evicted", &count("evictions"));
     row("written to the store", &count("write_backs"));
     row("moved", &|region| {
         let words = &region.words;

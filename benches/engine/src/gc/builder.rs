@@ -1,29 +1,29 @@
-//! Where systems are built and started.
+//! Builds and starts systems in a temporary directory.
 
-use super::super::scratch::Scratch;
-use super::definition::{Program, System};
+use super::super::temp_dir::TempDir;
+use super::definition::{GcProgram, System};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A folder for what is built, removed when dropped.
+/// A temporary directory for builds, which is removed when dropped.
 #[derive(Debug)]
-pub(super) struct Workshop {
-    folder: Scratch,
+pub(super) struct Builder {
+    folder: TempDir,
     programs: PathBuf,
     largesse: PathBuf,
 }
 
-impl Workshop {
-    /// `root` holds the folder `programs`.
-    pub(super) fn open(root: &Path) -> Result<Workshop, String> {
-        Ok(Workshop {
-            folder: Scratch::new()?,
+impl Builder {
+    /// Makes the directory; `root` holds the folder `programs`.
+    pub(super) fn open(root: &Path) -> Result<Builder, String> {
+        Ok(Builder {
+            folder: TempDir::new()?,
             programs: std::path::absolute(root.join("programs")).unwrap_or_else(|_| root.join("programs")),
             largesse: largesse_terminal::own::command(),
         })
     }
 
-    /// Builds `system`, or says why it is not here.
+    /// Builds `system`; the error says why it cannot be built here, and what to install.
     pub(super) fn build(&self, system: &System) -> Result<(), String> {
         let folder = self.folder_of(system);
         std::fs::create_dir(&folder).map_err(|why| format!("{}: {why}", folder.display()))?;
@@ -40,8 +40,8 @@ impl Workshop {
         Ok(())
     }
 
-    /// What runs `program` in so many threads, each of which repeats it so many times.
-    pub(super) fn command(&self, system: &System, program: &Program, threads: u32, times: u64) -> Command {
+    /// Returns the command that runs `program` with `threads` threads, each of which repeats it `times` times.
+    pub(super) fn command(&self, system: &System, program: &GcProgram, threads: u32, times: u64) -> Command {
         let mut command = self.line(system, &system.run);
         command.env("PROGRAM", &program.name);
         command.env("THREADS", threads.to_string()).env("TIMES", times.to_string());
@@ -81,24 +81,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_is_run_and_then_removed() {
-        let workshop = Workshop::open(Path::new(".")).unwrap();
+    fn builds_are_run_and_removed() {
+        let builder = Builder::open(Path::new(".")).unwrap();
         let system = system(&["sh", "-c", "echo {build} > made"]);
-        workshop.build(&system).unwrap();
-        let output = workshop.command(&system, &ours().programs[0], 3, 70).output().unwrap();
-        let folder = workshop.folder_of(&system);
-        let told = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(told, format!("{}\ncompfib 3 70\n", folder.display()));
-        drop(workshop);
+        builder.build(&system).unwrap();
+        let output = builder.command(&system, &ours().programs[0], 3, 70).output().unwrap();
+        let folder = builder.folder_of(&system);
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed, format!("{}\ncompfib 3 70\n", folder.display()));
+        drop(builder);
         assert!(!folder.exists());
     }
 
     #[test]
-    fn what_cannot_be_built_says_what_to_install() {
+    fn failed_builds_say_what_to_install() {
         let check = |build: &[&str], why: &str| {
-            let workshop = Workshop::open(Path::new(".")).unwrap();
-            let told = workshop.build(&system(build)).unwrap_err();
-            assert!(told.contains(why) && told.contains("apt-get install it"), "{told}");
+            let builder = Builder::open(Path::new(".")).unwrap();
+            let printed = builder.build(&system(build)).unwrap_err();
+            assert!(printed.contains(why) && printed.contains("apt-get install it"), "{printed}");
         };
         check(&["/nowhere/gcc"], "not installed");
         check(&["sh", "-c", "echo fatal error: no gc.h >&2; echo bye >&2; exit 1"], "no gc.h");

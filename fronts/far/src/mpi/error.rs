@@ -1,4 +1,4 @@
-//! Why ranks do not serve a program, in words that say what to type.
+//! Explains why ranks do not serve a program, with what to type.
 
 use largesse_mpi::{Family, NotLaunched, NotLoaded, WireError};
 use largesse_pages::MapError;
@@ -6,42 +6,42 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no far memory on ranks.
+/// The reason why there is no far memory on ranks.
 #[derive(Debug)]
-pub enum Trouble {
-    /// Not under a launcher, or alone.
+pub enum Error {
+    /// The process is not under a launcher, or is its only rank.
     NotLaunched(NotLaunched),
     /// No plug-in was built for the launcher's library.
     NoPlugin {
         /// The launcher's library, if it serves only one.
         family: Option<Family>,
-        /// The paths that were looked at.
+        /// Paths that were searched.
         looked: Vec<PathBuf>,
     },
     /// The plug-in cannot be loaded.
     NotLoaded(NotLoaded),
-    /// MPI refused.
+    /// An MPI call failed.
     Wire(WireError),
-    /// Nothing can be lent here.
+    /// This machine has no memory to lend.
     NoRoom,
-    /// What was to be lent was refused.
+    /// The kernel refused the memory that was to be lent.
     NotLent(MapError),
-    /// The processes of rank 0 were not made.
+    /// The two processes of rank 0 could not be made.
     Process(io::Error),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::NotLaunched(NotLaunched::PlainSlurm) => write!(
+            Error::NotLaunched(NotLaunched::PlainSlurm) => write!(
                 f,
                 "--far mpi: needs srun's help for MPI: srun --mpi=pmix … for Open MPI, srun --mpi=pmi2 … for MPICH (srun --mpi=list says what there is)"
             ),
-            Trouble::NotLaunched(NotLaunched::Alone | NotLaunched::Single) => write!(
+            Error::NotLaunched(NotLaunched::Alone | NotLaunched::Single) => write!(
                 f,
                 "--far mpi: keeps pages at other ranks; start it with two or more: mpirun -n 4 largesse run --far mpi: …"
             ),
-            Trouble::NoPlugin { family, looked } => {
+            Error::NoPlugin { family, looked } => {
                 let name = family.map_or_else(|| "this launcher".to_owned(), |family| family.to_string());
                 writeln!(f, "--far mpi: has no plug-in for {name}; looked at")?;
                 for path in looked {
@@ -52,20 +52,20 @@ impl fmt::Display for Trouble {
                     "Type `make plugins` in Largesse's sources, where a compiler for it is (Debian: libopenmpi-dev, libmpich-dev; another: make plugins MPICC=/path/to/mpicc)."
                 )
             }
-            Trouble::NotLoaded(NotLoaded { path, why }) => {
+            Error::NotLoaded(NotLoaded { path, why }) => {
                 write!(
                     f,
                     "{} cannot be loaded: {why}\nIs the MPI library here for which it was built? Else type `make plugins` in Largesse's sources.",
                     path.display()
                 )
             }
-            Trouble::Wire(error) => write!(f, "no far memory: {error}"),
-            Trouble::NoRoom => write!(
+            Error::Wire(error) => write!(f, "no far memory: {error}"),
+            Error::NoRoom => write!(
                 f,
                 "no far memory: this rank's machine has no memory to lend; say how much: --far mpi:SIZE, of 2M and more"
             ),
-            Trouble::NotLent(error) => write!(f, "no far memory: {error}"),
-            Trouble::Process(error) => write!(f, "the program was not started: {error}"),
+            Error::NotLent(error) => write!(f, "no far memory: {error}"),
+            Error::Process(error) => write!(f, "the program was not started: {error}"),
         }
     }
 }

@@ -1,31 +1,32 @@
-//! Folders for what a benchmark builds and writes.
+//! Makes temporary directories for files that a benchmark builds or writes.
 
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// A folder for temporary files that only this user may enter, under a name that another user cannot take
-/// first. It is removed with its contents when dropped.
+/// A temporary directory that only this user may enter, under a name that another user cannot take first. It is
+/// removed with its contents when dropped.
 #[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
+pub(super) struct TempDir(PathBuf);
 
-impl Scratch {
-    /// Makes the folder in `$TMPDIR`, or in `/tmp`. The error is a sentence for the user.
-    pub(super) fn new() -> Result<Scratch, String> {
+impl TempDir {
+    /// Creates the directory in `$TMPDIR`, or in `/tmp`. The error is a sentence for the user.
+    pub(super) fn new() -> Result<TempDir, String> {
         let template = std::env::temp_dir().join("largesse-bench-XXXXXX");
         let refused = |why: io::Error| format!("{}: {why}", template.display());
         let name = CString::new(template.as_os_str().as_bytes()).map_err(|why| refused(why.into()))?;
         let name = name.into_raw();
-        // SAFETY: a C string that is ours alone and ends in six X, which the call replaces in place.
+        // SAFETY: the pointer is to a C string that is ours alone; it ends in six X, which the call replaces in
+        // place.
         let made = unsafe { libc::mkdtemp(name) };
         let error = io::Error::last_os_error();
-        // SAFETY: made by `into_raw`, and its length has not changed.
+        // SAFETY: the pointer comes from `into_raw`, and the string's length has not changed.
         let name = unsafe { CString::from_raw(name) };
         if made.is_null() {
             return Err(refused(error));
         }
-        Ok(Scratch(OsString::from_vec(name.into_bytes()).into()))
+        Ok(TempDir(OsString::from_vec(name.into_bytes()).into()))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -33,7 +34,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -45,8 +46,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn folders_are_private_and_removed() {
-        let [one, other] = [(); 2].map(|()| Scratch::new().unwrap());
+    fn directories_are_private_and_removed() {
+        let [one, other] = [(); 2].map(|()| TempDir::new().unwrap());
         assert_ne!(one.path(), other.path());
         let mode = std::fs::metadata(one.path()).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o700, "the rights of {}", one.path().display());
