@@ -16,7 +16,7 @@
 mod measure;
 mod options;
 mod picture;
-mod seen;
+mod snapshot;
 mod tables;
 mod text;
 mod tree;
@@ -27,9 +27,9 @@ use crate::table::Paper;
 use measure::Limits;
 use measure::bandwidth::{self, Bandwidth};
 use measure::cores::{self, Pair};
-use measure::ground::Rung;
+use measure::memory::Rung;
 use measure::ladder::{self, Climb, SIZES};
-use seen::{Live, Seen};
+use snapshot::{Live, Seen};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! The machine as `largesse_plot` draws it.
 
 use super::Measured;
-use super::seen::Seen;
+use super::snapshot::Seen;
 use super::text::name;
 use super::tree::{Kind, Part, parts};
 use crate::size::size;

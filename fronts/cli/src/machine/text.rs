@@ -1,6 +1,6 @@
 //! The machine for people.
 
-use super::seen::{Live, Pages, Seen, source};
+use super::snapshot::{Live, Pages, Seen, source};
 use super::tree::{Kind, Part, parts};
 use crate::say::counted;
 use crate::size::size;

@@ -1,7 +1,7 @@
 //! What an ELF file says about itself, as far as preloading needs it. Any bytes are fine: the
 //! result is an answer or an error, never a panic.
 
-use super::trouble::Unserved;
+use super::error::Unserved;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, Sym as _};
 use object::read::{ReadCache, ReadRef};

@@ -1,7 +1,7 @@
 //! `liblargesse.so`, and what lies beside it, checked before a program is told to load it.
 
 use super::elf::{Elf, Unreadable};
-use super::trouble::Trouble;
+use super::error::Trouble;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};

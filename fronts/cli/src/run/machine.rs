@@ -1,7 +1,7 @@
 //! What the machine says about itself, read below a root folder so that a test can bring its own.
 
 use super::settings::{Node, Settings};
-use super::trouble::Trouble;
+use super::error::Trouble;
 use largesse_far::Error;
 use largesse_machine::unread;
 use std::path::Path;

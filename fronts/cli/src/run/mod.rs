@@ -15,16 +15,16 @@
 //! 2. A program that cannot be served is not started.
 
 mod elf;
+mod error;
 mod forecast;
 mod library;
 mod machine;
 mod preload;
 mod program;
 mod report;
-mod rest;
 mod settings;
 pub(crate) mod signals;
-mod trouble;
+mod tunables;
 
 use crate::say::complain;
 use largesse_far::mpi::{self, Ranks};
@@ -36,7 +36,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-pub(crate) use trouble::Trouble;
+pub(crate) use error::Trouble;
 
 /// Start a program with its large blocks on large pages.
 ///
@@ -152,10 +152,10 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
     for (variable, value) in &settings.variables {
         environment::set(variable, value);
     }
-    let inherited = environment::get(rest::VARIABLE);
-    let (other, memory) = (plan.other_allocator, rest::memory(Path::new("/")));
-    if let Some(value) = rest::tunables(&settings, inherited.as_deref(), other, memory) {
-        environment::set(rest::VARIABLE, &value);
+    let inherited = environment::get(tunables::VARIABLE);
+    let (other, memory) = (plan.other_allocator, tunables::memory(Path::new("/")));
+    if let Some(value) = tunables::tunables(&settings, inherited.as_deref(), other, memory) {
+        environment::set(tunables::VARIABLE, &value);
     }
     // What an outer `largesse run --report` asked for goes on; this file is ours alone.
     environment::remove("LARGESSE_REPORT");

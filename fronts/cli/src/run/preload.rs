@@ -1,6 +1,6 @@
 //! What goes into `LD_PRELOAD`, and whether another allocator is named there too.
 
-use super::trouble::{Trouble, Unserved};
+use super::error::{Trouble, Unserved};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The program: found as the shell finds it, followed through its scripts, and inspected.
 
 use super::elf::{Elf, Unreadable};
-use super::trouble::{Trouble, Unserved};
+use super::error::{Trouble, Unserved};
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -4,7 +4,7 @@
 //! apply and a variable set by the user stays in force.
 
 use super::report::Target;
-use super::trouble::Trouble;
+use super::error::Trouble;
 use largesse_far::{Error, Given, Setting};
 use largesse_report::PageChoice;
 use largesse_settings::block_size;

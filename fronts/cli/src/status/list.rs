@@ -1,10 +1,10 @@
 //! Every process that has large blocks, one a line.
 
-use super::patience;
-use super::portrait::Portrait;
+use super::deadline;
+use super::process_snapshot::Portrait;
 use super::process::{self, Process};
 use super::table;
-use super::trouble::Trouble;
+use super::error::Trouble;
 use crate::table::Paper;
 use serde::Serialize;
 use std::time::Instant;
@@ -46,7 +46,7 @@ pub(super) struct Summary {
 pub(super) fn of_all(json: bool) -> Result<String, Trouble> {
     let mut found = Found::default();
     // Few processes have a report: those that have none are out of the way before any is read.
-    let opened = patience::look_at(process::all()?, |pid, _| has_report(pid));
+    let opened = deadline::look_at(process::all()?, |pid, _| has_report(pid));
     let mut reported = Vec::new();
     for (pid, answer) in opened {
         match answer {
@@ -55,7 +55,7 @@ pub(super) fn of_all(json: bool) -> Result<String, Trouble> {
             _ => {}
         }
     }
-    for (pid, answer) in patience::look_at(reported, look) {
+    for (pid, answer) in deadline::look_at(reported, look) {
         match answer.unwrap_or(Err(Trouble::Slow { pid })) {
             Ok(Some(summary)) => found.processes.push(summary),
             Err(trouble @ (Trouble::Report { .. } | Trouble::Slow { .. })) => {

@@ -13,24 +13,24 @@
 //! # Invariants
 //! 1. The target may die, lie or change under the reader: every length is bounded, every address
 //!    is checked, and the worst outcome is a message.
-//! 2. A process costs a second at most, and all of them a few (`patience.rs`).
+//! 2. A process costs a second at most, and all of them a few (`deadline.rs`).
 
+mod deadline;
 mod decode;
+mod error;
 mod list;
-mod patience;
-mod portrait;
 mod process;
-mod seen;
+mod process_snapshot;
+mod residency;
 mod table;
-mod trouble;
 
 use crate::say::{complain, say};
 use crate::table::Paper;
-use portrait::Portrait;
+use process_snapshot::Portrait;
 use process::Process;
 use std::process::ExitCode;
 use std::time::Instant;
-use trouble::Trouble;
+use error::Trouble;
 
 /// Show every block of a process and the pages it really has.
 ///
@@ -50,7 +50,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         None => list::of_all(args.json),
         Some(pid) => {
             let json = args.json;
-            let mut found = patience::look_at(vec![pid], move |pid, deadline| of_one(pid, json, deadline));
+            let mut found = deadline::look_at(vec![pid], move |pid, deadline| of_one(pid, json, deadline));
             found.remove(&pid).flatten().unwrap_or(Err(Trouble::Slow { pid }))
         }
     };

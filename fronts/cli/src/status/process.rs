@@ -1,7 +1,7 @@
 //! Another process, as `/proc` shows it.
 
 use super::decode::{self, Heap, Undecodable};
-use super::trouble::Trouble;
+use super::error::Trouble;
 use largesse_machine::Unread;
 use std::fs::File;
 use std::io::{self, Read as _};

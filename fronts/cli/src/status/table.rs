@@ -3,7 +3,7 @@
 mod far;
 
 use super::list::Found;
-use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};
+use super::process_snapshot::{Advised, Block, NotGranted, Portrait, Tally};
 use crate::doctor::is_root;
 use crate::say::counted;
 use crate::size::size;

@@ -3,9 +3,9 @@
 //! As in Kuroda's article: a pass over new memory (first touch), shown apart, then passes over memory that is there. Bytes
 //! are counted as STREAM counts them: those that the program names, not those that a cache fetches before a store.
 
-use super::ground::{Ground, Rung};
+use super::memory::{Ground, Rung};
 use super::{Figure, Limits, REPEATS, cores, team};
-use crate::machine::seen::{Live, Seen};
+use crate::machine::snapshot::{Live, Seen};
 use largesse_machine::Topology;
 use largesse_machine::cycles::Counter;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The ladder of page sizes: what one access takes, by how much memory is walked through and on which pages.
 
-use super::ground::{Ground, Rung};
+use super::memory::{Ground, Rung};
 use super::{Figure, Limits, REPEATS, chain};
 use largesse_machine::cycles::Counter;
 use serde::Serialize;

@@ -3,8 +3,8 @@
 pub(super) mod bandwidth;
 pub(super) mod chain;
 pub(super) mod cores;
-pub(super) mod ground;
 pub(super) mod ladder;
+pub(super) mod memory;
 mod team;
 
 use serde::Serialize;

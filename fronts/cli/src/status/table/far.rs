@@ -2,7 +2,7 @@
 
 use super::known;
 use crate::size::size;
-use crate::status::portrait::{Far, FarRegion};
+use crate::status::process_snapshot::{Far, FarRegion};
 use crate::table::{Column, Paper, Table};
 use largesse_far::totals::{seconds, sets, totals, word};
 use std::cmp::Reverse;

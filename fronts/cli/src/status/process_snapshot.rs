@@ -2,7 +2,7 @@
 
 use super::decode::{self, Heap, in_user_space};
 use super::process::Process;
-use super::seen::{Eye, Seen};
+use super::residency::{Eye, Seen};
 use largesse_far::totals::Words;
 use largesse_pager::{COUNTS, Count};
 use largesse_report::{
