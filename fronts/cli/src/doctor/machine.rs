@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The machine, and who asks.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Machine {
+pub(crate) struct MachineFacts {
     pub(crate) kernel: String,
     /// Major and minor number of the kernel.
     #[serde(skip)]
@@ -33,8 +33,8 @@ pub(crate) struct Machine {
     pub(crate) read_only: bool,
 }
 
-impl Machine {
-    pub(crate) fn read(tree: &Tree, live: &Live) -> Machine {
+impl MachineFacts {
+    pub(crate) fn read(tree: &Tree, live: &Live) -> MachineFacts {
         let kernel = tree.read("/proc/sys/kernel/osrelease");
         let status = tree.read("/proc/self/status").unwrap_or_default();
         // Asked of the kernel, for what no file of `/proc` tells because it is hidden.
@@ -44,7 +44,7 @@ impl Machine {
         let meminfo = tree.read("/proc/meminfo").unwrap_or_default();
         let mounts = tree.read("/proc/self/mountinfo");
         let with_memory = tree.read(WITH_MEMORY);
-        Machine {
+        MachineFacts {
             version: version(&kernel).unwrap_or((0, 0)),
             memory: kib_field(&meminfo, "MemTotal").or(asked.map(|it| it.memory)).unwrap_or(0),
             cores: field(&status, "Cpus_allowed_list").map(count).or(asked.map(|it| it.cores)).unwrap_or(1),

@@ -3,7 +3,7 @@
 //! # Picture
 //! ```text
 //!   Tree (files below a root) ─┐
-//!   Live (results of trying)  ─┴─► Machine ─► checks ─► findings ─► show
+//!   Live (results of trying)  ─┴─► MachineFacts ─► checks ─► findings ─► show
 //!                                     └─────► fix: plan ─► apply
 //! ```
 //! # Knows / does not know
@@ -27,7 +27,7 @@ use crate::say::{complain, say};
 use crate::table::Paper;
 use finding::Status;
 use live::Live;
-use machine::Machine;
+use machine::MachineFacts;
 pub(crate) use probe::is_root;
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -70,7 +70,7 @@ pub(crate) struct Args {
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineFacts,
     findings: &'a [finding::Finding],
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
     let tree = Tree::new(&args.root);
     let live = if tree.is_saved() { Live::of_saved(&tree) } else { probe::live(options::preload()) };
-    let machine = Machine::read(&tree, &live);
+    let machine = MachineFacts::read(&tree, &live);
     if args.fix || args.undo {
         return change(args, &tree, &live, &machine);
     }
@@ -92,7 +92,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     let findings = checks::all(&tree, &live, &machine);
     if let Some(directory) = &args.save {
         // A plan reads more than the findings do.
-        drop(fix::plan(&tree, &live, &machine, fix::Wish { hugetlb_pages: Some(1), for_all: false }));
+        drop(fix::plan(&tree, &live, &machine, fix::FixOptions { hugetlb_pages: Some(1), for_all: false }));
         let saved = tree.save(directory).and_then(|()| std::fs::write(directory.join("live"), live.text()));
         if let Err(error) = saved {
             complain!("largesse doctor: --save {}: {error}", directory.display());
@@ -113,8 +113,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 }
 
 /// `--fix` and `--undo`.
-fn change(args: &Args, tree: &Tree, live: &Live, machine: &Machine) -> ExitCode {
-    let wish = fix::Wish { hugetlb_pages: args.hugetlb_pages, for_all: args.yes };
+fn change(args: &Args, tree: &Tree, live: &Live, machine: &MachineFacts) -> ExitCode {
+    let wish = fix::FixOptions { hugetlb_pages: args.hugetlb_pages, for_all: args.yes };
     let planned = if args.undo { Ok(fix::undo(tree, live)) } else { fix::plan(tree, live, machine, wish) };
     let plan = match planned {
         Ok(plan) => plan,

@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn asked_facts_are_those_of_proc() {
         let tree = super::super::tree::Tree::new(std::path::Path::new("/"));
-        let (asked, read) = (asked(), super::super::machine::Machine::read(&tree, &Live::default()));
+        let (asked, read) = (asked(), super::super::machine::MachineFacts::read(&tree, &Live::default()));
         assert_eq!((&asked.kernel, asked.cores, asked.user), (&read.kernel, read.cores, read.user));
         assert_eq!(asked.capabilities, read.capabilities);
         assert_eq!((asked.seccomp, asked.read_only), (read.seccomp, read.read_only));

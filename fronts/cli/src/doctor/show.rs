@@ -1,7 +1,7 @@
 //! The table people read: a line for what is fine, a block for what is not.
 
 use super::finding::{Finding, Status, Subject, size};
-use super::machine::Machine;
+use super::machine::MachineFacts;
 use crate::table::folded as fold;
 
 /// Narrower than this lines are not folded: they would be columns of single words.
@@ -12,7 +12,7 @@ const STATUS: usize = 11;
 const LABEL: usize = 9;
 
 /// The whole table, ending in a line that sums it up.
-pub(crate) fn table(machine: &Machine, findings: &[Finding], columns: usize, colour: bool) -> String {
+pub(crate) fn table(machine: &MachineFacts, findings: &[Finding], columns: usize, colour: bool) -> String {
     let page = Page { width: columns.clamp(NARROWEST, WIDEST), colour };
     let name = findings.iter().map(|finding| finding.id.len()).max().unwrap_or(0) + 2;
     let mut text = page.heading(machine);
@@ -49,7 +49,7 @@ impl Page {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn heading(&self, machine: &Machine) -> String {
+    fn heading(&self, machine: &MachineFacts) -> String {
         let plural =
             |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
         let facts = [

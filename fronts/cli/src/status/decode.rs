@@ -29,14 +29,14 @@ pub(super) struct Heap {
     /// Number of live blocks that are not among them.
     pub(super) left_out: u64,
     /// The words of far memory, if there is any.
-    pub(super) far: Option<Far>,
+    pub(super) far: Option<FarReport>,
     /// Nothing changed while they were read.
     pub(super) steady: bool,
 }
 
 /// What far memory said about itself.
 #[derive(Debug)]
-pub(super) struct Far {
+pub(super) struct FarReport {
     pub(super) words: [u64; COUNTS],
     pub(super) segments: Vec<Segment>,
     pub(super) store: FarStore,
@@ -136,7 +136,7 @@ pub(super) fn heap(
 fn far(
     read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
     report: &HeapReport,
-) -> Result<Option<Far>, Undecodable> {
+) -> Result<Option<FarReport>, Undecodable> {
     if report.far == 0 {
         return Ok(None);
     }
@@ -153,7 +153,7 @@ fn far(
     let each = (0..count).map(|place| plain::<Segment>(read, at + place * size_of::<Segment>() as u64));
     // A place whose segment is gone has no length.
     let segments = each.filter(|it| it.as_ref().map_or(true, |segment| segment.len > 0));
-    Ok(Some(Far { words, segments: segments.collect::<Result<_, _>>()?, store }))
+    Ok(Some(FarReport { words, segments: segments.collect::<Result<_, _>>()?, store }))
 }
 
 /// Whether a range can belong to a program: what is computed with it afterwards cannot overflow.

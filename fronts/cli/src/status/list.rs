@@ -1,17 +1,17 @@
 //! Every process that has large blocks, one a line.
 
 use super::deadline;
-use super::process_snapshot::Portrait;
+use super::error::Error;
 use super::process::{self, Process};
+use super::process_snapshot::ProcessSnapshot;
 use super::table;
-use super::error::Trouble;
 use crate::table::Paper;
 use serde::Serialize;
 use std::time::Instant;
 
 /// What one look at all processes found.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Found {
+pub(super) struct ProcessList {
     pub(super) processes: Vec<Summary>,
     /// Processes of other users, mostly.
     pub(super) not_permitted: u64,
@@ -43,23 +43,23 @@ pub(super) struct Summary {
     pub(super) not_granted: u64,
 }
 
-pub(super) fn of_all(json: bool) -> Result<String, Trouble> {
-    let mut found = Found::default();
+pub(super) fn of_all(json: bool) -> Result<String, Error> {
+    let mut found = ProcessList::default();
     // Few processes have a report: those that have none are out of the way before any is read.
     let opened = deadline::look_at(process::all()?, |pid, _| has_report(pid));
     let mut reported = Vec::new();
     for (pid, answer) in opened {
         match answer {
             Some(Ok(true)) => reported.push(pid),
-            Some(Err(Trouble::Denied { .. })) => found.not_permitted += 1,
+            Some(Err(Error::Denied { .. })) => found.not_permitted += 1,
             _ => {}
         }
     }
     for (pid, answer) in deadline::look_at(reported, look) {
-        match answer.unwrap_or(Err(Trouble::Slow { pid })) {
+        match answer.unwrap_or(Err(Error::Slow { pid })) {
             Ok(Some(summary)) => found.processes.push(summary),
-            Err(trouble @ (Trouble::Report { .. } | Trouble::Slow { .. })) => {
-                found.left_out.push(LeftOut { pid, why: trouble.to_string() });
+            Err(error @ (Error::Report { .. } | Error::Slow { .. })) => {
+                found.left_out.push(LeftOut { pid, why: error.to_string() });
             }
             // It has ended since, belongs to the kernel, or does not use the library.
             _ => {}
@@ -72,14 +72,14 @@ pub(super) fn of_all(json: bool) -> Result<String, Trouble> {
     })
 }
 
-fn has_report(pid: u32) -> Result<bool, Trouble> {
+fn has_report(pid: u32) -> Result<bool, Error> {
     Process::open(pid).map(|process| process.has_signpost())
 }
 
-fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Trouble> {
+fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Error> {
     let process = Process::open(pid)?;
     let Some(heap) = process.heap(deadline)? else { return Ok(None) };
-    let portrait = Portrait::of(&process, &heap, deadline);
+    let portrait = ProcessSnapshot::of(&process, &heap, deadline);
     Ok(Some(Summary {
         pid,
         command: portrait.command,

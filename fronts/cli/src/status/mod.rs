@@ -26,11 +26,11 @@ mod table;
 
 use crate::say::{complain, say};
 use crate::table::Paper;
-use process_snapshot::Portrait;
+use error::Error;
 use process::Process;
+use process_snapshot::ProcessSnapshot;
 use std::process::ExitCode;
 use std::time::Instant;
-use error::Trouble;
 
 /// Show every block of a process and the pages it really has.
 ///
@@ -51,7 +51,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         Some(pid) => {
             let json = args.json;
             let mut found = deadline::look_at(vec![pid], move |pid, deadline| of_one(pid, json, deadline));
-            found.remove(&pid).flatten().unwrap_or(Err(Trouble::Slow { pid }))
+            found.remove(&pid).flatten().unwrap_or(Err(Error::Slow { pid }))
         }
     };
     match text {
@@ -60,14 +60,14 @@ pub(crate) fn main(args: &Args) -> ExitCode {
             say!("{}", lines.join("\n").trim_end());
             ExitCode::SUCCESS
         }
-        Err(trouble) => {
-            complain!("largesse: {trouble}");
+        Err(error) => {
+            complain!("largesse: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Trouble> {
+fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Error> {
     let process = Process::open(pid)?;
     let Some(heap) = process.heap(deadline)? else {
         return if json {
@@ -76,6 +76,6 @@ fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Trouble> {
             Ok(format!("Process {pid} ({}) has the library, but no large block yet.", process.command))
         };
     };
-    let portrait = Portrait::of(&process, &heap, deadline);
+    let portrait = ProcessSnapshot::of(&process, &heap, deadline);
     Ok(if json { portrait.json() } else { table::full(&portrait, Paper::here()) })
 }

@@ -1,7 +1,7 @@
 //! Another process, as `/proc` shows it.
 
 use super::decode::{self, Heap, Undecodable};
-use super::error::Trouble;
+use super::error::Error;
 use largesse_machine::Unread;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -36,12 +36,12 @@ pub(super) struct Mapping {
 }
 
 impl Process {
-    pub(super) fn open(pid: u32) -> Result<Process, Trouble> {
+    pub(super) fn open(pid: u32) -> Result<Process, Error> {
         let folder = format!("/proc/{pid}");
-        let maps = read_text(&format!("{folder}/maps")).map_err(|error| Trouble::of(pid, error))?;
+        let maps = read_text(&format!("{folder}/maps")).map_err(|error| Error::of(pid, error))?;
         let command = command(Path::new(&folder));
         if maps.is_empty() {
-            return Err(Trouble::NoMemory { pid, command });
+            return Err(Error::NoMemory { pid, command });
         }
         Ok(Process { pid, command, mappings: mappings(&maps) })
     }
@@ -53,14 +53,14 @@ impl Process {
 
     /// What its heap says, if it can be read by `deadline`; `None` when the library is there and has nothing to
     /// say yet.
-    pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, Trouble> {
+    pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, Error> {
         let pid = self.pid;
         let Some(signpost) = self.signpost() else {
             let loaded = self.mappings.iter().any(|mapping| mapping.name.ends_with(LIBRARY));
             let command = self.command.clone();
-            return if loaded { Ok(None) } else { Err(Trouble::NotServed { pid, command }) };
+            return if loaded { Ok(None) } else { Err(Error::NotServed { pid, command }) };
         };
-        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| Trouble::of(pid, error))?;
+        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| Error::of(pid, error))?;
         let read = |address, into: &mut [u8]| match Instant::now() {
             now if now < deadline => memory.read_exact_at(into, address),
             _ => Err(io::ErrorKind::TimedOut.into()),
@@ -69,14 +69,14 @@ impl Process {
         match decode::heap(signpost, read, pause) {
             Ok(heap) => Ok(Some(heap)),
             // The memory of a process that has just ended reads as nothing at all.
-            Err(Undecodable::Unread(_)) if has_ended(pid) => Err(Trouble::NoSuchProcess { pid }),
+            Err(Undecodable::Unread(_)) if has_ended(pid) => Err(Error::NoSuchProcess { pid }),
             Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Err(Trouble::of(pid, error))
+                Err(Error::of(pid, error))
             }
             Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(Trouble::Slow { pid })
+                Err(Error::Slow { pid })
             }
-            Err(why) => Err(Trouble::Report { pid, why }),
+            Err(why) => Err(Error::Report { pid, why }),
         }
     }
 
@@ -99,10 +99,10 @@ fn has_ended(pid: u32) -> bool {
 }
 
 /// Numbers of all processes that `/proc` shows.
-pub(super) fn all() -> Result<Vec<u32>, Trouble> {
+pub(super) fn all() -> Result<Vec<u32>, Error> {
     let not_known = |error: io::Error| match Unread::of(Path::new("/"), "/proc", &error) {
-        Some(unread) => Trouble::NoProc(unread),
-        None => Trouble::Other { pid: std::process::id(), error },
+        Some(unread) => Error::NoProc(unread),
+        None => Error::Other { pid: std::process::id(), error },
     };
     // An empty directory in the place of /proc shows no process, not even this one.
     let entries =

@@ -2,7 +2,7 @@
 
 use super::decode::{self, Heap, in_user_space};
 use super::process::Process;
-use super::residency::{Eye, Seen};
+use super::residency::{RangeResidency, ResidencyReader};
 use largesse_far::totals::Words;
 use largesse_pager::{COUNTS, Count};
 use largesse_report::{
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// A process and its large blocks. All sizes are bytes.
 #[derive(Debug, Serialize)]
-pub(super) struct Portrait {
+pub(super) struct ProcessSnapshot {
     pub(super) pid: u32,
     pub(super) command: String,
     /// The kind of page that was asked for.
@@ -44,13 +44,13 @@ pub(super) struct Portrait {
     pub(super) counters: Tally,
     /// Far memory, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) far: Option<Far>,
+    pub(super) far: Option<FarSnapshot>,
     pub(super) not_granted: Vec<NotGranted>,
 }
 
 /// The words of `largesse_pager::Count`: in all, and by region.
 #[derive(Debug, Serialize)]
-pub(super) struct Far {
+pub(super) struct FarSnapshot {
     #[serde(flatten)]
     pub(super) words: Words,
     pub(super) regions: Vec<FarRegion>,
@@ -137,21 +137,22 @@ pub(super) struct NotGranted {
     pub(super) advice: String,
 }
 
-impl Portrait {
+impl ProcessSnapshot {
     /// What there is to be seen by `deadline`.
-    pub(super) fn of(process: &Process, heap: &Heap, deadline: Instant) -> Portrait {
-        let eye = Eye::on(process.pid);
+    pub(super) fn of(process: &Process, heap: &Heap, deadline: Instant) -> ProcessSnapshot {
+        let eye = ResidencyReader::on(process.pid);
         let report = &*heap.report;
         let mut looked_at = 0;
         let in_time =
             heap.blocks.iter().take_while(|_| Instant::now() < deadline).inspect(|_| looked_at += 1);
         let look = |record: BlockRecord| (record, eye.look(record.address, record.size));
-        let (parts, seen): (Vec<BlockRecord>, Vec<Seen>) = in_time.flat_map(parts).map(look).unzip();
+        let (parts, seen): (Vec<BlockRecord>, Vec<RangeResidency>) =
+            in_time.flat_map(parts).map(look).unzip();
         let blocks: Vec<Block> =
             parts.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
         let advised = advised(process, report, &eye);
         let unread = eye.unread();
-        Portrait {
+        ProcessSnapshot {
             pid: process.pid,
             command: process.command.clone(),
             pages: pages(report).map_or("unknown", PageChoice::word),
@@ -184,7 +185,7 @@ impl Portrait {
     }
 }
 
-fn far(far: &decode::Far) -> Far {
+fn far(far: &decode::FarReport) -> FarSnapshot {
     let named = |words: &[u64; COUNTS]| Count::NAMES.into_iter().zip(*words).collect();
     let region = |segment: &decode::Segment| FarRegion {
         region: Region::word(segment.label),
@@ -192,7 +193,7 @@ fn far(far: &decode::Far) -> Far {
         size: segment.len,
         words: named(&segment.words),
     };
-    Far {
+    FarSnapshot {
         words: named(&far.words),
         regions: far.segments.iter().map(region).collect(),
         store: largesse_text::line(far.store.name()),
@@ -229,7 +230,7 @@ fn parts(record: &BlockRecord) -> impl Iterator<Item = BlockRecord> {
     [Some(BlockRecord { size, ..*record }), split.map(|(_, second)| second)].into_iter().flatten()
 }
 
-fn block(record: &BlockRecord, seen: Seen, report: &HeapReport) -> Block {
+fn block(record: &BlockRecord, seen: RangeResidency, report: &HeapReport) -> Block {
     Block {
         address: format!("{:#x}", record.address),
         size: record.size,
@@ -277,7 +278,7 @@ fn totals(blocks: &[Block], are_known: bool) -> Totals {
 }
 
 /// A library unmaps without telling: only what is still mapped, and nobody's file, is shown.
-fn advised(process: &Process, report: &HeapReport, eye: &Eye) -> Vec<Advised> {
+fn advised(process: &Process, report: &HeapReport, eye: &ResidencyReader) -> Vec<Advised> {
     let known = report.advised.iter().filter(|[address, len]| *len != 0 && in_user_space(*address, *len));
     known
         .filter_map(|&[address, len]| {

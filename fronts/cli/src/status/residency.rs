@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 
 /// What stands behind one range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RangeResidency {
     /// Bytes in memory; `None` when the kernel does not say.
     pub(super) resident: Option<u64>,
     /// Bytes on large pages.
@@ -20,7 +20,7 @@ pub(super) struct Seen {
 
 /// A view of one process.
 #[derive(Debug)]
-pub(super) struct Eye {
+pub(super) struct ResidencyReader {
     pid: u32,
     inspector: Option<Inspector>,
     shares: OnceCell<Vec<Share>>,
@@ -36,9 +36,9 @@ struct Share {
     large: u64,
 }
 
-impl Eye {
-    pub(super) fn on(pid: u32) -> Eye {
-        Eye {
+impl ResidencyReader {
+    pub(super) fn on(pid: u32) -> ResidencyReader {
+        ResidencyReader {
             pid,
             inspector: Inspector::open(Some(pid)).ok(),
             shares: OnceCell::new(),
@@ -52,9 +52,9 @@ impl Eye {
     }
 
     /// Looks at `[start, start + len)`, whose end the caller has checked to be in user space.
-    pub(super) fn look(&self, start: u64, len: u64) -> Seen {
+    pub(super) fn look(&self, start: u64, len: u64) -> RangeResidency {
         match self.inspector.as_ref().map(|inspector| inspector.ask(start, len)) {
-            Some(Answer::Exact(found)) => Seen {
+            Some(Answer::Exact(found)) => RangeResidency {
                 resident: Some(found.resident),
                 large: Some(found.large),
                 node: found.node,
@@ -65,7 +65,7 @@ impl Eye {
     }
 }
 
-impl Eye {
+impl ResidencyReader {
     fn shares(&self) -> Vec<Share> {
         let file = format!("/proc/{}/smaps", self.pid);
         read_text(&file).map(|smaps| shares(&smaps)).unwrap_or_else(|error| {
@@ -77,9 +77,9 @@ impl Eye {
 }
 
 /// The part of each mapping's bytes that falls on the range, as if they were spread evenly.
-fn spread(shares: &[Share], start: u64, len: u64) -> Seen {
+fn spread(shares: &[Share], start: u64, len: u64) -> RangeResidency {
     let end = start.saturating_add(len);
-    let mut seen = Seen::default();
+    let mut seen = RangeResidency::default();
     // By address, as the kernel writes them.
     let first = shares.partition_point(|share| share.mapping.end <= start);
     for share in shares[first..].iter().take_while(|share| share.mapping.start < end) {

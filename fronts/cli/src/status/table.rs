@@ -2,8 +2,8 @@
 
 mod far;
 
-use super::list::Found;
-use super::process_snapshot::{Advised, Block, NotGranted, Portrait, Tally};
+use super::list::ProcessList;
+use super::process_snapshot::{Advised, Block, NotGranted, ProcessSnapshot, Tally};
 use crate::doctor::is_root;
 use crate::say::counted;
 use crate::size::size;
@@ -18,7 +18,7 @@ const MOST_NAMED: usize = 20;
 const NO_LIMIT: u64 = 1 << 50;
 
 /// Everything about one process.
-pub(super) fn full(portrait: &Portrait, paper: Paper) -> String {
+pub(super) fn full(portrait: &ProcessSnapshot, paper: Paper) -> String {
     let mut text = heading(portrait);
     if portrait.blocks.is_empty() {
         text += "\nNo large block is alive now.\n";
@@ -46,7 +46,7 @@ pub(super) fn full(portrait: &Portrait, paper: Paper) -> String {
 }
 
 /// One line a process.
-pub(super) fn of_all(found: &Found, paper: Paper) -> String {
+pub(super) fn of_all(found: &ProcessList, paper: Paper) -> String {
     let mut text = String::new();
     if found.processes.is_empty() {
         text += "No process with large blocks was found; start one with `largesse run -- PROGRAM`.\n";
@@ -98,7 +98,7 @@ fn left_out(pid: u32, shown: u64, left_out: u64) -> String {
     format!("Process {pid} says it has {all} blocks: {shown} were looked at, and the numbers are theirs.")
 }
 
-fn heading(portrait: &Portrait) -> String {
+fn heading(portrait: &ProcessSnapshot) -> String {
     let limits = match portrait.max_bytes {
         NO_LIMIT.. => format!("blocks from {}", size(portrait.min_bytes)),
         most => format!("blocks of {} to {}", size(portrait.min_bytes), size(most)),
@@ -119,7 +119,7 @@ fn heading(portrait: &Portrait) -> String {
 }
 
 /// The blocks, and their sum below a line.
-fn blocks(portrait: &Portrait, paper: Paper) -> String {
+fn blocks(portrait: &ProcessSnapshot, paper: Paper) -> String {
     let mut table = Table::new([
         Column::text("address", 14),
         Column::number("size"),
@@ -206,7 +206,7 @@ fn not_granted(causes: &[NotGranted]) -> Table {
     table
 }
 
-fn notes(portrait: &Portrait) -> String {
+fn notes(portrait: &ProcessSnapshot) -> String {
     let mut text = String::new();
     let (rows, blocks) = (portrait.blocks.len().min(MOST_ROWS), portrait.blocks.len());
     if rows < blocks {
@@ -266,7 +266,7 @@ mod tests {
             left_out: 0,
         };
         let processes = vec![one(4_194_303, "/usr/lib/R/bin/exec/R -f simulation.R"), one(2, "sh")];
-        let found = Found { processes, not_permitted: 2, left_out: Vec::new() };
+        let found = ProcessList { processes, not_permitted: 2, left_out: Vec::new() };
         for columns in [40, 60, 80, 120] {
             let text = of_all(&found, Paper::plain(Some(columns)));
             assert!(text.lines().all(|line| line.len() <= columns), "at {columns} columns:\n{text}");

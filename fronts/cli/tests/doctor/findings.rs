@@ -1,10 +1,10 @@
 //! What the doctor finds on each saved machine.
 
-use crate::machine::{ALL, Machine, text};
+use crate::machine::{ALL, SavedMachine, text};
 use serde_json::Value;
 
 fn findings(machine: &str) -> (i32, Vec<Value>) {
-    let output = Machine::new(machine).doctor(&["--json"]);
+    let output = SavedMachine::new(machine).doctor(&["--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     (output.status.code().unwrap(), report["findings"].as_array().unwrap().clone())
 }
@@ -144,7 +144,7 @@ fn in_a_container_commands_are_sent_to_the_host() {
 #[test]
 fn the_table_fits_its_width_and_ends_in_a_summary() {
     for machine in ALL {
-        let table = text(&Machine::new(machine).doctor(&[]));
+        let table = text(&SavedMachine::new(machine).doctor(&[]));
         assert!(!table.contains('\x1b'), "no colour in a pipe");
         let commands =
             |line: &str| line.trim_start().starts_with("type ") || line.trim_start().starts_with("$ ");

@@ -1,6 +1,6 @@
 //! The doctor on the machine that runs the tests, as whoever runs them and as nobody.
 
-use crate::machine::{Machine, doctor};
+use crate::machine::{SavedMachine, doctor};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 fn as_nobody(arguments: &[&str]) -> Option<Output> {
     // Build folders may be closed to others; a copy in a folder of its own is not.
-    let place = Machine::new("virtual-machine");
+    let place = SavedMachine::new("virtual-machine");
     let program = place.root.join("largesse");
     // By cp: a child that another test forks while we write would hold the file open, and it could not be started.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_largesse")).arg(&program).status().ok()?;
@@ -37,7 +37,7 @@ fn this_machine_is_described() {
 
 #[test]
 fn what_is_saved_is_described_the_same() {
-    let place = Machine::new("virtual-machine");
+    let place = SavedMachine::new("virtual-machine");
     let to = place.root.join("copy");
     let here = doctor().arg("--json").arg("--save").arg(&to).output().unwrap();
     let there = doctor().arg("--json").arg("--root").arg(&to).output().unwrap();

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The machine below a directory that goes with the value.
-pub(crate) struct Machine {
+pub(crate) struct SavedMachine {
     pub(crate) root: PathBuf,
 }
 
@@ -27,15 +27,15 @@ pub(crate) const ALL: [&str; 10] = [
     "strict",
 ];
 
-impl Machine {
-    pub(crate) fn new(name: &str) -> Machine {
+impl SavedMachine {
+    pub(crate) fn new(name: &str) -> SavedMachine {
         // Relaxed: only that no two are the same matters.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("largesse-doctor-{}-{number}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         unpack(name, &root);
-        Machine { root }
+        SavedMachine { root }
     }
 
     pub(crate) fn doctor(&self, arguments: &[&str]) -> Output {
@@ -72,7 +72,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for SavedMachine {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.root));
     }

@@ -1,6 +1,6 @@
 //! Processes that would harm whoever looks at them.
 
-use super::{Target, status, stdout};
+use super::{TargetProcess, status, stdout};
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn check_harmless(output: &Output) {
 /// Seen to fail: the store's name was printed as it is.
 #[test]
 fn names_cannot_command_a_terminal() {
-    let Some(target) = Target::start("escapes") else { return };
+    let Some(target) = TargetProcess::start("escapes") else { return };
     for arguments in [vec![target.pid()], vec![target.pid(), "--json".into()], vec![], vec!["--json".into()]]
     {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -49,7 +49,7 @@ fn command_lines_cannot_command_a_terminal() {
 /// Seen to fail: minutes, and gigabytes of memory.
 #[test]
 fn too_many_blocks_are_shown_in_part() {
-    let Some(target) = Target::start("many") else { return };
+    let Some(target) = TargetProcess::start("many") else { return };
     for arguments in [vec![target.pid()], vec![]] {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let begun = Instant::now();
@@ -67,7 +67,7 @@ fn too_many_blocks_are_shown_in_part() {
 /// Records that change all the time are not read again and again.
 #[test]
 fn a_heap_that_never_rests_costs_no_more() {
-    let Some(target) = Target::start("restless") else { return };
+    let Some(target) = TargetProcess::start("restless") else { return };
     let begun = Instant::now();
     let shown: Result<Value, _> = serde_json::from_slice(&status(&[&target.pid(), "--json"]).stdout);
     let took = begun.elapsed();

@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const MIB: u64 = 1 << 20;
 
 /// A running program; ended, waited for and removed when dropped.
-struct Target {
+struct TargetProcess {
     child: Child,
     folder: PathBuf,
 }
 
-impl Target {
+impl TargetProcess {
     /// `None`, said aloud, where there is no compiler.
-    fn start(mode: &str) -> Option<Target> {
-        Target::started(include_str!("target.c"), |program| {
+    fn start(mode: &str) -> Option<TargetProcess> {
+        TargetProcess::started(include_str!("target.c"), |program| {
             let mut command = Command::new(program);
             command.arg(mode);
             command
@@ -31,7 +31,7 @@ impl Target {
 
     /// Compiles `source` and starts the command that `with` makes of the program; it has to say
     /// "ready", and to wait until its input ends.
-    fn started(source: &str, with: impl Fn(&Path) -> Command) -> Option<Target> {
+    fn started(source: &str, with: impl Fn(&Path) -> Command) -> Option<TargetProcess> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("largesse-status-{}-{number}", std::process::id()));
@@ -44,7 +44,7 @@ impl Target {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Some(Target { child, folder })
+        Some(TargetProcess { child, folder })
     }
 
     fn pid(&self) -> String {
@@ -52,7 +52,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for TargetProcess {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
@@ -89,7 +89,7 @@ fn refused(arguments: &[&str], words: &str) {
 
 #[test]
 fn every_block_is_shown_with_what_it_really_has() {
-    let Some(target) = Target::start("good") else { return };
+    let Some(target) = TargetProcess::start("good") else { return };
     let output = status(&[&target.pid(), "--json"]);
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(shown["pid"], target.child.id());
@@ -118,7 +118,7 @@ fn every_block_is_shown_with_what_it_really_has() {
 }
 
 /// What another file of the kernel says about the same process.
-fn huge_kb(target: &Target) -> u64 {
+fn huge_kb(target: &TargetProcess) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
@@ -126,7 +126,7 @@ fn huge_kb(target: &Target) -> u64 {
 
 #[test]
 fn the_table_says_the_same_to_people() {
-    let Some(target) = Target::start("good") else { return };
+    let Some(target) = TargetProcess::start("good") else { return };
     let text = stdout(&status(&[&target.pid()]));
     for words in
         ["4.0 MiB", "2 blocks", "6.0 MiB", "blocks from 256 KiB", "header 48", "sysctl vm.nr_hugepages=N"]
@@ -137,7 +137,7 @@ fn the_table_says_the_same_to_people() {
 
 #[test]
 fn all_processes_are_listed_without_a_number() {
-    let Some(target) = Target::start("good") else { return };
+    let Some(target) = TargetProcess::start("good") else { return };
     let found: Value = serde_json::from_slice(&status(&["--json"]).stdout).unwrap();
     let mine = found["processes"].as_array().unwrap().iter().find(|one| one["pid"] == target.child.id());
     assert_eq!(mine.unwrap()["bytes"], 6 * MIB);
@@ -154,13 +154,13 @@ fn a_process_that_is_not_there_is_said() {
 
 #[test]
 fn a_process_without_the_library_is_told_how_to_start() {
-    let Some(target) = Target::start("quiet") else { return };
+    let Some(target) = TargetProcess::start("quiet") else { return };
     refused(&[&target.pid()], "was not started with largesse run");
 }
 
 #[test]
 fn the_library_without_a_block_is_no_error() {
-    let target = Target::started(include_str!("target.c"), |program| {
+    let target = TargetProcess::started(include_str!("target.c"), |program| {
         let source = "unsigned largesse_version(void) { return 1; }";
         let folder = program.parent().unwrap();
         let library = compiled(folder, "liblargesse.so", source, &["-shared", "-fPIC"]).unwrap();
@@ -178,9 +178,9 @@ fn the_library_without_a_block_is_no_error() {
 
 #[test]
 fn a_target_that_lies_or_is_newer_is_refused_with_the_reason() {
-    let Some(target) = Target::start("lying") else { return };
+    let Some(target) = TargetProcess::start("lying") else { return };
     refused(&[&target.pid()], "its report is damaged: the number of slots");
-    let Some(target) = Target::start("newer") else { return };
+    let Some(target) = TargetProcess::start("newer") else { return };
     refused(&[&target.pid()], "reports of version 99");
 }
 
@@ -192,7 +192,7 @@ fn another_users_process_may_not_be_looked_at() {
         eprintln!("skipped: only root can become two users");
         return;
     }
-    let Some(target) = Target::start("good") else { return };
+    let Some(target) = TargetProcess::start("good") else { return };
     // The command may lie in a folder that only root can enter; a copy in /tmp does not.
     let copy = std::env::temp_dir().join(format!("largesse-status-{}", std::process::id()));
     // By cp: a child that another test forks while we write would hold the file open, and it could not be started.

@@ -1,6 +1,6 @@
 //! `largesse run` and `largesse status` together, over the library itself.
 
-use super::{MIB, Target, status, stdout};
+use super::{MIB, TargetProcess, status, stdout};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ int main(void) {
 }"#;
 
 /// Starts the program under the library; `None`, said aloud, where there is none.
-fn start(options: &[&str]) -> Option<Target> {
+fn start(options: &[&str]) -> Option<TargetProcess> {
     let command = Path::new(env!("CARGO_BIN_EXE_largesse"));
     let built = command.parent()?.parent()?;
     if !["preload", "preload-checked"]
@@ -31,14 +31,14 @@ fn start(options: &[&str]) -> Option<Target> {
         eprintln!("skipped: liblargesse.so is not built (make)");
         return None;
     }
-    Target::started(SOURCE, |program| {
+    TargetProcess::started(SOURCE, |program| {
         let mut run = Command::new(command);
         run.arg("run").args(options).arg("--").arg(program).env_remove("LARGESSE_LIBRARY");
         run
     })
 }
 
-fn shown(target: &Target) -> Value {
+fn shown(target: &TargetProcess) -> Value {
     let output = status(&[&target.pid(), "--json"]);
     serde_json::from_slice(&output.stdout).unwrap()
 }

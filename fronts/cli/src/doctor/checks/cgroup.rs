@@ -2,12 +2,12 @@
 
 use crate::doctor::finding::Subject::Container;
 use crate::doctor::finding::{Finding, Status, size};
-use crate::doctor::machine::Machine;
+use crate::doctor::machine::MachineFacts;
 use crate::doctor::tree::Tree;
 use largesse_machine::room::{folders, groups};
 use std::path::Path;
 
-pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, machine: &MachineFacts) -> Vec<Finding> {
     // A saved machine has the files of its control groups that were read, and no others.
     let hidden = if tree.is_saved() { None } else { groups(Path::new("/"), "memory").err() };
     if let Some(unread) = hidden {

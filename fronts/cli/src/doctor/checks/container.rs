@@ -3,35 +3,35 @@
 use crate::doctor::finding::Subject::Container;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Live, Verdict};
-use crate::doctor::machine::{FIRST_PROCESS, Machine};
+use crate::doctor::machine::{FIRST_PROCESS, MachineFacts};
 use crate::doctor::tree::Tree;
 
 /// What can be lost without a call, and how to get it back.
-struct Call {
+struct CheckedCall {
     name: &'static str,
     why: &'static str,
     command: &'static str,
 }
 
-const CALLS: &[Call] = &[
-    Call {
+const CALLS: &[CheckedCall] = &[
+    CheckedCall {
         name: "memfd_create",
         why: "largesse status reads a named memfd; without it blocks are not shown",
         command: "docker run --security-opt seccomp=PROFILE.json …   # a profile that allows memfd_create",
     },
-    Call {
+    CheckedCall {
         name: "mbind",
         why: "--node and --interleave are not granted; blocks go where they are first touched",
         command: "docker run --cap-add SYS_NICE …",
     },
-    Call {
+    CheckedCall {
         name: "move_pages",
         why: "largesse status cannot say on which node a block is",
         command: "docker run --security-opt seccomp=PROFILE.json …   # a profile that allows move_pages",
     },
 ];
 
-pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
     let seccomp = if machine.seccomp { "filter on" } else { "no filter" };
     let status = if machine.seccomp { Status::Info } else { Status::Ok };
@@ -51,7 +51,7 @@ pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Findi
 }
 
 /// Why a call was not granted.
-pub(crate) fn cause(verdict: Verdict, machine: &Machine) -> String {
+pub(crate) fn cause(verdict: Verdict, machine: &MachineFacts) -> String {
     match verdict {
         Verdict::Granted => "allowed".to_owned(),
         Verdict::Killed(libc::SIGSYS) => "forbidden by seccomp, which kills the caller".to_owned(),
@@ -69,7 +69,7 @@ pub(crate) fn cause(verdict: Verdict, machine: &Machine) -> String {
     }
 }
 
-fn judge(call: &Call, verdict: Verdict, machine: &Machine) -> Finding {
+fn judge(call: &CheckedCall, verdict: Verdict, machine: &MachineFacts) -> Finding {
     let now = cause(verdict, machine);
     if verdict == Verdict::Granted {
         return Finding::new(Container, Status::Ok, call.name, now);
@@ -90,7 +90,7 @@ fn judge(call: &Call, verdict: Verdict, machine: &Machine) -> Finding {
     }
 }
 
-fn counters(verdict: Verdict, machine: &Machine, paranoid: Option<&str>) -> Finding {
+fn counters(verdict: Verdict, machine: &MachineFacts, paranoid: Option<&str>) -> Finding {
     let now = cause(verdict, machine);
     if verdict == Verdict::Granted {
         return Finding::new(Container, Status::Ok, "perf", now);
@@ -105,9 +105,9 @@ fn counters(verdict: Verdict, machine: &Machine, paranoid: Option<&str>) -> Find
 mod tests {
     use super::*;
 
-    fn machine(seccomp: bool, nodes: Option<usize>) -> Machine {
+    fn machine(seccomp: bool, nodes: Option<usize>) -> MachineFacts {
         let tree = Tree::new(std::path::Path::new("/nowhere"));
-        Machine { seccomp, nodes, ..Machine::read(&tree, &Live::default()) }
+        MachineFacts { seccomp, nodes, ..MachineFacts::read(&tree, &Live::default()) }
     }
 
     #[track_caller]

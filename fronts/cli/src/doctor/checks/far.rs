@@ -5,7 +5,7 @@ use super::limits::GROUP;
 use crate::doctor::finding::Subject::Far;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Device, Live, Verdict};
-use crate::doctor::machine::{MAY_PTRACE, Machine};
+use crate::doctor::machine::{MAY_PTRACE, MachineFacts};
 use crate::doctor::tree::Tree;
 
 pub(crate) const DEVICE: &str = "/dev/userfaultfd";
@@ -15,7 +15,7 @@ const IDLE_DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 /// Nanoseconds before an idle processor halts, at most.
 const IDLE_POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
 
-pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let for_all = tree.number(FOR_ALL) == Some(1);
     let group = group(tree, GROUP);
     let trials = Trials {
@@ -47,18 +47,18 @@ struct Trials {
 
 /// A group of `/etc/group`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct UserGroup {
     pub(crate) number: u32,
     pub(crate) members: Vec<String>,
 }
 
-pub(crate) fn group(tree: &Tree, name: &str) -> Option<Group> {
+pub(crate) fn group(tree: &Tree, name: &str) -> Option<UserGroup> {
     let groups = tree.read("/etc/group")?;
     let line = groups.lines().find(|line| line.split(':').next() == Some(name))?;
     let mut fields = line.split(':').skip(2);
     let number = fields.next()?.parse().ok()?;
     let members = fields.next().unwrap_or("").split(',').filter(|name| !name.is_empty());
-    Some(Group { number, members: members.map(str::to_owned).collect() })
+    Some(UserGroup { number, members: members.map(str::to_owned).collect() })
 }
 
 /// Whether members of the group may open the device.
@@ -69,10 +69,10 @@ pub(crate) fn is_open_to(device: Device, group: Option<u32>) -> bool {
 
 fn permission(
     device: Option<Device>,
-    group: Option<&Group>,
+    group: Option<&UserGroup>,
     for_all: bool,
     trials: &Trials,
-    machine: &Machine,
+    machine: &MachineFacts,
 ) -> Finding {
     let finding = |status, now: String| Finding::new(Far, status, "userfaultfd", now);
     let why = if trials.user == Some(Verdict::Granted) {

@@ -25,9 +25,9 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     pools.sort_unstable();
     let mut findings: Vec<Finding> = pools
         .iter()
-        .map(|(kib, name)| pool(*kib, Pool::read(tree, POOLS, name), &by_node(tree, name)))
+        .map(|(kib, name)| pool(*kib, PoolCounts::read(tree, POOLS, name), &by_node(tree, name)))
         .collect();
-    let used = pools.iter().any(|(_, name)| Pool::read(tree, POOLS, name).pages > 0);
+    let used = pools.iter().any(|(_, name)| PoolCounts::read(tree, POOLS, name).pages > 0);
     findings.push(match tree.unread(MOUNTS) {
         Some(unread) => Finding::unread(Hugetlb, "hugetlb-mount", &unread),
         None => mounted(&tree.read(MOUNTS).unwrap_or_default()),
@@ -40,7 +40,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
 
 /// Pages of one pool, or of one node's share of it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pool {
+struct PoolCounts {
     pages: u64,
     free: u64,
     reserved: u64,
@@ -49,10 +49,10 @@ struct Pool {
     on_demand: u64,
 }
 
-impl Pool {
-    fn read(tree: &Tree, directory: &str, name: &str) -> Pool {
+impl PoolCounts {
+    fn read(tree: &Tree, directory: &str, name: &str) -> PoolCounts {
         let file = |file: &str| tree.number(&format!("{directory}/{name}/{file}_hugepages")).unwrap_or(0);
-        Pool {
+        PoolCounts {
             pages: file("nr"),
             free: file("free"),
             reserved: file("resv"),
@@ -75,11 +75,11 @@ fn by_node(tree: &Tree, name: &str) -> Vec<(u32, u64)> {
     let number = |node: &String| node.strip_prefix("node")?.parse::<u32>().ok();
     let mut nodes: Vec<u32> = tree.list(NODES).iter().filter_map(number).collect();
     nodes.sort_unstable();
-    let pages = |node| Pool::read(tree, &format!("{NODES}/node{node}/hugepages"), name).free;
+    let pages = |node| PoolCounts::read(tree, &format!("{NODES}/node{node}/hugepages"), name).free;
     nodes.into_iter().map(|node| (node, pages(node))).collect()
 }
 
-fn pool(kib: u64, pool: Pool, nodes: &[(u32, u64)]) -> Finding {
+fn pool(kib: u64, pool: PoolCounts, nodes: &[(u32, u64)]) -> Finding {
     let id = format!("hugetlb-{}", size(kib << 10).replace(' ', ""));
     let option = if kib == 1 << 20 { "--pages hugetlb-1g" } else { "--pages hugetlb" };
     if pool.pages == 0 && pool.on_demand == 0 {
@@ -94,7 +94,7 @@ fn pool(kib: u64, pool: Pool, nodes: &[(u32, u64)]) -> Finding {
             _ => empty,
         };
     }
-    let Pool { pages, free, reserved, surplus, on_demand } = pool;
+    let PoolCounts { pages, free, reserved, surplus, on_demand } = pool;
     let mut now = format!("{pages} pages ({}), {free} free, {reserved} reserved", size(pages * (kib << 10)));
     if surplus + on_demand > 0 {
         now += &format!(", {surplus} of {on_demand} on demand");
@@ -135,25 +135,25 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(given: Pool, want: Status) {
+    fn check(given: PoolCounts, want: Status) {
         assert_eq!(pool(2048, given, &[]).status, want);
     }
 
     #[test]
     fn a_pool_is_fine_while_something_can_be_had() {
-        let some = Pool { pages: 8, free: 8, ..Pool::default() };
+        let some = PoolCounts { pages: 8, free: 8, ..PoolCounts::default() };
         check(some, Status::Ok);
-        check(Pool { reserved: 8, ..some }, Status::Advice);
-        check(Pool { free: 0, ..some }, Status::Advice);
-        check(Pool { free: 0, on_demand: 4, ..some }, Status::Ok);
-        check(Pool { free: 0, on_demand: 4, surplus: 4, ..some }, Status::Advice);
-        check(Pool { on_demand: 4, ..Pool::default() }, Status::Ok);
-        check(Pool::default(), Status::Info);
+        check(PoolCounts { reserved: 8, ..some }, Status::Advice);
+        check(PoolCounts { free: 0, ..some }, Status::Advice);
+        check(PoolCounts { free: 0, on_demand: 4, ..some }, Status::Ok);
+        check(PoolCounts { free: 0, on_demand: 4, surplus: 4, ..some }, Status::Advice);
+        check(PoolCounts { on_demand: 4, ..PoolCounts::default() }, Status::Ok);
+        check(PoolCounts::default(), Status::Info);
     }
 
     #[test]
     fn shares_of_the_nodes_are_told_when_there_are_several() {
-        let some = Pool { pages: 8, free: 8, ..Pool::default() };
+        let some = PoolCounts { pages: 8, free: 8, ..PoolCounts::default() };
         assert!(pool(2048, some, &[(0, 6), (2, 2)]).now.ends_with("free on node 0: 6, node 2: 2"));
         assert!(!pool(2048, some, &[(0, 8)]).now.contains("node"));
     }

@@ -2,7 +2,7 @@
 
 use crate::doctor::finding::Subject::Limits;
 use crate::doctor::finding::{Finding, Status, size};
-use crate::doctor::machine::{Machine, kib_field};
+use crate::doctor::machine::{MachineFacts, kib_field};
 use crate::doctor::tree::Tree;
 use crate::say::counted;
 use largesse_machine::Unread;
@@ -17,7 +17,7 @@ const SEGMENT: &str = "/proc/sys/kernel/shmmax";
 const SEGMENTS: &str = "/proc/sys/kernel/shmall";
 const FILES: [&str; 5] = [PROCESS, OVERCOMMIT, MAPPINGS, SEGMENT, SEGMENTS];
 
-pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, machine: &MachineFacts) -> Vec<Finding> {
     let limits = tree.read(PROCESS).unwrap_or_default();
     let meminfo = tree.read("/proc/meminfo").unwrap_or_default();
     let mut findings = Vec::new();
@@ -60,7 +60,7 @@ fn amount(bytes: u64) -> String {
     if bytes == u64::MAX { "unlimited".to_owned() } else { size(bytes) }
 }
 
-fn locked(limit: u64, machine: &Machine) -> Finding {
+fn locked(limit: u64, machine: &MachineFacts) -> Finding {
     let mut now = amount(limit);
     let wanted = lockable(machine.memory);
     if machine.is_root() && limit < wanted {

@@ -10,11 +10,11 @@ pub(crate) mod thp;
 
 use super::finding::{Finding, Status};
 use super::live::Live;
-use super::machine::Machine;
+use super::machine::MachineFacts;
 use super::tree::Tree;
 
 /// Every finding, in the order in which they are shown.
-pub(crate) fn all(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn all(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let mut findings = system::findings(tree, live, machine);
     findings.extend(thp::findings(tree, live, machine));
     findings.extend(hugetlb::findings(tree));

@@ -3,7 +3,7 @@
 use crate::doctor::finding::Subject::Machine as About;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Live, Verdict};
-use crate::doctor::machine::{Machine, WITH_MEMORY};
+use crate::doctor::machine::{MachineFacts, WITH_MEMORY};
 use crate::doctor::tree::Tree;
 
 /// Something newer kernels have, and what happens without it.
@@ -42,7 +42,7 @@ const FEATURES: &[Feature] = &[
 
 const OLDEST: (u32, u32) = (5, 10);
 
-pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let mut findings = vec![kernel(tree, live, machine), cores(machine.cores)];
     let known = || Finding::new(About, Status::Ok, "nodes", machine.nodes.unwrap_or(1).to_string());
     let nodes = tree.unread(WITH_MEMORY).map(|unread| Finding::unread(About, "nodes", &unread));
@@ -51,7 +51,7 @@ pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Findi
     findings
 }
 
-fn kernel(tree: &Tree, live: &Live, machine: &Machine) -> Finding {
+fn kernel(tree: &Tree, live: &Live, machine: &MachineFacts) -> Finding {
     let finding = |status, now| Finding::new(About, status, "kernel", now);
     if machine.kernel.is_empty() {
         return finding(Status::Info, "not known".to_owned());
@@ -79,7 +79,7 @@ fn kernel(tree: &Tree, live: &Live, machine: &Machine) -> Finding {
 }
 
 /// By trying; by the version where nothing was tried.
-fn has(feature: &Feature, live: &Live, machine: &Machine) -> bool {
+fn has(feature: &Feature, live: &Live, machine: &MachineFacts) -> bool {
     live.trial(feature.trial).map_or(machine.version >= feature.since, |verdict| verdict == Verdict::Granted)
 }
 
@@ -134,7 +134,7 @@ mod tests {
     fn features_are_tried_before_they_are_believed() {
         let feature = &FEATURES[0];
         let tree = crate::doctor::tree::Tree::new(std::path::Path::new("/nowhere"));
-        let machine = Machine { version: (6, 18), ..Machine::read(&tree, &Live::default()) };
+        let machine = MachineFacts { version: (6, 18), ..MachineFacts::read(&tree, &Live::default()) };
         let mut live = Live::default();
         assert!(has(feature, &live, &machine));
         live.trials.insert("populate".to_owned(), Verdict::Refused(libc::EPERM));

@@ -3,12 +3,12 @@
 use crate::doctor::finding::Subject::Transparent;
 use crate::doctor::finding::{Finding, Status, size};
 use crate::doctor::live::{Live, Verdict};
-use crate::doctor::machine::Machine;
+use crate::doctor::machine::MachineFacts;
 use crate::doctor::tree::Tree;
 
 pub(crate) const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
-pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let Some(enabled) = tree.read(&format!("{DIRECTORY}/enabled")) else {
         let size = machine.transparent_size;
         let seen = live.trial("thp").map_or_else(absent, |verdict| unreadable(tree, verdict, size));

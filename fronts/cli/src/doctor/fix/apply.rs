@@ -1,7 +1,7 @@
 //! Takes the steps of a plan, or says them.
 
-use super::plan::{Plan, Refusal};
-use super::step::{Owner, Step};
+use super::plan::{ChangePlan, Refusal};
+use super::step::{ChangeStep, Owner};
 use crate::doctor::checks::far::{self, DEVICE};
 use crate::doctor::checks::limits::GROUP;
 use crate::doctor::finding::size;
@@ -23,7 +23,7 @@ pub(crate) enum How {
 }
 
 /// Whether every step was taken. A failing step ends it.
-pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
+pub(crate) fn apply(tree: &Tree, plan: &ChangePlan, how: How) -> bool {
     if how == How::Commands && !plan.steps.is_empty() {
         say!("# Not root: nothing was changed. These commands would do it.");
     }
@@ -45,7 +45,7 @@ pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
                 short_pool(tree, step);
             }
         }
-        if let (Step::Write { text, .. }, How::Act | How::Say) = (step, how) {
+        if let (ChangeStep::Write { text, .. }, How::Act | How::Say) = (step, how) {
             text.lines().for_each(|line| say!("              | {line}"));
         }
     }
@@ -59,23 +59,23 @@ pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
 }
 
 /// Steps that are not the writing of a file below the root.
-fn is_command(step: &Step) -> bool {
-    matches!(step, Step::MakeGroup | Step::RemoveGroup | Step::Own { .. })
+fn is_command(step: &ChangeStep) -> bool {
+    matches!(step, ChangeStep::MakeGroup | ChangeStep::RemoveGroup | ChangeStep::Own { .. })
 }
 
-fn take(tree: &Tree, step: &Step) -> io::Result<()> {
+fn take(tree: &Tree, step: &ChangeStep) -> io::Result<()> {
     match step {
-        Step::MakeGroup => run("groupadd", &["--system", GROUP]),
-        Step::RemoveGroup => run("groupdel", &[GROUP]),
-        Step::Write { path, text } => tree.replace(path, text),
-        Step::Remove { path } => tree.remove(path),
-        Step::RemoveDirectory { path } => match tree.remove_empty(path) {
+        ChangeStep::MakeGroup => run("groupadd", &["--system", GROUP]),
+        ChangeStep::RemoveGroup => run("groupdel", &[GROUP]),
+        ChangeStep::Write { path, text } => tree.replace(path, text),
+        ChangeStep::Remove { path } => tree.remove(path),
+        ChangeStep::RemoveDirectory { path } => match tree.remove_empty(path) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         },
-        Step::Set { path, to, .. } => tree.set(path, to),
-        Step::Own { group, mode } => {
+        ChangeStep::Set { path, to, .. } => tree.set(path, to),
+        ChangeStep::Own { group, mode } => {
             let number = match group {
                 Owner::Number(number) => Some(*number),
                 Owner::Ours => far::group(tree, GROUP).map(|group| group.number),
@@ -93,8 +93,8 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
 }
 
 /// The kernel fills a pool as far as it can, and says nothing.
-fn short_pool(tree: &Tree, step: &Step) {
-    let Step::Set { path, to, .. } = step else { return };
+fn short_pool(tree: &Tree, step: &ChangeStep) {
+    let ChangeStep::Set { path, to, .. } = step else { return };
     let (Some(got), Ok(asked)) = (tree.number(path), to.parse::<u64>()) else { return };
     if got < asked {
         say!(

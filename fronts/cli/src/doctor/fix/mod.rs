@@ -11,5 +11,5 @@ mod step;
 mod undo;
 
 pub(crate) use apply::{How, apply};
-pub(crate) use plan::{Wish, plan};
+pub(crate) use plan::{FixOptions, plan};
 pub(crate) use undo::undo;

@@ -1,13 +1,13 @@
 //! What `--fix` would do: only what is not fine already, and for a group rather than for everyone.
 
 use super::own::{Foreign, LIMITS, MADE_GROUP, OwnFile, SYSCTL, TMPFILES, UDEV};
-use super::step::{Owner, Step};
+use super::step::{ChangeStep, Owner};
 use crate::doctor::checks::far::{self, DEVICE, FOR_ALL};
 use crate::doctor::checks::limits::{GROUP, PROCESS, lockable, soft};
 use crate::doctor::checks::thp::{self, Switches, chosen};
 use crate::doctor::finding::size;
 use crate::doctor::live::Live;
-use crate::doctor::machine::{Machine, kib_field};
+use crate::doctor::machine::{MachineFacts, kib_field};
 use crate::doctor::tree::Tree;
 use largesse_machine::Unread;
 
@@ -15,7 +15,7 @@ const POOL: &str = "/proc/sys/vm/nr_hugepages";
 
 /// What was asked for beyond the usual.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct FixOptions {
     pub(crate) hugetlb_pages: Option<u64>,
     /// Settings for every user are accepted (`--yes`).
     pub(crate) for_all: bool,
@@ -34,15 +34,20 @@ pub(crate) enum Refusal {
 
 /// Steps in order, and what to say after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
-    pub(crate) steps: Vec<Step>,
+pub(crate) struct ChangePlan {
+    pub(crate) steps: Vec<ChangeStep>,
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) fn plan(tree: &Tree, live: &Live, machine: &Machine, wish: Wish) -> Result<Plan, Refusal> {
+pub(crate) fn plan(
+    tree: &Tree,
+    live: &Live,
+    machine: &MachineFacts,
+    wish: FixOptions,
+) -> Result<ChangePlan, Refusal> {
     if machine.read_only {
         let note = "/sys is read-only: this is a container. Run `sudo largesse doctor --fix` on its host.";
-        return Ok(Plan { steps: Vec::new(), notes: vec![note.to_owned()] });
+        return Ok(ChangePlan { steps: Vec::new(), notes: vec![note.to_owned()] });
     }
     let mut draft = Draft { tree, files: Vec::new(), after: Vec::new(), notes: Vec::new(), group: false };
     draft.unread();
@@ -57,7 +62,7 @@ pub(crate) fn plan(tree: &Tree, live: &Live, machine: &Machine, wish: Wish) -> R
 struct Draft<'a> {
     tree: &'a Tree,
     files: Vec<(&'static str, OwnFile)>,
-    after: Vec<Step>,
+    after: Vec<ChangeStep>,
     notes: Vec<String>,
     /// Whether something is for our group.
     group: bool,
@@ -72,7 +77,7 @@ impl Draft<'_> {
         }
     }
 
-    fn transparent(&mut self, machine: &Machine) -> Result<(), Refusal> {
+    fn transparent(&mut self, machine: &MachineFacts) -> Result<(), Refusal> {
         let Some(enabled) = self.tree.read(&format!("{}/enabled", thp::DIRECTORY)) else { return Ok(()) };
         let switches = Switches::read(self.tree, &enabled, machine.transparent_size);
         let mut off = false;
@@ -101,7 +106,7 @@ impl Draft<'_> {
         let file = self.file(TMPFILES)?;
         file.remember(path, from);
         file.set(&format!("w {path} - - - - {to}"));
-        self.after.push(Step::Set { path: path.to_owned(), from: from.to_owned(), to: to.to_owned() });
+        self.after.push(ChangeStep::Set { path: path.to_owned(), from: from.to_owned(), to: to.to_owned() });
         Ok(())
     }
 
@@ -111,11 +116,15 @@ impl Draft<'_> {
         let file = self.file(SYSCTL)?;
         file.remember(path, &from.to_string());
         file.set(&format!("{name} = {to}"));
-        self.after.push(Step::Set { path: path.to_owned(), from: from.to_string(), to: to.to_string() });
+        self.after.push(ChangeStep::Set {
+            path: path.to_owned(),
+            from: from.to_string(),
+            to: to.to_string(),
+        });
         Ok(())
     }
 
-    fn pool(&mut self, machine: &Machine, wish: Wish) -> Result<(), Refusal> {
+    fn pool(&mut self, machine: &MachineFacts, wish: FixOptions) -> Result<(), Refusal> {
         let Some(pages) = wish.hugetlb_pages else { return Ok(()) };
         if let Some(unread) = ["/proc/meminfo", POOL].iter().find_map(|file| self.tree.unread(file)) {
             return Err(Refusal::Unread(unread));
@@ -139,7 +148,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn lockable(&mut self, machine: &Machine) -> Result<(), Refusal> {
+    fn lockable(&mut self, machine: &MachineFacts) -> Result<(), Refusal> {
         let limits = self.tree.read(PROCESS).unwrap_or_default();
         let wanted = lockable(machine.memory);
         let Some(now) = soft(&limits, "Max locked memory") else { return Ok(()) };
@@ -156,7 +165,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn userfaultfd(&mut self, live: &Live, wish: Wish) -> Result<(), Refusal> {
+    fn userfaultfd(&mut self, live: &Live, wish: FixOptions) -> Result<(), Refusal> {
         if let Some(device) = live.device {
             let ours = far::group(self.tree, GROUP).map(|group| group.number);
             if wish.for_all {
@@ -172,7 +181,7 @@ impl Draft<'_> {
             let file = self.file(UDEV)?;
             file.remember(DEVICE, &was);
             file.set(&format!("KERNEL==\"userfaultfd\", GROUP=\"{GROUP}\", MODE=\"{:04o}\"", far::MODE));
-            self.after.push(Step::Own { group: Owner::Ours, mode: far::MODE });
+            self.after.push(ChangeStep::Own { group: Owner::Ours, mode: far::MODE });
             if !self.tree.exists("/run/udev") {
                 self.notes
                     .push(format!("No udev here: {DEVICE} is for root only again after the next boot."));
@@ -203,11 +212,11 @@ impl Draft<'_> {
         Ok(&mut self.files[index].1)
     }
 
-    fn finish(mut self) -> Plan {
+    fn finish(mut self) -> ChangePlan {
         let mut steps = Vec::new();
         let make_group = self.group && far::group(self.tree, GROUP).is_none();
         if make_group {
-            steps.push(Step::MakeGroup);
+            steps.push(ChangeStep::MakeGroup);
         }
         for (path, file) in &mut self.files {
             for directory in missing(self.tree, path) {
@@ -218,7 +227,7 @@ impl Draft<'_> {
             }
             let text = file.text();
             if self.tree.read(path).as_deref() != Some(text.trim_end()) {
-                steps.push(Step::Write { path, text });
+                steps.push(ChangeStep::Write { path, text });
             }
         }
         steps.append(&mut self.after);
@@ -227,7 +236,7 @@ impl Draft<'_> {
                 "Who may lock memory and use far memory: sudo usermod -aG {GROUP} USER, then log in again."
             ));
         }
-        Plan { steps, notes: self.notes }
+        ChangePlan { steps, notes: self.notes }
     }
 }
 

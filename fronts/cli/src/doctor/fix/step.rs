@@ -5,7 +5,7 @@ use crate::doctor::checks::limits::GROUP;
 
 /// A change, and nothing that is not one: a step that changes nothing is not planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ChangeStep {
     MakeGroup,
     RemoveGroup,
     Write {
@@ -39,17 +39,19 @@ pub(crate) enum Owner {
     Number(u32),
 }
 
-impl Step {
+impl ChangeStep {
     /// Verb in the past and in the conditional, and what it is about.
     pub(crate) fn words(&self) -> (&'static str, &'static str, String) {
         match self {
-            Step::MakeGroup => ("ran", "would run", format!("groupadd --system {GROUP}")),
-            Step::RemoveGroup => ("ran", "would run", format!("groupdel {GROUP}")),
-            Step::Write { path, .. } => ("wrote", "would write", (*path).to_owned()),
-            Step::Remove { path } => ("removed", "would remove", (*path).to_owned()),
-            Step::RemoveDirectory { path } => ("removed", "would remove", format!("{path} (if it is empty)")),
-            Step::Set { path, from, to } => ("set", "would set", format!("{path}: {from} -> {to}")),
-            Step::Own { group, mode } => {
+            ChangeStep::MakeGroup => ("ran", "would run", format!("groupadd --system {GROUP}")),
+            ChangeStep::RemoveGroup => ("ran", "would run", format!("groupdel {GROUP}")),
+            ChangeStep::Write { path, .. } => ("wrote", "would write", (*path).to_owned()),
+            ChangeStep::Remove { path } => ("removed", "would remove", (*path).to_owned()),
+            ChangeStep::RemoveDirectory { path } => {
+                ("removed", "would remove", format!("{path} (if it is empty)"))
+            }
+            ChangeStep::Set { path, from, to } => ("set", "would set", format!("{path}: {from} -> {to}")),
+            ChangeStep::Own { group, mode } => {
                 ("set", "would set", format!("{DEVICE}: group {}, mode {mode:04o}", group.name()))
             }
         }
@@ -58,16 +60,16 @@ impl Step {
     /// The same for a person to type.
     pub(crate) fn command(&self) -> String {
         match self {
-            Step::MakeGroup => format!("sudo groupadd --system {GROUP}"),
-            Step::RemoveGroup => format!("sudo groupdel {GROUP}"),
-            Step::Write { path, text } => {
+            ChangeStep::MakeGroup => format!("sudo groupadd --system {GROUP}"),
+            ChangeStep::RemoveGroup => format!("sudo groupdel {GROUP}"),
+            ChangeStep::Write { path, text } => {
                 let directory = path.rsplit_once('/').map_or("/", |(directory, _)| directory);
                 format!("sudo mkdir -p {directory} && sudo tee {path} >/dev/null <<'EOF'\n{text}EOF")
             }
-            Step::Remove { path } => format!("sudo rm {path}"),
-            Step::RemoveDirectory { path } => format!("sudo rmdir --ignore-fail-on-non-empty {path}"),
-            Step::Set { path, to, .. } => format!("echo {to} | sudo tee {path}"),
-            Step::Own { group, mode } => {
+            ChangeStep::Remove { path } => format!("sudo rm {path}"),
+            ChangeStep::RemoveDirectory { path } => format!("sudo rmdir --ignore-fail-on-non-empty {path}"),
+            ChangeStep::Set { path, to, .. } => format!("echo {to} | sudo tee {path}"),
+            ChangeStep::Own { group, mode } => {
                 format!("sudo chgrp {} {DEVICE} && sudo chmod {mode:04o} {DEVICE}", group.name())
             }
         }

@@ -1,16 +1,16 @@
 //! What `--undo` would do: our files go, and what they remember comes back.
 
 use super::own::{ALL, MADE_GROUP, OwnFile};
-use super::plan::Plan;
-use super::step::{Owner, Step};
+use super::plan::ChangePlan;
+use super::step::{ChangeStep, Owner};
 use crate::doctor::checks::far::{self, DEVICE};
 use crate::doctor::checks::limits::GROUP;
 use crate::doctor::checks::thp::chosen;
 use crate::doctor::live::{Device, Live};
 use crate::doctor::tree::Tree;
 
-pub(crate) fn undo(tree: &Tree, live: &Live) -> Plan {
-    let mut plan = Plan::default();
+pub(crate) fn undo(tree: &Tree, live: &Live) -> ChangePlan {
+    let mut plan = ChangePlan::default();
     let mut directories = Vec::new();
     let mut made_group = false;
     for path in ALL {
@@ -30,17 +30,17 @@ pub(crate) fn undo(tree: &Tree, live: &Live) -> Plan {
             }
         }
         // Only after what it remembers is restored.
-        plan.steps.push(Step::Remove { path });
+        plan.steps.push(ChangeStep::Remove { path });
         made_group |= file.made.iter().any(|made| made == MADE_GROUP);
         directories.extend(file.made.into_iter().filter(|made| made.starts_with("/etc")));
     }
     // The innermost first.
     directories.sort_by(|one, other| other.cmp(one));
     directories.dedup();
-    plan.steps.extend(directories.into_iter().map(|path| Step::RemoveDirectory { path }));
+    plan.steps.extend(directories.into_iter().map(|path| ChangeStep::RemoveDirectory { path }));
     if made_group {
         match far::group(tree, GROUP) {
-            Some(group) if group.members.is_empty() => plan.steps.push(Step::RemoveGroup),
+            Some(group) if group.members.is_empty() => plan.steps.push(ChangeStep::RemoveGroup),
             Some(group) => {
                 plan.notes.push(format!("Group {GROUP} has members and stays: {}.", group.members.join(", ")))
             }
@@ -51,7 +51,7 @@ pub(crate) fn undo(tree: &Tree, live: &Live) -> Plan {
 }
 
 /// Back to what it was, unless somebody has changed it since.
-fn value(tree: &Tree, file: &OwnFile, path: &str, was: &str, plan: &mut Plan) {
+fn value(tree: &Tree, file: &OwnFile, path: &str, was: &str, plan: &mut ChangePlan) {
     let Some(text) = tree.read(path) else { return };
     let now = chosen(&text);
     if now == was {
@@ -61,16 +61,16 @@ fn value(tree: &Tree, file: &OwnFile, path: &str, was: &str, plan: &mut Plan) {
     let no_more =
         |ours: &str| now.parse::<u64>().ok().zip(ours.parse().ok()).is_some_and(|(now, ours)| now <= ours);
     if file.value_of(path).is_some_and(|ours| now == ours || no_more(ours)) {
-        plan.steps.push(Step::Set { path: path.to_owned(), from: now.to_owned(), to: was.to_owned() });
+        plan.steps.push(ChangeStep::Set { path: path.to_owned(), from: now.to_owned(), to: was.to_owned() });
     } else {
         plan.notes.push(format!("{path} is {now}, which largesse did not set; it is left alone."));
     }
 }
 
-fn device(now: Device, was: &str) -> Option<Step> {
+fn device(now: Device, was: &str) -> Option<ChangeStep> {
     let mut words = was.split(' ');
     let mode = u32::from_str_radix(words.next()?, 8).ok()?;
     let group = words.nth(1)?.parse().ok()?;
     let same = now.mode == mode && now.group == group;
-    (!same).then_some(Step::Own { group: Owner::Number(group), mode })
+    (!same).then_some(ChangeStep::Own { group: Owner::Number(group), mode })
 }

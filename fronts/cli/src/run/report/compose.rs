@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The watcher's observations of one process.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Observation {
     pub(super) pid: u32,
     /// Nanoseconds, as in records.
     pub(super) seen_at: u64,
@@ -66,7 +66,7 @@ struct Process {
 
 /// Returns the report. The figures at its top level are those of the process that was started, or, if that had no
 /// large block, of the one with the highest peak.
-pub(super) fn report(folder: &Path, seen: &[Seen]) -> Value {
+pub(super) fn report(folder: &Path, seen: &[Observation]) -> Value {
     let processes: Vec<Process> = seen.iter().filter_map(|one| process(folder, one)).collect();
     let launched = seen.first().map_or(0, |one| one.pid);
     let peak = Counters::NAMES.iter().position(|name| *name == "peak_bytes").unwrap_or(0);
@@ -119,7 +119,7 @@ fn causes(counts: &[u64; CAUSES]) -> Map<String, Value> {
 }
 
 /// A process with the library; others left no record, and only the one that was started is shown without.
-fn process(folder: &Path, seen: &Seen) -> Option<Process> {
+fn process(folder: &Path, seen: &Observation) -> Option<Process> {
     let record = Record::read(folder, seen.pid)?;
     // The kernel's word counts first; where it did not say, the status that `exit` was called with.
     let said = match record.word(RecordWord::Ended) {

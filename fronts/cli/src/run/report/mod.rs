@@ -27,25 +27,25 @@ use std::path::{Path, PathBuf};
 
 /// Where the report goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum ReportTarget {
     /// Standard output, as `-`.
     Stdout,
     /// A file; its path is absolute.
     File(PathBuf),
 }
 
-impl Target {
-    pub(super) fn of(value: &OsStr) -> Target {
+impl ReportTarget {
+    pub(super) fn of(value: &OsStr) -> ReportTarget {
         let path = Path::new(value);
         // The program may change its directory.
         let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        if value == "-" { Target::Stdout } else { Target::File(absolute()) }
+        if value == "-" { ReportTarget::Stdout } else { ReportTarget::File(absolute()) }
     }
 }
 
 /// Starts a watcher for the program that this process is about to become, and returns the watcher's folder, which the
 /// library is told. The caller has one thread.
-pub(super) fn watch(target: &Target, temporary: &Path) -> io::Result<PathBuf> {
+pub(super) fn watch(target: &ReportTarget, temporary: &Path) -> io::Result<PathBuf> {
     let folder = private_folder(temporary)?;
     let program = std::process::id();
     let process = end::open(program)?;
@@ -86,7 +86,7 @@ fn private_folder(temporary: &Path) -> io::Result<PathBuf> {
 
 /// Closes every descriptor but standard error, and standard output where the report goes there: a reader of the
 /// program's messages finds the report whole at their end. Signals for the program's group are not for the watcher.
-fn detach(process: &OwnedFd, target: &Target) {
+fn detach(process: &OwnedFd, target: &ReportTarget) {
     const FIRST: i32 = 3;
     let ignored = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTTOU];
     // SAFETY: numbers; ignoring a signal runs none of our code. The descriptors that are closed belong to
@@ -98,7 +98,7 @@ fn detach(process: &OwnedFd, target: &Target) {
         }
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
         libc::dup2(null, 0);
-        if *target != Target::Stdout {
+        if *target != ReportTarget::Stdout {
             libc::dup2(null, 1);
         }
         libc::close(null);

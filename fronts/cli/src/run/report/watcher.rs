@@ -1,7 +1,7 @@
 //! The process that looks on while the program runs, and writes the report.
 
-use super::Target;
-use super::compose::{self, Seen};
+use super::ReportTarget;
+use super::compose::{self, Observation};
 use super::end::{self, End};
 use crate::report::picture::{self, NoPicture};
 use crate::say::complain;
@@ -26,12 +26,12 @@ const MOST: usize = 10_000;
 struct Watched {
     /// `None` when the process has ended.
     process: Option<OwnedFd>,
-    seen: Seen,
+    seen: Observation,
 }
 
 /// Watches until the program has ended, and writes the report.
-pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Target) {
-    let mut watched = vec![Watched { process: Some(process), seen: Seen::new(program, now()) }];
+pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &ReportTarget) {
+    let mut watched = vec![Watched { process: Some(process), seen: Observation::new(program, now()) }];
     let mut known = HashSet::from([program]);
     let changes = changes_of(folder);
     let (mut interval, mut read_at) = (READINGS.0, now());
@@ -44,7 +44,7 @@ pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Targ
                 && known.insert(pid)
                 && let Ok(process) = end::open(pid)
             {
-                watched.push(Watched { process: Some(process), seen: Seen::new(pid, now()) });
+                watched.push(Watched { process: Some(process), seen: Observation::new(pid, now()) });
             }
         }
         let done = names.iter().any(|name| name == DONE);
@@ -62,7 +62,7 @@ pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Targ
     }
     // Only the launcher takes the folder away: it did not become the program.
     if folder.exists() {
-        let seen: Vec<Seen> = watched.into_iter().map(|one| one.seen).collect();
+        let seen: Vec<Observation> = watched.into_iter().map(|one| one.seen).collect();
         finish(folder, &seen, target);
         let _ = std::fs::remove_dir_all(folder);
     }
@@ -118,16 +118,16 @@ fn new_names(mut changes: &File) -> Vec<String> {
     names
 }
 
-fn finish(folder: &Path, seen: &[Seen], target: &Target) {
+fn finish(folder: &Path, seen: &[Observation], target: &ReportTarget) {
     let report = compose::report(folder, seen);
     let text = compose::text(&report);
     let text = largesse_text::lines(&text);
     let path = match target {
-        Target::Stdout => {
+        ReportTarget::Stdout => {
             let _ = std::io::stdout().write_all(text.as_bytes());
             return;
         }
-        Target::File(path) => path,
+        ReportTarget::File(path) => path,
     };
     if let Err(error) = std::fs::write(path, text.as_ref()) {
         complain!("largesse: cannot write the report to {}: {error}", path.display());
@@ -155,9 +155,9 @@ pub(super) fn now() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-impl Seen {
-    fn new(pid: u32, at: u64) -> Seen {
-        Seen { pid, seen_at: at, ended_at: 0, end: None::<End>, large_bytes: None, unread: None }
+impl Observation {
+    fn new(pid: u32, at: u64) -> Observation {
+        Observation { pid, seen_at: at, ended_at: 0, end: None::<End>, large_bytes: None, unread: None }
     }
 
     fn read_large_bytes(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::known;
 use crate::size::size;
-use crate::status::process_snapshot::{Far, FarRegion};
+use crate::status::process_snapshot::{FarRegion, FarSnapshot};
 use crate::table::{Column, Paper, Table};
 use largesse_far::totals::{seconds, sets, totals, word};
 use std::cmp::Reverse;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// Regions that a table shows, those that were waited for most: more do not fit beside each other.
 const MOST_SHOWN: usize = 5;
 
-pub(super) fn all(far: &Far, paper: Paper) -> String {
+pub(super) fn all(far: &FarSnapshot, paper: Paper) -> String {
     let mut text = format!("\nFar memory in {}\n{}", far.store, totals(&far.words, paper));
     if let Some(agent) = &far.agent {
         let (all, locked) = (known(agent.memory_bytes), known(agent.locked_bytes));
