@@ -78,7 +78,8 @@ pub(crate) struct Args {
     /// rest of them in a store
     #[arg(long, value_name = "SIZE|PERCENT", allow_hyphen_values = true, help_heading = "Far memory")]
     local: Option<OsString>,
-    /// The store: file:PATH (removed at exit), memory:, redis://HOST:PORT, mpi: (under mpirun), or agent:NAME [default: a file in $TMPDIR or /var/tmp]
+    /// Use this store for far memory: file:PATH (removed at exit), memory:, redis://HOST:PORT, mpi: (under mpirun), or
+    /// agent:NAME [default: a file in $TMPDIR or /var/tmp]
     #[arg(long, value_name = "STORE", allow_hyphen_values = true, help_heading = "Far memory")]
     far: Option<OsString>,
     /// Transfer pages in units of SIZE: auto, or 4K, 8K … 2M [default: auto]

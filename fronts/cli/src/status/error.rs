@@ -1,4 +1,4 @@
-//! Why a process was not shown, in words that say what to do.
+//! The errors of showing a process, with messages that say what to do.
 
 use super::decode::Undecodable;
 use crate::doctor::is_root;
@@ -6,42 +6,42 @@ use largesse_machine::Unread;
 use std::path::Path;
 use std::{fmt, io};
 
-/// Why `largesse status` has nothing to show.
+/// The reason why `largesse status` cannot show a process.
 #[derive(Debug)]
 pub(super) enum Error {
     NoSuchProcess {
         pid: u32,
     },
-    /// A kernel thread, or a process that has ended and was not waited for.
+    /// The process is a kernel thread, or has ended and was not waited for.
     NoMemory {
         pid: u32,
         command: String,
     },
-    /// It runs, and `/proc` does not show it.
+    /// The process runs, but `/proc` does not show it.
     Hidden {
         pid: u32,
         unread: Option<Unread>,
     },
-    /// The processes are not known.
+    /// `/proc` cannot be read.
     NoProc(Unread),
-    /// Without the library.
+    /// The process does not have the library.
     NotServed {
         pid: u32,
         command: String,
     },
-    /// Forbidden by the rules for debuggers.
+    /// The kernel's rules for debuggers forbid reading the process.
     Denied {
         pid: u32,
-        /// The reader is root already.
+        /// Whether this user is root.
         root: bool,
         ptrace_scope: Option<u32>,
     },
-    /// Something stands where the report should be.
+    /// The report cannot be decoded.
     Report {
         pid: u32,
         why: Undecodable,
     },
-    /// Its report was not read in time.
+    /// The report was not read in time.
     Slow {
         pid: u32,
     },
@@ -52,7 +52,7 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// What an error of a file under `/proc/PID` means.
+    /// Returns the meaning of an error of a file under `/proc/PID`.
     pub(super) fn of(pid: u32, error: io::Error) -> Error {
         match error.raw_os_error() {
             Some(libc::ENOENT) if runs(pid) => Error::Hidden {
@@ -70,9 +70,9 @@ impl Error {
     }
 }
 
-/// Whether there is such a process, by the kernel's answer to a signal that is none.
+/// Returns whether the process exists, by sending signal 0.
 fn runs(pid: u32) -> bool {
-    // SAFETY: numbers; signal 0 is not delivered.
+    // SAFETY: takes numbers only; signal 0 is not delivered.
     let answer = i32::try_from(pid).map(|pid| unsafe { libc::kill(pid, 0) });
     answer == Ok(0) || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
@@ -132,13 +132,13 @@ mod tests {
     #[test]
     fn running_process_is_not_called_absent() {
         let of = |pid| Error::of(pid, io::Error::from_raw_os_error(libc::ENOENT)).to_string();
-        // /proc is readable here, so that hidepid is the reason that is left.
+        // /proc is readable here, so that hidepid is the only remaining reason.
         assert!(of(std::process::id()).contains("hidepid"), "{}", of(std::process::id()));
         assert_eq!(of(i32::MAX.unsigned_abs()), format!("there is no process {}", i32::MAX));
     }
 
     #[test]
-    fn root_is_not_sent_to_sudo() {
+    fn root_is_not_told_to_use_sudo() {
         let denied = |root| Error::Denied { pid: 1, root, ptrace_scope: None }.to_string();
         assert!(denied(false).contains("sudo largesse status 1"), "{}", denied(false));
         assert!(

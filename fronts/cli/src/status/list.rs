@@ -1,4 +1,4 @@
-//! Every process that has large blocks, one a line.
+//! Lists the processes that have large blocks, one a line.
 
 use super::deadline;
 use super::error::Error;
@@ -9,43 +9,43 @@ use crate::table::Paper;
 use serde::Serialize;
 use std::time::Instant;
 
-/// What one look at all processes found.
+/// The result of looking at all processes.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ProcessList {
     pub(super) processes: Vec<Summary>,
-    /// Processes of other users, mostly.
+    /// Number of processes that this user may not look at.
     pub(super) not_permitted: u64,
-    /// Processes whose report could not be read, and why.
+    /// Processes whose report could not be read.
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// A process that has a report which cannot be shown.
+/// A process whose report cannot be read, with the reason.
 #[derive(Debug, Serialize)]
 pub(super) struct LeftOut {
     pub(super) pid: u32,
     pub(super) why: String,
 }
 
-/// One process in a line.
+/// The line of one process; sizes are in bytes.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary {
     pub(super) pid: u32,
     pub(super) command: String,
     pub(super) pages: &'static str,
     pub(super) blocks: u64,
-    /// Blocks that are not counted in the numbers here.
+    /// Number of blocks that the other numbers leave out.
     pub(super) left_out: u64,
     pub(super) bytes: u64,
-    /// `None` where it is not known.
+    /// Bytes in memory, or `None` if unknown.
     pub(super) resident_bytes: Option<u64>,
     pub(super) large_bytes: Option<u64>,
-    /// How many requests got less than they asked for.
+    /// Number of requests that got less than they asked for.
     pub(super) not_granted: u64,
 }
 
 pub(super) fn of_all(json: bool) -> Result<String, Error> {
     let mut found = ProcessList::default();
-    // Few processes have a report: those that have none are out of the way before any is read.
+    // Few processes have a report: the others are sorted out before any report is read.
     let opened = deadline::look_at(process::all()?, |pid, _| has_report(pid));
     let mut reported = Vec::new();
     for (pid, answer) in opened {
@@ -61,7 +61,7 @@ pub(super) fn of_all(json: bool) -> Result<String, Error> {
             Err(error @ (Error::Report { .. } | Error::Slow { .. })) => {
                 found.left_out.push(LeftOut { pid, why: error.to_string() });
             }
-            // It has ended since, belongs to the kernel, or does not use the library.
+            // The process has ended since, belongs to the kernel, or does not use the library.
             _ => {}
         }
     }

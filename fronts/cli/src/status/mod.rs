@@ -1,19 +1,19 @@
-//! `largesse status`: Show every block of a process and the pages it really has.
+//! `largesse status`: shows every large block of a process and the pages it really has.
 //!
 //! # Picture
 //! ```text
 //!   /proc/PID/maps ─► process: the signpost's address
-//!   /proc/PID/mem ──► decode: signpost ► report ► records     (anything may stand there)
-//!   page tables ────► seen: bytes in memory, on large pages, NUMA node
-//!                     portrait ─► table, or one JSON object
+//!   /proc/PID/mem ──► decode: signpost ► report ► records     (untrusted)
+//!   page tables ────► residency: bytes in memory, on large pages, NUMA node
+//!                     process_snapshot ─► table, or one JSON object
 //! ```
 //! # Knows / does not know
-//! Knows where a process publishes its report, and how to read it without its help: no socket,
-//! nothing left behind, no signal. Does not know how the blocks came about.
+//! Knows where a process publishes its report, and how to read it without its help: no socket, no signal, no file.
+//! Does not know how the blocks were allocated.
 //! # Invariants
-//! 1. The target may die, lie or change under the reader: every length is bounded, every address
-//!    is checked, and the worst outcome is a message.
-//! 2. A process costs a second at most, and all of them a few (`deadline.rs`).
+//! 1. The target may die, lie or change while it is read: every length is bounded, every address is checked, and the
+//!    worst outcome is a message.
+//! 2. Reading one process takes at most a second, and reading all of them a few seconds (`deadline.rs`).
 
 mod deadline;
 mod decode;
@@ -32,15 +32,15 @@ use process_snapshot::ProcessSnapshot;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Show every block of a process and the pages it really has.
+/// Show every large block of a process and the pages it really has.
 ///
-/// Without PID: every process that has large blocks and may be looked at, one a line.
+/// Without PID, lists all processes that have large blocks and may be looked at, one a line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The process
+    /// Show this process
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pid: Option<u32>,
-    /// One JSON object instead of tables; sizes in bytes
+    /// Print one JSON object instead of tables, with sizes in bytes
     #[arg(long)]
     json: bool,
 }

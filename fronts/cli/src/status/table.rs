@@ -1,4 +1,4 @@
-//! Tables for people.
+//! Formats snapshots as tables.
 
 mod far;
 
@@ -10,14 +10,14 @@ use crate::size::size;
 use crate::table::{Column, Paper, Table, facts};
 use std::fmt::Write as _;
 
-/// Rows of blocks that are printed; a row takes kilobytes while a table is laid out.
+/// Maximum number of block rows, each of which takes kilobytes while a table is laid out.
 const MOST_ROWS: usize = 4000;
-/// Processes that are named because they are not shown.
+/// Maximum number of unreadable processes that are listed.
 const MOST_NAMED: usize = 20;
-/// From here on a largest size is no limit.
+/// Value of the largest size, in bytes, from which it means no limit.
 const NO_LIMIT: u64 = 1 << 50;
 
-/// Everything about one process.
+/// Returns the tables of one process.
 pub(super) fn full(portrait: &ProcessSnapshot, paper: Paper) -> String {
     let mut text = heading(portrait);
     if portrait.blocks.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn full(portrait: &ProcessSnapshot, paper: Paper) -> String {
     paper.page(&text)
 }
 
-/// One line a process.
+/// Returns the list of processes, one a line.
 pub(super) fn of_all(found: &ProcessList, paper: Paper) -> String {
     let mut text = String::new();
     if found.processes.is_empty() {
@@ -118,7 +118,7 @@ fn heading(portrait: &ProcessSnapshot) -> String {
     format!("Process {}: {}\n{}\n", portrait.pid, portrait.command, facts.join(" · "))
 }
 
-/// The blocks, and their sum below a line.
+/// Returns the table of blocks, with their sums below a line.
 fn blocks(portrait: &ProcessSnapshot, paper: Paper) -> String {
     let mut table = Table::new([
         Column::text("address", 14),
@@ -229,18 +229,18 @@ fn notes(portrait: &ProcessSnapshot) -> String {
     text
 }
 
-/// As [`size`]; `?` where it is not known.
+/// Formats bytes as [`size`] does, or `?` if they are unknown.
 pub(super) fn known(bytes: Option<u64>) -> String {
     bytes.map_or("?".into(), size)
 }
 
-/// `61.9 GiB  98%`.
+/// Formats bytes and their share of the whole, such as `61.9 GiB  98 %`; `~` marks an estimate.
 fn share(part: Option<u64>, whole: u64, exact: bool) -> String {
     let about = if exact { "" } else { "~" };
     part.map_or("?".into(), |part| format!("{about}{}{:>6}", size(part), percent(part, whole)))
 }
 
-/// Rounded down: 100 % is all of it.
+/// Formats a share in percent, rounded down, so that 100 % means the whole.
 fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return String::new();
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_fits_every_page() {
+    fn list_fits_every_width() {
         let one = |pid, command: &str| crate::status::list::Summary {
             pid,
             command: command.into(),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_percent_is_all_of_it() {
+    fn hundred_percent_is_whole() {
         assert_eq!(percent(999, 1000), "99 %");
         assert_eq!(percent(1000, 1000), "100 %");
         assert_eq!(percent(1, 0), "");

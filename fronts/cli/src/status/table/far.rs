@@ -1,4 +1,4 @@
-//! Far memory, in all and by region.
+//! Formats the counters of far memory, in all and by region.
 
 use super::known;
 use crate::size::size;
@@ -8,7 +8,7 @@ use largesse_far::totals::{seconds, sets, totals, word};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-/// Regions that a table shows, those that were waited for most: more do not fit beside each other.
+/// Maximum number of regions in the table, those for which threads waited longest; more columns do not fit.
 const MOST_SHOWN: usize = 5;
 
 pub(super) fn all(far: &FarSnapshot, paper: Paper) -> String {
@@ -30,11 +30,11 @@ pub(super) fn all(far: &FarSnapshot, paper: Paper) -> String {
     text
 }
 
-/// One region a column: pages unless the unit says otherwise.
+/// Returns the table with one column for each region.
 fn by_region(regions: &[&FarRegion]) -> Table {
     let columns = regions.iter().enumerate().map(|(place, region)| {
         let column = Column::number(region.region);
-        // The first region, which was waited for most, always stays.
+        // The first region, for which threads waited longest, is always shown.
         if place == 0 { column } else { column.spare(1) }
     });
     let mut table = Table::new(std::iter::once(Column::text("", 12)).chain(columns));
