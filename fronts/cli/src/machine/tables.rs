@@ -79,7 +79,7 @@ pub(super) fn ladder(climbs: &[Ladder]) -> String {
         .into_iter()
         .filter(|bytes| there.iter().any(|it| it.steps.iter().any(|step| step.bytes == *bytes)));
     let mut text = format!(
-        "\nLatency, ns for one access: of a chain through all lines, and of reads that do not wait for each other\n{}",
+        "\nLatency, ns for one access: dependent accesses to all lines, and independent ones\n{}",
         table(std::iter::once(header.collect::<Vec<_>>()).chain(measured.map(row)))
     );
     for climb in climbs {
@@ -87,12 +87,8 @@ pub(super) fn ladder(climbs: &[Ladder]) -> String {
             let _ = writeln!(text, "  {}: {why}.", climb.pages.name());
         }
         if let Some(share) = climb.large_share.filter(|share| climb.pages.is_large() && *share < 0.99) {
-            let _ = writeln!(
-                text,
-                "  {}: only {:.0} % was really on large pages.",
-                climb.pages.name(),
-                share * 100.0
-            );
+            let _ =
+                writeln!(text, "  {}: only {:.0} % is on large pages.", climb.pages.name(), share * 100.0);
         }
     }
     text

@@ -95,7 +95,7 @@ pub(super) fn of_all(found: &ProcessList, paper: Paper) -> String {
 
 fn left_out(pid: u32, shown: u64, left_out: u64) -> String {
     let all = shown.saturating_add(left_out);
-    format!("Process {pid} says it has {all} blocks: {shown} were looked at, and the numbers are theirs.")
+    format!("Process {pid} reports {all} blocks, of which {shown} were read; the numbers are for these.")
 }
 
 fn heading(portrait: &ProcessSnapshot) -> String {
@@ -218,13 +218,13 @@ fn notes(portrait: &ProcessSnapshot) -> String {
     if let Some(unread) = &portrait.unread {
         let _ = writeln!(text, "\n{unread}: what is in memory is not known.");
     } else if !portrait.exact {
-        text += "\n~ this kernel (before 6.7) counts large pages per mapping: a block is shown its share, and no node.\n";
+        text += "\n~ this kernel (before 6.7) counts large pages per mapping: each block shows its share, and no node.\n";
     }
     if portrait.blocks.iter().any(|block| block.kind == "64k") {
         text += "\nThe kernel does not say which pages are 64 KiB ones; \"on large pages\" counts 2 MiB and above.\n";
     }
     if !portrait.steady {
-        text += "\nThe program was busy with its blocks: some may be missing or gone.\n";
+        text += "\nThe program changed its blocks during the reading: some may be missing or freed.\n";
     }
     text
 }

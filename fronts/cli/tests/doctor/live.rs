@@ -130,7 +130,7 @@ fn a_filter_that_kills_and_refuses_does_not_kill_the_doctor() {
     assert_eq!(finding(&findings, "seccomp").1, "filter on");
     assert_eq!(finding(&findings, "memfd_create").1, "forbidden by seccomp, which kills the caller");
     assert_eq!(finding(&findings, "mbind").1, "forbidden, most likely by seccomp");
-    assert_eq!(finding(&findings, "move_pages").1, "not there, or hidden by seccomp");
+    assert_eq!(finding(&findings, "move_pages").1, "missing, or hidden by seccomp");
 }
 
 /// Installs a filter: one call kills, one is refused, one is said not to exist.

@@ -41,7 +41,7 @@ const NO_GROUP: &str = "(another mount hides the control groups there)";
 const ROWS: &[HiddenCase] = &[
     row(SYS, "status", &[]),
     row(SYS, "doctor", &[LARGE, "nodes not known", "/sys/kernel/mm/hugepages cannot be read", NO_GROUP]),
-    row(SYS, "doctor --fix --dry-run", &[LARGE, "what it tells is not checked"]),
+    row(SYS, "doctor --fix --dry-run", &[LARGE, "this setting is not checked"]),
     row(SYS, "run -- echo ran", &["ran"]),
     row(SYS, "run --pages 64k -- echo ran", &["ran"]),
     row(SYS, "run --pages hugetlb -- echo ran", &["free_hugepages", HIDDEN_SYS, "is not known", "ran"]),
@@ -60,7 +60,7 @@ const ROWS: &[HiddenCase] = &[
     row(PROC, "doctor --json", &["/proc/self/limits cannot be read", "nor 4 other files", r#""cores": "#]),
     row(PROC, "doctor --json", &["PAGEMAP_SCAN was not tried", "/proc/self/pagemap", "/proc/self/mountinfo"]),
     row(PROC, "doctor --json", &["/proc/self/cgroup cannot be read", "at a limit that is not seen"]),
-    row(PROC, "doctor --fix --dry-run", &["/proc/self/limits", "what it tells is not checked"]),
+    row(PROC, "doctor --fix --dry-run", &["/proc/self/limits", "this setting is not checked"]),
     row(PROC, "doctor --fix --dry-run --hugetlb-pages 8", &["/proc/meminfo", HIDDEN_PROC]),
     row(PROC, "run -- echo ran", &["ran"]),
     row(PROC, "run --pages 64k -- echo ran", &["ran"]),

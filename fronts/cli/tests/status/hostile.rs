@@ -58,7 +58,7 @@ fn too_many_blocks_are_shown_in_part() {
         assert!(took < PATIENCE, "{arguments:?} took {took:?}: {output:?}");
         // A slow machine has no time for all records, and says that.
         let text = stdout(&output) + &String::from_utf8_lossy(&output.stderr);
-        let named = text.contains(&format!("Process {} says it has 2097152 blocks", target.pid()))
+        let named = text.contains(&format!("Process {} reports 2097152 blocks", target.pid()))
             || text.contains(&format!("process {} was left out", target.pid()));
         assert!(named, "{text}");
     }

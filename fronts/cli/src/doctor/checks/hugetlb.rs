@@ -1,4 +1,4 @@
-//! hugetlb: pools of pages set aside, a size each, by node; where they are mounted; who may share.
+//! Checks hugetlb: the pool of each page size by node, the mounts, and the group that may share pages.
 
 use crate::doctor::finding::Subject::Hugetlb;
 use crate::doctor::finding::{Finding, Status, size};
@@ -18,7 +18,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     }
     if pools.is_empty() {
         return vec![
-            Finding::new(Hugetlb, Status::Info, "hugetlb", "not there")
+            Finding::new(Hugetlb, Status::Info, "hugetlb", "none")
                 .why("this kernel has no hugetlb pools: --pages hugetlb is not granted"),
         ];
     }
@@ -38,14 +38,14 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Pages of one pool, or of one node's share of it.
+/// Numbers of pages of a pool, or of one node's part of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct PoolCounts {
     pages: u64,
     free: u64,
     reserved: u64,
     surplus: u64,
-    /// Pages the kernel may add on demand.
+    /// Number of pages that the kernel may add on demand.
     on_demand: u64,
 }
 
@@ -61,7 +61,7 @@ impl PoolCounts {
         }
     }
 
-    /// What a program can still get.
+    /// Returns the number of pages that programs can still get.
     fn available(self) -> u64 {
         self.free.saturating_sub(self.reserved) + self.on_demand.saturating_sub(self.surplus)
     }
@@ -86,10 +86,10 @@ fn pool(kib: u64, pool: PoolCounts, nodes: &[(u32, u64)]) -> Finding {
         let empty = Finding::new(Hugetlb, Status::Info, id, "no pool");
         return match kib {
             2048 => empty
-                .why(format!("only {option} needs one; its pages are lost to other programs"))
+                .why(format!("only {option} needs one; other programs cannot use its pages"))
                 .command("sudo largesse doctor --fix --hugetlb-pages 512   # 1 GiB"),
             1_048_576 => empty
-                .why(format!("only {option} needs one; best set aside at boot"))
+                .why(format!("only {option} needs one; best reserved at boot"))
                 .command("hugepagesz=1G hugepages=2   # on the kernel's command line"),
             _ => empty,
         };
@@ -107,7 +107,9 @@ fn pool(kib: u64, pool: PoolCounts, nodes: &[(u32, u64)]) -> Finding {
         return Finding::new(Hugetlb, Status::Advice, id, now)
             .wanted("free pages, or no pool")
             .why(format!("{option} falls back to small pages until some are given back"))
-            .command("grep -l '^Private_Hugetlb: *[1-9]' /proc/[0-9]*/smaps   # who has them");
+            .command(
+                "grep -l '^Private_Hugetlb: *[1-9]' /proc/[0-9]*/smaps   # shows which processes use them",
+            );
     }
     Finding::new(Hugetlb, Status::Ok, id, now)
 }
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_fine_while_something_can_be_had() {
+    fn available_pool_is_fine() {
         let some = PoolCounts { pages: 8, free: 8, ..PoolCounts::default() };
         check(some, Status::Ok);
         check(PoolCounts { reserved: 8, ..some }, Status::Advice);
@@ -152,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_the_nodes_are_told_when_there_are_several() {
+    fn several_nodes_show_their_shares() {
         let some = PoolCounts { pages: 8, free: 8, ..PoolCounts::default() };
         assert!(pool(2048, some, &[(0, 6), (2, 2)]).now.ends_with("free on node 0: 6, node 2: 2"));
         assert!(!pool(2048, some, &[(0, 8)]).now.contains("node"));
     }
 
     #[test]
-    fn mounts_say_their_page_size() {
+    fn mounts_show_page_size() {
         let line = "40 22 0:30 / /dev/hugepages rw,relatime shared:5 - hugetlbfs hugetlbfs rw,pagesize=2M";
         assert_eq!(mounted(line).now, "/dev/hugepages (2M)");
         assert_eq!(mounted("").now, "not mounted");

@@ -1,4 +1,4 @@
-//! The kernel's features, the cores, the nodes, and what is preloaded already.
+//! Checks the kernel's features, the cores, the nodes, and inherited preloaded libraries.
 
 use crate::doctor::finding::Subject::Machine as About;
 use crate::doctor::finding::{Finding, Status};
@@ -6,12 +6,12 @@ use crate::doctor::live::{Live, Verdict};
 use crate::doctor::machine::{MachineFacts, WITH_MEMORY};
 use crate::doctor::tree::Tree;
 
-/// Something newer kernels have, and what happens without it.
+/// A feature of newer kernels, and the consequence of its absence.
 struct Feature {
     name: &'static str,
     trial: &'static str,
     since: (u32, u32),
-    /// The file that the trial opens.
+    /// The file that the trial opens, if any.
     file: Option<&'static str>,
     without: &'static str,
 }
@@ -29,14 +29,14 @@ const FEATURES: &[Feature] = &[
         trial: "collapse",
         since: (6, 1),
         file: None,
-        without: "small pages are joined by the kernel in its own time",
+        without: "the kernel joins small pages later",
     },
     Feature {
         name: "PAGEMAP_SCAN",
         trial: "pagemap_scan",
         since: (6, 7),
         file: Some("/proc/self/pagemap"),
-        without: "bytes on large pages are told per mapping, marked ~",
+        without: "bytes on large pages are estimated per mapping, marked ~",
     },
 ];
 
@@ -78,7 +78,7 @@ fn kernel(tree: &Tree, live: &Live, machine: &MachineFacts) -> Finding {
     finding(Status::Info, format!("{}, without {}", machine.kernel, names.join(", "))).why(without.join("; "))
 }
 
-/// By trying; by the version where nothing was tried.
+/// Returns whether the kernel has a feature, by the trial or, without one, by the version.
 fn has(feature: &Feature, live: &Live, machine: &MachineFacts) -> bool {
     live.trial(feature.trial).map_or(machine.version >= feature.since, |verdict| verdict == Verdict::Granted)
 }
@@ -89,10 +89,10 @@ fn cores(cores: usize) -> Finding {
         return finding;
     }
     Finding { status: Status::Info, ..finding }
-        .why("pages are not filled ahead of need: that takes a second core")
+        .why("pages are not filled ahead of need, which takes a second core")
 }
 
-/// Libraries that bring a `malloc` of their own.
+/// Parts of file names of libraries that replace `malloc`.
 const ALLOCATORS: [&str; 8] =
     ["jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "libscudo", "libhugetlbfs", "libasan"];
 
@@ -105,7 +105,7 @@ fn preload(value: &str) -> Finding {
     };
     Finding::new(About, Status::Advice, "preload", value)
         .wanted("one allocator")
-        .why(format!("{other} serves malloc: large blocks are left to it"))
+        .why(format!("{other} serves malloc, so that largesse serves no large block"))
         .command("unset LD_PRELOAD")
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_allocator_is_worth_advice() {
+    fn other_allocator_gives_advice() {
         for (value, want) in [
             ("/usr/lib/libjemalloc.so.2", Status::Advice),
             ("/a/libfoo.so /usr/lib/libtcmalloc_minimal.so.4", Status::Advice),
@@ -125,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn one_core_has_no_helper() {
+    fn single_core_is_information() {
         assert_eq!(cores(1).status, Status::Info);
         assert_eq!(cores(2).status, Status::Ok);
     }
 
     #[test]
-    fn features_are_tried_before_they_are_believed() {
+    fn trials_override_kernel_version() {
         let feature = &FEATURES[0];
         let tree = crate::doctor::tree::Tree::new(std::path::Path::new("/nowhere"));
         let machine = MachineFacts { version: (6, 18), ..MachineFacts::read(&tree, &Live::default()) };

@@ -1,4 +1,4 @@
-//! Takes the steps of a plan, or says them.
+//! Performs the steps of a plan, or prints them.
 
 use super::plan::{ChangePlan, Refusal};
 use super::step::{ChangeStep, Owner};
@@ -12,17 +12,18 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 
-/// What is done with a plan.
+/// The way in which a plan is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
+    /// Performs the steps.
     Act,
-    /// `--dry-run`.
+    /// Prints the steps (`--dry-run`).
     Say,
-    /// Not root: what to type instead.
+    /// Prints commands to type, for a user who is not root.
     Commands,
 }
 
-/// Whether every step was taken. A failing step ends it.
+/// Applies the plan up to the first step that fails, and returns whether all steps succeeded.
 pub(crate) fn apply(tree: &Tree, plan: &ChangePlan, how: How) -> bool {
     if how == How::Commands && !plan.steps.is_empty() {
         say!("# Not root: nothing was changed. These commands would do it.");
@@ -38,7 +39,7 @@ pub(crate) fn apply(tree: &Tree, plan: &ChangePlan, how: How) -> bool {
             How::Act => {
                 if let Err(error) = take(tree, step) {
                     complain!("largesse doctor: {what}: {error}");
-                    complain!("largesse doctor: stopped here; what is above was done");
+                    complain!("largesse doctor: stopped here; the steps above were done");
                     return false;
                 }
                 say!("{past:<13} {what}");
@@ -58,7 +59,7 @@ pub(crate) fn apply(tree: &Tree, plan: &ChangePlan, how: How) -> bool {
     true
 }
 
-/// Steps that are not the writing of a file below the root.
+/// Returns whether a step affects more than files below the root.
 fn is_command(step: &ChangeStep) -> bool {
     matches!(step, ChangeStep::MakeGroup | ChangeStep::RemoveGroup | ChangeStep::Own { .. })
 }
@@ -92,13 +93,13 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other(status.to_string())) }
 }
 
-/// The kernel fills a pool as far as it can, and says nothing.
+/// Reports a pool that the kernel filled only in part, which it does without an error.
 fn short_pool(tree: &Tree, step: &ChangeStep) {
     let ChangeStep::Set { path, to, .. } = step else { return };
     let (Some(got), Ok(asked)) = (tree.number(path), to.parse::<u64>()) else { return };
     if got < asked {
         say!(
-            "note          the kernel found {got} of {asked} pages; memory is fragmented, a reboot finds more"
+            "note          the kernel found {got} of {asked} pages; memory is fragmented; a reboot makes more available"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What `--fix` would do: only what is not fine already, and for a group rather than for everyone.
+//! Plans `--fix`, which changes only settings that need it, for a group rather than for every user.
 
 use super::own::{Foreign, LIMITS, MADE_GROUP, OwnFile, SYSCTL, TMPFILES, UDEV};
 use super::step::{ChangeStep, Owner};
@@ -13,26 +13,26 @@ use largesse_machine::Unread;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 
-/// What was asked for beyond the usual.
+/// The options of `--fix`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FixOptions {
     pub(crate) hugetlb_pages: Option<u64>,
-    /// Settings for every user are accepted (`--yes`).
+    /// Whether settings for every user are accepted (`--yes`).
     pub(crate) for_all: bool,
 }
 
-/// Why nothing is done.
+/// The reason why nothing is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     NotOurs(Foreign),
-    /// A pool of this many bytes on a machine of that many.
+    /// The pool is too large: its bytes and those of the machine.
     PoolTooLarge(u64, u64),
     NoPools,
-    /// Whether there is a pool is not known.
+    /// The file that describes the pool cannot be read.
     Unread(Unread),
 }
 
-/// Steps in order, and what to say after them.
+/// The steps in order, and notes to print after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChangePlan {
     pub(crate) steps: Vec<ChangeStep>,
@@ -58,22 +58,22 @@ pub(crate) fn plan(
     Ok(draft.finish())
 }
 
-/// Files that will be written and steps that come after them.
+/// A plan in preparation: files to write, and the steps after them.
 struct Draft<'a> {
     tree: &'a Tree,
     files: Vec<(&'static str, OwnFile)>,
     after: Vec<ChangeStep>,
     notes: Vec<String>,
-    /// Whether something is for our group.
+    /// Whether a step needs our group.
     group: bool,
 }
 
 impl Draft<'_> {
-    /// Notes which settings are not known, and so are left as they are.
+    /// Adds a note for each setting that cannot be read and so is not changed.
     fn unread(&mut self) {
         for file in [format!("{}/enabled", thp::DIRECTORY), PROCESS.to_owned()] {
             let unread = self.tree.unread(&file);
-            self.notes.extend(unread.map(|unread| format!("{unread}: what it tells is not checked.")));
+            self.notes.extend(unread.map(|unread| format!("{unread}: this setting is not checked.")));
         }
     }
 
@@ -101,7 +101,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// A value of sysfs, now and, by systemd-tmpfiles, at every boot.
+    /// Sets a value in sysfs now and, by systemd-tmpfiles, at every boot.
     fn at_boot(&mut self, path: &str, from: &str, to: &str) -> Result<(), Refusal> {
         let file = self.file(TMPFILES)?;
         file.remember(path, from);
@@ -110,7 +110,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// A value of `/proc/sys`, now and at every boot.
+    /// Sets a value in `/proc/sys` now and at every boot.
     fn sysctl(&mut self, path: &str, from: u64, to: u64) -> Result<(), Refusal> {
         let name = path.trim_start_matches("/proc/sys/").replace('/', ".");
         let file = self.file(SYSCTL)?;
@@ -143,7 +143,7 @@ impl Draft<'_> {
         } else if now != pages {
             self.sysctl(POOL, now, pages)?;
             self.notes
-                .push(format!("{} of memory is set aside for programs under --pages hugetlb.", size(bytes)));
+                .push(format!("{} of memory is reserved for programs under --pages hugetlb.", size(bytes)));
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Draft<'_> {
             let ours = far::group(self.tree, GROUP).map(|group| group.number);
             if wish.for_all {
                 self.notes.push(format!(
-                    "{DEVICE} is there: a group is enough, and no setting for every user is made."
+                    "{DEVICE} exists: a group suffices, and no setting for every user is made."
                 ));
             }
             if far::is_open_to(device, ours) {
@@ -198,7 +198,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The file as it will be, from what it is.
+    /// Returns our file in its planned state, which begins as its present state.
     fn file(&mut self, path: &'static str) -> Result<&mut OwnFile, Refusal> {
         let known = self.files.iter().position(|(known, _)| *known == path);
         let index = match known {
@@ -233,14 +233,14 @@ impl Draft<'_> {
         steps.append(&mut self.after);
         if self.group {
             self.notes.push(format!(
-                "Who may lock memory and use far memory: sudo usermod -aG {GROUP} USER, then log in again."
+                "To let a user lock memory and use far memory: sudo usermod -aG {GROUP} USER, then log in again."
             ));
         }
         ChangePlan { steps, notes: self.notes }
     }
 }
 
-/// Directories above a file that are not there, the outermost first.
+/// Returns the missing directories above a file, the outermost first.
 fn missing(tree: &Tree, path: &str) -> Vec<String> {
     let ends = path.match_indices('/').skip(1).map(|(end, _)| &path[..end]);
     ends.filter(|directory| !tree.exists(directory)).map(str::to_owned).collect()

@@ -1,9 +1,9 @@
-//! One step of a plan: what it says, and the command that would do the same.
+//! A step of a plan, its description, and the equivalent command.
 
 use crate::doctor::checks::far::DEVICE;
 use crate::doctor::checks::limits::GROUP;
 
-/// A change, and nothing that is not one: a step that changes nothing is not planned.
+/// A change of the machine; steps without an effect are not planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeStep {
     MakeGroup,
@@ -15,24 +15,24 @@ pub(crate) enum ChangeStep {
     Remove {
         path: &'static str,
     },
-    /// Only if nothing else is in it.
+    /// Removes a directory if it is empty.
     RemoveDirectory {
         path: String,
     },
-    /// A file of the kernel.
+    /// Writes a kernel file.
     Set {
         path: String,
         from: String,
         to: String,
     },
-    /// Owner and mode of `/dev/userfaultfd`.
+    /// Sets the group and the mode of `/dev/userfaultfd`.
     Own {
         group: Owner,
         mode: u32,
     },
 }
 
-/// Whose the device becomes.
+/// The new group of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Ours,
@@ -40,7 +40,7 @@ pub(crate) enum Owner {
 }
 
 impl ChangeStep {
-    /// Verb in the past and in the conditional, and what it is about.
+    /// Returns the verb in the past tense and in the conditional, and its object.
     pub(crate) fn words(&self) -> (&'static str, &'static str, String) {
         match self {
             ChangeStep::MakeGroup => ("ran", "would run", format!("groupadd --system {GROUP}")),
@@ -57,7 +57,7 @@ impl ChangeStep {
         }
     }
 
-    /// The same for a person to type.
+    /// Returns the equivalent shell command.
     pub(crate) fn command(&self) -> String {
         match self {
             ChangeStep::MakeGroup => format!("sudo groupadd --system {GROUP}"),

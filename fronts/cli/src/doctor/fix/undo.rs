@@ -1,4 +1,4 @@
-//! What `--undo` would do: our files go, and what they remember comes back.
+//! Plans `--undo`, which removes our files and restores the values recorded in them.
 
 use super::own::{ALL, MADE_GROUP, OwnFile};
 use super::plan::ChangePlan;
@@ -29,35 +29,35 @@ pub(crate) fn undo(tree: &Tree, live: &Live) -> ChangePlan {
                 value(tree, &file, what, was, &mut plan);
             }
         }
-        // Only after what it remembers is restored.
+        // The file is removed only after its recorded values are restored.
         plan.steps.push(ChangeStep::Remove { path });
         made_group |= file.made.iter().any(|made| made == MADE_GROUP);
         directories.extend(file.made.into_iter().filter(|made| made.starts_with("/etc")));
     }
-    // The innermost first.
+    // Sorts the innermost directories first.
     directories.sort_by(|one, other| other.cmp(one));
     directories.dedup();
     plan.steps.extend(directories.into_iter().map(|path| ChangeStep::RemoveDirectory { path }));
     if made_group {
         match far::group(tree, GROUP) {
             Some(group) if group.members.is_empty() => plan.steps.push(ChangeStep::RemoveGroup),
-            Some(group) => {
-                plan.notes.push(format!("Group {GROUP} has members and stays: {}.", group.members.join(", ")))
-            }
+            Some(group) => plan
+                .notes
+                .push(format!("Group {GROUP} has members and is kept: {}.", group.members.join(", "))),
             None => {}
         }
     }
     plan
 }
 
-/// Back to what it was, unless somebody has changed it since.
+/// Plans to restore a recorded value, unless it was changed since.
 fn value(tree: &Tree, file: &OwnFile, path: &str, was: &str, plan: &mut ChangePlan) {
     let Some(text) = tree.read(path) else { return };
     let now = chosen(&text);
     if now == was {
         return;
     }
-    // Of a pool the kernel gives what it has, which may be less than we asked for.
+    // The kernel may have filled a pool with fewer pages than requested.
     let no_more =
         |ours: &str| now.parse::<u64>().ok().zip(ours.parse().ok()).is_some_and(|(now, ours)| now <= ours);
     if file.value_of(path).is_some_and(|ours| now == ours || no_more(ours)) {

@@ -181,7 +181,7 @@ pub(in crate::machine) fn measure(
             why_not: None,
         };
         if bytes < caches * 2 {
-            row.why_not = Some("less memory may be used than two times the caches".into());
+            row.why_not = Some("less memory may be used than twice the caches".into());
         } else if limits.time_is_up() {
             row.why_not = Some("no time was left".into());
         } else if let Err(why) = fill(&mut row, &live.counter, bytes, &inside) {
@@ -218,7 +218,7 @@ fn fill(
             rates(counter, &row.cpus, words(&mut memory, bytes), kernel, REPEATS, limit(place));
     }
     if row.first_touch.is_none() {
-        Err("the threads could not stay on their processors".into())
+        Err("the threads could not be pinned to their processors".into())
     } else {
         Ok(())
     }

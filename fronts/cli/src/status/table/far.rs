@@ -24,7 +24,7 @@ pub(super) fn all(far: &FarSnapshot, paper: Paper) -> String {
         regions.truncate(MOST_SHOWN);
         let _ = write!(text, "\nBy region\n{}", by_region(&regions).show(paper));
         if more > 0 {
-            let _ = writeln!(text, "  and {more} more, which were waited for less (--json shows all)");
+            let _ = writeln!(text, "  and {more} more, for which threads waited less (--json shows all)");
         }
     }
     text
