@@ -1,4 +1,4 @@
-//! `--fix`, `--dry-run` and `--undo` on copies of saved machines.
+//! Tests of `--fix`, `--dry-run` and `--undo` on copies of saved machines.
 
 use crate::machine::{ALL, SavedMachine, text};
 
@@ -17,7 +17,7 @@ const WISHES: [&[&str]; 4] = [
     &["--fix", "--yes", "--hugetlb-pages", "600"],
 ];
 
-/// The files that a machine has more than before, without directories.
+/// Returns the files, without directories, that `--fix` adds to a machine.
 fn new_files(machine: &SavedMachine, wish: &[&str]) -> Vec<String> {
     let before = machine.everything();
     assert!(machine.doctor(wish).status.success());
@@ -37,7 +37,7 @@ fn check(machine: &str, wish: &[&str], want: &[&str]) {
 }
 
 #[test]
-fn only_what_is_not_fine_gets_a_file() {
+fn only_wrong_settings_get_files() {
     check("healthy", &["--fix"], &[]);
     check("healthy", &["--fix", "--yes"], &[]);
     check("thp-never", &["--fix"], &[LIMITS, UDEV, TMPFILES]);
@@ -51,7 +51,7 @@ fn only_what_is_not_fine_gets_a_file() {
 }
 
 #[test]
-fn a_machine_that_is_fine_has_nothing_to_fix() {
+fn fine_machine_needs_no_fix() {
     assert_eq!(text(&SavedMachine::new("healthy").doctor(&["--fix"])), "Nothing to fix.\n");
     let contained = text(&SavedMachine::new("container").doctor(&["--fix"]));
     assert!(
@@ -61,7 +61,7 @@ fn a_machine_that_is_fine_has_nothing_to_fix() {
 }
 
 #[test]
-fn fix_sets_what_was_off_and_remembers_it() {
+fn fix_records_earlier_values() {
     let machine = SavedMachine::new("thp-never");
     machine.doctor(&["--fix"]);
     assert_eq!(machine.read(ENABLED), "always [madvise] never\n");
@@ -73,7 +73,7 @@ fn fix_sets_what_was_off_and_remembers_it() {
 }
 
 #[test]
-fn the_switch_of_one_size_goes_back_to_what_holds_for_all() {
+fn size_setting_becomes_inherit() {
     let machine = SavedMachine::new("size-never");
     machine.doctor(&["--fix"]);
     let own = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
@@ -82,7 +82,7 @@ fn the_switch_of_one_size_goes_back_to_what_holds_for_all() {
 }
 
 #[test]
-fn undo_restores_every_machine_to_the_byte() {
+fn undo_restores_every_byte() {
     for name in ALL {
         for wish in WISHES {
             let machine = SavedMachine::new(name);
@@ -96,7 +96,7 @@ fn undo_restores_every_machine_to_the_byte() {
 }
 
 #[test]
-fn a_second_fix_changes_nothing_and_keeps_the_former_values() {
+fn second_fix_changes_nothing() {
     for name in ALL {
         for wish in WISHES {
             let machine = SavedMachine::new(name);
@@ -109,7 +109,7 @@ fn a_second_fix_changes_nothing_and_keeps_the_former_values() {
 }
 
 #[test]
-fn a_larger_pool_later_still_goes_back_to_the_first() {
+fn undo_restores_first_pool_size() {
     let machine = SavedMachine::new("virtual-machine");
     for pages in ["64", "128", "32"] {
         machine.doctor(&["--fix", "--hugetlb-pages", pages]);
@@ -120,7 +120,7 @@ fn a_larger_pool_later_still_goes_back_to_the_first() {
 }
 
 #[test]
-fn dry_run_changes_nothing_and_names_every_file() {
+fn dry_run_names_files_unchanged() {
     for name in ALL {
         for wish in WISHES {
             let machine = SavedMachine::new(name);
@@ -141,7 +141,7 @@ fn dry_run_changes_nothing_and_names_every_file() {
 }
 
 #[test]
-fn every_new_file_is_ours_and_opens_nothing_to_everyone() {
+fn new_files_grant_group_only() {
     for name in ALL {
         for wish in WISHES {
             let machine = SavedMachine::new(name);
@@ -161,14 +161,14 @@ fn every_new_file_is_ours_and_opens_nothing_to_everyone() {
 }
 
 #[test]
-fn locked_memory_is_half_of_the_machines() {
+fn lockable_memory_is_half() {
     let machine = SavedMachine::new("virtual-machine");
     machine.doctor(&["--fix"]);
     assert!(machine.read(LIMITS).ends_with("\n@largesse - memlock 12342048\n"));
 }
 
 #[test]
-fn a_file_of_others_with_our_name_stops_everything() {
+fn foreign_file_stops_fix() {
     for (name, path) in [("thp-never", TMPFILES), ("thp-never", UDEV), ("thp-never", LIMITS)] {
         let machine = SavedMachine::new(name);
         machine.write(path, "# by hand\n");
@@ -184,7 +184,7 @@ fn a_file_of_others_with_our_name_stops_everything() {
 }
 
 #[test]
-fn a_link_with_our_name_is_neither_followed_nor_replaced() {
+fn link_is_neither_followed_nor_replaced() {
     let other = SavedMachine::new("thp-never");
     other.doctor(&["--fix"]);
     for text in [other.read(TMPFILES), "precious\n".to_owned()] {
@@ -200,7 +200,7 @@ fn a_link_with_our_name_is_neither_followed_nor_replaced() {
 }
 
 #[test]
-fn undo_leaves_a_value_that_somebody_changed_since() {
+fn undo_keeps_values_changed_since() {
     let machine = SavedMachine::new("thp-never");
     machine.doctor(&["--fix"]);
     machine.write(ENABLED, "[always] madvise never\n");
@@ -210,7 +210,7 @@ fn undo_leaves_a_value_that_somebody_changed_since() {
 }
 
 #[test]
-fn a_pool_beyond_the_memory_is_refused() {
+fn pool_beyond_memory_is_refused() {
     let machine = SavedMachine::new("virtual-machine");
     let before = machine.everything();
     let output = machine.doctor(&["--fix", "--hugetlb-pages", "12000"]);

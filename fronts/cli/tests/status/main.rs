@@ -1,4 +1,4 @@
-//! `largesse status` as a user meets it, on a program that publishes what the library would.
+//! Tests of the command `largesse status` on a program that publishes a report as the library does.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
 mod hostile;
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const MIB: u64 = 1 << 20;
 
-/// A running program; ended, waited for and removed when dropped.
+/// A running program, which is ended, waited for and removed when dropped.
 struct TargetProcess {
     child: Child,
     folder: PathBuf,
 }
 
 impl TargetProcess {
-    /// `None`, said aloud, where there is no compiler.
+    /// Starts the program in this mode, or prints the reason and returns `None` without a compiler.
     fn start(mode: &str) -> Option<TargetProcess> {
         TargetProcess::started(include_str!("target.c"), |program| {
             let mut command = Command::new(program);
@@ -29,8 +29,8 @@ impl TargetProcess {
         })
     }
 
-    /// Compiles `source` and starts the command that `with` makes of the program; it has to say
-    /// "ready", and to wait until its input ends.
+    /// Compiles `source` and starts the command that `with` makes of the program, which must print "ready" and wait
+    /// for the end of its input.
     fn started(source: &str, with: impl Fn(&Path) -> Command) -> Option<TargetProcess> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +88,7 @@ fn refused(arguments: &[&str], words: &str) {
 }
 
 #[test]
-fn every_block_is_shown_with_what_it_really_has() {
+fn blocks_show_their_residency() {
     let Some(target) = TargetProcess::start("good") else { return };
     let output = status(&[&target.pid(), "--json"]);
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -104,7 +104,7 @@ fn every_block_is_shown_with_what_it_really_has() {
     assert_eq!(shown["counters"]["reused"], 5);
     assert_eq!(shown["not_granted"][0]["cause"], "hugetlb-pool-empty");
     assert_eq!(shown["not_granted"][0]["count"], 3);
-    // The second of the advised mappings is gone.
+    // The second advised mapping is unmapped.
     assert_eq!(shown["advised"].as_array().unwrap().len(), 1);
     if shown["exact"] != true {
         eprintln!("skipped: this kernel does not say which pages are large ones");
@@ -113,11 +113,11 @@ fn every_block_is_shown_with_what_it_really_has() {
     assert_eq!(blocks[0]["resident_bytes"], 4 * MIB);
     assert_eq!(blocks[1]["resident_bytes"], MIB);
     assert_eq!(blocks[1]["large_bytes"], 0);
-    // Large pages may be off, or used up; then the answer is zero, as it should be.
+    // If large pages are off or used up, both numbers are zero.
     assert_eq!(blocks[0]["large_bytes"].as_u64(), Some(huge_kb(&target) * 1024));
 }
 
-/// What another file of the kernel says about the same process.
+/// Returns the KiB on huge pages of a process according to another kernel file.
 fn huge_kb(target: &TargetProcess) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:")).unwrap();
@@ -125,7 +125,7 @@ fn huge_kb(target: &TargetProcess) -> u64 {
 }
 
 #[test]
-fn the_table_says_the_same_to_people() {
+fn table_agrees_with_json() {
     let Some(target) = TargetProcess::start("good") else { return };
     let text = stdout(&status(&[&target.pid()]));
     for words in
@@ -136,7 +136,7 @@ fn the_table_says_the_same_to_people() {
 }
 
 #[test]
-fn all_processes_are_listed_without_a_number() {
+fn all_processes_are_listed() {
     let Some(target) = TargetProcess::start("good") else { return };
     let found: Value = serde_json::from_slice(&status(&["--json"]).stdout).unwrap();
     let mine = found["processes"].as_array().unwrap().iter().find(|one| one["pid"] == target.child.id());
@@ -146,20 +146,20 @@ fn all_processes_are_listed_without_a_number() {
 }
 
 #[test]
-fn a_process_that_is_not_there_is_said() {
+fn absent_process_is_reported() {
     refused(&["2147483647"], "there is no process 2147483647");
     assert_eq!(status(&["0"]).status.code(), Some(2));
     assert_eq!(status(&["R"]).status.code(), Some(2));
 }
 
 #[test]
-fn a_process_without_the_library_is_told_how_to_start() {
+fn unserved_process_names_run() {
     let Some(target) = TargetProcess::start("quiet") else { return };
     refused(&[&target.pid()], "was not started with largesse run");
 }
 
 #[test]
-fn the_library_without_a_block_is_no_error() {
+fn library_without_block_is_no_error() {
     let target = TargetProcess::started(include_str!("target.c"), |program| {
         let source = "unsigned largesse_version(void) { return 1; }";
         let folder = program.parent().unwrap();
@@ -177,7 +177,7 @@ fn the_library_without_a_block_is_no_error() {
 }
 
 #[test]
-fn a_target_that_lies_or_is_newer_is_refused_with_the_reason() {
+fn lying_and_newer_targets_are_refused() {
     let Some(target) = TargetProcess::start("lying") else { return };
     refused(&[&target.pid()], "its report is damaged: the number of slots");
     let Some(target) = TargetProcess::start("newer") else { return };
@@ -185,7 +185,7 @@ fn a_target_that_lies_or_is_newer_is_refused_with_the_reason() {
 }
 
 #[test]
-fn another_users_process_may_not_be_looked_at() {
+fn other_users_process_is_refused() {
     // SAFETY: takes nothing, and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
     if !is_root {
@@ -193,9 +193,10 @@ fn another_users_process_may_not_be_looked_at() {
         return;
     }
     let Some(target) = TargetProcess::start("good") else { return };
-    // The command may lie in a folder that only root can enter; a copy in /tmp does not.
+    // The command may be in a folder that only root can enter; a copy in /tmp is not.
     let copy = std::env::temp_dir().join(format!("largesse-status-{}", std::process::id()));
-    // By cp: a child that another test forks while we write would hold the file open, and it could not be started.
+    // cp writes the copy: a child forked by another test would hold a file open that this process writes, so that it
+    // could not be executed.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_largesse")).arg(&copy).status().unwrap();
     assert!(copied.success());
     let output = Command::new(&copy).args(["status", &target.pid()]).uid(65534).gid(65534).output().unwrap();

@@ -1,4 +1,4 @@
-//! `largesse run` and `largesse status` together, over the library itself.
+//! Tests of `largesse status` on programs that `largesse run` starts with the library itself.
 
 use super::{MIB, TargetProcess, status, stdout};
 use serde_json::Value;
@@ -20,7 +20,7 @@ int main(void) {
     return large[7] + middle[5] + small[5] == 3 && end == EOF ? 0 : 1;
 }"#;
 
-/// Starts the program under the library; `None`, said aloud, where there is none.
+/// Starts the program under the library, or prints the reason and returns `None` without the library.
 fn start(options: &[&str]) -> Option<TargetProcess> {
     let command = Path::new(env!("CARGO_BIN_EXE_largesse"));
     let built = command.parent()?.parent()?;
@@ -44,7 +44,7 @@ fn shown(target: &TargetProcess) -> Value {
 }
 
 #[test]
-fn the_large_blocks_of_a_program_are_seen_and_the_small_one_is_not() {
+fn only_large_blocks_are_shown() {
     let Some(target) = start(&[]) else { return };
     let shown = shown(&target);
     let mut sizes: Vec<u64> =
@@ -62,7 +62,7 @@ fn the_large_blocks_of_a_program_are_seen_and_the_small_one_is_not() {
 }
 
 #[test]
-fn what_the_options_say_is_what_status_shows() {
+fn status_shows_options() {
     let Some(target) = start(&["--pages", "4k", "--min-kb", "4096", "--header", "48", "--node", "0"]) else {
         return;
     };
