@@ -112,8 +112,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 
 /// Runs `--fix` or `--undo`.
 fn change(args: &Args, tree: &Tree, live: &Live, machine: &MachineFacts) -> ExitCode {
-    let wish = fix::FixOptions { hugetlb_pages: args.hugetlb_pages, for_all: args.yes };
-    let planned = if args.undo { Ok(fix::undo(tree, live)) } else { fix::plan(tree, live, machine, wish) };
+    let wanted = fix::FixOptions { hugetlb_pages: args.hugetlb_pages, for_all: args.yes };
+    let planned = if args.undo { Ok(fix::undo(tree, live)) } else { fix::plan(tree, live, machine, wanted) };
     let plan = match planned {
         Ok(plan) => plan,
         Err(refusal) => {

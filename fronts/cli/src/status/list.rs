@@ -79,16 +79,16 @@ fn has_report(pid: u32) -> Result<bool, Error> {
 fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Error> {
     let process = Process::open(pid)?;
     let Some(heap) = process.heap(deadline)? else { return Ok(None) };
-    let portrait = ProcessSnapshot::of(&process, &heap, deadline);
+    let snapshot = ProcessSnapshot::of(&process, &heap, deadline);
     Ok(Some(Summary {
         pid,
-        command: portrait.command,
-        pages: portrait.pages,
-        blocks: portrait.totals.blocks,
-        left_out: portrait.left_out,
-        bytes: portrait.totals.bytes,
-        resident_bytes: portrait.totals.resident_bytes,
-        large_bytes: portrait.totals.large_bytes,
-        not_granted: portrait.not_granted.iter().map(|one| one.count).fold(0, u64::saturating_add),
+        command: snapshot.command,
+        pages: snapshot.pages,
+        blocks: snapshot.totals.blocks,
+        left_out: snapshot.left_out,
+        bytes: snapshot.totals.bytes,
+        resident_bytes: snapshot.totals.resident_bytes,
+        large_bytes: snapshot.totals.large_bytes,
+        not_granted: snapshot.not_granted.iter().map(|one| one.count).fold(0, u64::saturating_add),
     }))
 }

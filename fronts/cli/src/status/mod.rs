@@ -76,6 +76,6 @@ fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Error> {
             Ok(format!("Process {pid} ({}) has the library, but no large block yet.", process.command))
         };
     };
-    let portrait = ProcessSnapshot::of(&process, &heap, deadline);
-    Ok(if json { portrait.json() } else { table::full(&portrait, Paper::here()) })
+    let snapshot = ProcessSnapshot::of(&process, &heap, deadline);
+    Ok(if json { snapshot.json() } else { table::full(&snapshot, Paper::here()) })
 }

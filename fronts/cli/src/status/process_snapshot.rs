@@ -140,18 +140,18 @@ pub(super) struct NotGranted {
 impl ProcessSnapshot {
     /// Takes a snapshot of the heap; blocks not looked at by `deadline` are left out.
     pub(super) fn of(process: &Process, heap: &Heap, deadline: Instant) -> ProcessSnapshot {
-        let eye = ResidencyReader::on(process.pid);
+        let reader = ResidencyReader::on(process.pid);
         let report = &*heap.report;
         let mut looked_at = 0;
         let in_time =
             heap.blocks.iter().take_while(|_| Instant::now() < deadline).inspect(|_| looked_at += 1);
-        let look = |record: BlockRecord| (record, eye.look(record.address, record.size));
+        let look = |record: BlockRecord| (record, reader.look(record.address, record.size));
         let (parts, seen): (Vec<BlockRecord>, Vec<RangeResidency>) =
             in_time.flat_map(parts).map(look).unzip();
         let blocks: Vec<Block> =
             parts.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
-        let advised = advised(process, report, &eye);
-        let unread = eye.unread();
+        let advised = advised(process, report, &reader);
+        let unread = reader.unread();
         ProcessSnapshot {
             pid: process.pid,
             command: process.command.clone(),
@@ -278,7 +278,7 @@ fn totals(blocks: &[Block], are_known: bool) -> Totals {
 }
 
 /// Returns the advised mappings that are still anonymous mappings, since libraries unmap them without notice.
-fn advised(process: &Process, report: &HeapReport, eye: &ResidencyReader) -> Vec<Advised> {
+fn advised(process: &Process, report: &HeapReport, reader: &ResidencyReader) -> Vec<Advised> {
     let known = report.advised.iter().filter(|[address, len]| *len != 0 && in_user_space(*address, *len));
     known
         .filter_map(|&[address, len]| {
@@ -286,7 +286,7 @@ fn advised(process: &Process, report: &HeapReport, eye: &ResidencyReader) -> Vec
             if size == 0 {
                 return None;
             }
-            let seen = eye.look(address, len);
+            let seen = reader.look(address, len);
             Some(Advised {
                 address: format!("{address:#x}"),
                 size,

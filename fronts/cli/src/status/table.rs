@@ -18,30 +18,30 @@ const MOST_NAMED: usize = 20;
 const NO_LIMIT: u64 = 1 << 50;
 
 /// Returns the tables of one process.
-pub(super) fn full(portrait: &ProcessSnapshot, paper: Paper) -> String {
-    let mut text = heading(portrait);
-    if portrait.blocks.is_empty() {
+pub(super) fn full(snapshot: &ProcessSnapshot, paper: Paper) -> String {
+    let mut text = heading(snapshot);
+    if snapshot.blocks.is_empty() {
         text += "\nNo large block is alive now.\n";
     } else {
-        let _ = write!(text, "\n{}", blocks(portrait, paper));
+        let _ = write!(text, "\n{}", blocks(snapshot, paper));
     }
-    if !portrait.advised.is_empty() {
+    if !snapshot.advised.is_empty() {
         let _ = write!(
             text,
             "\nMappings of other libraries, advised\n{}",
-            advised(&portrait.advised, portrait.exact).show(paper)
+            advised(&snapshot.advised, snapshot.exact).show(paper)
         );
     }
-    if let Some(far) = &portrait.far {
+    if let Some(far) = &snapshot.far {
         text += &far::all(far, paper);
     }
-    let _ = write!(text, "\nSince the start\n{}", counters(&portrait.counters, paper));
-    if portrait.not_granted.is_empty() {
+    let _ = write!(text, "\nSince the start\n{}", counters(&snapshot.counters, paper));
+    if snapshot.not_granted.is_empty() {
         text += "\nEvery request was granted.\n";
     } else {
-        let _ = write!(text, "\nNot granted\n{}", not_granted(&portrait.not_granted).show(paper));
+        let _ = write!(text, "\nNot granted\n{}", not_granted(&snapshot.not_granted).show(paper));
     }
-    text += &notes(portrait);
+    text += &notes(snapshot);
     paper.page(&text)
 }
 
@@ -98,28 +98,28 @@ fn left_out(pid: u32, shown: u64, left_out: u64) -> String {
     format!("Process {pid} reports {all} blocks, of which {shown} were read; the numbers are for these.")
 }
 
-fn heading(portrait: &ProcessSnapshot) -> String {
-    let limits = match portrait.max_bytes {
-        NO_LIMIT.. => format!("blocks from {}", size(portrait.min_bytes)),
-        most => format!("blocks of {} to {}", size(portrait.min_bytes), size(most)),
+fn heading(snapshot: &ProcessSnapshot) -> String {
+    let limits = match snapshot.max_bytes {
+        NO_LIMIT.. => format!("blocks from {}", size(snapshot.min_bytes)),
+        most => format!("blocks of {} to {}", size(snapshot.min_bytes), size(most)),
     };
-    let place = match portrait.node.as_str() {
+    let place = match snapshot.node.as_str() {
         "first-touch" => "node of first touch".into(),
         "interleave" => "interleaved over nodes".into(),
         node => format!("node {node}"),
     };
     let mut facts =
-        vec![format!("pages {}", portrait.pages), limits, format!("header {}", portrait.header), place];
-    if portrait.locked {
+        vec![format!("pages {}", snapshot.pages), limits, format!("header {}", snapshot.header), place];
+    if snapshot.locked {
         facts.push("locked".into());
     }
-    facts.push(portrait.hooked.into());
-    facts.push(if portrait.enabled { "on".into() } else { "off: new blocks are not taken".into() });
-    format!("Process {}: {}\n{}\n", portrait.pid, portrait.command, facts.join(" · "))
+    facts.push(snapshot.hooked.into());
+    facts.push(if snapshot.enabled { "on".into() } else { "off: new blocks are not taken".into() });
+    format!("Process {}: {}\n{}\n", snapshot.pid, snapshot.command, facts.join(" · "))
 }
 
 /// Returns the table of blocks, with their sums below a line.
-fn blocks(portrait: &ProcessSnapshot, paper: Paper) -> String {
+fn blocks(snapshot: &ProcessSnapshot, paper: Paper) -> String {
     let mut table = Table::new([
         Column::text("address", 14),
         Column::number("size"),
@@ -128,16 +128,16 @@ fn blocks(portrait: &ProcessSnapshot, paper: Paper) -> String {
         Column::number("on large pages"),
         Column::number("node").spare(1),
     ]);
-    for block in portrait.blocks.iter().take(MOST_ROWS) {
-        table.row(row(block, portrait.exact));
+    for block in snapshot.blocks.iter().take(MOST_ROWS) {
+        table.row(row(block, snapshot.exact));
     }
-    let totals = &portrait.totals;
+    let totals = &snapshot.totals;
     table.row([
         counted(totals.blocks, "block"),
         size(totals.bytes),
         String::new(),
         known(totals.resident_bytes),
-        share(totals.large_bytes, totals.bytes, portrait.exact),
+        share(totals.large_bytes, totals.bytes, snapshot.exact),
         String::new(),
     ]);
     table.apart(1);
@@ -206,24 +206,24 @@ fn not_granted(causes: &[NotGranted]) -> Table {
     table
 }
 
-fn notes(portrait: &ProcessSnapshot) -> String {
+fn notes(snapshot: &ProcessSnapshot) -> String {
     let mut text = String::new();
-    let (rows, blocks) = (portrait.blocks.len().min(MOST_ROWS), portrait.blocks.len());
+    let (rows, blocks) = (snapshot.blocks.len().min(MOST_ROWS), snapshot.blocks.len());
     if rows < blocks {
         let _ = writeln!(text, "\nThe first {rows} of {blocks} blocks are listed; --json lists all.");
     }
-    if portrait.left_out > 0 {
-        let _ = writeln!(text, "\n{}", left_out(portrait.pid, blocks as u64, portrait.left_out));
+    if snapshot.left_out > 0 {
+        let _ = writeln!(text, "\n{}", left_out(snapshot.pid, blocks as u64, snapshot.left_out));
     }
-    if let Some(unread) = &portrait.unread {
+    if let Some(unread) = &snapshot.unread {
         let _ = writeln!(text, "\n{unread}: what is in memory is not known.");
-    } else if !portrait.exact {
+    } else if !snapshot.exact {
         text += "\n~ this kernel (before 6.7) counts large pages per mapping: each block shows its share, and no node.\n";
     }
-    if portrait.blocks.iter().any(|block| block.kind == "64k") {
+    if snapshot.blocks.iter().any(|block| block.kind == "64k") {
         text += "\nThe kernel does not say which pages are 64 KiB ones; \"on large pages\" counts 2 MiB and above.\n";
     }
-    if !portrait.steady {
+    if !snapshot.steady {
         text += "\nThe program changed its blocks during the reading: some may be missing or freed.\n";
     }
     text

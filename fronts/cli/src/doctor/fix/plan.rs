@@ -43,7 +43,7 @@ pub(crate) fn plan(
     tree: &Tree,
     live: &Live,
     machine: &MachineFacts,
-    wish: FixOptions,
+    options: FixOptions,
 ) -> Result<ChangePlan, Refusal> {
     if machine.read_only {
         let note = "/sys is read-only: this is a container. Run `sudo largesse doctor --fix` on its host.";
@@ -52,9 +52,9 @@ pub(crate) fn plan(
     let mut draft = Draft { tree, files: Vec::new(), after: Vec::new(), notes: Vec::new(), group: false };
     draft.unread();
     draft.transparent(machine)?;
-    draft.pool(machine, wish)?;
+    draft.pool(machine, options)?;
     draft.lockable(machine)?;
-    draft.userfaultfd(live, wish)?;
+    draft.userfaultfd(live, options)?;
     Ok(draft.finish())
 }
 
@@ -124,8 +124,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn pool(&mut self, machine: &MachineFacts, wish: FixOptions) -> Result<(), Refusal> {
-        let Some(pages) = wish.hugetlb_pages else { return Ok(()) };
+    fn pool(&mut self, machine: &MachineFacts, options: FixOptions) -> Result<(), Refusal> {
+        let Some(pages) = options.hugetlb_pages else { return Ok(()) };
         if let Some(unread) = ["/proc/meminfo", POOL].iter().find_map(|file| self.tree.unread(file)) {
             return Err(Refusal::Unread(unread));
         }
@@ -165,10 +165,10 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn userfaultfd(&mut self, live: &Live, wish: FixOptions) -> Result<(), Refusal> {
+    fn userfaultfd(&mut self, live: &Live, options: FixOptions) -> Result<(), Refusal> {
         if let Some(device) = live.device {
             let ours = far::group(self.tree, GROUP).map(|group| group.number);
-            if wish.for_all {
+            if options.for_all {
                 self.notes.push(format!(
                     "{DEVICE} exists: a group suffices, and no setting for every user is made."
                 ));
@@ -189,7 +189,7 @@ impl Draft<'_> {
             return Ok(());
         }
         match self.tree.number(FOR_ALL) {
-            Some(0) if wish.for_all => self.sysctl(FOR_ALL, 0, 1),
+            Some(0) if options.for_all => self.sysctl(FOR_ALL, 0, 1),
             Some(0) => {
                 self.notes.push(format!("No {DEVICE}: far memory would need vm.unprivileged_userfaultfd=1 for every user, which helps attackers of the kernel too; not done without --yes."));
                 Ok(())
