@@ -1,4 +1,4 @@
-//! Subcommands that are programs of their own: `largesse lisp` executes `largesse-lisp`, as git does.
+//! Runs subcommands that are separate programs: `largesse lisp` executes `largesse-lisp`, as git does.
 
 use crate::own;
 use crate::run::signals;
@@ -8,17 +8,17 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
-/// Accepts anything: the program gets the words as they were typed, with every `--`, and reads them itself.
+/// Accepts any words, which the program gets as they were typed, including each `--`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub(crate) struct Args {
-    /// Options and arguments of the program
+    /// Pass these options and arguments to the program
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
 
-/// Becomes the program of the subcommand `verb`, the first word of the command line, with the words after it. Returns
-/// only when that was not possible.
+/// Replaces this process by the program of the subcommand `verb`, the first word of the command line, with the words
+/// after it. Returns only if that failed.
 pub(crate) fn execute(verb: &str) -> ExitCode {
     let name = format!("largesse-{verb}");
     let mut command = Command::new(own::companion(&name));

@@ -1,8 +1,8 @@
-//! The `largesse` command: starts programs, shows what they got, looks after the machine, measures.
+//! The `largesse` command: starts programs, shows which pages they got, checks and measures the machine.
 //!
 //! # Knows / does not know
-//! Knows how to start a program under `liblargesse.so`, how to read its report, and how to run the
-//! comparisons. Does not know how a heap works: what a subcommand computes belongs to a lower layer.
+//! Knows how to start a program under `liblargesse.so`, how to read its report, and how to run the comparisons. Does
+//! not know how a heap works: lower layers compute the results of subcommands.
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 mod agent;
@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 use largesse_terminal::{own, progress, say, size, table};
 use std::process::ExitCode;
 
-/// Large, aligned, near and far memory for numerical programs, without changing them.
+/// Run unmodified numerical programs on large pages, aligned blocks, chosen NUMA nodes or far memory.
 #[derive(Debug, Parser)]
 #[command(name = "largesse", version, propagate_version = true)]
 struct Command {

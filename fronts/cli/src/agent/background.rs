@@ -1,56 +1,56 @@
-//! A process of its own: who started it goes on at once, and nothing of theirs is kept open.
+//! Runs the agent in a background process: the parent returns at once, and no descriptor of its own stays open.
 
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::process::ExitCode;
 
-/// The two processes after [`Background::enter`].
+/// Tells which of the two processes [`Background::enter`] has returned in.
 pub(super) enum Background {
-    /// The one that was started; it ends with this.
-    Before(ExitCode),
-    /// The one in the background, still with the standard streams.
-    Behind(Ready),
+    /// The original process, which is to exit with this status.
+    Parent(ExitCode),
+    /// The background process, which still has the standard streams.
+    Child(Ready),
 }
 
-/// The other process waits for this.
+/// Holds the pipe on which the original process waits for a byte.
 pub(super) struct Ready(OwnedFd);
 
 impl Background {
-    /// Forks. The first process returns when the second one is ready, or has failed and said why.
+    /// Forks. The original process returns once the child is ready, or has failed and printed the reason.
     pub(super) fn enter() -> io::Result<Background> {
-        // SAFETY: nothing of ours is open yet but the standard streams.
+        // SAFETY: this process has opened no descriptor above the standard streams that it still uses.
         unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
         let mut ends = [0; 2];
-        // SAFETY: two numbers to fill.
+        // SAFETY: `ends` has room for the two descriptors.
         checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-        // SAFETY: descriptors that the kernel just made for us.
+        // SAFETY: the kernel just made these descriptors, which have no other owner.
         let [from, into] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         // SAFETY: this process has one thread.
         let child = checked(unsafe { libc::fork() })?;
         if child != 0 {
             drop(into);
-            return Ok(Background::Before(await_word(&from)));
+            return Ok(Background::Parent(await_word(&from)));
         }
         drop(from);
-        // What a terminal sends to the program's processes is not for this one, and it may outlast the terminal. But it
-        // stays in the session: the kernel shares out processors by session (autogroups), and has kept another one
-        // waiting for minutes on a processor that was busy with faults.
-        // SAFETY: numbers; a forked child of this session may always lead a group.
+        // A process group of its own gets no signals of the terminal's, and ignoring SIGHUP lets it outlive the
+        // terminal. It stays in the session: the kernel divides CPU time by session (autogroups), and an agent in
+        // another one waited for minutes on a CPU that was busy with faults.
+        // SAFETY: takes numbers only; a forked child may always lead a process group.
         unsafe {
             libc::setpgid(0, 0);
             libc::signal(libc::SIGHUP, libc::SIG_IGN);
         }
         std::env::set_current_dir("/")?;
-        Ok(Background::Behind(Ready(into)))
+        Ok(Background::Child(Ready(into)))
     }
 }
 
-/// The status to end with.
+/// Waits for the child's byte, and returns success, or `NO_STORE` if the child has ended without it.
 fn await_word(from: &OwnedFd) -> ExitCode {
     let mut word = 0_u8;
     loop {
-        // SAFETY: one byte of our own.
+        // SAFETY: `word` has room for the one byte that is read.
         let got = unsafe { libc::read(from.as_raw_fd(), (&raw mut word).cast(), 1) };
         match got {
             1 => return ExitCode::SUCCESS,
@@ -61,20 +61,20 @@ fn await_word(from: &OwnedFd) -> ExitCode {
 }
 
 impl Ready {
-    /// Lets go of the standard streams, and of who waits.
+    /// Redirects the standard streams to `/dev/null`, and releases the waiting original process.
     pub(super) fn detach(self) -> io::Result<()> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         for stream in 0..3 as RawFd {
-            // SAFETY: our own descriptors.
+            // SAFETY: takes numbers only; the standard streams belong to this process.
             checked(unsafe { libc::dup2(null.as_raw_fd(), stream) })?;
         }
         File::from(self.0).write_all(b"+")
     }
 }
 
-/// Nobody but root may look at this process: it knows a password.
+/// Makes this process's memory, which holds a password, unreadable to all users but root.
 pub(super) fn hide() {
-    // SAFETY: a number.
+    // SAFETY: takes numbers only.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
 }
 

@@ -1,18 +1,18 @@
-//! `largesse agent`: the process beside a program that holds its far pages, for every store but `file:`.
+//! `largesse agent`: a background process that holds the far pages of a program, for every store but `file:`.
 //!
 //! # Picture
 //! ```text
-//!   largesse run ── store, on standard input ─► largesse agent ──fork──► agent, in a group of its own
+//!   largesse run ── store, on standard input ─► largesse agent ──fork──► agent, in its own process group
 //!        ▲                                           │ waits                  │ opens the store
-//!        └────────── agent:NAME, on standard output ─┴────────────────────────┘ serves, until nobody is left
+//!        └────────── agent:NAME, on standard output ─┴────────────────────────┘ serves until its last client ends
 //! ```
 //! # Knows / does not know
-//! Knows names of stores, and how a process leaves its terminal, pipes and folder behind. Does not know how
-//! pages get to it, nor how a store keeps them.
+//! Knows names of stores, and how a process detaches from its terminal, pipes and folder. Does not know how pages reach
+//! it, nor how a store keeps them.
 //! # Invariants
-//! 1. Nothing of the agent's keeps a pipe, a terminal or a folder of the program's busy.
-//! 2. No secret of a store's name is an argument, or is printed.
-//! 3. The folder of the agent's socket is gone when the agent is, unless SIGKILL or an error of its own ended it.
+//! 1. The agent keeps no pipe, terminal or folder of the program open.
+//! 2. No secret in a store's name is printed or passed as an argument.
+//! 3. The agent removes the folder of its socket when it ends, except after SIGKILL or an error of its own.
 
 mod background;
 mod ending;
@@ -27,19 +27,19 @@ use largesse_far::without_secrets;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
 
-/// Exit status when there is no far memory, as of `largesse run`.
+/// Exit status when far memory cannot be set up, as of `largesse run`.
 const NO_STORE: u8 = 125;
 
-/// Hold the far pages of programs, in the background, until the last of them has ended.
+/// Hold the far pages of programs in the background until the last program has ended.
 ///
-/// Prints `agent:NAME`, which `largesse run --far` takes.
+/// Prints `agent:NAME`, a value for `largesse run --far`.
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub(crate) struct Args {
-    /// memory:, or another store that programs reach through an agent; - reads it from standard input
+    /// Open this store: memory: or redis://HOST:PORT; - reads its name from standard input
     #[arg(long, value_name = "STORE")]
     store: String,
-    /// Stay for as long as this process, too
+    /// Keep serving while this process runs, too
     #[arg(long, value_name = "PID")]
     owner: Option<i32>,
 }
@@ -54,8 +54,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         store => store.to_owned(),
     };
     match Background::enter() {
-        Ok(Background::Before(code)) => code,
-        Ok(Background::Behind(ready)) => {
+        Ok(Background::Parent(code)) => code,
+        Ok(Background::Child(ready)) => {
             let done = prepare(&store, args.owner).and_then(|agent| {
                 let _ = writeln!(std::io::stdout(), "agent:{}", agent.name());
                 ready.detach().map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! `redis://` and `rediss://`: as whom we come, and the servers as a place for pages.
+//! Opens `redis://` and `rediss://` servers as stores, and chooses the user and the password.
 
 use largesse_agent::Place;
 use largesse_far::{PASSWORD, environment};
@@ -13,7 +13,7 @@ pub(super) fn open(address: &str) -> Result<Place, String> {
     spaces.map(|spaces| Place::Elsewhere(Box::new(spaces))).map_err(|why| why.to_string())
 }
 
-/// What the address leaves open comes from the environment.
+/// Parses `address`, and completes it with the user and the password in the environment.
 fn target(address: &str, get: impl Fn(&str) -> Option<OsString>) -> Result<Target, RedisRefused> {
     let text = |name| get(name).map(|value| value.to_string_lossy().into_owned()).filter(|it| !it.is_empty());
     let mut target = Target::parse(address)?;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_comes_first_then_the_password_then_its_file() {
+    fn address_precedes_password_precedes_file() {
         let with = |address: &str, given: &[(&str, &str)]| {
             let get = |name: &str| {
                 given.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))

@@ -4,7 +4,7 @@ use super::redis;
 use largesse_agent::Place;
 use largesse_far::{Scheme, accepted, scheme, without_secrets};
 
-/// Opens a store by its name. The error is words for the user.
+/// Opens a store by its name. The error is a message to the user.
 pub(super) fn open(store: &str) -> Result<Place, String> {
     match scheme(store) {
         Some(Scheme::Memory) if store == "memory:" => Place::memory(),

@@ -1,16 +1,16 @@
-//! A finding: what was looked at, what it is now, what is wanted, why, and what to type.
+//! A finding: the checked item, its present value, the wanted value, the reason, and what to type.
 
 use largesse_machine::Unread;
 use serde::Serialize;
 
-/// How much a finding matters. The order is the order of gravity.
+/// The severity of a finding, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
     Ok,
     Info,
     Advice,
-    /// Something that keeps programs from getting large pages.
+    /// The finding keeps programs from getting large pages.
     Problem,
 }
 
@@ -38,7 +38,7 @@ impl Subject {
     }
 }
 
-/// One line of the table, one object of `--json`.
+/// A row of the table, and an object of `--json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     #[serde(skip)]
@@ -62,7 +62,7 @@ impl Finding {
         Finding { subject, id, status, now, wanted: None, why: None, command: None }
     }
 
-    /// What a file would say is not known.
+    /// Returns a finding whose value is unknown since a file cannot be read.
     pub(crate) fn unread(subject: Subject, id: impl Into<String>, unread: &Unread) -> Self {
         Finding::new(subject, Status::Info, id, "not known").why(unread.to_string())
     }
@@ -83,7 +83,7 @@ impl Finding {
     }
 }
 
-/// Bytes as people say them: `23.5 GiB`, `64 KiB`.
+/// Formats bytes with one decimal at most, such as `23.5 GiB` or `64 KiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -104,7 +104,7 @@ mod tests {
     use super::size;
 
     #[test]
-    fn sizes_read_as_people_say_them() {
+    fn sizes_have_one_decimal() {
         assert_eq!(size(0), "0 bytes");
         assert_eq!(size(1023), "1023 bytes");
         assert_eq!(size(64 << 10), "64 KiB");

@@ -1,16 +1,16 @@
-//! What no file tells: results of trying, and facts of this process. A saved machine has them
-//! in a file `live` at its root, a line each.
+//! Facts that no file holds: results of trials, and facts about this process. A saved machine has them in a file `live`
+//! at its root, one a line.
 
 use super::tree::Tree;
 use std::collections::BTreeMap;
 
-/// How a system call that was tried ended.
+/// The result of trying a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Granted,
-    /// With this errno.
+    /// The call failed with this errno.
     Refused(i32),
-    /// The trying process died of this signal.
+    /// This signal killed the calling process.
     Killed(i32),
 }
 
@@ -22,16 +22,16 @@ pub(crate) struct Device {
     pub(crate) group: u32,
 }
 
-/// Everything that is not in a file.
+/// All facts that no file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {
     pub(crate) trials: BTreeMap<String, Verdict>,
-    /// What `prctl(PR_GET_THP_DISABLE)` returned.
+    /// Result of `prctl(PR_GET_THP_DISABLE)`.
     pub(crate) thp_disable: Option<u32>,
     pub(crate) page_size: Option<u64>,
-    /// `/dev/userfaultfd`.
+    /// Owner and mode of `/dev/userfaultfd`, if it exists.
     pub(crate) device: Option<Device>,
-    /// `LD_PRELOAD`.
+    /// Value of `LD_PRELOAD`, if it is set.
     pub(crate) preload: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Live {
         text
     }
 
-    /// Lines that are not understood are passed over: a newer doctor may have saved them.
+    /// Parses a file `live`, and ignores unknown lines, which a newer doctor may have saved.
     pub(crate) fn parse(text: &str) -> Live {
         let mut live = Live::default();
         for line in text.lines() {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_saved_reads_back() {
+    fn saved_facts_read_back() {
         let mut live = Live {
             trials: BTreeMap::new(),
             thp_disable: Some(3),

@@ -1,4 +1,4 @@
-//! What is true of the machine as a whole, read once; the checks compare with it.
+//! Facts about the machine and this process that several checks use.
 
 use super::live::Live;
 use super::probe;
@@ -6,20 +6,20 @@ use super::tree::Tree;
 use largesse_machine::room::Mount;
 use serde::Serialize;
 
-/// The machine, and who asks.
+/// Facts about the machine and about the process that asks.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Machine {
+pub(crate) struct MachineFacts {
     pub(crate) kernel: String,
     /// Major and minor number of the kernel.
     #[serde(skip)]
     pub(crate) version: (u32, u32),
     pub(crate) memory: u64,
     pub(crate) cores: usize,
-    /// `None` where it is not known.
+    /// Number of NUMA nodes with memory, or `None` if unknown.
     pub(crate) nodes: Option<usize>,
     pub(crate) page_size: Option<u64>,
     pub(crate) transparent_size: Option<u64>,
-    /// What contains us, and how it was noticed.
+    /// The kind of container and the file that reveals it, if there is one.
     pub(crate) container: Option<String>,
     pub(crate) seccomp: bool,
     pub(crate) user: u32,
@@ -28,29 +28,29 @@ pub(crate) struct Machine {
     /// Bits of the effective capabilities.
     #[serde(skip)]
     pub(crate) capabilities: u64,
-    /// `/sys` cannot be written here, only on the host.
+    /// Whether `/sys` is mounted read-only, so that only the host can change it.
     #[serde(skip)]
     pub(crate) read_only: bool,
 }
 
-impl Machine {
-    pub(crate) fn read(tree: &Tree, live: &Live) -> Machine {
+impl MachineFacts {
+    pub(crate) fn read(tree: &Tree, live: &Live) -> MachineFacts {
         let kernel = tree.read("/proc/sys/kernel/osrelease");
         let status = tree.read("/proc/self/status").unwrap_or_default();
-        // Asked of the kernel, for what no file of `/proc` tells because it is hidden.
+        // System calls replace files of a hidden `/proc`.
         let asked = (!tree.is_saved()).then(probe::asked);
         let asked = asked.as_ref();
         let kernel = kernel.or_else(|| Some(asked?.kernel.clone())).unwrap_or_default();
         let meminfo = tree.read("/proc/meminfo").unwrap_or_default();
         let mounts = tree.read("/proc/self/mountinfo");
         let with_memory = tree.read(WITH_MEMORY);
-        Machine {
+        MachineFacts {
             version: version(&kernel).unwrap_or((0, 0)),
             memory: kib_field(&meminfo, "MemTotal").or(asked.map(|it| it.memory)).unwrap_or(0),
             cores: field(&status, "Cpus_allowed_list").map(count).or(asked.map(|it| it.cores)).unwrap_or(1),
             nodes: match with_memory.as_deref() {
                 Some(list) => Some(count(list).max(1)),
-                // A kernel that was built without NUMA has one.
+                // A kernel without NUMA has one node.
                 None => tree.unread(WITH_MEMORY).is_none().then_some(1),
             },
             page_size: live.page_size,
@@ -78,7 +78,7 @@ impl Machine {
         self.user == 0
     }
 
-    /// How a command names the user who is to join a group.
+    /// Returns how a command names the user to add to a group.
     pub(crate) fn whom(&self) -> &'static str {
         if self.is_root() { "USER" } else { "$USER" }
     }
@@ -88,17 +88,17 @@ impl Machine {
     }
 }
 
-/// The nodes that have memory.
+/// The file that lists the nodes with memory.
 pub(crate) const WITH_MEMORY: &str = "/sys/devices/system/node/has_memory";
-/// `CAP_SYS_PTRACE`.
+/// Number of the capability `CAP_SYS_PTRACE`.
 pub(crate) const MAY_PTRACE: u32 = 19;
 
-/// The value of `Name:   value`.
+/// Returns the value in a line `Name:   value`.
 pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))
 }
 
-/// The value of `Name:  12 kB`, in bytes.
+/// Returns the value in a line `Name:  12 kB`, in bytes.
 pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
     field(text, name)?.trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -112,7 +112,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// How many numbers a list such as `0-3,8` names.
+/// Returns how many numbers are in a list such as `0-3,8`.
 fn count(list: &str) -> usize {
     let range = |part: &str| -> Option<usize> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -122,7 +122,7 @@ fn count(list: &str) -> usize {
     list.split(',').filter_map(range).sum()
 }
 
-/// The control groups of the first process, which name what contains it.
+/// The file with the control groups of the first process, whose names reveal a container.
 pub(crate) const FIRST_PROCESS: &str = "/proc/1/cgroup";
 
 fn container(tree: &Tree) -> Option<String> {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_and_lists_are_read() {
+    fn versions_and_lists_are_parsed() {
         assert_eq!(version("6.18.44-fc-v595"), Some((6, 18)));
         assert_eq!(version("5.10.0-30-amd64"), Some((5, 10)));
         assert_eq!(version("6.1"), Some((6, 1)));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_are_read() {
+    fn read_only_mount_is_recognised() {
         assert!(read_only("1 2 0:1 / /sys ro,nosuid - sysfs sysfs rw"));
         assert!(!read_only("1 2 0:1 / /sys rw - sysfs sysfs rw"));
     }

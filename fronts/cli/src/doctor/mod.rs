@@ -1,17 +1,16 @@
-//! `largesse doctor`: says what the machine grants, why that matters, and what to type.
+//! `largesse doctor`: reports what the machine grants, why that matters, and what to type.
 //!
 //! # Picture
 //! ```text
 //!   Tree (files below a root) ─┐
-//!   Live (results of trying)  ─┴─► Machine ─► checks ─► findings ─► show
-//!                                     └─────► fix: plan ─► apply
+//!   Live (results of trials)  ─┴─► MachineFacts ─► checks ─► findings ─► show
+//!                                       └───► fix: plan ─► apply
 //! ```
 //! # Knows / does not know
-//! Knows the kernel's switches and who may turn them. Does not know how a heap uses what they grant.
+//! Knows the kernel's settings and the rights to change them. Does not know how a heap uses what they grant.
 //! # Invariants
 //! 1. Without `--fix` or `--undo` nothing is written.
-//! 2. Only files named `60-largesse.*` are created, and only such files with our first line are
-//!    replaced or removed.
+//! 2. Only files named `60-largesse.*` are created, and only such files with our first line are replaced or removed.
 
 mod checks;
 mod finding;
@@ -27,7 +26,7 @@ use crate::say::{complain, say};
 use crate::table::Paper;
 use finding::Status;
 use live::Live;
-use machine::Machine;
+use machine::MachineFacts;
 pub(crate) use probe::is_root;
 use serde::Serialize;
 use std::io::IsTerminal;
@@ -35,42 +34,41 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tree::Tree;
 
-/// Check what this machine grants and say how to get more.
+/// Check what this machine grants, and show how to get more.
 ///
-/// Exit status: 0 when programs can get large pages, 1 when something prevents it, 2 for a wrong option.
+/// Exit status: 0 if programs can get large pages, 1 if something prevents it, 2 for a wrong option.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print one JSON object.
+    /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
-    /// Set what is not fine: for the group `largesse`, and in files named after us. Without root,
-    /// print the commands.
+    /// Correct settings, for members of the group `largesse` where possible. Without root, print the commands
     #[arg(long, conflicts_with_all = ["json", "undo"])]
     fix: bool,
-    /// Remove our files and restore what was there before them.
+    /// Remove the files that --fix created, and restore the earlier settings
     #[arg(long, conflicts_with = "json")]
     undo: bool,
-    /// With --fix or --undo: say what would be done, and change nothing.
+    /// Print what --fix or --undo would do, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// With --fix: accept settings that hold for every user, where a group does not do.
+    /// Let --fix make settings for every user where a group does not suffice
     #[arg(long, requires = "fix")]
     yes: bool,
-    /// With --fix: set aside this many hugetlb pages, now and at every boot.
+    /// Let --fix reserve N hugetlb pages, now and at every boot
     #[arg(long, value_name = "N", requires = "fix")]
     hugetlb_pages: Option<u64>,
-    /// Read a saved machine below this directory instead of the one we run on.
+    /// Check the saved machine below this directory instead of this machine
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
-    /// Copy everything that was read below this directory, to be looked at elsewhere with --root.
+    /// Copy all files that are read to this directory, for --root on another machine
     #[arg(long, value_name = "DIR", hide = true)]
     save: Option<PathBuf>,
 }
 
-/// What `--json` prints.
+/// The JSON object that `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
-    machine: &'a Machine,
+    machine: &'a MachineFacts,
     findings: &'a [finding::Finding],
 }
 
@@ -81,7 +79,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
     let tree = Tree::new(&args.root);
     let live = if tree.is_saved() { Live::of_saved(&tree) } else { probe::live(options::preload()) };
-    let machine = Machine::read(&tree, &live);
+    let machine = MachineFacts::read(&tree, &live);
     if args.fix || args.undo {
         return change(args, &tree, &live, &machine);
     }
@@ -91,8 +89,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
     let findings = checks::all(&tree, &live, &machine);
     if let Some(directory) = &args.save {
-        // A plan reads more than the findings do.
-        drop(fix::plan(&tree, &live, &machine, fix::Wish { hugetlb_pages: Some(1), for_all: false }));
+        // A plan reads more files than the checks.
+        drop(fix::plan(&tree, &live, &machine, fix::FixOptions { hugetlb_pages: Some(1), for_all: false }));
         let saved = tree.save(directory).and_then(|()| std::fs::write(directory.join("live"), live.text()));
         if let Err(error) = saved {
             complain!("largesse doctor: --save {}: {error}", directory.display());
@@ -112,10 +110,10 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     if worst == Some(Status::Problem) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// `--fix` and `--undo`.
-fn change(args: &Args, tree: &Tree, live: &Live, machine: &Machine) -> ExitCode {
-    let wish = fix::Wish { hugetlb_pages: args.hugetlb_pages, for_all: args.yes };
-    let planned = if args.undo { Ok(fix::undo(tree, live)) } else { fix::plan(tree, live, machine, wish) };
+/// Runs `--fix` or `--undo`.
+fn change(args: &Args, tree: &Tree, live: &Live, machine: &MachineFacts) -> ExitCode {
+    let wanted = fix::FixOptions { hugetlb_pages: args.hugetlb_pages, for_all: args.yes };
+    let planned = if args.undo { Ok(fix::undo(tree, live)) } else { fix::plan(tree, live, machine, wanted) };
     let plan = match planned {
         Ok(plan) => plan,
         Err(refusal) => {
@@ -134,7 +132,7 @@ fn change(args: &Args, tree: &Tree, live: &Live, machine: &Machine) -> ExitCode 
     if fix::apply(tree, &plan, how) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// With something to say about it, "nothing to fix" would say too much.
+/// Returns the message for a plan without steps; notes mean that not all is fine.
 fn nothing(undo: bool, all_is_fine: bool) -> &'static str {
     match (all_is_fine, undo) {
         (true, true) => "Nothing to undo.",

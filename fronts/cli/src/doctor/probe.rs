@@ -1,9 +1,9 @@
-//! Tries what files do not tell: each call in a forked child of its own, so that a filter that
-//! kills the caller kills only that child.
+//! Tries calls of which no file tells whether they are granted, each in a forked child, so that a filter that kills the
+//! caller kills only that child.
 //!
 //! # Invariants
-//! 1. The child calls one closure and `_exit`s: no destructor of the parent runs twice.
-//! 2. What is tried changes nothing outside the child.
+//! 1. The child calls one function and `_exit`s, so that no destructor of the parent runs twice.
+//! 2. A trial changes nothing outside the child.
 #![expect(
     clippy::disallowed_methods,
     reason = "trying a call that may be forbidden is the doctor's work, not the heap's"
@@ -22,7 +22,7 @@ const UFFD_USER_MODE_ONLY: libc::c_int = 1;
 const USERFAULTFD_IOC_NEW: libc::Ioctl = 0xaa00;
 const PAGEMAP_SCAN: libc::Ioctl = 0xc060_6610_u32 as libc::Ioctl;
 
-/// A call that may be forbidden. An error is its errno.
+/// A call that may be forbidden, which returns its errno as the error.
 type Trial = fn() -> Result<(), i32>;
 
 const TRIALS: &[(&str, Trial)] = &[
@@ -40,7 +40,7 @@ const TRIALS: &[(&str, Trial)] = &[
     ("perf_event_open", perf_event_open),
 ];
 
-/// Everything about this process and this machine that no file tells.
+/// Makes all trials, and returns the facts that no file holds.
 pub(crate) fn live(preload: Option<String>) -> Live {
     let trials = TRIALS.iter().map(|&(name, trial)| (name.to_owned(), in_child(trial))).collect();
     // SAFETY: takes no pointers; the four unused arguments are zero, as the call requires.
@@ -54,11 +54,11 @@ pub(crate) fn live(preload: Option<String>) -> Live {
     Live { trials, thp_disable: u32::try_from(disable).ok(), page_size, device, preload }
 }
 
-/// What the kernel tells of this machine and process when it is asked by system calls. The files of `/proc` tell the same.
+/// Facts about this machine and process from system calls, which agree with the files of `/proc`.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) kernel: String,
-    /// Bytes.
+    /// Bytes of memory of the machine.
     pub(crate) memory: u64,
     pub(crate) cores: usize,
     pub(crate) user: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Asked {
     /// Bits of the effective capabilities.
     pub(crate) capabilities: u64,
     pub(crate) seccomp: bool,
-    /// `/sys` is mounted read-only.
+    /// Whether `/sys` is mounted read-only.
     pub(crate) read_only: bool,
 }
 
@@ -80,15 +80,15 @@ pub(crate) fn asked() -> Asked {
         user,
         groups: std::iter::once(group).chain(groups()).collect(),
         capabilities: capabilities(),
-        // SAFETY: takes numbers only. In the strict mode, which kills for it, this process would have ended before.
+        // SAFETY: takes numbers only. Strict mode would kill this process, but it forbids earlier calls as well.
         seccomp: unsafe { libc::prctl(libc::PR_GET_SECCOMP) } > 0,
         read_only: is_read_only(c"/sys"),
     }
 }
 
-/// The release of the kernel, such as `6.18.44`.
+/// Returns the release of the kernel, such as `6.18.44`.
 pub(crate) fn kernel_release() -> String {
-    // SAFETY: arrays of characters, for which zero is a value.
+    // SAFETY: `utsname` consists of arrays of characters, for which zero is a valid value.
     let mut names: libc::utsname = unsafe { std::mem::zeroed() };
     // SAFETY: `names` has room for the answer.
     if unsafe { libc::uname(&raw mut names) } != 0 {
@@ -99,34 +99,34 @@ pub(crate) fn kernel_release() -> String {
 }
 
 fn groups() -> Vec<u32> {
-    // SAFETY: with a size of 0 only the number of groups is returned.
+    // SAFETY: with a size of 0 the call writes nothing and returns the number of groups.
     let count = unsafe { libc::getgroups(0, ptr::null_mut()) };
     let mut groups = vec![0; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: as many entries as the call is told.
+    // SAFETY: `groups` has as many entries as the call is told.
     let got = unsafe { libc::getgroups(count.max(0), groups.as_mut_ptr()) };
     groups.truncate(usize::try_from(got).unwrap_or(0));
     groups
 }
 
 fn capabilities() -> u64 {
-    // struct __user_cap_header_struct of the third version, and 0 for this process; then effective, permitted and
-    // inheritable bits, the lower 32 of each before the upper.
+    // The header is struct __user_cap_header_struct, version 3, with 0 for this process. The bits are two structures
+    // of effective, permitted and inheritable bits: the lower 32, then the upper 32.
     let header = [0x2008_0522_u32, 0];
     let mut bits = [[0_u32; 3]; 2];
-    // SAFETY: both have the size that this version of the structures has.
+    // SAFETY: both arrays have the size of this version's structures.
     let rc = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), bits.as_mut_ptr()) };
     if rc == 0 { u64::from(bits[0][0]) | u64::from(bits[1][0]) << 32 } else { 0 }
 }
 
 fn is_read_only(folder: &CStr) -> bool {
-    // SAFETY: numbers, for which zero is a value.
+    // SAFETY: `statvfs` consists of numbers, for which zero is a valid value.
     let mut about: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the path is a C string, and `about` has room for the answer.
     let rc = unsafe { libc::statvfs(folder.as_ptr(), &raw mut about) };
     rc == 0 && about.f_flag & libc::ST_RDONLY != 0
 }
 
-/// Whether this process may do what only root may.
+/// Returns whether this process has the rights of root.
 pub(crate) fn is_root() -> bool {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }
@@ -148,7 +148,7 @@ fn in_child(trial: Trial) -> Verdict {
     }
     let mut status = 0;
     loop {
-        // SAFETY: `status` is a local that nobody else points to.
+        // SAFETY: `status` is a local variable with room for the answer.
         let rc = unsafe { libc::waitpid(child, &raw mut status, 0) };
         if rc == child {
             break;
@@ -166,8 +166,8 @@ fn in_child(trial: Trial) -> Verdict {
     }
 }
 
-/// Asks for a transparent huge page and looks whether it came: `ENOMEM` when a small one came, `EINVAL` from a kernel that has
-/// none.
+/// Requests a transparent huge page and checks that it was granted: returns `ENOMEM` for a small page, and `EINVAL`
+/// from a kernel without huge pages.
 pub(crate) fn transparent_page() -> Result<(), i32> {
     // The file may be hidden; 2 MiB is the usual size.
     let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size")
@@ -186,15 +186,15 @@ pub(crate) fn transparent_page() -> Result<(), i32> {
     if came { Ok(()) } else { Err(libc::ENOMEM) }
 }
 
-/// Whether all of a range is in memory, as it is after a single write when that made one page of it.
+/// Returns whether a whole range is in memory, as it is after one write if that allocated a single huge page for it.
 fn is_resident(start: *mut u8, len: usize) -> bool {
     let mut pages = vec![0_u8; len.div_ceil(page_size())];
-    // SAFETY: one byte for each page of the range.
+    // SAFETY: `pages` has one byte for each page of the range.
     let rc = unsafe { libc::mincore(start.cast(), len, pages.as_mut_ptr()) };
     rc == 0 && pages.iter().all(|page| page & 1 == 1)
 }
 
-/// `AnonHugePages` of the mapping that holds `address`, in KiB.
+/// Returns `AnonHugePages`, in KiB, of the mapping that contains `address`.
 fn huge_bytes_at(smaps: &str, address: usize) -> u64 {
     let mut inside = false;
     for line in smaps.lines() {
@@ -209,7 +209,7 @@ fn huge_bytes_at(smaps: &str, address: usize) -> u64 {
     0
 }
 
-/// Reserves one huge page of the default pool, and does not touch it.
+/// Reserves one huge page of the default pool without touching it.
 fn hugetlb_page() -> Result<(), i32> {
     map(1, libc::MAP_HUGETLB).map(drop)
 }
@@ -224,7 +224,7 @@ fn collapse() -> Result<(), i32> {
     // SAFETY: `page` begins an aligned range inside the mapping of two, which is writable.
     unsafe { page.write_volatile(1) };
     match advise(page, huge, libc::MADV_COLLAPSE) {
-        // Known, and no huge page free at this moment: the call is there.
+        // The kernel knows the call, but no huge page is free at the moment.
         Err(libc::EAGAIN | libc::ENOMEM | libc::EBUSY) => Ok(()),
         other => other,
     }
@@ -290,12 +290,12 @@ fn perf_event_open() -> Result<(), i32> {
     // SAFETY: the attributes are as long as they say; the counter goes with the child.
     let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, 0) };
     done(fd)?;
-    // SAFETY: a descriptor that was just made, owned by nobody else.
+    // SAFETY: the kernel just made this descriptor, which has no other owner.
     drop(unsafe { OwnedFd::from_raw_fd(i32::try_from(fd).map_err(|_| libc::EBADF)?) });
     Ok(())
 }
 
-/// Private memory of the child, which is never unmapped: the child is about to end.
+/// Maps private memory, which is never unmapped, since the child is about to end.
 fn map(len: usize, flags: libc::c_int) -> Result<*mut u8, i32> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -305,7 +305,7 @@ fn map(len: usize, flags: libc::c_int) -> Result<*mut u8, i32> {
 }
 
 fn advise(start: *mut u8, len: usize, advice: libc::c_int) -> Result<(), i32> {
-    // SAFETY: the range is inside a mapping that `map` made and nobody else uses.
+    // SAFETY: the range is inside a mapping that `map` made and no other code uses.
     done(unsafe { libc::madvise(start.cast(), len, advice) }.into())
 }
 
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn asked_facts_are_those_of_proc() {
         let tree = super::super::tree::Tree::new(std::path::Path::new("/"));
-        let (asked, read) = (asked(), super::super::machine::Machine::read(&tree, &Live::default()));
+        let (asked, read) = (asked(), super::super::machine::MachineFacts::read(&tree, &Live::default()));
         assert_eq!((&asked.kernel, asked.cores, asked.user), (&read.kernel, read.cores, read.user));
         assert_eq!(asked.capabilities, read.capabilities);
         assert_eq!((asked.seccomp, asked.read_only), (read.seccomp, read.read_only));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_child_is_told_from_a_refusal() {
+    fn killed_child_differs_from_refusal() {
         assert_eq!(in_child(|| Ok(())), Verdict::Granted);
         assert_eq!(in_child(|| Err(libc::EPERM)), Verdict::Refused(libc::EPERM));
         let die = || {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mapping_that_holds_an_address_is_found() {
+    fn mapping_of_address_is_found() {
         let smaps = "1000-3000 rw-p 0 00:00 0\nAnonHugePages:  0 kB\n\
                      200000-600000 rw-p 0 00:00 0 \nSize: 4096 kB\nAnonHugePages:      2048 kB\n";
         assert_eq!(huge_bytes_at(smaps, 0x40_0000), 2048);

@@ -1,18 +1,18 @@
-//! The table people read: a line for what is fine, a block for what is not.
+//! Formats findings as a table: one line for what is fine, several lines for advice and problems.
 
 use super::finding::{Finding, Status, Subject, size};
-use super::machine::Machine;
+use super::machine::MachineFacts;
 use crate::table::folded as fold;
 
-/// Narrower than this lines are not folded: they would be columns of single words.
+/// Minimum width in columns; narrower lines would hold single words.
 const NARROWEST: usize = 40;
 const WIDEST: usize = 110;
-/// Columns before the text: two spaces, the status, two spaces.
+/// Number of columns of the status, with two spaces before and after it.
 const STATUS: usize = 11;
 const LABEL: usize = 9;
 
-/// The whole table, ending in a line that sums it up.
-pub(crate) fn table(machine: &Machine, findings: &[Finding], columns: usize, colour: bool) -> String {
+/// Returns the whole table, with a summary at the end.
+pub(crate) fn table(machine: &MachineFacts, findings: &[Finding], columns: usize, colour: bool) -> String {
     let page = Page { width: columns.clamp(NARROWEST, WIDEST), colour };
     let name = findings.iter().map(|finding| finding.id.len()).max().unwrap_or(0) + 2;
     let mut text = page.heading(machine);
@@ -49,7 +49,7 @@ impl Page {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn heading(&self, machine: &Machine) -> String {
+    fn heading(&self, machine: &MachineFacts) -> String {
         let plural =
             |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
         let facts = [
@@ -87,8 +87,8 @@ impl Page {
         text
     }
 
-    /// A command after its label. It is never folded, so that it can be copied: its remark goes to
-    /// another line first, then the whole begins further left.
+    /// Returns a command after its label. It is never folded, so that it can be copied: if it does not fit, its remark
+    /// moves to the next line, and then the command moves to the left.
     fn command(&self, margin: usize, label: &str, command: &str, code: &str) -> String {
         let (line, remark) = command.split_once("   # ").unwrap_or((command, ""));
         let room = self.width.saturating_sub(margin + label.chars().count());
@@ -104,7 +104,7 @@ impl Page {
         text
     }
 
-    /// What is now, and in fainter print why that is of interest.
+    /// Returns the present value, followed in faint print by the reason why it matters.
     fn line(&self, now: &str, why: Option<&str>, margin: usize) -> String {
         let Some(why) = why else { return self.folded(now, margin) };
         let width = self.width.saturating_sub(margin);
@@ -117,7 +117,7 @@ impl Page {
         self.folded(now, margin) + &faint.collect::<String>()
     }
 
-    /// Text from column `margin` on; its first line is continued, not begun.
+    /// Returns text folded to begin at column `margin`; its first line continues the current one.
     fn folded(&self, text: &str, margin: usize) -> String {
         fold(text, self.width.saturating_sub(margin)).join(&format!("\n{:margin$}", "")) + "\n"
     }
@@ -143,7 +143,7 @@ impl Page {
             })
             .collect();
         let counts = counts.join(", ");
-        // Escapes are not seen: what is shown counts.
+        // Escape sequences take no columns.
         let shown =
             verdict.chars().count() - if self.colour { self.paint("1;32", "").chars().count() } else { 0 };
         let between = if shown + 2 + counts.len() <= self.width { "  " } else { "\n" };
@@ -156,14 +156,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folding_breaks_at_spaces_only() {
+    fn lines_fold_at_spaces() {
         assert_eq!(fold("a bc d", 4), ["a bc", "d"]);
         assert_eq!(fold("longer-than-that x", 4), ["longer-than-that", "x"]);
         assert_eq!(fold("", 4), [""; 0]);
     }
 
     #[test]
-    fn without_colour_there_is_no_escape() {
+    fn plain_output_has_no_escapes() {
         let finding = Finding::new(Subject::Limits, Status::Advice, "memlock", "8 MiB").command("type this");
         let page = |colour| Page { width: 60, colour };
         assert!(!page(false).finding(&finding, 10).contains('\x1b'));

@@ -1,4 +1,4 @@
-//! The files of a machine, live or saved: every path is read and written below one root.
+//! Reads and writes the files of a machine, live or saved, below one root.
 
 use largesse_machine::Unread;
 use std::cell::RefCell;
@@ -8,11 +8,11 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The machine below `/`, or a saved copy of another one.
+/// The files of this machine below `/`, or a saved copy of another machine's.
 #[derive(Debug)]
 pub(crate) struct Tree {
     root: PathBuf,
-    /// What was read, for `--save`.
+    /// Paths that were read, for `--save`.
     seen: RefCell<BTreeSet<String>>,
 }
 
@@ -21,33 +21,33 @@ impl Tree {
         Tree { root: root.to_path_buf(), seen: RefCell::default() }
     }
 
-    /// Whether this is a copy, on which no command is run.
+    /// Returns whether this is a saved copy, on which no command is run.
     pub(crate) fn is_saved(&self) -> bool {
         self.root != Path::new("/")
     }
 
-    /// The text of a file without its last line end; `None` when there is none to be read.
+    /// Returns the text of a file without trailing white space, or `None` if it cannot be read.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         let text = fs::read(self.at(path)).ok()?;
         self.seen.borrow_mut().insert(path.to_owned());
         Some(String::from_utf8_lossy(&text).trim_end().to_owned())
     }
 
-    /// Why a file or directory cannot be read; `None` when it can, or is absent.
+    /// Returns why a file or directory cannot be read, or `None` if it can be read or is absent.
     pub(crate) fn unread(&self, path: &str) -> Option<Unread> {
-        // Some files have no end; the kernel hands out parts of any size that is a multiple of 8.
+        // Some files are endless, and some can only be read in multiples of 8 bytes.
         let start = |target: &Path| io::Read::read(&mut fs::File::open(target)?, &mut [0; 64]).map(drop);
         let target = self.at(path);
         let read = if target.is_dir() { fs::read_dir(target).map(drop) } else { start(&target) };
         Unread::of(&self.root, path, &read.err()?)
     }
 
-    /// The text of a file of one number.
+    /// Returns the number in a file.
     pub(crate) fn number(&self, path: &str) -> Option<u64> {
         self.read(path)?.parse().ok()
     }
 
-    /// The names in a directory, sorted; none when it is not there.
+    /// Returns the names in a directory, sorted; none if it cannot be read.
     pub(crate) fn list(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.at(path)) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -68,7 +68,7 @@ impl Tree {
         fs::symlink_metadata(self.at(path)).is_ok_and(|data| data.is_symlink())
     }
 
-    /// Puts a whole file in place at once: a reader sees the old one or the new one.
+    /// Replaces a file atomically.
     pub(crate) fn replace(&self, path: &str, text: &str) -> io::Result<()> {
         let target = self.at(path);
         if let Some(parent) = target.parent() {
@@ -88,13 +88,13 @@ impl Tree {
         fs::remove_file(self.at(path))
     }
 
-    /// Removes a directory if nothing is left in it.
+    /// Removes a directory if it is empty.
     pub(crate) fn remove_empty(&self, path: &str) -> io::Result<()> {
         fs::remove_dir(self.at(path))
     }
 
-    /// Writes a value to a file of the kernel. In a copy, a choice such as `always [never]` keeps
-    /// its brackets, as the kernel's own would.
+    /// Writes a value to a kernel file. In a saved copy a choice such as `always [never]` keeps its brackets, as in the
+    /// kernel's file.
     pub(crate) fn set(&self, path: &str, value: &str) -> io::Result<()> {
         let target = self.at(path);
         if !self.is_saved() {
@@ -107,19 +107,19 @@ impl Tree {
         fs::write(target, format!("{}\n", choose(old.trim_end(), value)))
     }
 
-    /// Where a path of the machine lies.
+    /// Returns the path in this file system of a path of the machine.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// Copies what was read so far below `to`.
+    /// Copies all files that were read to `to`.
     pub(crate) fn save(&self, to: &Path) -> io::Result<()> {
         for path in self.seen.borrow().iter() {
             let target = to.join(path.trim_start_matches('/'));
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent)?;
             }
-            // A device is saved as an empty file: that it is there is all that is told.
+            // A device is saved as an empty file, which shows that it exists.
             let source = self.at(path);
             let text = if source.is_file() { fs::read(source)? } else { Vec::new() };
             fs::write(target, text)?;
@@ -128,7 +128,7 @@ impl Tree {
     }
 }
 
-/// The same choices with another one taken.
+/// Returns the choices with the brackets around `value`.
 fn choose(choices: &str, value: &str) -> String {
     if !choices.contains('[') {
         return value.to_owned();
@@ -143,7 +143,7 @@ mod tests {
     use super::choose;
 
     #[test]
-    fn a_choice_keeps_its_brackets() {
+    fn choice_keeps_brackets() {
         assert_eq!(choose("always madvise [never]", "madvise"), "always [madvise] never");
         assert_eq!(choose("0", "1024"), "1024");
     }

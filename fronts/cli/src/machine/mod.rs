@@ -1,22 +1,22 @@
-//! `largesse machine`: Show what this machine is made of, and how fast its memory is.
+//! `largesse machine`: shows the parts of this machine, and measures its memory.
 //!
 //! # Picture
 //! ```text
-//!   /sys below a root ─► seen ────┬─► text, tables
-//!   the processor     ─►          ├─► one JSON object
-//!   measure: bandwidth, ladder, ──┴─► picture
+//!   /sys below a root ─► snapshot ─┬─► text, tables
+//!   the processor     ─►           ├─► one JSON object
+//!   measure: bandwidth, ladder, ───┴─► picture
 //!            cores
 //! ```
 //! # Knows / does not know
-//! Knows how to ask, how to measure within bounds, and how to show. Does not know what a heap does with the answers.
+//! Knows how to read, measure within bounds and show a machine. Does not know how a heap uses the results.
 //! # Invariants
-//! 1. No setting of the system is changed; what is not offered is said.
-//! 2. A figure that cannot be is marked as one.
+//! 1. No setting of the system is changed; kinds of page that the system does not offer are reported.
+//! 2. Impossible figures are marked.
 
 mod measure;
 mod options;
 mod picture;
-mod seen;
+mod snapshot;
 mod tables;
 mod text;
 mod tree;
@@ -26,48 +26,48 @@ use crate::say::{complain, say};
 use crate::table::Paper;
 use measure::Limits;
 use measure::bandwidth::{self, Bandwidth};
-use measure::cores::{self, Pair};
-use measure::ground::Rung;
-use measure::ladder::{self, Climb, SIZES};
-use seen::{Live, Seen};
+use measure::cores::{self, CorePair};
+use measure::ladder::{self, Ladder, SIZES};
+use measure::memory::Rung;
+use snapshot::{Live, MachineSnapshot};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Show what this machine is made of: packages, caches, NUMA nodes, page sizes, clocks, instruction sets.
+/// Show this machine's packages, caches, NUMA nodes, page sizes, clocks and instruction sets.
 ///
-/// With --bandwidth and --latency, memory is measured; that takes a minute on a small machine, and says something only
-/// while nothing else runs.
+/// --bandwidth and --latency measure its memory, which takes a minute on a small machine. Let nothing else run at the
+/// same time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Print one JSON object
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
-    /// Measure write, read, copy and triad: each node's processors against each node, then more and more threads
+    /// Measure write, read, copy and triad from each node to each node, then with 2, 4, 8 … threads
     #[arg(long)]
     bandwidth: bool,
-    /// Measure what an access takes on each kind of page, and a cache line between processors
+    /// Measure the time of an access on each kind of page, and of passing a cache line between processors
     #[arg(long)]
     latency: bool,
-    /// Draw it, with what was measured, to FILE.svg
+    /// Draw the machine and the measurements to FILE.svg
     #[arg(long, value_name = "FILE.svg")]
     svg: Option<PathBuf>,
-    /// Memory to measure with, as 512M or 4G [default: 4G, or half of what is available]
+    /// Measure with this much memory, as 512M or 4G [default: 4G, or half of the available memory if that is less]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// Begin no measurement later than this
+    /// Begin no measurement after N seconds
     #[arg(long, value_name = "N", default_value_t = 300)]
     seconds: u64,
-    /// Read a saved machine below this directory instead of the one we run on
+    /// Show the saved machine below this directory instead of this machine
     #[arg(long, value_name = "DIR", default_value = "/", conflicts_with_all = ["bandwidth", "latency"])]
     root: PathBuf,
 }
 
-/// What was measured, as far as it was asked for.
+/// Holds the requested measurements.
 #[derive(Debug, Default)]
 struct Measured {
     bandwidth: Option<Bandwidth>,
-    ladder: Option<Vec<Climb>>,
-    cores: Option<Vec<Pair>>,
+    ladder: Option<Vec<Ladder>>,
+    cores: Option<Vec<CorePair>>,
 }
 
 pub(crate) fn main(args: &Args) -> ExitCode {
@@ -82,7 +82,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 
 fn show(args: &Args) -> Result<(), String> {
     let limits = options::limits(args.memory.as_deref(), args.seconds)?;
-    let seen = Seen::read(&args.root).map_err(|error| error.to_string())?;
+    let seen = MachineSnapshot::read(&args.root).map_err(|error| error.to_string())?;
     let measured = seen.live.as_ref().map(|live| measure(args, &seen, live, &limits)).unwrap_or_default();
     if let Some(path) = &args.svg {
         let drawn = picture::svg(&seen, &measured)?;
@@ -106,8 +106,8 @@ fn show(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-/// What was asked for; nothing else is begun.
-fn measure(args: &Args, seen: &Seen, live: &Live, limits: &Limits) -> Measured {
+/// Makes the requested measurements, and reports progress.
+fn measure(args: &Args, seen: &MachineSnapshot, live: &Live, limits: &Limits) -> Measured {
     let plan = if args.bandwidth { bandwidth::plan(&seen.topology, live) } else { Vec::new() };
     let cpus = cores::chosen(&seen.topology, &live.pinned.iter().collect::<Vec<_>>());
     let pairs = cpus.len() * cpus.len().saturating_sub(1) / 2;
@@ -123,7 +123,7 @@ fn measure(args: &Args, seen: &Seen, live: &Live, limits: &Limits) -> Measured {
     }
     if args.latency {
         let free = |size| seen.pages.pools.iter().find(|pool| pool.size == size).map_or(0, |pool| pool.free);
-        // Cores first: they take the least time, and say where a virtual machine's processors are.
+        // Cores first: they take the least time, and show how far apart a virtual machine's processors are.
         measured.cores = Some(cores::pairs(&live.counter, &cpus, limits, &mut step));
         measured.ladder = Some(ladder::climb(&live.counter, &free, limits, &mut step));
     }

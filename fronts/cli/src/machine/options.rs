@@ -1,11 +1,11 @@
-//! What may be measured, and within which bounds.
+//! Parses the bounds of measurements.
 
 use super::measure::Limits;
 
-/// Most of what is measured unless the user says otherwise.
+/// Bytes that are measured at most by default.
 const MEMORY: u64 = 4 << 30;
 
-/// `--memory` and `--seconds`; half of what is available at most, unless the user says otherwise.
+/// Returns the limits of `--memory` and `--seconds`; by default at most half of the available memory.
 pub(super) fn limits(memory: Option<&str>, seconds: u64) -> Result<Limits, String> {
     let available = largesse_store::available();
     let memory = match memory {
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_a_size_that_there_is() {
+    fn memory_is_available_size() {
         assert_eq!(limits(Some("64M"), 1).unwrap().memory, 64 << 20);
         assert!(limits(None, 1).unwrap().memory <= MEMORY);
         assert_eq!(limits(Some("64 mb"), 1).unwrap().memory, 64 << 20);

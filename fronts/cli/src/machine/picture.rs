@@ -1,15 +1,15 @@
-//! The machine as `largesse_plot` draws it.
+//! Draws the machine with `largesse_plot`.
 
 use super::Measured;
-use super::seen::Seen;
+use super::snapshot::MachineSnapshot;
 use super::text::name;
-use super::tree::{Kind, Part, parts};
+use super::tree::{Kind, TopologyPart, parts};
 use crate::size::size;
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
 use largesse_plot::machine::{Bars, MachineDrawing, NamedBox, Series};
 
-pub(super) fn svg(seen: &Seen, measured: &Measured) -> Result<String, String> {
+pub(super) fn svg(seen: &MachineSnapshot, measured: &Measured) -> Result<String, String> {
     let topology = &seen.topology;
     let bars = measured.bandwidth.iter().flat_map(|all| {
         all.rows.iter().map(|row| {
@@ -46,8 +46,8 @@ fn packages(topology: &Topology) -> Vec<NamedBox> {
     parts(topology).iter().map(|part| group(topology, part, None)).chain(bare).collect()
 }
 
-/// A part as a box; `above` is the level of the cache it is drawn in.
-fn group(topology: &Topology, part: &Part, above: Option<u32>) -> NamedBox {
+/// Returns the box of a part; `above` is the level of the cache that encloses it, if any.
+fn group(topology: &Topology, part: &TopologyPart, above: Option<u32>) -> NamedBox {
     let above = if let Kind::Cache(level) = part.kind { Some(level) } else { above };
     let name = match part.kind {
         Kind::Node => format!("NUMA {}: {}", part.name, part.note),
@@ -61,7 +61,7 @@ fn group(topology: &Topology, part: &Part, above: Option<u32>) -> NamedBox {
     }
 }
 
-/// A core: its processors, its kind, and the caches below the one it is drawn in.
+/// Returns the lines of a core's box: its processors, its kind, and its caches below level `above`.
 fn lines(topology: &Topology, core: &Bitmap, above: Option<u32>) -> Vec<String> {
     let below = topology.caches.iter().rev().filter(|cache| {
         cache.kind != Holds::Instructions

@@ -1,9 +1,9 @@
-//! Measurements for people.
+//! Formats measurements as tables.
 
 use super::measure::Figure;
-use super::measure::bandwidth::{Bandwidth, Row};
-use super::measure::cores::Pair;
-use super::measure::ladder::{Climb, SIZES};
+use super::measure::bandwidth::{Bandwidth, BandwidthRow};
+use super::measure::cores::CorePair;
+use super::measure::ladder::{Ladder, SIZES};
 use super::text::table;
 use crate::size::size;
 use largesse_machine::Bitmap;
@@ -15,12 +15,12 @@ fn shown(figure: Option<&Figure>) -> String {
     figure.map_or(NONE.into(), Figure::text)
 }
 
-/// A row for each set of processors and node.
+/// Returns the table of bandwidths, one row for each set of processors and node.
 pub(super) fn bandwidth(measured: &Bandwidth) -> String {
     let mut header: Vec<String> = ["processors", "node", "distance", "first touch"].map(str::to_owned).into();
     header.extend(measured.kernels.map(|kernel| kernel.name().to_owned()));
     header.push("line there and back".into());
-    let row = |row: &Row| {
+    let row = |row: &BandwidthRow| {
         let cpus: Bitmap = row.cpus.iter().copied().collect();
         let mut cells = vec![
             cpus.to_string(),
@@ -61,9 +61,9 @@ pub(super) fn bandwidth(measured: &Bandwidth) -> String {
     text
 }
 
-/// A row for each size, a column for each kind of page.
-pub(super) fn ladder(climbs: &[Climb]) -> String {
-    let there: Vec<&Climb> = climbs.iter().filter(|climb| !climb.steps.is_empty()).collect();
+/// Returns the table of latencies, one row for each size and one column for each kind of page.
+pub(super) fn ladder(climbs: &[Ladder]) -> String {
+    let there: Vec<&Ladder> = climbs.iter().filter(|climb| !climb.steps.is_empty()).collect();
     let header = std::iter::once("chase / gather".to_owned())
         .chain(there.iter().map(|climb| climb.pages.name().to_owned()));
     let row = |bytes: u64| {
@@ -79,7 +79,7 @@ pub(super) fn ladder(climbs: &[Climb]) -> String {
         .into_iter()
         .filter(|bytes| there.iter().any(|it| it.steps.iter().any(|step| step.bytes == *bytes)));
     let mut text = format!(
-        "\nLatency, ns for one access: of a chain through all lines, and of reads that do not wait for each other\n{}",
+        "\nLatency, ns for one access: dependent accesses to all lines, and independent ones\n{}",
         table(std::iter::once(header.collect::<Vec<_>>()).chain(measured.map(row)))
     );
     for climb in climbs {
@@ -87,28 +87,24 @@ pub(super) fn ladder(climbs: &[Climb]) -> String {
             let _ = writeln!(text, "  {}: {why}.", climb.pages.name());
         }
         if let Some(share) = climb.large_share.filter(|share| climb.pages.is_large() && *share < 0.99) {
-            let _ = writeln!(
-                text,
-                "  {}: only {:.0} % was really on large pages.",
-                climb.pages.name(),
-                share * 100.0
-            );
+            let _ =
+                writeln!(text, "  {}: only {:.0} % is on large pages.", climb.pages.name(), share * 100.0);
         }
     }
     text
 }
 
-/// A triangle of processors.
-pub(super) fn cores(pairs: &[Pair]) -> String {
+/// Returns the table of round trips between processors, a triangle in ns.
+pub(super) fn cores(pairs: &[CorePair]) -> String {
     let mut cpus: Vec<u32> = pairs.iter().flat_map(|pair| [pair.first, pair.second]).collect();
     cpus.sort_unstable();
     cpus.dedup();
     if cpus.is_empty() {
-        return "\nFrom core to core: one processor has nobody to talk to.\n".into();
+        return "\nFrom core to core: not measured, which takes two processors.\n".into();
     }
     let header = std::iter::once("ns".to_owned()).chain(cpus.iter().map(u32::to_string));
     let cell = |from: u32, to: u32| {
-        let is = |pair: &&Pair| (pair.first, pair.second) == (from.min(to), from.max(to));
+        let is = |pair: &&CorePair| (pair.first, pair.second) == (from.min(to), from.max(to));
         let pair = pairs.iter().find(is).and_then(|pair| pair.round_trip);
         pair.map_or(if from == to { String::new() } else { NONE.into() }, |it| format!("{:.0}", it.best))
     };

@@ -1,7 +1,7 @@
-//! The machine for people.
+//! Formats the snapshot of a machine as text.
 
-use super::seen::{Live, Pages, Seen, source};
-use super::tree::{Kind, Part, parts};
+use super::snapshot::{Live, MachineSnapshot, PageSizes, source};
+use super::tree::{Kind, TopologyPart, parts};
 use crate::say::counted;
 use crate::size::size;
 use crate::table::{Column, Paper, Table};
@@ -9,8 +9,8 @@ use largesse_machine::topology::{Cache, Holds, NumaNode};
 use largesse_machine::{Bitmap, Topology};
 use std::fmt::Write as _;
 
-/// What was seen.
-pub(super) fn full(seen: &Seen) -> String {
+/// Returns the text of a whole snapshot.
+pub(super) fn full(seen: &MachineSnapshot) -> String {
     let topology = &seen.topology;
     let memory: u64 = topology.nodes.iter().map(|node| node.memory).sum();
     let nodes = if topology.nodes_are_known { topology.nodes.len() } else { 0 };
@@ -43,12 +43,12 @@ pub(super) fn full(seen: &Seen) -> String {
     text
 }
 
-/// As [`counted`]; `cores not known` for none.
+/// Returns the count and the noun as [`counted`] does, or `cores not known` for none.
 fn known(count: usize, noun: &str) -> String {
     if count == 0 { format!("{noun}s not known") } else { counted(count as u64, noun) }
 }
 
-/// Packages, nodes and shared caches with their cores: cores are apart, threads of one core together.
+/// Returns the packages, nodes and shared caches with their cores, each core with the list of its threads.
 fn tree(topology: &Topology) -> String {
     let mut text = String::new();
     for part in parts(topology) {
@@ -66,7 +66,7 @@ fn tree(topology: &Topology) -> String {
     text
 }
 
-fn describe(text: &mut String, part: &Part, depth: usize) {
+fn describe(text: &mut String, part: &TopologyPart, depth: usize) {
     let indent = "  ".repeat(depth);
     let cores: Vec<String> = part.cores.iter().map(ToString::to_string).collect();
     let cores = cores.join(" | ");
@@ -84,7 +84,7 @@ fn describe(text: &mut String, part: &Part, depth: usize) {
     part.parts.iter().for_each(|inner| describe(text, inner, depth + 1));
 }
 
-/// A line for each kind of core.
+/// Returns the table of the kinds of core, one row each.
 fn kinds(topology: &Topology) -> String {
     table(topology.kinds.iter().map(|kind| {
         let cores = topology.cores.iter().filter(|core| core.is_within(&kind.cpus)).count();
@@ -102,7 +102,7 @@ pub(super) fn memory(node: &NumaNode) -> String {
     }
 }
 
-/// `L3 32.0 MiB`.
+/// Returns the name of a cache, such as `L3 32.0 MiB`.
 pub(super) fn name(cache: &Cache) -> String {
     let kind = match cache.kind {
         Holds::Data => "d",
@@ -112,7 +112,7 @@ pub(super) fn name(cache: &Cache) -> String {
     format!("L{}{kind} {}", cache.level, size(cache.size))
 }
 
-/// One line for all caches that are alike.
+/// Returns the table of caches, one row for all that have the same level, kind, size and number of processors.
 fn caches(topology: &Topology) -> String {
     let mut kinds: Vec<(&Cache, usize)> = Vec::new();
     for cache in &topology.caches {
@@ -152,7 +152,7 @@ fn distances(topology: &Topology) -> String {
     table(std::iter::once(header).chain(rows))
 }
 
-fn pages(pages: &Pages) -> String {
+fn pages(pages: &PageSizes) -> String {
     let mut text = format!("  {:>9}  base\n", size(pages.base));
     for thp in &pages.thp {
         let _ = writeln!(text, "  {:>9}  transparent: {}", size(thp.size), thp.mode);
@@ -211,7 +211,7 @@ fn here(live: &Live, topology: &Topology) -> String {
     text
 }
 
-/// Columns to the right. Where there is no room the last ones are left out, and that is said.
+/// Returns a table with columns aligned to the right. A narrow terminal loses the last columns, with a note.
 pub(super) fn table<R: IntoIterator<Item = String>>(rows: impl IntoIterator<Item = R>) -> String {
     let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.into_iter().collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Packages, nodes and shared caches, each inside the smallest one that holds all of its processors.
+//! Nests packages, nodes and shared caches, each inside the smallest one that holds all of its processors.
 //!
 //! ```text
 //!   package ─ node ─ L3 ─ L2 of four cores ─ cores      the usual order
@@ -10,16 +10,16 @@ use super::text::{memory, name};
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
 
-/// A package, node or cache, what it holds, and the cores that are in none of its parts.
+/// A package, node or cache with the parts that it encloses, and the cores outside these parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct TopologyPart {
     pub(super) kind: Kind,
     pub(super) name: String,
-    /// What else there is to say of it in a text.
+    /// Further description in texts: processors or bytes.
     pub(super) note: String,
     pub(super) cpus: Bitmap,
-    pub(super) parts: Vec<Part>,
-    /// Processors by themselves where cores are not known.
+    pub(super) parts: Vec<TopologyPart>,
+    /// Threads of each core, or single processors if cores are not known.
     pub(super) cores: Vec<Bitmap>,
 }
 
@@ -28,21 +28,26 @@ pub(super) struct Part {
 pub(super) enum Kind {
     Package,
     Node,
-    /// With its level.
+    /// A cache of this level.
     Cache(u32),
-    /// No part at all: holds cores of which nothing else is known.
+    /// A placeholder for cores in no package, node or shared cache.
     Unknown,
 }
 
-impl Part {
-    fn new(kind: Kind, name: String, note: String, cpus: &Bitmap) -> Part {
-        Part { kind, name, note, cpus: cpus.clone(), parts: Vec::new(), cores: Vec::new() }
+impl TopologyPart {
+    fn new(kind: Kind, name: String, note: String, cpus: &Bitmap) -> TopologyPart {
+        TopologyPart { kind, name, note, cpus: cpus.clone(), parts: Vec::new(), cores: Vec::new() }
     }
 
-    /// Puts a part, or a core, into the smallest part that holds all of its processors. Gives it back when none does.
-    fn take<T>(parts: &mut [Part], cpus: &Bitmap, new: T, put: fn(&mut Part, T)) -> Option<T> {
+    /// Puts a part or a core into the smallest part that holds all of its processors, or returns it if none does.
+    fn take<T>(
+        parts: &mut [TopologyPart],
+        cpus: &Bitmap,
+        new: T,
+        put: fn(&mut TopologyPart, T),
+    ) -> Option<T> {
         let Some(part) = parts.iter_mut().find(|part| cpus.is_within(&part.cpus)) else { return Some(new) };
-        let level_below = Part::take(&mut part.parts, cpus, new, put);
+        let level_below = TopologyPart::take(&mut part.parts, cpus, new, put);
         if let Some(new) = level_below {
             put(part, new);
         }
@@ -50,40 +55,41 @@ impl Part {
     }
 }
 
-/// The outermost parts; the last one holds, without a name, the cores that are in no other.
-pub(super) fn parts(topology: &Topology) -> Vec<Part> {
+/// Returns the outermost parts; the last one, without a name, holds the cores that are in no other.
+pub(super) fn parts(topology: &Topology) -> Vec<TopologyPart> {
     let packages = topology.packages.iter().enumerate().map(|(number, cpus)| {
-        Part::new(Kind::Package, format!("package {number}"), format!("processors {cpus}"), cpus)
+        TopologyPart::new(Kind::Package, format!("package {number}"), format!("processors {cpus}"), cpus)
     });
     let nodes = topology.nodes.iter().filter(|node| topology.nodes_are_known && !node.cpus.is_empty());
-    let nodes =
-        nodes.map(|node| Part::new(Kind::Node, format!("node {}", node.number), memory(node), &node.cpus));
+    let nodes = nodes
+        .map(|node| TopologyPart::new(Kind::Node, format!("node {}", node.number), memory(node), &node.cpus));
     let shared = topology.caches.iter().rev().filter(|cache| {
         let last = topology.data_cache(cache.cpus.first().unwrap_or(0), cache.level + 1).is_none();
         let is_of_data = cache.kind != Holds::Instructions && cache.level > 1;
         is_of_data && (last || !topology.cores.iter().any(|core| cache.cpus.is_within(core)))
     });
-    let caches =
-        shared.map(|cache| Part::new(Kind::Cache(cache.level), name(cache), String::new(), &cache.cpus));
-    let mut all: Vec<Part> = packages.chain(nodes).chain(caches).collect();
-    // Stable: of equal sets, packages hold nodes, and these caches.
+    let caches = shared
+        .map(|cache| TopologyPart::new(Kind::Cache(cache.level), name(cache), String::new(), &cache.cpus));
+    let mut all: Vec<TopologyPart> = packages.chain(nodes).chain(caches).collect();
+    // The sort is stable: of equal sets, packages enclose nodes, and nodes enclose caches.
     all.sort_by_key(|part| std::cmp::Reverse(part.cpus.len()));
-    let mut found: Vec<Part> = Vec::new();
+    let mut found: Vec<TopologyPart> = Vec::new();
     for part in all {
         let cpus = part.cpus.clone();
-        let left = Part::take(&mut found, &cpus, part, |outer, inner| outer.parts.push(inner));
+        let left = TopologyPart::take(&mut found, &cpus, part, |outer, inner| outer.parts.push(inner));
         found.extend(left);
     }
-    let mut rest = Part::new(Kind::Unknown, String::new(), String::new(), &Bitmap::new());
+    let mut rest = TopologyPart::new(Kind::Unknown, String::new(), String::new(), &Bitmap::new());
     for core in units(topology) {
-        rest.cores.extend(Part::take(&mut found, &core.clone(), core, |part, core| part.cores.push(core)));
+        rest.cores
+            .extend(TopologyPart::take(&mut found, &core.clone(), core, |part, core| part.cores.push(core)));
     }
     sort(&mut found);
     found.extend((!rest.cores.is_empty()).then_some(rest));
     found
 }
 
-/// Cores, and processors of which no core is known.
+/// Returns the cores, and as cores of their own the processors whose core is not known.
 fn units(topology: &Topology) -> Vec<Bitmap> {
     let alone = topology.online.iter().filter(|cpu| !topology.cores.iter().any(|core| core.contains(*cpu)));
     let mut units: Vec<Bitmap> = topology.cores.clone();
@@ -92,7 +98,7 @@ fn units(topology: &Topology) -> Vec<Bitmap> {
     units
 }
 
-fn sort(parts: &mut [Part]) {
+fn sort(parts: &mut [TopologyPart]) {
     parts.sort_by_key(|part| part.cpus.first());
     parts.iter_mut().for_each(|part| sort(&mut part.parts));
 }

@@ -1,4 +1,4 @@
-//! On which NUMA nodes the memory of the program is placed.
+//! Places the memory of the program on NUMA nodes.
 
 use crate::say::complain;
 use largesse_machine::topology::NoSuchNode;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// A memory policy that was asked for, with lists of nodes as they were typed.
+/// A requested memory policy, with lists of nodes as they were typed.
 #[derive(Debug)]
 pub(super) enum Policy {
     Bind(String),
@@ -18,7 +18,7 @@ pub(super) enum Policy {
     Local,
 }
 
-/// Why memory is not placed.
+/// The reason why memory cannot be placed as requested.
 #[derive(Debug)]
 pub(super) enum Error {
     NotAList(NotAList),
@@ -55,8 +55,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// Sets the memory policy of this thread, which the program that it becomes keeps. Where `machine` is not known, the
-/// kernel refuses nodes that do not exist.
+/// Sets the memory policy of this thread, which the program inherits at `exec`. Without `machine` only the kernel
+/// refuses nodes that do not exist.
 pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), Error> {
     let listed = |text: &str| match machine {
         None if text.trim() == "all" => Err(Error::NotKnown),
@@ -80,7 +80,7 @@ pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), E
     }
 }
 
-/// Whether memory may be placed on all of these nodes.
+/// Checks that memory may be placed on all of `nodes`.
 fn checked(nodes: Bitmap, machine: Option<&Topology>) -> Result<Bitmap, Error> {
     if let Some(machine) = machine {
         if let Some(absent) = nodes.without(&machine.nodes_with_memory()).first() {
@@ -95,7 +95,7 @@ fn checked(nodes: Bitmap, machine: Option<&Topology>) -> Result<Bitmap, Error> {
     if nodes.is_empty() { Err(Error::Empty) } else { Ok(nodes) }
 }
 
-/// The nodes with memory on which a cpuset lets this process have some.
+/// Returns the nodes with memory that the cpuset of this process permits.
 fn usable(machine: &Topology) -> Bitmap {
     let all = machine.nodes_with_memory();
     pin::permitted_nodes(Path::new("/")).map_or_else(|| all.clone(), |permitted| permitted.and(&all))
@@ -111,7 +111,7 @@ pub(super) fn cpus_of(text: &str, machine: Option<&Topology>) -> Result<Bitmap, 
     }
     let all = machine.nodes.iter().filter(|node| nodes.contains(node.number));
     let cpus: Bitmap = all.flat_map(|node| node.cpus.iter()).collect();
-    // Processors that a cpuset takes away are left out, as numactl does: the nodes were asked for, not each processor.
+    // CPUs outside the cpuset are left out, as numactl does: the user named nodes, not each CPU.
     Ok(cpus.and(&pin::permitted()))
 }
 

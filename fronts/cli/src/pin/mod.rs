@@ -1,4 +1,4 @@
-//! `largesse pin`: Start a program on chosen processors and NUMA nodes.
+//! `largesse pin`: starts a program on chosen processors and NUMA nodes.
 //!
 //! # Picture
 //! ```text
@@ -7,15 +7,15 @@
 //!   --node, --interleave, --preferred ─► memory: policy of this thread ─┘
 //! ```
 //! # Knows / does not know
-//! Knows which processors and nodes there are. Needs a library for `--threads` only: with the other options any program
-//! can be started, static ones too.
+//! Knows which processors and nodes exist. Needs a library for `--threads` only: the other options work for every
+//! program, including static ones.
 //! # Invariants
-//! 1. A placement that is not granted in full is an error, and the program is not started.
+//! 1. The program is not started unless its placement is granted in full.
 
 mod memory;
 mod threads;
 
-use crate::run::{Trouble as Refusal, signals};
+use crate::run::{self, signals};
 use crate::say::complain;
 use largesse_machine::selection::{SelectionError, select};
 use largesse_machine::topology::Unreadable;
@@ -33,9 +33,9 @@ use std::process::{Command, ExitCode};
 /// socket 0), M1 (all of NUMA node 1), C0 (a last-level cache), D0 (a die), S:scatter (one processor of each socket in
 /// turn), E:N:4:1:2 (four processors, the first of every two); join them with @. NODES is a list (0-1,3) or all.
 ///
-/// The program is executed in place: exit status and signals are its own. Largesse itself exits with 2 (wrong options, or
-/// a processor or a node that does not exist or may not be used), 125 (--threads finds no usable liblargesse_pin.so), 126
-/// (the program cannot be executed, or cannot load that library) or 127 (the program was not found).
+/// The program replaces this command, so that its exit status and signals reach the caller. Largesse itself exits with
+/// 2 (wrong options, or a processor or a node that does not exist or may not be used), 125 (--threads finds no usable
+/// liblargesse_pin.so), 126 (the program cannot be executed, or cannot load that library) or 127 (it was not found).
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "largesse pin [OPTIONS] -- PROGRAM [ARGS]...")]
 pub(crate) struct Args {
@@ -46,21 +46,21 @@ pub(crate) struct Args {
     /// Run on the processors of these NUMA nodes
     #[arg(short = 'N', long, value_name = "NODES", conflicts_with = "cpus")]
     cpunodebind: Option<String>,
-    /// Run each thread on one processor: the first thread on the first of these, the next on the next
+    /// Run each thread on one of these processors, in the order in which threads start
     #[arg(short = 't', long, value_name = "CPUS", conflicts_with_all = ["cpus", "cpunodebind"])]
     threads: Option<String>,
-    /// Memory on these NUMA nodes and nowhere else
+    /// Place memory on these NUMA nodes only
     #[arg(short = 'm', long, visible_alias = "membind", value_name = "NODES")]
     #[arg(conflicts_with_all = ["interleave", "preferred", "localalloc"])]
     node: Option<String>,
-    /// Memory over these NUMA nodes, page by page [default: all]
+    /// Spread memory over these NUMA nodes, page by page [default: all]
     #[arg(short = 'i', long, value_name = "NODES", conflicts_with_all = ["preferred", "localalloc"])]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     interleave: Option<String>,
-    /// Memory on NUMA node N while it has room
+    /// Place memory on NUMA node N while it has room
     #[arg(short = 'p', long, value_name = "N", conflicts_with = "localalloc")]
     preferred: Option<u32>,
-    /// Memory on the node of the processor that touches it first, whatever policy was inherited
+    /// Place memory on the node of the processor that first touches it, whatever policy was inherited
     #[arg(short = 'l', long)]
     localalloc: bool,
     /// The program and its arguments
@@ -68,35 +68,35 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Why the program was not started.
+/// The reason why the program was not started.
 #[derive(Debug)]
-enum Trouble {
+enum Error {
     NothingToDo,
     Cpus { option: &'static str, error: SelectionError },
     Pin { option: &'static str, error: pin::PinError },
     Topology(Unreadable),
     Memory(memory::Error),
-    Threads(Refusal),
+    Threads(run::Error),
     Exec { name: OsString, error: io::Error },
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::NothingToDo => write!(
+            Error::NothingToDo => write!(
                 f,
                 "nothing to do: give --cpus CPUS, --threads CPUS, --cpunodebind NODES, --node NODES, --interleave, \
                  --preferred N or --localalloc"
             ),
-            Trouble::Cpus { option, error } => write!(f, "{option}: {error}"),
-            Trouble::Pin { option, error } => write!(f, "{option}: {error}"),
-            Trouble::Topology(error) => error.fmt(f),
-            Trouble::Memory(error) => error.fmt(f),
-            Trouble::Threads(error) => write!(f, "--threads: {error}"),
-            Trouble::Exec { name, error } if error.kind() == io::ErrorKind::NotFound => {
+            Error::Cpus { option, error } => write!(f, "{option}: {error}"),
+            Error::Pin { option, error } => write!(f, "{option}: {error}"),
+            Error::Topology(error) => error.fmt(f),
+            Error::Memory(error) => error.fmt(f),
+            Error::Threads(error) => write!(f, "--threads: {error}"),
+            Error::Exec { name, error } if error.kind() == io::ErrorKind::NotFound => {
                 write!(f, "{}: not found", name.to_string_lossy())
             }
-            Trouble::Exec { name, error } => {
+            Error::Exec { name, error } => {
                 write!(f, "{} was not started: {error}", name.to_string_lossy())
             }
         }
@@ -104,30 +104,30 @@ impl fmt::Display for Trouble {
 }
 
 pub(crate) fn main(args: &Args) -> ExitCode {
-    let Err(trouble) = start(args);
-    complain!("largesse: {trouble}");
-    match &trouble {
-        Trouble::Exec { error, .. } if error.kind() == io::ErrorKind::NotFound => 127.into(),
-        Trouble::Exec { .. } => 126.into(),
-        Trouble::Threads(error) => error.exit_code(),
+    let Err(error) = start(args);
+    complain!("largesse: {error}");
+    match &error {
+        Error::Exec { error, .. } if error.kind() == io::ErrorKind::NotFound => 127.into(),
+        Error::Exec { .. } => 126.into(),
+        Error::Threads(error) => error.exit_code(),
         _ => 2.into(),
     }
 }
 
-fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
+fn start(args: &Args) -> Result<std::convert::Infallible, Error> {
     let policy = args.policy();
-    let (name, rest) = args.command.split_first().ok_or(Trouble::NothingToDo)?;
+    let (name, rest) = args.command.split_first().ok_or(Error::NothingToDo)?;
     if policy.is_none() && args.cpus.is_none() && args.cpunodebind.is_none() && args.threads.is_none() {
-        return Err(Trouble::NothingToDo);
+        return Err(Error::NothingToDo);
     }
-    let machine = || Topology::read(Path::new("/")).map_err(Trouble::Topology);
+    let machine = || Topology::read(Path::new("/")).map_err(Error::Topology);
     let nodes = || Topology::read(Path::new("/")).ok().filter(|machine| machine.nodes_are_known);
-    // Memory first: the pages of this process are not the program's.
+    // Memory first: `exec` drops the pages that this process has already.
     if let Some(policy) = policy {
-        memory::place(&policy, nodes().as_ref()).map_err(Trouble::Memory)?;
+        memory::place(&policy, nodes().as_ref()).map_err(Error::Memory)?;
     }
     if let Some(list) = &args.cpunodebind {
-        let cpus = memory::cpus_of(list, nodes().as_ref()).map_err(Trouble::Memory)?;
+        let cpus = memory::cpus_of(list, nodes().as_ref()).map_err(Error::Memory)?;
         stay_on("--cpunodebind", &cpus)?;
     }
     if let Some(text) = &args.cpus {
@@ -141,21 +141,21 @@ fn start(args: &Args) -> Result<std::convert::Infallible, Trouble> {
     if let Some(text) = &args.threads {
         let cpus = chosen("--threads", text, &machine()?)?;
         stay_on("--threads", &cpus.iter().copied().collect())?;
-        threads::prepare(name, &cpus).map_err(Trouble::Threads)?;
+        threads::prepare(name, &cpus).map_err(Error::Threads)?;
         stay_on("--threads", &cpus.first().copied().into_iter().collect())?;
     }
     let mut command = Command::new(name);
     command.args(rest);
     signals::restore_inherited(&mut command);
-    Err(Trouble::Exec { name: name.clone(), error: command.exec() })
+    Err(Error::Exec { name: name.clone(), error: command.exec() })
 }
 
-fn chosen(option: &'static str, text: &str, machine: &Topology) -> Result<Vec<u32>, Trouble> {
-    select(text, machine, &pin::permitted()).map_err(|error| Trouble::Cpus { option, error })
+fn chosen(option: &'static str, text: &str, machine: &Topology) -> Result<Vec<u32>, Error> {
+    select(text, machine, &pin::permitted()).map_err(|error| Error::Cpus { option, error })
 }
 
-fn stay_on(option: &'static str, cpus: &Bitmap) -> Result<(), Trouble> {
-    pin::thread(cpus).map_err(|error| Trouble::Pin { option, error })
+fn stay_on(option: &'static str, cpus: &Bitmap) -> Result<(), Error> {
+    pin::thread(cpus).map_err(|error| Error::Pin { option, error })
 }
 
 impl Args {

@@ -1,19 +1,19 @@
-//! Each thread on a processor of its own: `liblargesse_pin.so` in the program, and the list that it reads.
+//! Pins each thread to one processor: preloads `liblargesse_pin.so` and sets the list of processors that it reads.
 
-use crate::run::{Trouble, companion, served};
+use crate::run::{Error, companion, served};
 use largesse_far::environment;
 use std::ffi::{OsStr, OsString};
 
 const LIBRARY: &str = "liblargesse_pin.so";
-/// A symbol that tells our library from any other file of this name.
+/// The symbol that distinguishes our library from other files of this name.
 const SYMBOL: &str = "pthread_create";
-/// The processors of the threads, in order: numbers separated by commas.
+/// Name of the variable with the threads' processors in order, numbers separated by commas.
 const VARIABLE: &str = "LARGESSE_THREAD_CPUS";
-/// Number of threads of OpenMP programs and of BLAS libraries built with OpenMP.
+/// Name of the variable with the number of threads of OpenMP programs, and of BLAS libraries built with OpenMP.
 const OPENMP_THREADS: &str = "OMP_NUM_THREADS";
 
-/// Has the program that this process becomes load the library; a program that cannot is refused.
-pub(super) fn prepare(program: &OsStr, cpus: &[u32]) -> Result<(), Trouble> {
+/// Preloads the library into the program that replaces this process, and refuses a program that cannot load it.
+pub(super) fn prepare(program: &OsStr, cpus: &[u32]) -> Result<(), Error> {
     served(program)?;
     let mut preload = companion(LIBRARY, SYMBOL)?.into_os_string();
     if let Some(others) = environment::get("LD_PRELOAD").filter(|others| !others.is_empty()) {

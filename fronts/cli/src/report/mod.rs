@@ -1,4 +1,4 @@
-//! `largesse report`: draws the report of a run, at any time after it.
+//! `largesse report`: draws the report of an earlier run.
 //!
 //! # Picture
 //! ```text
@@ -8,7 +8,7 @@
 //! # Knows / does not know
 //! Knows the keys of a report that a picture needs. Does not know how a report is written.
 //! # Invariants
-//! 1. A file that the user did not name is replaced only if it is a picture of ours.
+//! 1. A file that the user did not name is replaced only if this command drew it.
 
 pub(crate) mod picture;
 
@@ -22,10 +22,10 @@ use std::process::ExitCode;
 
 /// Draw the far memory of a run over time, from its report.
 ///
-/// Exit status: 0 when the picture was written, 1 when not, 2 for a wrong option.
+/// Exit status: 0 if the picture was written, 1 if not, 2 for a wrong option.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The report that `largesse run --report FILE.json` wrote
+    /// Draw this report, which `largesse run --report FILE.json` wrote
     #[arg(value_name = "FILE.json")]
     file: PathBuf,
     /// Write the picture to OUT.svg [default: FILE.svg next to the report]; `-` is standard output
@@ -43,7 +43,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// Draws `file` to `named`, or next to it where no name was given.
+/// Draws `file` to `named`, or next to it without a name.
 fn draw(file: &Path, named: Option<&Path>) -> Result<(), Error> {
     let text = std::fs::read(file).map_err(|error| Error::Unreadable(file.into(), error))?;
     let report: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -61,7 +61,7 @@ fn draw(file: &Path, named: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Why nothing was drawn, with the file that it is about.
+/// The reason why nothing was drawn, and the file in question.
 #[derive(Debug)]
 enum Error {
     Unreadable(PathBuf, io::Error),

@@ -1,4 +1,4 @@
-//! The time line of a report as a picture, and where it may be written.
+//! Draws the time line of a report, and writes the picture without replacing foreign files.
 
 use largesse_plot::Moment;
 use serde_json::Value;
@@ -12,13 +12,13 @@ const MARK: &str = "<!-- drawn by largesse run --report -->";
 /// The reason why a report has no picture, as the rest of a sentence that begins with the file's name.
 #[derive(Debug)]
 pub(crate) enum NoPicture {
-    /// These are not the keys of a report.
+    /// The file lacks the keys of a report.
     NotAReport,
     /// The program had no far memory.
     NoFarMemory,
-    /// The program ended without writing its time line, by this signal if one is known.
+    /// The program ended, by `signal` if that is known, without writing its time line.
     NoTimeline { signal: Option<String> },
-    /// The drawing library refused.
+    /// The drawing library failed with this message.
     NotDrawn(String),
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn of(report: &Value) -> Result<String, NoPicture> {
     Ok(format!("{}\n{MARK}\n", svg.trim_end()))
 }
 
-/// Returns the ends of the intervals, and the beginning of the first one: then nothing was in far memory yet, under
-/// the limit and the size of its end.
+/// Returns the moments at the ends of the intervals, after one at the start of the first interval, when far memory was
+/// empty and the limit and the transfer unit are taken from its end.
 fn moments(intervals: &[Value]) -> Vec<Moment> {
     let number = |row: &Value, name: &str| row[name].as_u64().unwrap_or(0);
     let mut moments: Vec<Moment> = Vec::with_capacity(intervals.len() + 1);
@@ -78,7 +78,7 @@ fn moments(intervals: &[Value]) -> Vec<Moment> {
         if moments.is_empty() {
             moments.push(before);
         }
-        // An interval has what was added in it, a moment the total.
+        // Intervals hold increments, moments hold totals.
         moments.push(Moment {
             swapped_in: before.swapped_in.wrapping_add(number(row, "bytes_in")),
             faults: before.faults.wrapping_add(number(row, "faults")),
@@ -92,9 +92,9 @@ fn moments(intervals: &[Value]) -> Vec<Moment> {
 /// The reason why a picture was not written, as the rest of a sentence that begins with the file's name.
 #[derive(Debug)]
 pub(crate) enum NotWritten {
-    /// The user did not name this file, and it is no picture of ours.
+    /// The user did not name this file, and this command did not draw it.
     Foreign,
-    /// The system refused.
+    /// The system refused to write the file.
     Refused(io::Error),
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn write(path: &Path, picture: &str) -> Result<(), NotWritten> {
     std::fs::write(path, picture).map_err(NotWritten::Refused)
 }
 
-/// Writes a picture to a file that the user did not name; a file that is there already must be a picture of ours.
+/// Writes a picture to a file that the user did not name, unless the file exists and this command did not draw it.
 pub(crate) fn write_unnamed(path: &Path, picture: &str) -> Result<(), NotWritten> {
     let is_ours = || std::fs::read_to_string(path).is_ok_and(|text| text.contains(MARK));
     match std::fs::symlink_metadata(path) {

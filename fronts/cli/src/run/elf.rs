@@ -1,14 +1,14 @@
-//! What an ELF file says about itself, as far as preloading needs it. Any bytes are fine: the
-//! result is an answer or an error, never a panic.
+//! Reads the parts of an ELF file that decide whether a library can be preloaded into it. Any input gives an answer or
+//! an error, never a panic.
 
-use super::trouble::Unserved;
+use super::error::Unserved;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, Sym as _};
 use object::read::{ReadCache, ReadRef};
 use object::{Endianness, read};
 use std::fs::File;
 
-/// The processor this command was built for.
+/// ELF machine number of the processor for which this command was built.
 #[cfg(target_arch = "x86_64")]
 const NATIVE: u16 = elf::EM_X86_64;
 #[cfg(target_arch = "aarch64")]
@@ -16,25 +16,25 @@ const NATIVE: u16 = elf::EM_AARCH64;
 #[cfg(target_arch = "riscv64")]
 const NATIVE: u16 = elf::EM_RISCV;
 
-/// Symbols whose presence decides something.
+/// Symbols that identify threads, our own library and built-in sanitizers.
 const SYMBOLS: [&str; 6] =
     ["pthread_create", "largesse_version", "__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"];
 
-/// A 64-bit file for this processor.
+/// The parts that matter here of a 64-bit ELF file for this processor.
 #[derive(Debug, Default)]
 pub(super) struct Elf {
     interpreter: Option<String>,
-    /// Shared libraries it needs; `None` when it has no table that says so.
+    /// File names of the needed shared libraries, or `None` without a dynamic section.
     needed: Option<Vec<String>>,
     defined: Vec<&'static str>,
 }
 
-/// Why there is nothing to say.
+/// The reason why an ELF file was not read.
 #[derive(Debug)]
 pub(super) enum Unreadable {
-    /// For another processor or word size.
+    /// The file is for another processor or word size.
     Unserved(Unserved),
-    /// Not a sound ELF file.
+    /// The file is not a sound ELF file, for the given reason.
     Damaged(String),
 }
 
@@ -60,7 +60,7 @@ impl Elf {
                 found.interpreter = Some(text(name));
             }
         }
-        // A file without section headers runs as well as any; only less is known about it.
+        // A file without section headers runs, too, but tells less.
         let sections = header.sections(endian, data)?;
         if let Some((entries, link)) = sections.dynamic(endian, data)? {
             let strings = sections.strings(endian, data, link)?;
@@ -76,12 +76,12 @@ impl Elf {
         Ok(found)
     }
 
-    /// Whether the file exports `symbol`.
+    /// Returns whether the file defines `symbol`, which must be one of `SYMBOLS`.
     pub(super) fn defines(&self, symbol: &str) -> bool {
         self.defined.contains(&symbol)
     }
 
-    /// Whether a library can be preloaded into this program.
+    /// Checks that a library can be preloaded into this program.
     pub(super) fn served(&self) -> Result<(), Unserved> {
         let Some(interpreter) = &self.interpreter else { return Err(Unserved::Static) };
         if interpreter.rsplit('/').next().is_some_and(|name| name.starts_with("ld-musl")) {
@@ -99,19 +99,19 @@ impl Elf {
         }
     }
 
-    /// The MPI library it is linked with.
+    /// Returns the file name of the MPI library with which the program is linked, if any.
     pub(super) fn mpi(&self) -> Option<&str> {
         let needed = self.needed.as_deref().unwrap_or_default();
         needed.iter().map(String::as_str).find(|name| name.starts_with("libmpi"))
     }
 
-    /// The loader the file names.
+    /// Returns the path of the dynamic loader that the file names, if any.
     pub(super) fn interpreter(&self) -> Option<&str> {
         self.interpreter.as_deref()
     }
 }
 
-/// Class and machine first, from the bytes every class has in the same place.
+/// Checks the word size and the processor, which are at the same offsets in every ELF file.
 fn check_identity(start: &[u8]) -> Result<(), Unreadable> {
     let (Some(class), Some(order)) = (start.get(4), start.get(5)) else {
         return Err(Unreadable::Damaged("the file ends within its ELF header".into()));
@@ -132,7 +132,7 @@ fn check_identity(start: &[u8]) -> Result<(), Unreadable> {
     }
 }
 
-/// What people call a processor.
+/// Returns the common name of the processor with this ELF machine number.
 pub(super) fn machine_name(number: u16) -> String {
     match number {
         elf::EM_386 => "i386".into(),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn this_test_is_a_program_that_can_be_served() {
+    fn test_program_can_be_served() {
         let elf = Elf::parse(own().as_slice()).unwrap();
         assert_eq!(elf.served(), Ok(()));
         assert!(elf.needed.unwrap().iter().any(|name| name.starts_with("libc.so")));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_cannot_be_served_are_told_apart() {
+    fn unserved_programs_give_their_reason() {
         let glibc = "/lib64/ld-linux-x86-64.so.2";
         check(dynamic(glibc, &["libc.so.6"]), Ok(()));
         check(Elf::default(), Err(Unserved::Static));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn word_size_and_processor_are_read_from_a_short_file_too() {
+    fn short_files_tell_word_size_and_processor() {
         let mut start = own()[..20].to_vec();
         start[4] = elf::ELFCLASS32;
         assert!(matches!(Elf::parse(&start[..6]), Err(Unreadable::Unserved(Unserved::Bits32))));
@@ -208,12 +208,12 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_an_error_and_no_panic() {
+    fn damaged_files_are_errors() {
         let mut whole = own();
         for len in [0, 3, 4, 6, 19, 20, 63, 64, 100, 1000] {
             assert!(Elf::parse(&whole[..len]).is_err(), "len {len}");
         }
-        // Every byte of the header and the program headers, wrong in turn.
+        // Inverts each byte of the ELF header and the program headers in turn.
         for place in 20..0x300 {
             whole[place] ^= 0xff;
             let _ = Elf::parse(whole.as_slice()).map(|elf| elf.served());

@@ -1,5 +1,5 @@
-//! What will not be granted, as far as it can be known before the program starts. The program runs
-//! anyway; the library counts what really happened.
+//! Warns of requests that this machine will not grant, as far as that is known before the program starts. The program
+//! runs anyway, and the library counts what really happened.
 
 use super::machine::{field, in_list, number, word};
 use super::settings::{Node, Settings};
@@ -10,23 +10,23 @@ use std::path::Path;
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
 const POOLS: &str = "sys/kernel/mm/hugepages";
-/// CAP_IPC_LOCK: locks without limit.
+/// Number of the capability that exempts a process from the limit on locked memory.
 const CAP_IPC_LOCK: u32 = 14;
 
-/// Names the causes of [`lines`] to the library, which does not repeat them.
+/// Name of the variable that tells the library which causes were announced, so that it does not repeat them.
 pub(super) const VARIABLE: &str = "LARGESSE_FORETOLD";
 
-/// A request that will not be granted.
+/// Describes a request that will not be granted.
 #[derive(Debug)]
-pub(super) struct Line {
-    /// What the library may count for it.
+pub(super) struct Shortfall {
+    /// Causes that the library may count for the request.
     pub(super) causes: &'static [Cause],
-    /// What the user is told.
+    /// The warning to the user, one line.
     pub(super) text: String,
 }
 
-/// One line for each request that this machine, read below `root`, will not grant.
-pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<Line> {
+/// Returns each request that this machine, whose files are below `root`, will not grant.
+pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<Shortfall> {
     let pages = match settings.pages {
         _ if settings.far => None, // far memory is on base pages
         PageChoice::Auto | PageChoice::Thp => transparent(root),
@@ -45,11 +45,11 @@ pub(super) fn lines(root: &Path, settings: &Settings) -> Vec<Line> {
     };
     let lines: [(&[Cause], Option<String>); 3] =
         [(kind, pages), (&[Cause::LockRefused], lock), (&[Cause::NodeRefused], node(root, settings.node))];
-    lines.into_iter().filter_map(|(causes, text)| Some(Line { causes, text: text? })).collect()
+    lines.into_iter().filter_map(|(causes, text)| Some(Shortfall { causes, text: text? })).collect()
 }
 
-/// The value of [`VARIABLE`].
-pub(super) fn foretold(lines: &[Line]) -> String {
+/// Returns the value of [`VARIABLE`]: the names of all causes of `lines`, separated by commas.
+pub(super) fn foretold(lines: &[Shortfall]) -> String {
     let names = lines.iter().flat_map(|line| line.causes).map(|cause| cause.name().to_string_lossy());
     names.collect::<Vec<_>>().join(",")
 }
@@ -74,12 +74,12 @@ fn transparent(root: &Path) -> Option<String> {
 
 const NO_THP: &str = "this kernel has no transparent huge pages: large blocks get small pages";
 
-/// Why a file about transparent pages cannot be read; `None` when it can, or the kernel has none.
+/// Returns why a file about transparent huge pages cannot be read, or `None` if it can be read or is absent.
 fn unread(root: &Path, file: &str) -> Option<Unread> {
     unread::text(root, &format!("{THP}/{file}")).err()
 }
 
-/// The files of this machine say nothing: what the kernel does when it is asked.
+/// Returns the warning for unreadable files, after trying what the kernel grants.
 fn unreadable(unread: Unread) -> Option<String> {
     if largesse_pages::thp_mode() == largesse_pages::Thp::Absent {
         return Some(NO_THP.into());
@@ -94,14 +94,14 @@ fn medium(root: &Path) -> Option<String> {
     let off = "64 KiB pages are off, large blocks get 4 KiB pages";
     match offered(root, 64) {
         Offer::Given if matches!(offered(root, 2048), Offer::Given) => Some(format!(
-            "2 MiB pages are on beside 64 KiB ones, and the kernel prefers them: \
+            "2 MiB pages are on as well as 64 KiB ones, and the kernel prefers them: \
              echo never > /{THP}/hugepages-2048kB/enabled"
         )),
         Offer::Given => None,
         Offer::Off { file } => Some(format!("{off}: echo madvise > /{THP}/{file}")),
         Offer::Missing => match unread(root, "hugepages-64kB/enabled") {
             None => Some("this kernel has no 64 KiB pages: large blocks get 4 KiB pages".into()),
-            // The library asks the kernel in the same way.
+            // The library decides by the same trial.
             Some(_) if largesse_pages::medium_pages() == largesse_pages::Offer::Given => None,
             Some(unread) => {
                 Some(format!("{unread}, and a trial got small pages: large blocks may get 4 KiB pages"))
@@ -151,14 +151,14 @@ fn lock(root: &Path) -> Option<String> {
     lock_line(limit.rlim_cur / 1024, rights, &field(root, "proc/meminfo", "MemTotal")?)
 }
 
-/// A limit of half the memory is one that somebody has thought about.
+/// Returns the warning for a limit below half of the memory; a higher limit was probably set on purpose.
 fn lock_line(limit_kb: u64, rights: u64, memory: &str) -> Option<String> {
     let memory_kb: u64 = memory.trim_end_matches("kB").trim().parse().ok()?;
     if rights & (1 << CAP_IPC_LOCK) != 0 || limit_kb >= memory_kb / 2 {
         return None;
     }
     Some(format!(
-        "the limit on locked memory is {limit_kb} KiB, what is beyond stays unlocked: \
+        "the limit on locked memory is {limit_kb} KiB, memory beyond it is not locked: \
          ulimit -l unlimited (see `largesse doctor`)"
     ))
 }
@@ -173,14 +173,14 @@ fn node(root: &Path, node: Node) -> Option<String> {
 
 enum Offer {
     Given,
-    /// The file that says so.
+    /// Name of the file that turns the pages off, below [`THP`].
     Off {
         file: String,
     },
     Missing,
 }
 
-/// Whether the kernel gives transparent pages of this size to who asks for them.
+/// Returns whether the kernel grants transparent pages of `kb` KiB to programs that ask for them.
 fn offered(root: &Path, kb: u32) -> Offer {
     let size_file = format!("hugepages-{kb}kB/enabled");
     let general = chosen(root, "enabled");
@@ -188,14 +188,14 @@ fn offered(root: &Path, kb: u32) -> Offer {
         (Some("inherit"), Some("never")) => Offer::Off { file: "enabled".into() },
         (Some("never"), _) => Offer::Off { file: size_file },
         (Some(_), _) => Offer::Given,
-        // Before Linux 6.8 there was one file for the one size.
+        // Before Linux 6.8 a single file controls the only size.
         (None, Some("never")) if kb == 2048 => Offer::Off { file: "enabled".into() },
         (None, Some(_)) if kb == 2048 => Offer::Given,
         (None, _) => Offer::Missing,
     }
 }
 
-/// The word in brackets.
+/// Returns the word in brackets in a file below [`THP`], such as `madvise` in `always [madvise] never`.
 fn chosen(root: &Path, file: &str) -> Option<String> {
     let text = word(root, &format!("{THP}/{file}"))?;
     let (_, rest) = text.split_once('[')?;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn transparent_pages_that_are_off_are_told_with_the_file_that_says_so() {
+    fn disabled_thp_names_its_file() {
         let (general, size) = (
             "sys/kernel/mm/transparent_hugepage/enabled",
             "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled",
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn medium_pages_that_are_off_are_told() {
+    fn disabled_medium_pages_are_announced() {
         let size = "sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
         check("64k-1", PageChoice::Medium, &[(size, "always inherit [madvise] never")], None);
         check("64k-2", PageChoice::Medium, &[(size, "always inherit madvise [never]")], Some("64kB/enabled"));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pool_is_told_with_the_command_that_fills_it() {
+    fn empty_pool_names_the_filling_command() {
         let pool = |name| format!("sys/kernel/mm/hugepages/hugepages-2048kB/{name}");
         let (free, reserved, beyond) =
             (pool("free_hugepages"), pool("resv_hugepages"), pool("nr_overcommit_hugepages"));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_low_limit_on_locked_memory_is_told_unless_it_does_not_apply() {
+    fn low_lock_limit_is_announced() {
         let memory = "24000000 kB";
         assert!(lock_line(8192, 0, memory).unwrap().contains("8192 KiB"));
         assert_eq!(lock_line(8192, 1 << CAP_IPC_LOCK, memory), None);

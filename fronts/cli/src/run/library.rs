@@ -1,27 +1,27 @@
-//! `liblargesse.so`, and what lies beside it, checked before a program is told to load it.
+//! Finds and checks `liblargesse.so` and the libraries in its folder before a program preloads them.
 
 use super::elf::{Elf, Unreadable};
-use super::trouble::Trouble;
+use super::error::Error;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// What tells our library from any other file of this name.
+/// The symbol that distinguishes our library from other files of this name.
 const SYMBOL: &str = "largesse_version";
 
-/// The library that `named` (LARGESSE_LIBRARY) says, or the first one found around this program.
-pub(super) fn find(named: Option<OsString>) -> Result<PathBuf, Trouble> {
-    checked(largesse_far::library(named).map_err(|looked| Trouble::NoLibrary { looked })?, SYMBOL)
+/// Returns the library at `named` (LARGESSE_LIBRARY), or else the first one found near this command.
+pub(super) fn find(named: Option<OsString>) -> Result<PathBuf, Error> {
+    checked(largesse_far::library(named).map_err(|looked| Error::NoLibrary { looked })?, SYMBOL)
 }
 
 /// Returns the library `name`, which defines `symbol`, in the folder of `liblargesse.so`.
-pub(super) fn companion(library: &Path, name: &str, symbol: &str) -> Result<PathBuf, Trouble> {
+pub(super) fn companion(library: &Path, name: &str, symbol: &str) -> Result<PathBuf, Error> {
     checked(library.with_file_name(name), symbol)
 }
 
-/// The loader would pass over a file it cannot load with a line that is easily missed.
-fn checked(path: PathBuf, symbol: &str) -> Result<PathBuf, Trouble> {
-    let bad = |why: String| Trouble::BadLibrary { path: path.clone(), why };
+/// Checks that `path` can be preloaded and defines `symbol`. The loader itself would only print a warning and go on.
+fn checked(path: PathBuf, symbol: &str) -> Result<PathBuf, Error> {
+    let bad = |why: String| Error::BadLibrary { path: path.clone(), why };
     let file = File::open(&path).map_err(|error| bad(error.to_string()))?;
     let elf = Elf::read(&file).map_err(|error| {
         bad(match error {
@@ -33,7 +33,7 @@ fn checked(path: PathBuf, symbol: &str) -> Result<PathBuf, Trouble> {
         return Err(bad(format!("it does not define {symbol}, so it is not Largesse's library")));
     }
     if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
-        return Err(Trouble::LibraryPath { path });
+        return Err(Error::LibraryPath { path });
     }
     Ok(path)
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_not_our_library_is_refused() {
+    fn foreign_library_is_refused() {
         let message = checked("/proc/self/exe".into(), SYMBOL).unwrap_err().to_string();
         assert!(message.contains("largesse_version"), "{message}");
         let message = checked("/proc/self/maps".into(), SYMBOL).unwrap_err().to_string();

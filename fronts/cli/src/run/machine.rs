@@ -1,20 +1,19 @@
-//! What the machine says about itself, read below a root folder so that a test can bring its own.
+//! Reads small files of the machine below a root folder, which tests replace.
 
+use super::error::Error;
 use super::settings::{Node, Settings};
-use super::trouble::Trouble;
-use largesse_far::Error;
 use largesse_machine::unread;
 use std::path::Path;
 
 const NODES: &str = "sys/devices/system/node";
 
-/// Refuses a NUMA node that this machine has no memory on.
-pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), Trouble> {
+/// Refuses a NUMA node without memory.
+pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), Error> {
     let Node::Number(node) = settings.node else { return Ok(()) };
     let file = format!("{NODES}/has_memory");
     let has_memory = match unread::text(root, &file) {
         Ok(list) => list.map(|list| list.trim().to_owned()),
-        // The kernel refuses a node that does not exist, and the library counts that.
+        // If the node does not exist, the kernel refuses it and the library counts the refusal.
         Err(_) => return Ok(()),
     };
     let Some(list) = has_memory.or_else(|| word(root, &format!("{NODES}/online"))) else {
@@ -23,12 +22,12 @@ pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), Troubl
     if in_list(&list, node) { Ok(()) } else { Err(no_such_node(node, &list)) }
 }
 
-fn no_such_node(node: u32, nodes: &str) -> Trouble {
+fn no_such_node(node: u32, nodes: &str) -> Error {
     let accepts = format!("a NUMA node that has memory, on this machine: {nodes}");
-    Error::BadValue { origin: "--node", value: node.to_string(), accepts }.into()
+    largesse_far::Error::BadValue { origin: "--node", value: node.to_string(), accepts }.into()
 }
 
-/// Whether `number` is in a list such as `0-3,8`.
+/// Returns whether `number` is in a list such as `0-3,8`.
 pub(super) fn in_list(list: &str, number: u32) -> bool {
     list.split(',').any(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -39,17 +38,17 @@ pub(super) fn in_list(list: &str, number: u32) -> bool {
     })
 }
 
-/// The text of a small file below `root`, without the white space around it.
+/// Returns the text of a small file below `root` without surrounding white space, or `None` if it cannot be read.
 pub(super) fn word(root: &Path, file: &str) -> Option<String> {
     std::fs::read_to_string(root.join(file)).ok().map(|text| text.trim().to_owned())
 }
 
-/// The number in a small file below `root`.
+/// Returns the number in a small file below `root`.
 pub(super) fn number(root: &Path, file: &str) -> Option<u64> {
     word(root, file)?.parse().ok()
 }
 
-/// The number on the line that starts with `key`, in a file such as `/proc/meminfo`.
+/// Returns the text after `key:` in a file of such lines, as `/proc/meminfo`.
 pub(super) fn field(root: &Path, file: &str, key: &str) -> Option<String> {
     let text = std::fs::read_to_string(root.join(file)).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_nodes_is_read_as_the_kernel_writes_it() {
+    fn node_lists_are_parsed() {
         for (list, number, want) in
             [("0", 0, true), ("0-3,8", 3, true), ("0-3,8", 8, true), ("0-3,8", 4, false), ("", 0, false)]
         {

@@ -1,11 +1,11 @@
-//! What goes into `LD_PRELOAD`, and whether another allocator is named there too.
+//! Composes `LD_PRELOAD`, and detects other allocators in it.
 
-use super::trouble::{Trouble, Unserved};
+use super::error::{Error, Unserved};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Parts of file names by which other allocators are known.
+/// Parts of file names that identify other allocators.
 const ALLOCATORS: [&str; 12] = [
     "jemalloc",
     "mimalloc",
@@ -21,21 +21,20 @@ const ALLOCATORS: [&str; 12] = [
     "mesh",
 ];
 
-/// Libraries that watch malloc themselves and abort when they are not first.
+/// Libraries that intercept malloc themselves and abort unless they are loaded first.
 const SANITIZERS: [&str; 5] = ["libasan.so", "libtsan.so", "libmsan.so", "libhwasan.so", "liblsan.so"];
 
-/// What the program is started with.
+/// Holds the environment for preloading.
 #[derive(Debug)]
-pub(super) struct Plan {
-    /// The new value of `LD_PRELOAD`.
+pub(super) struct Preload {
+    /// New value of `LD_PRELOAD`.
     pub(super) value: OsString,
-    /// Whether an allocator is among the other libraries, so that settings of the C library's have no use. The library
-    /// says which one serves the program.
+    /// Whether another allocator is preloaded, so that tunables of the C library's malloc have no effect.
     pub(super) other_allocator: bool,
 }
 
-/// Puts `library` before what `inherited` names already; never twice.
-pub(super) fn plan(library: &Path, inherited: Option<&OsStr>) -> Result<Plan, Trouble> {
+/// Puts `library` in front of the libraries in `inherited`, once.
+pub(super) fn plan(library: &Path, inherited: Option<&OsStr>) -> Result<Preload, Error> {
     let mut value = library.as_os_str().as_bytes().to_vec();
     let mut other_allocator = false;
     for entry in entries(inherited.unwrap_or_default()) {
@@ -45,16 +44,16 @@ pub(super) fn plan(library: &Path, inherited: Option<&OsStr>) -> Result<Plan, Tr
         }
         if let Some(sanitizer) = sanitizer(&name) {
             let chain = vec![PathBuf::from("LD_PRELOAD")];
-            return Err(Trouble::NotServed { chain, why: Unserved::Sanitizer { name: sanitizer.into() } });
+            return Err(Error::NotServed { chain, why: Unserved::Sanitizer { name: sanitizer.into() } });
         }
         other_allocator |= is_allocator(&name);
         value.push(b':');
         value.extend_from_slice(entry);
     }
-    Ok(Plan { value: OsString::from_vec(value), other_allocator })
+    Ok(Preload { value: OsString::from_vec(value), other_allocator })
 }
 
-/// The sanitizer that a library of this file name belongs to.
+/// Returns the sanitizer to which a library of this file name belongs, if any.
 pub(super) fn sanitizer(name: &str) -> Option<&'static str> {
     SANITIZERS.into_iter().find(|known| name.starts_with(known))
 }
@@ -64,7 +63,7 @@ fn is_allocator(name: &str) -> bool {
     ALLOCATORS.iter().any(|part| name.contains(part))
 }
 
-/// The loader separates by spaces and colons.
+/// Splits a value of `LD_PRELOAD` at spaces and colons, as the loader does.
 fn entries(value: &OsStr) -> impl Iterator<Item = &[u8]> {
     value.as_bytes().split(|byte| matches!(byte, b' ' | b':')).filter(|entry| !entry.is_empty())
 }
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_comes_first_and_only_once() {
+    fn own_library_comes_first_once() {
         check(None, "/l/liblargesse.so", false);
         check(Some(""), "/l/liblargesse.so", false);
         check(Some("/o/liblargesse.so"), "/l/liblargesse.so", false);
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preloaded_sanitizer_is_refused() {
+    fn preloaded_sanitizer_is_refused() {
         let refused = plan(Path::new("/l/liblargesse.so"), Some(OsStr::new("/usr/lib/libasan.so.8")));
         assert!(refused.unwrap_err().to_string().contains("sanitizer"));
     }

@@ -1,7 +1,7 @@
-//! The program: found as the shell finds it, followed through its scripts, and inspected.
+//! Finds the program as `execvp` does, follows scripts to their interpreter, and checks that it can be served.
 
 use super::elf::{Elf, Unreadable};
-use super::trouble::{Trouble, Unserved};
+use super::error::{Error, Unserved};
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,55 +9,55 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// What the C library takes when PATH is not set.
+/// Search path of the C library when PATH is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
-/// The shell that `execvp` gives a text without `#!` to.
+/// The shell with which `execvp` runs a text without `#!`.
 const SHELL: &str = "/bin/sh";
-/// The kernel follows this many interpreters, then gives up.
+/// Number of nested interpreters that the kernel follows.
 const MOST_SCRIPTS: usize = 5;
-/// The kernel reads this much of a `#!` line.
+/// Number of bytes of a `#!` line that the kernel reads.
 const MOST_LINE: usize = 256;
 
 /// A file that can be executed.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct Executable {
     pub(super) path: PathBuf,
 }
 
-/// What was seen on the way to the code that runs.
+/// Holds the observations on the way from the named file to the code that runs.
 #[derive(Debug, Default)]
 pub(super) struct Inspection {
-    /// What the user should know, although the program can be served.
+    /// Hints to the user about a program that can be served.
     pub(super) hints: Vec<String>,
-    /// Why ranks cannot hold its pages: it uses MPI itself.
-    pub(super) mpi: Option<Trouble>,
+    /// The error to report if MPI ranks are to hold its pages, for a program that uses MPI itself.
+    pub(super) mpi: Option<Error>,
 }
 
 enum Content {
     Elf,
-    /// `#!`: interpreter and its one argument.
+    /// A text with `#!`, the interpreter and at most one argument.
     Script {
         interpreter: PathBuf,
         argument: Option<String>,
     },
-    /// Text without `#!`.
+    /// A text without `#!`.
     Plain,
     Other,
 }
 
-impl Program {
-    /// Looks where `execvp` would look.
-    pub(super) fn find(name: &OsStr, path: Option<&OsStr>) -> Result<Program, Trouble> {
-        let not_found = || Trouble::NotFound { name: name.to_string_lossy().into_owned() };
+impl Executable {
+    /// Finds the executable `name` in the search path `path`, as `execvp` does.
+    pub(super) fn find(name: &OsStr, path: Option<&OsStr>) -> Result<Executable, Error> {
+        let not_found = || Error::NotFound { name: name.to_string_lossy().into_owned() };
         if name.is_empty() {
             return Err(not_found());
         }
         if name.as_bytes().contains(&b'/') {
             let path = PathBuf::from(name);
             return match executable(&path) {
-                Ok(()) => Ok(Program { path }),
+                Ok(()) => Ok(Executable { path }),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found()),
-                Err(error) => Err(Trouble::NotExecutable { path, why: why_not(&error) }),
+                Err(error) => Err(Error::NotExecutable { path, why: why_not(&error) }),
             };
         }
         let mut refused = None;
@@ -65,9 +65,9 @@ impl Program {
             let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
             let path = directory.join(name);
             match executable(&path) {
-                Ok(()) => return Ok(Program { path }),
+                Ok(()) => return Ok(Executable { path }),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && path.is_file() => {
-                    refused.get_or_insert(Trouble::NotExecutable { path, why: why_not(&error) });
+                    refused.get_or_insert(Error::NotExecutable { path, why: why_not(&error) });
                 }
                 Err(_) => {}
             }
@@ -75,13 +75,13 @@ impl Program {
         Err(refused.unwrap_or_else(not_found))
     }
 
-    /// Follows scripts to the code that runs, and says whether it can be served.
-    pub(super) fn inspect(&self, path: Option<&OsStr>) -> Result<Inspection, Trouble> {
+    /// Follows scripts to the code that runs, and checks that it can be served.
+    pub(super) fn inspect(&self, path: Option<&OsStr>) -> Result<Inspection, Error> {
         let mut chain = vec![self.path.clone()];
         let mut inspection = Inspection::default();
         loop {
             let file_path = chain.last().unwrap_or(&self.path).clone();
-            let unserved = |why| Trouble::NotServed { chain: chain.clone(), why };
+            let unserved = |why| Error::NotServed { chain: chain.clone(), why };
             let file = match File::open(&file_path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -89,9 +89,9 @@ impl Program {
                     inspection.hints.push(format!("{} {hint}", file_path.display()));
                     return Ok(inspection);
                 }
-                Err(error) => return Err(Trouble::exec(&file_path, &error)),
+                Err(error) => return Err(Error::exec(&file_path, &error)),
             };
-            let next = match content(&file).map_err(|error| Trouble::exec(&file_path, &error))? {
+            let next = match content(&file).map_err(|error| Error::exec(&file_path, &error))? {
                 Content::Elf => {
                     check_rights(&file, &file_path).map_err(&unserved)?;
                     let mpi = check_elf(&file, &file_path, unserved)?;
@@ -104,49 +104,49 @@ impl Program {
                 Content::Plain => PathBuf::from(SHELL),
                 Content::Other => {
                     let why = "it is neither an ELF program nor a script".into();
-                    return Err(Trouble::NotExecutable { path: file_path, why });
+                    return Err(Error::NotExecutable { path: file_path, why });
                 }
             };
             if chain.len() > MOST_SCRIPTS {
                 let why = "too many scripts that name each other as interpreters".into();
-                return Err(Trouble::NotExecutable { path: self.path.clone(), why });
+                return Err(Error::NotExecutable { path: self.path.clone(), why });
             }
             chain.push(next);
         }
     }
 }
 
-/// The interpreter of `script`; the program behind `/usr/bin/env`, where that is simple.
+/// Returns the interpreter of `script`, or the program that `/usr/bin/env` would start if its argument is a plain name.
 fn follow(
     script: &Path,
     interpreter: PathBuf,
     argument: Option<&str>,
     path: Option<&OsStr>,
-) -> Result<PathBuf, Trouble> {
+) -> Result<PathBuf, Error> {
     if let Err(error) = executable(&interpreter) {
         let why = format!("its interpreter {}: {}", interpreter.display(), why_not(&error));
         return Err(match error.kind() {
-            io::ErrorKind::NotFound => Trouble::NotFound { name: format!("{} ({why})", script.display()) },
-            _ => Trouble::NotExecutable { path: script.to_owned(), why },
+            io::ErrorKind::NotFound => Error::NotFound { name: format!("{} ({why})", script.display()) },
+            _ => Error::NotExecutable { path: script.to_owned(), why },
         });
     }
     let plain = argument.filter(|word| !word.starts_with('-') && !word.contains('='));
     match plain {
         Some(word) if interpreter.file_name() == Some(OsStr::new("env")) => {
-            Ok(Program::find(OsStr::new(word), path)?.path)
+            Ok(Executable::find(OsStr::new(word), path)?.path)
         }
         _ => Ok(interpreter),
     }
 }
 
-/// The loader drops LD_PRELOAD when a program gains rights. A set-id bit that changes nothing
-/// today (root's program under root) is refused too: tomorrow another user starts it.
+/// Refuses set-id programs and file capabilities, for which the loader ignores LD_PRELOAD. Refuses a set-id bit even if
+/// it changes nothing for this user, so that the answer is the same for all users.
 fn check_rights(file: &File, path: &Path) -> Result<(), Unserved> {
     let mode = file.metadata().map_or(0, |data| data.mode());
     if mode & libc::S_ISUID != 0 {
         return Err(Unserved::SetId { what: "setuid" });
     }
-    // Without the group's x bit, S_ISGID once meant mandatory locking.
+    // Without the group's x bit, S_ISGID meant mandatory locking.
     if mode & libc::S_ISGID != 0 && mode & libc::S_IXGRP != 0 {
         return Err(Unserved::SetId { what: "setgid" });
     }
@@ -157,17 +157,17 @@ fn check_rights(file: &File, path: &Path) -> Result<(), Unserved> {
     if len > 0 { Err(Unserved::Capabilities) } else { Ok(()) }
 }
 
-/// Checks that the program can be served, and names the MPI library that it is linked with.
+/// Checks that the program can be served, and returns the MPI library with which it is linked.
 fn check_elf(
     file: &File,
     path: &Path,
-    unserved: impl Fn(Unserved) -> Trouble,
-) -> Result<Option<String>, Trouble> {
+    unserved: impl Fn(Unserved) -> Error,
+) -> Result<Option<String>, Error> {
     let elf = Elf::read(file).map_err(|error| match error {
         Unreadable::Unserved(why) => unserved(why),
-        Unreadable::Damaged(why) => Trouble::NotExecutable { path: path.to_owned(), why },
+        Unreadable::Damaged(why) => Error::NotExecutable { path: path.to_owned(), why },
     })?;
-    // The loader itself (`ld.so PROGRAM`) names no loader, and preloads all the same.
+    // The loader itself (`ld.so PROGRAM`) names no loader, but preloads libraries.
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("ld-linux") || name == "ld.so" {
         return Ok(None);
@@ -175,7 +175,7 @@ fn check_elf(
     elf.served().map_err(unserved)?;
     if let Some(loader) = elf.interpreter().filter(|loader| !Path::new(loader).exists()) {
         let name = format!("{} (its loader {loader}: no such file)", path.display());
-        return Err(Trouble::NotFound { name });
+        return Err(Error::NotFound { name });
     }
     Ok(elf.mpi().map(str::to_owned))
 }
@@ -203,7 +203,7 @@ fn content(mut file: &File) -> io::Result<Content> {
     })
 }
 
-/// Whether this process may execute `path`.
+/// Checks that this process may execute `path`.
 fn executable(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EISDIR));
@@ -228,12 +228,12 @@ mod tests {
     use super::*;
 
     fn found(name: &str, path: &str) -> Result<PathBuf, String> {
-        let program = Program::find(OsStr::new(name), Some(OsStr::new(path)));
-        program.map(|program| program.path).map_err(|trouble| trouble.to_string())
+        let program = Executable::find(OsStr::new(name), Some(OsStr::new(path)));
+        program.map(|program| program.path).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_name_is_looked_up_in_path_and_a_path_is_not() {
+    fn only_names_are_searched_in_path() {
         assert_eq!(found("sh", "/nowhere:/bin"), Ok("/bin/sh".into()));
         assert_eq!(found("/bin/sh", ""), Ok("/bin/sh".into()));
         assert_eq!(found("sh", "/nowhere"), Err("sh: not found in PATH".into()));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_followed_to_its_interpreter() {
+    fn script_tells_its_interpreter() {
         let folder = std::env::temp_dir().join(format!("largesse-program-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("script");

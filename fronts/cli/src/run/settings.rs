@@ -1,11 +1,10 @@
 //! Options and inherited `LARGESSE_*` variables, checked once before the program starts.
 //!
-//! An option that was not given leaves its variable alone, so that the library's default rules
-//! apply and a variable set by the user stays in force.
+//! An omitted option leaves its variable unchanged, so that the user's value or else the library's default applies.
 
-use super::report::Target;
-use super::trouble::Trouble;
-use largesse_far::{Error, Given, Setting};
+use super::error::Error;
+use super::report::ReportTarget;
+use largesse_far::{Given, Setting};
 use largesse_report::PageChoice;
 use largesse_settings::block_size;
 use std::ffi::OsString;
@@ -14,14 +13,14 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// The library's smallest block when nobody says (docs/settings.md), KiB.
+/// Default size in KiB from which the library serves blocks (docs/settings.md).
 const DEFAULT_MIN_KB: u64 = 256;
-/// And with far memory.
+/// Default size in KiB from which the library serves blocks with far memory.
 const FAR_MIN_KB: u64 = 64;
-/// The largest block that the library takes when nobody says, KiB.
+/// Default size in KiB up to which the library serves blocks.
 const MOST_KB: u64 = 1 << 40;
 
-/// Where blocks go.
+/// The NUMA placement of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     FirstTouch,
@@ -29,27 +28,24 @@ pub(super) enum Node {
     Number(u32),
 }
 
-/// What is in force for the program: options first, then inherited variables, then defaults.
+/// The settings in force for the program: options first, then inherited variables, then defaults.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) pages: PageChoice,
     pub(super) lock: bool,
-    /// Programs started by this one are served too.
+    /// Whether programs that this one starts are served, too.
     pub(super) children: bool,
     pub(super) node: Node,
-    /// Local memory is limited, the rest is in a store.
+    /// Whether the program uses far memory.
     pub(super) far: bool,
-    pub(super) report: Option<Target>,
-    /// What to put into the environment.
+    pub(super) report: Option<ReportTarget>,
+    /// Names and values of the environment variables to set.
     pub(super) variables: Vec<(&'static str, OsString)>,
 }
 
 impl Settings {
-    /// Reads `given`, then the environment through `get`.
-    pub(super) fn parse(
-        given: &[Given],
-        get: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Settings, Trouble> {
+    /// Reads the options in `given`, then the environment through `get`, and checks all values.
+    pub(super) fn parse(given: &[Given], get: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Error> {
         let value = |variable: &'static str| Setting::of(variable, given, &get);
 
         let pages = value("LARGESSE_PAGES")
@@ -78,36 +74,36 @@ impl Settings {
         variables.retain(|(variable, _)| far.iter().all(|(known, _)| known != variable));
         let is_far = !far.is_empty();
         variables.extend(far);
-        let report = value("LARGESSE_REPORT").map(|setting| Target::of(&setting.value));
+        let report = value("LARGESSE_REPORT").map(|setting| ReportTarget::of(&setting.value));
         variables.retain(|(variable, _)| *variable != "LARGESSE_REPORT");
         Ok(Settings { pages, lock, children, node, far: is_far, report, variables })
     }
 }
 
-/// Finds out now what would otherwise be found out when the program ends.
-pub(super) fn report_can_be_written(path: &Path) -> Result<(), Trouble> {
-    let trouble = |error| Trouble::Report { path: path.to_owned(), error };
+/// Checks before the program starts that the report file can be written, and leaves it as it was.
+pub(super) fn report_can_be_written(path: &Path) -> Result<(), Error> {
+    let failure = |error| Error::Report { path: path.to_owned(), error };
     let made = match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => true,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Without O_NONBLOCK a FIFO would wait here for its reader.
+            // Without O_NONBLOCK, opening a FIFO would block until it has a reader.
             let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path);
             match opened {
-                Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(trouble(error)),
+                Err(error) if error.raw_os_error() != Some(libc::ENXIO) => return Err(failure(error)),
                 _ => false,
             }
         }
-        Err(error) => return Err(trouble(error)),
+        Err(error) => return Err(failure(error)),
     };
-    if made { std::fs::remove_file(path).map_err(trouble) } else { Ok(()) }
+    if made { std::fs::remove_file(path).map_err(failure) } else { Ok(()) }
 }
 
-/// The value as a number of whole KiB.
-fn kilobytes(setting: &Setting) -> Result<u64, Error> {
+/// Returns the value in whole KiB.
+fn kilobytes(setting: &Setting) -> Result<u64, largesse_far::Error> {
     setting.size(block_size).map(|bytes| bytes as u64 >> 10)
 }
 
-fn node_of(setting: &Setting) -> Result<Node, Error> {
+fn node_of(setting: &Setting) -> Result<Node, largesse_far::Error> {
     match setting.value.to_str() {
         Some("first-touch") => Ok(Node::FirstTouch),
         Some("interleave") => Ok(Node::Interleave),
@@ -120,18 +116,18 @@ fn node_of(setting: &Setting) -> Result<Node, Error> {
     }
 }
 
-/// Refuses what cannot be had together with `--local`, which would silently have no effect.
+/// Refuses settings that would silently have no effect with `--local`.
 fn excluded(
     value: impl Fn(&'static str) -> Option<Setting>,
     pages: PageChoice,
     lock: bool,
     node: Node,
-) -> Result<(), Error> {
+) -> Result<(), largesse_far::Error> {
     let pages_excluded = !matches!(pages, PageChoice::Auto | PageChoice::Small);
     for (is_given, variable, why) in [
-        (lock, "LARGESSE_LOCK", "far memory is not locked in memory: its pages leave it"),
+        (lock, "LARGESSE_LOCK", "far memory cannot be locked: its pages are evicted"),
         (pages_excluded, "LARGESSE_PAGES", "far memory is on pages of 4 KiB"),
-        (node != Node::FirstTouch, "LARGESSE_NODE", "far memory is placed where it is touched"),
+        (node != Node::FirstTouch, "LARGESSE_NODE", "far memory is placed by first touch"),
     ] {
         if let Some(setting) = value(variable).filter(|_| is_given) {
             return Err(setting.excluded_by("--local", why));
@@ -140,13 +136,13 @@ fn excluded(
     Ok(())
 }
 
-fn check_limits(min: Option<Setting>, max: Option<Setting>, default_min: u64) -> Result<(), Trouble> {
+fn check_limits(min: Option<Setting>, max: Option<Setting>, default_min: u64) -> Result<(), Error> {
     let least = min.as_ref().map_or(Ok(default_min), kilobytes)?;
     let most = max.as_ref().map_or(Ok(MOST_KB), kilobytes)?;
     if least <= most {
         return Ok(());
     }
-    Err(Trouble::Limits {
+    Err(Error::Limits {
         min: (min.map_or("the default of --min-kb", |setting| setting.origin), least),
         max: (max.map_or("the default of --max-kb", |setting| setting.origin), most),
     })
@@ -167,7 +163,7 @@ mod tests {
         let get = |name: &str| {
             environment.iter().find(|(variable, _)| *variable == name).map(|(_, value)| value.into())
         };
-        Settings::parse(&given, get).map_err(|trouble| trouble.to_string())
+        Settings::parse(&given, get).map_err(|error| error.to_string())
     }
 
     #[track_caller]
@@ -177,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_given_sets_nothing() {
+    fn no_option_sets_no_variable() {
         let settings = parsed(&[], &[]).unwrap();
         assert_eq!(settings.variables, []);
         assert_eq!(settings.pages, PageChoice::Auto);
     }
 
     #[test]
-    fn a_value_that_is_not_understood_says_what_is_accepted() {
+    fn bad_values_name_accepted_ones() {
         let number = "the least is 64K";
         refused(("--pages", "LARGESSE_PAGES", "4K"), "auto, thp, hugetlb, hugetlb-1g, 64k, 4k");
         refused(("--pages", "LARGESSE_PAGES", ""), "auto, thp");
@@ -202,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn an_inherited_variable_is_checked_under_its_own_name() {
+    fn inherited_variables_are_checked() {
         let message = parsed(&[], &[("LARGESSE_PAGES", "4K")]).unwrap_err();
         assert!(message.starts_with("LARGESSE_PAGES=4K is not understood"), "{message}");
     }
 
     #[test]
-    fn an_option_wins_over_an_inherited_variable() {
+    fn options_override_variables() {
         let settings =
             parsed(&[("--pages", "LARGESSE_PAGES", "4k")], &[("LARGESSE_PAGES", "nonsense")]).unwrap();
         assert_eq!(settings.pages, PageChoice::Small);
@@ -216,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smallest_size_above_the_largest_is_refused_defaults_included() {
+    fn minimum_above_maximum_is_refused() {
         let min = ("--min-kb", "LARGESSE_MIN_KB", "512");
         let max = ("--max-kb", "LARGESSE_MAX_KB", "128");
         assert!(
@@ -229,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_far_memory_excludes() {
+    fn far_memory_excludes_settings() {
         let local = ("--local", "LARGESSE_LOCAL", "64M");
         for (option, words) in [
             (("--lock", "LARGESSE_LOCK", "1"), "--lock cannot be combined with --local"),
@@ -254,10 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn a_report_keeps_its_place_when_the_program_changes_directory() {
+    fn report_path_is_absolute() {
         let settings = parsed(&[("--report", "LARGESSE_REPORT", "here.json")], &[]).unwrap();
-        assert!(matches!(settings.report, Some(Target::File(path)) if path.is_absolute()));
+        assert!(matches!(settings.report, Some(ReportTarget::File(path)) if path.is_absolute()));
         let settings = parsed(&[("--report", "LARGESSE_REPORT", "-")], &[]).unwrap();
-        assert_eq!(settings.report, Some(Target::Stdout));
+        assert_eq!(settings.report, Some(ReportTarget::Stdout));
     }
 }

@@ -1,15 +1,15 @@
-//! Signals as they were handed to us: Rust ignores SIGPIPE before `main` and resets it and the
-//! signal mask at `exec`; the program must see what its parent chose.
+//! Hands the inherited SIGPIPE action and signal mask on to the program: Rust ignores SIGPIPE before `main` and resets
+//! both at `exec`.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the parent ignored SIGPIPE. Relaxed: written before `main`, by the only thread.
+/// Whether the parent ignored SIGPIPE. Relaxed: the only thread writes it before `main`.
 static SIGPIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// The loader calls it before Rust's own start.
+/// Makes the loader call `record` before Rust's runtime starts.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static RECORD: extern "C" fn() = record;
@@ -25,7 +25,7 @@ extern "C" fn record() {
     }
 }
 
-/// Makes `command.exec()` hand on the signal mask and SIGPIPE as this process got them.
+/// Makes `command.exec()` hand on the signal mask and the SIGPIPE action that this process inherited.
 pub(crate) fn restore_inherited(command: &mut Command) {
     let mut mask = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: no new mask is given, and `mask` has room for the old one.

@@ -1,48 +1,47 @@
-//! The report of another process, read through a function that copies its memory. Whatever stands
-//! there, the result is a heap or an error.
+//! Decodes the report of another process, read through a function that copies its memory. Any content gives a heap or
+//! an error.
 
 use largesse_pager::{COUNTS, Count, MOST_SEGMENTS, SegmentWords};
 use largesse_report::{BlockKind, BlockRecord, FarStore, HeapReport, MAGIC, Signpost, VERSION};
 use std::mem::MaybeUninit;
 use std::{fmt, io};
 
-/// More slots than this were never written by a heap (a million blocks of 64 KiB are 64 GiB).
+/// Number of slots above which a report is damaged (a million blocks of 64 KiB are 64 GiB).
 const MOST_SLOTS: u64 = 1 << 22;
-/// Live blocks that are kept: more than programs have, whose blocks are of 64 KiB and mostly of megabytes, in a
-/// few megabytes of this command's memory.
+/// Maximum number of live blocks that are decoded, in a few megabytes of this command's memory. Programs have fewer.
 const MOST_BLOCKS: usize = 1 << 17;
-/// Bytes of records that are read again because the heap has changed.
+/// Maximum number of bytes of records that are read while the heap keeps changing.
 const MOST_READ: u64 = 256 << 20;
-/// Slots are read this many at a time, so that a wrong count fails early.
+/// Number of slots that are read at a time, so that a wrong count fails early.
 const CHUNK: usize = 4096;
-/// A heap that changes all the time is shown as it was at the last try.
+/// Number of attempts to read an unchanging heap; the last one counts in any case.
 const TRIES: u32 = 50;
-/// User space ends here, with five levels of page tables.
+/// End of user space with five levels of page tables.
 const ADDRESS_END: u64 = 1 << 56;
 
-/// What a heap said about itself.
+/// The decoded report of a heap.
 #[derive(Debug)]
 pub(super) struct Heap {
     pub(super) report: Box<HeapReport>,
-    /// Live blocks, by address; the first `MOST_BLOCKS` of the table.
+    /// The first `MOST_BLOCKS` live blocks of the table, sorted by address.
     pub(super) blocks: Vec<BlockRecord>,
-    /// Number of live blocks that are not among them.
+    /// Number of live blocks that are not in `blocks`.
     pub(super) left_out: u64,
-    /// The words of far memory, if there is any.
-    pub(super) far: Option<Far>,
-    /// Nothing changed while they were read.
+    /// The report of far memory, if there is any.
+    pub(super) far: Option<FarReport>,
+    /// Whether the heap did not change while it was read.
     pub(super) steady: bool,
 }
 
-/// What far memory said about itself.
+/// The decoded report of far memory.
 #[derive(Debug)]
-pub(super) struct Far {
+pub(super) struct FarReport {
     pub(super) words: [u64; COUNTS],
     pub(super) segments: Vec<Segment>,
     pub(super) store: FarStore,
 }
 
-/// One segment of far memory: `largesse_pager::SegmentWords`, copied.
+/// A copy of `largesse_pager::SegmentWords`, which describes one segment of far memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
@@ -54,16 +53,16 @@ pub(super) struct Segment {
 
 const _: () = assert!(size_of::<Segment>() == size_of::<SegmentWords>());
 
-/// Why there is none.
+/// The reason why a report could not be decoded.
 #[derive(Debug)]
 pub(super) enum Undecodable {
     /// The memory could not be read.
     Unread(io::Error),
-    /// The signpost is not one.
+    /// The mapping does not hold a signpost.
     NoSignpost,
-    /// Written by another version of the library.
+    /// Another version of the library wrote the report.
     OtherVersion { version: u32 },
-    /// A number that no heap writes.
+    /// The report holds a number that no heap writes.
     Damaged { what: &'static str, value: u64 },
 }
 
@@ -81,10 +80,10 @@ impl fmt::Display for Undecodable {
     }
 }
 
-/// Types for which every pattern of bits is a value, without padding.
+/// Marks types without padding of which every bit pattern is a valid value.
 ///
 /// # Safety
-/// Only integers and arrays of them, `#[repr(C)]`, no byte between the fields.
+/// The type must be `#[repr(C)]` and consist of integers and arrays of integers, without bytes between the fields.
 unsafe trait Plain {}
 // SAFETY: an array of bytes and three integers, 8 + 4 + 4 + 8 bytes.
 unsafe impl Plain for Signpost {}
@@ -99,7 +98,7 @@ unsafe impl Plain for Segment {}
 // SAFETY: u64 only.
 unsafe impl Plain for [u64; COUNTS] {}
 
-/// Reads the heap whose signpost is at `signpost`; `pause` is called before another try.
+/// Reads the heap whose signpost is at address `signpost`; calls `pause` between attempts.
 pub(super) fn heap(
     signpost: u64,
     read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
@@ -136,7 +135,7 @@ pub(super) fn heap(
 fn far(
     read: &impl Fn(u64, &mut [u8]) -> io::Result<()>,
     report: &HeapReport,
-) -> Result<Option<Far>, Undecodable> {
+) -> Result<Option<FarReport>, Undecodable> {
     if report.far == 0 {
         return Ok(None);
     }
@@ -151,12 +150,12 @@ fn far(
         return Err(Undecodable::Damaged { what: "the address of the segments of far memory", value: at });
     }
     let each = (0..count).map(|place| plain::<Segment>(read, at + place * size_of::<Segment>() as u64));
-    // A place whose segment is gone has no length.
+    // The entry of an unmapped segment has length 0.
     let segments = each.filter(|it| it.as_ref().map_or(true, |segment| segment.len > 0));
-    Ok(Some(Far { words, segments: segments.collect::<Result<_, _>>()?, store }))
+    Ok(Some(FarReport { words, segments: segments.collect::<Result<_, _>>()?, store }))
 }
 
-/// Whether a range can belong to a program: what is computed with it afterwards cannot overflow.
+/// Returns whether a range lies in user space, so that later arithmetic with it cannot overflow.
 pub(super) fn in_user_space(address: u64, len: u64) -> bool {
     address.checked_add(len).is_some_and(|end| end <= ADDRESS_END)
 }

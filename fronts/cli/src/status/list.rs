@@ -1,67 +1,67 @@
-//! Every process that has large blocks, one a line.
+//! Lists the processes that have large blocks, one a line.
 
-use super::patience;
-use super::portrait::Portrait;
+use super::deadline;
+use super::error::Error;
 use super::process::{self, Process};
+use super::process_snapshot::ProcessSnapshot;
 use super::table;
-use super::trouble::Trouble;
 use crate::table::Paper;
 use serde::Serialize;
 use std::time::Instant;
 
-/// What one look at all processes found.
+/// The result of looking at all processes.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Found {
+pub(super) struct ProcessList {
     pub(super) processes: Vec<Summary>,
-    /// Processes of other users, mostly.
+    /// Number of processes that this user may not look at.
     pub(super) not_permitted: u64,
-    /// Processes whose report could not be read, and why.
+    /// Processes whose report could not be read.
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// A process that has a report which cannot be shown.
+/// A process whose report cannot be read, with the reason.
 #[derive(Debug, Serialize)]
 pub(super) struct LeftOut {
     pub(super) pid: u32,
     pub(super) why: String,
 }
 
-/// One process in a line.
+/// The line of one process; sizes are in bytes.
 #[derive(Debug, Serialize)]
 pub(super) struct Summary {
     pub(super) pid: u32,
     pub(super) command: String,
     pub(super) pages: &'static str,
     pub(super) blocks: u64,
-    /// Blocks that are not counted in the numbers here.
+    /// Number of blocks that the other numbers leave out.
     pub(super) left_out: u64,
     pub(super) bytes: u64,
-    /// `None` where it is not known.
+    /// Bytes in memory, or `None` if unknown.
     pub(super) resident_bytes: Option<u64>,
     pub(super) large_bytes: Option<u64>,
-    /// How many requests got less than they asked for.
+    /// Number of requests that got less than they asked for.
     pub(super) not_granted: u64,
 }
 
-pub(super) fn of_all(json: bool) -> Result<String, Trouble> {
-    let mut found = Found::default();
-    // Few processes have a report: those that have none are out of the way before any is read.
-    let opened = patience::look_at(process::all()?, |pid, _| has_report(pid));
+pub(super) fn of_all(json: bool) -> Result<String, Error> {
+    let mut found = ProcessList::default();
+    // Few processes have a report: the others are sorted out before any report is read.
+    let opened = deadline::look_at(process::all()?, |pid, _| has_report(pid));
     let mut reported = Vec::new();
     for (pid, answer) in opened {
         match answer {
             Some(Ok(true)) => reported.push(pid),
-            Some(Err(Trouble::Denied { .. })) => found.not_permitted += 1,
+            Some(Err(Error::Denied { .. })) => found.not_permitted += 1,
             _ => {}
         }
     }
-    for (pid, answer) in patience::look_at(reported, look) {
-        match answer.unwrap_or(Err(Trouble::Slow { pid })) {
+    for (pid, answer) in deadline::look_at(reported, look) {
+        match answer.unwrap_or(Err(Error::Slow { pid })) {
             Ok(Some(summary)) => found.processes.push(summary),
-            Err(trouble @ (Trouble::Report { .. } | Trouble::Slow { .. })) => {
-                found.left_out.push(LeftOut { pid, why: trouble.to_string() });
+            Err(error @ (Error::Report { .. } | Error::Slow { .. })) => {
+                found.left_out.push(LeftOut { pid, why: error.to_string() });
             }
-            // It has ended since, belongs to the kernel, or does not use the library.
+            // The process has ended since, belongs to the kernel, or does not use the library.
             _ => {}
         }
     }
@@ -72,23 +72,23 @@ pub(super) fn of_all(json: bool) -> Result<String, Trouble> {
     })
 }
 
-fn has_report(pid: u32) -> Result<bool, Trouble> {
+fn has_report(pid: u32) -> Result<bool, Error> {
     Process::open(pid).map(|process| process.has_signpost())
 }
 
-fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Trouble> {
+fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Error> {
     let process = Process::open(pid)?;
     let Some(heap) = process.heap(deadline)? else { return Ok(None) };
-    let portrait = Portrait::of(&process, &heap, deadline);
+    let snapshot = ProcessSnapshot::of(&process, &heap, deadline);
     Ok(Some(Summary {
         pid,
-        command: portrait.command,
-        pages: portrait.pages,
-        blocks: portrait.totals.blocks,
-        left_out: portrait.left_out,
-        bytes: portrait.totals.bytes,
-        resident_bytes: portrait.totals.resident_bytes,
-        large_bytes: portrait.totals.large_bytes,
-        not_granted: portrait.not_granted.iter().map(|one| one.count).fold(0, u64::saturating_add),
+        command: snapshot.command,
+        pages: snapshot.pages,
+        blocks: snapshot.totals.blocks,
+        left_out: snapshot.left_out,
+        bytes: snapshot.totals.bytes,
+        resident_bytes: snapshot.totals.resident_bytes,
+        large_bytes: snapshot.totals.large_bytes,
+        not_granted: snapshot.not_granted.iter().map(|one| one.count).fold(0, u64::saturating_add),
     }))
 }

@@ -1,46 +1,46 @@
-//! `largesse status`: Show every block of a process and the pages it really has.
+//! `largesse status`: shows every large block of a process and the pages it really has.
 //!
 //! # Picture
 //! ```text
 //!   /proc/PID/maps ─► process: the signpost's address
-//!   /proc/PID/mem ──► decode: signpost ► report ► records     (anything may stand there)
-//!   page tables ────► seen: bytes in memory, on large pages, NUMA node
-//!                     portrait ─► table, or one JSON object
+//!   /proc/PID/mem ──► decode: signpost ► report ► records     (untrusted)
+//!   page tables ────► residency: bytes in memory, on large pages, NUMA node
+//!                     process_snapshot ─► table, or one JSON object
 //! ```
 //! # Knows / does not know
-//! Knows where a process publishes its report, and how to read it without its help: no socket,
-//! nothing left behind, no signal. Does not know how the blocks came about.
+//! Knows where a process publishes its report, and how to read it without its help: no socket, no signal, no file.
+//! Does not know how the blocks were allocated.
 //! # Invariants
-//! 1. The target may die, lie or change under the reader: every length is bounded, every address
-//!    is checked, and the worst outcome is a message.
-//! 2. A process costs a second at most, and all of them a few (`patience.rs`).
+//! 1. The target may die, lie or change while it is read: every length is bounded, every address is checked, and the
+//!    worst outcome is a message.
+//! 2. Reading one process takes at most a second, and reading all of them a few seconds (`deadline.rs`).
 
+mod deadline;
 mod decode;
+mod error;
 mod list;
-mod patience;
-mod portrait;
 mod process;
-mod seen;
+mod process_snapshot;
+mod residency;
 mod table;
-mod trouble;
 
 use crate::say::{complain, say};
 use crate::table::Paper;
-use portrait::Portrait;
+use error::Error;
 use process::Process;
+use process_snapshot::ProcessSnapshot;
 use std::process::ExitCode;
 use std::time::Instant;
-use trouble::Trouble;
 
-/// Show every block of a process and the pages it really has.
+/// Show every large block of a process and the pages it really has.
 ///
-/// Without PID: every process that has large blocks and may be looked at, one a line.
+/// Without PID, lists all processes that have large blocks and may be looked at, one a line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The process
+    /// Show this process
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pid: Option<u32>,
-    /// One JSON object instead of tables; sizes in bytes
+    /// Print one JSON object instead of tables, with sizes in bytes
     #[arg(long)]
     json: bool,
 }
@@ -50,8 +50,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         None => list::of_all(args.json),
         Some(pid) => {
             let json = args.json;
-            let mut found = patience::look_at(vec![pid], move |pid, deadline| of_one(pid, json, deadline));
-            found.remove(&pid).flatten().unwrap_or(Err(Trouble::Slow { pid }))
+            let mut found = deadline::look_at(vec![pid], move |pid, deadline| of_one(pid, json, deadline));
+            found.remove(&pid).flatten().unwrap_or(Err(Error::Slow { pid }))
         }
     };
     match text {
@@ -60,14 +60,14 @@ pub(crate) fn main(args: &Args) -> ExitCode {
             say!("{}", lines.join("\n").trim_end());
             ExitCode::SUCCESS
         }
-        Err(trouble) => {
-            complain!("largesse: {trouble}");
+        Err(error) => {
+            complain!("largesse: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Trouble> {
+fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Error> {
     let process = Process::open(pid)?;
     let Some(heap) = process.heap(deadline)? else {
         return if json {
@@ -76,6 +76,6 @@ fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Trouble> {
             Ok(format!("Process {pid} ({}) has the library, but no large block yet.", process.command))
         };
     };
-    let portrait = Portrait::of(&process, &heap, deadline);
-    Ok(if json { portrait.json() } else { table::full(&portrait, Paper::here()) })
+    let snapshot = ProcessSnapshot::of(&process, &heap, deadline);
+    Ok(if json { snapshot.json() } else { table::full(&snapshot, Paper::here()) })
 }

@@ -1,7 +1,7 @@
-//! Another process, as `/proc` shows it.
+//! Reads another process through `/proc`.
 
 use super::decode::{self, Heap, Undecodable};
-use super::trouble::Trouble;
+use super::error::Error;
 use largesse_machine::Unread;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -9,17 +9,17 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How the kernel shows the memfd that `largesse_report::MEMFD_NAME` names.
+/// Name in `maps` of the memfd that `largesse_report::MEMFD_NAME` names.
 const SIGNPOST: &str = "/memfd:largesse (deleted)";
 const LIBRARY: &str = "liblargesse.so";
-/// Longer commands are cut: this is a heading.
+/// Maximum number of characters of a command in headings.
 const MOST_COMMAND: usize = 60;
-/// Bytes that are read of a command, which may be megabytes.
+/// Number of bytes that are read of a command line, which may be megabytes long.
 const MOST_TYPED: u64 = 4096;
-/// Bytes that are read of a list of mappings: the kernel's usual 65530 of them, with names of ordinary length.
+/// Number of bytes that are read of `maps`: enough for the kernel's default limit of 65530 mappings.
 const MOST_MAPS: u64 = 64 << 20;
 
-/// A process that has memory of its own, and may be looked at.
+/// A process that has an address space and may be looked at.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: u32,
@@ -27,7 +27,7 @@ pub(super) struct Process {
     pub(super) mappings: Vec<Mapping>,
 }
 
-/// One line of `/proc/PID/maps`.
+/// A mapping, parsed from a line of `/proc/PID/maps`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) start: u64,
@@ -36,31 +36,30 @@ pub(super) struct Mapping {
 }
 
 impl Process {
-    pub(super) fn open(pid: u32) -> Result<Process, Trouble> {
+    pub(super) fn open(pid: u32) -> Result<Process, Error> {
         let folder = format!("/proc/{pid}");
-        let maps = read_text(&format!("{folder}/maps")).map_err(|error| Trouble::of(pid, error))?;
+        let maps = read_text(&format!("{folder}/maps")).map_err(|error| Error::of(pid, error))?;
         let command = command(Path::new(&folder));
         if maps.is_empty() {
-            return Err(Trouble::NoMemory { pid, command });
+            return Err(Error::NoMemory { pid, command });
         }
         Ok(Process { pid, command, mappings: mappings(&maps) })
     }
 
-    /// Whether the process has said where its report is.
+    /// Returns whether the process publishes a report.
     pub(super) fn has_signpost(&self) -> bool {
         self.signpost().is_some()
     }
 
-    /// What its heap says, if it can be read by `deadline`; `None` when the library is there and has nothing to
-    /// say yet.
-    pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, Trouble> {
+    /// Reads the report of its heap by `deadline`; returns `None` if the library is loaded but has published none yet.
+    pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, Error> {
         let pid = self.pid;
         let Some(signpost) = self.signpost() else {
             let loaded = self.mappings.iter().any(|mapping| mapping.name.ends_with(LIBRARY));
             let command = self.command.clone();
-            return if loaded { Ok(None) } else { Err(Trouble::NotServed { pid, command }) };
+            return if loaded { Ok(None) } else { Err(Error::NotServed { pid, command }) };
         };
-        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| Trouble::of(pid, error))?;
+        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| Error::of(pid, error))?;
         let read = |address, into: &mut [u8]| match Instant::now() {
             now if now < deadline => memory.read_exact_at(into, address),
             _ => Err(io::ErrorKind::TimedOut.into()),
@@ -68,19 +67,19 @@ impl Process {
         let pause = || std::thread::sleep(Duration::from_millis(1));
         match decode::heap(signpost, read, pause) {
             Ok(heap) => Ok(Some(heap)),
-            // The memory of a process that has just ended reads as nothing at all.
-            Err(Undecodable::Unread(_)) if has_ended(pid) => Err(Trouble::NoSuchProcess { pid }),
+            // The memory of a process that has just ended cannot be read.
+            Err(Undecodable::Unread(_)) if has_ended(pid) => Err(Error::NoSuchProcess { pid }),
             Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Err(Trouble::of(pid, error))
+                Err(Error::of(pid, error))
             }
             Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(Trouble::Slow { pid })
+                Err(Error::Slow { pid })
             }
-            Err(why) => Err(Trouble::Report { pid, why }),
+            Err(why) => Err(Error::Report { pid, why }),
         }
     }
 
-    /// Bytes of `[address, address + size)` that are mapped, and belong to no file.
+    /// Returns the bytes of `[address, address + size)` that are mapped and belong to no file.
     pub(super) fn anonymous(&self, address: u64, size: u64) -> u64 {
         let end = address.saturating_add(size);
         let anonymous = self.mappings.iter().filter(|mapping| !mapping.name.starts_with('/'));
@@ -92,19 +91,19 @@ impl Process {
     }
 }
 
-/// Whether a process has ended. Of one that runs, the program may exist and not be readable.
+/// Returns whether a process has ended. The program of a running process may exist but be unreadable.
 fn has_ended(pid: u32) -> bool {
     let program = std::fs::metadata(format!("/proc/{pid}/exe"));
     program.is_err_and(|error| matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)))
 }
 
-/// Numbers of all processes that `/proc` shows.
-pub(super) fn all() -> Result<Vec<u32>, Trouble> {
+/// Returns the numbers of all processes that `/proc` shows, in order.
+pub(super) fn all() -> Result<Vec<u32>, Error> {
     let not_known = |error: io::Error| match Unread::of(Path::new("/"), "/proc", &error) {
-        Some(unread) => Trouble::NoProc(unread),
-        None => Trouble::Other { pid: std::process::id(), error },
+        Some(unread) => Error::NoProc(unread),
+        None => Error::Other { pid: std::process::id(), error },
     };
-    // An empty directory in the place of /proc shows no process, not even this one.
+    // A hidden /proc shows no process, not even this one.
     let entries =
         std::fs::metadata("/proc/self").and_then(|_| std::fs::read_dir("/proc")).map_err(not_known)?;
     let names = entries.flatten().map(|entry| entry.file_name());
@@ -113,7 +112,7 @@ pub(super) fn all() -> Result<Vec<u32>, Trouble> {
     Ok(pids)
 }
 
-/// Returns the first `MOST_MAPS` bytes of a file as text. Names of files may be any bytes.
+/// Returns the first `MOST_MAPS` bytes of a file as text; bytes that are no UTF-8, as in file names, are replaced.
 pub(super) fn read_text(path: &str) -> io::Result<String> {
     first_bytes(Path::new(path), MOST_MAPS).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -127,7 +126,7 @@ fn mappings(maps: &str) -> Vec<Mapping> {
     maps.lines().filter_map(mapping).collect()
 }
 
-/// `start-end rights offset device inode    name`; also the first line of each part of `smaps`.
+/// Parses a line `start-end rights offset device inode    name` of `maps` or `smaps`.
 pub(super) fn mapping(line: &str) -> Option<Mapping> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
@@ -136,14 +135,14 @@ pub(super) fn mapping(line: &str) -> Option<Mapping> {
     (start < end).then(|| Mapping { start, end, name: name.to_owned() })
 }
 
-/// What was typed, fit for one line of a terminal.
+/// Returns the command line of a process in one printable line.
 fn command(folder: &Path) -> String {
     let read = |name| first_bytes(&folder.join(name), MOST_TYPED).unwrap_or_default();
     let typed = read("cmdline");
     printable(if typed.is_empty() { read("comm") } else { typed })
 }
 
-/// The words are the target's: no control character of theirs reaches the terminal.
+/// Returns untrusted text without control characters, cut to `MOST_COMMAND` characters.
 fn printable(mut text: Vec<u8>) -> String {
     text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
     let clean = largesse_text::line(text.trim_ascii());
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_maps_are_read_as_the_kernel_writes_them() {
+    fn maps_are_parsed() {
         let text = "\
 7f00-7f10 rw-p 00000000 00:00 0 \n\
 7f20-7f30 rw-s 00000000 00:01 1025                       /memfd:largesse (deleted)\n\
@@ -175,7 +174,7 @@ nonsense\n";
     }
 
     #[test]
-    fn a_command_cannot_write_to_the_terminal() {
+    fn commands_are_printable() {
         assert_eq!(printable(b"R\x1b[2J\0-f\ta\xff.R\n\0".into()), "R\\u001b[2J -f\\ta\\xff.R");
         assert_eq!(printable("é".repeat(100).into()).chars().count(), MOST_COMMAND + 1);
     }

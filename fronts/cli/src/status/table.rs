@@ -1,52 +1,52 @@
-//! Tables for people.
+//! Formats snapshots as tables.
 
 mod far;
 
-use super::list::Found;
-use super::portrait::{Advised, Block, NotGranted, Portrait, Tally};
+use super::list::ProcessList;
+use super::process_snapshot::{Advised, Block, NotGranted, ProcessSnapshot, Tally};
 use crate::doctor::is_root;
 use crate::say::counted;
 use crate::size::size;
 use crate::table::{Column, Paper, Table, facts};
 use std::fmt::Write as _;
 
-/// Rows of blocks that are printed; a row takes kilobytes while a table is laid out.
+/// Maximum number of block rows, each of which takes kilobytes while a table is laid out.
 const MOST_ROWS: usize = 4000;
-/// Processes that are named because they are not shown.
+/// Maximum number of unreadable processes that are listed.
 const MOST_NAMED: usize = 20;
-/// From here on a largest size is no limit.
+/// Value of the largest size, in bytes, from which it means no limit.
 const NO_LIMIT: u64 = 1 << 50;
 
-/// Everything about one process.
-pub(super) fn full(portrait: &Portrait, paper: Paper) -> String {
-    let mut text = heading(portrait);
-    if portrait.blocks.is_empty() {
+/// Returns the tables of one process.
+pub(super) fn full(snapshot: &ProcessSnapshot, paper: Paper) -> String {
+    let mut text = heading(snapshot);
+    if snapshot.blocks.is_empty() {
         text += "\nNo large block is alive now.\n";
     } else {
-        let _ = write!(text, "\n{}", blocks(portrait, paper));
+        let _ = write!(text, "\n{}", blocks(snapshot, paper));
     }
-    if !portrait.advised.is_empty() {
+    if !snapshot.advised.is_empty() {
         let _ = write!(
             text,
             "\nMappings of other libraries, advised\n{}",
-            advised(&portrait.advised, portrait.exact).show(paper)
+            advised(&snapshot.advised, snapshot.exact).show(paper)
         );
     }
-    if let Some(far) = &portrait.far {
+    if let Some(far) = &snapshot.far {
         text += &far::all(far, paper);
     }
-    let _ = write!(text, "\nSince the start\n{}", counters(&portrait.counters, paper));
-    if portrait.not_granted.is_empty() {
+    let _ = write!(text, "\nSince the start\n{}", counters(&snapshot.counters, paper));
+    if snapshot.not_granted.is_empty() {
         text += "\nEvery request was granted.\n";
     } else {
-        let _ = write!(text, "\nNot granted\n{}", not_granted(&portrait.not_granted).show(paper));
+        let _ = write!(text, "\nNot granted\n{}", not_granted(&snapshot.not_granted).show(paper));
     }
-    text += &notes(portrait);
+    text += &notes(snapshot);
     paper.page(&text)
 }
 
-/// One line a process.
-pub(super) fn of_all(found: &Found, paper: Paper) -> String {
+/// Returns the list of processes, one a line.
+pub(super) fn of_all(found: &ProcessList, paper: Paper) -> String {
     let mut text = String::new();
     if found.processes.is_empty() {
         text += "No process with large blocks was found; start one with `largesse run -- PROGRAM`.\n";
@@ -95,31 +95,31 @@ pub(super) fn of_all(found: &Found, paper: Paper) -> String {
 
 fn left_out(pid: u32, shown: u64, left_out: u64) -> String {
     let all = shown.saturating_add(left_out);
-    format!("Process {pid} says it has {all} blocks: {shown} were looked at, and the numbers are theirs.")
+    format!("Process {pid} reports {all} blocks, of which {shown} were read; the numbers are for these.")
 }
 
-fn heading(portrait: &Portrait) -> String {
-    let limits = match portrait.max_bytes {
-        NO_LIMIT.. => format!("blocks from {}", size(portrait.min_bytes)),
-        most => format!("blocks of {} to {}", size(portrait.min_bytes), size(most)),
+fn heading(snapshot: &ProcessSnapshot) -> String {
+    let limits = match snapshot.max_bytes {
+        NO_LIMIT.. => format!("blocks from {}", size(snapshot.min_bytes)),
+        most => format!("blocks of {} to {}", size(snapshot.min_bytes), size(most)),
     };
-    let place = match portrait.node.as_str() {
+    let place = match snapshot.node.as_str() {
         "first-touch" => "node of first touch".into(),
         "interleave" => "interleaved over nodes".into(),
         node => format!("node {node}"),
     };
     let mut facts =
-        vec![format!("pages {}", portrait.pages), limits, format!("header {}", portrait.header), place];
-    if portrait.locked {
+        vec![format!("pages {}", snapshot.pages), limits, format!("header {}", snapshot.header), place];
+    if snapshot.locked {
         facts.push("locked".into());
     }
-    facts.push(portrait.hooked.into());
-    facts.push(if portrait.enabled { "on".into() } else { "off: new blocks are not taken".into() });
-    format!("Process {}: {}\n{}\n", portrait.pid, portrait.command, facts.join(" · "))
+    facts.push(snapshot.hooked.into());
+    facts.push(if snapshot.enabled { "on".into() } else { "off: new blocks are not taken".into() });
+    format!("Process {}: {}\n{}\n", snapshot.pid, snapshot.command, facts.join(" · "))
 }
 
-/// The blocks, and their sum below a line.
-fn blocks(portrait: &Portrait, paper: Paper) -> String {
+/// Returns the table of blocks, with their sums below a line.
+fn blocks(snapshot: &ProcessSnapshot, paper: Paper) -> String {
     let mut table = Table::new([
         Column::text("address", 14),
         Column::number("size"),
@@ -128,16 +128,16 @@ fn blocks(portrait: &Portrait, paper: Paper) -> String {
         Column::number("on large pages"),
         Column::number("node").spare(1),
     ]);
-    for block in portrait.blocks.iter().take(MOST_ROWS) {
-        table.row(row(block, portrait.exact));
+    for block in snapshot.blocks.iter().take(MOST_ROWS) {
+        table.row(row(block, snapshot.exact));
     }
-    let totals = &portrait.totals;
+    let totals = &snapshot.totals;
     table.row([
         counted(totals.blocks, "block"),
         size(totals.bytes),
         String::new(),
         known(totals.resident_bytes),
-        share(totals.large_bytes, totals.bytes, portrait.exact),
+        share(totals.large_bytes, totals.bytes, snapshot.exact),
         String::new(),
     ]);
     table.apart(1);
@@ -206,41 +206,41 @@ fn not_granted(causes: &[NotGranted]) -> Table {
     table
 }
 
-fn notes(portrait: &Portrait) -> String {
+fn notes(snapshot: &ProcessSnapshot) -> String {
     let mut text = String::new();
-    let (rows, blocks) = (portrait.blocks.len().min(MOST_ROWS), portrait.blocks.len());
+    let (rows, blocks) = (snapshot.blocks.len().min(MOST_ROWS), snapshot.blocks.len());
     if rows < blocks {
         let _ = writeln!(text, "\nThe first {rows} of {blocks} blocks are listed; --json lists all.");
     }
-    if portrait.left_out > 0 {
-        let _ = writeln!(text, "\n{}", left_out(portrait.pid, blocks as u64, portrait.left_out));
+    if snapshot.left_out > 0 {
+        let _ = writeln!(text, "\n{}", left_out(snapshot.pid, blocks as u64, snapshot.left_out));
     }
-    if let Some(unread) = &portrait.unread {
+    if let Some(unread) = &snapshot.unread {
         let _ = writeln!(text, "\n{unread}: what is in memory is not known.");
-    } else if !portrait.exact {
-        text += "\n~ this kernel (before 6.7) counts large pages per mapping: a block is shown its share, and no node.\n";
+    } else if !snapshot.exact {
+        text += "\n~ this kernel (before 6.7) counts large pages per mapping: each block shows its share, and no node.\n";
     }
-    if portrait.blocks.iter().any(|block| block.kind == "64k") {
+    if snapshot.blocks.iter().any(|block| block.kind == "64k") {
         text += "\nThe kernel does not say which pages are 64 KiB ones; \"on large pages\" counts 2 MiB and above.\n";
     }
-    if !portrait.steady {
-        text += "\nThe program was busy with its blocks: some may be missing or gone.\n";
+    if !snapshot.steady {
+        text += "\nThe program changed its blocks during the reading: some may be missing or freed.\n";
     }
     text
 }
 
-/// As [`size`]; `?` where it is not known.
+/// Formats bytes as [`size`] does, or `?` if they are unknown.
 pub(super) fn known(bytes: Option<u64>) -> String {
     bytes.map_or("?".into(), size)
 }
 
-/// `61.9 GiB  98%`.
+/// Formats bytes and their share of the whole, such as `61.9 GiB  98 %`; `~` marks an estimate.
 fn share(part: Option<u64>, whole: u64, exact: bool) -> String {
     let about = if exact { "" } else { "~" };
     part.map_or("?".into(), |part| format!("{about}{}{:>6}", size(part), percent(part, whole)))
 }
 
-/// Rounded down: 100 % is all of it.
+/// Formats a share in percent, rounded down, so that 100 % means the whole.
 fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return String::new();
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_fits_every_page() {
+    fn list_fits_every_width() {
         let one = |pid, command: &str| crate::status::list::Summary {
             pid,
             command: command.into(),
@@ -266,7 +266,7 @@ mod tests {
             left_out: 0,
         };
         let processes = vec![one(4_194_303, "/usr/lib/R/bin/exec/R -f simulation.R"), one(2, "sh")];
-        let found = Found { processes, not_permitted: 2, left_out: Vec::new() };
+        let found = ProcessList { processes, not_permitted: 2, left_out: Vec::new() };
         for columns in [40, 60, 80, 120] {
             let text = of_all(&found, Paper::plain(Some(columns)));
             assert!(text.lines().all(|line| line.len() <= columns), "at {columns} columns:\n{text}");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_percent_is_all_of_it() {
+    fn hundred_percent_is_whole() {
         assert_eq!(percent(999, 1000), "99 %");
         assert_eq!(percent(1000, 1000), "100 %");
         assert_eq!(percent(1, 0), "");

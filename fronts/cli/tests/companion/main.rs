@@ -1,4 +1,4 @@
-//! Subcommands that are programs of their own, on stand-ins for these programs.
+//! Tests of subcommands that are separate programs, with stand-ins for these.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -18,14 +18,14 @@ impl Installed {
         folder
     }
 
-    /// Copies a program by another process: a child that some test starts at this moment would hold a file that this
-    /// process wrote, and it could not be executed.
+    /// Copies a program by another process: a child forked by another test would hold a file open that this process
+    /// writes, so that it could not be executed.
     fn install(&self, from: &Path, name: &str, mode: &str) {
         let done = Command::new("install").args(["-m", mode]).arg(from).arg(self.0.join(name)).status();
         assert!(done.is_ok_and(|done| done.success()), "{name} was not installed");
     }
 
-    /// Installs a program that prints `word`, then each of its arguments, and ends with status 3.
+    /// Installs a program that prints `word`, then each of its arguments, and exits with status 3.
     fn stand_in(&self, name: &str, word: &str, mode: &str) {
         let source = self.0.join("source");
         std::fs::write(&source, format!("#!/bin/sh\nprintf '[%s]' {word} \"$@\"\nexit 3\n")).unwrap();
@@ -54,7 +54,7 @@ fn prints(output: &Output, want: &str) {
 }
 
 #[test]
-fn every_word_is_handed_on() {
+fn all_arguments_are_passed() {
     let folder = Installed::new();
     for verb in ["lisp", "bench"] {
         folder.stand_in(&format!("largesse-{verb}"), verb, "755");
@@ -91,7 +91,7 @@ fn missing_program_names_its_package() {
 }
 
 #[test]
-fn help_lists_them() {
+fn help_lists_companions() {
     let output = Installed::new().largesse(&["--help"]);
     let shown = String::from_utf8_lossy(&output.stdout);
     for words in ["lisp ", "bench ", "Run Lisp", "Compare programs"] {

@@ -1,6 +1,6 @@
-//! `--fix`, `--dry-run` and `--undo` on copies of saved machines.
+//! Tests of `--fix`, `--dry-run` and `--undo` on copies of saved machines.
 
-use crate::machine::{ALL, Machine, text};
+use crate::machine::{ALL, SavedMachine, text};
 
 const SYSCTL: &str = "/etc/sysctl.d/60-largesse.conf";
 const LIMITS: &str = "/etc/security/limits.d/60-largesse.conf";
@@ -17,8 +17,8 @@ const WISHES: [&[&str]; 4] = [
     &["--fix", "--yes", "--hugetlb-pages", "600"],
 ];
 
-/// The files that a machine has more than before, without directories.
-fn new_files(machine: &Machine, wish: &[&str]) -> Vec<String> {
+/// Returns the files, without directories, that `--fix` adds to a machine.
+fn new_files(machine: &SavedMachine, wish: &[&str]) -> Vec<String> {
     let before = machine.everything();
     assert!(machine.doctor(wish).status.success());
     let after = machine.everything();
@@ -33,11 +33,11 @@ fn new_files(machine: &Machine, wish: &[&str]) -> Vec<String> {
 fn check(machine: &str, wish: &[&str], want: &[&str]) {
     let mut want = want.to_vec();
     want.sort_unstable();
-    assert_eq!(new_files(&Machine::new(machine), wish), want);
+    assert_eq!(new_files(&SavedMachine::new(machine), wish), want);
 }
 
 #[test]
-fn only_what_is_not_fine_gets_a_file() {
+fn only_wrong_settings_get_files() {
     check("healthy", &["--fix"], &[]);
     check("healthy", &["--fix", "--yes"], &[]);
     check("thp-never", &["--fix"], &[LIMITS, UDEV, TMPFILES]);
@@ -51,9 +51,9 @@ fn only_what_is_not_fine_gets_a_file() {
 }
 
 #[test]
-fn a_machine_that_is_fine_has_nothing_to_fix() {
-    assert_eq!(text(&Machine::new("healthy").doctor(&["--fix"])), "Nothing to fix.\n");
-    let contained = text(&Machine::new("container").doctor(&["--fix"]));
+fn fine_machine_needs_no_fix() {
+    assert_eq!(text(&SavedMachine::new("healthy").doctor(&["--fix"])), "Nothing to fix.\n");
+    let contained = text(&SavedMachine::new("container").doctor(&["--fix"]));
     assert!(
         contained.starts_with("Nothing was changed.") && contained.contains("on its host"),
         "{contained}"
@@ -61,20 +61,20 @@ fn a_machine_that_is_fine_has_nothing_to_fix() {
 }
 
 #[test]
-fn fix_sets_what_was_off_and_remembers_it() {
-    let machine = Machine::new("thp-never");
+fn fix_records_earlier_values() {
+    let machine = SavedMachine::new("thp-never");
     machine.doctor(&["--fix"]);
     assert_eq!(machine.read(ENABLED), "always [madvise] never\n");
     let file = machine.read(TMPFILES);
     assert!(file.contains(&format!("# was: {ENABLED} never\n")), "{file}");
     assert!(file.contains(&format!("w {ENABLED} - - - - madvise\n")), "{file}");
-    let again = Machine::doctor(&machine, &["--json"]);
+    let again = SavedMachine::doctor(&machine, &["--json"]);
     assert!(!text(&again).contains("\"problem\""));
 }
 
 #[test]
-fn the_switch_of_one_size_goes_back_to_what_holds_for_all() {
-    let machine = Machine::new("size-never");
+fn size_setting_becomes_inherit() {
+    let machine = SavedMachine::new("size-never");
     machine.doctor(&["--fix"]);
     let own = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
     assert_eq!(machine.read(own), "always [inherit] madvise never\n");
@@ -82,10 +82,10 @@ fn the_switch_of_one_size_goes_back_to_what_holds_for_all() {
 }
 
 #[test]
-fn undo_restores_every_machine_to_the_byte() {
+fn undo_restores_every_byte() {
     for name in ALL {
         for wish in WISHES {
-            let machine = Machine::new(name);
+            let machine = SavedMachine::new(name);
             let before = machine.everything();
             assert!(machine.doctor(wish).status.success(), "{name} {wish:?}");
             assert!(machine.doctor(&["--undo"]).status.success(), "{name} {wish:?}");
@@ -96,10 +96,10 @@ fn undo_restores_every_machine_to_the_byte() {
 }
 
 #[test]
-fn a_second_fix_changes_nothing_and_keeps_the_former_values() {
+fn second_fix_changes_nothing() {
     for name in ALL {
         for wish in WISHES {
-            let machine = Machine::new(name);
+            let machine = SavedMachine::new(name);
             machine.doctor(wish);
             let once = machine.everything();
             machine.doctor(wish);
@@ -109,8 +109,8 @@ fn a_second_fix_changes_nothing_and_keeps_the_former_values() {
 }
 
 #[test]
-fn a_larger_pool_later_still_goes_back_to_the_first() {
-    let machine = Machine::new("virtual-machine");
+fn undo_restores_first_pool_size() {
+    let machine = SavedMachine::new("virtual-machine");
     for pages in ["64", "128", "32"] {
         machine.doctor(&["--fix", "--hugetlb-pages", pages]);
         assert_eq!(machine.read(POOL), format!("{pages}\n"));
@@ -120,10 +120,10 @@ fn a_larger_pool_later_still_goes_back_to_the_first() {
 }
 
 #[test]
-fn dry_run_changes_nothing_and_names_every_file() {
+fn dry_run_names_files_unchanged() {
     for name in ALL {
         for wish in WISHES {
-            let machine = Machine::new(name);
+            let machine = SavedMachine::new(name);
             let before = machine.everything();
             let said = text(&machine.doctor(&[wish, &["--dry-run"]].concat()));
             assert_eq!(machine.everything(), before, "{name} {wish:?}");
@@ -141,10 +141,10 @@ fn dry_run_changes_nothing_and_names_every_file() {
 }
 
 #[test]
-fn every_new_file_is_ours_and_opens_nothing_to_everyone() {
+fn new_files_grant_group_only() {
     for name in ALL {
         for wish in WISHES {
-            let machine = Machine::new(name);
+            let machine = SavedMachine::new(name);
             for file in new_files(&machine, wish) {
                 assert!(OURS.contains(&file.as_str()), "{file}");
                 let text = machine.read(&file);
@@ -161,16 +161,16 @@ fn every_new_file_is_ours_and_opens_nothing_to_everyone() {
 }
 
 #[test]
-fn locked_memory_is_half_of_the_machines() {
-    let machine = Machine::new("virtual-machine");
+fn lockable_memory_is_half() {
+    let machine = SavedMachine::new("virtual-machine");
     machine.doctor(&["--fix"]);
     assert!(machine.read(LIMITS).ends_with("\n@largesse - memlock 12342048\n"));
 }
 
 #[test]
-fn a_file_of_others_with_our_name_stops_everything() {
+fn foreign_file_stops_fix() {
     for (name, path) in [("thp-never", TMPFILES), ("thp-never", UDEV), ("thp-never", LIMITS)] {
-        let machine = Machine::new(name);
+        let machine = SavedMachine::new(name);
         machine.write(path, "# by hand\n");
         let before = machine.everything();
         let output = machine.doctor(&["--fix"]);
@@ -184,11 +184,11 @@ fn a_file_of_others_with_our_name_stops_everything() {
 }
 
 #[test]
-fn a_link_with_our_name_is_neither_followed_nor_replaced() {
-    let other = Machine::new("thp-never");
+fn link_is_neither_followed_nor_replaced() {
+    let other = SavedMachine::new("thp-never");
     other.doctor(&["--fix"]);
     for text in [other.read(TMPFILES), "precious\n".to_owned()] {
-        let machine = Machine::new("thp-never");
+        let machine = SavedMachine::new("thp-never");
         machine.write("/etc/other", &text);
         std::fs::create_dir_all(machine.root.join("etc/tmpfiles.d")).unwrap();
         std::os::unix::fs::symlink("../other", machine.root.join(&TMPFILES[1..])).unwrap();
@@ -200,8 +200,8 @@ fn a_link_with_our_name_is_neither_followed_nor_replaced() {
 }
 
 #[test]
-fn undo_leaves_a_value_that_somebody_changed_since() {
-    let machine = Machine::new("thp-never");
+fn undo_keeps_values_changed_since() {
+    let machine = SavedMachine::new("thp-never");
     machine.doctor(&["--fix"]);
     machine.write(ENABLED, "[always] madvise never\n");
     let said = text(&machine.doctor(&["--undo"]));
@@ -210,8 +210,8 @@ fn undo_leaves_a_value_that_somebody_changed_since() {
 }
 
 #[test]
-fn a_pool_beyond_the_memory_is_refused() {
-    let machine = Machine::new("virtual-machine");
+fn pool_beyond_memory_is_refused() {
+    let machine = SavedMachine::new("virtual-machine");
     let before = machine.everything();
     let output = machine.doctor(&["--fix", "--hugetlb-pages", "12000"]);
     assert_eq!(output.status.code(), Some(1));

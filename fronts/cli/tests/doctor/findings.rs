@@ -1,15 +1,15 @@
-//! What the doctor finds on each saved machine.
+//! Tests of the doctor's findings on each saved machine.
 
-use crate::machine::{ALL, Machine, text};
+use crate::machine::{ALL, SavedMachine, text};
 use serde_json::Value;
 
 fn findings(machine: &str) -> (i32, Vec<Value>) {
-    let output = Machine::new(machine).doctor(&["--json"]);
+    let output = SavedMachine::new(machine).doctor(&["--json"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     (output.status.code().unwrap(), report["findings"].as_array().unwrap().clone())
 }
 
-/// The exit status, and all advice and problems.
+/// Checks the exit status, and the ids of all advice and problems.
 #[track_caller]
 fn check(machine: &str, exit: i32, want: &[(&str, &str)]) {
     let (code, findings) = findings(machine);
@@ -32,7 +32,7 @@ fn check_now(machine: &str, id: &str, status: &str, now: &str) {
 }
 
 #[test]
-fn each_machine_gets_its_findings() {
+fn machines_get_their_findings() {
     check("healthy", 0, &[]);
     check("virtual-machine", 0, &[("memlock", "advice"), ("userfaultfd", "advice")]);
     check(
@@ -91,7 +91,7 @@ fn each_machine_gets_its_findings() {
 }
 
 #[test]
-fn what_is_now_is_told_with_its_numbers() {
+fn findings_show_present_values() {
     check_now("container", "cgroup-memory", "advice", "4 GiB of the machine's 23.5 GiB, 3.9 GiB in use");
     check_now("container", "cgroup-memory-high", "info", "3 GiB");
     check_now("container", "container", "info", "Docker (/.dockerenv)");
@@ -122,7 +122,7 @@ fn what_is_now_is_told_with_its_numbers() {
 }
 
 #[test]
-fn advice_and_problems_say_what_is_wanted_and_why_and_what_to_type() {
+fn advice_is_complete() {
     for machine in ALL {
         for finding in findings(machine).1 {
             if finding["status"] == "advice" || finding["status"] == "problem" {
@@ -135,16 +135,16 @@ fn advice_and_problems_say_what_is_wanted_and_why_and_what_to_type() {
 }
 
 #[test]
-fn in_a_container_commands_are_sent_to_the_host() {
+fn container_commands_name_host() {
     let (_, findings) = findings("container");
     let thp = findings.iter().find(|finding| finding["id"] == "thp").unwrap();
     assert!(thp["why"].as_str().unwrap().ends_with("the command is for the host"));
 }
 
 #[test]
-fn the_table_fits_its_width_and_ends_in_a_summary() {
+fn table_fits_and_ends_in_summary() {
     for machine in ALL {
-        let table = text(&Machine::new(machine).doctor(&[]));
+        let table = text(&SavedMachine::new(machine).doctor(&[]));
         assert!(!table.contains('\x1b'), "no colour in a pipe");
         let commands =
             |line: &str| line.trim_start().starts_with("type ") || line.trim_start().starts_with("$ ");

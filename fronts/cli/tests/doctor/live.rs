@@ -1,16 +1,17 @@
-//! The doctor on the machine that runs the tests, as whoever runs them and as nobody.
+//! Tests of the doctor on this machine, as the present user and as the user `nobody`.
 
-use crate::machine::{Machine, doctor};
+use crate::machine::{SavedMachine, doctor};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 fn as_nobody(arguments: &[&str]) -> Option<Output> {
-    // Build folders may be closed to others; a copy in a folder of its own is not.
-    let place = Machine::new("virtual-machine");
+    // The build folder may be closed to other users; the copy's folder is not.
+    let place = SavedMachine::new("virtual-machine");
     let program = place.root.join("largesse");
-    // By cp: a child that another test forks while we write would hold the file open, and it could not be started.
+    // cp writes the copy: a child forked by another test would hold a file open that this process writes, so that it
+    // could not be executed.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_largesse")).arg(&program).status().ok()?;
     assert!(copied.success());
     fs::set_permissions(&place.root, fs::Permissions::from_mode(0o755)).unwrap();
@@ -21,12 +22,12 @@ fn as_nobody(arguments: &[&str]) -> Option<Output> {
         .arg("doctor")
         .args(arguments);
     let output = command.output().ok()?;
-    // setpriv itself ends with 127 where it may not change the user.
+    // setpriv itself exits with 127 if it may not change the user.
     (output.status.code() != Some(127)).then_some(output)
 }
 
 #[test]
-fn this_machine_is_described() {
+fn live_machine_is_described() {
     let output = doctor().arg("--json").output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["machine"]["memory"].as_u64().unwrap() > 0);
@@ -36,15 +37,15 @@ fn this_machine_is_described() {
 }
 
 #[test]
-fn what_is_saved_is_described_the_same() {
-    let place = Machine::new("virtual-machine");
+fn saved_copy_gives_same_findings() {
+    let place = SavedMachine::new("virtual-machine");
     let to = place.root.join("copy");
     let here = doctor().arg("--json").arg("--save").arg(&to).output().unwrap();
     let there = doctor().arg("--json").arg("--root").arg(&to).output().unwrap();
     let ids = |output: &Output| {
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let findings = report["findings"].as_array().unwrap().clone();
-        // A saved machine does not tell a hidden file from an absent one.
+        // A saved machine does not distinguish hidden files from absent ones.
         let known = findings.iter().filter(|finding| finding["now"] != "not known");
         known.map(|finding| format!("{} {}", finding["id"], finding["status"])).collect::<Vec<_>>()
     };
@@ -52,7 +53,7 @@ fn what_is_saved_is_described_the_same() {
 }
 
 #[test]
-fn an_ordinary_user_gets_the_findings_and_the_commands() {
+fn ordinary_user_gets_commands() {
     let Some(output) = as_nobody(&["--json"]) else {
         println!("skipped: setpriv is missing or may not change the user here");
         return;
@@ -66,7 +67,7 @@ fn an_ordinary_user_gets_the_findings_and_the_commands() {
 }
 
 #[test]
-fn a_wrong_option_ends_with_2() {
+fn wrong_options_exit_with_2() {
     for arguments in [
         &["--dry-run"][..],
         &["--yes"],
@@ -83,7 +84,7 @@ fn a_wrong_option_ends_with_2() {
     }
 }
 
-/// What a parent did to the process that becomes the doctor.
+/// Runs the doctor after `prepare` in its process, and returns the exit status and the findings.
 fn after(prepare: fn() -> libc::c_int) -> (Option<i32>, Vec<serde_json::Value>) {
     let mut command = doctor();
     command.arg("--json");
@@ -91,7 +92,7 @@ fn after(prepare: fn() -> libc::c_int) -> (Option<i32>, Vec<serde_json::Value>) 
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     };
-    // SAFETY: `prepare` makes system calls only, none of which needs a lock of the parent.
+    // SAFETY: `prepare` makes only system calls, none of which needs a lock of the parent.
     let output = unsafe { command.pre_exec(prepare) }.output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     (output.status.code(), report["findings"].as_array().unwrap().clone())
@@ -103,7 +104,7 @@ fn finding<'a>(findings: &'a [serde_json::Value], id: &str) -> (&'a str, &'a str
 }
 
 #[test]
-fn a_parent_that_disabled_large_pages_is_noticed() {
+fn disabled_thp_is_reported() {
     let (code, findings) = after(|| {
         // SAFETY: takes no pointers.
         unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) }
@@ -113,7 +114,7 @@ fn a_parent_that_disabled_large_pages_is_noticed() {
 }
 
 #[test]
-fn a_limit_on_addresses_is_noticed() {
+fn address_limit_is_reported() {
     let (code, findings) = after(|| {
         let limit = libc::rlimit { rlim_cur: 1 << 30, rlim_max: 1 << 30 };
         // SAFETY: points to a whole `rlimit`.
@@ -124,20 +125,20 @@ fn a_limit_on_addresses_is_noticed() {
 }
 
 #[test]
-fn a_filter_that_kills_and_refuses_does_not_kill_the_doctor() {
+fn doctor_survives_system_call_filter() {
     let (code, findings) = after(filter);
     assert!(matches!(code, Some(0 | 1)));
     assert_eq!(finding(&findings, "seccomp").1, "filter on");
     assert_eq!(finding(&findings, "memfd_create").1, "forbidden by seccomp, which kills the caller");
     assert_eq!(finding(&findings, "mbind").1, "forbidden, most likely by seccomp");
-    assert_eq!(finding(&findings, "move_pages").1, "not there, or hidden by seccomp");
+    assert_eq!(finding(&findings, "move_pages").1, "missing, or hidden by seccomp");
 }
 
-/// Installs a filter: one call kills, one is refused, one is said not to exist.
+/// Installs a filter that kills for one call, refuses another, and reports a third as missing.
 fn filter() -> libc::c_int {
     let test = |call: libc::c_long, answer: u32| {
         let number = u32::try_from(call).unwrap_or(u32::MAX);
-        // Falls through to the answer where the number is this one, else over it.
+        // Falls through to the answer if the number matches, and skips it otherwise.
         let equal = libc::sock_filter { code: 0x15, jt: 0, jf: 1, k: number };
         [equal, libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: answer }]
     };
@@ -154,6 +155,6 @@ fn filter() -> libc::c_int {
     if rc != 0 {
         return rc;
     }
-    // SAFETY: the program points to as many lines as it says, and the kernel copies them.
+    // SAFETY: the program points to as many lines as it states, and the kernel copies them.
     unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) }
 }

@@ -1,7 +1,7 @@
-//! A saved machine, unpacked below a directory of its own for one test.
+//! Unpacks a saved machine below a directory of its own for one test.
 //!
-//! A `.tree` file is text: `==> PATH` begins a file, `base NAME` takes another machine first,
-//! `remove PATH` takes a file or a directory away, `#` before the first of these is a remark.
+//! A `.tree` file is text: `==> PATH` begins a file, `base NAME` unpacks another machine first, `remove PATH` removes a
+//! file or a directory, and lines with `#` before the first of these are remarks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The machine below a directory that goes with the value.
-pub(crate) struct Machine {
+/// A machine below a directory that is removed when this value is dropped.
+pub(crate) struct SavedMachine {
     pub(crate) root: PathBuf,
 }
 
@@ -27,15 +27,15 @@ pub(crate) const ALL: [&str; 10] = [
     "strict",
 ];
 
-impl Machine {
-    pub(crate) fn new(name: &str) -> Machine {
-        // Relaxed: only that no two are the same matters.
+impl SavedMachine {
+    pub(crate) fn new(name: &str) -> SavedMachine {
+        // Relaxed: the numbers only have to be distinct.
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("largesse-doctor-{}-{number}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         unpack(name, &root);
-        Machine { root }
+        SavedMachine { root }
     }
 
     pub(crate) fn doctor(&self, arguments: &[&str]) -> Output {
@@ -52,7 +52,7 @@ impl Machine {
         fs::read_to_string(self.root.join(path.trim_start_matches('/'))).unwrap()
     }
 
-    /// Every path below the root with its text; directories have none.
+    /// Returns every path below the root with its text, or `None` for directories.
     pub(crate) fn everything(&self) -> BTreeMap<String, Option<String>> {
         let mut found = BTreeMap::new();
         let mut left = vec![self.root.clone()];
@@ -72,7 +72,7 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+impl Drop for SavedMachine {
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.root));
     }

@@ -1,4 +1,4 @@
-//! `largesse doctor` on saved machines, on changed copies of them, and on the one we run on.
+//! Tests of `largesse doctor` on saved machines, on changed copies of them, and on this machine.
 #![expect(clippy::disallowed_macros, reason = "a test that is skipped says so")]
 
 mod changes;

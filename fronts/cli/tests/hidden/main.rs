@@ -1,10 +1,10 @@
-//! Files of the kernel that are hidden: what is not known is not called absent.
+//! Tests that files of the kernel under a hidden folder are called unknown, not absent.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Parts of messages that would be claims about what cannot be seen.
+/// Parts of messages that would be unfounded claims about hidden files.
 const CLAIMS: &[&str] = &[
     "kernel built with CONFIG",
     "entity not found",
@@ -19,7 +19,7 @@ const CLAIMS: &[&str] = &[
     "no limit below",
 ];
 
-/// A command under a hidden folder, and parts of what it has to say.
+/// A command under a hidden folder, and the required parts of its output.
 struct HiddenCase {
     folder: &'static str,
     words: &'static str,
@@ -41,7 +41,7 @@ const NO_GROUP: &str = "(another mount hides the control groups there)";
 const ROWS: &[HiddenCase] = &[
     row(SYS, "status", &[]),
     row(SYS, "doctor", &[LARGE, "nodes not known", "/sys/kernel/mm/hugepages cannot be read", NO_GROUP]),
-    row(SYS, "doctor --fix --dry-run", &[LARGE, "what it tells is not checked"]),
+    row(SYS, "doctor --fix --dry-run", &[LARGE, "this setting is not checked"]),
     row(SYS, "run -- echo ran", &["ran"]),
     row(SYS, "run --pages 64k -- echo ran", &["ran"]),
     row(SYS, "run --pages hugetlb -- echo ran", &["free_hugepages", HIDDEN_SYS, "is not known", "ran"]),
@@ -60,7 +60,7 @@ const ROWS: &[HiddenCase] = &[
     row(PROC, "doctor --json", &["/proc/self/limits cannot be read", "nor 4 other files", r#""cores": "#]),
     row(PROC, "doctor --json", &["PAGEMAP_SCAN was not tried", "/proc/self/pagemap", "/proc/self/mountinfo"]),
     row(PROC, "doctor --json", &["/proc/self/cgroup cannot be read", "at a limit that is not seen"]),
-    row(PROC, "doctor --fix --dry-run", &["/proc/self/limits", "what it tells is not checked"]),
+    row(PROC, "doctor --fix --dry-run", &["/proc/self/limits", "this setting is not checked"]),
     row(PROC, "doctor --fix --dry-run --hugetlb-pages 8", &["/proc/meminfo", HIDDEN_PROC]),
     row(PROC, "run -- echo ran", &["ran"]),
     row(PROC, "run --pages 64k -- echo ran", &["ran"]),
@@ -76,11 +76,11 @@ const ROWS: &[HiddenCase] = &[
     row(CGROUP, "pin --node 0 -- echo placed", &["placed"]),
 ];
 
-/// A directory with a stand-in for the library, and an empty one to put over the kernel's; removed when dropped.
+/// A directory with a stand-in for the library and an empty directory to mount over the kernel's; removed when dropped.
 struct EmptyMount(PathBuf);
 
 impl EmptyMount {
-    /// `None`, after saying why, without a compiler.
+    /// Builds the stand-in, or prints the reason and returns `None` without a compiler.
     fn new() -> Option<EmptyMount> {
         let folder = EmptyMount(std::env::temp_dir().join(format!("largesse-hidden-{}", std::process::id())));
         std::fs::create_dir_all(folder.empty()).unwrap();
@@ -103,7 +103,8 @@ impl EmptyMount {
         self.0.join("liblargesse.so")
     }
 
-    /// Returns the output of `largesse` under a hidden folder; `None`, after saying why, where that is not permitted.
+    /// Returns the output of `largesse` under a hidden folder, or prints the reason and returns `None` if mounts are
+    /// not permitted.
     fn run(&self, row: &HiddenCase) -> Option<String> {
         let script = format!(
             "mount --bind {} {} || exit 99; exec {} {}",
@@ -117,7 +118,7 @@ impl EmptyMount {
         let output = command.output().ok()?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let said = text(&output.stdout) + &text(&output.stderr);
-        // Without rights, `unshare` fails.
+        // `unshare` fails without the right to mount.
         if output.status.code() == Some(99) || said.contains("unshare failed") {
             println!("skipped: no mounts of our own");
             return None;

@@ -1,4 +1,4 @@
-//! `largesse machine` as a user meets it.
+//! Tests of the command `largesse machine`.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
 #[path = "../../../../os/machine/tests/common/mod.rs"]
@@ -29,7 +29,7 @@ fn file(name: &str) -> String {
 }
 
 #[test]
-fn what_the_kernel_says_is_what_is_shown() {
+fn shown_facts_are_the_kernels() {
     let seen = json(&["--json"]);
     assert_eq!(seen["online"], file("/sys/devices/system/cpu/online"));
     assert_eq!(seen["kernel"], file("/proc/sys/kernel/osrelease"));
@@ -46,11 +46,11 @@ fn what_the_kernel_says_is_what_is_shown() {
 }
 
 #[test]
-fn measurements_are_within_their_bounds_and_possible() {
+fn measurements_keep_bounds() {
     let seen = json(&["--json", "--bandwidth", "--latency", "--memory", "4M", "--seconds", "60"]);
-    // Less than the caches hold is no memory: it is said, not measured.
+    // Less memory than the caches hold is reported, not measured.
     let row = &seen["bandwidth"]["rows"][0];
-    assert_eq!(row["why_not"], "less memory may be used than two times the caches", "{row:#}");
+    assert_eq!(row["why_not"], "less memory may be used than twice the caches", "{row:#}");
     let small = &seen["latency"][0];
     assert_eq!((small["pages"].as_str(), small["steps"].as_array().map(Vec::len)), (Some("4k"), Some(2)));
     for step in small["steps"].as_array().unwrap() {
@@ -65,7 +65,7 @@ fn measurements_are_within_their_bounds_and_possible() {
 }
 
 #[test]
-fn bandwidth_is_measured_where_memory_is_larger_than_caches() {
+fn bandwidth_exceeding_caches_is_measured() {
     let available: u64 = file("/proc/meminfo")
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse().ok())
@@ -75,7 +75,7 @@ fn bandwidth_is_measured_where_memory_is_larger_than_caches() {
     }
     let seen = json(&["--json", "--bandwidth", "--memory", "192M", "--seconds", "30"]);
     let row = &seen["bandwidth"]["rows"][0];
-    if row["why_not"] == "less memory may be used than two times the caches" {
+    if row["why_not"] == "less memory may be used than twice the caches" {
         return println!("skipped: the caches of this machine are large");
     }
     assert_eq!(row["why_not"], Value::Null, "{row:#}");
@@ -92,13 +92,13 @@ fn bandwidth_is_measured_where_memory_is_larger_than_caches() {
 }
 
 #[test]
-fn when_time_is_up_it_is_said() {
+fn missing_time_is_reported() {
     let text = text(&["--latency", "--bandwidth", "--seconds", "0"]);
     assert!(text.contains("4k: no time was left.") && text.contains("node 0: no time was left."), "{text}");
 }
 
 #[test]
-fn the_picture_is_written_where_it_was_asked_for() {
+fn picture_is_written_to_named_file() {
     let path = std::env::temp_dir().join(format!("largesse-machine-{}.svg", std::process::id()));
     let _ = text(&["--svg", path.to_str().unwrap(), "--latency", "--memory", "1M"]);
     let svg = std::fs::read_to_string(&path).unwrap();
@@ -109,7 +109,7 @@ fn the_picture_is_written_where_it_was_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn errors_are_reported() {
     for (options, words) in [
         (
             &["--memory", "lots"][..],
@@ -130,9 +130,9 @@ fn what_cannot_be_done_is_said() {
     }
 }
 
-/// A machine that was saved elsewhere: nothing is asked of the one we are on.
+/// Checks that a saved machine is shown without facts about this one.
 #[test]
-fn a_saved_machine_is_shown() {
+fn saved_machine_is_shown() {
     let saved = Unfolded::of("four-nodes-two-hops");
     let root = saved.root().to_str().unwrap();
     let text = text(&["--root", root]);
@@ -205,7 +205,7 @@ fn unknown_parts_are_called_unknown() {
     assert_eq!(seen["bytes"], 65_536_000_u64 << 10);
 }
 
-/// Measurements stay where the caller was pinned.
+/// Checks that measurements use only the processors to which the caller is pinned.
 #[test]
 fn pinned_measurements_use_their_processors() {
     let permitted = json(&["--json"])["here"]["permitted_cpus"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! `largesse report` as a user meets it, on reports that were made by hand.
+//! Tests of the command `largesse report` on artificial reports.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ impl ReportFolder {
         ReportFolder(path)
     }
 
-    /// A folder with this report as `got.json`.
+    /// Creates a folder with this report as `got.json`.
     fn with(report: &Value) -> ReportFolder {
         let folder = ReportFolder::new();
         std::fs::write(folder.path("got.json"), report.to_string()).unwrap();
@@ -32,7 +32,7 @@ impl ReportFolder {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The names of its files, in order.
+    /// Returns the names of its files, sorted.
     fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap().flatten();
         let mut names: Vec<_> = entries.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
@@ -49,7 +49,7 @@ impl ReportFolder {
             .unwrap()
     }
 
-    /// Runs `largesse report` with these words, which must fail with this status and these words of an answer.
+    /// Runs `largesse report` with the arguments `words`, and checks the exit status and parts of the error message.
     #[track_caller]
     fn refused(&self, words: &[&str], status: i32, answer: &[&str]) {
         let output = self.report(words);
@@ -67,7 +67,7 @@ impl Drop for ReportFolder {
     }
 }
 
-/// The report of a program whose far memory was looked at twice.
+/// Returns the report of a program with two intervals of far memory.
 fn report() -> Value {
     let interval = |seconds: f64| {
         json!({ "seconds": seconds, "faults": 100, "bytes_in": 1 << 20, "bytes_out": 1 << 20, "set_bytes": 65536,
@@ -83,7 +83,7 @@ fn drew(output: &Output) {
 }
 
 #[test]
-fn the_picture_is_next_to_the_report() {
+fn picture_is_next_to_report() {
     let folder = ReportFolder::with(&report());
     drew(&folder.report(&["got.json", "--svg"]));
     let picture = folder.read("got.svg");
@@ -93,7 +93,7 @@ fn the_picture_is_next_to_the_report() {
 }
 
 #[test]
-fn a_name_or_standard_output_is_used() {
+fn named_output_is_used() {
     let folder = ReportFolder::with(&report());
     std::fs::write(folder.path("named.svg"), "a user's").unwrap();
     drew(&folder.report(&["got.json", "--svg", "named.svg"]));
@@ -104,7 +104,7 @@ fn a_name_or_standard_output_is_used() {
 }
 
 #[test]
-fn only_our_pictures_are_replaced_unnamed() {
+fn only_own_pictures_are_replaced() {
     let folder = ReportFolder::with(&report());
     std::fs::write(folder.path("got.svg"), "a user's").unwrap();
     folder.refused(&["got.json", "--svg"], 1, &["got.svg is there already", "--svg OUT.svg"]);
@@ -119,7 +119,7 @@ fn only_our_pictures_are_replaced_unnamed() {
 }
 
 #[test]
-fn a_report_that_is_called_svg_is_kept() {
+fn report_named_svg_is_kept() {
     let folder = ReportFolder::with(&report());
     std::fs::rename(folder.path("got.json"), folder.path("got.svg")).unwrap();
     folder.refused(&["got.svg", "--svg"], 1, &["got.svg is there already"]);
@@ -127,7 +127,7 @@ fn a_report_that_is_called_svg_is_kept() {
 }
 
 #[test]
-fn a_refusal_says_what_to_do() {
+fn refusals_name_remedy() {
     let run = "`largesse run --local SIZE --report FILE.json -- PROGRAM`";
     let folder = ReportFolder::new();
     folder.refused(&["got.json", "--svg"], 1, &["report got.json cannot be read: No such file", run]);

@@ -1,10 +1,10 @@
-//! The program is executed in place: everything it says to its parent is its own.
+//! Tests that the program replaces the command, so that its parent sees its exit status and signals.
 
 use crate::{Folder, largesse, stderr, stdout};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output};
 
-/// Runs `script` in a shell under the stand-in library; `None` where there is no compiler.
+/// Runs `script` in a shell under the stand-in library, or returns `None` without a compiler.
 fn shell(options: &[&str], script: &str) -> Option<Output> {
     let folder = Folder::new();
     let library = folder.library()?;
@@ -22,14 +22,14 @@ fn check(options: &[&str], script: &str, want: &str) {
 }
 
 #[test]
-fn the_exit_status_is_the_programs() {
+fn exit_status_is_the_programs() {
     let Some(output) = shell(&[], "exit 7") else { return };
     assert_eq!(output.status.code(), Some(7));
     assert_eq!(stderr(&output), "");
 }
 
 #[test]
-fn a_signal_that_ends_the_program_is_seen_by_the_parent() {
+fn parent_sees_fatal_signal() {
     for (name, number) in [("TERM", libc::SIGTERM), ("SEGV", libc::SIGSEGV), ("PIPE", libc::SIGPIPE)] {
         let Some(output) = shell(&[], &format!("kill -{name} $$")) else { return };
         assert_eq!(output.status.signal(), Some(number));
@@ -37,12 +37,12 @@ fn a_signal_that_ends_the_program_is_seen_by_the_parent() {
 }
 
 #[test]
-fn the_program_takes_the_place_of_the_command() {
+fn program_keeps_process_number() {
     check(&[], r#"[ "$LARGESSE_PID" = $$ ] && echo same"#, "same\n");
 }
 
 #[test]
-fn the_library_is_preloaded_and_nothing_else_is_set() {
+fn only_needed_variables_are_set() {
     check(&[], "basename $LD_PRELOAD; env | grep -c ^LARGESSE_", "liblargesse.so\n2\n");
     check(
         &["--pages", "4k", "--min-kb", "128", "--header", "48", "--align", "native"],
@@ -57,7 +57,7 @@ fn the_library_is_preloaded_and_nothing_else_is_set() {
 }
 
 #[test]
-fn the_programs_name_and_arguments_reach_it_as_they_are() {
+fn program_gets_name_and_arguments() {
     let folder = Folder::new();
     let Some(library) = folder.library() else { return };
     let source = r#"#include <stdio.h>
@@ -73,7 +73,7 @@ fn the_programs_name_and_arguments_reach_it_as_they_are() {
 }
 
 #[test]
-fn an_ignored_pipe_signal_and_the_mask_are_handed_on() {
+fn sigpipe_and_mask_are_inherited() {
     let folder = Folder::new();
     let Some(library) = folder.library() else { return };
     let lines = "grep -E ^Sig(Ign|Blk) /proc/self/status";

@@ -1,5 +1,4 @@
-//! `largesse run` as a user meets it. A stand-in for the library is enough here: what the library
-//! does is tested elsewhere.
+//! Tests of the command `largesse run` with a stand-in for the library.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
 mod in_place;
@@ -25,7 +24,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Compiles `source` to `name`; `None`, said aloud, where that is not possible.
+    /// Compiles `source` to `name`, or prints the reason and returns `None` if that fails.
     fn compiled(&self, name: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
         let (path, text) = (self.path(name), self.path(&format!("{name}.c")));
         std::fs::write(&text, source).unwrap();
@@ -39,7 +38,7 @@ impl Folder {
         }
     }
 
-    /// A shared object that the command takes for the library.
+    /// Compiles a shared object that the command accepts as the library.
     fn library(&self) -> Option<PathBuf> {
         self.compiled(
             "liblargesse.so",
@@ -55,7 +54,7 @@ impl Drop for Folder {
     }
 }
 
-/// `largesse run`, with nothing of ours in the environment.
+/// Returns the command `largesse run` without Largesse's variables in its environment.
 fn largesse() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_largesse"));
     command.arg("run");

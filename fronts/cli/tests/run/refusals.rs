@@ -1,10 +1,10 @@
-//! What cannot be served is said, with what to do, and is not started.
+//! Tests that programs that cannot be served are not started, with a message that says what to do.
 
 use crate::{Folder, largesse, stderr, write_program};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// The first 20 bytes of an ELF file.
+/// Returns the first 20 bytes of an ELF file.
 fn elf_start(class: u8, machine: u16) -> Vec<u8> {
     let mut bytes = b"\x7fELF\0\x01\x01\0\0\0\0\0\0\0\0\0\x02\0".to_vec();
     bytes[4] = class;
@@ -33,13 +33,13 @@ fn not_understood(options: &[&str], words: &str) {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_127() {
+fn absent_program_exits_with_127() {
     refused(Path::new("no-such-program"), 127, &["no-such-program: not found in PATH"]);
     refused(Path::new("/nowhere/x"), 127, &["/nowhere/x: no such file"]);
 }
 
 #[test]
-fn a_file_that_is_no_program_is_126() {
+fn non_program_exits_with_126() {
     let folder = Folder::new();
     let path = folder.path("text");
     std::fs::write(&path, "hello\n").unwrap();
@@ -50,7 +50,7 @@ fn a_file_that_is_no_program_is_126() {
 }
 
 #[test]
-fn a_statically_linked_program_is_refused() {
+fn static_program_is_refused() {
     let folder = Folder::new();
     for options in [["-static"], ["-static-pie"]] {
         if let Some(path) = folder.compiled("hello", "int main(void) { return 0; }", &options) {
@@ -60,7 +60,7 @@ fn a_statically_linked_program_is_refused() {
 }
 
 #[test]
-fn a_program_with_the_rights_of_its_owner_or_group_is_refused() {
+fn set_id_program_is_refused() {
     let folder = Folder::new();
     let path = folder.path("copy");
     for (mode, words) in [(0o4755, "is setuid"), (0o2755, "is setgid")] {
@@ -71,16 +71,16 @@ fn a_program_with_the_rights_of_its_owner_or_group_is_refused() {
 }
 
 #[test]
-fn a_program_with_file_capabilities_is_refused() {
+fn file_capabilities_are_refused() {
     let folder = Folder::new();
     let path = folder.path("copy");
     std::fs::copy("/bin/true", &path).unwrap();
     let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    // struct vfs_cap_data, revision 2: CAP_NET_RAW permitted.
+    // The value is struct vfs_cap_data, revision 2, with CAP_NET_RAW permitted.
     let value: Vec<u8> =
         [0x0200_0000_u32, 1 << 13, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
     let key = c"security.capability".as_ptr();
-    // SAFETY: two strings that end with a zero, and `value.len()` bytes.
+    // SAFETY: both strings end with a zero, and `value` has `value.len()` bytes.
     let rc = unsafe { libc::setxattr(name.as_ptr(), key, value.as_ptr().cast(), value.len(), 0) };
     if rc != 0 {
         eprintln!("skipped: this user may not set file capabilities");
@@ -90,7 +90,7 @@ fn a_program_with_file_capabilities_is_refused() {
 }
 
 #[test]
-fn code_for_another_word_size_or_processor_is_refused() {
+fn foreign_code_is_refused() {
     let folder = Folder::new();
     let path = folder.path("foreign");
     write_program(&path, &elf_start(1, 3));
@@ -102,7 +102,7 @@ fn code_for_another_word_size_or_processor_is_refused() {
 }
 
 #[test]
-fn a_script_is_refused_for_what_its_interpreter_is() {
+fn script_with_unserved_interpreter_is_refused() {
     let folder = Folder::new();
     let (inner, middle, outer) = (folder.path("inner"), folder.path("middle"), folder.path("outer"));
     write_program(&inner, &elf_start(1, 3));
@@ -119,7 +119,7 @@ fn a_script_is_refused_for_what_its_interpreter_is() {
 }
 
 #[test]
-fn a_sanitized_program_is_refused() {
+fn sanitized_program_is_refused() {
     let folder = Folder::new();
     let source = "int main(void) { return 0; }";
     if let Some(path) = folder.compiled("watched", source, &["-fsanitize=address"]) {
@@ -128,7 +128,7 @@ fn a_sanitized_program_is_refused() {
 }
 
 #[test]
-fn values_that_are_not_accepted_say_what_is() {
+fn bad_values_name_accepted_ones() {
     not_understood(
         &["--pages", "4K"],
         "--pages 4K is not understood; it accepts auto, thp, hugetlb, hugetlb-1g, 64k, 4k",
@@ -151,21 +151,21 @@ fn values_that_are_not_accepted_say_what_is() {
 }
 
 #[test]
-fn no_program_is_an_error_of_usage() {
+fn missing_program_is_usage_error() {
     let output = largesse().output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("PROGRAM"), "{}", stderr(&output));
 }
 
 #[test]
-fn an_inherited_variable_is_checked_too() {
+fn inherited_variables_are_checked() {
     let output = largesse().args(["--", "true"]).env("LARGESSE_PAGES", "4K").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("LARGESSE_PAGES=4K is not understood"), "{}", stderr(&output));
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_125_before_the_program_starts() {
+fn unwritable_report_exits_with_125() {
     let folder = Folder::new();
     for path in [folder.path("no/such/folder.json"), folder.0.clone()] {
         let output = largesse().arg("--report").arg(&path).args(["--", "echo", "ran"]).output().unwrap();
@@ -176,7 +176,7 @@ fn a_report_that_cannot_be_written_is_125_before_the_program_starts() {
 }
 
 #[test]
-fn a_library_that_is_not_there_or_not_ours_is_125() {
+fn bad_library_exits_with_125() {
     for (library, words) in [("/nowhere/liblargesse.so", "No such file"), ("/bin/true", "does not define")] {
         let output =
             largesse().args(["--", "echo", "ran"]).env("LARGESSE_LIBRARY", library).output().unwrap();

@@ -1,4 +1,4 @@
-//! Where the output goes to, and that it may end there.
+//! Tests of output to closed pipes and full disks.
 
 use std::fs::OpenOptions;
 use std::process::{Command, Output, Stdio};
@@ -19,11 +19,11 @@ fn status_and_words(ended: &Output) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_trouble() {
+fn closed_pipe_is_no_error() {
     for words in SAYING {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        // Not always 0: `doctor` has a status for what it finds.
+        // `doctor` exits with 1 if it finds a problem.
         assert_eq!(
             status_and_words(&into(words, writer.into())),
             status_and_words(&into(words, Stdio::null())),
@@ -33,7 +33,7 @@ fn a_reader_that_has_seen_enough_is_no_trouble() {
 }
 
 #[test]
-fn a_full_disk_is_told_once_and_ends_the_command_badly() {
+fn full_disk_is_reported_once() {
     for words in SAYING {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let (status, said) = status_and_words(&into(words, full.into()));

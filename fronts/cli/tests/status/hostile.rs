@@ -1,11 +1,11 @@
-//! Processes that would harm whoever looks at them.
+//! Tests of `largesse status` on hostile processes.
 
-use super::{Target, status, stdout};
+use super::{TargetProcess, status, stdout};
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// Wall time that no look may take, under the load of other tests; without load it is a second.
+/// Wall time that no command may exceed under the load of other tests; without load it takes a second.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 #[track_caller]
@@ -20,10 +20,10 @@ fn check_harmless(output: &Output) {
     }
 }
 
-/// Seen to fail: the store's name was printed as it is.
+/// Checks the store's name. The test failed when the name was printed unchanged.
 #[test]
-fn names_cannot_command_a_terminal() {
-    let Some(target) = Target::start("escapes") else { return };
+fn store_names_are_printable() {
+    let Some(target) = TargetProcess::start("escapes") else { return };
     for arguments in [vec![target.pid()], vec![target.pid(), "--json".into()], vec![], vec!["--json".into()]]
     {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -36,7 +36,7 @@ fn names_cannot_command_a_terminal() {
 }
 
 #[test]
-fn command_lines_cannot_command_a_terminal() {
+fn command_lines_are_printable() {
     let mut sleeper = Command::new("sh");
     sleeper.args(["-c", "read line", "\x1b[2J\nProcess 1: fine\x07\u{9b}"]);
     let mut child = sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap();
@@ -46,28 +46,28 @@ fn command_lines_cannot_command_a_terminal() {
     check_harmless(&output);
 }
 
-/// Seen to fail: minutes, and gigabytes of memory.
+/// Checks the time. Reading all blocks took minutes and gigabytes of memory.
 #[test]
-fn too_many_blocks_are_shown_in_part() {
-    let Some(target) = Target::start("many") else { return };
+fn excess_blocks_are_left_out() {
+    let Some(target) = TargetProcess::start("many") else { return };
     for arguments in [vec![target.pid()], vec![]] {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let begun = Instant::now();
         let output = status(&arguments);
         let took = begun.elapsed();
         assert!(took < PATIENCE, "{arguments:?} took {took:?}: {output:?}");
-        // A slow machine has no time for all records, and says that.
+        // A slow machine cannot read all records in time, and reports that.
         let text = stdout(&output) + &String::from_utf8_lossy(&output.stderr);
-        let named = text.contains(&format!("Process {} says it has 2097152 blocks", target.pid()))
+        let named = text.contains(&format!("Process {} reports 2097152 blocks", target.pid()))
             || text.contains(&format!("process {} was left out", target.pid()));
         assert!(named, "{text}");
     }
 }
 
-/// Records that change all the time are not read again and again.
+/// Checks that permanently changing records are read a bounded number of times.
 #[test]
-fn a_heap_that_never_rests_costs_no_more() {
-    let Some(target) = Target::start("restless") else { return };
+fn restless_heap_takes_bounded_time() {
+    let Some(target) = TargetProcess::start("restless") else { return };
     let begun = Instant::now();
     let shown: Result<Value, _> = serde_json::from_slice(&status(&[&target.pid(), "--json"]).stdout);
     let took = begun.elapsed();

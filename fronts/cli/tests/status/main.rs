@@ -1,4 +1,4 @@
-//! `largesse status` as a user meets it, on a program that publishes what the library would.
+//! Tests of the command `largesse status` on a program that publishes a report as the library does.
 #![expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 
 mod hostile;
@@ -13,25 +13,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const MIB: u64 = 1 << 20;
 
-/// A running program; ended, waited for and removed when dropped.
-struct Target {
+/// A running program, which is ended, waited for and removed when dropped.
+struct TargetProcess {
     child: Child,
     folder: PathBuf,
 }
 
-impl Target {
-    /// `None`, said aloud, where there is no compiler.
-    fn start(mode: &str) -> Option<Target> {
-        Target::started(include_str!("target.c"), |program| {
+impl TargetProcess {
+    /// Starts the program in this mode, or prints the reason and returns `None` without a compiler.
+    fn start(mode: &str) -> Option<TargetProcess> {
+        TargetProcess::started(include_str!("target.c"), |program| {
             let mut command = Command::new(program);
             command.arg(mode);
             command
         })
     }
 
-    /// Compiles `source` and starts the command that `with` makes of the program; it has to say
-    /// "ready", and to wait until its input ends.
-    fn started(source: &str, with: impl Fn(&Path) -> Command) -> Option<Target> {
+    /// Compiles `source` and starts the command that `with` makes of the program, which must print "ready" and wait
+    /// for the end of its input.
+    fn started(source: &str, with: impl Fn(&Path) -> Command) -> Option<TargetProcess> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("largesse-status-{}-{number}", std::process::id()));
@@ -44,7 +44,7 @@ impl Target {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n");
-        Some(Target { child, folder })
+        Some(TargetProcess { child, folder })
     }
 
     fn pid(&self) -> String {
@@ -52,7 +52,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for TargetProcess {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
@@ -88,8 +88,8 @@ fn refused(arguments: &[&str], words: &str) {
 }
 
 #[test]
-fn every_block_is_shown_with_what_it_really_has() {
-    let Some(target) = Target::start("good") else { return };
+fn blocks_show_their_residency() {
+    let Some(target) = TargetProcess::start("good") else { return };
     let output = status(&[&target.pid(), "--json"]);
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(shown["pid"], target.child.id());
@@ -104,7 +104,7 @@ fn every_block_is_shown_with_what_it_really_has() {
     assert_eq!(shown["counters"]["reused"], 5);
     assert_eq!(shown["not_granted"][0]["cause"], "hugetlb-pool-empty");
     assert_eq!(shown["not_granted"][0]["count"], 3);
-    // The second of the advised mappings is gone.
+    // The second advised mapping is unmapped.
     assert_eq!(shown["advised"].as_array().unwrap().len(), 1);
     if shown["exact"] != true {
         eprintln!("skipped: this kernel does not say which pages are large ones");
@@ -113,20 +113,20 @@ fn every_block_is_shown_with_what_it_really_has() {
     assert_eq!(blocks[0]["resident_bytes"], 4 * MIB);
     assert_eq!(blocks[1]["resident_bytes"], MIB);
     assert_eq!(blocks[1]["large_bytes"], 0);
-    // Large pages may be off, or used up; then the answer is zero, as it should be.
+    // If large pages are off or used up, both numbers are zero.
     assert_eq!(blocks[0]["large_bytes"].as_u64(), Some(huge_kb(&target) * 1024));
 }
 
-/// What another file of the kernel says about the same process.
-fn huge_kb(target: &Target) -> u64 {
+/// Returns the KiB on huge pages of a process according to another kernel file.
+fn huge_kb(target: &TargetProcess) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", target.pid())).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 #[test]
-fn the_table_says_the_same_to_people() {
-    let Some(target) = Target::start("good") else { return };
+fn table_agrees_with_json() {
+    let Some(target) = TargetProcess::start("good") else { return };
     let text = stdout(&status(&[&target.pid()]));
     for words in
         ["4.0 MiB", "2 blocks", "6.0 MiB", "blocks from 256 KiB", "header 48", "sysctl vm.nr_hugepages=N"]
@@ -136,8 +136,8 @@ fn the_table_says_the_same_to_people() {
 }
 
 #[test]
-fn all_processes_are_listed_without_a_number() {
-    let Some(target) = Target::start("good") else { return };
+fn all_processes_are_listed() {
+    let Some(target) = TargetProcess::start("good") else { return };
     let found: Value = serde_json::from_slice(&status(&["--json"]).stdout).unwrap();
     let mine = found["processes"].as_array().unwrap().iter().find(|one| one["pid"] == target.child.id());
     assert_eq!(mine.unwrap()["bytes"], 6 * MIB);
@@ -146,21 +146,21 @@ fn all_processes_are_listed_without_a_number() {
 }
 
 #[test]
-fn a_process_that_is_not_there_is_said() {
+fn absent_process_is_reported() {
     refused(&["2147483647"], "there is no process 2147483647");
     assert_eq!(status(&["0"]).status.code(), Some(2));
     assert_eq!(status(&["R"]).status.code(), Some(2));
 }
 
 #[test]
-fn a_process_without_the_library_is_told_how_to_start() {
-    let Some(target) = Target::start("quiet") else { return };
+fn unserved_process_names_run() {
+    let Some(target) = TargetProcess::start("quiet") else { return };
     refused(&[&target.pid()], "was not started with largesse run");
 }
 
 #[test]
-fn the_library_without_a_block_is_no_error() {
-    let target = Target::started(include_str!("target.c"), |program| {
+fn library_without_block_is_no_error() {
+    let target = TargetProcess::started(include_str!("target.c"), |program| {
         let source = "unsigned largesse_version(void) { return 1; }";
         let folder = program.parent().unwrap();
         let library = compiled(folder, "liblargesse.so", source, &["-shared", "-fPIC"]).unwrap();
@@ -177,25 +177,26 @@ fn the_library_without_a_block_is_no_error() {
 }
 
 #[test]
-fn a_target_that_lies_or_is_newer_is_refused_with_the_reason() {
-    let Some(target) = Target::start("lying") else { return };
+fn lying_and_newer_targets_are_refused() {
+    let Some(target) = TargetProcess::start("lying") else { return };
     refused(&[&target.pid()], "its report is damaged: the number of slots");
-    let Some(target) = Target::start("newer") else { return };
+    let Some(target) = TargetProcess::start("newer") else { return };
     refused(&[&target.pid()], "reports of version 99");
 }
 
 #[test]
-fn another_users_process_may_not_be_looked_at() {
+fn other_users_process_is_refused() {
     // SAFETY: takes nothing, and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
     if !is_root {
         eprintln!("skipped: only root can become two users");
         return;
     }
-    let Some(target) = Target::start("good") else { return };
-    // The command may lie in a folder that only root can enter; a copy in /tmp does not.
+    let Some(target) = TargetProcess::start("good") else { return };
+    // The command may be in a folder that only root can enter; a copy in /tmp is not.
     let copy = std::env::temp_dir().join(format!("largesse-status-{}", std::process::id()));
-    // By cp: a child that another test forks while we write would hold the file open, and it could not be started.
+    // cp writes the copy: a child forked by another test would hold a file open that this process writes, so that it
+    // could not be executed.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_largesse")).arg(&copy).status().unwrap();
     assert!(copied.success());
     let output = Command::new(&copy).args(["status", &target.pid()]).uid(65534).gid(65534).output().unwrap();

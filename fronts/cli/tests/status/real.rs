@@ -1,6 +1,6 @@
-//! `largesse run` and `largesse status` together, over the library itself.
+//! Tests of `largesse status` on programs that `largesse run` starts with the library itself.
 
-use super::{MIB, Target, status, stdout};
+use super::{MIB, TargetProcess, status, stdout};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -20,8 +20,8 @@ int main(void) {
     return large[7] + middle[5] + small[5] == 3 && end == EOF ? 0 : 1;
 }"#;
 
-/// Starts the program under the library; `None`, said aloud, where there is none.
-fn start(options: &[&str]) -> Option<Target> {
+/// Starts the program under the library, or prints the reason and returns `None` without the library.
+fn start(options: &[&str]) -> Option<TargetProcess> {
     let command = Path::new(env!("CARGO_BIN_EXE_largesse"));
     let built = command.parent()?.parent()?;
     if !["preload", "preload-checked"]
@@ -31,20 +31,20 @@ fn start(options: &[&str]) -> Option<Target> {
         eprintln!("skipped: liblargesse.so is not built (make)");
         return None;
     }
-    Target::started(SOURCE, |program| {
+    TargetProcess::started(SOURCE, |program| {
         let mut run = Command::new(command);
         run.arg("run").args(options).arg("--").arg(program).env_remove("LARGESSE_LIBRARY");
         run
     })
 }
 
-fn shown(target: &Target) -> Value {
+fn shown(target: &TargetProcess) -> Value {
     let output = status(&[&target.pid(), "--json"]);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn the_large_blocks_of_a_program_are_seen_and_the_small_one_is_not() {
+fn only_large_blocks_are_shown() {
     let Some(target) = start(&[]) else { return };
     let shown = shown(&target);
     let mut sizes: Vec<u64> =
@@ -62,7 +62,7 @@ fn the_large_blocks_of_a_program_are_seen_and_the_small_one_is_not() {
 }
 
 #[test]
-fn what_the_options_say_is_what_status_shows() {
+fn status_shows_options() {
     let Some(target) = start(&["--pages", "4k", "--min-kb", "4096", "--header", "48", "--node", "0"]) else {
         return;
     };

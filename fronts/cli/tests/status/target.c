@@ -1,5 +1,5 @@
-/* A process that publishes a report as the library does, with two blocks of which it knows what
- * is touched. It prints "ready" and waits until its input ends. */
+/* Publishes a report as the library does, with two blocks that are touched in known parts. Prints "ready", then waits
+* for the end of its input. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ int main(int n, char **words) {
         report.far_store = (uintptr_t)&store;
     }
     if (!strcmp(mode, "many") || !strcmp(mode, "restless")) {
-        /* Each record on the same memory; half of them free. */
+        /* All records describe the same memory; half of them are free. */
         report.slots = 1UL << 22;
         struct block *all = mmap(NULL, report.slots * sizeof *all, PROT_READ | PROT_WRITE,
             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,14 +1,14 @@
-//! Limits of the control groups that hold us, from our own up to the root; versions 1 and 2.
+//! Checks the limits of this process's control groups up to the root, of versions 1 and 2.
 
 use crate::doctor::finding::Subject::Container;
 use crate::doctor::finding::{Finding, Status, size};
-use crate::doctor::machine::Machine;
+use crate::doctor::machine::MachineFacts;
 use crate::doctor::tree::Tree;
 use largesse_machine::room::{folders, groups};
 use std::path::Path;
 
-pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
-    // A saved machine has the files of its control groups that were read, and no others.
+pub(crate) fn findings(tree: &Tree, machine: &MachineFacts) -> Vec<Finding> {
+    // A saved machine has only those files of its control groups that were read.
     let hidden = if tree.is_saved() { None } else { groups(Path::new("/"), "memory").err() };
     if let Some(unread) = hidden {
         let why = format!("{unread}: programs may be killed at a limit that is not seen");
@@ -29,7 +29,7 @@ pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-/// A limit and the file that sets it.
+/// A limit in bytes, and the file that sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Limit {
     bytes: u64,
@@ -40,7 +40,7 @@ fn tightest(tree: &Tree, directories: &[String], names: &[&str]) -> Option<Limit
     let files =
         directories.iter().flat_map(|directory| names.iter().map(move |name| format!("{directory}/{name}")));
     let limits = files.filter_map(|file| {
-        // "max" is no number, and no limit.
+        // "max" is not a number, and means no limit.
         let bytes = tree.number(&file).or_else(|| tree.exists(&file).then_some(u64::MAX))?;
         Some(Limit { bytes, file })
     });
@@ -66,7 +66,7 @@ fn memory_limit(limit: Limit, used: Option<u64>, memory: u64) -> Finding {
     if used.is_some_and(|used| used > limit.bytes / 10 * 9) {
         return finding(Status::Advice, now)
             .wanted("room for whole large pages")
-            .why("a large page that does not fit is not given, and a program that grows is killed")
+            .why("a large page that does not fit is not granted, and a program that grows is killed")
             .command(format!("echo SIZE | sudo tee {}   # or docker run --memory SIZE", limit.file));
     }
     finding(Status::Info, now).why(format!("programs beyond it are killed ({})", limit.file))
@@ -79,7 +79,7 @@ fn slowed(limit: Limit, memory: u64) -> Option<Finding> {
     })
 }
 
-/// Files such as `hugetlb.2MB.max`, and the page they are about.
+/// Returns the names of files such as `hugetlb.2MB.max`, each with its page size.
 fn pool_files(tree: &Tree, directories: &[String]) -> Vec<(String, String)> {
     let names = directories.first().map(|directory| tree.list(directory)).unwrap_or_default();
     let is_limit = |name: &str| {
@@ -95,7 +95,7 @@ fn pool_files(tree: &Tree, directories: &[String]) -> Vec<(String, String)> {
 }
 
 fn pool_limit(limit: Limit, page: &str) -> Option<Finding> {
-    // Version 1 writes "no limit" as the largest whole number of pages.
+    // Version 1 writes "no limit" as the largest number of whole pages.
     if limit.bytes > u64::MAX / 4 {
         return None;
     }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_nearly_reached_is_worth_advice() {
+    fn nearly_reached_limit_gives_advice() {
         let limit = |bytes| Limit { bytes, file: "f".to_owned() };
         for (bytes, used, want) in
             [(8, Some(1), Status::Ok), (100, None, Status::Ok), (4, None, Status::Info)]
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pool_is_told_and_an_open_one_is_not() {
+    fn closed_pool_gives_advice() {
         let limit = |bytes| Limit { bytes, file: "f".to_owned() };
         assert_eq!(pool_limit(limit(0), "2MB").unwrap().status, Status::Advice);
         assert_eq!(pool_limit(limit(2 << 20), "2MB").unwrap().status, Status::Info);

@@ -1,41 +1,41 @@
-//! What contains us, and which system calls it forbids: found by trying each one.
+//! Checks for a container, and for system calls that it forbids.
 
 use crate::doctor::finding::Subject::Container;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Live, Verdict};
-use crate::doctor::machine::{FIRST_PROCESS, Machine};
+use crate::doctor::machine::{FIRST_PROCESS, MachineFacts};
 use crate::doctor::tree::Tree;
 
-/// What can be lost without a call, and how to get it back.
-struct Call {
+/// A system call, the consequence of its absence, and the remedy.
+struct CheckedCall {
     name: &'static str,
     why: &'static str,
     command: &'static str,
 }
 
-const CALLS: &[Call] = &[
-    Call {
+const CALLS: &[CheckedCall] = &[
+    CheckedCall {
         name: "memfd_create",
         why: "largesse status reads a named memfd; without it blocks are not shown",
         command: "docker run --security-opt seccomp=PROFILE.json …   # a profile that allows memfd_create",
     },
-    Call {
+    CheckedCall {
         name: "mbind",
         why: "--node and --interleave are not granted; blocks go where they are first touched",
         command: "docker run --cap-add SYS_NICE …",
     },
-    Call {
+    CheckedCall {
         name: "move_pages",
         why: "largesse status cannot say on which node a block is",
         command: "docker run --security-opt seccomp=PROFILE.json …   # a profile that allows move_pages",
     },
 ];
 
-pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let mut findings = Vec::new();
     let seccomp = if machine.seccomp { "filter on" } else { "no filter" };
     let status = if machine.seccomp { Status::Info } else { Status::Ok };
-    let contained = machine.container.clone().unwrap_or_else(|| "no sign of one".to_owned());
+    let contained = machine.container.clone().unwrap_or_else(|| "none found".to_owned());
     let told = if machine.container.is_some() { Status::Info } else { Status::Ok };
     let unread = tree.unread(FIRST_PROCESS).filter(|_| machine.container.is_none());
     findings.push(match unread {
@@ -50,8 +50,8 @@ pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Findi
     findings
 }
 
-/// Why a call was not granted.
-pub(crate) fn cause(verdict: Verdict, machine: &Machine) -> String {
+/// Returns a verdict in words, with the probable cause of a refusal.
+pub(crate) fn cause(verdict: Verdict, machine: &MachineFacts) -> String {
     match verdict {
         Verdict::Granted => "allowed".to_owned(),
         Verdict::Killed(libc::SIGSYS) => "forbidden by seccomp, which kills the caller".to_owned(),
@@ -59,8 +59,8 @@ pub(crate) fn cause(verdict: Verdict, machine: &Machine) -> String {
         Verdict::Refused(libc::EPERM | libc::EACCES) if machine.seccomp => {
             "forbidden, most likely by seccomp".to_owned()
         }
-        Verdict::Refused(libc::ENOSYS) if machine.seccomp => "not there, or hidden by seccomp".to_owned(),
-        Verdict::Refused(libc::ENOSYS) => "this kernel has none".to_owned(),
+        Verdict::Refused(libc::ENOSYS) if machine.seccomp => "missing, or hidden by seccomp".to_owned(),
+        Verdict::Refused(libc::ENOSYS) => "this kernel does not have it".to_owned(),
         Verdict::Refused(libc::EPERM | libc::EACCES) => "not permitted to this user".to_owned(),
         Verdict::Refused(errno) => {
             let text = std::io::Error::from_raw_os_error(errno).to_string();
@@ -69,13 +69,13 @@ pub(crate) fn cause(verdict: Verdict, machine: &Machine) -> String {
     }
 }
 
-fn judge(call: &Call, verdict: Verdict, machine: &Machine) -> Finding {
+fn judge(call: &CheckedCall, verdict: Verdict, machine: &MachineFacts) -> Finding {
     let now = cause(verdict, machine);
     if verdict == Verdict::Granted {
         return Finding::new(Container, Status::Ok, call.name, now);
     }
     let about_nodes = call.name != "memfd_create";
-    // On one node there is no other place to go to.
+    // With a single node, placement does not matter.
     let status = if about_nodes && machine.nodes == Some(1) { Status::Info } else { Status::Advice };
     let command = if machine.seccomp {
         call.command
@@ -90,7 +90,7 @@ fn judge(call: &Call, verdict: Verdict, machine: &Machine) -> Finding {
     }
 }
 
-fn counters(verdict: Verdict, machine: &Machine, paranoid: Option<&str>) -> Finding {
+fn counters(verdict: Verdict, machine: &MachineFacts, paranoid: Option<&str>) -> Finding {
     let now = cause(verdict, machine);
     if verdict == Verdict::Granted {
         return Finding::new(Container, Status::Ok, "perf", now);
@@ -98,16 +98,16 @@ fn counters(verdict: Verdict, machine: &Machine, paranoid: Option<&str>) -> Find
     let setting =
         paranoid.map(|level| format!(" (kernel.perf_event_paranoid is {level})")).unwrap_or_default();
     Finding::new(Container, Status::Info, "perf", now)
-        .why(format!("benches go without counters of faults{setting}"))
+        .why(format!("benchmarks run without counters of page faults{setting}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn machine(seccomp: bool, nodes: Option<usize>) -> Machine {
+    fn machine(seccomp: bool, nodes: Option<usize>) -> MachineFacts {
         let tree = Tree::new(std::path::Path::new("/nowhere"));
-        Machine { seccomp, nodes, ..Machine::read(&tree, &Live::default()) }
+        MachineFacts { seccomp, nodes, ..MachineFacts::read(&tree, &Live::default()) }
     }
 
     #[track_caller]
@@ -116,17 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_told_from_a_missing_call_and_from_a_missing_right() {
+    fn refusals_name_their_cause() {
         check(Verdict::Killed(libc::SIGSYS), true, "forbidden by seccomp, which kills the caller");
         check(Verdict::Refused(libc::EPERM), true, "forbidden, most likely by seccomp");
         check(Verdict::Refused(libc::EPERM), false, "not permitted to this user");
-        check(Verdict::Refused(libc::ENOSYS), true, "not there, or hidden by seccomp");
-        check(Verdict::Refused(libc::ENOSYS), false, "this kernel has none");
+        check(Verdict::Refused(libc::ENOSYS), true, "missing, or hidden by seccomp");
+        check(Verdict::Refused(libc::ENOSYS), false, "this kernel does not have it");
         check(Verdict::Refused(libc::EINVAL), false, "failed: Invalid argument");
     }
 
     #[test]
-    fn placement_matters_on_several_nodes_only() {
+    fn placement_needs_several_nodes() {
         let status = |nodes| judge(&CALLS[1], Verdict::Refused(libc::EPERM), &machine(true, nodes)).status;
         assert_eq!(status(Some(1)), Status::Info);
         assert_eq!(status(Some(2)), Status::Advice);

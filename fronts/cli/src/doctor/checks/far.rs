@@ -1,21 +1,21 @@
-//! Far memory needs userfaultfd: who may open one. Large pages do not need it.
+//! Checks the permission to open a userfaultfd, which far memory uses and large pages do not need.
 
 use super::container::cause;
 use super::limits::GROUP;
 use crate::doctor::finding::Subject::Far;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Device, Live, Verdict};
-use crate::doctor::machine::{MAY_PTRACE, Machine};
+use crate::doctor::machine::{MAY_PTRACE, MachineFacts};
 use crate::doctor::tree::Tree;
 
 pub(crate) const DEVICE: &str = "/dev/userfaultfd";
 pub(crate) const FOR_ALL: &str = "/proc/sys/vm/unprivileged_userfaultfd";
 pub(crate) const MODE: u32 = 0o660;
 const IDLE_DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
-/// Nanoseconds before an idle processor halts, at most.
+/// The file with the maximum nanoseconds for which an idle processor polls before it halts.
 const IDLE_POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
 
-pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let for_all = tree.number(FOR_ALL) == Some(1);
     let group = group(tree, GROUP);
     let trials = Trials {
@@ -27,13 +27,13 @@ pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Findi
     [permission].into_iter().chain(idle(tree)).collect()
 }
 
-/// In a virtual machine an idle processor can look for work for a while before it halts: it is woken without the
-/// hypervisor then (measured: docs/results).
+/// Checks whether idle processors of a virtual machine poll for work before they halt, since waking a halted one takes
+/// the hypervisor (measured: docs/results).
 fn idle(tree: &Tree) -> Option<Finding> {
     let halts = tree.read(IDLE_DRIVER)? == "haltpoll" && tree.number(IDLE_POLL)? == 0;
     halts.then(|| {
         Finding::new(Far, Status::Info, "idle", "idle processors halt at once")
-            .why("faults by events take twice as long; but idle processors that do not halt keep the host's busy")
+            .why("page faults of far memory take twice as long; but polling processors keep the host busy")
             .command(format!("echo 200000 | sudo tee {IDLE_POLL}"))
     })
 }
@@ -41,27 +41,27 @@ fn idle(tree: &Tree) -> Option<Finding> {
 struct Trials {
     device: Option<Verdict>,
     full: Option<Verdict>,
-    /// Faults of user code only, which needs no right since kernel 5.11.
+    /// Result for userfaultfd user mode, which needs no permission since Linux 5.11.
     user: Option<Verdict>,
 }
 
-/// A group of `/etc/group`.
+/// A group in `/etc/group`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct UserGroup {
     pub(crate) number: u32,
     pub(crate) members: Vec<String>,
 }
 
-pub(crate) fn group(tree: &Tree, name: &str) -> Option<Group> {
+pub(crate) fn group(tree: &Tree, name: &str) -> Option<UserGroup> {
     let groups = tree.read("/etc/group")?;
     let line = groups.lines().find(|line| line.split(':').next() == Some(name))?;
     let mut fields = line.split(':').skip(2);
     let number = fields.next()?.parse().ok()?;
     let members = fields.next().unwrap_or("").split(',').filter(|name| !name.is_empty());
-    Some(Group { number, members: members.map(str::to_owned).collect() })
+    Some(UserGroup { number, members: members.map(str::to_owned).collect() })
 }
 
-/// Whether members of the group may open the device.
+/// Returns whether members of the group may open the device.
 pub(crate) fn is_open_to(device: Device, group: Option<u32>) -> bool {
     let others = device.mode & 0o006 == 0o006;
     others || (Some(device.group) == group && device.mode & 0o060 == 0o060)
@@ -69,10 +69,10 @@ pub(crate) fn is_open_to(device: Device, group: Option<u32>) -> bool {
 
 fn permission(
     device: Option<Device>,
-    group: Option<&Group>,
+    group: Option<&UserGroup>,
     for_all: bool,
     trials: &Trials,
-    machine: &Machine,
+    machine: &MachineFacts,
 ) -> Finding {
     let finding = |status, now: String| Finding::new(Far, status, "userfaultfd", now);
     let why = if trials.user == Some(Verdict::Granted) {
@@ -104,10 +104,13 @@ fn permission(
             ));
     }
     if open && !number.is_some_and(|number| machine.groups.contains(&number)) {
-        return finding(Status::Advice, format!("{DEVICE} is open to group {GROUP}, which you are not in"))
-            .wanted("your membership")
-            .why(why)
-            .command("sudo usermod -aG largesse $USER   # then log in again");
+        return finding(
+            Status::Advice,
+            format!("{DEVICE} is open to group {GROUP}, of which you are not a member"),
+        )
+        .wanted("your membership")
+        .why(why)
+        .command("sudo usermod -aG largesse $USER   # then log in again");
     }
     let now = match device {
         Some(device) => format!("{DEVICE} is for root only (mode {:04o})", device.mode),
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_device_is_open_to_its_group_or_to_all() {
+    fn device_mode_decides_access() {
         let device = |mode, group| Device { mode, user: 0, group };
         for (mode, of, ours, want) in [
             (0o600, 0, Some(5), false),
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_read() {
+    fn groups_are_parsed() {
         let directory = std::env::temp_dir().join(format!("largesse-group-{}", std::process::id()));
         std::fs::create_dir_all(directory.join("etc")).unwrap();
         std::fs::write(directory.join("etc/group"), "root:x:0:\nlargesse:x:991:ann,bob\n").unwrap();

@@ -1,4 +1,4 @@
-//! hugetlb: pools of pages set aside, a size each, by node; where they are mounted; who may share.
+//! Checks hugetlb: the pool of each page size by node, the mounts, and the group that may share pages.
 
 use crate::doctor::finding::Subject::Hugetlb;
 use crate::doctor::finding::{Finding, Status, size};
@@ -18,16 +18,16 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     }
     if pools.is_empty() {
         return vec![
-            Finding::new(Hugetlb, Status::Info, "hugetlb", "not there")
+            Finding::new(Hugetlb, Status::Info, "hugetlb", "none")
                 .why("this kernel has no hugetlb pools: --pages hugetlb is not granted"),
         ];
     }
     pools.sort_unstable();
     let mut findings: Vec<Finding> = pools
         .iter()
-        .map(|(kib, name)| pool(*kib, Pool::read(tree, POOLS, name), &by_node(tree, name)))
+        .map(|(kib, name)| pool(*kib, PoolCounts::read(tree, POOLS, name), &by_node(tree, name)))
         .collect();
-    let used = pools.iter().any(|(_, name)| Pool::read(tree, POOLS, name).pages > 0);
+    let used = pools.iter().any(|(_, name)| PoolCounts::read(tree, POOLS, name).pages > 0);
     findings.push(match tree.unread(MOUNTS) {
         Some(unread) => Finding::unread(Hugetlb, "hugetlb-mount", &unread),
         None => mounted(&tree.read(MOUNTS).unwrap_or_default()),
@@ -38,21 +38,21 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Pages of one pool, or of one node's share of it.
+/// Numbers of pages of a pool, or of one node's part of it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Pool {
+struct PoolCounts {
     pages: u64,
     free: u64,
     reserved: u64,
     surplus: u64,
-    /// Pages the kernel may add on demand.
+    /// Number of pages that the kernel may add on demand.
     on_demand: u64,
 }
 
-impl Pool {
-    fn read(tree: &Tree, directory: &str, name: &str) -> Pool {
+impl PoolCounts {
+    fn read(tree: &Tree, directory: &str, name: &str) -> PoolCounts {
         let file = |file: &str| tree.number(&format!("{directory}/{name}/{file}_hugepages")).unwrap_or(0);
-        Pool {
+        PoolCounts {
             pages: file("nr"),
             free: file("free"),
             reserved: file("resv"),
@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    /// What a program can still get.
+    /// Returns the number of pages that programs can still get.
     fn available(self) -> u64 {
         self.free.saturating_sub(self.reserved) + self.on_demand.saturating_sub(self.surplus)
     }
@@ -75,26 +75,26 @@ fn by_node(tree: &Tree, name: &str) -> Vec<(u32, u64)> {
     let number = |node: &String| node.strip_prefix("node")?.parse::<u32>().ok();
     let mut nodes: Vec<u32> = tree.list(NODES).iter().filter_map(number).collect();
     nodes.sort_unstable();
-    let pages = |node| Pool::read(tree, &format!("{NODES}/node{node}/hugepages"), name).free;
+    let pages = |node| PoolCounts::read(tree, &format!("{NODES}/node{node}/hugepages"), name).free;
     nodes.into_iter().map(|node| (node, pages(node))).collect()
 }
 
-fn pool(kib: u64, pool: Pool, nodes: &[(u32, u64)]) -> Finding {
+fn pool(kib: u64, pool: PoolCounts, nodes: &[(u32, u64)]) -> Finding {
     let id = format!("hugetlb-{}", size(kib << 10).replace(' ', ""));
     let option = if kib == 1 << 20 { "--pages hugetlb-1g" } else { "--pages hugetlb" };
     if pool.pages == 0 && pool.on_demand == 0 {
         let empty = Finding::new(Hugetlb, Status::Info, id, "no pool");
         return match kib {
             2048 => empty
-                .why(format!("only {option} needs one; its pages are lost to other programs"))
+                .why(format!("only {option} needs one; other programs cannot use its pages"))
                 .command("sudo largesse doctor --fix --hugetlb-pages 512   # 1 GiB"),
             1_048_576 => empty
-                .why(format!("only {option} needs one; best set aside at boot"))
+                .why(format!("only {option} needs one; best reserved at boot"))
                 .command("hugepagesz=1G hugepages=2   # on the kernel's command line"),
             _ => empty,
         };
     }
-    let Pool { pages, free, reserved, surplus, on_demand } = pool;
+    let PoolCounts { pages, free, reserved, surplus, on_demand } = pool;
     let mut now = format!("{pages} pages ({}), {free} free, {reserved} reserved", size(pages * (kib << 10)));
     if surplus + on_demand > 0 {
         now += &format!(", {surplus} of {on_demand} on demand");
@@ -107,7 +107,9 @@ fn pool(kib: u64, pool: Pool, nodes: &[(u32, u64)]) -> Finding {
         return Finding::new(Hugetlb, Status::Advice, id, now)
             .wanted("free pages, or no pool")
             .why(format!("{option} falls back to small pages until some are given back"))
-            .command("grep -l '^Private_Hugetlb: *[1-9]' /proc/[0-9]*/smaps   # who has them");
+            .command(
+                "grep -l '^Private_Hugetlb: *[1-9]' /proc/[0-9]*/smaps   # shows which processes use them",
+            );
     }
     Finding::new(Hugetlb, Status::Ok, id, now)
 }
@@ -135,31 +137,31 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(given: Pool, want: Status) {
+    fn check(given: PoolCounts, want: Status) {
         assert_eq!(pool(2048, given, &[]).status, want);
     }
 
     #[test]
-    fn a_pool_is_fine_while_something_can_be_had() {
-        let some = Pool { pages: 8, free: 8, ..Pool::default() };
+    fn available_pool_is_fine() {
+        let some = PoolCounts { pages: 8, free: 8, ..PoolCounts::default() };
         check(some, Status::Ok);
-        check(Pool { reserved: 8, ..some }, Status::Advice);
-        check(Pool { free: 0, ..some }, Status::Advice);
-        check(Pool { free: 0, on_demand: 4, ..some }, Status::Ok);
-        check(Pool { free: 0, on_demand: 4, surplus: 4, ..some }, Status::Advice);
-        check(Pool { on_demand: 4, ..Pool::default() }, Status::Ok);
-        check(Pool::default(), Status::Info);
+        check(PoolCounts { reserved: 8, ..some }, Status::Advice);
+        check(PoolCounts { free: 0, ..some }, Status::Advice);
+        check(PoolCounts { free: 0, on_demand: 4, ..some }, Status::Ok);
+        check(PoolCounts { free: 0, on_demand: 4, surplus: 4, ..some }, Status::Advice);
+        check(PoolCounts { on_demand: 4, ..PoolCounts::default() }, Status::Ok);
+        check(PoolCounts::default(), Status::Info);
     }
 
     #[test]
-    fn shares_of_the_nodes_are_told_when_there_are_several() {
-        let some = Pool { pages: 8, free: 8, ..Pool::default() };
+    fn several_nodes_show_their_shares() {
+        let some = PoolCounts { pages: 8, free: 8, ..PoolCounts::default() };
         assert!(pool(2048, some, &[(0, 6), (2, 2)]).now.ends_with("free on node 0: 6, node 2: 2"));
         assert!(!pool(2048, some, &[(0, 8)]).now.contains("node"));
     }
 
     #[test]
-    fn mounts_say_their_page_size() {
+    fn mounts_show_page_size() {
         let line = "40 22 0:30 / /dev/hugepages rw,relatime shared:5 - hugetlbfs hugetlbfs rw,pagesize=2M";
         assert_eq!(mounted(line).now, "/dev/hugepages (2M)");
         assert_eq!(mounted("").now, "not mounted");

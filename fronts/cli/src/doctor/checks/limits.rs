@@ -1,15 +1,15 @@
-//! What one process may have: locked memory, address space, mappings, segments, commitments.
+//! Checks the limits of a process: locked memory, address space, mappings, segments, commitments.
 
 use crate::doctor::finding::Subject::Limits;
 use crate::doctor::finding::{Finding, Status, size};
-use crate::doctor::machine::{Machine, kib_field};
+use crate::doctor::machine::{MachineFacts, kib_field};
 use crate::doctor::tree::Tree;
 use crate::say::counted;
 use largesse_machine::Unread;
 
-/// The members of this group may lock memory and use `/dev/userfaultfd`.
+/// Name of the group whose members may lock memory and use `/dev/userfaultfd`.
 pub(crate) const GROUP: &str = "largesse";
-/// The limits of this process.
+/// The file with the limits of this process.
 pub(crate) const PROCESS: &str = "/proc/self/limits";
 const OVERCOMMIT: &str = "/proc/sys/vm/overcommit_memory";
 const MAPPINGS: &str = "/proc/sys/vm/max_map_count";
@@ -17,7 +17,7 @@ const SEGMENT: &str = "/proc/sys/kernel/shmmax";
 const SEGMENTS: &str = "/proc/sys/kernel/shmall";
 const FILES: [&str; 5] = [PROCESS, OVERCOMMIT, MAPPINGS, SEGMENT, SEGMENTS];
 
-pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, machine: &MachineFacts) -> Vec<Finding> {
     let limits = tree.read(PROCESS).unwrap_or_default();
     let meminfo = tree.read("/proc/meminfo").unwrap_or_default();
     let mut findings = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn findings(tree: &Tree, machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-/// A limit of `/proc/self/limits` that holds now; `u64::MAX` when there is none.
+/// Returns a soft limit in `/proc/self/limits`, or `u64::MAX` for "unlimited".
 pub(crate) fn soft(limits: &str, name: &str) -> Option<u64> {
     let values = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match values.split_whitespace().next()? {
@@ -51,7 +51,7 @@ pub(crate) fn soft(limits: &str, name: &str) -> Option<u64> {
     }
 }
 
-/// Memory that members of our group may lock: half of the machine's, never all of it.
+/// Returns the bytes that members of our group may lock: half of the machine's memory.
 pub(crate) fn lockable(memory: u64) -> u64 {
     memory / 2
 }
@@ -60,7 +60,7 @@ fn amount(bytes: u64) -> String {
     if bytes == u64::MAX { "unlimited".to_owned() } else { size(bytes) }
 }
 
-fn locked(limit: u64, machine: &Machine) -> Finding {
+fn locked(limit: u64, machine: &MachineFacts) -> Finding {
     let mut now = amount(limit);
     let wanted = lockable(machine.memory);
     if machine.is_root() && limit < wanted {
@@ -87,7 +87,7 @@ fn address_space(limit: u64, memory: u64) -> Finding {
     if limit == u64::MAX {
         return Finding::new(Limits, Status::Ok, "address-space", "unlimited");
     }
-    // The heap reserves a range of addresses far larger than what it uses.
+    // The heap reserves a far larger range of addresses than it uses.
     let status = if limit < memory.saturating_mul(2) { Status::Problem } else { Status::Advice };
     Finding::new(Limits, status, "address-space", size(limit))
         .wanted("unlimited")
@@ -117,7 +117,7 @@ fn mappings(limit: u64) -> Finding {
     }
     Finding::new(Limits, Status::Advice, "map-count", limit.to_string())
         .wanted(format!("{DEFAULT}, the kernel's default"))
-        .why("blocks with pages of their own kind are mappings of their own, and these run out")
+        .why("each block on another kind of page is a separate mapping, and their number may run out")
         .command(format!("sudo sysctl vm.max_map_count={DEFAULT}"))
 }
 
@@ -126,7 +126,7 @@ fn segments(limit: u64, memory: u64) -> Finding {
         return Finding::new(Limits, Status::Ok, "shm", "shmmax and shmall do not limit");
     }
     Finding::new(Limits, Status::Info, "shm", size(limit))
-        .why("limits System V segments; largesse makes none, programs of old may")
+        .why("limits System V segments; largesse makes none, but old programs may")
 }
 
 #[cfg(test)]
@@ -138,21 +138,21 @@ mod tests {
                           Max address space         unlimited            unlimited            bytes     \n";
 
     #[test]
-    fn limits_are_read() {
+    fn limits_are_parsed() {
         assert_eq!(soft(LIMITS, "Max locked memory"), Some(8 << 20));
         assert_eq!(soft(LIMITS, "Max address space"), Some(u64::MAX));
         assert_eq!(soft(LIMITS, "Max cpu time"), None);
     }
 
     #[test]
-    fn an_address_limit_below_twice_the_memory_is_a_problem() {
+    fn low_address_limit_is_problem() {
         for (limit, want) in [(u64::MAX, Status::Ok), (3 << 30, Status::Problem), (1 << 40, Status::Advice)] {
             assert_eq!(address_space(limit, 4 << 30).status, want, "{limit}");
         }
     }
 
     #[test]
-    fn strict_overcommit_says_what_is_left() {
+    fn strict_overcommit_shows_remainder() {
         let meminfo = "CommitLimit:    4194304 kB\nCommitted_AS:   1048576 kB\n";
         let strict = overcommit(2, meminfo);
         assert_eq!((strict.status, &*strict.now), (Status::Advice, "strict (2): 3 GiB of 4 GiB left"));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_never_more_than_information() {
+    fn segment_limit_is_information() {
         assert_eq!(segments(u64::MAX, 1 << 30).status, Status::Ok);
         assert_eq!(segments(32 << 20, 1 << 30).status, Status::Info);
     }

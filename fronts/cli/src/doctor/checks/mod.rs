@@ -1,4 +1,4 @@
-//! The checks, a file a subject: pure functions from the text of the kernel's files to findings.
+//! The checks, one file for each subject: functions from the kernel's files to findings.
 
 pub(crate) mod cgroup;
 pub(crate) mod container;
@@ -10,11 +10,11 @@ pub(crate) mod thp;
 
 use super::finding::{Finding, Status};
 use super::live::Live;
-use super::machine::Machine;
+use super::machine::MachineFacts;
 use super::tree::Tree;
 
-/// Every finding, in the order in which they are shown.
-pub(crate) fn all(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+/// Returns all findings in the order in which they are shown.
+pub(crate) fn all(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let mut findings = system::findings(tree, live, machine);
     findings.extend(thp::findings(tree, live, machine));
     findings.extend(hugetlb::findings(tree));
@@ -28,7 +28,7 @@ pub(crate) fn all(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-/// A container cannot write `/sys` or `/proc/sys`: the command is the host's to run.
+/// Marks a command for the host if a container cannot run it, since `/sys` and `/proc/sys` are read-only.
 fn send_to_host(finding: &mut Finding) {
     let hosts = ["/sys/", "sysctl", "doctor --fix"];
     let command = finding.command.as_deref().unwrap_or_default();

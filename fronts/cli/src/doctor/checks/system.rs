@@ -1,17 +1,17 @@
-//! The kernel's features, the cores, the nodes, and what is preloaded already.
+//! Checks the kernel's features, the cores, the nodes, and inherited preloaded libraries.
 
 use crate::doctor::finding::Subject::Machine as About;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Live, Verdict};
-use crate::doctor::machine::{Machine, WITH_MEMORY};
+use crate::doctor::machine::{MachineFacts, WITH_MEMORY};
 use crate::doctor::tree::Tree;
 
-/// Something newer kernels have, and what happens without it.
+/// A feature of newer kernels, and the consequence of its absence.
 struct Feature {
     name: &'static str,
     trial: &'static str,
     since: (u32, u32),
-    /// The file that the trial opens.
+    /// The file that the trial opens, if any.
     file: Option<&'static str>,
     without: &'static str,
 }
@@ -29,20 +29,20 @@ const FEATURES: &[Feature] = &[
         trial: "collapse",
         since: (6, 1),
         file: None,
-        without: "small pages are joined by the kernel in its own time",
+        without: "the kernel joins small pages later",
     },
     Feature {
         name: "PAGEMAP_SCAN",
         trial: "pagemap_scan",
         since: (6, 7),
         file: Some("/proc/self/pagemap"),
-        without: "bytes on large pages are told per mapping, marked ~",
+        without: "bytes on large pages are estimated per mapping, marked ~",
     },
 ];
 
 const OLDEST: (u32, u32) = (5, 10);
 
-pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let mut findings = vec![kernel(tree, live, machine), cores(machine.cores)];
     let known = || Finding::new(About, Status::Ok, "nodes", machine.nodes.unwrap_or(1).to_string());
     let nodes = tree.unread(WITH_MEMORY).map(|unread| Finding::unread(About, "nodes", &unread));
@@ -51,7 +51,7 @@ pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Findi
     findings
 }
 
-fn kernel(tree: &Tree, live: &Live, machine: &Machine) -> Finding {
+fn kernel(tree: &Tree, live: &Live, machine: &MachineFacts) -> Finding {
     let finding = |status, now| Finding::new(About, status, "kernel", now);
     if machine.kernel.is_empty() {
         return finding(Status::Info, "not known".to_owned());
@@ -78,8 +78,8 @@ fn kernel(tree: &Tree, live: &Live, machine: &Machine) -> Finding {
     finding(Status::Info, format!("{}, without {}", machine.kernel, names.join(", "))).why(without.join("; "))
 }
 
-/// By trying; by the version where nothing was tried.
-fn has(feature: &Feature, live: &Live, machine: &Machine) -> bool {
+/// Returns whether the kernel has a feature, by the trial or, without one, by the version.
+fn has(feature: &Feature, live: &Live, machine: &MachineFacts) -> bool {
     live.trial(feature.trial).map_or(machine.version >= feature.since, |verdict| verdict == Verdict::Granted)
 }
 
@@ -89,10 +89,10 @@ fn cores(cores: usize) -> Finding {
         return finding;
     }
     Finding { status: Status::Info, ..finding }
-        .why("pages are not filled ahead of need: that takes a second core")
+        .why("pages are not filled ahead of need, which takes a second core")
 }
 
-/// Libraries that bring a `malloc` of their own.
+/// Parts of file names of libraries that replace `malloc`.
 const ALLOCATORS: [&str; 8] =
     ["jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "libscudo", "libhugetlbfs", "libasan"];
 
@@ -105,7 +105,7 @@ fn preload(value: &str) -> Finding {
     };
     Finding::new(About, Status::Advice, "preload", value)
         .wanted("one allocator")
-        .why(format!("{other} serves malloc: large blocks are left to it"))
+        .why(format!("{other} serves malloc, so that largesse serves no large block"))
         .command("unset LD_PRELOAD")
 }
 
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_allocator_is_worth_advice() {
+    fn other_allocator_gives_advice() {
         for (value, want) in [
             ("/usr/lib/libjemalloc.so.2", Status::Advice),
             ("/a/libfoo.so /usr/lib/libtcmalloc_minimal.so.4", Status::Advice),
@@ -125,16 +125,16 @@ mod tests {
     }
 
     #[test]
-    fn one_core_has_no_helper() {
+    fn single_core_is_information() {
         assert_eq!(cores(1).status, Status::Info);
         assert_eq!(cores(2).status, Status::Ok);
     }
 
     #[test]
-    fn features_are_tried_before_they_are_believed() {
+    fn trials_override_kernel_version() {
         let feature = &FEATURES[0];
         let tree = crate::doctor::tree::Tree::new(std::path::Path::new("/nowhere"));
-        let machine = Machine { version: (6, 18), ..Machine::read(&tree, &Live::default()) };
+        let machine = MachineFacts { version: (6, 18), ..MachineFacts::read(&tree, &Live::default()) };
         let mut live = Live::default();
         assert!(has(feature, &live, &machine));
         live.trials.insert("populate".to_owned(), Verdict::Refused(libc::EPERM));

@@ -1,14 +1,14 @@
-//! Transparent huge pages: what the kernel's switches say, and what a trial says.
+//! Checks the settings of transparent huge pages, and the result of a trial.
 
 use crate::doctor::finding::Subject::Transparent;
 use crate::doctor::finding::{Finding, Status, size};
 use crate::doctor::live::{Live, Verdict};
-use crate::doctor::machine::Machine;
+use crate::doctor::machine::MachineFacts;
 use crate::doctor::tree::Tree;
 
 pub(crate) const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 
-pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Finding> {
+pub(crate) fn findings(tree: &Tree, live: &Live, machine: &MachineFacts) -> Vec<Finding> {
     let Some(enabled) = tree.read(&format!("{DIRECTORY}/enabled")) else {
         let size = machine.transparent_size;
         let seen = live.trial("thp").map_or_else(absent, |verdict| unreadable(tree, verdict, size));
@@ -30,11 +30,11 @@ pub(crate) fn findings(tree: &Tree, live: &Live, machine: &Machine) -> Vec<Findi
     findings
 }
 
-/// The switch for all sizes, and since kernel 6.8 the one for the size of a huge page.
+/// The setting for all sizes and, since Linux 6.8, the setting for the size of a huge page.
 pub(crate) struct Switches {
     pub(crate) all: String,
     pub(crate) own: Option<String>,
-    /// The file of `own`.
+    /// The file with the setting `own`.
     pub(crate) own_path: String,
 }
 
@@ -46,7 +46,7 @@ impl Switches {
         Switches { all: chosen(enabled).to_owned(), own, own_path }
     }
 
-    /// What holds for an ordinary huge page.
+    /// Returns the setting in force for an ordinary huge page.
     pub(crate) fn effective(&self) -> &str {
         match self.own.as_deref() {
             None | Some("inherit") => &self.all,
@@ -55,25 +55,25 @@ impl Switches {
     }
 }
 
-/// The word in brackets of `always [madvise] never`.
+/// Returns the word in brackets, such as `madvise` in `always [madvise] never`.
 pub(crate) fn chosen(choices: &str) -> &str {
     let inside = choices.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(choices, |(word, _)| word)
 }
 
-/// The switches cannot be read (a hidden `/sys`): the trial says what the kernel does.
+/// Returns the finding of a trial if the settings cannot be read, as under a hidden `/sys`.
 fn unreadable(tree: &Tree, verdict: Verdict, transparent_size: Option<u64>) -> Finding {
     let unread = tree.unread(&format!("{DIRECTORY}/enabled"));
     let unread = unread.map_or_else(String::new, |unread| format!("{unread}; "));
     let finding = |status, now: String| {
-        Finding::new(Transparent, status, "thp", now).why(format!("{unread}this is what a trial says"))
+        Finding::new(Transparent, status, "thp", now).why(format!("{unread}a trial gave this result"))
     };
     match verdict {
         Verdict::Granted => finding(
             Status::Ok,
             format!("given: asked for {0}, got {0}", size(transparent_size.unwrap_or(2 << 20))),
         ),
-        // A kernel without them does not know the advice.
+        // A kernel without huge pages does not know the advice.
         Verdict::Refused(libc::EINVAL | libc::ENOSYS) => absent(),
         _ => finding(Status::Advice, "not known: a trial got small pages".into())
             .wanted("a readable /sys, or a free large page"),
@@ -81,7 +81,7 @@ fn unreadable(tree: &Tree, verdict: Verdict, transparent_size: Option<u64>) -> F
 }
 
 fn absent() -> Finding {
-    Finding::new(Transparent, Status::Problem, "thp", "not there")
+    Finding::new(Transparent, Status::Problem, "thp", "none")
         .wanted("a kernel built with CONFIG_TRANSPARENT_HUGEPAGE")
         .why("blocks get small pages only; a pool of hugetlb pages (--pages hugetlb) still works")
         .command("sudo largesse doctor --fix --hugetlb-pages 512")
@@ -92,7 +92,7 @@ fn mode(switches: &Switches) -> Finding {
     let finding = |status| Finding::new(Transparent, status, "thp", now);
     match now {
         "madvise" => finding(Status::Ok),
-        "always" => finding(Status::Ok).why("every program gets them, asked or not"),
+        "always" => finding(Status::Ok).why("every program gets them, even without asking"),
         _ => {
             let path = if switches.own.as_deref() == Some("never") && switches.all != "never" {
                 switches.own_path.clone()
@@ -122,12 +122,12 @@ fn defrag(now: &str) -> Finding {
         "defer" => finding(Status::Info).why("a block keeps small pages at first when memory is fragmented"),
         _ => finding(Status::Advice)
             .wanted("madvise")
-            .why("when no large page is free none is made, and the block stays on small pages")
+            .why("if no large page is free, the kernel makes none, and the block stays on small pages")
             .command(command),
     }
 }
 
-/// `PR_THP_DISABLE_EXCEPT_ADVISED` (kernel 6.18) sets the second bit.
+/// Checks the value of `PR_GET_THP_DISABLE`; `PR_THP_DISABLE_EXCEPT_ADVISED` (Linux 6.18) sets its second bit.
 fn disabled(value: Option<u32>) -> Option<Finding> {
     let finding = |status, now| Finding::new(Transparent, status, "thp-prctl", now);
     Some(match value? {
@@ -154,10 +154,10 @@ fn trial(verdict: Verdict, transparent_size: Option<u64>) -> Finding {
 
 fn khugepaged(limit: u64) -> Finding {
     Finding::new(Transparent, Status::Info, "khugepaged", format!("max_ptes_none {limit}"))
-        .why("missing small pages that may be filled in to make a large one")
+        .why("number of unused small pages that the kernel may add to make a large page")
 }
 
-/// Sizes between a small and a huge page (kernel 6.8), for `--pages 64k`.
+/// Checks the sizes between a small and a huge page (Linux 6.8), for `--pages 64k`.
 fn middle_sizes(tree: &Tree, enabled: &str, transparent_size: Option<u64>) -> Option<Finding> {
     let sizes = tree.list(DIRECTORY);
     let mut sizes: Vec<u64> = sizes
@@ -166,7 +166,7 @@ fn middle_sizes(tree: &Tree, enabled: &str, transparent_size: Option<u64>) -> Op
         .filter(|kib| Some(kib << 10) != transparent_size)
         .collect();
     sizes.sort_unstable();
-    // Some sizes are for shared memory only, and have no such file.
+    // Sizes for shared memory only have no such file.
     let mode = |kib: u64| {
         let text = tree.read(&format!("{DIRECTORY}/hugepages-{kib}kB/enabled"))?;
         let own = chosen(&text);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_switch_of_the_own_size_wins() {
+    fn own_size_overrides_all_sizes() {
         check("madvise", None, Status::Ok);
         check("always", None, Status::Ok);
         check("never", None, Status::Problem);
@@ -214,28 +214,28 @@ mod tests {
     }
 
     #[test]
-    fn the_command_writes_the_switch_that_is_off() {
+    fn command_sets_disabled_size() {
         let own = Some("never".to_owned());
         let command = mode(&Switches { all: "madvise".to_owned(), own, own_path: "/own".to_owned() }).command;
         assert!(command.unwrap().starts_with("echo inherit | sudo tee /own"));
     }
 
     #[test]
-    fn a_disabled_process_is_a_problem_unless_advice_counts() {
+    fn disabled_process_is_problem() {
         for (value, want) in [(0, Status::Ok), (1, Status::Problem), (3, Status::Ok)] {
             assert_eq!(disabled(Some(value)).unwrap().status, want, "{value}");
         }
     }
 
     #[test]
-    fn the_choice_is_in_brackets() {
+    fn choice_is_in_brackets() {
         assert_eq!(chosen("always [madvise] never"), "madvise");
         assert_eq!(chosen("always defer defer+madvise madvise [never]"), "never");
         assert_eq!(chosen("odd"), "odd");
     }
 
     #[test]
-    fn sizes_in_between_matter_only_for_64k() {
+    fn middle_sizes_matter_for_64k() {
         let modes = |of_64k: &str| [(32, "never".to_owned()), (64, of_64k.to_owned())];
         assert_eq!(middle(&modes("never")).unwrap().status, Status::Info);
         let on = middle(&modes("always")).unwrap();

@@ -1,7 +1,7 @@
-//! Takes the steps of a plan, or says them.
+//! Performs the steps of a plan, or prints them.
 
-use super::plan::{Plan, Refusal};
-use super::step::{Owner, Step};
+use super::plan::{ChangePlan, Refusal};
+use super::step::{ChangeStep, Owner};
 use crate::doctor::checks::far::{self, DEVICE};
 use crate::doctor::checks::limits::GROUP;
 use crate::doctor::finding::size;
@@ -12,18 +12,19 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 
-/// What is done with a plan.
+/// The way in which a plan is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
+    /// Performs the steps.
     Act,
-    /// `--dry-run`.
+    /// Prints the steps (`--dry-run`).
     Say,
-    /// Not root: what to type instead.
+    /// Prints commands to type, for a user who is not root.
     Commands,
 }
 
-/// Whether every step was taken. A failing step ends it.
-pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
+/// Applies the plan up to the first step that fails, and returns whether all steps succeeded.
+pub(crate) fn apply(tree: &Tree, plan: &ChangePlan, how: How) -> bool {
     if how == How::Commands && !plan.steps.is_empty() {
         say!("# Not root: nothing was changed. These commands would do it.");
     }
@@ -38,14 +39,14 @@ pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
             How::Act => {
                 if let Err(error) = take(tree, step) {
                     complain!("largesse doctor: {what}: {error}");
-                    complain!("largesse doctor: stopped here; what is above was done");
+                    complain!("largesse doctor: stopped here; the steps above were done");
                     return false;
                 }
                 say!("{past:<13} {what}");
                 short_pool(tree, step);
             }
         }
-        if let (Step::Write { text, .. }, How::Act | How::Say) = (step, how) {
+        if let (ChangeStep::Write { text, .. }, How::Act | How::Say) = (step, how) {
             text.lines().for_each(|line| say!("              | {line}"));
         }
     }
@@ -58,24 +59,24 @@ pub(crate) fn apply(tree: &Tree, plan: &Plan, how: How) -> bool {
     true
 }
 
-/// Steps that are not the writing of a file below the root.
-fn is_command(step: &Step) -> bool {
-    matches!(step, Step::MakeGroup | Step::RemoveGroup | Step::Own { .. })
+/// Returns whether a step affects more than files below the root.
+fn is_command(step: &ChangeStep) -> bool {
+    matches!(step, ChangeStep::MakeGroup | ChangeStep::RemoveGroup | ChangeStep::Own { .. })
 }
 
-fn take(tree: &Tree, step: &Step) -> io::Result<()> {
+fn take(tree: &Tree, step: &ChangeStep) -> io::Result<()> {
     match step {
-        Step::MakeGroup => run("groupadd", &["--system", GROUP]),
-        Step::RemoveGroup => run("groupdel", &[GROUP]),
-        Step::Write { path, text } => tree.replace(path, text),
-        Step::Remove { path } => tree.remove(path),
-        Step::RemoveDirectory { path } => match tree.remove_empty(path) {
+        ChangeStep::MakeGroup => run("groupadd", &["--system", GROUP]),
+        ChangeStep::RemoveGroup => run("groupdel", &[GROUP]),
+        ChangeStep::Write { path, text } => tree.replace(path, text),
+        ChangeStep::Remove { path } => tree.remove(path),
+        ChangeStep::RemoveDirectory { path } => match tree.remove_empty(path) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         },
-        Step::Set { path, to, .. } => tree.set(path, to),
-        Step::Own { group, mode } => {
+        ChangeStep::Set { path, to, .. } => tree.set(path, to),
+        ChangeStep::Own { group, mode } => {
             let number = match group {
                 Owner::Number(number) => Some(*number),
                 Owner::Ours => far::group(tree, GROUP).map(|group| group.number),
@@ -92,13 +93,13 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other(status.to_string())) }
 }
 
-/// The kernel fills a pool as far as it can, and says nothing.
-fn short_pool(tree: &Tree, step: &Step) {
-    let Step::Set { path, to, .. } = step else { return };
+/// Reports a pool that the kernel filled only in part, which it does without an error.
+fn short_pool(tree: &Tree, step: &ChangeStep) {
+    let ChangeStep::Set { path, to, .. } = step else { return };
     let (Some(got), Ok(asked)) = (tree.number(path), to.parse::<u64>()) else { return };
     if got < asked {
         say!(
-            "note          the kernel found {got} of {asked} pages; memory is fragmented, a reboot finds more"
+            "note          the kernel found {got} of {asked} pages; memory is fragmented; a reboot makes more available"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! `--fix` and `--undo`: a plan made of single steps, then carried out, said, or printed as commands.
+//! `--fix` and `--undo`: make a plan of single steps, then perform it or print it.
 //!
 //! # Invariants
-//! 1. A plan is made whole before its first step is taken; a file that is not ours ends it there.
-//! 2. Files are written before values: a former value is on disk before it is overwritten.
+//! 1. A plan is complete before its first step is performed; a foreign file with our name prevents it.
+//! 2. Files are written before kernel settings, so that an earlier value is on disk before it is overwritten.
 
 mod apply;
 mod own;
@@ -11,5 +11,5 @@ mod step;
 mod undo;
 
 pub(crate) use apply::{How, apply};
-pub(crate) use plan::{Wish, plan};
+pub(crate) use plan::{FixOptions, plan};
 pub(crate) use undo::undo;

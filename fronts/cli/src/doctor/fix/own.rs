@@ -1,4 +1,4 @@
-//! A file of ours: a first line that says so, what was there before, and the settings.
+//! Our configuration files: an identifying first line, the earlier values, and the settings.
 
 use crate::doctor::tree::Tree;
 
@@ -8,30 +8,30 @@ pub(crate) const UDEV: &str = "/etc/udev/rules.d/60-largesse.rules";
 pub(crate) const TMPFILES: &str = "/etc/tmpfiles.d/60-largesse.conf";
 pub(crate) const ALL: [&str; 4] = [SYSCTL, LIMITS, UDEV, TMPFILES];
 
-/// The first line of every file of ours. A file without it is never touched.
+/// The first line of each of our files. A file without it is never changed.
 const HEADER: &str = "# Written by `largesse doctor --fix`; `largesse doctor --undo` takes it back.";
 const WAS: &str = "# was: ";
 const MADE: &str = "# made: ";
 
-/// What `# made:` says when the group is ours to remove.
+/// Entry of `# made:` that records that we created the group.
 pub(crate) const MADE_GROUP: &str = "group largesse";
 
-/// The text of one of our files, in parts.
+/// The contents of one of our files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnFile {
-    /// A file of the kernel, or the device, and what it held before us.
+    /// Kernel files or the device, each with its value before our change.
     pub(crate) was: Vec<(String, String)>,
-    /// What we created for the sake of this file: directories, the group.
+    /// Directories, and the group, that were created for this file.
     pub(crate) made: Vec<String>,
     lines: Vec<String>,
 }
 
-/// A file that has our name and not our first line.
+/// A file with our name but without our first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign(pub(crate) &'static str);
 
 impl OwnFile {
-    /// Ours as it is now; `None` when there is none.
+    /// Reads our file, or returns `None` if it does not exist.
     pub(crate) fn read(tree: &Tree, path: &'static str) -> Result<Option<OwnFile>, Foreign> {
         if tree.is_link(path) {
             return Err(Foreign(path));
@@ -66,7 +66,7 @@ impl OwnFile {
         all.map(|line| line + "\n").collect()
     }
 
-    /// Adds a setting; one about the same thing, all but its last word, is replaced.
+    /// Adds a setting, or replaces the one that differs only in its last word.
     pub(crate) fn set(&mut self, line: &str) {
         let same = |old: &&mut String| about(old) == about(line);
         match self.lines.iter_mut().find(same) {
@@ -79,7 +79,7 @@ impl OwnFile {
         self.lines.iter().any(|own| own == line)
     }
 
-    /// Remembers what was there before us: the first time only, later it is our own.
+    /// Records the value before our first change; later values are ours.
     pub(crate) fn remember(&mut self, path: &str, value: &str) {
         if !self.was.iter().any(|(known, _)| known == path) {
             self.was.push((path.to_owned(), value.to_owned()));
@@ -92,7 +92,7 @@ impl OwnFile {
         }
     }
 
-    /// The value that we give to a file of the kernel.
+    /// Returns the value that our file sets for a kernel file.
     pub(crate) fn value_of(&self, path: &str) -> Option<&str> {
         let sysctl = path.strip_prefix("/proc/sys/").map(|name| name.replace('/', "."));
         let is_about = |line: &&String| {
@@ -119,19 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_ours_reads_back() {
+    fn own_file_reads_back() {
         assert_eq!(OwnFile::parse(&some().text()), Some(some()));
     }
 
     #[test]
-    fn a_file_of_others_is_not_ours() {
+    fn foreign_file_is_refused() {
         for text in ["", "vm.nr_hugepages = 1\n", "# Written by hand\n"] {
             assert_eq!(OwnFile::parse(text), None, "{text}");
         }
     }
 
     #[test]
-    fn a_setting_is_replaced_and_the_first_former_value_stays() {
+    fn earliest_value_is_kept() {
         let mut file = some();
         file.remember("/proc/sys/vm/nr_hugepages", "512");
         file.set("vm.nr_hugepages = 1024");

@@ -1,78 +1,83 @@
-//! What `--fix` would do: only what is not fine already, and for a group rather than for everyone.
+//! Plans `--fix`, which changes only settings that need it, for a group rather than for every user.
 
 use super::own::{Foreign, LIMITS, MADE_GROUP, OwnFile, SYSCTL, TMPFILES, UDEV};
-use super::step::{Owner, Step};
+use super::step::{ChangeStep, Owner};
 use crate::doctor::checks::far::{self, DEVICE, FOR_ALL};
 use crate::doctor::checks::limits::{GROUP, PROCESS, lockable, soft};
 use crate::doctor::checks::thp::{self, Switches, chosen};
 use crate::doctor::finding::size;
 use crate::doctor::live::Live;
-use crate::doctor::machine::{Machine, kib_field};
+use crate::doctor::machine::{MachineFacts, kib_field};
 use crate::doctor::tree::Tree;
 use largesse_machine::Unread;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 
-/// What was asked for beyond the usual.
+/// The options of `--fix`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wish {
+pub(crate) struct FixOptions {
     pub(crate) hugetlb_pages: Option<u64>,
-    /// Settings for every user are accepted (`--yes`).
+    /// Whether settings for every user are accepted (`--yes`).
     pub(crate) for_all: bool,
 }
 
-/// Why nothing is done.
+/// The reason why nothing is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     NotOurs(Foreign),
-    /// A pool of this many bytes on a machine of that many.
+    /// The pool is too large: its bytes and those of the machine.
     PoolTooLarge(u64, u64),
     NoPools,
-    /// Whether there is a pool is not known.
+    /// The file that describes the pool cannot be read.
     Unread(Unread),
 }
 
-/// Steps in order, and what to say after them.
+/// The steps in order, and notes to print after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plan {
-    pub(crate) steps: Vec<Step>,
+pub(crate) struct ChangePlan {
+    pub(crate) steps: Vec<ChangeStep>,
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) fn plan(tree: &Tree, live: &Live, machine: &Machine, wish: Wish) -> Result<Plan, Refusal> {
+pub(crate) fn plan(
+    tree: &Tree,
+    live: &Live,
+    machine: &MachineFacts,
+    options: FixOptions,
+) -> Result<ChangePlan, Refusal> {
     if machine.read_only {
         let note = "/sys is read-only: this is a container. Run `sudo largesse doctor --fix` on its host.";
-        return Ok(Plan { steps: Vec::new(), notes: vec![note.to_owned()] });
+        return Ok(ChangePlan { steps: Vec::new(), notes: vec![note.to_owned()] });
     }
     let mut draft = Draft { tree, files: Vec::new(), after: Vec::new(), notes: Vec::new(), group: false };
     draft.unread();
     draft.transparent(machine)?;
-    draft.pool(machine, wish)?;
+    draft.pool(machine, options)?;
     draft.lockable(machine)?;
-    draft.userfaultfd(live, wish)?;
+    draft.userfaultfd(live, options)?;
     Ok(draft.finish())
 }
 
-/// Files that will be written and steps that come after them.
+/// A plan in preparation: files to write, and the steps after them.
 struct Draft<'a> {
     tree: &'a Tree,
     files: Vec<(&'static str, OwnFile)>,
-    after: Vec<Step>,
+    after: Vec<ChangeStep>,
     notes: Vec<String>,
-    /// Whether something is for our group.
+    /// Whether a step needs our group.
     group: bool,
 }
 
 impl Draft<'_> {
-    /// Notes which settings are not known, and so are left as they are.
+    /// Adds a note for each setting that cannot be read and so is not changed.
     fn unread(&mut self) {
         for file in [format!("{}/enabled", thp::DIRECTORY), PROCESS.to_owned()] {
             let unread = self.tree.unread(&file);
-            self.notes.extend(unread.map(|unread| format!("{unread}: what it tells is not checked.")));
+            self.notes.extend(unread.map(|unread| format!("{unread}: this setting is not checked.")));
         }
     }
 
-    fn transparent(&mut self, machine: &Machine) -> Result<(), Refusal> {
+    fn transparent(&mut self, machine: &MachineFacts) -> Result<(), Refusal> {
         let Some(enabled) = self.tree.read(&format!("{}/enabled", thp::DIRECTORY)) else { return Ok(()) };
         let switches = Switches::read(self.tree, &enabled, machine.transparent_size);
         let mut off = false;
@@ -96,27 +101,31 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// A value of sysfs, now and, by systemd-tmpfiles, at every boot.
+    /// Sets a value in sysfs now and, by systemd-tmpfiles, at every boot.
     fn at_boot(&mut self, path: &str, from: &str, to: &str) -> Result<(), Refusal> {
         let file = self.file(TMPFILES)?;
         file.remember(path, from);
         file.set(&format!("w {path} - - - - {to}"));
-        self.after.push(Step::Set { path: path.to_owned(), from: from.to_owned(), to: to.to_owned() });
+        self.after.push(ChangeStep::Set { path: path.to_owned(), from: from.to_owned(), to: to.to_owned() });
         Ok(())
     }
 
-    /// A value of `/proc/sys`, now and at every boot.
+    /// Sets a value in `/proc/sys` now and at every boot.
     fn sysctl(&mut self, path: &str, from: u64, to: u64) -> Result<(), Refusal> {
         let name = path.trim_start_matches("/proc/sys/").replace('/', ".");
         let file = self.file(SYSCTL)?;
         file.remember(path, &from.to_string());
         file.set(&format!("{name} = {to}"));
-        self.after.push(Step::Set { path: path.to_owned(), from: from.to_string(), to: to.to_string() });
+        self.after.push(ChangeStep::Set {
+            path: path.to_owned(),
+            from: from.to_string(),
+            to: to.to_string(),
+        });
         Ok(())
     }
 
-    fn pool(&mut self, machine: &Machine, wish: Wish) -> Result<(), Refusal> {
-        let Some(pages) = wish.hugetlb_pages else { return Ok(()) };
+    fn pool(&mut self, machine: &MachineFacts, options: FixOptions) -> Result<(), Refusal> {
+        let Some(pages) = options.hugetlb_pages else { return Ok(()) };
         if let Some(unread) = ["/proc/meminfo", POOL].iter().find_map(|file| self.tree.unread(file)) {
             return Err(Refusal::Unread(unread));
         }
@@ -134,12 +143,12 @@ impl Draft<'_> {
         } else if now != pages {
             self.sysctl(POOL, now, pages)?;
             self.notes
-                .push(format!("{} of memory is set aside for programs under --pages hugetlb.", size(bytes)));
+                .push(format!("{} of memory is reserved for programs under --pages hugetlb.", size(bytes)));
         }
         Ok(())
     }
 
-    fn lockable(&mut self, machine: &Machine) -> Result<(), Refusal> {
+    fn lockable(&mut self, machine: &MachineFacts) -> Result<(), Refusal> {
         let limits = self.tree.read(PROCESS).unwrap_or_default();
         let wanted = lockable(machine.memory);
         let Some(now) = soft(&limits, "Max locked memory") else { return Ok(()) };
@@ -156,12 +165,12 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn userfaultfd(&mut self, live: &Live, wish: Wish) -> Result<(), Refusal> {
+    fn userfaultfd(&mut self, live: &Live, options: FixOptions) -> Result<(), Refusal> {
         if let Some(device) = live.device {
             let ours = far::group(self.tree, GROUP).map(|group| group.number);
-            if wish.for_all {
+            if options.for_all {
                 self.notes.push(format!(
-                    "{DEVICE} is there: a group is enough, and no setting for every user is made."
+                    "{DEVICE} exists: a group suffices, and no setting for every user is made."
                 ));
             }
             if far::is_open_to(device, ours) {
@@ -172,7 +181,7 @@ impl Draft<'_> {
             let file = self.file(UDEV)?;
             file.remember(DEVICE, &was);
             file.set(&format!("KERNEL==\"userfaultfd\", GROUP=\"{GROUP}\", MODE=\"{:04o}\"", far::MODE));
-            self.after.push(Step::Own { group: Owner::Ours, mode: far::MODE });
+            self.after.push(ChangeStep::Own { group: Owner::Ours, mode: far::MODE });
             if !self.tree.exists("/run/udev") {
                 self.notes
                     .push(format!("No udev here: {DEVICE} is for root only again after the next boot."));
@@ -180,7 +189,7 @@ impl Draft<'_> {
             return Ok(());
         }
         match self.tree.number(FOR_ALL) {
-            Some(0) if wish.for_all => self.sysctl(FOR_ALL, 0, 1),
+            Some(0) if options.for_all => self.sysctl(FOR_ALL, 0, 1),
             Some(0) => {
                 self.notes.push(format!("No {DEVICE}: far memory would need vm.unprivileged_userfaultfd=1 for every user, which helps attackers of the kernel too; not done without --yes."));
                 Ok(())
@@ -189,7 +198,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The file as it will be, from what it is.
+    /// Returns our file in its planned state, which begins as its present state.
     fn file(&mut self, path: &'static str) -> Result<&mut OwnFile, Refusal> {
         let known = self.files.iter().position(|(known, _)| *known == path);
         let index = match known {
@@ -203,11 +212,11 @@ impl Draft<'_> {
         Ok(&mut self.files[index].1)
     }
 
-    fn finish(mut self) -> Plan {
+    fn finish(mut self) -> ChangePlan {
         let mut steps = Vec::new();
         let make_group = self.group && far::group(self.tree, GROUP).is_none();
         if make_group {
-            steps.push(Step::MakeGroup);
+            steps.push(ChangeStep::MakeGroup);
         }
         for (path, file) in &mut self.files {
             for directory in missing(self.tree, path) {
@@ -218,20 +227,20 @@ impl Draft<'_> {
             }
             let text = file.text();
             if self.tree.read(path).as_deref() != Some(text.trim_end()) {
-                steps.push(Step::Write { path, text });
+                steps.push(ChangeStep::Write { path, text });
             }
         }
         steps.append(&mut self.after);
         if self.group {
             self.notes.push(format!(
-                "Who may lock memory and use far memory: sudo usermod -aG {GROUP} USER, then log in again."
+                "To let a user lock memory and use far memory: sudo usermod -aG {GROUP} USER, then log in again."
             ));
         }
-        Plan { steps, notes: self.notes }
+        ChangePlan { steps, notes: self.notes }
     }
 }
 
-/// Directories above a file that are not there, the outermost first.
+/// Returns the missing directories above a file, the outermost first.
 fn missing(tree: &Tree, path: &str) -> Vec<String> {
     let ends = path.match_indices('/').skip(1).map(|(end, _)| &path[..end]);
     ends.filter(|directory| !tree.exists(directory)).map(str::to_owned).collect()

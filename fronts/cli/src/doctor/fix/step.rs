@@ -1,11 +1,11 @@
-//! One step of a plan: what it says, and the command that would do the same.
+//! A step of a plan, its description, and the equivalent command.
 
 use crate::doctor::checks::far::DEVICE;
 use crate::doctor::checks::limits::GROUP;
 
-/// A change, and nothing that is not one: a step that changes nothing is not planned.
+/// A change of the machine; steps without an effect are not planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ChangeStep {
     MakeGroup,
     RemoveGroup,
     Write {
@@ -15,59 +15,61 @@ pub(crate) enum Step {
     Remove {
         path: &'static str,
     },
-    /// Only if nothing else is in it.
+    /// Removes a directory if it is empty.
     RemoveDirectory {
         path: String,
     },
-    /// A file of the kernel.
+    /// Writes a kernel file.
     Set {
         path: String,
         from: String,
         to: String,
     },
-    /// Owner and mode of `/dev/userfaultfd`.
+    /// Sets the group and the mode of `/dev/userfaultfd`.
     Own {
         group: Owner,
         mode: u32,
     },
 }
 
-/// Whose the device becomes.
+/// The new group of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Ours,
     Number(u32),
 }
 
-impl Step {
-    /// Verb in the past and in the conditional, and what it is about.
+impl ChangeStep {
+    /// Returns the verb in the past tense and in the conditional, and its object.
     pub(crate) fn words(&self) -> (&'static str, &'static str, String) {
         match self {
-            Step::MakeGroup => ("ran", "would run", format!("groupadd --system {GROUP}")),
-            Step::RemoveGroup => ("ran", "would run", format!("groupdel {GROUP}")),
-            Step::Write { path, .. } => ("wrote", "would write", (*path).to_owned()),
-            Step::Remove { path } => ("removed", "would remove", (*path).to_owned()),
-            Step::RemoveDirectory { path } => ("removed", "would remove", format!("{path} (if it is empty)")),
-            Step::Set { path, from, to } => ("set", "would set", format!("{path}: {from} -> {to}")),
-            Step::Own { group, mode } => {
+            ChangeStep::MakeGroup => ("ran", "would run", format!("groupadd --system {GROUP}")),
+            ChangeStep::RemoveGroup => ("ran", "would run", format!("groupdel {GROUP}")),
+            ChangeStep::Write { path, .. } => ("wrote", "would write", (*path).to_owned()),
+            ChangeStep::Remove { path } => ("removed", "would remove", (*path).to_owned()),
+            ChangeStep::RemoveDirectory { path } => {
+                ("removed", "would remove", format!("{path} (if it is empty)"))
+            }
+            ChangeStep::Set { path, from, to } => ("set", "would set", format!("{path}: {from} -> {to}")),
+            ChangeStep::Own { group, mode } => {
                 ("set", "would set", format!("{DEVICE}: group {}, mode {mode:04o}", group.name()))
             }
         }
     }
 
-    /// The same for a person to type.
+    /// Returns the equivalent shell command.
     pub(crate) fn command(&self) -> String {
         match self {
-            Step::MakeGroup => format!("sudo groupadd --system {GROUP}"),
-            Step::RemoveGroup => format!("sudo groupdel {GROUP}"),
-            Step::Write { path, text } => {
+            ChangeStep::MakeGroup => format!("sudo groupadd --system {GROUP}"),
+            ChangeStep::RemoveGroup => format!("sudo groupdel {GROUP}"),
+            ChangeStep::Write { path, text } => {
                 let directory = path.rsplit_once('/').map_or("/", |(directory, _)| directory);
                 format!("sudo mkdir -p {directory} && sudo tee {path} >/dev/null <<'EOF'\n{text}EOF")
             }
-            Step::Remove { path } => format!("sudo rm {path}"),
-            Step::RemoveDirectory { path } => format!("sudo rmdir --ignore-fail-on-non-empty {path}"),
-            Step::Set { path, to, .. } => format!("echo {to} | sudo tee {path}"),
-            Step::Own { group, mode } => {
+            ChangeStep::Remove { path } => format!("sudo rm {path}"),
+            ChangeStep::RemoveDirectory { path } => format!("sudo rmdir --ignore-fail-on-non-empty {path}"),
+            ChangeStep::Set { path, to, .. } => format!("echo {to} | sudo tee {path}"),
+            ChangeStep::Own { group, mode } => {
                 format!("sudo chgrp {} {DEVICE} && sudo chmod {mode:04o} {DEVICE}", group.name())
             }
         }

@@ -1,53 +1,53 @@
-//! Bandwidth: each processor against each node, then more and more threads.
+//! Measures bandwidth from one processor of each node to each node, then with 2, 4, 8 … threads.
 //!
-//! As in Kuroda's article: a pass over new memory (first touch), shown apart, then passes over memory that is there. Bytes
-//! are counted as STREAM counts them: those that the program names, not those that a cache fetches before a store.
+//! As in the HA8000 guide (Kuroda, 2008), a first pass over new memory (first touch) is reported apart from the passes
+//! over resident memory. As in STREAM, bytes are those that the program accesses, without fetches before stores.
 
-use super::ground::{Ground, Rung};
+use super::memory::{Rung, TestMemory};
 use super::{Figure, Limits, REPEATS, cores, team};
-use crate::machine::seen::{Live, Seen};
+use crate::machine::snapshot::{Live, MachineSnapshot};
 use largesse_machine::Topology;
 use largesse_machine::cycles::Counter;
 use serde::Serialize;
 use std::hint::black_box;
 
-/// What every word is before a pass, and what a pass writes.
+/// Value of every word before and after a pass.
 const BYTES: u64 = 0x7777_7777_7777_7777;
-/// Arrays of a triad are not at equal offsets of a page: x1.6 between the best and the worst on one machine.
+/// Bytes by which arrays are offset: at equal offsets in pages the triad was up to 1.6 times slower on one machine.
 const APART: usize = 8 << 10;
-/// Memory is what no cache holds: so many times all last caches together.
+/// Ratio of the measured bytes to the bytes of all last-level caches, so that no cache holds them.
 const TIMES_CACHE: u64 = 4;
 const LEAST: u64 = 192 << 20;
 const MOST: u64 = 2 << 30;
-/// What a thread measures inside its own caches, the bound of what memory can do.
+/// Bytes with which a thread measures its own caches, whose bandwidth bounds that of memory.
 const INSIDE: usize = 256 << 10;
-/// Measurements of the bound scatter too.
+/// Factor by which a bandwidth may exceed the bound, which scatters as well.
 const SLACK: f64 = 1.1;
 
-/// What is done to memory.
+/// The access pattern of a pass, as in the STREAM benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::machine) enum Kernel {
+pub(in crate::machine) enum StreamKernel {
     Write,
     Read,
     Copy,
     Triad,
 }
 
-impl Kernel {
-    pub(in crate::machine) const ALL: [Kernel; 4] =
-        [Kernel::Write, Kernel::Read, Kernel::Copy, Kernel::Triad];
+impl StreamKernel {
+    pub(in crate::machine) const ALL: [StreamKernel; 4] =
+        [StreamKernel::Write, StreamKernel::Read, StreamKernel::Copy, StreamKernel::Triad];
 
     pub(in crate::machine) fn name(self) -> &'static str {
         match self {
-            Kernel::Write => "write",
-            Kernel::Read => "read",
-            Kernel::Copy => "copy",
-            Kernel::Triad => "triad",
+            StreamKernel::Write => "write",
+            StreamKernel::Read => "read",
+            StreamKernel::Copy => "copy",
+            StreamKernel::Triad => "triad",
         }
     }
 
-    /// Of `words` of one thread, which are divided among the arrays.
+    /// Returns the bytes that a pass over `words`, divided among the arrays, accesses.
     #[expect(clippy::cast_precision_loss, reason = "bytes of memory")]
     fn bytes(self, words: usize) -> f64 {
         let [.., length] = lengths(words, self.arrays());
@@ -56,18 +56,18 @@ impl Kernel {
 
     fn arrays(self) -> usize {
         match self {
-            Kernel::Write | Kernel::Read => 1,
-            Kernel::Copy => 2,
-            Kernel::Triad => 3,
+            StreamKernel::Write | StreamKernel::Read => 1,
+            StreamKernel::Copy => 2,
+            StreamKernel::Triad => 3,
         }
     }
 
-    /// One pass. Memory holds [`BYTES`] before and after.
+    /// Makes one pass. Every word is [`BYTES`] before and after it.
     fn pass(self, words: &mut [u64]) {
         let [step, length] = lengths(words.len(), self.arrays());
         match self {
-            Kernel::Write => words.fill(black_box(BYTES)),
-            Kernel::Read => {
+            StreamKernel::Write => words.fill(black_box(BYTES)),
+            StreamKernel::Read => {
                 let sum = words.iter().fold(0_u64, |sum, word| sum.wrapping_add(*word));
                 assert_eq!(
                     sum,
@@ -75,11 +75,11 @@ impl Kernel {
                     "memory does not hold what was written"
                 );
             }
-            Kernel::Copy => {
+            StreamKernel::Copy => {
                 let (to, from) = words.split_at_mut(step);
                 to[..length].copy_from_slice(black_box(&from[..length]));
             }
-            Kernel::Triad => {
+            StreamKernel::Triad => {
                 let (a, rest) = words.split_at_mut(step);
                 let (b, c) = rest.split_at(step);
                 let factor = black_box(0.0);
@@ -91,7 +91,7 @@ impl Kernel {
     }
 }
 
-/// How far arrays are apart, and how long each is, in words.
+/// Returns the distance between the starts of arrays and the length of each, in words.
 fn lengths(words: usize, arrays: usize) -> [usize; 2] {
     if arrays == 1 {
         return [words, words];
@@ -101,34 +101,35 @@ fn lengths(words: usize, arrays: usize) -> [usize; 2] {
     [length + apart, length]
 }
 
-/// GB/s of everything, for one set of threads and one node.
+/// The bandwidths in GB/s of one set of threads to one node.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct Row {
+pub(in crate::machine) struct BandwidthRow {
     pub(in crate::machine) cpus: Vec<u32>,
     pub(in crate::machine) node: u32,
-    /// As the firmware tells it, from the first processor's node.
+    /// Distance that the firmware reports from the first processor's node (10: local).
     pub(in crate::machine) distance: Option<u32>,
-    /// Nanoseconds of a cache line between the first two processors, just before: where a virtual machine's processors
-    /// are is decided anew all the time, and bandwidths go with it.
+    /// Nanoseconds of a cache line's round trip between the first two processors just before: a hypervisor moves
+    /// virtual processors all the time, which changes bandwidths.
     pub(in crate::machine) round_trip: Option<Figure>,
     pub(in crate::machine) first_touch: Option<Figure>,
     pub(in crate::machine) kernels: Vec<Option<Figure>>,
-    /// Why there are no figures.
+    /// The reason why figures are missing.
     pub(in crate::machine) why_not: Option<String>,
 }
 
-/// Everything that was measured.
+/// All measured bandwidths.
 #[derive(Debug, Serialize)]
 pub(in crate::machine) struct Bandwidth {
-    /// Of each measurement.
+    /// Bytes of memory in each measurement.
     pub(in crate::machine) bytes: u64,
-    /// GB/s of one thread inside its caches, in order of the kernels: what no thread can exceed in memory.
+    /// GB/s of one thread in its caches, in order of the kernels: the upper bound for a thread in memory.
     pub(in crate::machine) inside: Vec<Option<Figure>>,
-    pub(in crate::machine) kernels: [Kernel; 4],
-    pub(in crate::machine) rows: Vec<Row>,
+    pub(in crate::machine) kernels: [StreamKernel; 4],
+    pub(in crate::machine) rows: Vec<BandwidthRow>,
 }
 
-/// Which rows there are: one processor of each node against each node, then 2, 4, 8 … and all processors, their nodes first.
+/// Returns the processors and the node of each row: one processor of each node to each node, then 2, 4, 8 … and all
+/// processors, local ones first.
 pub(in crate::machine) fn plan(topology: &Topology, live: &Live) -> Vec<(Vec<u32>, u32)> {
     let permitted = live.nodes.clone().unwrap_or_else(|| topology.nodes_with_memory());
     let memory: Vec<u32> = topology.nodes_with_memory().and(&permitted).iter().collect();
@@ -151,9 +152,9 @@ pub(in crate::machine) fn plan(topology: &Topology, live: &Live) -> Vec<(Vec<u32
     rows
 }
 
-/// Measures a plan.
+/// Measures all rows of `plan` within `limits`.
 pub(in crate::machine) fn measure(
-    seen: &Seen,
+    seen: &MachineSnapshot,
     live: &Live,
     plan: &[(Vec<u32>, u32)],
     limits: &Limits,
@@ -165,22 +166,22 @@ pub(in crate::machine) fn measure(
     });
     let bytes = (caches * TIMES_CACHE).clamp(LEAST, MOST).min(limits.memory);
     let first = live.pinned.first().unwrap_or(0);
-    let inside = Kernel::ALL.map(|kernel| inside(&live.counter, first, kernel));
+    let inside = StreamKernel::ALL.map(|kernel| inside(&live.counter, first, kernel));
     let mut rows = Vec::new();
     for (cpus, node) in plan {
         step(format!("{} against node {node}", crate::say::counted(cpus.len() as u64, "thread")));
         let distance = topology.node_of(cpus[0]).and_then(|from| from.distance_to(*node));
-        let mut row = Row {
+        let mut row = BandwidthRow {
             cpus: cpus.clone(),
             node: *node,
             distance,
             round_trip: None,
             first_touch: None,
-            kernels: vec![None; Kernel::ALL.len()],
+            kernels: vec![None; StreamKernel::ALL.len()],
             why_not: None,
         };
         if bytes < caches * 2 {
-            row.why_not = Some("less memory may be used than two times the caches".into());
+            row.why_not = Some("less memory may be used than twice the caches".into());
         } else if limits.time_is_up() {
             row.why_not = Some("no time was left".into());
         } else if let Err(why) = fill(&mut row, &live.counter, bytes, &inside) {
@@ -188,51 +189,56 @@ pub(in crate::machine) fn measure(
         }
         rows.push(row);
     }
-    Bandwidth { bytes, inside: inside.to_vec(), kernels: Kernel::ALL, rows }
+    Bandwidth { bytes, inside: inside.to_vec(), kernels: StreamKernel::ALL, rows }
 }
 
-fn fill(row: &mut Row, counter: &Counter, bytes: u64, inside: &[Option<Figure>; 4]) -> Result<(), String> {
+fn fill(
+    row: &mut BandwidthRow,
+    counter: &Counter,
+    bytes: u64,
+    inside: &[Option<Figure>; 4],
+) -> Result<(), String> {
     let not_there = || format!("memory was not on node {}", row.node);
     let bytes = usize::try_from(bytes).map_err(|error| error.to_string())?;
-    let mut ground = Ground::new(bytes, Rung::Thp, Some(row.node))
+    let mut memory = TestMemory::new(bytes, Rung::Thp, Some(row.node))
         .map_err(|error| format!("memory on node {}: {error}", row.node))?;
     if let [first, second, ..] = row.cpus[..] {
         row.round_trip = cores::round_trip(counter, first, second);
     }
-    // The bound of first touch is that of writing.
+    // Writes in caches bound first touch, too.
     let threads = threads(row);
     let limit = |place: usize| inside[place].map_or(f64::INFINITY, |one| one.best * threads * SLACK);
-    row.first_touch = rates(counter, &row.cpus, words(&mut ground, bytes), Kernel::Write, 1, limit(0));
+    row.first_touch = rates(counter, &row.cpus, words(&mut memory, bytes), StreamKernel::Write, 1, limit(0));
     let used = part(bytes / size_of::<u64>(), row.cpus.len()) * row.cpus.len() * size_of::<u64>();
-    if !ground.is_there(used, Some(row.node)) {
+    if !memory.is_there(used, Some(row.node)) {
         return Err(not_there());
     }
-    for (place, kernel) in Kernel::ALL.into_iter().enumerate() {
+    for (place, kernel) in StreamKernel::ALL.into_iter().enumerate() {
         row.kernels[place] =
-            rates(counter, &row.cpus, words(&mut ground, bytes), kernel, REPEATS, limit(place));
+            rates(counter, &row.cpus, words(&mut memory, bytes), kernel, REPEATS, limit(place));
     }
     if row.first_touch.is_none() {
-        Err("the threads could not stay on their processors".into())
+        Err("the threads could not be pinned to their processors".into())
     } else {
         Ok(())
     }
 }
 
-fn words(ground: &mut Ground, bytes: usize) -> &mut [u64] {
-    &mut ground.words()[..bytes / size_of::<u64>()]
+fn words(memory: &mut TestMemory, bytes: usize) -> &mut [u64] {
+    &mut memory.words()[..bytes / size_of::<u64>()]
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a number of threads")]
-fn threads(row: &Row) -> f64 {
+fn threads(row: &BandwidthRow) -> f64 {
     row.cpus.len() as f64
 }
 
-/// GB/s of these threads on equal parts of `words`.
+/// Measures GB/s of one thread on each of `cpus`, on equal parts of `words`.
 fn rates(
     counter: &Counter,
     cpus: &[u32],
     words: &mut [u64],
-    kernel: Kernel,
+    kernel: StreamKernel,
     repeats: usize,
     limit: f64,
 ) -> Option<Figure> {
@@ -243,16 +249,16 @@ fn rates(
     Figure::highest(&seconds.iter().map(|seconds| bytes / seconds * 1e-9).collect::<Vec<_>>(), limit)
 }
 
-/// Words of each thread: whole pages.
+/// Returns the number of words of each thread, a multiple of [`APART`].
 fn part(words: usize, threads: usize) -> usize {
     (words / threads) & !(APART / size_of::<u64>() - 1)
 }
 
-/// GB/s of one thread on memory that its caches hold.
-fn inside(counter: &Counter, cpu: u32, kernel: Kernel) -> Option<Figure> {
+/// Measures GB/s of one thread on memory that its caches hold.
+fn inside(counter: &Counter, cpu: u32, kernel: StreamKernel) -> Option<Figure> {
     const PASSES: usize = 200;
-    let mut ground = Ground::new(INSIDE, Rung::Small, None).ok()?;
-    let words = &mut ground.words()[..INSIDE / size_of::<u64>()];
+    let mut memory = TestMemory::new(INSIDE, Rung::Small, None).ok()?;
+    let words = &mut memory.words()[..INSIDE / size_of::<u64>()];
     words.fill(BYTES);
     let bytes = kernel.bytes(words.len()) * f64::from(u32::try_from(PASSES).ok()?);
     let seconds = team::run(counter, vec![(cpu, words)], REPEATS, |part| {
@@ -266,15 +272,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pass_does_what_its_name_says_and_leaves_what_was_there() {
+    fn passes_write_their_arrays() {
         for words in [300, 100_000] {
-            for kernel in Kernel::ALL {
+            for kernel in StreamKernel::ALL {
                 let mut memory = vec![BYTES; words];
                 let changed = |memory: &[u64]| memory.iter().filter(|word| **word != BYTES).count();
                 let [step, length] = lengths(words, kernel.arrays());
                 assert!(step * (kernel.arrays() - 1) + length <= words, "{kernel:?} {words}");
-                // Spoil the first array: all but a read put it right.
-                if kernel != Kernel::Read {
+                // Passes that write restore the first array.
+                if kernel != StreamKernel::Read {
                     memory[..length].fill(1);
                 }
                 kernel.pass(&mut memory);
@@ -285,14 +291,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "does not hold what was written")]
-    fn a_read_of_memory_that_was_never_written_is_noticed() {
-        Kernel::Read.pass(&mut vec![0; 1000]);
+    fn unwritten_memory_fails_read() {
+        StreamKernel::Read.pass(&mut vec![0; 1000]);
     }
 
     #[test]
-    fn bytes_are_counted_as_stream_does() {
-        assert_eq!(Kernel::Write.bytes(1200), 9600.0);
-        assert_eq!(Kernel::Copy.bytes(1200), 9600.0);
-        assert_eq!(Kernel::Triad.bytes(1200), 9600.0);
+    fn bytes_are_counted_as_in_stream() {
+        assert_eq!(StreamKernel::Write.bytes(1200), 9600.0);
+        assert_eq!(StreamKernel::Copy.bytes(1200), 9600.0);
+        assert_eq!(StreamKernel::Triad.bytes(1200), 9600.0);
     }
 }

@@ -1,10 +1,10 @@
-//! A walk through memory that no prefetcher foresees: every line once, in a scattered order.
+//! Pointer chains through memory that no hardware prefetcher can predict: each line once, in a scattered order.
 
-/// Words of 8 bytes in a line of 64.
+/// Words of 8 bytes in a cache line of 64.
 pub(super) const LINE: usize = 8;
 
-/// A permutation of the numbers below a power of two, and its inverse: multiply, fold the upper half of the bits into the
-/// lower one, multiply. Knowing the inverse, a walk is written from the first line to the last.
+/// A permutation of the numbers below a power of two that multiplies, folds the upper half of the bits into the lower
+/// half, and multiplies again. Its inverse lets a chain be written from the first line to the last.
 #[derive(Clone, Copy, Debug)]
 struct Scatter {
     mask: u64,
@@ -27,17 +27,17 @@ impl Scatter {
 
     fn back(self, place: u64) -> u64 {
         let mixed = place.wrapping_mul(inverse(SECOND)) & self.mask;
-        // Folding more than half of the bits undoes itself.
+        // Folding by at least half of the bits is its own inverse.
         (mixed ^ mixed >> self.fold).wrapping_mul(inverse(FIRST)) & self.mask
     }
 }
 
-/// Of an odd number modulo 2^64, by Newton: each step doubles the bits that are right, of which there are three.
+/// Returns the inverse of an odd number modulo 2^64 by Newton's method, which doubles the 3 correct bits in each step.
 fn inverse(odd: u64) -> u64 {
     (0..5).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
-/// Writes into each line the place of the next one; all lines are one cycle. Their number is a power of two.
+/// Writes into each line the index of the next line's first word, so that all lines, a power of two, form one cycle.
 pub(super) fn write(words: &mut [u64]) {
     let lines = (words.len() / LINE) as u64;
     let scatter = Scatter::of(lines);
@@ -47,13 +47,13 @@ pub(super) fn write(words: &mut [u64]) {
     debug_assert!(lines as usize * LINE == words.len());
 }
 
-/// Follows it for `steps`, each of which waits for the one before.
+/// Follows a chain for `steps` reads, each of which depends on the one before, and returns the last index.
 #[expect(clippy::cast_possible_truncation, reason = "64-bit only")]
 pub(super) fn follow(words: &[u64], from: u64, steps: usize) -> u64 {
     (0..steps).fold(from, |place, _| words[place as usize])
 }
 
-/// Reads as many words at random, none of which waits for another.
+/// Reads `reads` words at random, independently of each other, and returns their sum.
 pub(super) fn gather(words: &[u64], reads: usize) -> u64 {
     let mask = words.len() as u64 - 1;
     let (mut state, mut sum) = (1_u64, 0_u64);
@@ -70,7 +70,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn every_line_is_met_once_and_then_again_the_first() {
+    fn chain_is_one_cycle() {
         for lines in [1, 2, 8, 64, 4096, 1 << 15] {
             let mut words = vec![u64::MAX; lines * LINE];
             write(&mut words);
@@ -84,9 +84,9 @@ mod tests {
         }
     }
 
-    /// A stride that a prefetcher could learn would be seen here: few distances between neighbours of the walk.
+    /// Counts the distances between successive lines: a stride that a prefetcher could learn would leave few.
     #[test]
-    fn the_walk_has_no_stride() {
+    fn chain_has_no_stride() {
         let lines = 1 << 12;
         let mut words = vec![0; lines * LINE];
         write(&mut words);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gather_reads_all_over() {
+    fn gather_reads_all_words() {
         let words: Vec<u64> = (0..1 << 12).map(|number| u64::from(number == 77)).collect();
         let hits = gather(&words, 1 << 16);
         assert!((8..32).contains(&hits), "{hits}");

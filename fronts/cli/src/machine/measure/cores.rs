@@ -1,4 +1,4 @@
-//! How long two processors take to hand a cache line to each other and back.
+//! Measures the round trip of a cache line between two processors.
 
 use super::{Figure, Limits, REPEATS, team};
 use largesse_machine::Topology;
@@ -7,37 +7,37 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const ROUNDS: u64 = 2000;
-/// More processors than this are looked at core by core, then not all of them.
+/// Number of processors up to which all are measured; of more, one of each core, and at most this many cores.
 const MOST: usize = 48;
 
-/// Two processors.
+/// The round trip between two processors.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct Pair {
+pub(in crate::machine) struct CorePair {
     pub(in crate::machine) first: u32,
     pub(in crate::machine) second: u32,
-    /// Nanoseconds there and back.
+    /// Nanoseconds of a round trip, or `None` if it was not measured.
     pub(in crate::machine) round_trip: Option<Figure>,
 }
 
-/// Every pair of these, as far as time allows.
+/// Measures each pair of `cpus` until the time limit.
 pub(in crate::machine) fn pairs(
     counter: &Counter,
     cpus: &[u32],
     limits: &Limits,
     step: &mut dyn FnMut(String),
-) -> Vec<Pair> {
+) -> Vec<CorePair> {
     let mut all = Vec::new();
     for (place, &first) in cpus.iter().enumerate() {
         for &second in &cpus[place + 1..] {
             step(format!("processors {first} and {second}"));
             let round_trip = if limits.time_is_up() { None } else { round_trip(counter, first, second) };
-            all.push(Pair { first, second, round_trip });
+            all.push(CorePair { first, second, round_trip });
         }
     }
     all
 }
 
-/// The processors to look at: all, or one of each core, or as many of these as can be shown.
+/// Returns the processors to measure: all, or one of each core, or at most [`MOST`] of these.
 pub(in crate::machine) fn chosen(topology: &Topology, permitted: &[u32]) -> Vec<u32> {
     if permitted.len() <= MOST {
         return permitted.to_vec();
@@ -45,19 +45,19 @@ pub(in crate::machine) fn chosen(topology: &Topology, permitted: &[u32]) -> Vec<
     let first = |core: &largesse_machine::Bitmap| core.iter().find(|cpu| permitted.contains(cpu));
     let mut cores: Vec<u32> = topology.cores.iter().filter_map(first).collect();
     if cores.is_empty() {
-        cores = permitted.to_vec(); // the kernel does not say which threads are one core
+        cores = permitted.to_vec(); // the kernel does not tell the threads of each core
     }
     let apart = cores.len().div_ceil(MOST);
     cores.into_iter().step_by(apart).collect()
 }
 
-/// Nanoseconds; `None` when a thread could not stay on its processor.
+/// Measures a round trip in nanoseconds, or returns `None` if a thread cannot be pinned.
 pub(in crate::machine) fn round_trip(counter: &Counter, first: u32, second: u32) -> Option<Figure> {
-    /// Lines are fetched in pairs.
+    /// Occupies two cache lines, which hardware fetches in pairs.
     #[repr(align(128))]
     struct Alone(AtomicU64);
     let ball = Alone(AtomicU64::new(0));
-    // One has the even turns. Turns go on from repetition to repetition.
+    // The first thread has the even turns, which are counted across repetitions.
     let parts = vec![(first, (0_u64, 0_u64)), (second, (1, 0))];
     let seconds = team::run(counter, parts, REPEATS, |(side, played)| {
         for _ in 0..ROUNDS {
@@ -65,7 +65,7 @@ pub(in crate::machine) fn round_trip(counter: &Counter, first: u32, second: u32)
             let mut looks = 0_u32;
             while ball.0.load(Ordering::Acquire) != mine {
                 looks += 1;
-                // The other one may not be running at all.
+                // The other thread may not be running at all.
                 if looks.is_multiple_of(1 << 14) {
                     std::thread::yield_now();
                 }
@@ -77,7 +77,7 @@ pub(in crate::machine) fn round_trip(counter: &Counter, first: u32, second: u32)
     })?;
     #[expect(clippy::cast_precision_loss, reason = "a few thousand rounds")]
     let times: Vec<f64> = seconds.iter().map(|seconds| seconds * 1e9 / ROUNDS as f64).collect();
-    // Light goes a foot in a nanosecond; no cache answers within one.
+    // Light travels 30 cm in a nanosecond; no cache answers within one.
     Figure::lowest(&times, 1.0)
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use largesse_machine::pin;
 
     #[test]
-    fn the_ball_comes_back() {
+    fn round_trip_is_measured() {
         let cpus: Vec<u32> = pin::permitted().iter().collect();
         let (first, last) = (cpus[0], *cpus.last().unwrap());
         if first == last {

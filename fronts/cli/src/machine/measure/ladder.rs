@@ -1,68 +1,68 @@
-//! The ladder of page sizes: what one access takes, by how much memory is walked through and on which pages.
+//! Measures the latency of an access by the size of the memory and the kind of page.
 
-use super::ground::{Ground, Rung};
+use super::memory::{Rung, TestMemory};
 use super::{Figure, Limits, REPEATS, chain};
 use largesse_machine::cycles::Counter;
 use serde::Serialize;
 use std::hint::black_box;
 
-/// From 1 MiB to 4 GiB, each four times the one before.
+/// Bytes of memory of each step, from 1 MiB to 4 GiB, each four times the one before.
 pub(in crate::machine) const SIZES: [u64; 7] =
     [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30, 4 << 30];
-/// Accesses of one measurement, and as many to begin with that do not count.
+/// Number of accesses of a measurement, after as many to warm up.
 const STEPS: usize = 1 << 18;
-/// Nothing is nearer than a few cycles.
+/// Nanoseconds below which a latency is impossible.
 const LEAST_NS: f64 = 0.1;
 
-/// One kind of page.
+/// The measurements on one kind of page.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct Climb {
+pub(in crate::machine) struct Ladder {
     pub(in crate::machine) pages: Rung,
-    /// Why there are no figures, or not all.
+    /// The reason why figures are missing.
     pub(in crate::machine) why_not: Option<String>,
-    /// The share that is really on large pages, where the kernel can say.
+    /// Share of the memory that is on large pages, if the kernel can tell.
     pub(in crate::machine) large_share: Option<f64>,
-    pub(in crate::machine) steps: Vec<Step>,
+    pub(in crate::machine) steps: Vec<LadderStep>,
 }
 
-/// One size. Nanoseconds for each access.
+/// The nanoseconds of an access for one size of memory.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct Step {
+pub(in crate::machine) struct LadderStep {
     pub(in crate::machine) bytes: u64,
-    /// Each waits for the one before.
+    /// Latency of dependent accesses.
     pub(in crate::machine) chase: Option<Figure>,
-    /// None waits.
+    /// Time of an independent access.
     pub(in crate::machine) gather: Option<Figure>,
 }
 
-/// Climbs on each kind of page; `free` tells the free pages of a pool of this size.
+/// Measures all sizes on each kind of page; `free` returns the free pages of a pool, given the bytes of a page.
 pub(in crate::machine) fn climb(
     counter: &Counter,
     free: &dyn Fn(u64) -> u64,
     limits: &Limits,
     step: &mut dyn FnMut(String),
-) -> Vec<Climb> {
+) -> Vec<Ladder> {
     let one = |rung: Rung| {
-        let mut climb = Climb { pages: rung, why_not: None, large_share: None, steps: Vec::new() };
+        let mut climb = Ladder { pages: rung, why_not: None, large_share: None, steps: Vec::new() };
         let most = SIZES.into_iter().filter(|size| *size <= limits.memory).max().unwrap_or(0);
         let room = rung.room(most, rung.offer(), free);
-        let ground = room.and_then(|bytes| {
+        let memory = room.and_then(|bytes| {
             let bytes = SIZES.into_iter().filter(|size| *size <= bytes).max().unwrap_or(0);
             let len = usize::try_from(bytes).map_err(|error| error.to_string())?;
-            Ground::new(len, rung, None).map(|ground| (ground, bytes)).map_err(|error| error.to_string())
+            TestMemory::new(len, rung, None).map(|memory| (memory, bytes)).map_err(|error| error.to_string())
         });
-        match ground {
-            Ok((mut ground, most)) => {
+        match memory {
+            Ok((mut memory, most)) => {
                 for bytes in SIZES.into_iter().filter(|bytes| *bytes <= most) {
                     step(format!("{} pages, {}", rung.name(), crate::size::size(bytes)));
                     if limits.time_is_up() {
                         climb.why_not = Some("no time was left".into());
                         break;
                     }
-                    climb.steps.push(measure(counter, &mut ground, bytes));
+                    climb.steps.push(measure(counter, &mut memory, bytes));
                 }
                 if climb.steps.last().is_some_and(|last| last.bytes == most) {
-                    climb.large_share = ground.large_share();
+                    climb.large_share = memory.large_share();
                 }
             }
             Err(why) => climb.why_not = Some(why),
@@ -73,8 +73,8 @@ pub(in crate::machine) fn climb(
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "64-bit only")]
-fn measure(counter: &Counter, ground: &mut Ground, bytes: u64) -> Step {
-    let words = &mut ground.words()[..bytes as usize / size_of::<u64>()];
+fn measure(counter: &Counter, memory: &mut TestMemory, bytes: u64) -> LadderStep {
+    let words = &mut memory.words()[..bytes as usize / size_of::<u64>()];
     chain::write(words);
     let words = &*words;
     let mut place = chain::follow(words, 0, STEPS);
@@ -82,7 +82,7 @@ fn measure(counter: &Counter, ground: &mut Ground, bytes: u64) -> Step {
     let mut sum = chain::gather(words, STEPS);
     let gather = times(counter, || sum ^= chain::gather(black_box(words), STEPS));
     black_box((place, sum));
-    Step { bytes, chase, gather }
+    LadderStep { bytes, chase, gather }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a number of steps")]
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_climbed_says_why_and_the_rest_is_measured() {
+    fn missing_pages_do_not_stop_measurement() {
         let limits = Limits::new(4 << 20, 60);
         let mut said = Vec::new();
         let climbs = climb(&Counter::calibrate(), &|_| 0, &limits, &mut |what| said.push(what));

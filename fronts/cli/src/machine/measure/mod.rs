@@ -1,24 +1,24 @@
-//! Measuring memory: bounded in bytes and in time, every figure with its spread, none that cannot be.
+//! Measures memory within bounds of bytes and time; each figure has its spread, and impossible figures are marked.
 
 pub(super) mod bandwidth;
 pub(super) mod chain;
 pub(super) mod cores;
-pub(super) mod ground;
 pub(super) mod ladder;
+pub(super) mod memory;
 mod team;
 
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// How often everything is measured: the best counts, what others do on the machine only takes away.
+/// Number of repetitions, of which the best counts, since other programs can only slow a measurement down.
 pub(super) const REPEATS: usize = 5;
 
-/// What may be used.
+/// The bounds of all measurements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Bytes, at one time.
+    /// Bytes of memory in use at a time.
     pub(super) memory: u64,
-    /// No measurement begins later.
+    /// Time after which no measurement begins.
     pub(super) until: Instant,
 }
 
@@ -32,19 +32,19 @@ impl Limits {
     }
 }
 
-/// The best of some measurements, and how far the others were from it.
+/// The best of several measurements, and its distance from the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Figure {
     pub(super) best: f64,
-    /// From best to worst, over the best: below 0 where more is better.
+    /// Worst minus best, divided by the best: negative for rates.
     pub(super) spread: f64,
     pub(super) runs: usize,
-    /// More than the machine can do: not a measurement of memory.
+    /// Whether the best is beyond the limit of the machine, and so no measurement of memory.
     pub(super) impossible: bool,
 }
 
 impl Figure {
-    /// Of rates: the highest is the best, and none can be above `limit`.
+    /// Returns the figure of rates, of which the highest is the best and values above `limit` are impossible.
     pub(super) fn highest(rates: &[f64], limit: f64) -> Option<Figure> {
         let best = rates.iter().copied().reduce(f64::max)?;
         let worst = rates.iter().copied().reduce(f64::min)?;
@@ -52,14 +52,14 @@ impl Figure {
         Some(Figure { best, spread: (worst - best) / best, runs: rates.len(), impossible })
     }
 
-    /// Of times: the lowest is the best, and none can be below `limit`.
+    /// Returns the figure of times, of which the lowest is the best and values below `limit` are impossible.
     pub(super) fn lowest(times: &[f64], limit: f64) -> Option<Figure> {
         let best = times.iter().copied().reduce(f64::min)?;
         let worst = times.iter().copied().reduce(f64::max)?;
         Some(Figure { best, spread: (worst - best) / best, runs: times.len(), impossible: best < limit })
     }
 
-    /// `28.7 -3%` of a rate, `120 +25%` of a time, with `?` for what cannot be.
+    /// Returns the text, such as `28.7 -3%` for a rate, `120 +25%` for a time, or `152? +0%` for an impossible rate.
     pub(super) fn text(&self) -> String {
         let doubt = if self.impossible { "?" } else { "" };
         let digits = if self.best < 100.0 { 1 } else { 0 };
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_is_shown_with_what_the_worst_was_below_it() {
+    fn figure_shows_best_and_spread() {
         let figure = Figure::highest(&[20.0, 25.0, 24.0], 100.0).unwrap();
         assert_eq!((figure.best, figure.runs, figure.impossible), (25.0, 3, false));
         assert_eq!(figure.text(), "25.0 -20%");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_marked() {
+    fn impossible_figures_are_marked() {
         assert!(Figure::highest(&[152.0], 118.0).unwrap().impossible);
         assert!(Figure::highest(&[f64::INFINITY], 118.0).unwrap().impossible);
         assert!(Figure::lowest(&[0.1], 0.2).unwrap().impossible);

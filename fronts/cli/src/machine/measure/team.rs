@@ -1,26 +1,27 @@
-//! Threads that stay on their processors, begin together, and are timed together.
+//! Runs pinned threads that begin each repetition together, and times them.
 
 use largesse_machine::cycles::Counter;
 use largesse_machine::{Bitmap, pin};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Runs `work` on each part, by a thread on the processor beside it, `repeats` times. The seconds of each repetition are
-/// from the first that began to the last that ended; `None` when a thread could not stay where it should.
+/// Runs `work` on each part `repeats` times, by a thread pinned to the processor paired with the part. Returns the
+/// seconds of each repetition, from the first start to the last end, or `None` if a thread panicked or was not pinned.
 pub(super) fn run<T: Send>(
     counter: &Counter,
     parts: Vec<(u32, T)>,
     repeats: usize,
     work: impl Fn(&mut T) + Sync,
 ) -> Option<Vec<f64>> {
-    let meeting = Meeting { all: parts.len(), arrived: AtomicUsize::new(0), is_over: AtomicBool::new(false) };
-    let (meeting, work) = (&meeting, &work);
+    let barrier =
+        SpinBarrier { all: parts.len(), arrived: AtomicUsize::new(0), is_over: AtomicBool::new(false) };
+    let (barrier, work) = (&barrier, &work);
     let one = |cpu: u32, mut part: T| {
-        // Who cannot stay comes to the meetings all the same: the others wait.
+        // A thread that cannot be pinned reaches the barrier all the same, since the others wait for it.
         let stays = pin::thread(&[cpu].into_iter().collect::<Bitmap>()).is_ok();
         let mut seen = Vec::new();
-        let _over = OverByPanic(meeting);
+        let _over = OverByPanic(barrier);
         for _ in 0..repeats {
-            meeting.wait();
+            barrier.wait();
             let began = counter.ordered();
             work(&mut part);
             seen.push((began, counter.ordered()));
@@ -42,29 +43,29 @@ pub(super) fn run<T: Send>(
     (0..repeats).map(span).collect()
 }
 
-/// Where all threads wait for the last one, looking all the time: to be woken takes longer than what is measured.
-struct Meeting {
+/// A barrier that polls, since waking a thread takes longer than the measured work.
+struct SpinBarrier {
     all: usize,
     arrived: AtomicUsize,
-    /// Somebody will not come any more.
+    /// Whether a thread has panicked and will not arrive.
     is_over: AtomicBool,
 }
 
-impl Meeting {
+impl SpinBarrier {
     fn wait(&self) {
-        // AcqRel: what a thread did before the meeting is seen by all after it.
+        // AcqRel: writes before the barrier are visible to all threads after it.
         let number = self.arrived.fetch_add(1, Ordering::AcqRel);
         let round_ends = (number / self.all + 1) * self.all;
-        // Relaxed: nothing is read that the one who left did.
+        // `is_over` is Relaxed: no data of the panicked thread is read.
         while self.arrived.load(Ordering::Acquire) < round_ends && !self.is_over.load(Ordering::Relaxed) {
-            // There may be fewer processors at the moment than threads.
+            // There may be fewer processors than threads at the moment.
             std::thread::yield_now();
         }
     }
 }
 
-/// A thread that panics comes to no further meeting: nobody shall wait for it.
-struct OverByPanic<'a>(&'a Meeting);
+/// Releases the other threads from the barrier if this thread panics.
+struct OverByPanic<'a>(&'a SpinBarrier);
 
 impl Drop for OverByPanic<'_> {
     fn drop(&mut self) {
@@ -80,7 +81,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_slowest_thread_counts() {
+    fn slowest_thread_counts() {
         let counter = Counter::calibrate();
         let first = pin::permitted().first().unwrap();
         let parts = vec![(first, 1), (first, 20)];
@@ -93,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_panics_holds_nobody_up() {
+    fn panicking_thread_blocks_no_other() {
         let first = pin::permitted().first().unwrap();
         let parts = vec![(first, true), (first, false)];
         assert_eq!(run(&Counter::clock(None), parts, 3, |fails| assert!(!*fails)), None);
     }
 
     #[test]
-    fn a_thread_that_cannot_stay_is_no_measurement() {
+    fn unpinned_thread_is_no_measurement() {
         assert_eq!(run(&Counter::clock(None), vec![(8000, ())], 1, |()| {}), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The report, from what the processes wrote and what the watcher saw.
+//! Composes the report from the records of the processes and the watcher's observations.
 
 use super::end::{End, signal_name};
 use largesse_machine::Unread;
@@ -8,20 +8,20 @@ use std::path::Path;
 
 /// The watcher's observations of one process.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct Observation {
     pub(super) pid: u32,
-    /// Nanoseconds, as in records.
+    /// Nanoseconds of `CLOCK_MONOTONIC` when the watcher began to watch the process.
     pub(super) seen_at: u64,
     pub(super) ended_at: u64,
-    /// `None`: it runs.
+    /// How the process ended, or `None` while it runs.
     pub(super) end: Option<End>,
-    /// The highest number that was read, if any was.
+    /// Highest number of bytes on large pages that was read, if any was.
     pub(super) large_bytes: Option<u64>,
-    /// Why it was not read.
+    /// Why the bytes on large pages could not be read.
     pub(super) unread: Option<Unread>,
 }
 
-/// The words that a process left.
+/// The record that a process wrote, as words of `largesse_report::RecordWord`.
 struct Record([u64; RECORD_WORDS]);
 
 impl Record {
@@ -54,7 +54,7 @@ impl Record {
     }
 }
 
-/// A process as the report shows it.
+/// A process with the library, and its JSON object in the report.
 struct Process {
     pid: u32,
     counters: [u64; Counters::NAMES.len()],
@@ -64,9 +64,9 @@ struct Process {
     shown: Value,
 }
 
-/// Returns the report. The figures at its top level are those of the process that was started, or, if that had no
-/// large block, of the one with the highest peak.
-pub(super) fn report(folder: &Path, seen: &[Seen]) -> Value {
+/// Returns the report. The figures at its top level are those of the launched process or, if that had no large block,
+/// of the process with the highest peak.
+pub(super) fn report(folder: &Path, seen: &[Observation]) -> Value {
     let processes: Vec<Process> = seen.iter().filter_map(|one| process(folder, one)).collect();
     let launched = seen.first().map_or(0, |one| one.pid);
     let peak = Counters::NAMES.iter().position(|name| *name == "peak_bytes").unwrap_or(0);
@@ -79,7 +79,7 @@ pub(super) fn report(folder: &Path, seen: &[Seen]) -> Value {
         && let Value::Object(shown) = &main.shown
     {
         report.extend(shown.clone());
-        // The process writes these figures at its start and at `exit`: after a sudden end the record is newer.
+        // The process writes its JSON at the start and at `exit`: if it was killed, the record is newer.
         if let Some(far) = report.get_mut("far").and_then(Value::as_object_mut) {
             far.insert("uncovered_bytes".into(), json!(main.uncovered));
         }
@@ -108,7 +108,7 @@ fn named(counters: &[u64; Counters::NAMES.len()]) -> Map<String, Value> {
     Counters::NAMES.iter().zip(counters).map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
 }
 
-/// The causes that were counted, with their advice.
+/// Returns the causes with counts above 0, each with its count and advice.
 fn causes(counts: &[u64; CAUSES]) -> Map<String, Value> {
     let counted = Cause::ALL.into_iter().zip(counts).filter(|(_, count)| **count > 0);
     let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
@@ -118,10 +118,10 @@ fn causes(counts: &[u64; CAUSES]) -> Map<String, Value> {
     counted.map(entry).collect()
 }
 
-/// A process with the library; others left no record, and only the one that was started is shown without.
-fn process(folder: &Path, seen: &Seen) -> Option<Process> {
+/// Returns a process of the report, or `None` for one that wrote no record since it lacks the library.
+fn process(folder: &Path, seen: &Observation) -> Option<Process> {
     let record = Record::read(folder, seen.pid)?;
-    // The kernel's word counts first; where it did not say, the status that `exit` was called with.
+    // The kernel's status comes first, then the status with which the process called `exit`.
     let said = match record.word(RecordWord::Ended) {
         0 => None,
         at => Some((End::Exited(i32::try_from(record.word(RecordWord::Status)).unwrap_or(0)), at)),
@@ -136,7 +136,7 @@ fn process(folder: &Path, seen: &Seen) -> Option<Process> {
     };
     let began = record.word(RecordWord::Started).min(seen.seen_at.max(1));
     let ended = end.map_or_else(super::watcher::now, |(_, at)| at);
-    // The process reads the same file. It leaves a zero where it cannot, or had no reason to.
+    // The process reads the same file, and records 0 if it cannot or need not.
     let recorded = record.word(RecordWord::LargePeak);
     let unread = seen.unread.as_ref().filter(|_| recorded == 0 && seen.large_bytes.is_none());
     let large_bytes = unread.is_none().then(|| recorded.max(seen.large_bytes.unwrap_or(0)));
@@ -160,7 +160,7 @@ fn process(folder: &Path, seen: &Seen) -> Option<Process> {
     Some(Process { pid: seen.pid, counters, not_granted, large_bytes, uncovered, shown })
 }
 
-/// The report as a file: one line for each interval of the time line, hundreds of them, for machines.
+/// Returns the text of a report file, with each interval of the time line on one line.
 pub(super) fn text(report: &Value) -> String {
     let mut report = report.clone();
     let timeline = report.as_object_mut().and_then(|report| report.remove("timeline"));

@@ -1,26 +1,26 @@
-//! How a process that is not a child of this one has ended.
+//! Determines how a process that is not a child of this one has ended.
 //!
-//! Linux 6.15 and later tell it through a descriptor of the process. Before, it stands in `/proc/PID/stat` until the
-//! parent has waited for the process; what was missed is not known.
+//! Linux 6.15 and later report the status through a pidfd. Earlier kernels show it in `/proc/PID/stat` until the parent
+//! has waited for the process; afterwards it is unknown.
 #![expect(clippy::disallowed_methods, reason = "descriptors of processes, which are not memory")]
 
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
-/// How a process ended.
+/// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// By itself, with this status.
+    /// The process exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed the process.
     Killed(i32),
-    /// The system did not say how.
+    /// The system did not report the end.
     Unknown,
 }
 
 impl End {
-    /// What `wait` would say.
+    /// Decodes a status as `wait` returns it.
     fn of_status(status: i32) -> End {
         match status & 0x7f {
             0 => End::Exited(status >> 8 & 0xff),
@@ -29,22 +29,23 @@ impl End {
     }
 }
 
-/// How often, and how long apart, a process that has ended is asked.
+/// Number of attempts to read the status of an ended process.
 const TRIES: u32 = 100;
+/// Pause between two attempts.
 const APART: Duration = Duration::from_millis(1);
 
-/// A descriptor of the process.
+/// Opens a pidfd of the process.
 pub(super) fn open(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: numbers.
+    // SAFETY: takes numbers only.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     match i32::try_from(fd) {
-        // SAFETY: a descriptor that the kernel just made for us.
+        // SAFETY: the kernel just made this descriptor, which has no other owner.
         Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Asks how the process, which has ended, did so.
+/// Returns how the process, which has ended, did so.
 pub(super) fn of(pid: u32, process: &OwnedFd) -> End {
     for _ in 0..TRIES {
         if let Some(status) = by_descriptor(process).or_else(|| of_zombie(pid)) {
@@ -55,7 +56,7 @@ pub(super) fn of(pid: u32, process: &OwnedFd) -> End {
     End::Unknown
 }
 
-/// `struct pidfd_info` of `linux/pidfd.h`, in its first version.
+/// Mirrors the first version of `struct pidfd_info` in `linux/pidfd.h`.
 #[repr(C)]
 #[derive(Default)]
 struct Info {
@@ -67,28 +68,28 @@ struct Info {
 
 fn by_descriptor(process: &OwnedFd) -> Option<i32> {
     const EXIT: u64 = 1 << 3;
-    /// `_IOWR(0xff, 11, struct pidfd_info)`.
+    /// Number of the request, `_IOWR(0xff, 11, struct pidfd_info)`.
     const GET_INFO: libc::c_ulong = 0xc000_ff0b | (size_of::<Info>() as libc::c_ulong) << 16;
     let mut info = Info { mask: EXIT, ..Info::default() };
-    // SAFETY: the structure has the size that the number of the request says.
+    // SAFETY: `info` has the size that the request encodes.
     let rc = unsafe { libc::ioctl(process.as_raw_fd(), GET_INFO, &raw mut info) };
     (rc == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
 }
 
-/// The status of a process that has ended and was not waited for.
+/// Returns the status of a process that has ended and was not waited for.
 fn of_zombie(pid: u32) -> Option<i32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     status_in(&text)
 }
 
-/// The last field of a zombie's `stat`; the name before it may hold anything.
+/// Returns the last field of a zombie's `stat`. The process name before it may contain any characters.
 fn status_in(stat: &str) -> Option<i32> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
     (fields.next()? == "Z").then(|| fields.next_back()?.parse().ok()).flatten()
 }
 
-/// The name of a signal; others are called by their number.
+/// Returns the name of a signal, or `signal N` for a less common one.
 pub(super) fn signal_name(signal: i32) -> String {
     let names = [
         (libc::SIGHUP, "SIGHUP"),
@@ -120,7 +121,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn zombies_tell_their_status() {
+    fn zombies_have_status() {
         assert_eq!(status_in("7 (a) b) Z 1 7 7 0 -1 0 256"), Some(256));
         assert_eq!(status_in("7 (a) R 1 7 7 0 -1 0 0"), None);
         assert_eq!(status_in(""), None);
@@ -128,11 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_process_is_found() {
+    fn process_end_is_found() {
         for (script, want) in [("exit 3", End::Exited(3)), ("kill -ABRT $$", End::Killed(libc::SIGABRT))] {
             let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
             let process = open(child.id()).unwrap();
-            // Not waited for yet: it is a zombie when it has ended.
+            // The child is not waited for yet, so that it becomes a zombie.
             assert_eq!(of(child.id(), &process), want, "{script}");
             child.wait().unwrap();
         }

@@ -1,4 +1,4 @@
-//! `--report`: one report for all processes of the program, written when it has ended, however it ended.
+//! `--report`: writes one report for all processes of the program when it has ended in any way.
 //!
 //! # Picture
 //! ```text
@@ -9,11 +9,11 @@
 //!     program ── children ────┘                    at the end: report.json, picture
 //! ```
 //! # Knows / does not know
-//! Knows which processes have the library, how each ended, and what it wrote last. Does not know how a heap works.
+//! Knows which processes have the library, how each ended, and its last record. Does not know how a heap works.
 //! # Invariants
-//! 1. The program keeps the launcher's process number, and gets no child that it did not start.
-//! 2. The watcher ends with the program, and its folder is gone then. No file is replaced that was not named, but a
-//!    picture of ours.
+//! 1. The program keeps the launcher's process number, and has no child that it did not start.
+//! 2. The watcher ends with the program and removes its folder. It replaces no file that the user did not name, except
+//!    an earlier picture.
 
 mod compose;
 mod end;
@@ -25,58 +25,58 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-/// Where the report goes.
+/// The destination of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// Standard output, as `-`.
+pub(crate) enum ReportTarget {
+    /// Standard output, given as `-`.
     Stdout,
-    /// A file; its path is absolute.
+    /// A file with this absolute path.
     File(PathBuf),
 }
 
-impl Target {
-    pub(super) fn of(value: &OsStr) -> Target {
+impl ReportTarget {
+    pub(super) fn of(value: &OsStr) -> ReportTarget {
         let path = Path::new(value);
         // The program may change its directory.
         let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        if value == "-" { Target::Stdout } else { Target::File(absolute()) }
+        if value == "-" { ReportTarget::Stdout } else { ReportTarget::File(absolute()) }
     }
 }
 
-/// Starts a watcher for the program that this process is about to become, and returns the watcher's folder, which the
-/// library is told. The caller has one thread.
-pub(super) fn watch(target: &Target, temporary: &Path) -> io::Result<PathBuf> {
+/// Starts a watcher for the program that will replace this process, and returns the watcher's folder, where the library
+/// writes its records. The caller must have one thread.
+pub(super) fn watch(target: &ReportTarget, temporary: &Path) -> io::Result<PathBuf> {
     let folder = private_folder(temporary)?;
     let program = std::process::id();
     let process = end::open(program)?;
     // SAFETY: this process has one thread.
     let child = checked(unsafe { libc::fork() })?;
     if child == 0 {
-        // A second fork: the watcher must not be a child of the program, which may wait for all of its children.
-        // SAFETY: as above.
+        // The second fork makes the watcher no child of the program, which may wait for all of its children.
+        // SAFETY: the forked process has one thread, too.
         if unsafe { libc::fork() } == 0 {
             detach(&process, target);
             watcher::watch(&folder, program, process, target);
         }
-        // SAFETY: a number. Nothing of the launcher's is cleaned up twice.
+        // SAFETY: takes a number only, and runs no destructor of the launcher's a second time.
         unsafe { libc::_exit(0) };
     }
     let mut status = 0;
-    // SAFETY: a child of ours, and a number to fill.
+    // SAFETY: `status` has room for the status of our own child.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } == -1
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
     Ok(folder)
 }
 
-/// Makes a folder that only this user can enter.
+/// Creates a folder that only this user can enter.
 fn private_folder(temporary: &Path) -> io::Result<PathBuf> {
     let name = temporary.join("largesse-report-XXXXXX").into_os_string();
     let name = CString::new(name.into_vec())?;
     let made = name.into_raw();
-    // SAFETY: a C string of our own, whose X are replaced in place.
+    // SAFETY: `made` is a C string that this function owns; its X are replaced in place.
     let done = unsafe { libc::mkdtemp(made) };
-    // SAFETY: as it came from `into_raw`, of the same length.
+    // SAFETY: `made` came from `into_raw`, and its length is the same.
     let name = unsafe { CString::from_raw(made) };
     if done.is_null() {
         return Err(io::Error::last_os_error());
@@ -84,13 +84,13 @@ fn private_folder(temporary: &Path) -> io::Result<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(name.as_bytes())))
 }
 
-/// Closes every descriptor but standard error, and standard output where the report goes there: a reader of the
-/// program's messages finds the report whole at their end. Signals for the program's group are not for the watcher.
-fn detach(process: &OwnedFd, target: &Target) {
+/// Leaves the program's process group, ignores signals, and closes all descriptors except `process`, standard error
+/// and, if the report goes there, standard output, so that the report follows the program's output.
+fn detach(process: &OwnedFd, target: &ReportTarget) {
     const FIRST: i32 = 3;
     let ignored = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTTOU];
-    // SAFETY: numbers; ignoring a signal runs none of our code. The descriptors that are closed belong to
-    // the launcher, of which this copy uses none.
+    // SAFETY: ignoring a signal runs none of our code, and this copy of the launcher uses none of the descriptors
+    // that are closed.
     unsafe {
         libc::setpgid(0, 0);
         for signal in ignored {
@@ -98,7 +98,7 @@ fn detach(process: &OwnedFd, target: &Target) {
         }
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
         libc::dup2(null, 0);
-        if *target != Target::Stdout {
+        if *target != ReportTarget::Stdout {
             libc::dup2(null, 1);
         }
         libc::close(null);

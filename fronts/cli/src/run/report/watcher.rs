@@ -1,7 +1,7 @@
-//! The process that looks on while the program runs, and writes the report.
+//! Watches the processes of the program while they run, and writes the report.
 
-use super::Target;
-use super::compose::{self, Seen};
+use super::ReportTarget;
+use super::compose::{self, Observation};
 use super::end::{self, End};
 use crate::report::picture::{self, NoPicture};
 use crate::say::complain;
@@ -14,24 +14,24 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// The file by which the program says that it calls `exit` and waits for the report.
+/// Name of the file by which the program announces that it calls `exit` and waits for the report.
 const DONE: &str = "done";
-/// Nanoseconds between two readings of bytes on large pages: at first, and at most.
+/// Nanoseconds between two readings of bytes on large pages: first and maximum interval.
 const READINGS: (u64, u64) = (2_000_000, 500_000_000);
-/// Readings take at most 1/`SHARE` of the time.
+/// Reciprocal of the share of the time that readings may take.
 const SHARE: u64 = 50;
-/// Processes that are watched at most; each has a descriptor until it has ended.
+/// Maximum number of watched processes, each of which needs a descriptor while it runs.
 const MOST: usize = 10_000;
 
 struct Watched {
-    /// `None` when the process has ended.
+    /// A pidfd, or `None` once the process has ended.
     process: Option<OwnedFd>,
-    seen: Seen,
+    seen: Observation,
 }
 
-/// Watches until the program has ended, and writes the report.
-pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Target) {
-    let mut watched = vec![Watched { process: Some(process), seen: Seen::new(program, now()) }];
+/// Watches until the program has ended, then writes the report and removes the folder.
+pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &ReportTarget) {
+    let mut watched = vec![Watched { process: Some(process), seen: Observation::new(program, now()) }];
     let mut known = HashSet::from([program]);
     let changes = changes_of(folder);
     let (mut interval, mut read_at) = (READINGS.0, now());
@@ -44,7 +44,7 @@ pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Targ
                 && known.insert(pid)
                 && let Ok(process) = end::open(pid)
             {
-                watched.push(Watched { process: Some(process), seen: Seen::new(pid, now()) });
+                watched.push(Watched { process: Some(process), seen: Observation::new(pid, now()) });
             }
         }
         let done = names.iter().any(|name| name == DONE);
@@ -52,7 +52,7 @@ pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Targ
             let began = now();
             let alive = watched.iter_mut().filter(|one| one.process.is_some());
             alive.for_each(|one| one.seen.read_large_bytes());
-            // The kernel walks page tables for it, at the expense of the program.
+            // A reading makes the kernel walk page tables, which slows the program down.
             let cost = now() - began;
             (interval, read_at) = ((interval * 2).min(READINGS.1).max(cost * SHARE), now());
         }
@@ -60,22 +60,22 @@ pub(super) fn watch(folder: &Path, program: u32, process: OwnedFd, target: &Targ
             break;
         }
     }
-    // Only the launcher takes the folder away: it did not become the program.
+    // The launcher removes the folder if it could not execute the program.
     if folder.exists() {
-        let seen: Vec<Seen> = watched.into_iter().map(|one| one.seen).collect();
+        let seen: Vec<Observation> = watched.into_iter().map(|one| one.seen).collect();
         finish(folder, &seen, target);
         let _ = std::fs::remove_dir_all(folder);
     }
 }
 
-/// Waits for a new file or the end of a process, `milliseconds` at most; notes which processes have ended, and how.
+/// Waits at most `milliseconds` for a new file or the end of a process, and stores which processes ended and how.
 fn wait(changes: Option<&File>, watched: &mut [Watched], milliseconds: u64) {
     let ready = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // A negative number is passed over.
+    // `poll` ignores negative descriptors.
     let mut waiting = vec![ready(changes.map_or(-1, |file| file.as_raw_fd()))];
     waiting.extend(watched.iter().map(|one| ready(one.process.as_ref().map_or(-1, |it| it.as_raw_fd()))));
     let limit = i32::try_from(milliseconds).unwrap_or(i32::MAX);
-    // SAFETY: as many entries as it is told.
+    // SAFETY: `waiting` has as many entries as the call is told.
     unsafe { libc::poll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, limit) };
     for (one, _) in watched.iter_mut().zip(&waiting[1..]).filter(|(_, poll)| poll.revents != 0) {
         if let Some(process) = one.process.take() {
@@ -85,24 +85,24 @@ fn wait(changes: Option<&File>, watched: &mut [Watched], milliseconds: u64) {
     }
 }
 
-/// Told of new files in the folder.
+/// Opens an inotify descriptor that reports new files in the folder.
 fn changes_of(folder: &Path) -> Option<File> {
     let path = std::ffi::CString::new(folder.as_os_str().as_bytes()).ok()?;
-    // SAFETY: numbers.
+    // SAFETY: takes numbers only.
     let fd = unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) };
     if fd < 0 {
         return None;
     }
-    // SAFETY: a descriptor that the kernel just made for us.
+    // SAFETY: the kernel just made this descriptor, which has no other owner.
     let file = unsafe { File::from_raw_fd(fd) };
-    // SAFETY: numbers, and a C string.
+    // SAFETY: `path` is a C string that lives on.
     let done = unsafe { libc::inotify_add_watch(fd, path.as_ptr(), libc::IN_CREATE) };
     (done >= 0).then_some(file)
 }
 
-/// The names of files that are new since the last call.
+/// Returns the names of files that were created since the last call.
 fn new_names(mut changes: &File) -> Vec<String> {
-    /// Bytes of an event before its name; the last four are the length of the name.
+    /// Number of bytes of an event before its name; the last four are the length of the name.
     const HEAD: usize = 16;
     let mut buffer = [0_u8; 1 << 16];
     let Ok(len) = changes.read(&mut buffer) else { return Vec::new() };
@@ -118,16 +118,16 @@ fn new_names(mut changes: &File) -> Vec<String> {
     names
 }
 
-fn finish(folder: &Path, seen: &[Seen], target: &Target) {
+fn finish(folder: &Path, seen: &[Observation], target: &ReportTarget) {
     let report = compose::report(folder, seen);
     let text = compose::text(&report);
     let text = largesse_text::lines(&text);
     let path = match target {
-        Target::Stdout => {
+        ReportTarget::Stdout => {
             let _ = std::io::stdout().write_all(text.as_bytes());
             return;
         }
-        Target::File(path) => path,
+        ReportTarget::File(path) => path,
     };
     if let Err(error) = std::fs::write(path, text.as_ref()) {
         complain!("largesse: cannot write the report to {}: {error}", path.display());
@@ -137,7 +137,7 @@ fn finish(folder: &Path, seen: &[Seen], target: &Target) {
     }
 }
 
-/// Draws the report next to its file; draws nothing without far memory.
+/// Draws the report next to its file, if it has far memory.
 fn draw(report: &Value, path: &Path) {
     let picture_path = path.with_extension("svg");
     match picture::of(report).map(|picture| picture::write_unnamed(&picture_path, &picture)) {
@@ -147,17 +147,17 @@ fn draw(report: &Value, path: &Path) {
     }
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, as in records.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`, the clock of records.
 pub(super) fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: one structure to fill.
+    // SAFETY: `time` has room for the answer.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-impl Seen {
-    fn new(pid: u32, at: u64) -> Seen {
-        Seen { pid, seen_at: at, ended_at: 0, end: None::<End>, large_bytes: None, unread: None }
+impl Observation {
+    fn new(pid: u32, at: u64) -> Observation {
+        Observation { pid, seen_at: at, ended_at: 0, end: None::<End>, large_bytes: None, unread: None }
     }
 
     fn read_large_bytes(&mut self) {
@@ -166,7 +166,7 @@ impl Seen {
             Ok(rollup) => {
                 self.large_bytes = self.large_bytes.max(Some(largesse_report::large_bytes(&rollup)))
             }
-            // It has ended.
+            // The process has ended.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             Err(error) => self.unread = Unread::of(Path::new("/"), &file, &error).or(self.unread.take()),
         }

@@ -1,4 +1,4 @@
-//! A memory that says what the test wants.
+//! Tests of decoding, on simulated memory.
 
 use super::*;
 use largesse_report::{CAUSES, Counters, MAX_ADVISED};
@@ -9,7 +9,7 @@ const SIGNPOST: u64 = 0x1000;
 const REPORT: u64 = 0x10_0000;
 const BLOCKS: u64 = 0x20_0000;
 
-/// Pieces of memory by address; everything else is not mapped.
+/// Simulated memory: pieces by address, with unmapped space between them.
 #[derive(Default)]
 struct Memory {
     pieces: RefCell<BTreeMap<u64, Vec<u8>>>,
@@ -74,7 +74,7 @@ fn block(address: u64, kind: BlockKind) -> BlockRecord {
 }
 
 #[test]
-fn live_blocks_come_by_address_and_free_slots_do_not() {
+fn live_blocks_are_sorted_by_address() {
     let blocks =
         [block(3 << 40, BlockKind::Thp), block(9, BlockKind::Free), block(1 << 40, BlockKind::Hugetlb)];
     let heap = Memory::with(report(3), &blocks).heap().unwrap();
@@ -85,7 +85,7 @@ fn live_blocks_come_by_address_and_free_slots_do_not() {
 }
 
 #[test]
-fn many_blocks_are_read_in_several_pieces() {
+fn many_blocks_are_read_in_chunks() {
     let count = CHUNK * 2 + 17;
     let blocks: Vec<_> = (0..count as u64).map(|number| block(number << 20, BlockKind::Thp)).collect();
     let memory = Memory::with(report(count as u64), &blocks);
@@ -93,7 +93,7 @@ fn many_blocks_are_read_in_several_pieces() {
 }
 
 #[test]
-fn a_heap_that_is_changing_is_read_again_until_it_rests() {
+fn changing_heap_is_read_again() {
     let memory = Memory::with(HeapReport { generation: 5, ..report(1) }, &[block(1 << 40, BlockKind::Thp)]);
     let pauses = Cell::new(0);
     let pause = || {
@@ -108,7 +108,7 @@ fn a_heap_that_is_changing_is_read_again_until_it_rests() {
 }
 
 #[test]
-fn a_heap_that_never_rests_is_shown_and_marked() {
+fn restless_heap_is_marked() {
     let memory = Memory::with(HeapReport { generation: 7, ..report(1) }, &[block(1 << 40, BlockKind::Thp)]);
     let heap = memory.heap().unwrap();
     assert!(!heap.steady);
@@ -117,7 +117,7 @@ fn a_heap_that_never_rests_is_shown_and_marked() {
 }
 
 #[test]
-fn a_change_while_the_records_are_read_is_noticed() {
+fn change_during_read_is_noticed() {
     let memory = Memory::with(report(1), &[block(1 << 40, BlockKind::Thp)]);
     let changed = Cell::new(false);
     let read = |address: u64, into: &mut [u8]| {
@@ -138,7 +138,7 @@ fn refused(memory: &Memory, words: &str) {
 }
 
 #[test]
-fn what_is_not_a_report_is_an_error_with_a_reason() {
+fn damaged_reports_are_refused() {
     let good = || Memory::with(report(0), &[]);
     let memory = good();
     memory.put(SIGNPOST, &mut [Signpost { magic: *b"SOMEBODY", ..Signpost::to(REPORT) }]);
@@ -158,8 +158,8 @@ fn what_is_not_a_report_is_an_error_with_a_reason() {
 }
 
 #[test]
-fn any_bytes_are_decoded_or_refused() {
-    // A small generator is enough: what matters is that no pattern is taken on trust.
+fn random_bytes_do_not_panic() {
+    // A simple generator suffices to change bytes anywhere.
     let mut state = 1_u64;
     let mut random = move || {
         state ^= state << 13;

@@ -1,17 +1,17 @@
-//! Far memory, in all and by region.
+//! Formats the counters of far memory, in all and by region.
 
 use super::known;
 use crate::size::size;
-use crate::status::portrait::{Far, FarRegion};
+use crate::status::process_snapshot::{FarRegion, FarSnapshot};
 use crate::table::{Column, Paper, Table};
 use largesse_far::totals::{seconds, totals, transfer_sizes, word};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-/// Regions that a table shows, those that were waited for most: more do not fit beside each other.
+/// Maximum number of regions in the table, those for which threads waited longest; more columns do not fit.
 const MOST_SHOWN: usize = 5;
 
-pub(super) fn all(far: &Far, paper: Paper) -> String {
+pub(super) fn all(far: &FarSnapshot, paper: Paper) -> String {
     let mut text = format!("\nFar memory in {}\n{}", far.store, totals(&far.words, paper));
     if let Some(agent) = &far.agent {
         let (all, locked) = (known(agent.memory_bytes), known(agent.locked_bytes));
@@ -24,17 +24,17 @@ pub(super) fn all(far: &Far, paper: Paper) -> String {
         regions.truncate(MOST_SHOWN);
         let _ = write!(text, "\nBy region\n{}", by_region(&regions).show(paper));
         if more > 0 {
-            let _ = writeln!(text, "  and {more} more, which were waited for less (--json shows all)");
+            let _ = writeln!(text, "  and {more} more, for which threads waited less (--json shows all)");
         }
     }
     text
 }
 
-/// One region a column: pages unless the unit says otherwise.
+/// Returns the table with one column for each region.
 fn by_region(regions: &[&FarRegion]) -> Table {
     let columns = regions.iter().enumerate().map(|(place, region)| {
         let column = Column::number(region.region);
-        // The first region, which was waited for most, always stays.
+        // The first region, for which threads waited longest, is always shown.
         if place == 0 { column } else { column.spare(1) }
     });
     let mut table = Table::new(std::iter::once(Column::text("", 12)).chain(columns));

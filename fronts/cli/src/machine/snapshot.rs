@@ -1,4 +1,4 @@
-//! What this machine is: read from files below a root, and asked from the processor we run on.
+//! Takes a snapshot of a machine from files below a root and, for this machine, from its processor.
 
 use crate::doctor::probe;
 use largesse_machine::clock::CoreClock;
@@ -11,51 +11,51 @@ use std::path::Path;
 
 const THP: &str = "sys/kernel/mm/transparent_hugepage";
 
-/// Everything that is known without measuring memory.
+/// All facts about a machine that need no measurement of memory.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct MachineSnapshot {
     pub(super) processor: String,
     pub(super) kernel: String,
     pub(super) topology: Topology,
-    pub(super) pages: Pages,
-    /// What only the machine itself can say.
+    pub(super) pages: PageSizes,
+    /// Facts that no file holds, for this machine only.
     pub(super) live: Option<Live>,
 }
 
-/// Page sizes, and what each is good for at the moment.
+/// The page sizes and their settings.
 #[derive(Debug, Serialize)]
-pub(super) struct Pages {
-    /// Bytes.
+pub(super) struct PageSizes {
+    /// Bytes of a base page.
     pub(super) base: u64,
-    /// Transparent ones.
+    /// Transparent huge pages, by size.
     pub(super) thp: Vec<Thp>,
-    /// The file that would say whether there are transparent ones, where it cannot be read.
+    /// Path of the setting of transparent huge pages if it cannot be read.
     pub(super) thp_unread: Option<String>,
-    pub(super) pools: Vec<Pool>,
+    pub(super) pools: Vec<HugetlbPool>,
 }
 
-/// One size of transparent huge pages.
+/// One size of transparent huge pages, in bytes.
 #[derive(Debug, Serialize)]
 pub(super) struct Thp {
     pub(super) size: u64,
-    /// The chosen word: always, inherit, madvise, never.
+    /// The setting: always, inherit, madvise or never.
     pub(super) mode: String,
 }
 
-/// The pool of one size of hugetlb pages.
+/// The pool of one size, in bytes, of hugetlb pages.
 #[derive(Debug, Serialize)]
-pub(super) struct Pool {
+pub(super) struct HugetlbPool {
     pub(super) size: u64,
     pub(super) pages: u64,
     pub(super) free: u64,
 }
 
-/// Of the process that asks.
+/// Facts about this process and its processor.
 #[derive(Debug)]
 pub(super) struct Live {
-    /// What the control group permits.
+    /// Processors that the control group permits.
     pub(super) cpus: Bitmap,
-    /// What the process was pinned to, or all of these: everything is measured there.
+    /// Processors to which this process is pinned, or all permitted ones; measurements use only these.
     pub(super) pinned: Bitmap,
     pub(super) nodes: Option<Bitmap>,
     pub(super) counter: Counter,
@@ -63,9 +63,9 @@ pub(super) struct Live {
     pub(super) instructions: Vec<&'static str>,
 }
 
-impl Seen {
-    /// A machine below `root`; asks the processor only if that is this one.
-    pub(super) fn read(root: &Path) -> Result<Seen, Unreadable> {
+impl MachineSnapshot {
+    /// Takes a snapshot of the machine below `root`; the processor is asked only if that is `/`.
+    pub(super) fn read(root: &Path) -> Result<MachineSnapshot, Unreadable> {
         let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
         let live = (root == Path::new("/")).then(|| {
             let counter = Counter::calibrate();
@@ -79,7 +79,7 @@ impl Seen {
                 instructions: instructions::here(),
             }
         });
-        Ok(Seen {
+        Ok(MachineSnapshot {
             processor: match unread::text(root, "proc/cpuinfo") {
                 Ok(cpuinfo) => processor(&cpuinfo.unwrap_or_default()),
                 Err(_) => "a processor whose name is not known".to_owned(),
@@ -89,14 +89,14 @@ impl Seen {
                 release => release.to_owned(),
             },
             topology: Topology::read(root)?,
-            pages: Pages::read(root),
+            pages: PageSizes::read(root),
             live,
         })
     }
 
     pub(super) fn json(&self) -> Value {
         let topology = &self.topology;
-        // Null: the kernel does not say.
+        // Null where the kernel does not tell.
         let sets = |sets: &[Bitmap]| {
             (!sets.is_empty()).then(|| sets.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
@@ -161,7 +161,7 @@ fn holds(kind: Holds) -> &'static str {
     }
 }
 
-/// The name of what counts.
+/// Returns the name of the counter's source.
 pub(super) fn source(counter: &Counter) -> &'static str {
     match counter.source() {
         CounterSource::Tsc => "TSC",
@@ -170,12 +170,12 @@ pub(super) fn source(counter: &Counter) -> &'static str {
     }
 }
 
-impl Pages {
-    fn read(root: &Path) -> Pages {
+impl PageSizes {
+    fn read(root: &Path) -> PageSizes {
         let number = |path: &Path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-        let mut pools: Vec<Pool> = sizes(&root.join("sys/kernel/mm/hugepages"))
+        let mut pools: Vec<HugetlbPool> = sizes(&root.join("sys/kernel/mm/hugepages"))
             .into_iter()
-            .map(|(size, path)| Pool {
+            .map(|(size, path)| HugetlbPool {
                 size,
                 pages: number(&path.join("nr_hugepages")).unwrap_or(0),
                 free: number(&path.join("free_hugepages")).unwrap_or(0),
@@ -195,18 +195,18 @@ impl Pages {
             match thp.iter_mut().find(|it| it.size == size) {
                 Some(it) if it.mode == "inherit" => it.mode = mode,
                 Some(_) => {}
-                // Before Linux 6.8 there is one size, and one mode.
+                // Before Linux 6.8 there is one size and one setting.
                 None => thp.push(Thp { size, mode }),
             }
         }
         thp.sort_by_key(|it| it.size);
         let is_unread = root == Path::new("/") && largesse_pages::thp_mode() == largesse_pages::Thp::Unknown;
         let thp_unread = is_unread.then(|| format!("/{THP}/enabled"));
-        Pages { base: largesse_pages::base_page() as u64, thp, thp_unread, pools }
+        PageSizes { base: largesse_pages::base_page() as u64, thp, thp_unread, pools }
     }
 }
 
-/// Folders named `hugepages-2048kB`, with the bytes of that name.
+/// Returns the folders named as `hugepages-2048kB` in `folder`, each with the bytes of its page.
 fn sizes(folder: &Path) -> Vec<(u64, std::path::PathBuf)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let sized = entries.filter_map(|entry| {
@@ -218,7 +218,7 @@ fn sizes(folder: &Path) -> Vec<(u64, std::path::PathBuf)> {
     sized.collect()
 }
 
-/// The name of the processor, as far as the kernel knows one.
+/// Returns the name of the processor in `/proc/cpuinfo`, or for ARM its implementer and part numbers.
 fn processor(cpuinfo: &str) -> String {
     let field = |name: &str| {
         cpuinfo.lines().find_map(|line| {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_is_named_as_far_as_the_kernel_does() {
+    fn processor_name_follows_kernel() {
         assert_eq!(processor("processor\t: 0\nmodel name\t: AMD EPYC: 1\n"), "AMD EPYC: 1");
         assert_eq!(processor("CPU implementer\t: 0x48\nCPU part\t: 0xd01\n"), "implementer 0x48 part 0xd01");
         assert_eq!(processor(""), "a processor without a name");

@@ -1,21 +1,20 @@
-//! Looking at processes that may do all they can to be slow.
+//! Looks at processes within deadlines, since a hostile process can delay its readers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Time for reading one process; what has not been read by then is left out.
+/// Time for reading one process; blocks not read by then are left out.
 const EACH: Duration = Duration::from_millis(800);
-/// A process is given up this long after `EACH`: a read may not return, say of a page that a FUSE server holds back.
+/// Time after `EACH` when a process is abandoned: a read of a page that a FUSE server delays may never return.
 const GRACE: Duration = Duration::from_millis(200);
 /// Time for all processes of one call.
 const ALL: Duration = Duration::from_secs(4);
-/// Processes that are read at the same time: a few slow ones do not keep the others waiting.
+/// Number of processes that are read concurrently, so that a few slow ones do not delay the others.
 const AT_ONCE: usize = 64;
 
-/// Calls `look` with the number of each process and the moment by which it should return, on a thread for each.
-/// The result is in the order of the numbers; `None` stands for a process that was given up, whose thread
-/// stays until this process ends.
+/// Calls `look` with each process number and its deadline, on one thread for each process, and returns the results.
+/// `None` stands for a process that was abandoned, whose thread runs until this process ends.
 pub(super) fn look_at<T: Send + 'static>(
     pids: Vec<u32>,
     look: impl Fn(u32, Instant) -> T + Clone + Send + 'static,
@@ -56,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_hangs_is_given_up() {
+    fn hanging_process_is_abandoned() {
         let (hold, held) = mpsc::channel::<()>();
         let held = std::sync::Arc::new(std::sync::Mutex::new(held));
         let begun = Instant::now();

@@ -1,8 +1,8 @@
-//! A process's heap as it is shown: the fields of the JSON object, and what the table prints.
+//! A snapshot of a process's heap: the fields of the JSON object, which the table prints as well.
 
 use super::decode::{self, Heap, in_user_space};
 use super::process::Process;
-use super::seen::{Eye, Seen};
+use super::residency::{RangeResidency, ResidencyReader};
 use largesse_far::totals::Words;
 use largesse_pager::{COUNTS, Count};
 use largesse_report::{
@@ -11,60 +11,60 @@ use largesse_report::{
 use serde::Serialize;
 use std::time::Instant;
 
-/// A process and its large blocks. All sizes are bytes.
+/// A process and its large blocks. All sizes are in bytes.
 #[derive(Debug, Serialize)]
-pub(super) struct Portrait {
+pub(super) struct ProcessSnapshot {
     pub(super) pid: u32,
     pub(super) command: String,
-    /// The kind of page that was asked for.
+    /// The requested kind of page.
     pub(super) pages: &'static str,
-    /// Whether new blocks are taken.
+    /// Whether the library serves new blocks.
     pub(super) enabled: bool,
-    /// `preloaded` or `patched`.
+    /// How the library replaces malloc: `preloaded` or `patched`.
     pub(super) hooked: &'static str,
     pub(super) min_bytes: u64,
     pub(super) max_bytes: u64,
     pub(super) header: u32,
     pub(super) locked: bool,
-    /// `first-touch`, `interleave` or the number of a node.
+    /// The placement: `first-touch`, `interleave` or the number of a node.
     pub(super) node: String,
-    /// False: the kernel only says how much of each mapping is on large pages.
+    /// Whether large pages are counted by page; otherwise the kernel only tells how much of each mapping is on them.
     pub(super) exact: bool,
-    /// The file that would say how much is in memory, where it cannot be read.
+    /// Why the bytes in memory are unknown: a message about the unreadable file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unread: Option<String>,
-    /// False: the program was so busy that blocks may be missing or stale.
+    /// Whether the heap did not change while it was read; otherwise blocks may be missing or stale.
     pub(super) steady: bool,
     pub(super) blocks: Vec<Block>,
-    /// Number of blocks that the process says it has and that are not shown.
+    /// Number of reported blocks that are not shown.
     pub(super) left_out: u64,
     pub(super) totals: Totals,
-    /// Mappings of other libraries that were advised and are still there.
+    /// Mappings of other libraries that were advised and are still mapped.
     pub(super) advised: Vec<Advised>,
     pub(super) counters: Tally,
     /// Far memory, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) far: Option<Far>,
+    pub(super) far: Option<FarSnapshot>,
     pub(super) not_granted: Vec<NotGranted>,
 }
 
-/// The words of `largesse_pager::Count`: in all, and by region.
+/// The counters of far memory (`largesse_pager::Count`), in all and by region.
 #[derive(Debug, Serialize)]
-pub(super) struct Far {
+pub(super) struct FarSnapshot {
     #[serde(flatten)]
     pub(super) words: Words,
     pub(super) regions: Vec<FarRegion>,
-    /// Without secrets.
+    /// Name of the store without secrets.
     pub(super) store: String,
-    /// The process that holds the pages, if it is another one.
+    /// The agent process that holds the pages, if any.
     pub(super) agent: Option<Agent>,
 }
 
-/// The process beside the program.
+/// The agent process that holds a program's far pages.
 #[derive(Debug, Serialize)]
 pub(super) struct Agent {
     pub(super) pid: u64,
-    /// `None` where it is not known, as of a process that has ended.
+    /// Resident bytes, or `None` if unknown, as for a process that has ended.
     pub(super) memory_bytes: Option<u64>,
     pub(super) locked_bytes: Option<u64>,
 }
@@ -72,7 +72,7 @@ pub(super) struct Agent {
 /// A segment of far memory.
 #[derive(Debug, Serialize)]
 pub(super) struct FarRegion {
-    /// `heap`, `static` or `mapping`.
+    /// The kind of region: `heap`, `static` or `mapping`.
     pub(super) region: &'static str,
     pub(super) address: String,
     pub(super) size: u64,
@@ -80,7 +80,7 @@ pub(super) struct FarRegion {
     pub(super) words: Words,
 }
 
-/// One live block, or a part of it: a block on two kinds of page is shown as two.
+/// A live block, or one of the two parts of a block on two kinds of page.
 #[derive(Debug, Serialize)]
 pub(super) struct Block {
     pub(super) address: String,
@@ -96,12 +96,12 @@ pub(super) struct Block {
 pub(super) struct Totals {
     pub(super) blocks: u64,
     pub(super) bytes: u64,
-    /// `None` where it is not known of a block.
+    /// Bytes in memory, or `None` if unknown for a block.
     pub(super) resident_bytes: Option<u64>,
     pub(super) large_bytes: Option<u64>,
 }
 
-/// Another library's mapping.
+/// A mapping of another library that was advised to use huge pages.
 #[derive(Debug, Serialize)]
 pub(super) struct Advised {
     pub(super) address: String,
@@ -110,7 +110,7 @@ pub(super) struct Advised {
     pub(super) large_bytes: Option<u64>,
 }
 
-/// `largesse_report::Counters`, with names for readers.
+/// The counters of the heap (`largesse_report::Counters`) by their JSON names.
 #[derive(Debug, Serialize)]
 pub(super) struct Tally {
     pub(super) allocations: u64,
@@ -129,7 +129,7 @@ pub(super) struct Tally {
     pub(super) advised_bytes: u64,
 }
 
-/// Requests that got less than they asked for.
+/// The number of requests that got less than they asked for, by cause.
 #[derive(Debug, Serialize)]
 pub(super) struct NotGranted {
     pub(super) cause: String,
@@ -137,21 +137,22 @@ pub(super) struct NotGranted {
     pub(super) advice: String,
 }
 
-impl Portrait {
-    /// What there is to be seen by `deadline`.
-    pub(super) fn of(process: &Process, heap: &Heap, deadline: Instant) -> Portrait {
-        let eye = Eye::on(process.pid);
+impl ProcessSnapshot {
+    /// Takes a snapshot of the heap; blocks not looked at by `deadline` are left out.
+    pub(super) fn of(process: &Process, heap: &Heap, deadline: Instant) -> ProcessSnapshot {
+        let reader = ResidencyReader::on(process.pid);
         let report = &*heap.report;
         let mut looked_at = 0;
         let in_time =
             heap.blocks.iter().take_while(|_| Instant::now() < deadline).inspect(|_| looked_at += 1);
-        let look = |record: BlockRecord| (record, eye.look(record.address, record.size));
-        let (parts, seen): (Vec<BlockRecord>, Vec<Seen>) = in_time.flat_map(parts).map(look).unzip();
+        let look = |record: BlockRecord| (record, reader.look(record.address, record.size));
+        let (parts, seen): (Vec<BlockRecord>, Vec<RangeResidency>) =
+            in_time.flat_map(parts).map(look).unzip();
         let blocks: Vec<Block> =
             parts.iter().zip(&seen).map(|(record, seen)| block(record, *seen, report)).collect();
-        let advised = advised(process, report, &eye);
-        let unread = eye.unread();
-        Portrait {
+        let advised = advised(process, report, &reader);
+        let unread = reader.unread();
+        ProcessSnapshot {
             pid: process.pid,
             command: process.command.clone(),
             pages: pages(report).map_or("unknown", PageChoice::word),
@@ -184,7 +185,7 @@ impl Portrait {
     }
 }
 
-fn far(far: &decode::Far) -> Far {
+fn far(far: &decode::FarReport) -> FarSnapshot {
     let named = |words: &[u64; COUNTS]| Count::NAMES.into_iter().zip(*words).collect();
     let region = |segment: &decode::Segment| FarRegion {
         region: Region::word(segment.label),
@@ -192,7 +193,7 @@ fn far(far: &decode::Far) -> Far {
         size: segment.len,
         words: named(&segment.words),
     };
-    Far {
+    FarSnapshot {
         words: named(&far.words),
         regions: far.segments.iter().map(region).collect(),
         store: largesse_text::line(far.store.name()),
@@ -209,7 +210,7 @@ fn agent(pid: u64) -> Agent {
     Agent { pid, memory_bytes: bytes("VmRSS:"), locked_bytes: bytes("VmLck:") }
 }
 
-/// A block, or its two parts where they are on different kinds of page.
+/// Returns a block, or its two parts if it is on two kinds of page.
 fn parts(record: &BlockRecord) -> impl Iterator<Item = BlockRecord> {
     const SPAN: u64 = 2 << 20;
     let split = Rest::unpack(record.rest).and_then(|rest| {
@@ -229,7 +230,7 @@ fn parts(record: &BlockRecord) -> impl Iterator<Item = BlockRecord> {
     [Some(BlockRecord { size, ..*record }), split.map(|(_, second)| second)].into_iter().flatten()
 }
 
-fn block(record: &BlockRecord, seen: Seen, report: &HeapReport) -> Block {
+fn block(record: &BlockRecord, seen: RangeResidency, report: &HeapReport) -> Block {
     Block {
         address: format!("{:#x}", record.address),
         size: record.size,
@@ -264,7 +265,7 @@ fn pages(report: &HeapReport) -> Option<PageChoice> {
     PageChoice::WORDS.iter().map(|(_, pages)| *pages).find(|pages| *pages as u32 == report.pages)
 }
 
-/// Sums over the blocks; those of bytes in memory only where these are known.
+/// Returns the sums over the blocks; the sums of bytes in memory are `None` unless `are_known`.
 fn totals(blocks: &[Block], are_known: bool) -> Totals {
     let sum = |all: &mut dyn Iterator<Item = u64>| all.fold(0, u64::saturating_add);
     let sum_known = |of: fn(&Block) -> Option<u64>| are_known.then(|| sum(&mut blocks.iter().filter_map(of)));
@@ -276,8 +277,8 @@ fn totals(blocks: &[Block], are_known: bool) -> Totals {
     }
 }
 
-/// A library unmaps without telling: only what is still mapped, and nobody's file, is shown.
-fn advised(process: &Process, report: &HeapReport, eye: &Eye) -> Vec<Advised> {
+/// Returns the advised mappings that are still anonymous mappings, since libraries unmap them without notice.
+fn advised(process: &Process, report: &HeapReport, reader: &ResidencyReader) -> Vec<Advised> {
     let known = report.advised.iter().filter(|[address, len]| *len != 0 && in_user_space(*address, *len));
     known
         .filter_map(|&[address, len]| {
@@ -285,7 +286,7 @@ fn advised(process: &Process, report: &HeapReport, eye: &Eye) -> Vec<Advised> {
             if size == 0 {
                 return None;
             }
-            let seen = eye.look(address, len);
+            let seen = reader.look(address, len);
             Some(Advised {
                 address: format!("{address:#x}"),
                 size,

@@ -1,4 +1,4 @@
-//! Why a process was not shown, in words that say what to do.
+//! The errors of showing a process, with messages that say what to do.
 
 use super::decode::Undecodable;
 use crate::doctor::is_root;
@@ -6,42 +6,42 @@ use largesse_machine::Unread;
 use std::path::Path;
 use std::{fmt, io};
 
-/// Why `largesse status` has nothing to show.
+/// The reason why `largesse status` cannot show a process.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum Error {
     NoSuchProcess {
         pid: u32,
     },
-    /// A kernel thread, or a process that has ended and was not waited for.
+    /// The process is a kernel thread, or has ended and was not waited for.
     NoMemory {
         pid: u32,
         command: String,
     },
-    /// It runs, and `/proc` does not show it.
+    /// The process runs, but `/proc` does not show it.
     Hidden {
         pid: u32,
         unread: Option<Unread>,
     },
-    /// The processes are not known.
+    /// `/proc` cannot be read.
     NoProc(Unread),
-    /// Without the library.
+    /// The process does not have the library.
     NotServed {
         pid: u32,
         command: String,
     },
-    /// Forbidden by the rules for debuggers.
+    /// The kernel's rules for debuggers forbid reading the process.
     Denied {
         pid: u32,
-        /// The reader is root already.
+        /// Whether this user is root.
         root: bool,
         ptrace_scope: Option<u32>,
     },
-    /// Something stands where the report should be.
+    /// The report cannot be decoded.
     Report {
         pid: u32,
         why: Undecodable,
     },
-    /// Its report was not read in time.
+    /// The report was not read in time.
     Slow {
         pid: u32,
     },
@@ -51,59 +51,59 @@ pub(super) enum Trouble {
     },
 }
 
-impl Trouble {
-    /// What an error of a file under `/proc/PID` means.
-    pub(super) fn of(pid: u32, error: io::Error) -> Trouble {
+impl Error {
+    /// Returns the meaning of an error of a file under `/proc/PID`.
+    pub(super) fn of(pid: u32, error: io::Error) -> Error {
         match error.raw_os_error() {
-            Some(libc::ENOENT) if runs(pid) => Trouble::Hidden {
+            Some(libc::ENOENT) if runs(pid) => Error::Hidden {
                 pid,
                 unread: Unread::of(Path::new("/"), &format!("/proc/{pid}/maps"), &error),
             },
-            Some(libc::ENOENT | libc::ESRCH) => Trouble::NoSuchProcess { pid },
+            Some(libc::ENOENT | libc::ESRCH) => Error::NoSuchProcess { pid },
             Some(libc::EACCES | libc::EPERM) => {
                 let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
                 let ptrace_scope = scope.ok().and_then(|text| text.trim().parse().ok());
-                Trouble::Denied { pid, root: is_root(), ptrace_scope }
+                Error::Denied { pid, root: is_root(), ptrace_scope }
             }
-            _ => Trouble::Other { pid, error },
+            _ => Error::Other { pid, error },
         }
     }
 }
 
-/// Whether there is such a process, by the kernel's answer to a signal that is none.
+/// Returns whether the process exists, by sending signal 0.
 fn runs(pid: u32) -> bool {
-    // SAFETY: numbers; signal 0 is not delivered.
+    // SAFETY: takes numbers only; signal 0 is not delivered.
     let answer = i32::try_from(pid).map(|pid| unsafe { libc::kill(pid, 0) });
     answer == Ok(0) || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::NoSuchProcess { pid } => write!(f, "there is no process {pid}"),
-            Trouble::Hidden { pid, unread: Some(unread) } => {
+            Error::NoSuchProcess { pid } => write!(f, "there is no process {pid}"),
+            Error::Hidden { pid, unread: Some(unread) } => {
                 write!(f, "process {pid} cannot be looked at: {unread}")
             }
-            Trouble::Hidden { pid, unread: None } => write!(
+            Error::Hidden { pid, unread: None } => write!(
                 f,
                 "process {pid} cannot be looked at: /proc does not show it to this user (mount option hidepid)"
             ),
-            Trouble::NoProc(unread) => write!(f, "the processes are not known: {unread}"),
-            Trouble::NoMemory { pid, command } => {
+            Error::NoProc(unread) => write!(f, "the processes are not known: {unread}"),
+            Error::NoMemory { pid, command } => {
                 write!(
                     f,
                     "process {pid} ({command}) has no memory to look at: it has ended, or belongs to the kernel"
                 )
             }
-            Trouble::NotServed { pid, command } => write!(
+            Error::NotServed { pid, command } => write!(
                 f,
                 "process {pid} ({command}) was not started with largesse run; start it with `largesse run -- PROGRAM`, or in R `library(largesse); ISM(TRUE)`"
             ),
-            Trouble::Denied { pid, root: true, .. } => write!(
+            Error::Denied { pid, root: true, .. } => write!(
                 f,
                 "process {pid} may not be looked at, although you are root: this root lacks the right CAP_SYS_PTRACE, as in a container (docker run --cap-add SYS_PTRACE), or a security module of the kernel forbids it"
             ),
-            Trouble::Denied { pid, root: false, ptrace_scope } => {
+            Error::Denied { pid, root: false, ptrace_scope } => {
                 write!(
                     f,
                     "process {pid} may not be looked at: only the same user, or root, may (sudo largesse status {pid})"
@@ -116,11 +116,11 @@ impl fmt::Display for Trouble {
                     _ => Ok(()),
                 }
             }
-            Trouble::Report { pid, why } => write!(f, "process {pid}: {why}"),
-            Trouble::Slow { pid } => {
+            Error::Report { pid, why } => write!(f, "process {pid}: {why}"),
+            Error::Slow { pid } => {
                 write!(f, "process {pid} was left out: its report was not read within a second")
             }
-            Trouble::Other { pid, error } => write!(f, "process {pid} cannot be read: {error}"),
+            Error::Other { pid, error } => write!(f, "process {pid} cannot be read: {error}"),
         }
     }
 }
@@ -131,15 +131,15 @@ mod tests {
 
     #[test]
     fn running_process_is_not_called_absent() {
-        let of = |pid| Trouble::of(pid, io::Error::from_raw_os_error(libc::ENOENT)).to_string();
-        // /proc is readable here, so that hidepid is the reason that is left.
+        let of = |pid| Error::of(pid, io::Error::from_raw_os_error(libc::ENOENT)).to_string();
+        // /proc is readable here, so that hidepid is the only remaining reason.
         assert!(of(std::process::id()).contains("hidepid"), "{}", of(std::process::id()));
         assert_eq!(of(i32::MAX.unsigned_abs()), format!("there is no process {}", i32::MAX));
     }
 
     #[test]
-    fn root_is_not_sent_to_sudo() {
-        let denied = |root| Trouble::Denied { pid: 1, root, ptrace_scope: None }.to_string();
+    fn root_is_not_told_to_use_sudo() {
+        let denied = |root| Error::Denied { pid: 1, root, ptrace_scope: None }.to_string();
         assert!(denied(false).contains("sudo largesse status 1"), "{}", denied(false));
         assert!(
             denied(true).contains("CAP_SYS_PTRACE") && !denied(true).contains("sudo"),

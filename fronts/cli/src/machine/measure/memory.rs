@@ -1,10 +1,10 @@
-//! Memory to measure: on pages of one kind, on one node, there before the clock runs.
+//! Allocates memory to measure, on one kind of page and one node.
 
 use largesse_pages::residency::{Answer, Inspector};
 use largesse_pages::{MapError, Offer, PageKind, Placement, Reserved, SPAN, placement};
 use serde::Serialize;
 
-/// The steps of the ladder of page sizes.
+/// A kind of page to measure, from small to large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(in crate::machine) enum Rung {
     #[serde(rename = "4k")]
@@ -23,7 +23,7 @@ impl Rung {
     pub(in crate::machine) const ALL: [Rung; 5] =
         [Rung::Small, Rung::Medium, Rung::Thp, Rung::Hugetlb, Rung::Hugetlb1G];
 
-    /// As `--pages` calls it.
+    /// Returns the word that `--pages` takes.
     pub(in crate::machine) fn name(self) -> &'static str {
         match self {
             Rung::Small => "4k",
@@ -34,7 +34,7 @@ impl Rung {
         }
     }
 
-    /// Whether a page is one that the kernel tells from base pages by its size.
+    /// Returns whether the kernel reports such pages as large.
     pub(in crate::machine) fn is_large(self) -> bool {
         matches!(self, Rung::Thp | Rung::Hugetlb | Rung::Hugetlb1G)
     }
@@ -53,7 +53,7 @@ impl Rung {
         if self == Rung::Hugetlb1G { 1 << 30 } else { SPAN }
     }
 
-    /// Whether the system gives such pages to programs that ask; for those of a pool nobody has to be asked.
+    /// Returns whether the kernel's settings grant such pages to programs that ask; hugetlb pools have no such setting.
     pub(in crate::machine) fn offer(self) -> Offer {
         match self {
             Rung::Small | Rung::Hugetlb | Rung::Hugetlb1G => Offer::Given,
@@ -62,8 +62,8 @@ impl Rung {
         }
     }
 
-    /// How many bytes there are on such pages, `most` at most and `free` giving the free pages of a pool; or why there are
-    /// none, and which setting decides. Nothing is changed to have some.
+    /// Returns the available bytes on such pages, at most `most`, or why there are none and which setting decides.
+    /// `free` returns the free pages of a pool, given the bytes of a page.
     pub(in crate::machine) fn room(
         self,
         most: u64,
@@ -91,25 +91,29 @@ impl Rung {
     }
 }
 
-/// A range of words.
+/// A range of memory to measure.
 #[derive(Debug)]
-pub(in crate::machine) struct Ground {
+pub(in crate::machine) struct TestMemory {
     range: Reserved,
 }
 
-impl Ground {
-    /// At least `bytes`; nothing of it is touched yet.
-    pub(in crate::machine) fn new(bytes: usize, rung: Rung, node: Option<u32>) -> Result<Ground, MapError> {
+impl TestMemory {
+    /// Maps at least `bytes` on pages of kind `rung`, placed on `node` if given, without touching them.
+    pub(in crate::machine) fn new(
+        bytes: usize,
+        rung: Rung,
+        node: Option<u32>,
+    ) -> Result<TestMemory, MapError> {
         let len = bytes.next_multiple_of(rung.unit());
         let range = Reserved::new(len, rung.unit())?;
         range.commit(0, len, rung.kind())?;
         if let Some(node) = node {
             range.place(0, len, Placement::Node(node))?;
         }
-        Ok(Ground { range })
+        Ok(TestMemory { range })
     }
 
-    /// All of it.
+    /// Returns the whole range as words.
     pub(in crate::machine) fn words(&mut self) -> &mut [u64] {
         let count = self.range.len() / size_of::<u64>();
         // SAFETY: the whole range was committed (readable, writable, zero), it is aligned to a page, and it is borrowed
@@ -117,7 +121,7 @@ impl Ground {
         unsafe { core::slice::from_raw_parts_mut(self.range.start().as_ptr().cast(), count) }
     }
 
-    /// The share of it that is really on large pages; `None` where the kernel cannot say.
+    /// Returns the share of the range that is on large pages, or `None` if the kernel cannot tell.
     pub(in crate::machine) fn large_share(&self) -> Option<f64> {
         let seen = match Inspector::open(None).ok()?.ask(self.start() as u64, self.range.len() as u64) {
             Answer::Exact(seen) => seen,
@@ -127,13 +131,13 @@ impl Ground {
         Some(seen.large as f64 / self.range.len() as f64)
     }
 
-    /// Whether every page of the first `bytes` is in memory, on `node` if one is given: reading pages that were never
-    /// written reads one page of zeros, at the speed of a cache.
+    /// Returns whether every page of the first `bytes` is in memory, on `node` if given. Pages that were never written
+    /// share one page of zeros, so that reads of them run at the speed of a cache.
     pub(in crate::machine) fn is_there(&self, bytes: usize, node: Option<u32>) -> bool {
         let mut there = true;
         let look = &mut |_, on: Option<u32>| there &= on.is_some() && (node.is_none() || on == node);
         let address = self.range.start().as_ptr().cast();
-        // A filter of system calls may forbid the question.
+        // A filter of system calls may forbid the query.
         placement::each_node(address, bytes, look).is_err() || there
     }
 
@@ -147,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ground_is_there_once_it_was_written() {
-        let mut ground = Ground::new(3 << 20, Rung::Small, None).unwrap();
-        assert_eq!(ground.words().len() * 8, 4 << 20);
-        assert_eq!(ground.words()[1000], 0);
-        assert!(!ground.is_there(4 << 20, None), "a read does not count");
-        ground.words().fill(1);
-        assert!(ground.is_there(4 << 20, None) && ground.is_there(4 << 20, Some(0)));
-        assert!(!ground.is_there(4 << 20, Some(7)));
+    fn memory_is_resident_after_writes() {
+        let mut memory = TestMemory::new(3 << 20, Rung::Small, None).unwrap();
+        assert_eq!(memory.words().len() * 8, 4 << 20);
+        assert_eq!(memory.words()[1000], 0);
+        assert!(!memory.is_there(4 << 20, None), "a read does not count");
+        memory.words().fill(1);
+        assert!(memory.is_there(4 << 20, None) && memory.is_there(4 << 20, Some(0)));
+        assert!(!memory.is_there(4 << 20, Some(7)));
     }
 
     #[track_caller]
@@ -164,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_offered_is_said_with_the_setting_that_decides() {
+    fn refused_pages_name_the_setting() {
         check(Rung::Small, Offer::Given, 0, Ok(1 << 30));
         check(Rung::Medium, Offer::Given, 0, Ok(1 << 30));
         let why = "the system gives no pages of 64 KiB to programs that ask \
@@ -177,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pool_is_said_and_a_small_one_is_a_limit() {
+    fn pool_limits_room() {
         let why = "the pool of 2 MiB pages is empty (/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)";
         check(Rung::Hugetlb, Offer::Given, 0, Err(why));
         check(Rung::Hugetlb, Offer::Given, 8, Ok(16 << 20));

@@ -1,32 +1,32 @@
-//! Why a program was not started, in words that say what to type.
+//! The errors of starting a program, with messages that say what to type.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Why `largesse run` did not start the program.
+/// The reason why `largesse run` did not start the program.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// No program on the command line.
+pub(crate) enum Error {
+    /// The command line names no program.
     NoProgram,
-    /// A setting is refused, or far memory cannot be made ready.
+    /// A setting is refused, or far memory cannot be set up.
     Setting(largesse_far::Error),
-    /// The smallest size is above the largest.
+    /// The smallest block size is above the largest; each has its origin and KiB.
     Limits { min: (&'static str, u64), max: (&'static str, u64) },
     /// The report cannot be written.
     Report { path: PathBuf, error: io::Error },
-    /// `liblargesse.so` was not found.
+    /// `liblargesse.so` is at none of the paths in `looked`.
     NoLibrary { looked: Vec<PathBuf> },
-    /// `LARGESSE_LIBRARY` or what was found is not our library.
+    /// The file that was found, or that `LARGESSE_LIBRARY` names, is not our library.
     BadLibrary { path: PathBuf, why: String },
-    /// The loader separates the names in `LD_PRELOAD` by spaces and colons.
+    /// The path has a space or a colon, which `LD_PRELOAD` cannot hold.
     LibraryPath { path: PathBuf },
-    /// No such program.
+    /// The program does not exist.
     NotFound { name: String },
-    /// There is such a file, and it cannot be executed.
+    /// The file exists but cannot be executed.
     NotExecutable { path: PathBuf, why: String },
-    /// The program can run, but the library cannot serve it.
+    /// The program can run, but the library cannot serve it; `chain` leads from the named script to the program.
     NotServed { chain: Vec<PathBuf>, why: Unserved },
     /// The watcher that writes the report was not started.
     Watcher(io::Error),
@@ -34,53 +34,53 @@ pub(crate) enum Trouble {
     Exec { path: PathBuf, error: io::Error },
 }
 
-/// Why the library cannot serve a program.
+/// The reason why the library cannot serve a program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unserved {
-    /// No dynamic loader is named.
+    /// The program is statically linked.
     Static,
-    /// A loader, but no shared library.
+    /// The program names a loader but needs no shared library.
     NoLibraries,
-    /// The loader of the musl C library.
+    /// The program uses the musl C library.
     Musl,
-    /// Runs with the rights of its owner or group.
+    /// The program runs with the rights of its owner or group.
     SetId { what: &'static str },
-    /// Runs with capabilities written on the file.
+    /// The file has capabilities.
     Capabilities,
-    /// 32-bit code.
+    /// The program is 32-bit code.
     Bits32,
-    /// For another processor.
+    /// The program is for another processor, given by its ELF machine number.
     Machine { number: u16 },
-    /// Built with a sanitizer, which must be the first allocator.
+    /// The program is built with a sanitizer, which must intercept malloc first.
     Sanitizer { name: String },
-    /// Linked with an MPI library, while ranks are to hold its pages.
+    /// The program is linked with an MPI library, but MPI ranks are to hold its pages.
     Mpi { library: String },
 }
 
-impl From<largesse_far::Error> for Trouble {
-    fn from(error: largesse_far::Error) -> Trouble {
-        Trouble::Setting(error)
+impl From<largesse_far::Error> for Error {
+    fn from(error: largesse_far::Error) -> Error {
+        Error::Setting(error)
     }
 }
 
-impl Trouble {
-    pub(super) fn exec(path: &Path, error: &io::Error) -> Trouble {
+impl Error {
+    pub(super) fn exec(path: &Path, error: &io::Error) -> Error {
         let error = error.raw_os_error().map_or(io::ErrorKind::Other.into(), io::Error::from_raw_os_error);
-        Trouble::Exec { path: path.to_owned(), error }
+        Error::Exec { path: path.to_owned(), error }
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Trouble::Setting(error) => return error.exit_code(),
-            Trouble::NoProgram | Trouble::Limits { .. } => 2,
-            Trouble::Report { .. }
-            | Trouble::Watcher(_)
-            | Trouble::NoLibrary { .. }
-            | Trouble::BadLibrary { .. }
-            | Trouble::LibraryPath { .. } => 125,
-            Trouble::NotExecutable { .. } | Trouble::NotServed { .. } => 126,
-            Trouble::NotFound { .. } => 127,
-            Trouble::Exec { error, .. } => match error.kind() {
+            Error::Setting(error) => return error.exit_code(),
+            Error::NoProgram | Error::Limits { .. } => 2,
+            Error::Report { .. }
+            | Error::Watcher(_)
+            | Error::NoLibrary { .. }
+            | Error::BadLibrary { .. }
+            | Error::LibraryPath { .. } => 125,
+            Error::NotExecutable { .. } | Error::NotServed { .. } => 126,
+            Error::NotFound { .. } => 127,
+            Error::Exec { error, .. } => match error.kind() {
                 io::ErrorKind::NotFound => 127,
                 _ => 126,
             },
@@ -88,27 +88,27 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Trouble::NoProgram => {
+            Error::NoProgram => {
                 write!(f, "no program was given: largesse run [OPTIONS] -- PROGRAM [ARGS]...")
             }
-            Trouble::Setting(error) => error.fmt(f),
-            Trouble::Limits { min: (min, least), max: (max, most) } => {
+            Error::Setting(error) => error.fmt(f),
+            Error::Limits { min: (min, least), max: (max, most) } => {
                 write!(
                     f,
-                    "{min} ({least} KiB) is above {max} ({most} KiB): no block would be taken; give both"
+                    "{min} ({least} KiB) is above {max} ({most} KiB): no block would be served; give both"
                 )
             }
-            Trouble::Report { path, error } => {
+            Error::Report { path, error } => {
                 write!(f, "--report: {} cannot be written: {error}", path.display())
             }
-            Trouble::NoLibrary { looked } => {
+            Error::NoLibrary { looked } => {
                 if looked.is_empty() {
                     writeln!(
                         f,
-                        "liblargesse.so was not found: this command cannot tell where it lies (/proc is missing)"
+                        "liblargesse.so was not found: this command cannot tell its own folder (/proc is missing)"
                     )?;
                 } else {
                     writeln!(f, "liblargesse.so was not found; looked at")?;
@@ -121,26 +121,26 @@ impl fmt::Display for Trouble {
                     "Build it with `make` in Largesse's sources, or name it: LARGESSE_LIBRARY=/path/to/liblargesse.so"
                 )
             }
-            Trouble::BadLibrary { path, why } => {
+            Error::BadLibrary { path, why } => {
                 write!(
                     f,
                     "{} cannot be preloaded: {why}\nBuild it with `make` in Largesse's sources.",
                     path.display()
                 )
             }
-            Trouble::LibraryPath { path } => write!(
+            Error::LibraryPath { path } => write!(
                 f,
                 "{} has a space or a colon in its path, which LD_PRELOAD cannot hold; move it, or link to it from elsewhere and set LARGESSE_LIBRARY to the link",
                 path.display()
             ),
-            Trouble::Watcher(error) => write!(
+            Error::Watcher(error) => write!(
                 f,
-                "--report: no private folder in $TMPDIR or /tmp, or no process that looks on: {error}"
+                "--report: no private folder in $TMPDIR or /tmp, or no process to write the report: {error}"
             ),
-            Trouble::NotFound { name } if name.contains('/') => write!(f, "{name}: no such file"),
-            Trouble::NotFound { name } => write!(f, "{name}: not found in PATH"),
-            Trouble::NotExecutable { path, why } => write!(f, "{} cannot be executed: {why}", path.display()),
-            Trouble::NotServed { chain, why } => {
+            Error::NotFound { name } if name.contains('/') => write!(f, "{name}: no such file"),
+            Error::NotFound { name } => write!(f, "{name}: not found in PATH"),
+            Error::NotExecutable { path, why } => write!(f, "{} cannot be executed: {why}", path.display()),
+            Error::NotServed { chain, why } => {
                 let (file, scripts) =
                     chain.split_last().map_or((Path::new("?"), [].as_slice()), |(file, rest)| (file, rest));
                 write!(f, "{}", file.display())?;
@@ -149,7 +149,7 @@ impl fmt::Display for Trouble {
                 }
                 write!(f, " {why}")
             }
-            Trouble::Exec { path, error } => write!(f, "{} was not started: {error}", path.display()),
+            Error::Exec { path, error } => write!(f, "{} was not started: {error}", path.display()),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What the C library serves, small requests, gets transparent huge pages too.
+//! Asks glibc by a tunable to serve small requests from transparent huge pages, too.
 //!
-//! glibc reads its tunables when a program starts, so that only the launcher can ask for this. A
-//! value that the user has set is left alone, and another preloaded allocator has no use for it.
+//! glibc reads its tunables when a program starts, so that only the launcher can set them. A value that the user has
+//! set is kept, and nothing is set for another preloaded allocator.
 
 use super::settings::Settings;
 use largesse_machine::Room;
@@ -11,16 +11,16 @@ use std::path::Path;
 
 pub(super) const VARIABLE: &str = "GLIBC_TUNABLES";
 const TUNABLE: &str = "glibc.malloc.hugetlb";
-/// With less memory than this, small requests get small pages: one byte that is written takes 2 MiB on a large
-/// one, so that sparse use could exceed the limit.
+/// Bytes of memory below which the tunable is not set: a byte written to a huge page takes 2 MiB, so that sparse use
+/// could exceed the limit.
 const LEAST_MEMORY: u64 = 1 << 30;
 
-/// Bytes of memory that the program may have: the machine's, or the tightest limit of its control groups.
+/// Returns the bytes of memory that the program may use: the machine's, or the tightest limit of its control groups.
 pub(super) fn memory(root: &Path) -> u64 {
     Room::open(root).group_limit().unwrap_or(u64::MAX).min(largesse_pages::physical_memory() as u64)
 }
 
-/// The new value of [`VARIABLE`] for a program that may have `memory` bytes; `None` when it stays as it is.
+/// Returns the new value of [`VARIABLE`] for a program that may use `memory` bytes, or `None` to keep the old one.
 pub(super) fn tunables(
     settings: &Settings,
     inherited: Option<&OsStr>,
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_asked_for_large_pages_unless_somebody_decided_otherwise() {
+    fn tunable_is_set_unless_overridden() {
         let asked = Some("glibc.malloc.hugetlb=1");
         check(PageChoice::Auto, true, None, false, asked);
         check(PageChoice::Thp, true, Some(""), false, asked);

@@ -1,34 +1,34 @@
-//! What the kernel says about ranges of another process: bytes in memory, on large pages, and
-//! where. Page by page from Linux 6.7 on; before, the share of the mapping a range lies in.
+//! Reads the residency of ranges of another process: bytes in memory, bytes on large pages, NUMA node. Linux 6.7 and
+//! later count by page; on earlier kernels a range gets its share of its mapping.
 
 use super::process::{Mapping, mapping, read_text};
 use largesse_pages::residency::{Answer, Inspector};
 use std::cell::OnceCell;
 
-/// What stands behind one range.
+/// The residency of one range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// Bytes in memory; `None` when the kernel does not say.
+pub(super) struct RangeResidency {
+    /// Bytes in memory, or `None` if unknown.
     pub(super) resident: Option<u64>,
-    /// Bytes on large pages.
+    /// Bytes on large pages, or `None` if unknown.
     pub(super) large: Option<u64>,
     /// NUMA node of the first page in memory.
     pub(super) node: Option<u32>,
-    /// Counted page by page.
+    /// Whether the bytes were counted by page.
     pub(super) exact: bool,
 }
 
-/// A view of one process.
+/// Reads the residency of ranges of one process.
 #[derive(Debug)]
-pub(super) struct Eye {
+pub(super) struct ResidencyReader {
     pid: u32,
     inspector: Option<Inspector>,
     shares: OnceCell<Vec<Share>>,
-    /// Why the shares of the mappings are not known.
+    /// Why the shares of the mappings are unknown.
     unread: OnceCell<String>,
 }
 
-/// One mapping, and how much of it is what.
+/// A mapping with its bytes in memory and on large pages.
 #[derive(Debug, PartialEq, Eq)]
 struct Share {
     mapping: Mapping,
@@ -36,9 +36,9 @@ struct Share {
     large: u64,
 }
 
-impl Eye {
-    pub(super) fn on(pid: u32) -> Eye {
-        Eye {
+impl ResidencyReader {
+    pub(super) fn on(pid: u32) -> ResidencyReader {
+        ResidencyReader {
             pid,
             inspector: Inspector::open(Some(pid)).ok(),
             shares: OnceCell::new(),
@@ -46,15 +46,15 @@ impl Eye {
         }
     }
 
-    /// Returns why nothing is known of the ranges that were looked at, if a file cannot be read.
+    /// Returns why the residency of ranges is unknown, if a file could not be read.
     pub(super) fn unread(self) -> Option<String> {
         self.unread.into_inner()
     }
 
-    /// Looks at `[start, start + len)`, whose end the caller has checked to be in user space.
-    pub(super) fn look(&self, start: u64, len: u64) -> Seen {
+    /// Returns the residency of `[start, start + len)`, which must lie in user space.
+    pub(super) fn look(&self, start: u64, len: u64) -> RangeResidency {
         match self.inspector.as_ref().map(|inspector| inspector.ask(start, len)) {
-            Some(Answer::Exact(found)) => Seen {
+            Some(Answer::Exact(found)) => RangeResidency {
                 resident: Some(found.resident),
                 large: Some(found.large),
                 node: found.node,
@@ -65,22 +65,22 @@ impl Eye {
     }
 }
 
-impl Eye {
+impl ResidencyReader {
     fn shares(&self) -> Vec<Share> {
         let file = format!("/proc/{}/smaps", self.pid);
         read_text(&file).map(|smaps| shares(&smaps)).unwrap_or_else(|error| {
-            // Set once: this is called once.
+            // This function is called once, so that the cell is empty.
             let _ = self.unread.set(format!("{file} cannot be read ({error})"));
             Vec::new()
         })
     }
 }
 
-/// The part of each mapping's bytes that falls on the range, as if they were spread evenly.
-fn spread(shares: &[Share], start: u64, len: u64) -> Seen {
+/// Returns the range's share of the bytes of its mappings, as if these were spread evenly.
+fn spread(shares: &[Share], start: u64, len: u64) -> RangeResidency {
     let end = start.saturating_add(len);
-    let mut seen = Seen::default();
-    // By address, as the kernel writes them.
+    let mut seen = RangeResidency::default();
+    // The kernel lists mappings by address.
     let first = shares.partition_point(|share| share.mapping.end <= start);
     for share in shares[first..].iter().take_while(|share| share.mapping.start < end) {
         let overlap = share.mapping.end.min(end).saturating_sub(share.mapping.start.max(start));
@@ -111,7 +111,7 @@ fn shares(smaps: &str) -> Vec<Share> {
         match name {
             "Rss" => share.resident = share.resident.saturating_add(bytes),
             "AnonHugePages" => share.large = share.large.saturating_add(bytes),
-            // Rss leaves these out.
+            // Rss excludes hugetlb pages.
             "Private_Hugetlb" | "Shared_Hugetlb" => {
                 share.resident = share.resident.saturating_add(bytes);
                 share.large = share.large.saturating_add(bytes);
@@ -143,7 +143,7 @@ Private_Hugetlb:    2048 kB\n";
     }
 
     #[test]
-    fn an_old_kernels_answer_is_the_share_of_the_mapping() {
+    fn old_kernels_give_mapping_share() {
         let mib = |count: u64| Some(count << 20);
         check(0x1000_0000, 4 << 20, mib(4), mib(2));
         check(0x1020_0000, 2 << 20, mib(2), mib(1));
