@@ -9,7 +9,7 @@ PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so
 COMMAND       = target/release/largesse
 
-.PHONY: all library command plugins demo test docs test-numa check-deep soak install uninstall clean cargo
+.PHONY: all library command plugins demo test test-quick docs test-numa check-deep soak install uninstall clean cargo
 
 all: library command plugins
 
@@ -38,6 +38,10 @@ test: cargo
 	@ci/need.sh gcc $(TEST_PACKAGES)
 	@$(MAKE) --no-print-directory all
 	ci/all.sh quick
+
+# Before each commit: the tests that need neither root, a network nor an installed package.
+test-quick: cargo
+	ci/test-quick.sh
 
 # The guides (target/book) and the crates (target/doc) as web pages; installs mdbook into target/ if it is not in PATH.
 docs: cargo

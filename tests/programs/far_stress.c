@@ -1,9 +1,11 @@
-/* Threads read and write at random, for so long, and every word is checked. far_stress MIB THREADS SECONDS
-   A page belongs to one thread, and its neighbours to others, so that sets are everybody's. */
+/* Threads read and write at random, and every word is checked. far_stress MIB THREADS LENGTH
+   LENGTH is a number of seconds, `until-eof` (the end of standard input), or `N-steps` for each thread.
+   A page belongs to one thread and its neighbours to others, so that all threads share transfer units. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum { PAGE = 4096, WORDS = PAGE / 8 };
@@ -13,6 +15,8 @@ static unsigned char *version; /* of each page, the number of times it was writt
 static size_t count;
 static long threads;
 static double end;
+static uint64_t most_steps; /* of each thread; 0: no bound */
+static volatile int input_ended;
 
 static double now(void) {
     struct timespec t;
@@ -47,7 +51,7 @@ static void *work(void *argument) {
     uint64_t state = 88172645463325252ull + mine;
     struct done *done = calloc(1, sizeof *done);
     for (size_t i = 0; i < own; i++) write_page(i * (size_t)threads + mine);
-    while (now() < end) {
+    while (most_steps ? done->steps < most_steps : end > 0 ? now() < end : !input_ended) {
         for (int k = 0; k < 64; k++, done->steps++) {
             /* Half of it here and there, half of it in runs. */
             size_t first = next(&state) % own, run = next(&state) % 2 ? 1 : next(&state) % 64;
@@ -65,13 +69,19 @@ static void *work(void *argument) {
 int main(int argc, char **argv) {
     size_t bytes = (size_t)(argc > 1 ? atol(argv[1]) : 64) << 20;
     threads = argc > 2 ? atol(argv[2]) : 8;
-    end = now() + (argc > 3 ? atof(argv[3]) : 3);
+    const char *length = argc > 3 ? argv[3] : "3";
+    if (strstr(length, "-steps")) most_steps = strtoull(length, NULL, 10);
+    else if (strcmp(length, "until-eof")) end = now() + atof(length);
     count = bytes / PAGE;
     pages = aligned_alloc(PAGE, bytes);
     version = calloc(count, 1);
     if (!pages || !version || threads > 64) return 3;
     pthread_t all[64];
     for (long t = 0; t < threads; t++) pthread_create(&all[t], NULL, work, (void *)(uintptr_t)t);
+    if (!most_steps && !(end > 0)) {
+        while (getchar() != EOF) {}
+        input_ended = 1;
+    }
     struct done sum = {0, 0};
     for (long t = 0; t < threads; t++) {
         void *one;

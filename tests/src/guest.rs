@@ -3,6 +3,7 @@
 use crate::built::{built_command, built_library, target, workspace};
 use crate::skip::{has_program, skipped};
 use crate::stage::{compile, permit};
+use crate::wait::poll;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -163,10 +164,7 @@ fn boot(kernel: &Path, disk: &Path) -> String {
         let _ = pipe.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).replace('\r', "")
     });
-    let start = std::time::Instant::now();
-    while start.elapsed() < PATIENCE && emulator.try_wait().expect("a child of ours").is_none() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let _ = poll(PATIENCE, || emulator.try_wait().expect("a child of this process"));
     let _ = emulator.kill();
     let _ = emulator.wait();
     reader.join().unwrap_or_default()

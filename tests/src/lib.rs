@@ -17,18 +17,25 @@ mod built;
 mod cgroup;
 mod guest;
 mod pool;
+mod process;
 mod run;
 mod skip;
 mod stage;
 mod steps;
 mod user;
+mod wait;
 
 pub use built::{built_command, built_companion, built_library, deep, workspace};
 pub use cgroup::{confined, could_not_confine};
 pub use guest::{Done, Guest};
 pub use pool::Pool;
+pub use process::{
+    Owner, agent_for, agents, anonymous_kib, end, first_thread_ms, processor_ticks, signal, stop,
+    thread_states,
+};
 pub use run::{Exit, Ran, Run, same_output};
 pub use skip::{events_are_permitted, has_program, large_pages_are_available, skipped};
 pub use stage::{Stage, store_in};
 pub use steps::Steps;
 pub use user::{User, fault_engines, is_root, users};
+pub use wait::{poll, wait_for, wait_for_exit, wait_until};

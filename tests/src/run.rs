@@ -3,6 +3,7 @@
 use crate::skip::skipped;
 use crate::stage::Stage;
 use crate::user::{User, users};
+use crate::wait::{poll, wait_for};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -10,10 +11,10 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A program that takes longer is taken for one that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A program that takes longer hangs. The limit allows for other work on the same processors.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,14 +235,12 @@ fn spawn(command: &mut Command) -> Child {
     };
     // SAFETY: one system call, between fork and exec.
     unsafe { command.pre_exec(hide) };
-    loop {
-        match command.spawn() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            started => return started.expect("a program that starts"),
-        }
-    }
+    let started = wait_for("no other process has the program's file open", PATIENCE, || {
+        let started = command.spawn();
+        let busy = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ExecutableFileBusy;
+        (!started.as_ref().is_err_and(busy)).then_some(started)
+    });
+    started.expect("a program that starts")
 }
 
 fn collect(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::JoinHandle<String> {
@@ -255,13 +254,8 @@ fn collect(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::Jo
 }
 
 fn wait(child: &mut Child) -> Exit {
-    let start = Instant::now();
-    loop {
-        match child.try_wait().expect("a child of ours") {
-            Some(status) => return exit_of(status),
-            None if start.elapsed() > PATIENCE => break,
-            None => std::thread::sleep(Duration::from_millis(2)),
-        }
+    if let Some(status) = poll(PATIENCE, || child.try_wait().expect("a child of this process")) {
+        return exit_of(status);
     }
     let group = i32::try_from(child.id()).unwrap_or(0);
     // SAFETY: plain numbers; the group is the child's own, made at its start.

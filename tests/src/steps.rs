@@ -75,6 +75,11 @@ impl Steps {
         files.find(is_store).expect("a store")
     }
 
+    /// Closes the program's standard input.
+    pub fn close_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
     /// SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("a child of ours");

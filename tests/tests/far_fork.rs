@@ -1,8 +1,8 @@
 //! A fork under far memory is a snapshot: neither side sees what the other writes, nothing is zero.
 
-use largesse_tests::{Exit, Ran, Run, Stage, has_program, users};
+use largesse_tests::{Exit, Ran, Run, Stage, has_program, users, wait_until};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the program says over either store. It says nothing of far memory.
 fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
@@ -20,15 +20,8 @@ fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
 /// The agent outlasts the program for a moment, and its folder with it.
 #[track_caller]
 fn is_emptied(folder: &Path) {
-    let since = Instant::now();
-    loop {
-        let left: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-        if left.is_empty() {
-            return;
-        }
-        assert!(since.elapsed() < Duration::from_secs(20), "{left:?} is left");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let is_empty = || std::fs::read_dir(folder).unwrap().next().is_none();
+    wait_until("the agent has removed its folder", Duration::from_secs(60), is_empty);
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! Programs whose pages are at other ranks of an `mpirun`, with each MPI library that is here.
 
-use largesse_tests::{Exit, Ran, Run, Stage, built_library, skipped, users};
+use largesse_tests::{
+    Exit, Ran, Run, Stage, anonymous_kib, built_library, skipped, users, wait_for, wait_until,
+};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// Deadline of every awaited event.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A launcher, its plug-in, and what makes its library use the network even on one machine.
 struct Launcher {
@@ -147,16 +152,11 @@ fn a_server_that_is_killed_ends_the_program_which_says_nothing_wrong() {
         let server = server_of(child.id(), stage.command().to_str().unwrap_or_default());
         // SAFETY: plain numbers; a process that this test started.
         unsafe { libc::kill(server, libc::SIGKILL) };
-        let start = Instant::now();
-        while child.try_wait().expect("a child of ours").is_none() {
-            assert!(start.elapsed() < Duration::from_secs(20), "{:?} goes on", launcher.words);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_for("the launcher ends", PATIENCE, || child.try_wait().expect("a child of this test"));
         let ended = child.wait_with_output().expect("a child of ours");
         let stdout = String::from_utf8_lossy(&ended.stdout);
         assert!(!ended.status.success() && !stdout.contains("words"), "{ended:?}");
-        std::thread::sleep(Duration::from_secs(1));
-        assert_eq!(processes(program), Vec::<i32>::new(), "the program was left behind");
+        wait_until("no process of the program is left", PATIENCE, || processes(program).is_empty());
     }
 }
 
@@ -166,20 +166,20 @@ fn server_of(launcher: u32, command: &str) -> i32 {
         let parents = std::iter::successors(Some(pid), |&pid| parent(pid).filter(|&pid| pid > 1));
         parents.skip(1).any(|pid| i64::from(pid) == i64::from(launcher))
     };
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(200));
+    wait_for("three ranks run and the program works", PATIENCE, || {
         let ranks: Vec<i32> = processes(command).into_iter().filter(|&pid| below(pid)).collect();
-        let first = processes("paged.bin").into_iter().filter_map(parent).find(|pid| ranks.contains(pid));
-        if let Some(first) = first.filter(|_| ranks.len() == 3) {
-            std::thread::sleep(Duration::from_millis(500)); // in the middle of its work
-            return ranks.into_iter().find(|&pid| pid != first).expect("three ranks");
-        }
-    }
-    panic!("the ranks did not start");
+        let works = |pid: &i32| parent(*pid).is_some_and(|rank| ranks.contains(&rank)) && has_filled(*pid);
+        let first = processes("paged.bin").into_iter().find(works).and_then(parent)?;
+        ranks.iter().copied().find(|&pid| pid != first && ranks.len() == 3)
+    })
 }
 
-/// Processes whose program has a path that ends so.
+/// Whether a program with `--local=16M` has filled most of its local memory.
+fn has_filled(pid: i32) -> bool {
+    anonymous_kib(pid.cast_unsigned()) > 12 << 10
+}
+
+/// Returns the processes whose executable has a path that ends with `program`.
 fn processes(program: &str) -> Vec<i32> {
     let numbers = std::fs::read_dir("/proc").expect("/proc").flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

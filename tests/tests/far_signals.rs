@@ -1,12 +1,12 @@
 //! Signal handlers of the program that use far memory while the interrupted thread is inside the library.
 
-use largesse_tests::{Exit, Run, Stage, User, fault_engines, users};
+use largesse_tests::{Exit, Run, Stage, User, fault_engines, signal, users, wait_for_exit};
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A program that takes longer to end by a signal is taken for one that hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Signals {
     stage: Stage,
@@ -103,22 +103,10 @@ fn sigterm_ends_a_busy_program() {
             let mut line = String::new();
             let read = BufReader::new(child.stdout.take().unwrap()).read_line(&mut line);
             assert!(read.is_ok() && line == "working\n", "{user:?} {engine}: the program printed {line:?}.");
-            let process = i32::try_from(child.id()).unwrap();
-            // SAFETY: numbers only; the process is our child and has not been waited for.
-            unsafe { libc::kill(process, libc::SIGTERM) };
-            let start = Instant::now();
-            let status = loop {
-                match child.try_wait().unwrap() {
-                    Some(status) => break status,
-                    None if start.elapsed() > PATIENCE => {
-                        let _ = child.kill();
-                        panic!("{user:?} {engine}: SIGTERM did not end the program within {PATIENCE:?}.");
-                    }
-                    None => std::thread::sleep(Duration::from_millis(2)),
-                }
-            };
-            let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-            assert_eq!(signal, Some(libc::SIGTERM), "{user:?} {engine}: {status:?}");
+            signal(child.id(), libc::SIGTERM);
+            let status = wait_for_exit(&mut child, PATIENCE);
+            let ended_by = std::os::unix::process::ExitStatusExt::signal(&status);
+            assert_eq!(ended_by, Some(libc::SIGTERM), "{user:?} {engine}: {status:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Programs in trouble: a message and a status, or the right data, and never wrong ones.
 
 use largesse_tests::{
-    Exit, Ran, Run, Stage, Steps, User, events_are_permitted, fault_engines, is_root, skipped, store_in,
-    users,
+    Exit, Ran, Run, Stage, Steps, User, events_are_permitted, fault_engines, is_root, signal, skipped, stop,
+    store_in, users, wait_until,
 };
 use std::collections::BTreeMap;
 use std::fs::Permissions;
@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn program(stage: &Stage) -> Option<PathBuf> {
     stage.compiled("far_trouble.c", &["-lpthread", "-O2"])
@@ -235,12 +235,9 @@ fn what_is_freed_leaves_the_store() {
     });
     let freed: Vec<_> = freed.collect();
     // A program may take the same again at once; what it does not take for ten seconds goes back.
-    let patience = Instant::now() + Duration::from_secs(25);
     for (mut steps, before) in freed {
-        while blocks(&steps) > before - (22 << 20) {
-            assert!(Instant::now() < patience, "{} of {before}", blocks(&steps));
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let is_smaller = || blocks(&steps) <= before - (22 << 20);
+        wait_until("the store has given freed pages back", Duration::from_secs(60), is_smaller);
         assert_eq!(steps.does("more"), "more");
         assert_eq!(steps.end().0, Some(0));
     }
@@ -306,13 +303,6 @@ fn is_report(entry: &std::fs::DirEntry) -> bool {
     entry.file_name().to_string_lossy().starts_with("report-")
 }
 
-/// The states of its threads, a letter each.
-fn states(pid: u32) -> String {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
-    stats.filter_map(|stat| stat.rsplit(") ").next()?.chars().next()).collect()
-}
-
 /// Bytes that it has written to disks.
 fn written_by(pid: u32) -> u64 {
     let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
@@ -325,31 +315,21 @@ fn a_program_that_is_stopped_and_goes_on_is_as_it_was() {
     let stage = Stage::new();
     let Some(stress) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
     for user in users() {
-        let run = Run::new(&stage, &[&stress]).arg("32").arg("4").arg("6").as_user(user);
+        let run = Run::new(&stage, &[&stress]).arg("32").arg("4").arg("until-eof").as_user(user);
         let mut steps = Steps::start(&run.under(&["--local=8M", "--far", &stage.store()]));
         let pid = steps.id();
-        let patience = Instant::now() + Duration::from_secs(20);
-        let wait_until = |what: &str, holds: &dyn Fn() -> bool| {
-            while !holds() {
-                assert!(Instant::now() < patience, "{user:?} {what}: {}", states(pid));
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        };
-        let signal = |signal| {
-            // SAFETY: a process of ours that nobody has waited for.
-            unsafe { libc::kill(pid.cast_signed(), signal) };
-        };
-        wait_until("pages leave", &|| written_by(pid) > 16 << 20);
-        let began = Instant::now();
-        while began.elapsed() < Duration::from_millis(1500) {
-            signal(libc::SIGSTOP);
-            wait_until("it stops", &|| states(pid).chars().all(|state| state == 'T'));
+        let patience = Duration::from_secs(60);
+        wait_until("pages are written to the store", patience, || written_by(pid) > 16 << 20);
+        for _ in 0..20 {
+            stop(pid);
             let before = written_by(pid);
+            // Longer than any transfer takes: the length of the interruption is what is tested.
             std::thread::sleep(Duration::from_millis(25));
-            assert_eq!(written_by(pid), before, "it is not at rest");
-            signal(libc::SIGCONT);
-            wait_until("it goes on", &|| written_by(pid) > before);
+            assert_eq!(written_by(pid), before, "a stopped program writes");
+            signal(pid, libc::SIGCONT);
+            wait_until("the program writes again", patience, || written_by(pid) > before);
         }
+        steps.close_input();
         assert_eq!(steps.says(), "0 wrong", "{user:?}");
         assert_eq!(steps.end().0, Some(0), "{user:?}");
     }

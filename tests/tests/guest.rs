@@ -101,7 +101,7 @@ fn programs_on_an_older_kernel() {
         ("no pool", "echo 0 > /proc/sys/vm/nr_hugepages; largesse run --pages hugetlb -- blocks".into(), 42, "2 blocks"),
         (
             "status",
-            "sleep 60 | largesse run -- blocks wait & sleep 2; largesse status $(pidof blocks); kill $(pidof blocks)"
+            "sleep 60 | largesse run -- blocks wait > said & until grep -q . said; do sleep 0.1; done; largesse status $(pidof blocks); kill $(pidof blocks)"
                 .into(),
             0,
             "64.0 MiB  thp",

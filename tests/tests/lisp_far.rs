@@ -1,7 +1,8 @@
 //! Lisp programs whose live data do not fit into the local memory that their heap is given.
 
-use largesse_tests::{Exit, Ran, Run, Stage, User, users};
+use largesse_tests::{Exit, Ran, Run, Stage, User, agents, anonymous_kib, signal, users, wait_for};
 use std::path::Path;
+use std::time::Duration;
 
 /// `largesse lisp` with these options, then the program.
 fn lisp<'a>(stage: &'a Stage, user: User, options: &[&str], program: &Path) -> Run<'a> {
@@ -60,25 +61,12 @@ fn a_lost_agent_ends_the_program() {
     let text = "(while t (work 0) (work 1))";
     let run = lisp(&stage, User::Current, &["--local=6M", "--far=memory:", "-e", text], &program);
     let child = run.start();
-    let owner = format!("agent\0--store\0-\0--owner\0{}\0", child.id());
-    let agent = || {
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-        pids.find(|pid| {
-            let says = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            says.ends_with(owner.as_bytes())
-        })
-    };
-    let since = std::time::Instant::now();
-    let agent = loop {
-        if let Some(agent) = agent().filter(|_| since.elapsed().as_millis() > 700) {
-            break agent;
-        }
-        assert!(since.elapsed().as_secs() < 10, "there is no agent");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    };
-    // SAFETY: numbers; it is the agent of our child.
-    unsafe { libc::kill(agent, libc::SIGKILL) };
+    let agent =
+        wait_for("the program has an agent and fills its local memory", Duration::from_secs(60), || {
+            let [agent] = agents("-", child.id())[..] else { return None };
+            (anonymous_kib(child.id()) > 4 << 10).then_some(agent)
+        });
+    signal(agent, libc::SIGKILL);
     let output = child.wait_with_output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(74), "{message}");

@@ -73,7 +73,7 @@ fn bandwidth_exceeding_caches_is_measured() {
     if available < 1 << 20 {
         return println!("skipped: less than 1 GiB of memory is available");
     }
-    let seen = json(&["--json", "--bandwidth", "--memory", "192M", "--seconds", "30"]);
+    let seen = json(&["--json", "--bandwidth", "--memory", "192M", "--seconds", "300"]);
     let row = &seen["bandwidth"]["rows"][0];
     if row["why_not"] == "less memory may be used than twice the caches" {
         return println!("skipped: the caches of this machine are large");

@@ -43,8 +43,15 @@ fn shown(target: &TargetProcess) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Returns how often the kernel has used small pages for want of a free large one; `None` where it does not say.
+fn thp_fallbacks() -> Option<u64> {
+    let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
+    counters.lines().find_map(|line| line.strip_prefix("thp_fault_fallback ")?.parse().ok())
+}
+
 #[test]
 fn only_large_blocks_are_shown() {
+    let before = thp_fallbacks();
     let Some(target) = start(&[]) else { return };
     let shown = shown(&target);
     let mut sizes: Vec<u64> =
@@ -54,7 +61,12 @@ fn only_large_blocks_are_shown() {
     let granted = shown["not_granted"].as_array().unwrap().is_empty();
     if granted && shown["exact"] == true {
         let large = shown["totals"]["large_bytes"].as_u64().unwrap();
-        assert!(large >= 62 * MIB, "{shown}");
+        // The kernel falls back to small pages, block by block, when free memory is fragmented. It counts each time.
+        if thp_fallbacks() == before {
+            assert!(large >= 62 * MIB, "{shown}");
+        } else {
+            eprintln!("skipped: the kernel had too few free large pages during this test");
+        }
     } else {
         eprintln!("skipped: this machine grants no large pages, or does not show them");
     }

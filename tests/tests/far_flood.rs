@@ -1,0 +1,50 @@
+//! An agent under a flood of connections from another user. A file of its own: it loads two processors for 30 s.
+
+use largesse_tests::{Owner, Run, Stage, User, agent_for, agents, end, first_thread_ms, is_root, skipped};
+use std::path::Path;
+
+/// Returns the time in ms that ten forks over an agent take while `disturbers` run, and those that its first thread runs.
+fn forks_during(stage: &Stage, program: &Path, name: &str, agent: u32, disturbers: &[&Run<'_>]) -> [u64; 2] {
+    let mut running: Vec<_> = disturbers.iter().map(|it| it.start()).collect();
+    let before = first_thread_ms(agent);
+    let far = format!("--far=agent:{name}");
+    let run = Run::new(stage, &[program]).arg("timed").arg("32").arg("10");
+    let ran = run.under(&["--local=8M", &far]).finish().succeeded();
+    let spent = first_thread_ms(agent) - before;
+    running.iter_mut().for_each(end);
+    [ran.stdout.trim().parse::<u64>().expect("microseconds") / 1000, spent]
+}
+
+/// Checks that four processes that connect as fast as they can slow an agent no more than four busy loops do.
+// Seen to fail when programs and the agent use the fallback alone, without pauses.
+#[test]
+fn a_flood_costs_no_more_than_busy_loops() {
+    if !is_root() {
+        skipped("only root can become another user");
+        return;
+    }
+    let stage = Stage::new();
+    let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
+    let Some(knock) = stage.compiled("knock.c", &[]) else { return };
+    let owner = Owner::new();
+    let name = agent_for(&stage, User::Current, &stage.scratch(), owner.id());
+    let [agent] = agents("memory:", owner.id())[..] else { panic!("there is no agent") };
+    let knock = |what: &str| Run::new(&stage, &[&knock]).arg(what).arg(&name).as_user(User::Unprivileged);
+    let (flood, queue, busy) = (knock("flood"), knock("queue"), knock("busy"));
+    let (mut floods, mut loops) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        floods.push(forks_during(&stage, &program, &name, agent, &[&flood, &queue, &flood, &queue]));
+        loops.push(forks_during(&stage, &program, &name, agent, &[&busy; 4]));
+    }
+    let sorted = |all: &[[u64; 2]], which: usize| {
+        let mut all: Vec<_> = all.iter().map(|it| it[which]).collect();
+        all.sort_unstable();
+        all
+    };
+    let (flood, busy) = (sorted(&floods, 0), sorted(&loops, 0));
+    let bound = busy[2] * 6 / 5 + busy[4] - busy[0];
+    assert!(flood[2] <= bound, "ten forks took {flood:?} ms, and {busy:?} ms with busy loops");
+    // On a machine with other work the time of the forks says little.
+    let (flood, busy) = (sorted(&floods, 1), sorted(&loops, 1));
+    assert!(flood[2] <= busy[2] + 100, "the agent ran for {flood:?} ms, and {busy:?} ms with busy loops");
+}
