@@ -21,30 +21,32 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Folders and files that must keep the limit. A document in a listed folder belongs to the longest match.
 FOLDERS = [
     ".github",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "ci",
-    "docs/decisions",
-    "docs/design",
-    "docs/glossary.md",
-    "docs/references.md",
-    "docs/release.md",
-]
-# Folders that do not keep the limit yet. Each belongs in FOLDERS once it does.
-LATER = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "README.md",
+    "SECURITY.md",
     "benches",
+    "ci",
     "docs",
     "fronts",
     "fuzz",
     "heaps",
     "kernels",
     "os",
+    "plot",
     "regions",
-    "regions/pager",
     "tests",
+]
+# Folders that do not keep the limit yet. Each belongs in FOLDERS once it does.
+LATER = [
+    "docs/results",
+    "regions/agent",
+    "regions/pager",
+    "regions/redis",
+    "tests/programs",
+    "tests/src",
+    "tests/tests",
 ]
 
 PATTERNS = {
