@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A guest that has not ended by then is taken for one that hangs. The longest test takes 100 seconds on idle processors.
+/// Time after which a guest hangs. The longest test takes 100 seconds on idle processors.
 const PATIENCE: Duration = Duration::from_secs(1200);
 const DISK: &str = "192M";
 
@@ -24,7 +24,7 @@ pub struct Guest {
     script: String,
 }
 
-/// What one command in the guest did.
+/// The result of one command in the guest.
 #[derive(Debug)]
 pub struct Done {
     /// Its name in the script.
@@ -170,7 +170,7 @@ fn boot(kernel: &Path, disk: &Path) -> String {
     reader.join().unwrap_or_default()
 }
 
-/// What each command did, from what the script and it wrote to the console.
+/// Returns the result of each command from the text on the console.
 fn read(console: &str) -> Vec<Done> {
     let parts = console.split("== ").skip(1);
     let mut done: Vec<Done> = Vec::new();

@@ -10,7 +10,7 @@
 //! Knows built files and what they print. Does not know the inside of any crate.
 //! # Invariants
 //! 1. Nothing here is a part of the product; no crate of the workspace is linked.
-//! 2. What cannot run on this machine says "skipped: …", with the reason. A missing library is no
+//! 2. A test that cannot run on this machine says "skipped: …", with the reason. A missing library is no
 //!    such reason: it fails.
 
 mod built;

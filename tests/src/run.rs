@@ -27,7 +27,7 @@ pub enum Exit {
     Hung,
 }
 
-/// What a program left.
+/// The result of a run: status, output, messages and report.
 #[derive(Debug)]
 pub struct Ran {
     /// How it ended.
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
     fn report_path(&self) -> PathBuf {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Not `.json`: nobody looks at a picture of it.
+        // Without `.json` no picture is drawn, which no test needs.
         self.stage.scratch().join(format!("report-{number}"))
     }
 
@@ -205,7 +205,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The program prints the same, to the byte, with and without the library, whoever runs it; and the
+/// Checks that the program prints the same, to the byte, with and without the library, as every user; and the
 /// library took at least `blocks` of its blocks, so that the comparison means something.
 #[track_caller]
 pub fn same_output(program: &Run<'_>, options: &[&str], blocks: u64) {
@@ -227,7 +227,7 @@ pub fn same_output(program: &Run<'_>, options: &[&str], blocks: u64) {
 /// Start a program that was perhaps written just now: another thread's child may hold its file open
 /// for writing until that child has become its own program.
 fn spawn(command: &mut Command) -> Child {
-    // What was open when the tests were started is not the program's: it counts its descriptors.
+    // The program counts its descriptors: those inherited from the test runner are closed.
     let hide = || {
         // SAFETY: numbers only. An older kernel refuses, and nothing is hidden.
         unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32) };

@@ -1,4 +1,4 @@
-//! What this machine has.
+//! Features of this machine, and the message for a test that needs an absent one.
 
 use crate::user::is_root;
 use std::process::{Command, Stdio};
@@ -38,7 +38,7 @@ pub fn events_are_permitted() -> bool {
     permitted
 }
 
-/// Whether the kernel gives transparent huge pages to whoever asks; says so when it does not.
+/// Whether the kernel offers transparent huge pages; prints a message when it does not.
 #[must_use]
 pub fn large_pages_are_available() -> bool {
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");

@@ -31,7 +31,7 @@ impl Stage {
         let scratch = stage.scratch();
         std::fs::create_dir(&scratch).expect("the folder was made just now");
         permit(&scratch, 0o1777);
-        // The library for `largesse pin --threads` lies beside the other one.
+        // The library for `largesse pin --threads` is in the same folder.
         let pin = "liblargesse_pin.so";
         let files = [
             (library.to_owned(), stage.library()),
@@ -121,8 +121,8 @@ impl Drop for Stage {
     }
 }
 
-/// A program that anybody may run, copied by another process: a child that some test starts at this moment would hold
-/// the file open for writing otherwise, and as long as it does, nobody can run it.
+/// Copies a program so that every user may run it. Another process copies: a child that a test starts at this moment
+/// would inherit our file open for writing, and a file open for writing cannot be executed.
 fn copy(from: &Path, to: &Path) {
     let done = Command::new("cp").args([from, to]).status();
     assert!(done.is_ok_and(|status| status.success()), "{} cannot be copied", from.display());

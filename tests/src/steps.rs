@@ -54,7 +54,7 @@ impl Steps {
         let _ = writeln!(self.child.stdin.as_mut().expect("piped"), "{step}");
     }
 
-    /// What it says next.
+    /// Returns the next line of its output.
     pub fn says(&mut self) -> String {
         let mut line = String::new();
         self.said.read_line(&mut line).expect("text");

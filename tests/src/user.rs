@@ -1,18 +1,18 @@
-//! Who runs a program: working as root hides what a user meets.
+//! The user that runs a program: root does not see the errors that an ordinary user does.
 
 use crate::skip::skipped;
 
 /// A user to run a program as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Current,
     /// `nobody`, without groups and without a way to gain privileges.
     Unprivileged,
 }
 
 impl User {
-    /// What to put before a command.
+    /// Returns the words that start a command as this user.
     #[must_use]
     pub fn prefix(self) -> &'static [&'static str] {
         match self {
@@ -31,7 +31,7 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Everyone a whole program is to be tried as. Whoever is not root is an ordinary user already.
+/// Returns the users to run a whole program as: both as root, otherwise the current one, an ordinary user already.
 #[must_use]
 pub fn users() -> Vec<User> {
     if is_root() {
