@@ -2,8 +2,10 @@
 # One way to write it, and no lint is left for later: what warns at home is an error here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Seconds, and without a build: the language of comments and documents, and the hook for commit messages.
+# Seconds, and without a build: the language of comments and documents, the tables of docs/results, and the hook for
+# commit messages.
 ci/prose.py
+ci/results.py --check
 ci/hooks/test.sh
 cargo fmt --all -- --check
 # A ban on a function that does not exist is only a warning on the standard error output: it counts.
