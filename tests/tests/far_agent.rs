@@ -32,7 +32,6 @@ fn for_minutes(stage: &Stage, user: User) -> Option<(Child, u32)> {
 }
 
 /// A program that has written to some of its 64 MiB, and its agent.
-#[expect(clippy::zombie_processes, reason = "callers wait for it; without an agent the test is over")]
 fn running(stage: &Stage, user: User, words: &[PathBuf]) -> (Child, u32) {
     let child = Run::new(stage, words).as_user(user).under(&OVER_MEMORY).start();
     let agent = wait_for("the program has an agent and writes to its block", PATIENCE, || {
