@@ -6,10 +6,10 @@
 //! ```
 
 use crate::alive::Alive;
+use crate::client_session::{Served, Space};
 use crate::listener::Listener;
 use crate::message::{Hello, Plain as _, VERSION, Welcome};
-use crate::ring::Ring;
-use crate::served::{Served, Space};
+use crate::request_slots::Ring;
 use crate::socket::{self, Name};
 use largesse_pages::MapError;
 use largesse_pages::shared::{MemoryFile, open_process};

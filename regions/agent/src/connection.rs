@@ -2,7 +2,7 @@
 
 use crate::alive::is_alive;
 use crate::message::{FIND, Hello, Plain as _, READ, Request, VERSION, WRITE, Welcome, place};
-use crate::ring::{Ring, SET, SLOTS};
+use crate::request_slots::{Ring, SET, SLOTS};
 use crate::socket::{self, Name};
 use core::fmt;
 use core::ptr::NonNull;

@@ -24,15 +24,15 @@
 
 mod agent;
 mod alive;
+mod client_session;
 mod connection;
 mod folder;
-mod homes;
 mod listener;
 mod message;
-mod ring;
-mod served;
+mod request_slots;
 mod slot;
 mod socket;
+mod span_cache;
 mod store;
 mod sync;
 

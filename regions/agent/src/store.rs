@@ -1,9 +1,9 @@
 //! A store at an agent.
 
 use crate::connection::{AgentRefused, Connection, Joined, Pages};
-use crate::homes::{Homes, parts, within_span};
 use crate::message::{DISCARD, Hello, LEAVE, RESERVE, VERSION};
 use crate::socket::Name;
+use crate::span_cache::{Homes, parts, within_span};
 use core::hash::{Hash as _, Hasher as _};
 use core::ops::Range;
 use largesse_pages::shared::SharedMapping;

@@ -1,7 +1,7 @@
 //! What the agent does for one process: a thread for each slot.
 
 use crate::message::{Answer, DISCARD, FIND, LEAVE, READ, RESERVE, Request, WRITE, word};
-use crate::ring::Ring;
+use crate::request_slots::Ring;
 use largesse_pages::SPAN;
 use largesse_store::{ProvidedStore, StoreError};
 use std::io;
