@@ -1,53 +1,54 @@
-//! The memory that one process of the program and the agent share: slots, and room for pages beside each.
+//! The memory shared by one process of the program and the agent: request slots, each with a buffer for pages.
 
-use crate::slot::Slot;
+use crate::slot::RequestSlot;
 use core::ptr::NonNull;
 use largesse_pages::MapError;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
 
-/// Requests on their way at once: a fault, an eviction, and others that take or give back memory.
+/// Number of concurrent requests: a fault, an eviction, and others that reserve or discard.
 pub(crate) const SLOTS: usize = 4;
-/// The most that moves at once.
-pub(crate) const SET: usize = 2 << 20;
-/// Where pages begin.
+/// Size in bytes of a slot's page buffer, the most that one request transfers.
+pub(crate) const MAX_TRANSFER: usize = 2 << 20;
+/// Offset in bytes of the first page buffer.
 const PAGES: usize = 4096;
 
-const _: () = assert!(SLOTS * size_of::<Slot>() <= PAGES);
+const _: () = assert!(SLOTS * size_of::<RequestSlot>() <= PAGES);
 
-/// One side's view.
+/// A mapping of the slots in one of the two processes.
 #[derive(Debug)]
-pub(crate) struct Ring(SharedMapping);
+pub(crate) struct RequestSlots(SharedMapping);
 
-impl Ring {
-    /// New, in the agent; without room for pages where programs copy them by themselves.
+impl RequestSlots {
+    /// Creates the shared memory, in the agent. `carries` says whether it has page buffers, which programs that copy
+    /// pages by themselves do not need.
     pub(crate) fn file(carries: bool) -> Result<MemoryFile, MapError> {
-        let file = MemoryFile::new(c"largesse-ring", PAGES + if carries { SLOTS * SET } else { 0 })?;
+        let file = MemoryFile::new(c"largesse-ring", PAGES + if carries { SLOTS * MAX_TRANSFER } else { 0 })?;
         let len = file.len();
         file.allocate(0, len).map_err(|errno| MapError { op: largesse_pages::MapOp::Commit, len, errno })?;
         Ok(file)
     }
 
-    /// A side begins to use it. `None`: it is too short to be one.
-    pub(crate) fn over(mapping: SharedMapping) -> Option<Ring> {
-        let _ = mapping.lock(0, mapping.len()); // where that is allowed
-        (mapping.len() >= PAGES).then_some(Ring(mapping))
+    /// Uses a mapping as slots. Returns `None` if it is too short.
+    pub(crate) fn over(mapping: SharedMapping) -> Option<RequestSlots> {
+        let _ = mapping.lock(0, mapping.len()); // fails where RLIMIT_MEMLOCK forbids it
+        (mapping.len() >= PAGES).then_some(RequestSlots(mapping))
     }
 
-    pub(crate) fn slots(&self) -> &[Slot; SLOTS] {
-        // SAFETY: the mapping is as long, page-aligned, zero at first, and lives as long as `self`. What the
-        // other side does to a slot is atomic, or happens when it is its turn.
+    pub(crate) fn slots(&self) -> &[RequestSlot; SLOTS] {
+        // SAFETY: the mapping is long enough, page-aligned, initially zero, and lives as long as `self`. The other side
+        // accesses a slot by atomic operations, or while the turn is its own.
         unsafe { self.0.start().cast().as_ref() }
     }
 
-    /// The room beside a slot, for `len` bytes; `None` if there is not as much.
+    /// Returns the page buffer of a slot, or `None` if it has less than `len` bytes.
     pub(crate) fn pages(&self, slot: usize, len: usize) -> Option<NonNull<u8>> {
-        let at = PAGES + slot * SET;
-        let inside = len <= SET && at + len <= self.0.len();
-        // SAFETY: inside the mapping, as was just checked.
+        let at = PAGES + slot * MAX_TRANSFER;
+        let inside = len <= MAX_TRANSFER && at + len <= self.0.len();
+        // SAFETY: `at` is inside the mapping, as was just checked.
         inside.then(|| unsafe { self.0.start().add(at) })
     }
 
-    /// Whether a forked child has it, or nothing at its addresses.
+    /// Sets whether a forked child inherits the mapping or has nothing at its addresses.
     pub(crate) fn inherited(&self, yes: bool) -> Result<(), MapError> {
         self.0.inherited(yes)
     }
