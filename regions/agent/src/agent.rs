@@ -1,78 +1,81 @@
-//! The agent's end: who connects, who has gone, and when nobody is left.
+//! The agent's side: accepts connections, notices processes that end, and stops when none remains.
 //!
 //! ```text
-//!   connect ──► Hello ──► new spaces ──► Welcome + memory ──► "me" ──► pidfd, threads (Served)
-//!                 │ of a parent: what it wrote so far is shared     a parent's fork closes without a word
+//!   connect ──► Hello ──► new stores ──► Welcome + memory ──► "me" ──► pidfd, threads (ClientSession)
+//!                 │ for a fork: layers are shared with the child    closed unused if the fork failed
 //! ```
 
 use crate::alive::Alive;
+use crate::client_session::{ClientSession, SharedStore};
 use crate::listener::Listener;
 use crate::message::{Hello, Plain as _, VERSION, Welcome};
-use crate::ring::Ring;
-use crate::served::{Served, Space};
+use crate::request_slots::RequestSlots;
 use crate::socket::{self, Name};
 use largesse_pages::MapError;
 use largesse_pages::shared::{MemoryFile, open_process};
-use largesse_store::memory::{self, MemoryStore as Window};
-use largesse_store::{StoreError, StoreProvider as Spaces};
+use largesse_store::memory::{self, MemoryStore};
+use largesse_store::{StoreError, StoreProvider};
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Somebody may come a moment after the last one has gone: a script starts its next program.
+/// Time that the agent keeps running after the last process has ended: a script may start its next program.
 const LINGER: Duration = Duration::from_millis(300);
-/// For the first one.
+/// Time that an agent without an owner waits for its first connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where the pages are.
+/// Where an agent keeps pages.
 #[derive(Debug)]
-pub enum Place {
-    /// In the agent's own memory, which programs map.
+pub enum PageStorage {
+    /// The agent's own memory, which programs map.
     Memory,
-    /// Elsewhere: the agent carries them, or they are in memory of this machine that programs map.
-    Elsewhere(Box<dyn Spaces>),
+    /// A provider, whose stores the agent accesses for the program, or whose memory on this machine programs map.
+    Provider(Box<dyn StoreProvider>),
 }
 
-impl Place {
-    /// This machine's memory; words for the user where it must not be used.
-    pub fn memory() -> Result<Place, String> {
-        memory::open().map(|()| Place::Memory)
+impl PageStorage {
+    /// Returns this machine's memory, or a message for the user if it cannot be used.
+    pub fn memory() -> Result<PageStorage, String> {
+        memory::open().map(|()| PageStorage::Memory)
     }
 
     const fn is_memory(&self) -> bool {
-        matches!(self, Place::Memory)
+        matches!(self, PageStorage::Memory)
     }
 
-    /// A new space, and what its user maps.
-    fn create(&self, bytes: u64) -> Result<(Space, Option<RawFd>), StoreError> {
+    /// Creates a store of `bytes` bytes. Also returns the descriptor of the memory file that its program maps, if any.
+    fn create(&self, bytes: u64) -> Result<(SharedStore, Option<RawFd>), StoreError> {
         match self {
-            Place::Memory => {
-                let window = Window::new(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+            PageStorage::Memory => {
+                let window = MemoryStore::new(usize::try_from(bytes).unwrap_or(usize::MAX))?;
                 let file = window.file().descriptor();
                 Ok((Arc::new(window), Some(file)))
             }
-            Place::Elsewhere(spaces) => Ok((Arc::from(spaces.create()?), None)),
+            PageStorage::Provider(provider) => Ok((Arc::from(provider.create()?), None)),
         }
     }
 
-    /// Those in which spaces have spans, as many as can be told of; what is in others is carried.
+    /// Returns the descriptors of the windows that hold spans of stores, as many as one message can carry. Spans in
+    /// other windows are copied by the agent.
     fn windows(&self) -> Vec<RawFd> {
         match self {
-            Place::Memory => Vec::new(),
-            Place::Elsewhere(spaces) => spaces.windows().into_iter().take(socket::MOST - 2).collect(),
+            PageStorage::Memory => Vec::new(),
+            PageStorage::Provider(provider) => {
+                provider.windows().into_iter().take(socket::MOST - 2).collect()
+            }
         }
     }
 }
 
-/// A process that holds the pages of others.
+/// A process that holds the pages of other processes.
 #[derive(Debug)]
 pub struct Agent {
     listener: Listener,
-    place: Place,
+    storage: PageStorage,
     called: String,
-    /// Whoever it was started for.
+    /// The process that the agent was started for.
     owner: Option<OwnedFd>,
     alive: Alive,
     guests: Vec<Guest>,
@@ -80,21 +83,21 @@ pub struct Agent {
     connections: u64,
 }
 
-/// A process that is served.
+/// A process with an open session.
 #[derive(Debug)]
 struct Guest {
     number: u64,
     pid: i32,
     image: u64,
     process: OwnedFd,
-    served: Arc<Served>,
+    session: Arc<ClientSession>,
 }
 
-/// Somebody who has connected and is not known yet.
+/// A connection whose process has not registered yet.
 #[derive(Debug)]
 struct Stranger {
     socket: OwnedFd,
-    /// After the first words.
+    /// The session that was created in answer to its `Hello`.
     prepared: Option<Prepared>,
 }
 
@@ -102,25 +105,30 @@ struct Stranger {
 struct Prepared {
     number: u64,
     image: u64,
-    served: Arc<Served>,
+    session: Arc<ClientSession>,
 }
 
-/// What is sent with a [`Welcome`], open until it was.
+/// The memory files sent with a [`Welcome`], kept open until then.
 struct Parcel {
-    ring: MemoryFile,
+    requests: MemoryFile,
     windows: Vec<RawFd>,
 }
 
 impl Agent {
-    /// Listens under a new name, for `owner` and every program that is told the name. The socket lies in a new private
-    /// folder below the first of `folders` in which one can be made. `called`: the store's name, without secrets. The
-    /// calling thread must be the process's first, and call [`run`](Agent::run).
-    pub fn new(folders: &[PathBuf], place: Place, called: &str, owner: Option<i32>) -> io::Result<Agent> {
+    /// Listens under a new name, for `owner` and every program that is given the name. The socket is in a new private
+    /// folder below the first of `folders` in which one can be made. `called` is the store's name, without secrets. The
+    /// calling thread must be the main thread of the process, and must call [`run`](Agent::run).
+    pub fn new(
+        folders: &[PathBuf],
+        storage: PageStorage,
+        called: &str,
+        owner: Option<i32>,
+    ) -> io::Result<Agent> {
         let owner = owner.map(process).transpose()?;
         let alive = Alive::hold().map_err(|MapError { errno, .. }| io::Error::from_raw_os_error(errno))?;
         Ok(Agent {
             listener: Listener::open(folders)?,
-            place,
+            storage,
             called: called.to_owned(),
             owner,
             alive,
@@ -130,13 +138,13 @@ impl Agent {
         })
     }
 
-    /// The name under which it listens.
+    /// Returns the name under which the agent listens.
     #[must_use]
     pub const fn name(&self) -> &Name {
         self.listener.name()
     }
 
-    /// Serves until nobody is left.
+    /// Serves until the owner and all connected processes have ended.
     pub fn run(mut self) -> io::Result<()> {
         let (mut idle, mut patience) = (Instant::now(), if self.owner.is_some() { LINGER } else { PATIENCE });
         loop {
@@ -152,7 +160,8 @@ impl Agent {
         }
     }
 
-    /// Which of the listening sockets, the owner, the guests and the strangers have news, after `longest` at most.
+    /// Waits for at most `longest` and returns those descriptors of the listener, the owner, the guests and the strangers
+    /// that have events.
     fn wait(&self, longest: Option<Duration>) -> io::Result<Vec<RawFd>> {
         let all = self.listener.sockets().chain(&self.owner);
         let all = all.chain(self.guests.iter().map(|it| &it.process));
@@ -175,7 +184,7 @@ impl Agent {
         self.guests.retain(|guest| {
             let stays = !news(&guest.process);
             if !stays {
-                guest.served.close();
+                guest.session.close();
             }
             stays
         });
@@ -183,7 +192,7 @@ impl Agent {
         self.strangers = strangers;
         let told: Vec<Stranger> = told;
         for stranger in told {
-            // Whoever breaks off, or says what is not understood, is let go.
+            // A connection that breaks off or sends an unknown message is dropped.
             if let Ok(Some(stranger)) = self.listen_to(stranger) {
                 self.strangers.push(stranger);
             }
@@ -212,7 +221,7 @@ impl Agent {
         };
         match prepared {
             Ok((prepared, welcome, parcel)) => {
-                let descriptors = [self.alive.page().descriptor(), parcel.ring.descriptor()];
+                let descriptors = [self.alive.page().descriptor(), parcel.requests.descriptor()];
                 let descriptors: Vec<_> = descriptors.into_iter().chain(parcel.windows).collect();
                 socket::send(&stranger.socket, welcome.bytes(), &descriptors)?;
                 stranger.prepared = Some(prepared);
@@ -225,65 +234,68 @@ impl Agent {
         }
     }
 
-    /// Spaces for a process, or for a child that one is about to have.
+    /// Creates the session of a process, or of the child that a process is about to fork.
     fn prepare(&mut self, pid: i32, hello: &Hello) -> Result<(Prepared, Welcome, Parcel), StoreError> {
         let system = |error: MapError| StoreError::System { call: "memfd_create", errno: error.errno };
-        let ring = Ring::file(!self.place.is_memory()).map_err(system)?;
-        let view = Ring::over(ring.map(true).map_err(system)?).ok_or(StoreError::OneProcess)?;
+        let requests = RequestSlots::file(!self.storage.is_memory()).map_err(system)?;
+        let view = RequestSlots::over(requests.map(true).map_err(system)?).ok_or(StoreError::OneProcess)?;
         let parent = self.parent(pid, hello)?;
-        let (own, window) = self.place.create(hello.bytes)?;
+        let (own, window) = self.storage.create(hello.bytes)?;
         let mut windows: Vec<_> = window.into_iter().collect();
-        let mut spaces = Vec::new();
+        let mut stores = Vec::new();
         if let Some(parent) = parent {
             let frozen = usize::try_from(hello.frozen).unwrap_or(usize::MAX);
-            spaces = parent.lowest(frozen);
+            stores = parent.lowest(frozen);
             if hello.both != 0 {
-                let (again, window) = self.place.create(hello.bytes)?;
+                let (again, window) = self.storage.create(hello.bytes)?;
                 parent.grow(frozen, again);
                 windows.extend(window);
             }
         }
-        spaces.push(own);
+        stores.push(own);
         self.connections += 1;
-        let shared = self.place.windows();
+        let shared = self.storage.windows();
         let welcome = Welcome::to(self.connections, &self.called, !shared.is_empty());
         windows.extend(shared);
-        let prepared =
-            Prepared { number: self.connections, image: hello.image, served: Served::new(view, spaces) };
-        Ok((prepared, welcome, Parcel { ring, windows }))
+        let prepared = Prepared {
+            number: self.connections,
+            image: hello.image,
+            session: ClientSession::new(view, stores),
+        };
+        Ok((prepared, welcome, Parcel { requests, windows }))
     }
 
-    /// Whose child is to come, if it is one.
-    fn parent(&self, pid: i32, hello: &Hello) -> Result<Option<Arc<Served>>, StoreError> {
+    /// Returns the session of the process that is about to fork, if the request comes from one.
+    fn parent(&self, pid: i32, hello: &Hello) -> Result<Option<Arc<ClientSession>>, StoreError> {
         if hello.parent == 0 {
             return Ok(None);
         }
         let known = self.guests.iter().find(|it| it.number == hello.parent && it.pid == pid);
         let known = known.ok_or(StoreError::Lost("its agent does not know the parent".to_owned()))?;
-        Ok(Some(Arc::clone(&known.served)))
+        Ok(Some(Arc::clone(&known.session)))
     }
 
-    /// The process is known, and its end will be seen.
+    /// Starts the session of a process, whose end the agent then notices by its pidfd.
     fn take_in(&mut self, socket: &OwnedFd, pid: i32, prepared: Prepared) -> io::Result<()> {
-        let Prepared { number, image, served } = prepared;
+        let Prepared { number, image, session } = prepared;
         let process = process(pid)?;
-        // What the process was before it became another program.
+        // Earlier sessions of this process belong to a program that it has replaced by `execve`.
         self.guests.retain(|guest| {
             let stays = guest.pid != pid || guest.image == image;
             if !stays {
-                guest.served.close();
+                guest.session.close();
             }
             stays
         });
-        served.start()?;
-        self.guests.push(Guest { number, pid, image, process, served });
-        // It waits for this, so that its number is its own until here.
+        session.start()?;
+        self.guests.push(Guest { number, pid, image, process, session });
+        // The process waits for this answer, so that its pid cannot have been reused before `open_process`.
         socket::send(socket, b"ok", &[])
     }
 }
 
 fn process(pid: i32) -> io::Result<OwnedFd> {
     let fd = open_process(pid).map_err(io::Error::from_raw_os_error)?;
-    // SAFETY: a descriptor that the kernel just made for us.
+    // SAFETY: the kernel has just created the descriptor for this process.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -1,8 +1,8 @@
-//! Whether the agent lives: one word that costs a load to read, and that the kernel itself changes when
-//! the agent has died, however it died.
+//! Tells whether the agent is alive by one shared word, which costs a load to read and which the kernel itself changes
+//! when the agent dies, however it dies.
 //!
-//! It is a robust mutex that the agent's first thread holds for good: of those the kernel keeps a list,
-//! and marks them when their holder is gone. Programs map the page for reading only.
+//! The word belongs to a robust mutex that the agent's main thread holds for its whole life: the kernel lists such
+//! mutexes and marks them when their owner ends. Programs map the page read-only.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use largesse_pages::MapError;
@@ -11,7 +11,7 @@ use largesse_pages::shared::{MemoryFile, SharedMapping};
 const OWNER: u32 = 0x3fff_ffff;
 const OWNER_DIED: u32 = 0x4000_0000;
 
-/// The agent's end. It lives as long as the process.
+/// The mutex in the agent, locked until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Alive {
     page: MemoryFile,
@@ -19,13 +19,13 @@ pub(crate) struct Alive {
 }
 
 impl Alive {
-    /// From now on the process counts as alive for as long as the calling thread does.
+    /// Locks the mutex: the process counts as alive as long as the calling thread lives.
     pub(crate) fn hold() -> Result<Alive, MapError> {
         let page = MemoryFile::new(c"largesse-alive", size_of::<libc::pthread_mutex_t>())?;
         let mapping = page.map(true)?;
         page.seal_for_readers()?;
         let mutex = mapping.start().as_ptr().cast::<libc::pthread_mutex_t>();
-        // SAFETY: the page is long enough, ours alone, and stays; the attributes are local.
+        // SAFETY: the page is long enough, not yet shared, and mapped as long as `mapping`; the attributes are local.
         unsafe {
             let mut how = core::mem::zeroed();
             libc::pthread_mutexattr_init(&raw mut how);
@@ -37,26 +37,26 @@ impl Alive {
         Ok(Alive { page, mapping })
     }
 
-    /// What programs map.
+    /// Returns the memory that programs map.
     pub(crate) const fn page(&self) -> &MemoryFile {
         &self.page
     }
 }
 
 impl Drop for Alive {
-    /// The kernel's list must not lead into memory that is gone.
+    /// Unlocks the mutex, so that the kernel's list of robust mutexes does not lead into unmapped memory.
     fn drop(&mut self) {
-        // SAFETY: locked by `hold`, by this thread: the agent's first one has it from its start to its end.
+        // SAFETY: `hold` locked it on this thread, the agent's main thread, which keeps it until the process ends.
         unsafe { libc::pthread_mutex_unlock(self.mapping.start().as_ptr().cast()) };
     }
 }
 
-/// The program's end: whether the agent behind a page that it sent lives.
+/// Returns whether the agent that sent this page is alive.
 pub(crate) fn is_alive(page: &SharedMapping) -> bool {
-    // SAFETY: the mapping has a page at least. The C library's mutex begins with the word that the
-    // kernel changes, which is written atomically by both.
+    // SAFETY: the mapping has at least one page. The C library's mutex begins with the word that the kernel changes,
+    // and both access it atomically.
     let word = unsafe { &*page.start().as_ptr().cast::<AtomicU32>() };
-    // Relaxed: nothing else is read because of it.
+    // Relaxed: no other memory is read because of this value.
     let word = word.load(Ordering::Relaxed);
     word & OWNER != 0 && word & OWNER_DIED == 0
 }
@@ -66,13 +66,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_ends_without_a_word_is_seen_to_be_gone() {
+    fn ended_thread_is_seen_as_dead() {
         let (into, from) = std::sync::mpsc::channel();
         let holder = std::thread::spawn(move || {
             let alive = Alive::hold().unwrap();
             into.send(alive.page().map(false).unwrap()).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(50));
-            core::mem::forget(alive); // as SIGKILL does
+            core::mem::forget(alive); // SIGKILL does not unlock either
         });
         let page = from.recv().unwrap();
         assert!(is_alive(&page));

@@ -1,8 +1,8 @@
-//! The program's end: a connection to the agent. After it was made it needs no descriptor.
+//! The program's side of a connection to the agent. It needs no descriptor once it is made.
 
 use crate::alive::is_alive;
-use crate::message::{FIND, Hello, Plain as _, READ, Request, VERSION, WRITE, Welcome, place};
-use crate::ring::{Ring, SET, SLOTS};
+use crate::message::{FIND, Hello, Plain as _, READ, Request, VERSION, WRITE, Welcome, mapped_span};
+use crate::request_slots::{MAX_TRANSFER, RequestSlots, SLOTS};
 use crate::socket::{self, Name};
 use core::fmt;
 use core::ptr::NonNull;
@@ -13,21 +13,21 @@ use std::io::ErrorKind;
 use std::os::fd::{IntoRawFd as _, OwnedFd};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Spans that are found at once: 256 MiB.
-const FOUND: usize = 128;
+/// Number of spans located by one request: 256 MiB of far memory.
+const LOCATED: usize = 128;
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug)]
 pub enum AgentRefused {
-    /// Nobody answers to the name.
+    /// No agent listens under the name.
     Gone,
-    /// It is another user's.
+    /// The agent belongs to another user.
     Foreign,
-    /// It speaks another version.
+    /// The agent speaks another version of the protocol.
     Version,
-    /// What the agent says.
+    /// The agent refused, for this reason.
     Store(StoreError),
-    /// The kernel's answer to a step of getting to know each other.
+    /// A system call failed while connecting.
     System(std::io::Error),
 }
 
@@ -63,34 +63,34 @@ impl From<largesse_pages::MapError> for AgentRefused {
     }
 }
 
-/// Slots, and who has them.
+/// The request slots of this process at the agent, and the threads' use of them.
 #[derive(Debug)]
 pub(crate) struct Connection {
     alive: SharedMapping,
-    ring: Ring,
-    /// Its number, for a child's first words.
+    requests: RequestSlots,
+    /// Number of the connection, which a child's first message names.
     pub(crate) number: u64,
-    /// The agent's process.
+    /// Pid of the agent.
     pub(crate) agent: u32,
-    /// In which spans of its spaces are found. `None`: this process may not map it.
+    /// Windows in which spans of the stores are located. `None` if this process may not map the window.
     windows: Vec<Option<SharedMapping>>,
-    /// Slots that no thread has; the one used last is on top: its server may not sleep yet.
+    /// Stack of free slots. The one used last is on top, because its server may still be spinning.
     free: Mutex<Vec<usize>>,
     freed: Condvar,
 }
 
-/// A connection that the agent knows as soon as somebody says who uses it.
+/// A connection whose process has not registered with the agent yet.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) connection: Connection,
     pub(crate) welcome: Welcome,
-    /// The new spaces, if each is a window: this one's, and one for the parent.
+    /// The windows of new stores, if each store is one: this process's, then the parent's, if requested.
     pub(crate) windows: Vec<SharedMapping>,
     socket: OwnedFd,
 }
 
-/// Pages that go along.
-pub(crate) enum Pages<'a> {
+/// The page contents that a request transfers.
+pub(crate) enum Payload<'a> {
     None,
     To(&'a [u8]),
     From(&'a mut [u8]),
@@ -112,7 +112,7 @@ impl Joined {
         let mut files = got.descriptors.into_iter().map(|fd| MemoryFile::received(fd.into_raw_fd()));
         let mut next = || files.next().ok_or(AgentRefused::Gone);
         let alive = next()??.map(false)?;
-        let ring = Ring::over(next()??.map(true)?).ok_or(AgentRefused::Version)?;
+        let requests = RequestSlots::over(next()??.map(true)?).ok_or(AgentRefused::Version)?;
         let mapped = files.map(|file| file?.map(true));
         let (shared, windows) = if welcome.spans == 0 {
             (Vec::new(), mapped.collect::<Result<_, _>>()?)
@@ -121,7 +121,7 @@ impl Joined {
         };
         let connection = Connection {
             alive,
-            ring,
+            requests,
             number: welcome.connection,
             agent: welcome.agent,
             windows: shared,
@@ -131,20 +131,20 @@ impl Joined {
         Ok(Joined { connection, welcome, windows, socket })
     }
 
-    /// This process is the one that uses it. Nobody else inherits it.
+    /// Registers this process as the user of the connection, which its children do not inherit.
     pub(crate) fn settle(self) -> Result<(Connection, Vec<SharedMapping>), AgentRefused> {
         socket::send(&self.socket, b"me", &[])?;
         let mut word = [0; 2];
         if socket::receive(&self.socket, &mut word)?.len == 0 {
             return Err(AgentRefused::Gone);
         }
-        self.connection.ring.inherited(false)?;
+        self.connection.requests.inherited(false)?;
         Ok((self.connection, self.windows))
     }
 }
 
 impl Connection {
-    /// An error once the agent has died.
+    /// Returns an error once the agent has died.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         if is_alive(&self.alive) { Ok(()) } else { Err(self.gone()) }
     }
@@ -153,56 +153,56 @@ impl Connection {
         StoreError::Lost(format!("the agent that holds it (process {}) has died", self.agent))
     }
 
-    /// One request, at most [`SET`] bytes of pages.
+    /// Makes one request, which transfers at most [`MAX_TRANSFER`] bytes of pages.
     pub(crate) fn ask(
         &self,
         verb: u32,
-        space: u32,
+        store: u32,
         at: u64,
         len: u64,
-        pages: Pages<'_>,
+        pages: Payload<'_>,
     ) -> Result<(), StoreError> {
         self.check()?;
         let number = self.take();
-        let result = self.ask_at(number, Request { verb, space, at, len }, pages);
+        let result = self.ask_at(number, Request { verb, store, at, len }, pages);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(number);
         self.freed.notify_one();
         result
     }
 
-    fn ask_at(&self, number: usize, request: Request, pages: Pages<'_>) -> Result<(), StoreError> {
+    fn ask_at(&self, number: usize, request: Request, pages: Payload<'_>) -> Result<(), StoreError> {
         let len = usize::try_from(request.len).unwrap_or(usize::MAX);
-        let room = || self.ring.pages(number, len).ok_or(StoreError::OneProcess);
-        if let Pages::To(bytes) = pages {
-            // SAFETY: the room has as many bytes, and the slot is ours.
+        let room = || self.requests.pages(number, len).ok_or(StoreError::OneProcess);
+        if let Payload::To(bytes) = pages {
+            // SAFETY: the buffer has as many bytes, and this thread has the slot.
             unsafe { room()?.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         }
-        let answer = self.ring.slots()[number].ask(request, || is_alive(&self.alive));
+        let answer = self.requests.slots()[number].ask(request, || is_alive(&self.alive));
         answer.ok_or_else(|| self.gone())?.result()?;
-        if let Pages::From(bytes) = pages {
-            // SAFETY: as above, and it is our turn again.
+        if let Payload::From(bytes) = pages {
+            // SAFETY: as above, and the turn is the program's again.
             unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(room()?.as_ptr(), bytes.len()) };
         }
         Ok(())
     }
 
-    /// Whether spans are found in windows.
+    /// Returns whether spans are located in windows.
     pub(crate) const fn has_windows(&self) -> bool {
         !self.windows.is_empty()
     }
 
-    /// Where this process has the span of the space that `at` is in, and some after it. `None`: it is carried.
-    pub(crate) fn find(&self, space: u32, at: u64) -> Result<Vec<Option<NonNull<u8>>>, StoreError> {
-        let mut words = [[0; 8]; FOUND];
+    /// Returns the addresses of the span that contains `at` and of some after it; `None` for each that the agent copies.
+    pub(crate) fn find(&self, store: u32, at: u64) -> Result<Vec<Option<NonNull<u8>>>, StoreError> {
+        let mut words = [[0; 8]; LOCATED];
         let bytes = words.as_flattened_mut();
-        self.ask(FIND, space, at, bytes.len() as u64, Pages::From(bytes))?;
-        Ok(words.map(|it| place(u64::from_ne_bytes(it)).and_then(|it| self.address(it))).to_vec())
+        self.ask(FIND, store, at, bytes.len() as u64, Payload::From(bytes))?;
+        Ok(words.map(|it| mapped_span(u64::from_ne_bytes(it)).and_then(|it| self.address(it))).to_vec())
     }
 
     fn address(&self, MappedSpan { window, at }: MappedSpan) -> Option<NonNull<u8>> {
         let window = self.windows.get(window)?.as_ref()?;
         let at = usize::try_from(at).ok().filter(|&at| at < window.len() && window.len() - at >= SPAN)?;
-        // SAFETY: inside the mapping, as was just checked.
+        // SAFETY: the whole span is inside the mapping, as was just checked.
         Some(unsafe { window.start().add(at) })
     }
 
@@ -216,13 +216,13 @@ impl Connection {
         }
     }
 
-    pub(crate) fn read(&self, space: u32, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let mut parts = (at..).step_by(SET).zip(into.chunks_mut(SET));
-        parts.try_for_each(|(at, part)| self.ask(READ, space, at, part.len() as u64, Pages::From(part)))
+    pub(crate) fn read(&self, store: u32, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        let mut parts = (at..).step_by(MAX_TRANSFER).zip(into.chunks_mut(MAX_TRANSFER));
+        parts.try_for_each(|(at, part)| self.ask(READ, store, at, part.len() as u64, Payload::From(part)))
     }
 
-    pub(crate) fn write(&self, space: u32, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        let mut parts = (at..).step_by(SET).zip(from.chunks(SET));
-        parts.try_for_each(|(at, part)| self.ask(WRITE, space, at, part.len() as u64, Pages::To(part)))
+    pub(crate) fn write(&self, store: u32, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        let mut parts = (at..).step_by(MAX_TRANSFER).zip(from.chunks(MAX_TRANSFER));
+        parts.try_for_each(|(at, part)| self.ask(WRITE, store, at, part.len() as u64, Payload::To(part)))
     }
 }

@@ -11,10 +11,10 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::Path;
 use std::time::Duration;
 
-/// Entries of a folder that are looked at for what killed agents left, at most: other users may fill it.
+/// Most entries of a folder that are searched for leftovers of killed agents: other users may fill the folder.
 const MOST_ENTRIES: usize = 10_000;
-/// An agent creates its folder, locks it and makes its socket, in far less time than this. An unlocked folder without a
-/// socket that is younger may belong to an agent that is about to lock it.
+/// Age from which an unlocked folder without a socket is stale. A younger one may belong to an agent that is about to
+/// lock it, which takes far less time than this.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// A folder of mode 0700 with a listening socket in it; both are removed when this is dropped.
@@ -22,13 +22,13 @@ const YOUNG: Duration = Duration::from_secs(60);
 pub(crate) struct PrivateFolder {
     name: Name,
     socket: OwnedFd,
-    /// Held, not used.
+    /// The lock on the folder, held until the drop.
     _lock: File,
 }
 
 impl PrivateFolder {
-    /// Creates the folder of `name` directly below `base`, after it has removed those of killed agents there. Fails if
-    /// another user could rename the folder, or if the file system has no locks or sockets.
+    /// Creates the folder of `name` directly below `base`, after removing those of killed agents there. Fails if another
+    /// user could rename the folder, or if the file system supports no locks or sockets.
     pub(crate) fn create(name: Name, base: &Path) -> Result<PrivateFolder> {
         if !is_safe(base)? {
             return Err(ErrorKind::PermissionDenied.into());
@@ -45,12 +45,12 @@ impl PrivateFolder {
         }
     }
 
-    /// The folder's name.
+    /// Returns the folder's name.
     pub(crate) const fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The listening socket.
+    /// Returns the listening socket.
     pub(crate) const fn socket(&self) -> &OwnedFd {
         &self.socket
     }
@@ -64,13 +64,13 @@ impl Drop for PrivateFolder {
 
 fn lock_and_listen(name: &Name, folder: &Path) -> Result<(File, OwnedFd)> {
     let lock = open(folder)?;
-    // Another agent that looks for stale folders holds the lock for a moment, and leaves a young folder alone.
+    // Another agent that searches for stale folders holds the lock briefly, and does not remove a young folder.
     lock.lock()?;
     let socket = socket::listen(name.in_folder().ok_or(ErrorKind::InvalidInput)?)?;
     Ok((lock, socket))
 }
 
-/// Whether entries that this user creates in `base` cannot be renamed or removed by others than root.
+/// Returns whether only this user and root can rename or remove entries that this user creates in `base`.
 fn is_safe(base: &Path) -> Result<bool> {
     let about = base.metadata()?;
     let shared = about.mode() & 0o022 != 0;
@@ -96,7 +96,7 @@ fn remove_stale(base: &Path) {
 
 fn is_stale(folder: &Path) -> Result<bool> {
     let about = symlink_metadata(folder)?;
-    // SAFETY: no preconditions.
+    // SAFETY: the call has no preconditions.
     if !about.is_dir() || about.uid() != unsafe { libc::geteuid() } {
         return Ok(false);
     }
@@ -114,7 +114,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::PathBuf;
 
-    /// A new folder with this mode, removed when dropped.
+    /// A new folder with a given mode, removed when dropped.
     struct Base(PathBuf);
 
     impl Base {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_others_could_rename_are_refused() {
+    fn renamable_folders_are_refused() {
         let base = Base::new(0o777);
         let refused = PrivateFolder::create(base.name(), &base.0).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::PermissionDenied);

@@ -1,42 +1,42 @@
-//! The process beside the program that holds its far pages, and the way to it.
+//! The agent, a process that holds the far pages of a program, and the program's connection to it.
 //!
 //! # Picture
 //! ```text
-//!   program                                   agent: one for a program and all it starts
-//!   Pager ─► AgentStore ─► Overlay ─► Space   Agent ─► Served ─► Place: a MemoryStore, or any StoreProvider
-//!                │           copies │           │        ▲
-//!                │                  └─ window ══╪════════╪═ memory of the agent (`memory:`), or of ranks
-//!                └─ Connection ═ Ring of slots ═╪════════┘  everything else: requests, pages
-//!                                 Alive ════════╛           one word: is the agent there?
+//!   program                                        agent: one for a program and its descendants
+//!   Pager ─► AgentStore ─► Overlay ─► AgentLayer   Agent ─► ClientSession ─► PageStorage: MemoryStore or StoreProvider
+//!                │           copies │                │          ▲
+//!                │                  └─ window ═══════╪══════════╪═ memory of the agent (`memory:`) or of MPI ranks
+//!                └─ Connection ═══ RequestSlots ═════╪══════════╛  otherwise: requests and page contents
+//!                                  Alive ════════════╛             one word: whether the agent is alive
 //! ```
-//! The two sides meet at a socket in a folder that only its user may enter, and close it as soon as they share memory.
+//! The two sides exchange the shared memory over a socket in a folder that only its user may enter, then close it.
 //! # Knows / does not know
-//! Knows shared memory, processes that come, fork and die, and `PageStore`. Does not know the pager, what
-//! lies in pages, nor what stores other than its own memory are made of.
+//! The crate knows shared memory, processes that connect, fork and die, and `PageStore`. It does not know the pager,
+//! the contents of pages, nor how stores other than its own memory work.
 //! # Invariants
-//! 1. After the connection is made the program needs no descriptor of ours. All that an agent has in a file system is
-//!    one private folder with its socket, removed at its end, or by the next agent if it was killed.
-//! 2. Either side may be killed at any moment: the other one sees it, and gives back what was shared.
-//! 3. All memory of a window is taken, locked where possible, and given back by its owner: the program never
-//!    finds a page missing there.
-//! 4. A fork freezes what was written; the last process that reads a frozen space gives it back.
+//! 1. Once connected, the program needs no descriptor of the agent. All that an agent has in a file system is one
+//!    private folder with its socket, which it removes when it ends; if it was killed, the next agent removes it.
+//! 2. Either side may be killed at any moment: the other side detects it and frees the shared memory.
+//! 3. The owner of a window allocates its memory, locks it where possible, and frees it: the program never faults on
+//!    a missing page there.
+//! 4. A fork freezes the pages written before it; a frozen store is freed when the last process that reads it ends.
 #![cfg(not(miri))]
 
 mod agent;
 mod alive;
+mod client_session;
 mod connection;
 mod folder;
-mod homes;
 mod listener;
 mod message;
-mod ring;
-mod served;
+mod request_slots;
 mod slot;
 mod socket;
+mod span_cache;
 mod store;
 mod sync;
 
-pub use agent::{Agent, Place};
+pub use agent::{Agent, PageStorage};
 pub use connection::AgentRefused;
 pub use socket::Name;
 pub use store::{About, AgentStore};

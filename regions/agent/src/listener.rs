@@ -1,9 +1,9 @@
-//! The sockets at which an agent listens: one in a private folder, and a fallback.
+//! The sockets at which an agent listens: one in a private folder, and an abstract one as a fallback.
 //!
 //! ```text
 //!   folder    a path: the kernel refuses other users (EACCES) before the agent has anything to do
-//!   fallback  an abstract name, for programs that do not see the folder: any user may connect, so that it is
-//!             left alone for a while after another user did
+//!   fallback  an abstract name, for programs that cannot reach the folder: any user may connect, so the agent does
+//!             not accept from it for a while after another user connected
 //! ```
 
 use crate::folder::PrivateFolder;
@@ -13,11 +13,11 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The first pause of the fallback.
+/// The first pause of the fallback after another user connected.
 const FIRST: Duration = Duration::from_millis(1);
-/// The longest pause of the fallback. With it a flood costs the agent eight wake-ups a second.
+/// The longest pause of the fallback, which limits the cost of a flood to eight wake-ups a second.
 const LONGEST: Duration = Duration::from_millis(128);
-/// Time without a connection of another user after which pauses begin with the first again.
+/// Time without a connection of another user after which the pauses start at the first again.
 const CALM: Duration = Duration::from_secs(1);
 
 /// Both sockets of an agent.
@@ -30,7 +30,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens at the fallback, and in a new folder below the first of `bases` that can have one.
+    /// Listens at the fallback, and in a new folder below the first of `bases` in which one can be created.
     pub(crate) fn open(bases: &[PathBuf]) -> Result<Listener> {
         let key = Name::new()?;
         let fallback = socket::listen(key.fallback().ok_or(std::io::ErrorKind::InvalidInput)?)?;
@@ -39,23 +39,23 @@ impl Listener {
         Ok(Listener { name, folder, fallback, throttle: Throttle::default() })
     }
 
-    /// The name that programs are told.
+    /// Returns the name that programs are given.
     pub(crate) const fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The sockets that may be accepted from now.
+    /// Returns the sockets that may be accepted from now.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
         let fallback = self.pause().is_none().then_some(&self.fallback);
         self.folder.iter().map(PrivateFolder::socket).chain(fallback)
     }
 
-    /// The time until the fallback may be accepted from, if that is not now.
+    /// Returns the time until the fallback may be accepted from again; `None` if that is now.
     pub(crate) fn pause(&self) -> Option<Duration> {
         self.throttle.pause(Instant::now())
     }
 
-    /// Returns the waiting connections of this user and of root at the sockets of `ready`, and closes those of others.
+    /// Returns the pending connections of this user and of root at the sockets in `ready`, and closes all others.
     pub(crate) fn accept(&mut self, ready: &[RawFd]) -> Vec<OwnedFd> {
         let mut accepted = Vec::new();
         let is_ready = |socket: &OwnedFd| ready.contains(&socket.as_raw_fd());
@@ -69,8 +69,8 @@ impl Listener {
     }
 }
 
-/// Accepts what waits at a socket, at most a full backlog; returns the number of other users' connections, which are
-/// closed.
+/// Accepts pending connections, at most a full backlog. Returns the number of other users' connections, which it
+/// closes.
 fn drain(listener: &OwnedFd, accepted: &mut Vec<OwnedFd>) -> usize {
     let mut foreign = 0;
     for _ in 0..socket::BACKLOG {
@@ -84,7 +84,7 @@ fn drain(listener: &OwnedFd, accepted: &mut Vec<OwnedFd>) -> usize {
     foreign
 }
 
-/// Pauses that double each time that another user connects, up to the longest.
+/// Pauses that double with each connection of another user, up to the longest.
 #[derive(Debug, Default)]
 struct Throttle {
     last: Duration,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_bound_and_begin_anew_after_calm() {
+    fn pauses_grow_and_restart_after_calm() {
         let (mut throttle, mut now) = (Throttle::default(), Instant::now());
         assert_eq!(throttle.pause(now), None);
         let mut pauses = Vec::new();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_usable_folder_the_fallback_serves() {
+    fn fallback_serves_without_a_folder() {
         let bases = ["/nowhere/at all".into(), "/proc".into(), PathBuf::from("relative")];
         let mut listener = Listener::open(&bases).unwrap();
         assert_eq!(listener.name().folder(), None);

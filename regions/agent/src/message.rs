@@ -1,28 +1,28 @@
-//! What the two sides say to each other. All of it is numbers and bytes, at fixed places.
+//! The messages between program and agent: structures of integers and bytes with a fixed layout.
 
 use largesse_store::{MappedSpan, StoreError};
 
-/// Both sides are of one build, mostly; a change here is a new number.
+/// Version of the protocol, which every change in this file increases. Both sides usually come from one build.
 pub(crate) const VERSION: u64 = 0x6c61_7267_0000_0002;
-/// Room for words.
+/// Capacity in bytes of a text in a message.
 const TEXT: usize = 200;
 
-/// Types for which every pattern of bits is a value, without padding.
+/// A type without padding for which every bit pattern is a value.
 ///
 /// # Safety
-/// Only integers and arrays of them, `#[repr(C)]`, no byte between the fields.
+/// The type consists of integers and arrays of them, is `#[repr(C)]`, and has no byte between its fields.
 pub(crate) unsafe trait Plain: Copy + Default {
-    /// Its bytes.
+    /// Returns the bytes of the value.
     fn bytes(&self) -> &[u8] {
-        // SAFETY: a plain value has no padding, and is borrowed for as long.
+        // SAFETY: a plain value has no padding, and stays borrowed as long as the slice.
         unsafe { core::slice::from_raw_parts(core::ptr::from_ref(self).cast(), size_of::<Self>()) }
     }
 
-    /// The value with these bytes, if there are as many as it has.
+    /// Returns the value with these bytes, or `None` if their number is not the size of the type.
     fn of(bytes: &[u8]) -> Option<Self> {
         let mut value = Self::default();
         let fits = bytes.len() == size_of::<Self>();
-        // SAFETY: as many bytes as the value has, and every pattern of bits is one.
+        // SAFETY: `bytes` is as long as the value, for which every bit pattern is valid.
         fits.then(|| unsafe {
             core::ptr::from_mut(&mut value)
                 .cast::<u8>()
@@ -32,13 +32,13 @@ pub(crate) unsafe trait Plain: Copy + Default {
     }
 }
 
-/// What the program wants.
+/// A request of the program to the agent.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Request {
     pub(crate) verb: u32,
-    /// The number of the space, of those that this process has.
-    pub(crate) space: u32,
+    /// Index of the store among those of this process.
+    pub(crate) store: u32,
     pub(crate) at: u64,
     pub(crate) len: u64,
 }
@@ -47,16 +47,16 @@ pub(crate) const RESERVE: u32 = 1;
 pub(crate) const READ: u32 = 2;
 pub(crate) const WRITE: u32 = 3;
 pub(crate) const DISCARD: u32 = 4;
-/// The process wants nothing of what its spaces hold any more.
+/// Frees the stores of this process.
 pub(crate) const LEAVE: u32 = 5;
-/// Where the span that `at` is in and those after it lie, a [`word`] for each, if that is in one of the windows that came with the
-/// [`Welcome`].
+/// Locates the span that contains `at` and those after it. Each is answered with a [`word`], which is 0 if the span is
+/// not in one of the windows sent with the [`Welcome`].
 pub(crate) const FIND: u32 = 6;
 
-/// Bits of a place below the number of its window.
+/// Number of bits for the offset in an encoded span; the number of the window is above them.
 const WINDOW: u32 = 48;
 
-/// A place in a word; 0: nowhere.
+/// Encodes a mapped span in a word; `None` is 0.
 pub(crate) fn word(found: Option<MappedSpan>) -> u64 {
     let word = found.and_then(|MappedSpan { window, at }| {
         let window = u16::try_from(window + 1).ok()?;
@@ -65,13 +65,13 @@ pub(crate) fn word(found: Option<MappedSpan>) -> u64 {
     word.unwrap_or(0)
 }
 
-/// The place that a word says.
-pub(crate) fn place(word: u64) -> Option<MappedSpan> {
+/// Decodes a mapped span from a word.
+pub(crate) fn mapped_span(word: u64) -> Option<MappedSpan> {
     let window = usize::try_from(word >> WINDOW).ok()?.checked_sub(1)?;
     Some(MappedSpan { window, at: word & ((1 << WINDOW) - 1) })
 }
 
-/// How it went.
+/// The result of a request.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Answer {
@@ -92,7 +92,7 @@ impl Default for Answer {
 }
 
 impl Answer {
-    /// It did not go well.
+    /// Returns the answer for a failed request.
     pub(crate) fn refusing(error: StoreError) -> Answer {
         match error {
             StoreError::Full { wanted } => Answer { verdict: FULL, number: wanted, ..Answer::default() },
@@ -100,18 +100,18 @@ impl Answer {
         }
     }
 
-    /// Of a store.
+    /// Returns the answer for the result of a store.
     pub(crate) fn to(result: Result<(), StoreError>) -> Answer {
         result.map_or_else(Answer::refusing, |()| Answer::default())
     }
 
-    /// A trouble in words.
+    /// Returns an answer that reports a lost store, with the reason in words, cut to the capacity.
     pub(crate) fn lost(words: &str) -> Answer {
         let (text_len, text) = text(words);
         Answer { verdict: LOST, text_len, text, ..Answer::default() }
     }
 
-    /// What the program makes of it.
+    /// Returns the result as the program sees it.
     pub(crate) fn result(&self) -> Result<(), StoreError> {
         match self.verdict {
             DONE => Ok(()),
@@ -121,32 +121,33 @@ impl Answer {
     }
 }
 
-/// The first words of a connection.
+/// The first message of a connection, from the program.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Hello {
     pub(crate) version: u64,
-    /// Pages will lie below so many bytes.
+    /// Upper bound, in bytes, of the offsets of pages.
     pub(crate) bytes: u64,
-    /// For a child that is about to be forked: the connection of its parent, else 0.
+    /// For a child about to be forked: the number of its parent's connection; otherwise 0.
     pub(crate) parent: u64,
-    /// How many spaces the child shares with it.
+    /// Number of stores that the child shares with its parent.
     pub(crate) frozen: u64,
-    /// 1: the parent's own one is among them, so that it needs a new one as well.
+    /// 1 if the parent's writable store is shared as well, so that the parent needs a new one, too.
     pub(crate) both: u64,
-    /// The same in all processes that were forked from one that executed a program, and in no other.
+    /// Random number of the executed program: equal in all processes forked from it, different after `execve`.
     pub(crate) image: u64,
 }
 
-/// The answer, with descriptors: the page that says whether the agent lives, the slots, and windows where
-/// the program copies by itself: those in which spans are [found](FIND), or each new space: the child's or only one, then the parent's.
+/// The answer to a [`Hello`]. Its descriptors are the page of `Alive`, the request slots, and the windows that the
+/// program copies to and from: those in which [`FIND`] locates spans, or one per new store, the child's before the
+/// parent's.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Welcome {
     pub(crate) version: u64,
     pub(crate) answer: Answer,
     pub(crate) connection: u64,
-    /// 1: spans are to be found in the windows.
+    /// 1 if spans are located in the windows by [`FIND`].
     pub(crate) spans: u64,
     pub(crate) agent: u32,
     name_len: u32,
@@ -168,14 +169,14 @@ impl Default for Welcome {
 }
 
 impl Welcome {
-    /// To a process that is taken in; `called` is the store's name as people may read it.
+    /// Returns the answer to an accepted process; `called` is the store's name for people.
     pub(crate) fn to(connection: u64, called: &str, spans: bool) -> Welcome {
         let (name_len, name) = text(called);
         let (spans, agent) = (u64::from(spans), std::process::id());
         Welcome { connection, spans, agent, name_len, name, ..Welcome::default() }
     }
 
-    /// To one that is not.
+    /// Returns the answer to a refused process.
     pub(crate) fn refusing(error: StoreError) -> Welcome {
         Welcome { answer: Answer::refusing(error), ..Welcome::default() }
     }
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_arrive_as_they_were_or_in_words() {
+    fn errors_survive_transport() {
         let arrived = |error: StoreError| Answer::to(Err(error)).result().unwrap_err();
         assert_eq!(arrived(StoreError::Full { wanted: 7 }), StoreError::Full { wanted: 7 });
         let long = "ä".repeat(TEXT);
@@ -218,16 +219,16 @@ mod tests {
     }
 
     #[test]
-    fn places_arrive_as_they_were_if_a_word_has_room_for_them() {
-        let arrived = |window, at| place(word(Some(MappedSpan { window, at })));
+    fn mapped_spans_fit_a_word() {
+        let arrived = |window, at| mapped_span(word(Some(MappedSpan { window, at })));
         for (window, at) in [(0, 0), (3, 5 << 21), (65_534, (1 << 48) - 1)] {
             assert_eq!(arrived(window, at), Some(MappedSpan { window, at }));
         }
-        assert_eq!((arrived(65_535, 0), arrived(0, 1 << 48), place(word(None))), (None, None, None));
+        assert_eq!((arrived(65_535, 0), arrived(0, 1 << 48), mapped_span(word(None))), (None, None, None));
     }
 
     #[test]
-    fn messages_have_no_padding_and_read_back() {
+    fn messages_read_back_without_padding() {
         assert_eq!(size_of::<Welcome>(), 8 + (16 + TEXT) + 8 + 8 + 8 + TEXT);
         let sent = Welcome::to(5, "memory:", true);
         let got = Welcome::of(sent.bytes()).unwrap();

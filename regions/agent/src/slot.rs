@@ -1,15 +1,16 @@
-//! A slot: one request at a time, from a thread of the program to a thread of the agent and back.
+//! A request slot: passes one request at a time from a thread of the program to a thread of the agent, and its answer
+//! back.
 //!
-//! | turn | whose are request, answer and data | who passes it on |
+//! | turn | owner of request, answer and data | changes the turn |
 //! |---|---|---|
-//! | `PROGRAM` | the thread of the program that has the slot | it, when the request is written |
-//! | `AGENT` | the agent's thread of this slot | it, when the answer is written |
-//! | `CLOSED` | nobody's: the program has gone | – |
+//! | `PROGRAM` | the thread of the program that took the slot | when the request is written |
+//! | `AGENT` | the agent's thread for this slot | when the answer is written |
+//! | `CLOSED` | none: the program has ended | – |
 //!
-//! `SLEEPS` beside the turn: who waits for it sleeps, and whoever passes it on wakes them.
+//! The bit `SLEEPS` in the turn says that a thread sleeps until the turn changes and must be woken.
 
 use crate::message::{Answer, Request};
-use crate::sync::{Ordering, UnsafeCell, Word};
+use crate::sync::{FutexWord, Ordering, UnsafeCell};
 use std::time::{Duration, Instant};
 
 const PROGRAM: u32 = 0;
@@ -17,57 +18,58 @@ const AGENT: u32 = 1;
 const CLOSED: u32 = 2;
 const SLEEPS: u32 = 4;
 
-/// How long to look for the turn before sleeping: waking somebody costs more than most answers take,
-/// and on two processors whoever looks is in the way.
+/// Time to spin before sleeping: a wake-up costs more than most answers take, and on two processors a spinning
+/// thread delays the other side.
 const SPIN: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 20 });
-/// Who sleeps looks after the other side so often, in milliseconds.
+/// Interval, in milliseconds, at which a sleeping thread checks that the other side is alive.
 const LOOK: u32 = 50;
 
-/// In memory of both processes; zero bytes are a slot of which it is the program's turn.
+/// A slot in memory shared by both processes. All-zero bytes are a valid slot whose turn is the program's.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub(crate) struct Slot {
-    turn: Word,
+pub(crate) struct RequestSlot {
+    turn: FutexWord,
     request: UnsafeCell<Request>,
     answer: UnsafeCell<Answer>,
 }
 
-// SAFETY: request and answer are reached by the side whose turn it is.
-unsafe impl Sync for Slot {}
+// SAFETY: request and answer are accessed only by the side whose turn it is.
+unsafe impl Sync for RequestSlot {}
 // SAFETY: plain numbers.
-unsafe impl Send for Slot {}
+unsafe impl Send for RequestSlot {}
 
-impl Slot {
-    /// In the program, by the one thread that has the slot. `None`: the other side is not `alive`.
+impl RequestSlot {
+    /// Sends a request from the program and waits for the answer. Only the thread that took the slot may call it. Returns
+    /// `None` if the agent is not `alive`.
     pub(crate) fn ask(&self, request: Request, alive: impl Fn() -> bool) -> Option<Answer> {
-        // SAFETY: it is our turn.
+        // SAFETY: the turn is the program's.
         self.request.with_mut(|at| unsafe { *at = request });
         self.pass(AGENT);
         self.await_turn(AGENT, Some(&alive))?;
-        // SAFETY: it is our turn again.
+        // SAFETY: the turn is the program's again.
         Some(self.answer.with(|at| unsafe { *at }))
     }
 
-    /// In the agent: serves one request. `None`: the slot is closed.
+    /// Serves one request in the agent. Returns `None` if the slot is closed.
     pub(crate) fn serve(&self, serve: impl FnOnce(Request) -> Answer) -> Option<()> {
         if self.await_turn(PROGRAM, None)? == CLOSED {
             return None;
         }
-        // SAFETY: it is our turn. The request is copied, so that it stays as it was checked.
+        // SAFETY: the turn is the agent's. The request is copied, so that the program cannot change it after the checks.
         let request = self.request.with(|at| unsafe { *at });
         let answer = serve(request);
         // SAFETY: as above.
         self.answer.with_mut(|at| unsafe { *at = answer });
-        // Closed meanwhile, it stays so: nobody else looks at it any more.
+        // A slot closed while it was served gets the turn PROGRAM here, which is harmless: no thread reads it any more.
         (self.pass(PROGRAM) != CLOSED).then_some(())
     }
 
-    /// In the agent, when the program has gone: whoever serves ends.
+    /// Closes the slot in the agent after the program has ended, so that the serving thread ends.
     pub(crate) fn close(&self) {
         self.pass(CLOSED);
     }
 
-    /// Returns whose turn it was.
+    /// Sets the turn, wakes a sleeping thread, and returns the turn before.
     fn pass(&self, to: u32) -> u32 {
         // Release: pairs with the Acquire in `await_turn`, so that the other side sees what was written.
         let before = self.turn.swap(to, Ordering::Release);
@@ -77,7 +79,7 @@ impl Slot {
         before & !SLEEPS
     }
 
-    /// Waits while the turn is `other`'s; returns whose it is then.
+    /// Waits while the turn is `other`, and returns the new turn. Returns `None` if the other side is not `alive`.
     fn await_turn(&self, other: u32, alive: Option<&dyn Fn() -> bool>) -> Option<u32> {
         let since = Instant::now();
         loop {
@@ -94,7 +96,7 @@ impl Slot {
                 return None;
             }
             let asleep = other | SLEEPS;
-            // Relaxed: only whether it was still theirs matters; the load above sees the rest.
+            // Relaxed: it matters only whether the turn is unchanged; the load above orders the rest.
             let marked = self.turn.compare_exchange(turn, asleep, Ordering::Relaxed, Ordering::Relaxed);
             if marked.is_ok() {
                 self.turn.wait(asleep, alive.is_some().then_some(LOOK));
@@ -112,11 +114,11 @@ mod tests {
     // Seen to fail with `Relaxed` in `pass` ("Causality violation"), with `Relaxed` in the load of
     // `await_turn` (the same), and without the `wake` (deadlock).
     #[test]
-    fn each_request_gets_its_own_answer_and_nobody_sleeps_on() {
+    fn each_request_gets_its_answer() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
-            let slot = Arc::new(Slot::default());
+            let slot = Arc::new(RequestSlot::default());
             let agent = {
                 let slot = slot.clone();
                 loom::thread::spawn(move || {
@@ -133,12 +135,12 @@ mod tests {
         });
     }
 
-    // Seen to fail (deadlock) when `serve` does not look whether the slot was closed meanwhile.
+    // Seen to fail (deadlock) when `serve` does not check whether the slot was closed while it was served.
     #[test]
-    fn who_serves_a_program_that_is_killed_ends() {
+    fn closing_ends_the_serving_thread() {
         loom::model(|| {
-            let slot = Arc::new(Slot::default());
-            slot.pass(AGENT); // a request, and nobody who waits for its answer
+            let slot = Arc::new(RequestSlot::default());
+            slot.pass(AGENT); // a request whose answer is never read
             let agent = {
                 let slot = slot.clone();
                 loom::thread::spawn(move || while slot.serve(|_| Answer::default()).is_some() {})

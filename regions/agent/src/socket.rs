@@ -1,5 +1,5 @@
-//! Sockets by which a program and its agent exchange the memory that they share, and their names. Both sides close
-//! them afterwards.
+//! The sockets over which a program and its agent exchange shared memory, and their names. Both sides close them
+//! afterwards.
 
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, zeroed};
@@ -8,21 +8,21 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
-/// Descriptors in one message.
+/// Most descriptors in one message.
 pub(crate) const MOST: usize = 64;
-/// Connections that wait to be accepted, at each socket of an agent.
+/// Most pending connections at each socket of an agent.
 pub(crate) const BACKLOG: c_int = 64;
-/// Control messages of one message: descriptors and credentials, each with its header.
+/// Size in bytes of the control messages of one message: descriptors and credentials, each with its header.
 const CONTROL: usize = 512;
-/// Hexadecimal digits of a key.
+/// Number of hexadecimal digits of a key.
 const DIGITS: usize = 32;
-/// Name of the socket inside its folder.
+/// Path of the socket below its folder.
 const SOCKET: &str = "/agent";
-/// Start of a folder's own name, and of a fallback name.
+/// Prefix of a folder's own name, and of a fallback name.
 const PREFIX: &str = "largesse-";
 
-/// Where an agent can be reached: a random key, in most cases at the end of the path of the folder that holds its
-/// socket. The key alone names a second, abstract socket of this network namespace, the fallback.
+/// The address of an agent: a random key, usually at the end of the path of the folder that holds its socket. The key
+/// alone names the fallback, an abstract socket in this network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
@@ -46,8 +46,8 @@ impl Name {
         Name::parse(base.join(format!("{PREFIX}{}", self.key())).to_str()?)
     }
 
-    /// Returns the name that this text, made by `Display`, stands for: a key, or the absolute path of a folder that
-    /// ends in one.
+    /// Parses a name printed by `Display`: a key, or the absolute path of a folder that ends in one. Returns `None` for
+    /// any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Name> {
         let (before, key) = text.split_at_checked(text.len().checked_sub(DIGITS)?)?;
@@ -58,12 +58,12 @@ impl Name {
         (is_key && (before.is_empty() || is_folder)).then(|| Name(text.to_owned()))
     }
 
-    /// Removes the socket and its folder from the file system; safe to call in a signal handler, and before `_exit`.
+    /// Removes the socket and its folder from the file system. Can be called in a signal handler and before `_exit`.
     pub fn withdraw(&self) {
         let Some(folder) = self.folder() else { return };
         let path = |parts: &[&str]| address(parts).map(|(address, _)| address.sun_path);
         if let (Some(socket), Some(folder)) = (path(&[folder, SOCKET]), path(&[folder])) {
-            // SAFETY: two strings that end in a zero and outlive the calls.
+            // SAFETY: both paths end with a zero byte and outlive the calls.
             unsafe {
                 libc::unlink(socket.as_ptr());
                 libc::rmdir(folder.as_ptr());
@@ -71,17 +71,17 @@ impl Name {
         }
     }
 
-    /// The path of the folder that holds the socket.
+    /// Returns the path of the folder that holds the socket, if the name has one.
     pub(crate) fn folder(&self) -> Option<&str> {
         (self.0.len() > DIGITS).then_some(&self.0)
     }
 
-    /// The address of the socket in the folder.
+    /// Returns the address of the socket in the folder, if the name has one.
     pub(crate) fn in_folder(&self) -> Option<Address> {
         address(&[self.folder()?, SOCKET])
     }
 
-    /// The abstract address, which needs no file system.
+    /// Returns the abstract address, which needs no file system.
     pub(crate) fn fallback(&self) -> Option<Address> {
         address(&["\0", PREFIX, self.key()])
     }
@@ -91,9 +91,9 @@ impl Name {
     }
 }
 
-/// Returns the address that is these parts joined, or `None` if they leave no room for a final zero. Allocates nothing.
+/// Returns the address of the joined parts, or `None` if they leave no room for a final zero. Allocates nothing.
 fn address(parts: &[&str]) -> Option<Address> {
-    // SAFETY: zero bytes are an address.
+    // SAFETY: all-zero bytes are a valid address.
     let mut address: libc::sockaddr_un = unsafe { zeroed() };
     address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).ok()?;
     let used: usize = parts.iter().map(|part| part.len()).sum();
@@ -110,13 +110,13 @@ impl core::fmt::Display for Name {
 }
 
 fn socket(flags: c_int) -> Result<OwnedFd> {
-    // SAFETY: numbers only.
+    // SAFETY: the call takes only numbers.
     let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0) };
     owned(fd)
 }
 
 fn owned(fd: c_int) -> Result<OwnedFd> {
-    // SAFETY: a descriptor that the kernel just made for us.
+    // SAFETY: the kernel has just created the descriptor for this process.
     if fd < 0 { Err(Error::last_os_error()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
 }
 
@@ -126,30 +126,30 @@ fn checked(rc: c_int) -> Result<()> {
 
 fn flag(socket: &OwnedFd, option: c_int) -> Result<()> {
     let (on, len) = (1_i32, libc::socklen_t::try_from(size_of::<i32>()).unwrap_or_default());
-    // SAFETY: our own descriptor and a number that outlives the call.
+    // SAFETY: the descriptor is open, and the number outlives the call.
     checked(unsafe {
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, from_ref(&on).cast(), len)
     })
 }
 
-/// Listens at this address. [`accept`] does not wait on the result.
+/// Listens at this address. [`accept`] does not block on the result.
 pub(crate) fn listen((address, len): Address) -> Result<OwnedFd> {
     let socket = socket(libc::SOCK_NONBLOCK)?;
-    // SAFETY: our own descriptor; the address outlives the call.
+    // SAFETY: the descriptor is open, and the address outlives the call.
     checked(unsafe { libc::bind(socket.as_raw_fd(), from_ref(&address).cast(), len) })?;
-    // SAFETY: our own descriptor.
+    // SAFETY: the descriptor is open.
     checked(unsafe { libc::listen(socket.as_raw_fd(), BACKLOG) })?;
     Ok(socket)
 }
 
-/// Returns the connection that has waited longest, or an error if none waits.
+/// Returns the oldest pending connection, or an error if there is none.
 pub(crate) fn accept(listener: &OwnedFd) -> Result<OwnedFd> {
-    // SAFETY: our own descriptor; no address is asked for.
+    // SAFETY: the descriptor is open, and no address is requested.
     owned(unsafe { libc::accept4(listener.as_raw_fd(), null_mut(), null_mut(), libc::SOCK_CLOEXEC) })
 }
 
-/// Connects to the agent of that name, which must be of this very user, or of root. The folder is out of reach in a
-/// chroot or another mount namespace; the fallback is not.
+/// Connects to the agent of that name, which must belong to this user or to root. The fallback is tried if the folder
+/// cannot be reached, as in a chroot or another mount namespace.
 pub(crate) fn connect(name: &Name) -> Result<OwnedFd> {
     if let Some(Ok(socket)) = name.in_folder().map(connect_to) {
         return Ok(socket);
@@ -159,9 +159,9 @@ pub(crate) fn connect(name: &Name) -> Result<OwnedFd> {
 
 fn connect_to((address, len): Address) -> Result<OwnedFd> {
     let socket = socket(0)?;
-    // What is sent says who sent it, even if the other side has not come to ask for it.
+    // Messages carry their sender's credentials only if this is set before they are sent.
     with_senders(&socket)?;
-    // SAFETY: our own descriptor; the address outlives the call.
+    // SAFETY: the descriptor is open, and the address outlives the call.
     checked(unsafe { libc::connect(socket.as_raw_fd(), from_ref(&address).cast(), len) })?;
     if !trusted(peer(&socket)?.uid) {
         return Err(ErrorKind::PermissionDenied.into());
@@ -169,17 +169,17 @@ fn connect_to((address, len): Address) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// From now on messages that arrive come with the process that sent them.
+/// Makes later messages on this socket arrive with the credentials of the sending process.
 pub(crate) fn with_senders(socket: &OwnedFd) -> Result<()> {
     flag(socket, libc::SO_PASSCRED)
 }
 
-/// Who is at the other end.
+/// Returns the credentials of the process at the other end.
 pub(crate) fn peer(socket: &OwnedFd) -> Result<libc::ucred> {
-    // SAFETY: zero bytes are credentials.
+    // SAFETY: all-zero bytes are valid credentials.
     let mut who: libc::ucred = unsafe { zeroed() };
     let mut len = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();
-    // SAFETY: our own descriptor; a structure of the length given.
+    // SAFETY: the descriptor is open, and the structure has the length given.
     checked(unsafe {
         let into = from_mut(&mut who).cast();
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, into, &raw mut len)
@@ -187,24 +187,24 @@ pub(crate) fn peer(socket: &OwnedFd) -> Result<libc::ucred> {
     Ok(who)
 }
 
-/// This process's own user, or root.
+/// Returns whether the user is this process's own, or root.
 pub(crate) fn trusted(uid: libc::uid_t) -> bool {
-    // SAFETY: no preconditions.
+    // SAFETY: the call has no preconditions.
     uid == 0 || uid == unsafe { libc::geteuid() }
 }
 
-/// One message, with descriptors.
+/// Sends one message, with at most [`MOST`] descriptors.
 pub(crate) fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[RawFd]) -> Result<()> {
     let mut control = MaybeUninit::<[u64; CONTROL / 8]>::zeroed();
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: zero bytes are an empty message.
+    // SAFETY: all-zero bytes are an empty message.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     if !descriptors.is_empty() {
         let len = u32::try_from(size_of_val(descriptors)).unwrap_or(u32::MAX);
         message.msg_control = control.as_mut_ptr().cast();
-        // SAFETY: the control buffer is aligned, zeroed and longer than one header with `MOST` numbers.
+        // SAFETY: the control buffer is aligned, zeroed, and longer than a header with `MOST` descriptors.
         unsafe {
             message.msg_controllen = libc::CMSG_SPACE(len) as _;
             let header = libc::CMSG_FIRSTHDR(&raw const message);
@@ -220,7 +220,7 @@ pub(crate) fn send(socket: &OwnedFd, bytes: &[u8], descriptors: &[RawFd]) -> Res
     if sent < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
-/// What came: bytes, descriptors, and the process that sent them, if the socket asks for it.
+/// A received message: its length in bytes, its descriptors, and the pid of its sender, 0 if unknown.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) len: usize,
@@ -228,11 +228,11 @@ pub(crate) struct Received {
     pub(crate) pid: i32,
 }
 
-/// One message; none bytes when the other side has closed.
+/// Receives one message. Its length is 0 if the other side has closed the connection.
 pub(crate) fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<Received> {
     let mut control = MaybeUninit::<[u64; CONTROL / 8]>::zeroed();
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    // SAFETY: zero bytes are an empty message.
+    // SAFETY: all-zero bytes are an empty message.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
@@ -252,7 +252,7 @@ pub(crate) fn receive(socket: &OwnedFd, into: &mut [u8]) -> Result<Received> {
         }
     };
     let mut received = Received { len: got, descriptors: Vec::with_capacity(MOST), pid: 0 };
-    // SAFETY: the kernel wrote whole control messages into the buffer and says how long they are.
+    // SAFETY: the kernel wrote whole control messages into the buffer, and their lengths.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(&raw const message);
         while !header.is_null() {
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_carry_descriptors_and_who_sent_them() {
+    fn messages_carry_descriptors_and_sender() {
         let name = Name::new().unwrap();
         let listener = listen(name.fallback().unwrap()).unwrap();
         let here = connect(&Name::parse(&name.to_string()).unwrap()).unwrap();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_are_names() {
+    fn malformed_names_are_refused() {
         let key = "0123456789abcdef".repeat(2);
         let fits = format!("/{}/largesse-{key}", "x".repeat(107 - 1 - 1 - 9 - 32 - 6));
         for right in [key.clone(), format!("/largesse-{key}"), format!("/a b/ä/largesse-{key}"), fits.clone()]
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_too_long_for_a_socket_are_none() {
+    fn too_long_folders_are_refused() {
         let name = Name::new().unwrap();
         assert_eq!(name.below(Path::new("/tmp")).unwrap().to_string(), format!("/tmp/largesse-{name}"));
         let longest = format!("/{}", "x".repeat(107 - 1 - 1 - 9 - 32 - 6));

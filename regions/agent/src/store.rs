@@ -1,9 +1,9 @@
-//! A store at an agent.
+//! A page store whose pages an agent holds.
 
-use crate::connection::{AgentRefused, Connection, Joined, Pages};
-use crate::homes::{Homes, parts, within_span};
+use crate::connection::{AgentRefused, Connection, Joined, Payload};
 use crate::message::{DISCARD, Hello, LEAVE, RESERVE, VERSION};
 use crate::socket::Name;
+use crate::span_cache::{SpanCache, parts, within_span};
 use core::hash::{Hash as _, Hasher as _};
 use core::ops::Range;
 use largesse_pages::shared::SharedMapping;
@@ -11,49 +11,49 @@ use largesse_store::{Fork, Layer, Overlay, PageStore, Ranges, StoreError, copy_p
 use std::hash::DefaultHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Room in a new space is asked for in steps: most of what is written follows what was.
+/// Granularity in bytes at which a new layer reserves: most writes follow earlier ones.
 const STEP: u64 = 64 << 10;
 
-/// Far memory in spaces of an agent: one, and more of them once the process forks.
+/// Far memory at an agent, in one layer, and in further ones once the process forks.
 #[derive(Debug)]
 pub struct AgentStore {
     name: Name,
     about: About,
-    overlay: Overlay<Space>,
+    overlay: Overlay<AgentLayer>,
     now: Mutex<Arc<Connection>>,
     forking: Mutex<Option<Forking>>,
 }
 
-/// What people are told.
+/// The facts about the agent that users are shown.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// The agent's process.
+    /// Pid of the agent.
     pub agent: u32,
-    /// The store behind it, without secrets.
+    /// Name of the agent's store, without secrets.
     pub store: String,
 }
 
-/// Between the two ends of a fork.
+/// The state between the two halves of a fork.
 #[derive(Debug)]
 struct Forking {
     child: Joined,
-    /// The parent needs a new space, too.
+    /// Whether the parent needs a new layer, too.
     both: bool,
 }
 
-/// A space of this process.
+/// A layer of this process: one store of the agent.
 #[derive(Debug)]
-struct Space {
+struct AgentLayer {
     agent: Arc<Connection>,
     number: u32,
-    /// It is this memory, and copied to and from directly.
+    /// The memory of the store, if this process maps it, which is then copied to and from directly.
     window: Option<Arc<SharedMapping>>,
-    /// Else its spans may lie in memory of others that this process maps.
-    homes: Homes,
+    /// Addresses of spans of the store in windows that this process maps, used if `window` is `None`.
+    spans: SpanCache,
 }
 
 impl AgentStore {
-    /// At the agent of that name; pages lie below `bytes`.
+    /// Connects to the agent of that name, for pages at offsets below `bytes`.
     pub fn connect(name: &Name, bytes: usize) -> Result<AgentStore, AgentRefused> {
         let hello = Hello { bytes: bytes as u64, ..first_words() };
         let joined = Joined::new(name, hello)?;
@@ -61,7 +61,7 @@ impl AgentStore {
         let (connection, windows) = joined.settle()?;
         let now = Arc::new(connection);
         let window = windows.into_iter().next().map(Arc::new);
-        let first = Space::new(&now, 0, window);
+        let first = AgentLayer::new(&now, 0, window);
         Ok(AgentStore {
             name: name.clone(),
             about,
@@ -71,7 +71,7 @@ impl AgentStore {
         })
     }
 
-    /// Who holds the pages, and where.
+    /// Returns which process holds the pages, and in which store.
     #[must_use]
     pub const fn about(&self) -> &About {
         &self.about
@@ -99,7 +99,7 @@ impl AgentStore {
         if both {
             let number = u32::try_from(self.overlay.frozen().len()).unwrap_or(u32::MAX);
             let window = child.windows.pop().map(Arc::new);
-            self.overlay.push(Space::new(&self.now(), number, window));
+            self.overlay.push(AgentLayer::new(&self.now(), number, window));
         }
     }
 
@@ -108,16 +108,16 @@ impl AgentStore {
         let (connection, mut windows) = child.settle().map_err(in_words)?;
         let connection = Arc::new(connection);
         if both {
-            windows.pop(); // the parent's
+            windows.pop(); // the window of the parent's new layer
         }
         let own = windows.pop().map(Arc::new);
         let frozen = self.overlay.frozen();
-        let windows = frozen.iter().map(|space| space.window.clone()).chain([own]);
-        let spaces =
-            (0..).zip(windows).map(|(number, window)| Arc::new(Space::new(&connection, number, window)));
-        let before = self.overlay.replace(spaces.collect());
+        let windows = frozen.iter().map(|layer| layer.window.clone()).chain([own]);
+        let layers =
+            (0..).zip(windows).map(|(number, window)| Arc::new(AgentLayer::new(&connection, number, window)));
+        let before = self.overlay.replace(layers.collect());
         let parents = core::mem::replace(&mut *self.now(), connection);
-        // The parent's slots are not mapped here; what is at their addresses now is somebody else's.
+        // The parent's slots are not mapped in the child: other memory may be at their addresses, so nothing is dropped.
         core::mem::forget((before, frozen, parents));
         Ok(())
     }
@@ -127,10 +127,10 @@ fn first_words() -> Hello {
     Hello { version: VERSION, image: image(), ..Hello::default() }
 }
 
-/// Tells programs apart that a process executes one after the other.
+/// Returns a number that differs between programs that one process executes one after the other.
 fn image() -> u64 {
     let mut hasher = DefaultHasher::new();
-    // SAFETY: the kernel hands sixteen random bytes to each program, or none.
+    // SAFETY: `AT_RANDOM` is the address of sixteen random bytes that the kernel gives to each program, or 0.
     unsafe {
         let bytes = libc::getauxval(libc::AT_RANDOM);
         let bytes = core::ptr::with_exposed_provenance(usize::try_from(bytes).unwrap_or(0));
@@ -139,7 +139,7 @@ fn image() -> u64 {
     hasher.finish()
 }
 
-/// A refusal in the middle of the program's life.
+/// Converts a refusal during a fork to a store error.
 fn in_words(refused: AgentRefused) -> StoreError {
     match refused {
         AgentRefused::Store(error) => error,
@@ -177,56 +177,56 @@ impl PageStore for AgentStore {
 }
 
 impl Drop for AgentStore {
-    /// What the spaces hold is given back, before the process ends.
+    /// Frees the agent's stores before the process ends.
     fn drop(&mut self) {
-        let _ = self.now().ask(LEAVE, 0, 0, 0, Pages::None);
+        let _ = self.now().ask(LEAVE, 0, 0, 0, Payload::None);
     }
 }
 
-impl Space {
-    fn new(agent: &Arc<Connection>, number: u32, window: Option<Arc<SharedMapping>>) -> Space {
-        Space { agent: Arc::clone(agent), number, window, homes: Homes::default() }
+impl AgentLayer {
+    fn new(agent: &Arc<Connection>, number: u32, window: Option<Arc<SharedMapping>>) -> AgentLayer {
+        AgentLayer { agent: Arc::clone(agent), number, window, spans: SpanCache::default() }
     }
 
-    /// Where this process has the bytes of one span; `None`: the agent carries them.
-    fn home(&self, at: u64) -> Result<Option<*mut u8>, StoreError> {
+    /// Returns the address of bytes within one span, or `None` if the agent copies them.
+    fn span_address(&self, at: u64) -> Result<Option<*mut u8>, StoreError> {
         if !self.agent.has_windows() {
             return Ok(None);
         }
         self.agent.check()?;
-        let home = self.homes.find(at, || self.agent.find(self.number, at))?;
-        // SAFETY: less than a span, all of which is inside the mapping.
-        Ok(home.map(|home| unsafe { home.as_ptr().add(within_span(at)) }))
+        let span = self.spans.find(at, || self.agent.find(self.number, at))?;
+        // SAFETY: the offset is less than a span, all of which is inside the mapping.
+        Ok(span.map(|span| unsafe { span.as_ptr().add(within_span(at)) }))
     }
 
-    fn place(&self, window: &SharedMapping, at: u64, len: usize) -> Result<*mut u8, StoreError> {
+    fn address(&self, window: &SharedMapping, at: u64, len: usize) -> Result<*mut u8, StoreError> {
         self.agent.check()?;
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         if at > window.len() || len > window.len() - at {
             return Err(StoreError::Full { wanted: len as u64 });
         }
-        // SAFETY: inside the mapping, as was just checked.
+        // SAFETY: the range is inside the mapping, as was just checked.
         Ok(unsafe { window.start().as_ptr().add(at) })
     }
 }
 
-impl PageStore for Space {
+impl PageStore for AgentLayer {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        self.agent.ask(RESERVE, self.number, at, len, Pages::None)
+        self.agent.ask(RESERVE, self.number, at, len, Payload::None)
     }
 
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         if let Some(window) = &self.window {
-            let from = self.place(window, at, into.len())?;
-            // SAFETY: inside the window, where the agent has memory for what was ever written; the pager never
-            // moves the same bytes twice at once.
+            let from = self.address(window, at, into.len())?;
+            // SAFETY: the range is inside the window, where all written pages have memory; the pager never transfers
+            // the same bytes twice at once.
             unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) };
             return Ok(());
         }
         for (at, bytes) in parts(at, into.len()) {
             let into = &mut into[bytes];
-            match self.home(at)? {
-                // SAFETY: inside the span, where its owner has memory for what was reserved; else as above.
+            match self.span_address(at)? {
+                // SAFETY: the range is inside the span, whose owner has memory for reserved bytes; otherwise as above.
                 Some(from) => unsafe { into.as_mut_ptr().copy_from_nonoverlapping(from, into.len()) },
                 None => self.agent.read(self.number, at, into)?,
             }
@@ -236,14 +236,14 @@ impl PageStore for Space {
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
         if let Some(window) = &self.window {
-            let to = self.place(window, at, from.len())?;
+            let to = self.address(window, at, from.len())?;
             // SAFETY: as above; `Overlay` has reserved the bytes, or made room for them.
             unsafe { copy_past_caches(from, to) };
             return Ok(());
         }
         for (at, bytes) in parts(at, from.len()) {
             let from = &from[bytes];
-            match self.home(at)? {
+            match self.span_address(at)? {
                 // SAFETY: as above.
                 Some(to) => unsafe { copy_past_caches(from, to) },
                 None => self.agent.write(self.number, at, from)?,
@@ -253,14 +253,14 @@ impl PageStore for Space {
     }
 
     fn discard(&self, at: u64, len: u64) {
-        self.homes.forget(&(at..at + len));
-        // The agent's death is seen by whoever needs something of it.
-        let _ = self.agent.ask(DISCARD, self.number, at, len, Pages::None);
+        self.spans.forget(&(at..at + len));
+        // If the agent has died, the next request that needs it reports so.
+        let _ = self.agent.ask(DISCARD, self.number, at, len, Payload::None);
     }
 }
 
-impl Layer for Space {
-    /// Never all of it: memory that is reserved is taken.
+impl Layer for AgentLayer {
+    /// Reserves only these bytes, rounded to `STEP`, because reserved memory is allocated; so it returns `false`.
     fn make_room(&self, bytes: Range<u64>, _: &Ranges) -> Result<bool, StoreError> {
         let start = bytes.start / STEP * STEP;
         let end = bytes.end.next_multiple_of(STEP);

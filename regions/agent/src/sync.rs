@@ -1,5 +1,5 @@
-//! The one door to atomics, and sleeping on them. Under loom a lock and a condition stand for the kernel's
-//! queue of sleepers, so that a lost wake-up is a deadlock that loom finds.
+//! Atomics and sleeping on them, the only ones in this crate. Under loom a lock and a condition variable stand for the
+//! kernel's queue of sleepers, so that loom finds a lost wake-up as a deadlock.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ pub(crate) use loom::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-/// loom's interface over the real cell.
+/// A cell with loom's interface over the standard one.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
@@ -25,15 +25,15 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A word that threads of several processes sleep on.
+/// A word on which threads of several processes sleep.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub(crate) struct Word(AtomicU32);
+pub(crate) struct FutexWord(AtomicU32);
 
 #[cfg(not(loom))]
-impl Word {
-    /// Sleep while it holds `value`; may return early.
+impl FutexWord {
+    /// Sleeps while the word holds `value`, for at most the time given; may return early.
     pub(crate) fn wait(&self, value: u32, milliseconds: Option<u32>) {
         largesse_pages::shared::wait_across(&self.0, value, milliseconds);
     }
@@ -44,10 +44,10 @@ impl Word {
 
 #[cfg(loom)]
 #[derive(Debug, Default)]
-pub(crate) struct Word(AtomicU32, loom::sync::Mutex<()>, loom::sync::Condvar);
+pub(crate) struct FutexWord(AtomicU32, loom::sync::Mutex<()>, loom::sync::Condvar);
 
 #[cfg(loom)]
-impl Word {
+impl FutexWord {
     pub(crate) fn wait(&self, value: u32, _: Option<u32>) {
         let queue = self.1.lock().unwrap();
         if self.0.load(Ordering::Relaxed) == value {
@@ -60,7 +60,7 @@ impl Word {
     }
 }
 
-impl core::ops::Deref for Word {
+impl core::ops::Deref for FutexWord {
     type Target = AtomicU32;
     fn deref(&self) -> &AtomicU32 {
         &self.0

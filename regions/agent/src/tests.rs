@@ -1,9 +1,9 @@
-//! Programs and agents: here mostly threads of one process, or processes forked from it.
+//! Tests of programs and agents, which are threads of one process or processes forked from it.
 
 mod near;
 
 use self::near::near;
-use crate::{Agent, AgentStore, Name, Place};
+use crate::{Agent, AgentStore, Name, PageStorage};
 use largesse_store::{Fork, PageStore, ProvidedStore, StoreError, StoreProvider};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -15,37 +15,37 @@ use std::time::{Duration, Instant};
 const PAGE: usize = 4096;
 const BYTES: usize = 16 << 20;
 
-/// A store like that of another machine: reached by calls only, with room for so many pages.
+/// A provider reached by calls only, as on another machine. Each store has room for `room` pages.
 #[derive(Debug, Default)]
-struct Far {
+struct RemoteProvider {
     room: usize,
-    spaces: Arc<AtomicUsize>,
+    stores: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
-struct FarSpace {
+struct RemoteStore {
     pages: Mutex<HashMap<u64, [u8; PAGE]>>,
     room: usize,
-    spaces: Arc<AtomicUsize>,
+    stores: Arc<AtomicUsize>,
 }
 
-impl StoreProvider for Far {
+impl StoreProvider for RemoteProvider {
     fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
-        let spaces = Arc::clone(&self.spaces);
-        spaces.fetch_add(1, Ordering::SeqCst);
-        Ok(Box::new(FarSpace { pages: Mutex::default(), room: self.room, spaces }))
+        let stores = Arc::clone(&self.stores);
+        stores.fetch_add(1, Ordering::SeqCst);
+        Ok(Box::new(RemoteStore { pages: Mutex::default(), room: self.room, stores }))
     }
 }
 
-impl Drop for FarSpace {
+impl Drop for RemoteStore {
     fn drop(&mut self) {
-        self.spaces.fetch_sub(1, Ordering::SeqCst);
+        self.stores.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl ProvidedStore for FarSpace {}
+impl ProvidedStore for RemoteStore {}
 
-impl PageStore for FarSpace {
+impl PageStore for RemoteStore {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
         let end = usize::try_from((at + len) / PAGE as u64).unwrap();
         if end > self.room { Err(StoreError::Full { wanted: len }) } else { Ok(()) }
@@ -69,30 +69,30 @@ impl PageStore for FarSpace {
     }
 }
 
-/// An agent on a thread of its own, which ends with the process.
-fn agent(place: Place) -> Name {
+/// Runs an agent on its own thread, which ends with the process.
+fn agent(storage: PageStorage) -> Name {
     let (ready, name) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let agent = Agent::new(&[], place, "test:", None).unwrap();
+        let agent = Agent::new(&[], storage, "test:", None).unwrap();
         ready.send(agent.name().clone()).unwrap();
         agent.run().unwrap();
     });
     name.recv().unwrap()
 }
 
-fn all_places() -> [Name; 3] {
-    [agent(Place::memory().unwrap()), agent(far()), agent(near())]
+fn all_storages() -> [Name; 3] {
+    [agent(PageStorage::memory().unwrap()), agent(remote()), agent(near())]
 }
 
-fn far() -> Place {
-    Place::Elsewhere(Box::new(Far { room: BYTES / PAGE, ..Far::default() }))
+fn remote() -> PageStorage {
+    PageStorage::Provider(Box::new(RemoteProvider { room: BYTES / PAGE, ..RemoteProvider::default() }))
 }
 
 fn store(name: &Name) -> AgentStore {
     AgentStore::connect(name, BYTES).unwrap()
 }
 
-/// Whole pages of one byte each.
+/// Writes whole pages, each filled with one of the bytes.
 fn write(store: &AgentStore, first: usize, bytes: &[u8]) {
     let pages: Vec<u8> = bytes.iter().flat_map(|&byte| [byte; PAGE]).collect();
     store.write((first * PAGE) as u64, &pages).unwrap();
@@ -107,14 +107,14 @@ fn read(store: &AgentStore, first: usize, pages: usize) -> Vec<u8> {
     bytes.chunks_exact(PAGE).map(|page| page[0]).collect()
 }
 
-/// Forks as the pager does; the child ends with what `child` returns.
+/// Forks as the pager does. The child exits with 0 if `child` returns true.
 fn forked(store: &AgentStore, child: impl FnOnce() -> bool) -> i32 {
     store.fork(Fork::Before { bytes: BYTES as u64 }).unwrap();
-    // SAFETY: the child runs `child` and ends without any handler.
+    // SAFETY: the child runs only `child`, and ends without exit handlers.
     match unsafe { libc::fork() } {
         0 => {
             let well = store.fork(Fork::InChild).is_ok() && child();
-            // SAFETY: no preconditions.
+            // SAFETY: the call has no preconditions.
             unsafe { libc::_exit(i32::from(!well)) }
         }
         pid => {
@@ -126,14 +126,14 @@ fn forked(store: &AgentStore, child: impl FnOnce() -> bool) -> i32 {
 
 fn ended_well(pid: i32) -> bool {
     let mut status = 0;
-    // SAFETY: our own child.
+    // SAFETY: the process is a child of this one.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     status == 0
 }
 
 #[test]
-fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
-    for name in all_places() {
+fn fork_separates_later_writes() {
+    for name in all_storages() {
         let parent = store(&name);
         parent.reserve(0, 16 * PAGE as u64).unwrap();
         write(&parent, 0, &[1; 8]);
@@ -156,8 +156,8 @@ fn each_side_of_a_fork_reads_its_own_pages_and_those_from_before() {
 }
 
 #[test]
-fn a_fork_that_did_not_happen_leaves_everything_as_it_was() {
-    for name in all_places() {
+fn failed_forks_change_nothing() {
+    for name in all_storages() {
         let parent = store(&name);
         parent.reserve(0, 4 * PAGE as u64).unwrap();
         for byte in 1..20 {
@@ -172,31 +172,32 @@ fn a_fork_that_did_not_happen_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn spaces_are_given_back_when_the_last_one_who_reads_them_has_gone() {
-    let place = Far { room: 64, ..Far::default() };
-    let spaces = Arc::clone(&place.spaces);
-    let name = agent(Place::Elsewhere(Box::new(place)));
+fn stores_are_freed_after_their_readers() {
+    let storage = RemoteProvider { room: 64, ..RemoteProvider::default() };
+    let stores = Arc::clone(&storage.stores);
+    let name = agent(PageStorage::Provider(Box::new(storage)));
     let parent = store(&name);
     write(&parent, 0, &[1; 2]);
     let child = forked(&parent, || {
         std::thread::sleep(Duration::from_secs(30));
         true
     });
-    assert_eq!(spaces.load(Ordering::SeqCst), 3);
+    assert_eq!(stores.load(Ordering::SeqCst), 3);
     drop(parent);
-    // SAFETY: our own child.
+    // SAFETY: the process is a child of this one.
     unsafe { libc::kill(child, libc::SIGKILL) };
     assert!(!ended_well(child));
     let since = Instant::now();
-    while spaces.load(Ordering::SeqCst) > 0 {
-        assert!(since.elapsed() < Duration::from_secs(20), "{spaces:?} are left");
+    while stores.load(Ordering::SeqCst) > 0 {
+        assert!(since.elapsed() < Duration::from_secs(20), "{stores:?} are left");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn a_full_store_says_so() {
-    let name = agent(Place::Elsewhere(Box::new(Far { room: 4, ..Far::default() })));
+fn full_stores_are_reported() {
+    let name =
+        agent(PageStorage::Provider(Box::new(RemoteProvider { room: 4, ..RemoteProvider::default() })));
     let store = store(&name);
     store.reserve(0, 4 * PAGE as u64).unwrap();
     assert_eq!(store.reserve(0, 5 * PAGE as u64), Err(StoreError::Full { wanted: 5 * PAGE as u64 }));
@@ -205,8 +206,8 @@ fn a_full_store_says_so() {
 }
 
 #[test]
-fn many_threads_move_pages_at_once() {
-    for name in all_places() {
+fn threads_transfer_pages_concurrently() {
+    for name in all_storages() {
         let store = store(&name);
         store.reserve(0, BYTES as u64).unwrap();
         std::thread::scope(|scope| {
@@ -224,19 +225,19 @@ fn many_threads_move_pages_at_once() {
     }
 }
 
-/// SIGKILL at any moment: whoever needs the store is told, nobody waits for good.
+/// Kills the agent during transfers: each thread must get an error, and none may wait forever.
 #[test]
-fn the_death_of_the_agent_is_an_error_at_the_next_need() {
-    for place in [|| Place::memory().unwrap(), far as fn() -> Place, near] {
+fn agent_death_is_an_error() {
+    for storage in [|| PageStorage::memory().unwrap(), remote as fn() -> PageStorage, near] {
         let (mut known, mut ready) = std::io::pipe().unwrap();
-        // SAFETY: the child is an agent until it is killed.
+        // SAFETY: the child only runs an agent until it is killed.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            let agent = Agent::new(&[], place(), "test:", None).unwrap();
+            let agent = Agent::new(&[], storage(), "test:", None).unwrap();
             write!(ready, "{}", agent.name()).unwrap();
             drop(ready);
             let _ = agent.run();
-            // SAFETY: no preconditions.
+            // SAFETY: the call has no preconditions.
             unsafe { libc::_exit(0) };
         }
         drop(ready);
@@ -258,7 +259,7 @@ fn the_death_of_the_agent_is_an_error_at_the_next_need() {
                 });
             }
             std::thread::sleep(Duration::from_millis(60));
-            // SAFETY: our own child.
+            // SAFETY: the process is a child of this one.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         });
         assert!(!ended_well(pid));
@@ -268,44 +269,44 @@ fn the_death_of_the_agent_is_an_error_at_the_next_need() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum StoreOperation {
     Write(usize, Vec<u8>),
     Discard(usize, usize),
     Fork,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn operations() -> impl Strategy<Value = Vec<StoreOperation>> {
     let write = (0..56_usize, prop::collection::vec(1..255_u8, 1..8));
-    let step = prop_oneof![
-        6 => write.prop_map(|(page, bytes)| Step::Write(page, bytes)),
-        1 => (0..56_usize, 1..8_usize).prop_map(|(page, pages)| Step::Discard(page, pages)),
-        1 => Just(Step::Fork),
+    let operation = prop_oneof![
+        6 => write.prop_map(|(page, bytes)| StoreOperation::Write(page, bytes)),
+        1 => (0..56_usize, 1..8_usize).prop_map(|(page, pages)| StoreOperation::Discard(page, pages)),
+        1 => Just(StoreOperation::Fork),
     ];
-    prop::collection::vec(step, 1..40)
+    prop::collection::vec(operation, 1..40)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// A fork that fails makes the same layers in the parent as one that does not.
+    /// Compares reads with a model. A failed fork creates the same layers in the parent as a successful one.
     #[test]
-    fn whatever_was_written_last_is_read(steps in steps()) {
-        for name in all_places() {
+    fn reads_return_the_last_write(operations in operations()) {
+        for name in all_storages() {
             let (store, mut model) = (store(&name), [None; 64]);
             store.reserve(0, 64 * PAGE as u64).unwrap();
-            for step in &steps {
-                match step {
-                    Step::Write(page, bytes) => {
+            for operation in &operations {
+                match operation {
+                    StoreOperation::Write(page, bytes) => {
                         write(&store, *page, bytes);
                         bytes.iter().zip(*page..).for_each(|(&byte, page)| model[page] = Some(byte));
                     }
-                    Step::Discard(page, pages) => {
+                    StoreOperation::Discard(page, pages) => {
                         let (at, len) = ((page * PAGE) as u64, (pages * PAGE) as u64);
                         store.discard(at, len);
                         store.reserve(at, len).unwrap();
                         model[*page..page + pages].fill(None);
                     }
-                    Step::Fork => {
+                    StoreOperation::Fork => {
                         store.fork(Fork::Before { bytes: BYTES as u64 }).unwrap();
                         store.fork(Fork::InParent).unwrap();
                     }

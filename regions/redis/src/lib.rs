@@ -19,15 +19,15 @@
 
 mod failure;
 mod info;
-mod keeper;
 mod layout;
-mod ledger;
+mod lease_renewer;
 mod link;
+mod provider;
+mod reservations;
 mod servers;
 mod slots;
-mod space;
-mod spaces;
+mod store;
 mod target;
 
-pub use spaces::{RedisSpaces, open};
+pub use provider::{RedisSpaces, open};
 pub use target::{RedisRefused, Target, password_in};

@@ -1,6 +1,6 @@
 //! Opens `redis://` and `rediss://` servers as stores, and chooses the user and the password.
 
-use largesse_agent::Place;
+use largesse_agent::PageStorage;
 use largesse_far::{PASSWORD, environment};
 use largesse_redis::{RedisRefused, Target, password_in};
 use std::ffi::OsString;
@@ -8,9 +8,9 @@ use std::ffi::OsString;
 const PASSWORD_FILE: &str = "LARGESSE_REDIS_PASSWORD_FILE";
 const USER: &str = "LARGESSE_REDIS_USER";
 
-pub(super) fn open(address: &str) -> Result<Place, String> {
+pub(super) fn open(address: &str) -> Result<PageStorage, String> {
     let spaces = target(address, environment::get).and_then(largesse_redis::open);
-    spaces.map(|spaces| Place::Elsewhere(Box::new(spaces))).map_err(|why| why.to_string())
+    spaces.map(|spaces| PageStorage::Provider(Box::new(spaces))).map_err(|why| why.to_string())
 }
 
 /// Parses `address`, and completes it with the user and the password in the environment.

@@ -1,13 +1,13 @@
 //! Opens the store that an agent holds.
 
 use super::redis;
-use largesse_agent::Place;
+use largesse_agent::PageStorage;
 use largesse_far::{Scheme, accepted, scheme, without_secrets};
 
 /// Opens a store by its name. The error is a message to the user.
-pub(super) fn open(store: &str) -> Result<Place, String> {
+pub(super) fn open(store: &str) -> Result<PageStorage, String> {
     match scheme(store) {
-        Some(Scheme::Memory) if store == "memory:" => Place::memory(),
+        Some(Scheme::Memory) if store == "memory:" => PageStorage::memory(),
         Some(Scheme::Memory) => Err(format!("{store} is not understood; it is memory: alone")),
         Some(Scheme::Redis) => redis::open(store),
         None => Err(format!("{} is not a store; {} are", without_secrets(store), accepted())),

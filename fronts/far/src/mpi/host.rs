@@ -4,7 +4,7 @@ use super::error::Error;
 use super::signals;
 use crate::environment::agent_folders;
 use crate::say::complain;
-use largesse_agent::{Agent, Name, Place};
+use largesse_agent::{Agent, Name, PageStorage};
 use largesse_machine::pin;
 use largesse_mpi::{Mpi, PATIENCE, Ranks, Vain, World};
 use std::ffi::OsString;
@@ -75,7 +75,7 @@ fn look_after(
              type `mpirun --bind-to none …` to give it all"
         );
     }
-    let place = Place::Elsewhere(Box::new(ranks.clone()));
+    let place = PageStorage::Provider(Box::new(ranks.clone()));
     let agent = Agent::new(&agent_folders(), place, "mpi:", Some(program)).map_err(Error::Process)?;
     let name = agent.name().clone();
     signals::hand_to(program);

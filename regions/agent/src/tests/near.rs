@@ -1,18 +1,18 @@
-//! Stores like those of other ranks of this machine: spans have homes in windows, here but for each third one.
+//! Stores like those of MPI ranks on this machine: two of three spans are mapped in windows.
 
 use super::BYTES;
-use crate::Place;
+use crate::PageStorage;
 use largesse_pages::SPAN;
 use largesse_pages::shared::{MemoryFile, SharedMapping};
 use largesse_store::{MappedSpan, PageStore, ProvidedStore, Ranges, StoreError, StoreProvider};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Spans that all spaces have together.
+/// Number of spans that all stores have together.
 const ROOM: usize = 16 * BYTES / SPAN;
 
 #[derive(Debug)]
-struct Near(Arc<Shared>);
+struct NearbyProvider(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -22,32 +22,32 @@ struct Shared {
 }
 
 #[derive(Debug)]
-struct NearSpace {
+struct NearbyStore {
     shared: Arc<Shared>,
     homes: Mutex<(HashMap<u64, usize>, Ranges)>,
 }
 
-/// A place of such stores.
-pub(super) fn near() -> Place {
+/// Returns a provider of such stores.
+pub(super) fn near() -> PageStorage {
     let file = MemoryFile::new(c"test", ROOM * SPAN).unwrap();
     let mapping = file.map(true).unwrap();
-    Place::Elsewhere(Box::new(Near(Arc::new(Shared {
+    PageStorage::Provider(Box::new(NearbyProvider(Arc::new(Shared {
         file,
         mapping,
         free: Mutex::new((0..ROOM).collect()),
     }))))
 }
 
-impl StoreProvider for Near {
+impl StoreProvider for NearbyProvider {
     fn create(&self) -> Result<Box<dyn ProvidedStore>, StoreError> {
-        Ok(Box::new(NearSpace { shared: Arc::clone(&self.0), homes: Mutex::default() }))
+        Ok(Box::new(NearbyStore { shared: Arc::clone(&self.0), homes: Mutex::default() }))
     }
     fn windows(&self) -> Vec<i32> {
         vec![self.0.file.descriptor()]
     }
 }
 
-impl NearSpace {
+impl NearbyStore {
     fn home(&self, at: u64) -> Option<usize> {
         self.homes.lock().unwrap().0.get(&(at / SPAN as u64)).copied()
     }
@@ -55,19 +55,19 @@ impl NearSpace {
     fn address(&self, at: u64) -> Result<*mut u8, StoreError> {
         let home = self.home(at).ok_or(StoreError::Lost("not reserved".into()))?;
         let at = home * SPAN + usize::try_from(at).unwrap() % SPAN;
-        // SAFETY: inside the mapping.
+        // SAFETY: the offset is inside the mapping.
         Ok(unsafe { self.shared.mapping.start().as_ptr().add(at) })
     }
 }
 
-impl ProvidedStore for NearSpace {
+impl ProvidedStore for NearbyStore {
     fn mapped_span(&self, at: u64) -> Option<MappedSpan> {
         let home = self.home(at).filter(|home| home % 3 != 0)?;
         Some(MappedSpan { window: 0, at: (home * SPAN) as u64 })
     }
 }
 
-impl PageStore for NearSpace {
+impl PageStore for NearbyStore {
     fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
         let (homes, wanted) = &mut *self.homes.lock().unwrap();
         for span in at / SPAN as u64..(at + len).div_ceil(SPAN as u64) {
@@ -79,7 +79,7 @@ impl PageStore for NearSpace {
     }
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
         for (page, at) in into.chunks_mut(4096).zip((at..).step_by(4096)) {
-            // SAFETY: inside the mapping, and nobody else moves these bytes.
+            // SAFETY: the page is inside the mapping, and no other thread accesses it.
             unsafe { page.as_mut_ptr().copy_from_nonoverlapping(self.address(at)?, page.len()) };
         }
         Ok(())
@@ -91,7 +91,7 @@ impl PageStore for NearSpace {
         }
         Ok(())
     }
-    /// What has no page that is wanted loses its home, and somebody else gets it first.
+    /// Frees the spans without a reserved page. The next reservation, of any store, takes the one freed last.
     fn discard(&self, at: u64, len: u64) {
         let (homes, wanted) = &mut *self.homes.lock().unwrap();
         wanted.remove(&(at..at + len));
@@ -106,16 +106,16 @@ impl PageStore for NearSpace {
     }
 }
 
-impl Drop for NearSpace {
+impl Drop for NearbyStore {
     fn drop(&mut self) {
         let homes = self.homes.lock().unwrap().0.drain().map(|(_, home)| home).collect::<Vec<_>>();
         self.shared.free.lock().unwrap().extend(homes);
     }
 }
 
-/// Seen to fail without `Homes::forget`: the second one's page is read.
+/// Seen to fail without `SpanCache::forget`: the other store's page is read.
 #[test]
-fn a_span_that_was_given_back_is_found_at_its_new_home() {
+fn reused_spans_are_located_again() {
     let name = super::agent(near());
     let (one, other) = (super::store(&name), super::store(&name));
     let (page, span) = (4096_u64, SPAN as u64);

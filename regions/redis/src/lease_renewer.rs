@@ -1,8 +1,8 @@
 //! A thread that renews leases and looks whether the servers are still fit.
 
 use crate::info::may_evict;
+use crate::provider::Shared;
 use crate::servers::lock;
-use crate::spaces::Shared;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};

@@ -1,4 +1,4 @@
-//! Where in this process the spans of a space are.
+//! A cache of the addresses at which this process maps the spans of a store.
 
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -6,28 +6,29 @@ use largesse_pages::SPAN;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-/// What the agent has said of spans. It stays true as long as any of a span is reserved.
+/// The agent's answers about spans. An answer is valid as long as any page of its span is reserved.
 #[derive(Debug, Default)]
-pub(crate) struct Homes(RwLock<Known>);
+pub(crate) struct SpanCache(RwLock<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    spans: HashMap<u64, Option<Home>>,
-    /// How often something was forgotten.
+    spans: HashMap<u64, Option<SpanAddress>>,
+    /// Number of calls of `forget`.
     forgotten: u64,
 }
 
-/// An address in a window.
+/// The address of a span in a window.
 #[derive(Clone, Copy, Debug)]
-struct Home(NonNull<u8>);
+struct SpanAddress(NonNull<u8>);
 
-// SAFETY: an address in memory that several processes share.
-unsafe impl Send for Home {}
+// SAFETY: the address is in memory shared between processes, which any thread may use.
+unsafe impl Send for SpanAddress {}
 // SAFETY: as above.
-unsafe impl Sync for Home {}
+unsafe impl Sync for SpanAddress {}
 
-impl Homes {
-    /// Where the span is that `at` is in; `ask` says so the first time, and of some spans after it. `None`: nowhere here.
+impl SpanCache {
+    /// Returns the address of the span that contains `at`; `None` if the span is not mapped here. On the first use of a
+    /// span, `ask` returns the addresses of it and of some spans after it.
     pub(crate) fn find<E>(
         &self,
         at: u64,
@@ -35,26 +36,26 @@ impl Homes {
     ) -> Result<Option<NonNull<u8>>, E> {
         let span = at / SPAN as u64;
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(home) = known.spans.get(&span) {
-            return Ok(home.map(|home| home.0));
+        if let Some(address) = known.spans.get(&span) {
+            return Ok(address.map(|address| address.0));
         }
         let before = known.forgotten;
         drop(known);
         let found = ask()?;
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // The caller uses the first one, so it is reserved. The others may not be any more, or not yet.
+        // The caller uses the first span, so it is reserved. The others may have been discarded, or not reserved yet.
         let certain = if known.forgotten == before { found.len() } else { 1 };
-        for (span, home) in (span..).zip(&found[..certain.min(found.len())]) {
-            if home.is_some() {
-                known.spans.insert(span, home.map(Home));
+        for (span, address) in (span..).zip(&found[..certain.min(found.len())]) {
+            if address.is_some() {
+                known.spans.insert(span, address.map(SpanAddress));
             }
         }
-        let home = found.first().copied().flatten();
-        known.spans.insert(span, home.map(Home));
-        Ok(home)
+        let address = found.first().copied().flatten();
+        known.spans.insert(span, address.map(SpanAddress));
+        Ok(address)
     }
 
-    /// Some of these bytes is not wanted any more: who comes next asks again.
+    /// Forgets the spans of discarded bytes, so that the next use asks again.
     pub(crate) fn forget(&self, bytes: &Range<u64>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known.forgotten += 1;
@@ -64,12 +65,12 @@ impl Homes {
     }
 }
 
-/// Where in its span a byte is.
+/// Returns the offset in its span of the byte at `at`.
 pub(crate) fn within_span(at: u64) -> usize {
     usize::try_from(at % SPAN as u64).unwrap_or(0)
 }
 
-/// The parts of so many bytes at `at` that lie in one span each: where, and which bytes.
+/// Splits `len` bytes at `at` by span. Yields the offset of each part and its range of bytes.
 pub(crate) fn parts(at: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
     let first = (SPAN - within_span(at)).min(len);
     let starts = core::iter::once(0).chain((first..len).step_by(SPAN)).take_while(move |&it| it < len);
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_end_where_spans_do() {
+    fn parts_end_at_spans() {
         let got = |at: u64, len| parts(at, len).collect::<Vec<_>>();
         let span = SPAN as u64;
         assert_eq!(got(5, 0), []);
@@ -95,28 +96,28 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_something_back_asks_again() {
-        let (homes, byte) = (Homes::default(), NonNull::<u8>::dangling());
-        let find = |at, answer| homes.find(at, || Ok::<_, ()>(vec![answer])).unwrap();
+    fn discarded_spans_are_asked_again() {
+        let (cache, byte) = (SpanCache::default(), NonNull::<u8>::dangling());
+        let find = |at, answer| cache.find(at, || Ok::<_, ()>(vec![answer])).unwrap();
         assert_eq!((find(5, Some(byte)), find(4096, None)), (Some(byte), Some(byte)));
         assert_eq!((find(SPAN as u64, None), find(SPAN as u64 + 1, Some(byte))), (None, None));
-        homes.forget(&(4096..8192));
+        cache.forget(&(4096..8192));
         assert_eq!((find(5, None), find(SPAN as u64, Some(byte))), (None, None));
     }
 
     #[test]
-    fn what_was_given_back_while_it_was_told_is_not_believed() {
+    fn answers_outdated_by_discard_are_dropped() {
         let (byte, span) = (NonNull::<u8>::dangling(), SPAN as u64);
         for given_back in [false, true] {
-            let homes = Homes::default();
+            let cache = SpanCache::default();
             let told = || {
                 if given_back {
-                    homes.forget(&(span..2 * span));
+                    cache.forget(&(span..2 * span));
                 }
                 Ok::<_, ()>(vec![Some(byte), Some(byte), None])
             };
-            assert_eq!(homes.find(0, told), Ok(Some(byte)));
-            let asked = |at| homes.find(at, || Err(())).is_err();
+            assert_eq!(cache.find(0, told), Ok(Some(byte)));
+            let asked = |at| cache.find(at, || Err(())).is_err();
             assert_eq!([0, span, 2 * span].map(asked), [false, given_back, true]);
         }
     }

@@ -1,11 +1,11 @@
 //! Places for pages: what the spaces of one process share.
 
 use crate::info::may_evict;
-use crate::keeper;
-use crate::ledger::{HOME, Ledger, PAGE, Part, SpaceId};
+use crate::lease_renewer;
 use crate::link::Requests;
+use crate::reservations::{HOME, Ledger, PAGE, Part, SpaceId};
 use crate::servers::{Effect, Servers};
-use crate::space::Space;
+use crate::store::Space;
 use crate::target::{RedisRefused, Target};
 use largesse_store::{PageStore as _, ProvidedStore, StoreError, StoreProvider};
 use redis::Value;
@@ -110,7 +110,7 @@ pub fn open(target: Target) -> Result<RedisSpaces, RedisRefused> {
     for (_, slot) in spaces.0.servers.layout().primaries() {
         spaces.fit(slot).map_err(|error| RedisRefused::Server(error.to_string()))?;
     }
-    keeper::start(&spaces.0, ended).map_err(|error| refused(error.to_string()))?;
+    lease_renewer::start(&spaces.0, ended).map_err(|error| refused(error.to_string()))?;
     Ok(spaces)
 }
 

@@ -1,11 +1,11 @@
 //! The store: pages as fields of hashes.
 
 use crate::info::may_evict;
-use crate::ledger::{HOME, PAGE, Part, SpaceId, key, parts};
 use crate::link::Requests;
+use crate::provider::{Shared, TOGETHER};
+use crate::reservations::{HOME, PAGE, Part, SpaceId, key, parts};
 use crate::servers::{Effect, lock};
 use crate::slots::slot;
-use crate::spaces::{Shared, TOGETHER};
 use largesse_store::{PageStore, ProvidedStore, StoreError};
 use redis::Value;
 use std::fmt;
