@@ -4,5 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 crates=(agent arena malloc pages plot policy report settings store terminal text tests)
-whole=(layers links settings malloc_family odd_requests threads)
+whole=(layers links settings odd_requests)
 exec ci/test.sh --lib "${crates[@]/#/--package=largesse-}" "${whole[@]/#/--test=}"
