@@ -14,7 +14,7 @@ pub fn confined(limit_mib: u64, seconds: u32) -> Vec<String> {
     vec!["timeout".into(), seconds.to_string(), script, limit_mib.to_string()]
 }
 
-/// Whether a confined command did not run because no group can be made here, which is said.
+/// Returns whether a confined command did not run because no control group can be created here, and prints so.
 #[must_use]
 pub fn could_not_confine(done: &Output) -> bool {
     let cannot = done.status.code() == Some(CANNOT);

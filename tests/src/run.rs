@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub enum Exit {
     /// By itself, with a status.
     Code(i32),
-    /// By a signal.
+    /// The program was killed by this signal.
     Signal(i32),
     /// Not at all: it was ended here.
     Hung,

@@ -125,7 +125,7 @@ pub(crate) fn update() {
     }
 }
 
-/// Reads the bytes on large pages before a block is freed, if the bytes of all blocks are at a new peak.
+/// Records the number of bytes on large pages before a block is freed, if the live blocks' total is at a new peak.
 pub(crate) fn before_free() {
     if words().is_none() {
         return;

@@ -137,7 +137,7 @@ impl Reserved {
         })
     }
 
-    /// Whether any page of the range is resident.
+    /// Returns whether any page of the range is resident.
     #[must_use]
     pub fn any_resident(&self, offset: usize, len: usize) -> bool {
         sys::any_resident(self.at(offset, len), len)

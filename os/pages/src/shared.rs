@@ -41,7 +41,7 @@ impl MemoryFile {
         self.len
     }
 
-    /// Whether the length is zero.
+    /// Returns whether the length is zero.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

@@ -186,7 +186,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns whether spans are located in windows.
+    /// Returns whether spans lie in memory that this process maps, so that it copies pages itself.
     pub(crate) const fn has_windows(&self) -> bool {
         !self.windows.is_empty()
     }

@@ -17,7 +17,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Smallest number of transfers in a turn.
+/// Smallest number of transfers for which one reclaim mode is measured before the other has its turn.
 const TURN_TRANSFERS: u32 = 64;
 /// Number of transfers before a turn that are not timed, since the previous mode has left free room.
 const SETTLE: u32 = 32;

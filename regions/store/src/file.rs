@@ -58,7 +58,8 @@ impl FileStore {
         })
     }
 
-    /// Makes the new files, and returns all files of the child, bottom to top.
+    /// Creates a new top layer for each process, and returns the child's layers, the oldest first. `bytes` is the space
+    /// that both may need in addition.
     fn before_fork(&self, bytes: u64) -> Result<Vec<Handle>, StoreError> {
         let mut fork_files = self.fork_files();
         let both = self.overlay.prepare(bytes)?;

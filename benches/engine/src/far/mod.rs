@@ -93,7 +93,7 @@ fn varied(bench: &Bench, args: &Args) -> Bench {
     bench
 }
 
-/// Reads a row of the table: a size, `auto` or `marked`.
+/// Parses an element of `--page-sizes`, which becomes a row of the table: a size, `auto` or `marked`.
 pub(super) fn page_size(text: &str) -> Result<String, String> {
     let size = if text == MARKED { Ok(None) } else { largesse_settings::page_size(text) };
     size.map(|_| text.to_owned()).map_err(|why| format!("{text} {why}, or {MARKED}"))

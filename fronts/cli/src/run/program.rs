@@ -24,7 +24,7 @@ pub(super) struct Executable {
     pub(super) path: PathBuf,
 }
 
-/// Holds the observations on the way from the named file to the code that runs.
+/// Describes each file from the named program to the executed one: scripts, their interpreters, and the executable.
 #[derive(Debug, Default)]
 pub(super) struct Inspection {
     /// Hints to the user about a program that can be served.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const EACH: Duration = Duration::from_millis(800);
 /// Time after `EACH` when a process is abandoned: a read of a page that a FUSE server delays may never return.
 const GRACE: Duration = Duration::from_millis(200);
-/// Time for all processes of one call.
+/// Longest time in which `status` reads processes; those not read by then are named.
 const ALL: Duration = Duration::from_secs(4);
 /// Number of processes that are read concurrently, so that a few slow ones do not delay the others.
 const AT_ONCE: usize = 64;

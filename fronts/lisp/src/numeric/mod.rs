@@ -9,7 +9,7 @@ mod vectors;
 
 use crate::builtin::{Builtin, MANY, builtin};
 
-/// Lists the functions of the chapter.
+/// Lists the builtin functions that this module defines.
 pub(crate) const BUILTINS: &[Builtin] = &[
     builtin("V+", 2, 3, vectors::plus),
     builtin("V-", 1, 3, vectors::minus),

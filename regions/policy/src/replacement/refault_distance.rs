@@ -6,7 +6,7 @@
 pub(super) struct RefaultDistance {
     /// Number of pages that are swapped out.
     pub(super) absent: f64,
-    /// Sum of the time that pages were swapped out.
+    /// Sum of the times that pages were swapped out, or have been so far, in evictions.
     pub(super) time: f64,
     /// Number of refaults.
     pub(super) refaults: f64,

@@ -19,7 +19,7 @@ const WIDE: Range<f64> = 1.5..3.5;
 pub(super) struct StridedStream {
     /// Start of the last row, in pages. Rows seldom start at a page's start, and a fault only tells the page.
     at: f64,
-    /// Error of that start, in pages.
+    /// Estimated error of the row's start, in pages.
     off: f64,
     /// Number of pages that a row covers beyond the one it starts in.
     reach: f64,

@@ -112,7 +112,7 @@ pub struct SetDuel {
     begun: bool,
     /// The direction of the last change.
     last_way: Option<usize>,
-    /// Whether at least one whole epoch is needed for a change.
+    /// Whether evidence from at least one whole epoch is needed for a change of the size.
     whole_epochs: bool,
     /// The directions that were significantly worse at the end of the last epoch.
     worse: [bool; 2],

@@ -16,7 +16,7 @@ const MADE: &str = "# made: ";
 /// Entry of `# made:` that records that we created the group.
 pub(crate) const MADE_GROUP: &str = "group largesse";
 
-/// The contents of one of our files.
+/// Holds the text of a file that `doctor --fix` writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnFile {
     /// Kernel files or the device, each with its value before our change.
