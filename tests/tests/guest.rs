@@ -55,7 +55,8 @@ fn memory_is_where_it_was_asked_to_be() {
         // More than a node has: preferred goes elsewhere then.
         ("pin preferred", pinned("--preferred 3", "spread 3 64 64"), 0, asked),
         ("pin preferred, more", pinned("--preferred 3", "spread 3 450 200"), 0, asked),
-        ("pin nodes", pinned("--membind 2-3", "spread 2 64 64"), 0, asked),
+        // On the processor of node 2, since the kernel prefers the nearest of the nodes.
+        ("pin nodes", pinned("--cpus 2 --membind 2-3", "spread 2 64 64"), 0, asked),
         ("pin cpus of a node", pinned("-N 3", "spread 3 64 64"), 0, asked),
         ("pin some nodes", pinned("--interleave=1,3", "spread 3 64 31"), 0, asked),
         (
