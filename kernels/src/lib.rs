@@ -10,7 +10,7 @@
 //! The crate knows vectors of numbers and instruction sets. It does not know how threads are made (callers pass a
 //! [`Team`]), where memory comes from, or the environment.
 //! # Invariants
-//! 1. [`reference`] defines every result to the bit: instruction set, alignment, steps and threads change the time
+//! 1. [`mod@reference`] defines every result to the bit: instruction set, alignment, steps and threads change the time
 //!    only.
 //! 2. No element outside the vectors is read.
 //! 3. Nothing is allocated.

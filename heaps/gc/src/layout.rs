@@ -1,6 +1,6 @@
 //! Words, and the kinds of words that objects hold.
 
-/// A word is the contents of a slot of an object. The [`Language`] decides whether a word is a reference.
+/// A word is the contents of a slot of an object. The [`Language`](crate::Language) decides whether it is a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Word(pub u64);
@@ -9,13 +9,15 @@ pub struct Word(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Layout {
-    /// Every word is a slot, which the collector passes to [`Language::reference`] without calling `trace`.
+    /// Every word is a slot, which the collector passes to [`Language::reference`](crate::Language::reference) without
+    /// calling `trace`.
     Slots,
     /// No word is a slot: numbers or text.
     Opaque,
-    /// [`Language::trace`] shows the collector the slots.
+    /// [`Language::trace`](crate::Language::trace) shows the collector the slots.
     Custom,
-    /// Every word is a weak slot: it keeps nothing alive, and is set to [`Language::CLEARED`] when its object dies.
+    /// Every word is a weak slot: it keeps nothing alive, and is set to [`Language::CLEARED`](crate::Language::CLEARED)
+    /// when its object dies.
     Weak,
 }
 
