@@ -330,7 +330,7 @@ impl Group {
         Some(group)
     }
 
-    /// Words that run a command in it.
+    /// Returns the words of a shell command that moves itself into the group and then executes its arguments.
     fn words(&self) -> [String; 3] {
         let script = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", self.0.display());
         ["sh".into(), "-c".into(), script]

@@ -16,7 +16,7 @@ fn program(stage: &Stage) -> Option<PathBuf> {
     stage.compiled("far_trouble.c", &["-lpthread", "-O2"])
 }
 
-/// What it says over a file, whoever runs it.
+/// Runs the program with a file as its store, as each kind of user, and passes the result to `check`.
 fn over_file(words: &[&str], check: impl Fn(Ran)) {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };

@@ -93,7 +93,7 @@ fn the_family_over_preloaded_allocators() {
     preloaded("plain_calls.c", &[]);
 }
 
-/// The launched process says the line; what it starts says nothing.
+/// Only the launched process prints the line about another allocator; its children print nothing.
 #[test]
 fn children_are_silent() {
     let stage = Stage::new();

@@ -13,7 +13,7 @@ const SMALLEST: usize = 64 << 10;
 /// A range that may become far memory. It lies in one mapping, because one fill cannot span two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Addresses, of whole pages.
+    /// Addresses of the range, which consists of whole pages.
     pub(crate) at: Range<usize>,
     /// Whether its pages come from the program's file; others were zero at the start.
     pub(crate) from_file: bool,

@@ -303,8 +303,8 @@ fn ours(seen: &Topology) -> BTreeSet<String> {
     lines
 }
 
-/// Returns the same lines from the output of `lstopo`. hwloc places nodes without processors near those that use them
-/// most; a node without any in `ours` has none here.
+/// Returns lines in the form of `ours` from the output of `lstopo`. hwloc places nodes without processors near those
+/// that use them most; a node without any in `ours` has none here.
 fn hwlocs(root: &Path, ours: &BTreeSet<String>) -> BTreeSet<String> {
     let output = Command::new("lstopo-no-graphics")
         .args([

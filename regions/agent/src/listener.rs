@@ -30,7 +30,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens at the fallback, and in a new folder below the first of `bases` in which one can be created.
+    /// Listens at an abstract socket, the fallback, and at a socket in a new folder below the first of `bases` in which
+    /// one can be created.
     pub(crate) fn open(bases: &[PathBuf]) -> Result<Listener> {
         let key = Name::new()?;
         let fallback = socket::listen(key.fallback().ok_or(std::io::ErrorKind::InvalidInput)?)?;

@@ -44,7 +44,7 @@ pub enum Protection {
     Probationary,
 }
 
-/// One page in this number is evicted from the protected part.
+/// One page in this number is evicted from the protected part as a *probe*, which keeps that part's refault rate known.
 const PROBE: u32 = 64;
 /// Largest number of consecutive pages that one probe evicts; also at most local memory divided by `PROBE_SHARE`.
 /// Probes are that long because each makes a hole in the protected pages and protects a piece elsewhere, and no

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 const MOST_ROWS: usize = 4000;
 /// Maximum number of unreadable processes that are listed.
 const MOST_NAMED: usize = 20;
-/// Value of the largest size, in bytes, from which it means no limit.
+/// Upper bound of block sizes (`max-kb`) in bytes from which the setting means that there is no bound.
 const NO_LIMIT: u64 = 1 << 50;
 
 /// Returns the tables of one process.

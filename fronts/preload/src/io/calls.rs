@@ -30,7 +30,7 @@ pub(super) enum Extent {
     /// The argument of an `ioctl`, whose size in bytes the request encodes (`_IOC_SIZE`). Requests of terminals encode
     /// none, and use at most 64 bytes.
     Request(usize),
-    /// A structure of 32 bytes if the `fcntl` command takes one.
+    /// A structure of 32 bytes if the `fcntl` command, the argument with this index, takes one; otherwise a number.
     Command(usize),
     /// A `timespec` if the `futex` operation waits; others pass any value there.
     Deadline(usize),

@@ -35,8 +35,8 @@ static ADDED: OnceLock<Vec<sock_filter>> = OnceLock::new();
 /// Whether the kernel randomises no addresses, whatever a process asks for (`kernel.randomize_va_space` is 0).
 static NEVER_RANDOMISED: AtomicBool = AtomicBool::new(false);
 
-/// Prepares for the filter of a process whose C library has its code at `code`. Returns whether the programs that it
-/// executes would have theirs at the same addresses.
+/// Prepares `exec` for a process that gets the system-call filter and whose C library has its code at `code`. Returns
+/// whether programs that it executes would have that code at the same addresses, where the filter traps all calls.
 pub(super) fn prepare(code: &[Range<usize>]) -> bool {
     let _ = ADDED.set(filter::for_exec(code));
     let setting = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space");

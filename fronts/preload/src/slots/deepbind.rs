@@ -84,7 +84,7 @@ unsafe extern "C" fn dlopen_deep(file: *const c_char, mode: c_int) -> *mut c_voi
     handle
 }
 
-/// Returns whether the objects of a library that was opened in this way call the C library's `free`. They may include
+/// Returns whether the objects of a library opened with `RTLD_DEEPBIND` call the C library's `free`. They may include
 /// another allocator instead, for whose blocks their slots are right.
 fn frees_to_c_library(handle: *mut c_void) -> bool {
     // SAFETY: an open handle, and a C string.

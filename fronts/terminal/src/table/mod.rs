@@ -21,7 +21,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// How the cells of a column may be changed to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Aligned to the right and never changed.
+    /// Cells are aligned to the right, and neither shortened nor folded.
     Number,
     /// Aligned to the left and shortened with `…`, to this number of characters at least.
     Text(usize),

@@ -39,7 +39,8 @@ const GAIN: f64 = 0.05;
 /// epochs. A short observation may be of one phase, and the next may want the opposite. Too small units cost a few
 /// times as much as the best, too large ones up to hundreds of times.
 const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
-/// The same within an epoch. For a size that lasted, the larger of these applies to some epochs alone.
+/// Share of the wait that halving (`[0]`) and doubling (`[1]`) must gain for a change before the epoch ends. After a
+/// size has lasted for a window, the larger of the two is required of any few epochs by themselves.
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
 /// Share of the wait that doubling must gain where blocks are used whole, after as many epochs as the backoff: there
 /// is little to lose.
