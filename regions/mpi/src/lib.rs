@@ -35,6 +35,7 @@ mod plugin;
 mod ranks;
 mod room;
 mod serve;
+mod servers;
 mod slot_allocator;
 mod store;
 #[cfg(test)]
@@ -45,7 +46,8 @@ pub use launcher::{Family, Launched, NotLaunched, VARIABLES};
 pub use message::Message;
 pub use pace::Vain;
 pub use plugin::{Mpi, NotLoaded, World};
-pub use ranks::{PATIENCE, Ranks};
+pub use ranks::Ranks;
 pub use room::room;
 pub use serve::{Memory, serve};
+pub use servers::PATIENCE;
 pub use wire::{Wire, WireError};

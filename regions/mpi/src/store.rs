@@ -1,7 +1,7 @@
 //! Implements a store in the memory of other ranks.
 
 use crate::homes::{Homes, STRIPE, parts};
-use crate::ranks::Servers;
+use crate::servers::RankServers;
 use crate::slot_allocator::StripeSlot;
 use crate::wire::Wire;
 use largesse_store::{MappedSpan, PageStore, ProvidedStore, StoreError};
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 /// A store, whose stripes one process uses.
 #[derive(Debug)]
 pub(crate) struct RankStore<W: Wire> {
-    servers: Arc<Servers<W>>,
+    servers: Arc<RankServers<W>>,
     homes: RwLock<Homes>,
     /// Held while stripes are given or lose homes; transfers continue.
     moving: Mutex<()>,
 }
 
 impl<W: Wire> RankStore<W> {
-    pub(crate) fn new(servers: Arc<Servers<W>>) -> RankStore<W> {
+    pub(crate) fn new(servers: Arc<RankServers<W>>) -> RankStore<W> {
         RankStore { servers, homes: RwLock::default(), moving: Mutex::new(()) }
     }
 

@@ -1,0 +1,194 @@
+//! Requests and transfers from rank 0 to the servers.
+
+use crate::doorbell::Doorbell;
+use crate::homes::STRIPE;
+use crate::lent::Lent;
+use crate::message::{Message, Verb};
+use crate::pace::{Pace, Vain};
+use crate::plugin::World;
+use crate::serve::LEAD;
+use crate::slot_allocator::{SlotAllocator, SlotRun, StripeSlot, runs};
+use crate::wire::{Wire, WireError};
+use core::fmt;
+use largesse_store::{MappedSpan, StoreError, copy_past_caches};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time without an answer after which a server counts as lost.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The servers of one program, with the allocator of their memory.
+#[derive(Debug)]
+pub(crate) struct RankServers<W> {
+    wire: Arc<W>,
+    /// Servers in the order of their ranks 1, 2, …
+    servers: Vec<RankServer>,
+    allocator: Mutex<SlotAllocator>,
+    /// Held from a request until all of its answers.
+    asking: Mutex<()>,
+    start: Instant,
+}
+
+/// A rank that lends its memory.
+struct RankServer {
+    rank: u32,
+    stripes: u32,
+    /// Memory of the server if it is mapped into this process.
+    near: Option<Lent>,
+    doorbell: Doorbell,
+}
+
+impl fmt::Debug for RankServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} with {} stripes", self.rank, self.stripes)
+    }
+}
+
+impl<W: Wire> RankServers<W> {
+    /// Waits until all other ranks of the `world` have announced their memory.
+    pub(crate) fn meet(wire: Arc<W>, world: World) -> Result<RankServers<W>, WireError> {
+        let mut servers = Vec::new();
+        while servers.len() + 1 < world.ranks as usize {
+            let hello = next_message(&*wire)?;
+            let (rank, doorbell) = (hello.rank, Doorbell::default());
+            let hello = hello.hello().ok_or_else(|| WireError::misunderstood(rank))?;
+            let near = if world.shares() { Lent::find(hello) } else { None };
+            servers.push(RankServer { rank, stripes: hello.stripes, near, doorbell });
+        }
+        servers.sort_unstable_by_key(|server| server.rank);
+        let allocator = Mutex::new(SlotAllocator::new(servers.iter().map(|server| server.stripes)));
+        Ok(RankServers { wire, servers, allocator, asking: Mutex::new(()), start: Instant::now() })
+    }
+
+    /// Returns the number of bytes of all servers together.
+    pub(crate) fn room(&self) -> u64 {
+        self.servers.iter().map(|server| u64::from(server.stripes) * STRIPE).sum()
+    }
+
+    /// Returns the number of servers whose memory must be copied through MPI.
+    pub(crate) fn far(&self) -> usize {
+        self.servers.iter().filter(|server| server.near.is_none()).count()
+    }
+
+    /// Stops the servers. Returns when they have handled all earlier messages.
+    pub(crate) fn stop(&self) -> Result<(), WireError> {
+        let stop = Message::new(Verb::Stop, 0, 0);
+        self.ask(self.servers.iter().map(|server| (server.rank, stop)))?;
+        Ok(())
+    }
+
+    /// Takes `count` slots and commits memory to them; `None` if there are too few slots or too little memory.
+    pub(crate) fn take(&self, count: usize) -> Result<Option<Vec<StripeSlot>>, StoreError> {
+        let taken = self.allocator.lock().unwrap_or_else(PoisonError::into_inner).take(count);
+        let Some(slots) = taken else { return Ok(None) };
+        let runs = runs(slots.clone());
+        if self.ask(runs.iter().map(|&run| self.about(run, Verb::Commit))).map_err(lost)? {
+            return Ok(Some(slots));
+        }
+        self.give_back(slots)?;
+        Ok(None)
+    }
+
+    /// Frees slots. Only mapped servers free the memory: a network card may have pinned others' pages, and would go on
+    /// using them.
+    pub(crate) fn give_back(&self, slots: Vec<StripeSlot>) -> Result<(), StoreError> {
+        for run in runs(slots.clone()).into_iter().filter(|run| self.server(run.first).near.is_some()) {
+            let (rank, message) = self.about(run, Verb::Release);
+            self.wire.send(rank, message).map_err(lost)?;
+        }
+        self.allocator.lock().unwrap_or_else(PoisonError::into_inner).give_back(&slots);
+        Ok(())
+    }
+
+    /// Sends requests and waits for all answers, so that servers work in parallel. Returns whether all succeeded.
+    fn ask(&self, questions: impl Iterator<Item = (u32, Message)>) -> Result<bool, WireError> {
+        let _one = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut well, mut open) = (true, 0);
+        for (rank, question) in questions {
+            self.wire.send(rank, question)?;
+            open += 1;
+        }
+        for _ in 0..open {
+            let answer = next_message(&*self.wire)?;
+            if answer.verb() != Some(Verb::Done) {
+                return Err(WireError::misunderstood(answer.rank));
+            }
+            well &= answer.first == 1;
+        }
+        Ok(well)
+    }
+
+    /// Returns a message about slots, and the rank that it is for.
+    fn about(&self, run: SlotRun, verb: Verb) -> (u32, Message) {
+        let message = Message::new(verb, u64::from(run.first.index), u64::from(run.count));
+        (self.server(run.first).rank, message)
+    }
+
+    pub(crate) fn read(&self, slot: StripeSlot, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        let (server, at) = self.place(slot, at);
+        if let Some(near) = &server.near {
+            // SAFETY: the bytes belong to the calling store, which transfers none of them twice at once.
+            unsafe { into.as_mut_ptr().copy_from_nonoverlapping(near.at(at, into.len()), into.len()) };
+            return Ok(());
+        }
+        self.wake(server).and_then(|()| self.wire.get(server.rank, at, into)).map_err(lost)
+    }
+
+    pub(crate) fn write(&self, slot: StripeSlot, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        let (server, at) = self.place(slot, at);
+        if let Some(near) = &server.near {
+            // SAFETY: as for reading.
+            unsafe { copy_past_caches(from, near.at(at, from.len())) };
+            return Ok(());
+        }
+        self.wake(server).and_then(|()| self.wire.put(server.rank, at, from)).map_err(lost)
+    }
+
+    /// Returns the indices and memory of the servers that are mapped into this process.
+    pub(crate) fn near(&self) -> impl Iterator<Item = (usize, &Lent)> {
+        self.servers.iter().enumerate().filter_map(|(server, it)| Some((server, it.near.as_ref()?)))
+    }
+
+    /// Returns the place of a slot in the windows; `None` if its server's memory is not mapped.
+    pub(crate) fn find(&self, slot: StripeSlot) -> Option<MappedSpan> {
+        let window = self.near().position(|(server, _)| server == slot.server as usize)?;
+        Some(MappedSpan { window, at: self.place(slot, 0).1 })
+    }
+
+    /// Wakes a server that may sleep. Many networks need the owner's processor to reach its memory, so that transfers
+    /// would be late.
+    fn wake(&self, server: &RankServer) -> Result<(), WireError> {
+        match server.doorbell.ring(self.start.elapsed()) {
+            Some(byte) => self.wire.put(server.rank, 0, &[byte]),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the server of a slot, and the offset of byte `at` of the slot in its memory.
+    fn place(&self, slot: StripeSlot, at: u64) -> (&RankServer, u64) {
+        (self.server(slot), LEAD as u64 + u64::from(slot.index) * STRIPE + at)
+    }
+
+    fn server(&self, slot: StripeSlot) -> &RankServer {
+        &self.servers[slot.server as usize]
+    }
+}
+
+/// Waits for the next message, at most [`PATIENCE`].
+fn next_message(wire: &impl Wire) -> Result<Message, WireError> {
+    let (mut pace, mut vain) = (Pace::new(), Vain::default());
+    loop {
+        if let Some(message) = wire.receive()? {
+            return Ok(message);
+        }
+        if vain.again() >= PATIENCE {
+            let words = format!("a rank has not answered for {} seconds", PATIENCE.as_secs());
+            return Err(WireError { call: "waiting", rank: None, words });
+        }
+        pace.rest();
+    }
+}
+
+fn lost(error: WireError) -> StoreError {
+    StoreError::Lost(error.to_string())
+}
