@@ -42,7 +42,6 @@ FOLDERS = [
 LATER = [
     "docs/results",
     "regions/pager",
-    "regions/redis",
     "tests/programs",
     "tests/tests",
 ]

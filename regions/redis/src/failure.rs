@@ -1,46 +1,48 @@
-//! What may go wrong with one exchange, and whether another one makes sense.
+//! The failures of one exchange with a server, by whether the exchange is worth repeating.
 
 use crate::target::{Address, Target};
 use redis::{ErrorKind, RedisError, ServerError, Value};
 
+/// A failed exchange with a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// No answer, or none that makes sense: another connection may do better.
-    Silent(String),
-    /// Not now, or not here: a server that starts, a slot that has moved, a cluster that chooses a primary.
-    Later(String),
-    /// The slot is being moved, and this key is there already.
+    /// There was no answer, or none that Redis gives. The request may succeed on another connection.
+    NoAnswer(String),
+    /// The server cannot answer yet, or another one must: it is starting, the slot has moved, or the cluster is
+    /// electing a primary.
+    Retry(String),
+    /// The slot is being moved to the server at this address, which has the key already.
     Ask(Address),
-    /// For good.
-    Refused(String),
+    /// The request would fail again.
+    Permanent(String),
 }
 
 impl Failure {
-    /// What the library says: connecting, logging in, sending, receiving.
+    /// Classifies an error of the client library: it could not connect, log in, send or receive.
     pub(crate) fn of_library(error: &RedisError, target: &Target) -> Failure {
         let said = target.without_secrets(&error.to_string());
         match error.kind() {
-            ErrorKind::AuthenticationFailed => Failure::Refused(
+            ErrorKind::AuthenticationFailed => Failure::Permanent(
                 "wrong user or password. They come from the address, from passfile=FILE, from \
                  LARGESSE_REDIS_USER and LARGESSE_REDIS_PASSWORD, or LARGESSE_REDIS_PASSWORD_FILE"
                     .into(),
             ),
-            _ if said.contains("UnknownIssuer") => {
-                Failure::Silent(format!("{said}: name the authority that signed it with ca=FILE"))
-            }
+            _ if said.contains("UnknownIssuer") => Failure::NoAnswer(format!(
+                "{said}: name the authority that signed the certificate with ca=FILE"
+            )),
             _ if said.contains("CertificateRequired") => {
-                Failure::Silent(format!("{said}: name yours with cert=FILE and key=FILE"))
+                Failure::NoAnswer(format!("{said}: name your certificate with cert=FILE and key=FILE"))
             }
-            ErrorKind::Io if error.is_timeout() => Failure::Silent("no answer".into()),
-            ErrorKind::Io => Failure::Silent(said),
+            ErrorKind::Io if error.is_timeout() => Failure::NoAnswer("no answer".into()),
+            ErrorKind::Io => Failure::NoAnswer(said),
             ErrorKind::Parse => {
-                Failure::Silent(format!("what answers there is no Redis, or expects TLS ({said})"))
+                Failure::NoAnswer(format!("the server is not Redis, or expects TLS ({said})"))
             }
-            _ => Failure::Refused(said),
+            _ => Failure::Permanent(said),
         }
     }
 
-    /// The first error among the answers of a server, those inside a transaction included.
+    /// Returns the first error among the answers of a server, including those inside a transaction.
     pub(crate) fn among(answers: &[Value], target: &Target) -> Option<Failure> {
         answers.iter().find_map(|answer| match answer {
             Value::ServerError(error) => Some(Failure::of_server(error, target)),
@@ -55,23 +57,23 @@ impl Failure {
         match error.code() {
             "ASK" => match details.split_ascii_whitespace().nth(1).and_then(Address::parse) {
                 Some(address) => Failure::Ask(address),
-                None => Failure::Refused(said),
+                None => Failure::Permanent(said),
             },
             "MOVED" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY" | "BUSY"
-            | "NOREPLICAS" => Failure::Later(said),
-            "OOM" => Failure::Refused("it is full, although there was room when it was asked for".into()),
-            "NOAUTH" => Failure::Refused(
-                "it wants a password. Set LARGESSE_REDIS_PASSWORD, or LARGESSE_REDIS_PASSWORD_FILE to a file with it"
+            | "NOREPLICAS" => Failure::Retry(said),
+            "OOM" => Failure::Permanent("it is full, although it had room when the pages were reserved".into()),
+            "NOAUTH" => Failure::Permanent(
+                "it requires a password. Set LARGESSE_REDIS_PASSWORD, or LARGESSE_REDIS_PASSWORD_FILE to a file with it"
                     .into(),
             ),
-            _ => Failure::Refused(said),
+            _ => Failure::Permanent(said),
         }
     }
 
-    /// The words for who gives up.
+    /// Returns the words for the error message.
     pub(crate) fn why(self) -> String {
         match self {
-            Failure::Silent(why) | Failure::Later(why) | Failure::Refused(why) => why,
+            Failure::NoAnswer(why) | Failure::Retry(why) | Failure::Permanent(why) => why,
             Failure::Ask(address) => format!("its slot is being moved to {address}"),
         }
     }

@@ -1,39 +1,39 @@
-//! What a server says about itself: `INFO`.
+//! Parses the answer to `INFO`, by which a server describes itself.
 
 use crate::failure::Failure;
 use redis::Value;
 use std::time::Duration;
 
-/// The lines that matter here.
+/// The parts of the answer to `INFO` that this crate uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Info {
-    /// Bytes that it uses.
+    /// Memory that the server uses, in bytes.
     pub(crate) used: u64,
-    /// Bytes that it may use.
+    /// Memory that the server may use, in bytes: its `maxmemory`, or all memory of its machine.
     pub(crate) most: u64,
-    /// What it does when it is full.
+    /// The eviction policy: what the server does when it has no room.
     pub(crate) policy: String,
-    /// How long it has been running.
+    /// Time since the server started.
     pub(crate) uptime: Duration,
-    /// Whether it is one of a cluster.
+    /// Whether the server belongs to a cluster.
     pub(crate) cluster: bool,
-    /// Whether it copies another server.
-    pub(crate) copies: bool,
-    /// Servers that copy it and are up to date.
+    /// Whether the server is a replica of another one.
+    pub(crate) is_replica: bool,
+    /// Number of replicas of this server that are up to date.
     pub(crate) replicas: usize,
 }
 
 impl Info {
-    /// The only answer.
+    /// Parses the answer of an exchange that consisted of `INFO` alone.
     pub(crate) fn among(answers: &[Value]) -> Result<Info, Failure> {
         let info = match answers {
             [Value::BulkString(text)] => Info::parse(&String::from_utf8_lossy(text)),
             _ => None,
         };
-        info.ok_or_else(|| Failure::Refused("INFO is not what a Redis says".into()))
+        info.ok_or_else(|| Failure::Permanent("its answer to INFO is not that of a Redis server".into()))
     }
 
-    /// `None`: not what a server says.
+    /// Returns `None` if the text is not an answer to `INFO`.
     fn parse(text: &str) -> Option<Info> {
         let find = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim_end)
@@ -50,22 +50,23 @@ impl Info {
             policy: find("maxmemory_policy")?.to_owned(),
             uptime: Duration::from_secs(number("uptime_in_seconds")?),
             cluster: find("cluster_enabled")? == "1",
-            copies: find("role")? != "master",
+            is_replica: find("role")? != "master",
             replicas: text.lines().filter(replica).count(),
         })
     }
 
-    /// Whether keys disappear when there is no room. All other policies take those with a time to live.
+    /// Returns whether the server may evict our keys when it is full. All policies but `noeviction` evict keys that have
+    /// a time to live, as ours have.
     pub(crate) fn evicts(&self) -> bool {
         self.policy != "noeviction"
     }
 }
 
-/// The words for a server that may evict keys.
+/// Returns the words for a server that may evict keys, and the command that forbids it.
 pub(crate) fn may_evict(policy: &str) -> String {
     format!(
         "it may drop pages when it is full (maxmemory-policy is {policy}). Type:\n  \
-         redis-cli CONFIG SET maxmemory-policy noeviction\nand have the same in its configuration"
+         redis-cli CONFIG SET maxmemory-policy noeviction\nand set the same in its configuration file"
     )
 }
 
@@ -79,11 +80,11 @@ mod tests {
         slave1:ip=::1,port=2,state=wait_bgsave,offset=0,lag=0\r\n# Cluster\r\ncluster_enabled:1\r\n";
 
     #[test]
-    fn what_a_server_says_is_understood() {
+    fn info_is_parsed_and_other_answers_are_refused() {
         let info = Info::parse(TEXT).unwrap();
         assert_eq!((info.used, info.most, info.uptime.as_secs()), (1000, 9000, 77));
-        assert!(info.evicts() && info.cluster && !info.copies);
-        assert_eq!(info.replicas, 1, "one is not up to date yet");
+        assert!(info.evicts() && info.cluster && !info.is_replica);
+        assert_eq!(info.replicas, 1, "the other replica is not up to date yet");
         let limited = TEXT.replace("maxmemory:0", "maxmemory:5000").replace("allkeys-lru", "noeviction");
         assert_eq!(Info::parse(&limited).map(|info| (info.most, info.evicts())), Some((5000, false)));
         assert_eq!(Info::parse("HTTP/1.1 400 Bad Request"), None);

@@ -1,4 +1,4 @@
-//! Which server has which slots.
+//! The layout of a cluster: which server has which slots.
 
 use crate::failure::Failure;
 use crate::info::Info;
@@ -8,24 +8,25 @@ use crate::target::{Address, Target};
 use core::ops::RangeInclusive;
 use redis::Value;
 
+/// A primary with its replicas, and a range of slots that they hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
     pub(crate) slots: RangeInclusive<u16>,
     pub(crate) primary: Address,
-    /// Those that the cluster does not hold for failed.
+    /// The replicas that the cluster does not consider failed.
     pub(crate) replicas: Vec<Address>,
 }
 
-/// The shards, by slot.
+/// The shards of a cluster. A single server is one shard with all slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Grows with every change that the cluster agrees on.
+    /// The cluster's version of its layout: it grows with every change that the cluster agrees on.
     pub(crate) epoch: u64,
     pub(crate) shards: Vec<Shard>,
 }
 
 impl Layout {
-    /// What the server at the other end knows.
+    /// Asks the server at the other end of a link, which is at `address`, for the layout.
     pub(crate) fn ask(link: &mut Link, address: &Address, target: &Target) -> Result<Layout, Failure> {
         let info = Info::among(&link.exchange(&[&Requests::one(&redis::cmd("INFO"))], target)?)?;
         if info.cluster {
@@ -38,19 +39,19 @@ impl Layout {
                 _ => None,
             };
             return layout
-                .ok_or_else(|| Failure::Later("the cluster does not say who has which slots".into()));
+                .ok_or_else(|| Failure::Retry("the cluster does not say who has which slots".into()));
         }
-        if info.copies {
-            return Err(Failure::Later("it is a replica: name its primary".into()));
+        if info.is_replica {
+            return Err(Failure::Retry("it is a replica: name its primary".into()));
         }
-        // They are counted only, never asked.
+        // Only the number of replicas is used, never their addresses.
         let replicas = vec![address.clone(); info.replicas];
         let shard = Shard { slots: 0..=SLOTS - 1, primary: address.clone(), replicas };
         Ok(Layout { epoch: 0, shards: vec![shard] })
     }
 
-    /// `CLUSTER INFO`, and `CLUSTER SLOTS`: first slot, last slot, the primary, its replicas. A server without a name is the
-    /// one that was asked.
+    /// Parses the answers to `CLUSTER INFO` and to `CLUSTER SLOTS`, which lists for each shard the first slot, the last
+    /// slot, the primary and its replicas. A server without a name is on the host that was asked.
     fn of_cluster(state: &str, answer: &Value, asked: &Address) -> Option<Layout> {
         let epoch = state.lines().find_map(|line| line.strip_prefix("cluster_current_epoch:"))?;
         let slot = |value: &Value| match value {
@@ -86,7 +87,7 @@ impl Layout {
         self.shards.iter().find(|shard| shard.slots.contains(&slot))
     }
 
-    /// One slot of each primary.
+    /// Returns each primary with one of its slots.
     pub(crate) fn primaries(&self) -> Vec<(&Address, u16)> {
         let mut found: Vec<(&Address, u16)> = Vec::new();
         for shard in &self.shards {
@@ -97,7 +98,7 @@ impl Layout {
         found
     }
 
-    /// Every server.
+    /// Returns all servers, primaries and replicas.
     pub(crate) fn servers(&self) -> impl Iterator<Item = &Address> {
         self.shards.iter().flat_map(|shard| std::iter::once(&shard.primary).chain(&shard.replicas))
     }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clusters_slots_are_understood_and_strange_ones_are_not() {
+    fn cluster_slots_are_parsed_and_invalid_ones_are_refused() {
         let asked = Address { host: "first".into(), port: 1 };
         let named = || Value::BulkString(b"second".to_vec());
         let shards = |last| {

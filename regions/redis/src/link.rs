@@ -5,7 +5,7 @@ use crate::target::{Address, Target};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, Cmd, Connection, RedisResult, Value};
 
-/// Commands that are sent together.
+/// Commands that are sent together, in the wire format.
 #[derive(Clone, Default)]
 pub(crate) struct Requests {
     bytes: Vec<u8>,
@@ -25,16 +25,17 @@ impl Requests {
     }
 }
 
+/// A connection to one server, on which one exchange takes place at a time.
 pub(crate) struct Link {
     connection: Connection,
-    /// The server's number for this connection.
+    /// The server's identifier of this connection, by which another connection can end it.
     number: i64,
 }
 
 impl Link {
     pub(crate) fn open(target: &Target, address: &Address) -> Result<Link, Failure> {
         let limit = target.exchange();
-        // What is still on its way when we stop waiting must not arrive later.
+        // The kernel gives up unacknowledged data after the same time, so that no request arrives after we gave it up.
         let settings = TcpSettings::default().set_nodelay(true).set_user_timeout(limit);
         let info = target.at(address).set_tcp_settings(settings);
         let client = match &target.certificates {
@@ -52,7 +53,7 @@ impl Link {
         let answers = link.exchange(&[&Requests::one(redis::cmd("CLIENT").arg("ID"))], target)?;
         match answers[..] {
             [Value::Int(number)] => Ok(Link { number, ..link }),
-            _ => Err(Failure::Refused("CLIENT ID has no number".into())),
+            _ => Err(Failure::Permanent("CLIENT ID has no number".into())),
         }
     }
 
@@ -60,7 +61,7 @@ impl Link {
         self.number
     }
 
-    /// Sends everything, then reads every answer. After `Silent` the link is of no use.
+    /// Sends all requests, then reads all answers. After [`Failure::NoAnswer`] the link must not be used again.
     pub(crate) fn exchange(
         &mut self,
         requests: &[&Requests],

@@ -1,4 +1,4 @@
-//! What was promised, and what was written where: by home and page.
+//! The pages that are reserved, and those that are written, in each home.
 
 use crate::slots::{SLOTS, slot};
 use core::ops::Range;
@@ -6,39 +6,39 @@ use std::collections::BTreeMap;
 
 pub(crate) const PAGE: usize = 4096;
 const BYTES: u64 = PAGE as u64;
-/// Pages of one home.
+/// Number of pages of one home.
 pub(crate) const PAGES: u16 = 512;
 pub(crate) const HOME: u64 = PAGES as u64 * BYTES;
 
-/// One space among all that ever were.
-pub(crate) type SpaceId = u128;
+/// The random identifier of a store, which distinguishes its keys from those of all other stores.
+pub(crate) type StoreId = u128;
 
-/// Pages of one home, as bits.
+/// A set of pages of one home, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pages([u64; 8]);
+pub(crate) struct PageSet([u64; 8]);
 
-impl Pages {
-    pub(crate) fn range(range: Range<u16>) -> Pages {
-        let mut pages = Pages::default();
+impl PageSet {
+    pub(crate) fn range(range: Range<u16>) -> PageSet {
+        let mut pages = PageSet::default();
         for page in range {
             pages.0[usize::from(page / 64)] |= 1 << (page % 64);
         }
         pages
     }
 
-    fn zip(self, other: Pages, bits: impl Fn(u64, u64) -> u64) -> Pages {
-        Pages(core::array::from_fn(|word| bits(self.0[word], other.0[word])))
+    fn zip(self, other: PageSet, bits: impl Fn(u64, u64) -> u64) -> PageSet {
+        PageSet(core::array::from_fn(|word| bits(self.0[word], other.0[word])))
     }
 
-    pub(crate) fn and(self, other: Pages) -> Pages {
+    pub(crate) fn and(self, other: PageSet) -> PageSet {
         self.zip(other, |one, other| one & other)
     }
 
-    fn or(self, other: Pages) -> Pages {
+    fn or(self, other: PageSet) -> PageSet {
         self.zip(other, |one, other| one | other)
     }
 
-    pub(crate) fn without(self, other: Pages) -> Pages {
+    pub(crate) fn without(self, other: PageSet) -> PageSet {
         self.zip(other, |one, other| one & !other)
     }
 
@@ -47,7 +47,7 @@ impl Pages {
     }
 
     pub(crate) fn is_empty(self) -> bool {
-        self == Pages::default()
+        self == PageSet::default()
     }
 
     pub(crate) fn contains(self, page: u16) -> bool {
@@ -59,127 +59,131 @@ impl Pages {
     }
 }
 
-/// A part of a space within one home.
+/// A range of pages within one home, with the key that holds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct HomePart {
     pub(crate) key: String,
     pub(crate) slot: u16,
     pub(crate) home: u64,
     pub(crate) pages: Range<u16>,
 }
 
-/// The homes that so many bytes at `at` lie in.
-pub(crate) fn parts(space: SpaceId, at: u64, len: u64) -> impl Iterator<Item = Part> {
+/// Divides `len` bytes at offset `at` of a store at the boundaries of its homes.
+pub(crate) fn parts(store: StoreId, at: u64, len: u64) -> impl Iterator<Item = HomePart> {
     assert!(at.is_multiple_of(BYTES) && len.is_multiple_of(BYTES), "the store keeps whole pages");
     let end = at + len;
     (at / HOME..end.div_ceil(HOME)).map(move |home| {
         let page = |byte: u64| u16::try_from((byte - home * HOME).min(HOME) / BYTES).unwrap_or(PAGES);
         let pages = page(at.max(home * HOME))..page(end);
-        let key = key(space, home);
-        Part { slot: slot(&key), key, home, pages }
+        let key = key(store, home);
+        HomePart { slot: slot(&key), key, home, pages }
     })
 }
 
-pub(crate) fn key(space: SpaceId, home: u64) -> String {
-    format!("largesse:{space:032x}:{home:x}")
+pub(crate) fn key(store: StoreId, home: u64) -> String {
+    format!("largesse:{store:032x}:{home:x}")
 }
 
 #[derive(Debug)]
 struct Home {
     slot: u16,
-    promised: Pages,
-    /// Sent; it may be there.
-    written: Pages,
+    reserved: PageSet,
+    /// Pages that were sent to the server, which may or may not have them.
+    written: PageSet,
 }
 
+/// The homes of all stores of this process that have reserved or written pages.
 #[derive(Debug)]
-pub(crate) struct Ledger {
-    homes: BTreeMap<(SpaceId, u64), Home>,
-    /// Pages that were promised and are not written, by slot.
+pub(crate) struct Reservations {
+    homes: BTreeMap<(StoreId, u64), Home>,
+    /// Number of reserved pages that are not written, by slot.
     outstanding: Vec<u32>,
 }
 
-impl Default for Ledger {
-    fn default() -> Ledger {
-        Ledger { homes: BTreeMap::new(), outstanding: vec![0; usize::from(SLOTS)] }
+impl Default for Reservations {
+    fn default() -> Reservations {
+        Reservations { homes: BTreeMap::new(), outstanding: vec![0; usize::from(SLOTS)] }
     }
 }
 
-impl Ledger {
-    /// Changes what is known of one home, and keeps the sum.
+impl Reservations {
+    /// Applies `change` to the home of a part and the part's pages, and corrects the slot's number of outstanding pages.
+    /// Returns the result of `change`.
     fn change(
         &mut self,
-        space: SpaceId,
-        part: &Part,
-        change: impl FnOnce(&mut Home, Pages) -> Pages,
-    ) -> Pages {
-        let new = || Home { slot: part.slot, promised: Pages::default(), written: Pages::default() };
-        let home = self.homes.entry((space, part.home)).or_insert_with(new);
+        store: StoreId,
+        part: &HomePart,
+        change: impl FnOnce(&mut Home, PageSet) -> PageSet,
+    ) -> PageSet {
+        let new = || Home { slot: part.slot, reserved: PageSet::default(), written: PageSet::default() };
+        let home = self.homes.entry((store, part.home)).or_insert_with(new);
         let sum = &mut self.outstanding[usize::from(part.slot)];
-        *sum -= home.promised.without(home.written).count();
-        let changed = change(home, Pages::range(part.pages.clone()));
-        *sum += home.promised.without(home.written).count();
-        if home.promised.is_empty() && home.written.is_empty() {
-            self.homes.remove(&(space, part.home));
+        *sum -= home.reserved.without(home.written).count();
+        let changed = change(home, PageSet::range(part.pages.clone()));
+        *sum += home.reserved.without(home.written).count();
+        if home.reserved.is_empty() && home.written.is_empty() {
+            self.homes.remove(&(store, part.home));
         }
         changed
     }
 
-    /// The pages that were not promised before.
-    pub(crate) fn promise(&mut self, space: SpaceId, part: &Part) -> Pages {
-        self.change(space, part, |home, pages| {
-            let new = pages.without(home.promised);
-            home.promised = home.promised.or(pages);
+    /// Reserves the pages of a part. Returns those that were not reserved before.
+    pub(crate) fn reserve(&mut self, store: StoreId, part: &HomePart) -> PageSet {
+        self.change(store, part, |home, pages| {
+            let new = pages.without(home.reserved);
+            home.reserved = home.reserved.or(pages);
             new
         })
     }
 
-    pub(crate) fn withdraw(&mut self, space: SpaceId, part: &Part, promised: Pages) {
-        self.change(space, part, |home, _| {
-            home.promised = home.promised.without(promised);
-            promised
+    /// Takes back a reservation of these pages.
+    pub(crate) fn cancel(&mut self, store: StoreId, part: &HomePart, reserved: PageSet) {
+        self.change(store, part, |home, _| {
+            home.reserved = home.reserved.without(reserved);
+            reserved
         });
     }
 
-    pub(crate) fn write(&mut self, space: SpaceId, part: &Part) {
-        self.change(space, part, |home, pages| {
+    /// Records that the pages of a part are about to be sent.
+    pub(crate) fn write(&mut self, store: StoreId, part: &HomePart) {
+        self.change(store, part, |home, pages| {
             home.written = home.written.or(pages);
             pages
         });
     }
 
-    /// The pages that may be there and must go.
-    pub(crate) fn discard(&mut self, space: SpaceId, part: &Part) -> Pages {
-        self.change(space, part, |home, pages| {
+    /// Ends the reservation of a part's pages. Returns those that may be on the server and must be deleted.
+    pub(crate) fn discard(&mut self, store: StoreId, part: &HomePart) -> PageSet {
+        self.change(store, part, |home, pages| {
             let gone = home.written.and(pages);
-            home.promised = home.promised.without(pages);
+            home.reserved = home.reserved.without(pages);
             home.written = home.written.without(pages);
             gone
         })
     }
 
-    pub(crate) fn is_written(&self, space: SpaceId, home: u64, page: u16) -> bool {
-        self.homes.get(&(space, home)).is_some_and(|home| home.written.contains(page))
+    pub(crate) fn is_written(&self, store: StoreId, home: u64, page: u16) -> bool {
+        self.homes.get(&(store, home)).is_some_and(|home| home.written.contains(page))
     }
 
-    /// Forgets a space; its keys.
-    pub(crate) fn remove(&mut self, space: SpaceId) -> Vec<(String, u16)> {
-        let keys = self.keys(Some(space));
-        for (_, home) in self.homes.extract_if((space, 0)..=(space, u64::MAX), |_, _| true) {
-            self.outstanding[usize::from(home.slot)] -= home.promised.without(home.written).count();
+    /// Removes a store. Returns its keys that may be on a server, with their slots.
+    pub(crate) fn remove(&mut self, store: StoreId) -> Vec<(String, u16)> {
+        let keys = self.keys(Some(store));
+        for (_, home) in self.homes.extract_if((store, 0)..=(store, u64::MAX), |_, _| true) {
+            self.outstanding[usize::from(home.slot)] -= home.reserved.without(home.written).count();
         }
         keys
     }
 
-    /// The keys that may be there, of one space or of all.
-    pub(crate) fn keys(&self, space: Option<SpaceId>) -> Vec<(String, u16)> {
-        let range = space.unwrap_or(0)..=space.unwrap_or(SpaceId::MAX);
+    /// Returns the keys that may be on a server, with their slots, of one store or of all.
+    pub(crate) fn keys(&self, store: Option<StoreId>) -> Vec<(String, u16)> {
+        let range = store.unwrap_or(0)..=store.unwrap_or(StoreId::MAX);
         let homes = self.homes.range((*range.start(), 0)..=(*range.end(), u64::MAX));
         let there = homes.filter(|(_, home)| !home.written.is_empty());
-        there.map(|(&(space, number), home)| (key(space, number), home.slot)).collect()
+        there.map(|(&(store, number), home)| (key(store, number), home.slot)).collect()
     }
 
-    /// Pages that are promised, not written, and in slots of which this is true.
+    /// Returns the number of pages that are reserved, not written, and in slots for which `of` is true.
     pub(crate) fn outstanding(&self, of: impl Fn(u16) -> bool) -> u64 {
         let slots = (0..SLOTS).zip(&self.outstanding).filter(|(slot, pages)| **pages > 0 && of(*slot));
         slots.map(|(_, &pages)| u64::from(pages)).sum()
@@ -191,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_cut_at_homes() {
+    fn range_is_divided_at_homes() {
         let cut: Vec<_> = parts(7, HOME - BYTES, 2 * BYTES + HOME).collect();
         let want = [(0, 511..512), (1, 0..512), (2, 0..1)];
         assert_eq!(cut.iter().map(|part| (part.home, part.pages.clone())).collect::<Vec<_>>(), want);
@@ -200,38 +204,38 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_no_longer_outstanding_and_what_is_discarded_neither() {
-        let mut ledger = Ledger::default();
+    fn written_and_discarded_pages_are_not_outstanding() {
+        let mut reservations = Reservations::default();
         let first = |pages| parts(1, 0, pages * BYTES).next().unwrap();
-        assert_eq!(ledger.promise(1, &first(10)).count(), 10);
-        assert_eq!(ledger.promise(1, &first(15)).count(), 5, "ten are promised already");
-        let outstanding = |ledger: &Ledger| ledger.outstanding(|_| true);
-        assert_eq!(outstanding(&ledger), 15);
-        ledger.write(1, &first(4));
+        assert_eq!(reservations.reserve(1, &first(10)).count(), 10);
+        assert_eq!(reservations.reserve(1, &first(15)).count(), 5, "ten are reserved already");
+        let outstanding = |reservations: &Reservations| reservations.outstanding(|_| true);
+        assert_eq!(outstanding(&reservations), 15);
+        reservations.write(1, &first(4));
         assert_eq!(
-            (outstanding(&ledger), ledger.is_written(1, 0, 3), ledger.is_written(1, 0, 4)),
+            (outstanding(&reservations), reservations.is_written(1, 0, 3), reservations.is_written(1, 0, 4)),
             (11, true, false)
         );
-        assert_eq!(ledger.discard(1, &first(6)).iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
-        assert_eq!(outstanding(&ledger), 9);
-        let new = ledger.promise(1, &first(15));
-        ledger.withdraw(1, &first(15), new);
-        assert_eq!(outstanding(&ledger), 9);
+        assert_eq!(reservations.discard(1, &first(6)).iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(outstanding(&reservations), 9);
+        let new = reservations.reserve(1, &first(15));
+        reservations.cancel(1, &first(15), new);
+        assert_eq!(outstanding(&reservations), 9);
     }
 
     #[test]
-    fn keys_are_those_of_homes_that_hold_something() {
-        let mut ledger = Ledger::default();
-        for space in [1, 2] {
-            for part in parts(space, 0, 3 * HOME) {
-                ledger.promise(space, &part);
+    fn keys_are_those_of_homes_with_written_pages() {
+        let mut reservations = Reservations::default();
+        for store in [1, 2] {
+            for part in parts(store, 0, 3 * HOME) {
+                reservations.reserve(store, &part);
                 if part.home < 2 {
-                    ledger.write(space, &part);
+                    reservations.write(store, &part);
                 }
             }
         }
-        assert_eq!((ledger.keys(None).len(), ledger.keys(Some(2)).len()), (4, 2));
-        assert_eq!(ledger.remove(1).len(), 2);
-        assert_eq!((ledger.keys(None).len(), ledger.outstanding(|_| true)), (2, 512));
+        assert_eq!((reservations.keys(None).len(), reservations.keys(Some(2)).len()), (4, 2));
+        assert_eq!(reservations.remove(1).len(), 2);
+        assert_eq!((reservations.keys(None).len(), reservations.outstanding(|_| true)), (2, 512));
     }
 }

@@ -1,4 +1,5 @@
-//! The servers behind one address: whom to ask, again if need be, until patience ends.
+//! The servers behind one address. Requests go to the primary of a slot, and are repeated until they succeed or the
+//! time for them ends.
 
 use crate::failure::Failure;
 use crate::info::Info;
@@ -10,32 +11,34 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Pause before a failed request is repeated for the first time. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What a request leaves behind. Any may be sent twice.
+/// Whether the effect of a request must last. A request may be sent twice in either case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing that matters: whether it is carried out late, or lost.
-    Passing,
-    /// Replicas must have it, too.
-    Lasting,
+    /// The request changes nothing that is needed: it may be executed late, or its effect may be lost.
+    Transient,
+    /// Replicas must have the change, too, and it must not be executed after a later request.
+    Durable,
 }
 
+/// A server, or the servers of a cluster, with the connections to them.
 pub(crate) struct Servers {
     target: Target,
     layout: Mutex<Arc<Layout>>,
-    /// Links that nobody uses at the moment.
+    /// Open links that no exchange uses at the moment.
     idle: Mutex<HashMap<Address, Vec<Link>>>,
 }
 
 impl Servers {
-    /// Looks once: who asks for a server that is not there wants to know now.
+    /// Connects to the server of the address. Does not retry, so that a wrong address is reported at once.
     pub(crate) fn open(target: Target) -> Result<Servers, Failure> {
         let mut link = Link::open(&target, &target.address).map_err(|failure| match failure {
-            Failure::Silent(why) => {
-                Failure::Silent(format!("{why}. Is a server there, and does it want redis:// or rediss://?"))
-            }
+            Failure::NoAnswer(why) => Failure::NoAnswer(format!(
+                "{why}. Does a server run there, and does it expect redis:// or rediss:// (TLS)?"
+            )),
             other => other,
         })?;
         let layout = Layout::ask(&mut link, &target.address, &target)?;
@@ -50,29 +53,29 @@ impl Servers {
         Arc::clone(&lock(&self.layout))
     }
 
-    /// Sends requests to the primary of a slot until it answers all of them without error.
+    /// Sends requests to the primary of a slot until it answers all of them without an error, for at most `timeout`.
     pub(crate) fn run(
         &self,
         slot: u16,
         requests: &Requests,
         effect: Effect,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Vec<Value>, String> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         let mut pause = FIRST_PAUSE;
         let mut asked = None;
-        // Connections on which a write may still be under way.
-        let mut unsure = Vec::new();
+        // Connections on which a write got no answer, so that it may still be executed.
+        let mut unanswered = Vec::new();
         loop {
-            let failure = match self.attempt(slot, requests, effect, asked.take(), &mut unsure) {
+            let failure = match self.attempt(slot, requests, effect, asked.take(), &mut unanswered) {
                 Ok(answers) => return Ok(answers),
                 Err(failure) => failure,
             };
-            if matches!(failure, Failure::Refused(_)) {
+            if matches!(failure, Failure::Permanent(_)) {
                 return Err(failure.why());
             }
             if Instant::now() >= deadline {
-                let waited = patience.as_secs_f32();
+                let waited = timeout.as_secs_f32();
                 return Err(format!("{} (for {waited:.0} s)", failure.why()));
             }
             if let Failure::Ask(address) = failure {
@@ -81,7 +84,7 @@ impl Servers {
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
-            self.look_again(slot);
+            self.update_layout(slot);
         }
     }
 
@@ -91,29 +94,29 @@ impl Servers {
         requests: &Requests,
         effect: Effect,
         asked: Option<Address>,
-        unsure: &mut Vec<(Address, i64)>,
+        unanswered: &mut Vec<(Address, i64)>,
     ) -> Result<Vec<Value>, Failure> {
         let layout = self.layout();
-        let shard = layout.shard(slot).ok_or_else(|| Failure::Later("a slot without a server".into()))?;
+        let shard = layout.shard(slot).ok_or_else(|| Failure::Retry("a slot without a server".into()))?;
         let mut before = Requests::default();
         if asked.is_some() {
             before.add(&redis::cmd("ASKING"));
         }
         let mut after = Requests::default();
         let replicas = match effect {
-            Effect::Lasting => self.target.replicas.unwrap_or_else(|| u32::from(!shard.replicas.is_empty())),
-            Effect::Passing => 0,
+            Effect::Durable => self.target.replicas.unwrap_or_else(|| u32::from(!shard.replicas.is_empty())),
+            Effect::Transient => 0,
         };
         if replicas > 0 {
             after.add(redis::cmd("WAIT").arg(replicas).arg(self.target.exchange().as_millis() / 2));
         }
         let address = asked.as_ref().unwrap_or(&shard.primary);
         let mut link = self.link(address)?;
-        self.fence(&mut link, address, unsure)?;
+        self.fence(&mut link, address, unanswered)?;
         match link.exchange(&[&before, requests, &after], &self.target) {
-            Err(silent @ Failure::Silent(_)) => {
-                if effect == Effect::Lasting {
-                    unsure.push((address.clone(), link.number()));
+            Err(silent @ Failure::NoAnswer(_)) => {
+                if effect == Effect::Durable {
+                    unanswered.push((address.clone(), link.number()));
                 }
                 lock(&self.idle).remove(address);
                 Err(silent)
@@ -123,7 +126,7 @@ impl Servers {
                 let mut answers = outcome?;
                 if replicas > 0 && !matches!(answers.pop(), Some(Value::Int(have)) if have >= replicas.into())
                 {
-                    return Err(Failure::Later("no replica has what was written".into()));
+                    return Err(Failure::Retry("no replica has confirmed the write".into()));
                 }
                 if asked.is_some() {
                     answers.remove(0);
@@ -133,20 +136,20 @@ impl Servers {
         }
     }
 
-    /// Ends connections on which a write got no answer: it must not be carried out later, over a newer
-    /// one. Where that is not permitted, the pager's checksums find an old page.
+    /// Ends the connections to `address` on which a write got no answer, so that it cannot overwrite a newer page later.
+    /// If the server does not permit this, the pager's checksums detect an old page.
     fn fence(
         &self,
         link: &mut Link,
         address: &Address,
-        unsure: &mut Vec<(Address, i64)>,
+        unanswered: &mut Vec<(Address, i64)>,
     ) -> Result<(), Failure> {
-        while let Some(place) = unsure.iter().position(|(at, _)| at == address) {
-            let kill = Requests::one(redis::cmd("CLIENT").arg("KILL").arg("ID").arg(unsure[place].1));
-            if let Err(silent @ Failure::Silent(_)) = link.exchange(&[&kill], &self.target) {
+        while let Some(place) = unanswered.iter().position(|(at, _)| at == address) {
+            let kill = Requests::one(redis::cmd("CLIENT").arg("KILL").arg("ID").arg(unanswered[place].1));
+            if let Err(silent @ Failure::NoAnswer(_)) = link.exchange(&[&kill], &self.target) {
                 return Err(silent);
             }
-            unsure.swap_remove(place);
+            unanswered.swap_remove(place);
         }
         Ok(())
     }
@@ -156,8 +159,9 @@ impl Servers {
         idle.map_or_else(|| Link::open(&self.target, address), Ok)
     }
 
-    /// Asks who has which slots, the primary of `slot` last. What is known stays if nobody knows better.
-    pub(crate) fn look_again(&self, slot: u16) {
+    /// Asks the servers for the layout, one after the other, until one gives it. The primary of `slot` is asked last,
+    /// because a request to it has just failed. The known layout is kept if no server gives one that is as new.
+    pub(crate) fn update_layout(&self, slot: u16) {
         let known = self.layout();
         let mut addresses: Vec<&Address> =
             std::iter::once(&self.target.address).chain(known.servers()).collect();
@@ -177,15 +181,15 @@ impl Servers {
         }
     }
 
-    /// What the primary of a slot says about itself.
+    /// Asks the primary of a slot for its state.
     pub(crate) fn info(&self, slot: u16) -> Result<Info, String> {
         let request = Requests::one(&redis::cmd("INFO"));
-        let answers = self.run(slot, &request, Effect::Passing, self.target.patience)?;
+        let answers = self.run(slot, &request, Effect::Transient, self.target.timeout)?;
         Info::among(&answers).map_err(Failure::why)
     }
 }
 
-/// Nothing is left half done under a lock.
+/// Locks a mutex, even if a thread has panicked while it held it: the data are consistent between any two steps.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What `redis://…` says.
+//! Parses addresses of the form `redis://…`.
 
 use redis::{ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, TlsCertificates};
 use std::fmt;
@@ -6,37 +6,37 @@ use std::time::Duration;
 
 const FORM: &str = "an address is redis://[user:password@]host[:port], or rediss:// for TLS; in user and \
                     password write %40 for @, %2F for /, %23 for #, %3A for :, %3F for ?, %25 for %";
-const PARAMETERS: &str = "what follows ? may be ca=FILE, cert=FILE, key=FILE, passfile=FILE, \
+const PARAMETERS: &str = "the parameters after ? are ca=FILE, cert=FILE, key=FILE, passfile=FILE, \
                           lease=SECONDS (10 and more), timeout=SECONDS, replicas=NUMBER, joined by &";
 
-/// Why a server cannot be a store. Worded for the user, without secrets.
+/// The reason why a server cannot be used as a store, worded for the user and without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RedisRefused {
-    /// The address cannot be understood.
+pub enum RedisError {
+    /// The address cannot be parsed.
     Address(String),
     /// A file that it names cannot be read.
     File {
-        /// The file.
+        /// Path of the file, as in the address.
         path: String,
-        /// Why.
+        /// The message of the operating system, or of the parser.
         why: String,
     },
-    /// The server is not there, does not want us, or is of no use.
+    /// The server cannot be reached, refuses the login, or may evict pages.
     Server(String),
 }
 
-impl fmt::Display for RedisRefused {
+impl fmt::Display for RedisError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RedisRefused::Address(why) | RedisRefused::Server(why) => f.write_str(why),
-            RedisRefused::File { path, why } => write!(f, "{path}: {why}"),
+            RedisError::Address(why) | RedisError::Server(why) => f.write_str(why),
+            RedisError::File { path, why } => write!(f, "{path}: {why}"),
         }
     }
 }
 
-impl std::error::Error for RedisRefused {}
+impl std::error::Error for RedisError {}
 
-/// Where a server listens.
+/// The host and the port on which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Address {
     pub(crate) host: String,
@@ -44,7 +44,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// As servers write it: `HOST:PORT`, without brackets.
+    /// Parses the form that servers write: `HOST:PORT`, without brackets around IPv6 addresses.
     pub(crate) fn parse(text: &str) -> Option<Address> {
         let (host, port) = text.rsplit_once(':')?;
         (!host.is_empty()).then_some(())?;
@@ -61,25 +61,26 @@ impl fmt::Display for Address {
     }
 }
 
-/// Which server, how to reach it, and as whom. It prints without the password.
+/// A parsed address: the server, the login, and the parameters. `Display` and `Debug` omit the password.
 #[derive(Clone)]
 pub struct Target {
     pub(crate) address: Address,
     info: ConnectionInfo,
-    /// What a `rediss://` server is checked against, and what we show it.
+    /// The authority that must have signed the certificate of a `rediss://` server, and the client's own certificate.
     pub(crate) certificates: Option<TlsCertificates>,
-    /// Keys live so long without us.
+    /// Time after which a server deletes keys that are not prolonged.
     pub(crate) lease: Duration,
-    /// So long a server may be away before it counts as lost.
-    pub(crate) patience: Duration,
-    /// Replicas that must have a page; without a number, one where there is one.
+    /// Time without an answer after which a server counts as lost.
+    pub(crate) timeout: Duration,
+    /// Number of replicas that must have confirmed a write. `None` means one if the primary has any.
     pub(crate) replicas: Option<u32>,
 }
 
 impl Target {
-    /// `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?…]`, or `rediss://` for TLS. Reads the files it names.
-    pub fn parse(text: &str) -> Result<Target, RedisRefused> {
-        let wrong = || RedisRefused::Address(FORM.into());
+    /// Parses `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?…]`, or `rediss://` for TLS, and reads the files that it
+    /// names.
+    pub fn parse(text: &str) -> Result<Target, RedisError> {
+        let wrong = || RedisError::Address(FORM.into());
         let url = redis::parse_redis_url(text).filter(|url| url.fragment().is_none()).ok_or_else(wrong)?;
         let parameters: Vec<(String, String)> = url.query_pairs().into_owned().collect();
         let mut bare = url;
@@ -95,54 +96,54 @@ impl Target {
             certificates: tls.then_some(TlsCertificates { client_tls: None, root_cert: None }),
             info,
             lease: Duration::from_secs(3600),
-            patience: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             replicas: None,
         };
-        target.heed(&parameters)?;
+        target.apply_parameters(&parameters)?;
         Ok(target)
     }
 
-    fn heed(&mut self, parameters: &[(String, String)]) -> Result<(), RedisRefused> {
+    fn apply_parameters(&mut self, parameters: &[(String, String)]) -> Result<(), RedisError> {
         let (mut ca, mut certificate, mut key) = (None, None, None);
         for (name, value) in parameters {
             let number = |least: u32| {
                 let found = value.parse().ok().filter(|&it: &u32| it >= least);
-                found.ok_or_else(|| RedisRefused::Address(format!("{name}={value}: {PARAMETERS}")))
+                found.ok_or_else(|| RedisError::Address(format!("{name}={value}: {PARAMETERS}")))
             };
             match &**name {
                 "lease" => self.lease = Duration::from_secs(number(10)?.into()),
-                "timeout" => self.patience = Duration::from_secs(number(1)?.into()),
+                "timeout" => self.timeout = Duration::from_secs(number(1)?.into()),
                 "replicas" => self.replicas = Some(number(0)?),
                 "passfile" => self.log_in(None, Some(password_in(value)?)),
                 "ca" => ca = Some(read(value)?),
                 "cert" => certificate = Some(read(value)?),
                 "key" => key = Some(read(value)?),
-                // Its name may be a piece of a password.
-                _ => return Err(RedisRefused::Address(PARAMETERS.into())),
+                // The message does not repeat the name, which may be a part of a password with a `?`.
+                _ => return Err(RedisError::Address(PARAMETERS.into())),
             }
         }
         let client_tls = match (certificate, key) {
             (None, None) => None,
             (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig { client_cert, client_key }),
-            _ => return Err(RedisRefused::Address("cert=FILE and key=FILE need each other".into())),
+            _ => return Err(RedisError::Address("cert=FILE and key=FILE must be given together".into())),
         };
         match &mut self.certificates {
             Some(certificates) => *certificates = TlsCertificates { client_tls, root_cert: ca },
             None if ca.is_some() || client_tls.is_some() => {
-                return Err(RedisRefused::Address("ca, cert and key need rediss://".into()));
+                return Err(RedisError::Address("ca, cert and key need rediss://".into()));
             }
             None => {}
         }
         Ok(())
     }
 
-    /// Whether the address, or a file that it names, had a password.
+    /// Returns whether the address, or a file that it names, has a password.
     #[must_use]
     pub fn has_password(&self) -> bool {
         self.password().is_some()
     }
 
-    /// Names the user and the password where the address did not.
+    /// Sets the user and the password, unless the address has its own.
     pub fn log_in(&mut self, user: Option<String>, password: Option<String>) {
         let mut login = self.info.redis_settings().clone();
         if let Some(user) = user.filter(|_| login.username().is_none()) {
@@ -158,7 +159,7 @@ impl Target {
         self.info.redis_settings().password()
     }
 
-    /// The same login at another address.
+    /// Returns the connection settings for another server of the cluster, with the same login.
     pub(crate) fn at(&self, address: &Address) -> ConnectionInfo {
         let Address { host, port } = address.clone();
         let addr = match self.certificates {
@@ -168,12 +169,12 @@ impl Target {
         self.info.clone().set_addr(addr)
     }
 
-    /// How long one exchange may take: several fit into the patience.
+    /// Returns the time limit of one exchange, which is so short that a request can be repeated within the timeout.
     pub(crate) fn exchange(&self) -> Duration {
-        (self.patience / 4).min(Duration::from_secs(5))
+        (self.timeout / 4).min(Duration::from_secs(5))
     }
 
-    /// Takes the password out of what a server or a library said: some servers repeat what they got.
+    /// Replaces the password in a message of a server or of the client library, because some servers repeat requests.
     pub(crate) fn without_secrets(&self, text: &str) -> String {
         match self.password().filter(|it| !it.is_empty()) {
             Some(password) => text.replace(password, "***"),
@@ -182,15 +183,15 @@ impl Target {
     }
 }
 
-/// The first line of a file.
-pub fn password_in(path: &str) -> Result<String, RedisRefused> {
+/// Returns the first line of a file, which is a password.
+pub fn password_in(path: &str) -> Result<String, RedisError> {
     let text = String::from_utf8(read(path)?).unwrap_or_default();
     let line = text.lines().next().filter(|line| !line.is_empty()).map(str::to_owned);
-    line.ok_or_else(|| RedisRefused::File { path: path.into(), why: "no password in its first line".into() })
+    line.ok_or_else(|| RedisError::File { path: path.into(), why: "no password in its first line".into() })
 }
 
-fn read(path: &str) -> Result<Vec<u8>, RedisRefused> {
-    std::fs::read(path).map_err(|error| RedisRefused::File { path: path.into(), why: error.to_string() })
+fn read(path: &str) -> Result<Vec<u8>, RedisError> {
+    std::fs::read(path).map_err(|error| RedisError::File { path: path.into(), why: error.to_string() })
 }
 
 impl fmt::Display for Target {
@@ -211,18 +212,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_says_where_as_whom_and_how() {
+    fn address_gives_server_login_and_parameters() {
         let target = Target::parse("redis://ann:p%40ss@db.example/2?lease=600&timeout=5&replicas=1").unwrap();
         let login = target.info.redis_settings();
         assert_eq!((target.to_string(), login.db()), ("redis://db.example:6379".into(), 2));
         assert_eq!((login.username(), login.password()), (Some("ann"), Some("p@ss")));
-        assert_eq!((target.lease.as_secs(), target.patience.as_secs(), target.replicas), (600, 5, Some(1)));
+        assert_eq!((target.lease.as_secs(), target.timeout.as_secs(), target.replicas), (600, 5, Some(1)));
         let target = Target::parse("rediss://[::1]:7000").unwrap();
         assert_eq!((target.to_string(), target.has_password()), ("rediss://[::1]:7000".into(), false));
     }
 
     #[test]
-    fn the_address_comes_before_other_logins() {
+    fn login_in_the_address_takes_precedence() {
         let mut target = Target::parse("redis://:first@host").unwrap();
         target.log_in(Some("bob".into()), Some("second".into()));
         let login = target.info.redis_settings();
@@ -230,19 +231,19 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_printed_has_the_password() {
+    fn password_is_never_printed() {
         let target = Target::parse("redis://ann:hunter2@host").unwrap();
         assert_eq!(format!("{target} {target:?}"), "redis://host:6379 redis://host:6379");
         assert_eq!(target.without_secrets("unknown `AUTH`, with `hunter2`"), "unknown `AUTH`, with `***`");
     }
 
     #[test]
-    fn what_has_no_sense_is_refused_without_repeating_a_password() {
+    fn invalid_addresses_are_refused_without_repeating_a_password() {
         for (text, words) in [
             ("redis://ann:hunter2@host:port", "redis://[user"),
             ("redis://ann:hunter2/x@host", "%2F for /"),
             ("redis://ann:hunter2#x@host", "%23 for #"),
-            ("redis://ann:1?hunter2@host", "what follows ?"),
+            ("redis://ann:1?hunter2@host", "the parameters after ?"),
             ("http://ann:hunter2@host", "redis://[user"),
             ("redis://ann:hunter2@host/first", "redis://[user"),
             ("redis+unix:///tmp/socket?pass=hunter2", "redis://[user"),
@@ -250,7 +251,7 @@ mod tests {
             ("redis://ann:hunter2@host?timeout=0", "timeout=0: "),
             ("redis://host?password=hunter2", "passfile=FILE"),
             ("redis://ann:hunter2@host?ca=/etc/hostname", "need rediss://"),
-            ("rediss://ann:hunter2@host?cert=/etc/hostname", "need each other"),
+            ("rediss://ann:hunter2@host?cert=/etc/hostname", "must be given together"),
             ("rediss://ann:hunter2@host?ca=/no/such", "/no/such: No such file"),
             ("redis://host?passfile=/dev/null", "no password in its first line"),
             ("redis:", "redis://[user"),

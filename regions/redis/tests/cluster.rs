@@ -1,4 +1,5 @@
-//! Three primaries with a replica each: pages survive the loss of a primary, and are never old ones.
+//! A cluster of three primaries with a replica each. Pages survive the loss of a primary, and reads never return old
+//! versions of them.
 
 mod common;
 
@@ -38,12 +39,12 @@ impl Cluster {
         cluster
     }
 
-    /// Any of them will do.
+    /// Returns the address of one server, which gives the others.
     fn address(&self) -> String {
         format!("{}?timeout=20", self.0[5].address())
     }
 
-    /// The server that has most keys as a primary.
+    /// Returns the index of the primary that has the most keys.
     fn fullest(&self) -> usize {
         let primary = |server: &Server| server.text(&["INFO", "replication"]).contains("role:master");
         let primaries = (0..6).filter(|&number| primary(&self.0[number]));
@@ -52,7 +53,7 @@ impl Cluster {
 }
 
 const HOMES: u64 = 12;
-/// Bytes from one home to the next.
+/// Distance from one home to the next, in bytes.
 const STEP: u64 = HOME as u64;
 
 fn write_all(store: &dyn PageStore, version: u8) {
@@ -68,9 +69,9 @@ fn all_read_back(store: &dyn PageStore, version: u8) {
 }
 
 #[test]
-fn the_loss_of_a_primary_is_survived_and_that_of_its_replica_too_is_not() {
+fn pages_survive_the_loss_of_a_primary_but_not_of_its_replica_too() {
     let mut cluster = Cluster::start();
-    let (spaces, store) = space(&cluster.address());
+    let (provider, store) = new_store(&cluster.address());
     store.reserve(0, HOMES * STEP).unwrap();
     write_all(&*store, 1);
     all_read_back(&*store, 1);
@@ -81,13 +82,13 @@ fn the_loss_of_a_primary_is_survived_and_that_of_its_replica_too_is_not() {
     all_read_back(&*store, 2);
     drop(store);
     for number in (0..6).filter(|&number| number != primary) {
-        until("replicas have heard that it was dropped", || cluster.0[number].keys().is_empty());
+        until("replicas have deleted the keys of the dropped store", || cluster.0[number].keys().is_empty());
     }
 
-    // The one that took over has no replica now.
-    let (_spaces, store) = space(&format!("{}?timeout=4", cluster.0[(primary + 1) % 6].address()));
+    // The replica that became a primary has no replica of its own.
+    let (_provider, store) = new_store(&format!("{}?timeout=4", cluster.0[(primary + 1) % 6].address()));
     write_all(&*store, 3);
-    drop(spaces);
+    drop(provider);
     let alone = |server: &Server| {
         let info = server.text(&["INFO", "replication"]);
         info.contains("role:master") && info.contains("connected_slaves:0")
@@ -100,9 +101,9 @@ fn the_loss_of_a_primary_is_survived_and_that_of_its_replica_too_is_not() {
 }
 
 #[test]
-fn a_primary_that_comes_back_gives_no_old_pages() {
+fn restarted_primary_returns_no_old_pages() {
     let cluster = Cluster::start();
-    let (_spaces, store) = space(&cluster.address());
+    let (_provider, store) = new_store(&cluster.address());
     write_all(&*store, 1);
     let primary = cluster.fullest();
     cluster.0[primary].signal("-STOP");
@@ -116,9 +117,9 @@ fn a_primary_that_comes_back_gives_no_old_pages() {
 }
 
 #[test]
-fn a_slot_may_move_while_it_is_used() {
+fn slot_may_move_while_it_is_used() {
     let cluster = Cluster::start();
-    let (_spaces, store) = space(&cluster.address());
+    let (_provider, store) = new_store(&cluster.address());
     store.write(0, &pages(0, 4 * PAGE, 1)).unwrap();
     let from = cluster.fullest();
     let key = &cluster.0[from].keys()[0];
@@ -131,11 +132,11 @@ fn a_slot_may_move_while_it_is_used() {
     reads_back(&*store, 0, 4 * PAGE, 1);
     let port = cluster.0[to].port.to_string();
     cluster.0[from].ask(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
-    // The old primary says ASK.
+    // The old primary answers with ASK.
     reads_back(&*store, 0, 4 * PAGE, 1);
     store.write(0, &pages(0, 4 * PAGE, 2)).unwrap();
     reads_back(&*store, 0, 4 * PAGE, 2);
-    // The old primary says MOVED.
+    // The old primary answers with MOVED.
     for number in [to, from] {
         cluster.0[number].ask(&["CLUSTER", "SETSLOT", &slot, "NODE", &id(to)]);
     }

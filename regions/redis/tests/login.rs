@@ -1,4 +1,4 @@
-//! Who may: passwords, certificates, and what is said to who may not.
+//! Logins: passwords, certificates, and the messages when the server refuses one.
 
 mod common;
 
@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PASSWORD: &str = "hunter2-%-secret";
-/// As it stands in an address.
+/// The password as it is written in an address.
 const WRITTEN: &str = "hunter2-%25-secret";
 
 #[test]
-fn the_right_password_opens_and_none_or_a_wrong_one_is_refused_without_showing_it() {
+fn wrong_or_missing_password_is_refused_without_showing_it() {
     let server = Server::start(&["--requirepass", PASSWORD.replace('%', "").as_str()]);
     let right = PASSWORD.replace('%', "");
     let at = |login: &str| format!("redis://{login}127.0.0.1:{}", server.port);
-    let (spaces, store) = space(&at(&format!(":{right}@")));
+    let (provider, store) = new_store(&at(&format!(":{right}@")));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
     reads_back(&*store, 0, PAGE, 1);
-    assert!(!format!("{spaces:?} {store:?}").contains("hunter2"));
+    assert!(!format!("{provider:?} {store:?}").contains("hunter2"));
     for (address, words) in [
         (at(&format!(":{WRITTEN}@")), "wrong user or password"),
         (at(&format!("ann:{right}@")), "wrong user or password"),
@@ -36,7 +36,7 @@ fn the_right_password_opens_and_none_or_a_wrong_one_is_refused_without_showing_i
 }
 
 #[test]
-fn a_user_needs_the_right_to_keep_pages() {
+fn user_needs_the_permissions_to_store_pages() {
     let server = Server::start(&[]);
     server.ask(&["ACL", "SETUSER", "ann", "on", ">hunter2", "~largesse:*", "+@all", "-hset"]);
     let why = open(&format!("redis://ann:hunter2@127.0.0.1:{}", server.port)).unwrap_err().to_string();
@@ -44,12 +44,12 @@ fn a_user_needs_the_right_to_keep_pages() {
     let rights =
         ["ACL", "SETUSER", "bob", "on", ">hunter2", "~largesse:*", "+@hash", "+@connection", "+@transaction"];
     server.ask(&[&rights[..], &["+expire", "+unlink", "+info", "+wait", "-client|kill"]].concat());
-    let (_spaces, store) = space(&format!("redis://bob:hunter2@127.0.0.1:{}", server.port));
+    let (_provider, store) = new_store(&format!("redis://bob:hunter2@127.0.0.1:{}", server.port));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
 }
 
 #[test]
-fn a_password_may_come_from_a_file() {
+fn password_may_come_from_a_file() {
     let server = Server::start(&["--requirepass", "hunter2"]);
     let folder = Folder::new("passfile");
     let file = folder.0.join("password");
@@ -58,10 +58,10 @@ fn a_password_may_come_from_a_file() {
 }
 
 #[test]
-fn what_is_no_redis_is_told() {
+fn server_that_is_not_redis_is_refused() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // It repeats what it gets, as some proxies do.
+    // This server repeats the request, as some proxies do.
     let web = std::thread::spawn(move || {
         use std::io::{Read, Write};
         let (mut stream, _) = listener.accept().unwrap();
@@ -77,7 +77,7 @@ fn what_is_no_redis_is_told() {
 }
 
 #[test]
-fn tls_needs_an_authority_that_signed_and_the_server_may_want_a_certificate() {
+fn tls_needs_the_authority_and_the_clients_certificate() {
     let folder = Folder::new("tls");
     let file = |name: &str| folder.0.join(name).display().to_string();
     folder.certificates();
@@ -87,16 +87,16 @@ fn tls_needs_an_authority_that_signed_and_the_server_may_want_a_certificate() {
     let options =
         ["--tls-port", &written, "--tls-ca-cert-file", &ca, "--tls-cert-file", &cert, "--tls-key-file", &key];
     let _server = Server::start_at(port, &options);
-    until("it listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    until("the server listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
     let at = |parameters: &str| format!("rediss://127.0.0.1:{port}?timeout=10{parameters}");
 
-    let (_spaces, store) = space(&at(&format!("&ca={ca}&cert={cert}&key={key}")));
+    let (_provider, store) = new_store(&at(&format!("&ca={ca}&cert={cert}&key={key}")));
     store.write(0, &pages(0, 1 << 20, 1)).unwrap();
     reads_back(&*store, 0, 1 << 20, 1);
     for (address, words) in [
         (at(&format!("&cert={cert}&key={key}")), "ca=FILE"),
         (at(&format!("&ca={ca}")), "cert=FILE"),
-        (format!("redis://127.0.0.1:{port}?timeout=10"), "does it want redis:// or rediss://?"),
+        (format!("redis://127.0.0.1:{port}?timeout=10"), "does it expect redis:// or rediss:// (TLS)?"),
         (format!("rediss://localhost:{port}?timeout=10&ca={ca}&cert={cert}&key={key}"), "not valid for name"),
     ] {
         let why = open(&address).unwrap_err().to_string();
@@ -113,7 +113,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// An authority, and what it signed for 127.0.0.1.
+    /// Creates an authority, and a certificate that it signed for 127.0.0.1.
     fn certificates(&self) {
         let openssl = |arguments: &str| {
             let run = Command::new("openssl").args(arguments.split(' ')).current_dir(&self.0).output();

@@ -1,4 +1,4 @@
-//! One server: what is written comes back, and what goes wrong is said.
+//! A single server: pages read back as they were written, and failures are reported with their reason.
 
 mod common;
 
@@ -7,13 +7,13 @@ use largesse_store::{PageStore, StoreError, StoreProvider};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
-/// Bytes from one home to the next.
+/// Distance from one home to the next, in bytes.
 const STEP: u64 = HOME as u64;
 
 #[test]
-fn sets_of_every_size_come_back_across_homes() {
+fn writes_of_any_size_read_back_across_homes() {
     let server = Server::start(&[]);
-    let (_spaces, store) = space(&server.address());
+    let (_provider, store) = new_store(&server.address());
     for (at, len) in [(0, PAGE), (8 * PAGE as u64, 16 * PAGE), (STEP, 2 << 20), (3 * STEP - 8192, 4 << 20)] {
         store.reserve(at, len as u64).unwrap();
         store.write(at, &pages(at, len, 1)).unwrap();
@@ -30,7 +30,7 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    // Around the border of two homes.
+    // Pages around the boundary of two homes.
     let place = || (500_usize..524, 1_usize..12);
     prop_oneof![
         (place(), 1_u8..60).prop_map(|((page, count), version)| Step::Write { page, count, version }),
@@ -42,9 +42,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn any_steps_leave_what_a_plain_array_would_hold(steps in prop::collection::vec(step(), 1..60)) {
+    fn any_sequence_of_calls_equals_that_on_an_array(steps in prop::collection::vec(step(), 1..60)) {
         let server = Server::start(&[]);
-        let (_spaces, store) = space(&server.address());
+        let (_provider, store) = new_store(&server.address());
         let mut model: Vec<Option<Vec<u8>>> = vec![None; 540];
         for step in steps {
             match step {
@@ -76,11 +76,11 @@ proptest! {
 }
 
 #[test]
-fn spaces_are_apart_have_a_lease_and_are_gone_when_dropped() {
+fn stores_are_separate_have_a_lease_and_are_deleted_when_dropped() {
     let server = Server::start(&[]);
-    let (spaces, one) = space(&format!("{}?lease=600", server.address()));
-    let other = spaces.create().unwrap();
-    assert_eq!(server.keys().len(), 0, "the trial page is gone");
+    let (provider, one) = new_store(&format!("{}?lease=600", server.address()));
+    let other = provider.create().unwrap();
+    assert_eq!(server.keys().len(), 0, "the trial page is deleted");
     one.write(0, &pages(0, PAGE, 1)).unwrap();
     other.write(0, &pages(0, PAGE, 2)).unwrap();
     reads_back(&*one, 0, PAGE, 1);
@@ -95,9 +95,9 @@ fn spaces_are_apart_have_a_lease_and_are_gone_when_dropped() {
 }
 
 #[test]
-fn threads_use_it_at_once() {
+fn threads_use_a_store_at_once() {
     let server = Server::start(&[]);
-    let (_spaces, store) = space(&server.address());
+    let (_provider, store) = new_store(&server.address());
     std::thread::scope(|scope| {
         for thread in 0..8 {
             let store = &*store;
@@ -116,31 +116,31 @@ fn threads_use_it_at_once() {
 }
 
 #[test]
-fn a_full_server_is_told_at_reserve_and_what_was_promised_can_be_written() {
+fn full_server_refuses_reservations_but_not_reserved_writes() {
     let server = Server::start(&["--maxmemory", "64mb"]);
-    let (_spaces, store) = space(&server.address());
-    let mut promised = 0;
-    while store.reserve(promised, STEP).is_ok() {
-        promised += STEP;
+    let (_provider, store) = new_store(&server.address());
+    let mut reserved = 0;
+    while store.reserve(reserved, STEP).is_ok() {
+        reserved += STEP;
     }
-    assert!(promised >= 16 * STEP, "{promised} of 64 MiB");
-    assert_eq!(store.reserve(promised, STEP), Err(StoreError::Full { wanted: STEP }));
-    for at in (0..promised).step_by(HOME) {
+    assert!(reserved >= 16 * STEP, "{reserved} of 64 MiB");
+    assert_eq!(store.reserve(reserved, STEP), Err(StoreError::Full { wanted: STEP }));
+    for at in (0..reserved).step_by(HOME) {
         store.write(at, &pages(at, HOME, 3)).unwrap();
     }
-    assert_eq!(store.reserve(promised, STEP), Err(StoreError::Full { wanted: STEP }), "written is not free");
+    assert_eq!(store.reserve(reserved, STEP), Err(StoreError::Full { wanted: STEP }), "after all writes");
     store.discard(0, STEP);
-    store.reserve(promised, STEP).unwrap();
+    store.reserve(reserved, STEP).unwrap();
     reads_back(&*store, STEP, HOME, 3);
 }
 
 #[test]
-fn a_server_that_is_full_too_early_is_lost_with_its_reason() {
+fn server_filled_by_other_clients_is_lost_with_its_reason() {
     let server = Server::start(&["--maxmemory", "64mb"]);
-    let (_spaces, store) = space(&server.address());
+    let (_provider, store) = new_store(&server.address());
     store.reserve(0, 8 * STEP).unwrap();
     for number in 0..9 {
-        server.ask(&["SET", &format!("somebody's {number}"), &"x".repeat(4 << 20)]);
+        server.ask(&["SET", &format!("key of another client {number}"), &"x".repeat(4 << 20)]);
     }
     let homes = (0..8 * STEP).step_by(HOME);
     let outcomes = homes.map(|at| store.write(at, &pages(at, HOME, 1)));
@@ -149,12 +149,12 @@ fn a_server_that_is_full_too_early_is_lost_with_its_reason() {
 }
 
 #[test]
-fn a_server_that_may_drop_pages_is_refused_before_and_while_it_is_used() {
+fn evicting_server_is_refused_before_and_during_use() {
     let server = Server::start(&["--maxmemory-policy", "allkeys-lru"]);
     let why = open(&server.address()).unwrap_err().to_string();
     assert!(why.contains("allkeys-lru") && why.contains("CONFIG SET maxmemory-policy noeviction"), "{why}");
     server.ask(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
-    let (_spaces, store) = space(&server.address());
+    let (_provider, store) = new_store(&server.address());
     store.write(0, &pages(0, PAGE, 1)).unwrap();
     server.ask(&["CONFIG", "SET", "maxmemory-policy", "volatile-ttl"]);
     assert!(lost(store.reserve(0, STEP)).contains("volatile-ttl"));
@@ -162,9 +162,9 @@ fn a_server_that_may_drop_pages_is_refused_before_and_while_it_is_used() {
 }
 
 #[test]
-fn leases_are_renewed_and_servers_looked_at_meanwhile() {
+fn leases_are_renewed_and_the_policy_is_checked_during_use() {
     let server = Server::start(&[]);
-    let (_spaces, store) = space(&format!("{}?lease=10", server.address()));
+    let (_provider, store) = new_store(&format!("{}?lease=10", server.address()));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
     let left = || server.number(&["PTTL", &server.keys()[0]]);
     until("the lease runs", || left() < 8500);
@@ -175,50 +175,50 @@ fn leases_are_renewed_and_servers_looked_at_meanwhile() {
 }
 
 #[test]
-fn pages_that_are_gone_are_lost_and_never_zeros() {
+fn deleted_pages_are_lost_and_never_zeros() {
     let server = Server::start(&[]);
-    let (_spaces, store) = space(&server.address());
+    let (_provider, store) = new_store(&server.address());
     store.write(0, &pages(0, 8 * PAGE, 1)).unwrap();
     server.ask(&["FLUSHALL"]);
     store.write(0, &pages(0, PAGE, 2)).unwrap();
     reads_back(&*store, 0, PAGE, 2);
     let why = lost(store.read(PAGE as u64, &mut [0; PAGE]));
-    assert!(why.contains("somebody deleted keys") && why.contains("lease of 3600 s"), "{why}");
+    assert!(why.contains("another client deleted keys") && why.contains("lease of 3600 s"), "{why}");
 }
 
 #[test]
-fn a_page_that_came_back_shorter_is_lost() {
+fn field_that_is_shorter_than_a_page_is_lost() {
     let server = Server::start(&[]);
-    let (_spaces, store) = space(&server.address());
+    let (_provider, store) = new_store(&server.address());
     store.write(0, &pages(0, 8 * PAGE, 1)).unwrap();
     server.ask(&["HSET", &server.keys()[0], "5", &"x".repeat(PAGE - 1)]);
     let why = lost(store.read(0, &mut [0; 8 * PAGE]));
-    assert!(why.contains("what it holds is no page"), "{why}");
+    assert!(why.contains("a field does not have the size of a page"), "{why}");
 }
 
-/// The line is cut in the middle of a page, there or back: it is sent again, over a new one.
+/// The connection is cut in the middle of a page, in either direction. The request is repeated on a new connection.
 #[test]
-fn a_transfer_that_is_cut_in_the_middle_is_made_again() {
+fn transfer_that_is_cut_in_the_middle_is_repeated() {
     let server = Server::start(&[]);
-    let line = Line::to(server.port);
-    let (_spaces, store) = space(&line.address());
+    let proxy = Proxy::to(server.port);
+    let (_provider, store) = new_store(&proxy.address());
     store.write(0, &pages(0, HOME, 1)).unwrap();
     for version in 2..5 {
-        line.cut_after(100_000);
+        proxy.cut_after(100_000);
         store.write(0, &pages(0, HOME, version)).unwrap();
-        assert!(line.was_cut(), "nothing was cut");
-        line.cut_after(100_000);
+        assert!(proxy.was_cut(), "nothing was cut");
+        proxy.cut_after(100_000);
         reads_back(&*store, 0, HOME, version);
-        assert!(line.was_cut(), "nothing was cut");
+        assert!(proxy.was_cut(), "nothing was cut");
     }
 }
 
 #[test]
-fn a_restarted_server_without_its_data_is_lost() {
+fn server_that_restarted_without_its_data_is_lost() {
     let mut server = Server::start(&[]);
-    let (_spaces, store) = space(&server.address());
+    let (_provider, store) = new_store(&server.address());
     store.write(0, &pages(0, PAGE, 1)).unwrap();
-    std::thread::sleep(Duration::from_secs(3)); // uptimes are whole seconds
+    std::thread::sleep(Duration::from_secs(3)); // the server gives its uptime in whole seconds
     server.kill();
     let _second = Server::start_at(server.port, &[]);
     store.write(STEP, &pages(STEP, PAGE, 1)).unwrap();
@@ -227,9 +227,9 @@ fn a_restarted_server_without_its_data_is_lost() {
 }
 
 #[test]
-fn a_server_that_stops_is_waited_for_and_one_that_does_not_answer_is_lost() {
+fn server_that_pauses_is_awaited_and_one_without_answer_is_lost() {
     let server = Server::start(&[]);
-    let (_patient, store) = space(&format!("{}?timeout=60", server.address()));
+    let (_patient, store) = new_store(&format!("{}?timeout=60", server.address()));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
     server.signal("-STOP");
     std::thread::scope(|scope| {
@@ -242,7 +242,7 @@ fn a_server_that_stops_is_waited_for_and_one_that_does_not_answer_is_lost() {
     store.write(0, &pages(0, PAGE, 3)).unwrap();
     reads_back(&*store, 0, PAGE, 3);
     reads_back(&*store, 0, PAGE, 3);
-    let (_spaces, store) = space(&format!("{}?timeout=4", server.address()));
+    let (_provider, store) = new_store(&format!("{}?timeout=4", server.address()));
     server.signal("-STOP");
     let began = Instant::now();
     let why = lost(store.read(0, &mut [0; PAGE]));
@@ -252,9 +252,9 @@ fn a_server_that_stops_is_waited_for_and_one_that_does_not_answer_is_lost() {
 }
 
 #[test]
-fn a_server_that_is_killed_is_lost_and_says_which() {
+fn message_names_the_server_that_was_killed() {
     let mut server = Server::start(&[]);
-    let (_spaces, store) = space(&format!("{}?timeout=4", server.address()));
+    let (_provider, store) = new_store(&format!("{}?timeout=4", server.address()));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
     server.kill();
     let why = lost(store.write(0, &pages(0, PAGE, 2)));
@@ -262,7 +262,7 @@ fn a_server_that_is_killed_is_lost_and_says_which() {
 }
 
 #[test]
-fn a_replica_has_every_page_and_a_primary_without_one_goes_on() {
+fn replica_has_every_page_and_a_primary_without_one_continues() {
     let primary = Server::start(&[]);
     let replica = Server::start(&[
         "--replicaof",
@@ -277,18 +277,18 @@ fn a_replica_has_every_page_and_a_primary_without_one_goes_on() {
     let why = open(&replica.address()).unwrap_err().to_string();
     assert!(why.contains("name its primary"), "{why}");
 
-    let (_spaces, store) = space(&format!("{}?timeout=4", primary.address()));
+    let (_provider, store) = new_store(&format!("{}?timeout=4", primary.address()));
     store.write(0, &pages(0, PAGE, 1)).unwrap();
-    assert_eq!(replica.number(&["HLEN", &replica.keys()[0]]), 1, "at once, not some time");
+    assert_eq!(replica.number(&["HLEN", &replica.keys()[0]]), 1, "when the write has returned");
     replica.signal("-STOP");
     let why = lost(store.write(0, &pages(0, PAGE, 2)));
     replica.signal("-CONT");
-    assert!(why.contains("no replica has what was written"), "{why}");
+    assert!(why.contains("no replica has confirmed the write"), "{why}");
     drop(replica);
     until("the primary notices", || info(&primary).contains("connected_slaves:0"));
     store.write(0, &pages(0, PAGE, 3)).unwrap();
     reads_back(&*store, 0, PAGE, 3);
 
     let why = open(&format!("{}?timeout=4&replicas=1", primary.address())).unwrap_err().to_string();
-    assert!(why.contains("no replica has what was written"), "{why}");
+    assert!(why.contains("no replica has confirmed the write"), "{why}");
 }

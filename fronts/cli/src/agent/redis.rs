@@ -2,19 +2,19 @@
 
 use largesse_agent::PageStorage;
 use largesse_far::{PASSWORD, environment};
-use largesse_redis::{RedisRefused, Target, password_in};
+use largesse_redis::{RedisError, Target, password_in};
 use std::ffi::OsString;
 
 const PASSWORD_FILE: &str = "LARGESSE_REDIS_PASSWORD_FILE";
 const USER: &str = "LARGESSE_REDIS_USER";
 
 pub(super) fn open(address: &str) -> Result<PageStorage, String> {
-    let spaces = target(address, environment::get).and_then(largesse_redis::open);
-    spaces.map(|spaces| PageStorage::Provider(Box::new(spaces))).map_err(|why| why.to_string())
+    let provider = target(address, environment::get).and_then(largesse_redis::open);
+    provider.map(|provider| PageStorage::Provider(Box::new(provider))).map_err(|why| why.to_string())
 }
 
 /// Parses `address`, and completes it with the user and the password in the environment.
-fn target(address: &str, get: impl Fn(&str) -> Option<OsString>) -> Result<Target, RedisRefused> {
+fn target(address: &str, get: impl Fn(&str) -> Option<OsString>) -> Result<Target, RedisError> {
     let text = |name| get(name).map(|value| value.to_string_lossy().into_owned()).filter(|it| !it.is_empty());
     let mut target = Target::parse(address)?;
     let password = match (target.has_password(), text(PASSWORD), text(PASSWORD_FILE)) {

@@ -1,7 +1,7 @@
-//! Servers on the loopback, each in a folder of its own, gone when the test ends.
-#![allow(dead_code, reason = "each test uses its part")]
+//! Redis servers on the loopback interface, each in a folder of its own, which are stopped when the test ends.
+#![allow(dead_code, reason = "each test uses a part of this module")]
 
-use largesse_redis::{RedisRefused, RedisSpaces, Target};
+use largesse_redis::{RedisError, RedisProvider, Target};
 use largesse_store::{PageStore, ProvidedStore, StoreError, StoreProvider};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,22 +14,22 @@ use std::time::{Duration, Instant};
 
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const HOME: usize = 2 << 20;
-/// How far above its port the bus of a cluster's server is, unless told otherwise.
+/// Distance from the port of a cluster's server to that of its cluster bus, by default.
 const BUS: u16 = 10_000;
 
 static SERVERS: AtomicU32 = AtomicU32::new(0);
 
-/// A `redis-server` that keeps nothing on disk.
+/// A `redis-server` that saves nothing to disk.
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
     folder: PathBuf,
-    /// For our own questions.
+    /// The password, as a part of the address, for requests of the test itself.
     login: String,
 }
 
 impl Server {
-    /// On another port if somebody else took the first one meanwhile.
+    /// Starts a server on a free port. Tries another port if a different program has taken the first one.
     pub(crate) fn start(options: &[&str]) -> Server {
         (0..5).find_map(|_| Server::try_start_at(free_port(), options)).expect("a server that starts")
     }
@@ -38,7 +38,7 @@ impl Server {
         Server::try_start_at(port, options).expect("the server starts")
     }
 
-    /// `None`: it ended before it answered.
+    /// Returns `None` if the server ended before it answered.
     fn try_start_at(port: u16, options: &[&str]) -> Option<Server> {
         let number = SERVERS.fetch_add(1, Ordering::Relaxed);
         let folder =
@@ -46,7 +46,7 @@ impl Server {
         std::fs::create_dir_all(&folder).unwrap();
         let tls = options.contains(&"--tls-port");
         let plain = if tls { "0".to_owned() } else { port.to_string() };
-        // The same program under its other name: Debian's redis-tools has it, and starts no service.
+        // `redis-check-rdb` is the server under another name. Debian's redis-tools has it, and starts no service.
         let child = Command::new("redis-check-rdb")
             .arg0("redis-server")
             .args(["--bind", "127.0.0.1", "--port", &plain])
@@ -70,7 +70,7 @@ impl Server {
         (!ended).then_some(server)
     }
 
-    /// It, and not another one on its port.
+    /// Returns whether this process, and not another one, answers on the port.
     fn answers(&self) -> bool {
         let said = self.try_ask(&["INFO", "server"]).and_then(|said| Ok(redis::from_redis_value(said)?));
         said.is_ok_and(|said: String| said.contains(&format!("process_id:{}\r", self.child.id())))
@@ -122,17 +122,17 @@ impl Drop for Server {
     }
 }
 
-/// A line to a server, which can be cut. Its threads end with the process.
-pub(crate) struct Line {
+/// A proxy in front of a server, whose connections can be cut. Its threads end with the process.
+pub(crate) struct Proxy {
     port: u16,
     left: Arc<AtomicU64>,
 }
 
-impl Line {
-    pub(crate) fn to(server: u16) -> Line {
+impl Proxy {
+    pub(crate) fn to(server: u16) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let line = Line { port: listener.local_addr().unwrap().port(), left: Arc::new(u64::MAX.into()) };
-        let left = Arc::clone(&line.left);
+        let proxy = Proxy { port: listener.local_addr().unwrap().port(), left: Arc::new(u64::MAX.into()) };
+        let left = Arc::clone(&proxy.left);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
@@ -140,18 +140,18 @@ impl Line {
                 for (from, to) in ends.map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()))
                 {
                     let left = Arc::clone(&left);
-                    std::thread::spawn(move || carry(&from, &to, &left));
+                    std::thread::spawn(move || forward(&from, &to, &left));
                 }
             }
         });
-        line
+        proxy
     }
 
     pub(crate) fn address(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// When so many bytes more have passed, in both directions.
+    /// Cuts the connection that transfers the last of the next `bytes` bytes, counted in both directions.
     pub(crate) fn cut_after(&self, bytes: u64) {
         self.left.store(bytes, Ordering::SeqCst);
     }
@@ -161,8 +161,9 @@ impl Line {
     }
 }
 
-/// From one end to the other; the one that carries the last byte cuts, and there is no limit any more.
-fn carry(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64) {
+/// Forwards data in one direction. The thread that forwards the last byte before the limit cuts the connection and
+/// removes the limit.
+fn forward(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64) {
     let mut bytes = [0; 65536];
     while let Ok(len @ 1..) = from.read(&mut bytes) {
         let before = left.fetch_sub(len as u64, Ordering::SeqCst);
@@ -178,8 +179,8 @@ fn carry(mut from: &TcpStream, mut to: &TcpStream, left: &AtomicU64) {
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
-/// Free, as is that of its bus; and below those that Linux gives to connections,
-/// so that none of these takes it before the server does.
+/// Returns a port that is free, as is the port of its cluster bus. It is below those that Linux gives to outgoing
+/// connections, so that none of them takes it before the server does.
 pub(crate) fn free_port() -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
@@ -201,17 +202,17 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-pub(crate) fn open(address: &str) -> Result<RedisSpaces, RedisRefused> {
+pub(crate) fn open(address: &str) -> Result<RedisProvider, RedisError> {
     largesse_redis::open(Target::parse(address)?)
 }
 
-pub(crate) fn space(address: &str) -> (RedisSpaces, Box<dyn ProvidedStore>) {
-    let spaces = open(address).unwrap();
-    let space = spaces.create().unwrap();
-    (spaces, space)
+pub(crate) fn new_store(address: &str) -> (RedisProvider, Box<dyn ProvidedStore>) {
+    let provider = open(address).unwrap();
+    let store = provider.create().unwrap();
+    (provider, store)
 }
 
-/// Pages that tell where they belong, and which version they are.
+/// Returns contents that depend on their offset and on a version, so that misplaced and old pages are detected.
 pub(crate) fn pages(at: u64, len: usize, version: u8) -> Vec<u8> {
     let word =
         |number: u64| (number * 8 + at).rotate_left(u32::from(version)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -225,7 +226,7 @@ pub(crate) fn reads_back(store: &dyn PageStore, at: u64, len: usize, version: u8
     assert!(bytes == pages(at, len, version), "other bytes at {at}");
 }
 
-/// The words with which a store is lost.
+/// Returns the message of an outcome that must be [`StoreError::Lost`].
 #[track_caller]
 pub(crate) fn lost(outcome: Result<(), StoreError>) -> String {
     match outcome {
