@@ -42,8 +42,6 @@ FOLDERS = [
 LATER = [
     "docs/results",
     "regions/pager",
-    "tests/programs",
-    "tests/tests",
 ]
 
 PATTERNS = {

@@ -1,4 +1,4 @@
-! Arrays that come, grow and go, as Fortran programs have them.
+! Allocates, grows and frees arrays in the ways of Fortran programs.
 program arrays
   implicit none
   real(8), allocatable :: a(:,:), b(:,:), c(:,:), v(:)
@@ -18,7 +18,7 @@ program arrays
     print '(i5, 3es25.16)', n, sum(c), c(n, 1), sum(transpose(c) * b)
     deallocate(a, b, c)
   end do
-  ! Growth by assignment, and by move_alloc.
+  ! The list grows by assignment, and by move_alloc.
   list = [integer ::]
   do i = 1, 60
     list = [list, (j, j = 1, 5000)]
@@ -35,7 +35,7 @@ program arrays
   print '(es16.8)', sum(real(s, 8))
   text = repeat('ab', 1000000)
   print *, len(text), text(1000001:1000002)
-  ! What cannot be had is a status, not an end.
+  ! An allocation that fails returns a status and does not end the program.
   allocate(c(5000000, 5000000), stat=status)
   print *, status /= 0, allocated(c)
   write(0, *) 'to stderr'

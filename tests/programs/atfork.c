@@ -1,5 +1,5 @@
-/* A library whose fork handlers use memory, as OpenBLAS, gRPC and others have them: the C library
- * allows it, whatever the order in which libraries came. */
+/* A library whose fork handlers allocate memory, like those of OpenBLAS and gRPC. The C library permits this, in whatever
+ * order the libraries were loaded. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Makes large blocks and says how many of them are the library's. blocks.bin [exec|fork|wait|idle|signal N|thp-off COMMAND...] */
+/* Allocates large blocks and prints how many of them are from the library's heap. blocks.bin [exec|fork|wait|idle|signal N|thp-off COMMAND...] */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Containers that grow, exceptions, aligned new, and threads that hand blocks on.
+// Tests growing containers, exceptions, aligned new, and threads that pass blocks on.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,4 @@
-/* Hands large blocks to and fro between a program and a library that is opened with RTLD_DEEPBIND.
+/* Passes large blocks in both directions between a program and a library that it opens with RTLD_DEEPBIND.
    deep.bin [lazy] LIBRARY ANOTHER */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* A library that frees and resizes blocks which its program made, and the other way round. */
+/* A library that frees and resizes blocks of its program, and that allocates blocks for it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <malloc.h>
@@ -9,5 +9,5 @@ void take(void *block) { free(block); }
 void *grow(void *block, size_t n) { return realloc(block, n); }
 void *multiply(void *block, size_t n, size_t m) { return reallocarray(block, n, m); }
 size_t usable(void *block) { return malloc_usable_size(block); }
-/* Opens another one in the same way. */
+/* Opens another library in the same way. */
 void *more(const char *file) { return dlopen(file, RTLD_NOW | RTLD_DEEPBIND); }

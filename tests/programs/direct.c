@@ -1,4 +1,4 @@
-/* Files are read into memory while the same memory is written, given back and brought again.
+/* Reads a file into memory while other threads cause the pages of this memory to be evicted and filled again.
    direct WAY FILE MIB ROUNDS; WAY: pread, uring, fixed (O_DIRECT), or plain (ordinary calls) */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,7 +38,7 @@ static uint64_t random_number(uint64_t *state) {
     return *state;
 }
 
-/* Other threads want the room. */
+/* Writes to random words of another array, so that pages of the target are evicted. */
 static void *crowd(void *argument) {
     uint64_t state = 88172645463325252ull + (uintptr_t)argument;
     while (!done) {
@@ -85,8 +85,8 @@ static struct ring make_ring(void) {
 
 #define AT(base, offset) ((_Atomic unsigned *)((base) + (offset)))
 
-/* DEPTH reads at a time; with `fixed` into a part of the buffer that stays registered meanwhile, and the first
-   ones until the crowd has wanted the room of everything often. */
+/* Submits DEPTH reads at a time. With `fixed`, their part of the buffer is registered, and thus pinned, until they are
+   complete; the first parts stay registered until the other threads have written TOUCHES words. */
 static void *ring_chunks(void *fixed) {
     struct ring ring = make_ring();
     int fd = open_file();
@@ -121,7 +121,7 @@ static void *ring_chunks(void *fixed) {
     return NULL;
 }
 
-/* read, readv, fread, recv and process_vm_readv in turn. */
+/* Uses pread, preadv, fread, recv and process_vm_writev in turn. */
 static void *plain_chunks(void *argument) {
     (void)argument;
     int fd = open(file, O_RDONLY), ends[2];
@@ -135,7 +135,7 @@ static void *plain_chunks(void *argument) {
         case 0: got = (size_t)pread(fd, to, CHUNK, (off_t)at); break;
         case 1: got = (size_t)preadv(fd, halves, 2, (off_t)at); break;
         case 2: fseek(stream, (long)at, SEEK_SET); got = fread(to, 1, CHUNK, stream); break;
-        case 3: /* from far memory through a socket into far memory */
+        case 3: /* sends far memory through a socket into far memory */
             for (size_t part = 0; part < CHUNK; part += 64 << 10) {
                 char *from = malloc(64 << 10);
                 for (size_t w = 0; w < (64 << 10) / 8; w++) ((uint64_t *)from)[w] = word((at + part) / 8 + w);

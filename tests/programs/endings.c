@@ -1,4 +1,4 @@
-/* Ways in which a process ends without a call of exit(): endings WAY. Blocks are large, and exit handlers read them. */
+/* Ends the process in a way that does not call exit(): endings WAY. Exit handlers read large blocks. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void check(void) {
 }
 
 static void at_exit(void) {
-    char frames[200 << 10]; /* more stack than a service thread has */
+    char frames[200 << 10]; /* this is more than the stack of a service thread */
     memset(frames, 1, sizeof frames);
     check();
     say(frames[PAGE] ? "exit handler\n" : "");
@@ -51,7 +51,7 @@ static void on_term(int signal) {
 
 static void key_ends(void *value) { say(value ? "destructor\n" : ""); }
 
-/* Returns when the first thread is a zombie. */
+/* Waits until the first thread has ended, which makes it a zombie. */
 static void wait_for_first(void) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", getpid());
@@ -106,7 +106,7 @@ int main(int count, char **arguments) {
     block = malloc(BYTES);
     double (*sum)(const double *, size_t) = dlsym(RTLD_DEFAULT, "largesse_sum");
     touch();
-    if (sum) /* starts the threads that work on long vectors */
+    if (sum) /* the kernel starts the threads that work on long vectors */
         sum((const double *)(void *)block, BYTES / sizeof(double));
     atexit(at_exit);
     pthread_key_t key;

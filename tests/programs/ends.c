@@ -1,5 +1,5 @@
-/* Writes to a large block and ends: ends.bin HOW, where HOW is `exit`, `_exit`, `abort`, `kill` or `child`. A line on
- * standard input, or its end, lets it go on. */
+/* Writes to a large block and ends: ends.bin HOW, where HOW is `exit`, `_exit`, `abort`, `kill` or `child`. It waits
+ * for a line on standard input, or for its end. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ int main(int count, char **words)
             raise(SIGSEGV);
         }
         waitpid(child, NULL, 0);
-        if (wait(NULL) != -1) /* a child that this program did not start */
+        if (wait(NULL) != -1) /* this program did not start that child */
             return 99;
     }
     free(block);

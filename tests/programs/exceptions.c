@@ -1,4 +1,4 @@
-/* Floating-point exceptions of the kernels: the flags of each call; with traps, which thread they are delivered to. */
+/* Prints the floating-point flags that each kernel raises, and with traps the thread that gets the signal. */
 #define _GNU_SOURCE
 #include <fenv.h>
 #include <math.h>
@@ -47,7 +47,7 @@ int main(void)
     float small[] = {0, 0, 2e38f};
     double *x = calloc(LONG, sizeof *x), *y = calloc(LONG, sizeof *y);
     for (int i = 0; i < LONG; i++) y[i] = 2;
-    x[LONG - 1] = 0x1.8p1023; /* the last member's share */
+    x[LONG - 1] = 0x1.8p1023; /* this element is in the share of the last thread */
     feclearexcept(FE_ALL_EXCEPT);
     printf("%g\n", largesse_dnrm2(2, pair, 1)), flags("nrm2 of large numbers");
     printf("%g\n", largesse_dnrm2(2, tiny, 1)), flags("nrm2 of a tiny number");

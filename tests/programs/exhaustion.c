@@ -1,4 +1,4 @@
-/* Takes blocks until there are none, gives them back, and goes on. */
+/* Allocates blocks until malloc fails, frees them, and continues. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The rules of the malloc family, at sizes on both sides of the library's smallest one. */
+/* Checks the rules of the malloc family at sizes above and below the library's smallest one. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -12,7 +12,7 @@
 #define MB (1ul << 20)
 static int failures;
 #define CHECK(claim) do { if (!(claim)) { failures++; printf("line %d: not so: %s\n", __LINE__, #claim); } } while (0)
-/* The compiler must not know what these return. */
+/* These are volatile so that the compiler does not know what they return. */
 static void *(*volatile get)(size_t) = malloc;
 static void *(*volatile zeroed)(size_t, size_t) = calloc;
 static void *(*volatile again)(void *, size_t) = realloc;
@@ -36,7 +36,7 @@ static void plain(void) {
         CHECK(p && (uintptr_t)p % 16 == 0);
         CHECK(malloc_usable_size(p) >= sizes[i]);
         size_t usable = malloc_usable_size(p);
-        fill(p, usable, i); CHECK(holds(p, usable, i)); /* all of it may be used */
+        fill(p, usable, i); CHECK(holds(p, usable, i)); /* all usable bytes may be written */
         unsigned char *q = get(sizes[i]); CHECK(q != p); fill(q, sizes[i], i + 1); CHECK(holds(p, usable, i));
         free(q); CHECK(holds(p, usable, i)); free(p);
     }
@@ -52,7 +52,7 @@ static void growth(void) {
         CHECK(q && (uintptr_t)q % 16 == 0 && holds(q, least, k) && malloc_usable_size(q) >= sizes[k]);
         memset(q, 0xee, sizes[k]); free(q);
     }
-    /* Up by small steps with a neighbour in the way now and then, and down again. */
+    /* The block grows in small steps, sometimes with a neighbour that blocks its growth, and shrinks again. */
     unsigned char *p = get(100 * KB), *neighbours[60]; size_t n = 100 * KB; int count = 0;
     fill(p, n, 9);
     while (n < 40 * MB) {
@@ -78,10 +78,10 @@ static void zeros(void) {
         CHECK(is_zero(p, some[i])); CHECK(is_zero(q, some[i]));
         memset(p, 0xff, some[i]); memset(q + some[i] / 2, 0xff, some[i] / 4);
         free(q); free(p);
-        /* Written in part, or not at all, then cleared again. */
+        /* Cleared blocks are written in part or not at all, freed, and allocated cleared again. */
         p = zeroed(1, 16 * MB); CHECK(is_zero(p + 5 * MB, 4096)); p[9 * MB] = 1; free(p);
         p = zeroed(16, MB); CHECK(is_zero(p, 16 * MB)); free(p);
-        /* Grown by moving pages, whose old place is cleared next. */
+        /* The block grows by moving its pages. Their old addresses must then read as zeros in a cleared block. */
         p = get(4 * MB); memset(p, 0xff, 4 * MB); q = get(64 * KB * 5); p = again(p, 12 * MB); memset(p, 0xfe, 12 * MB);
         unsigned char *r = zeroed(1, 4 * MB); CHECK(is_zero(r, 4 * MB)); free(r); free(q); free(p);
         r = zeroed(1, 12 * MB); CHECK(is_zero(r, 12 * MB)); free(r);
@@ -122,7 +122,7 @@ static void absurd(void) {
     errno = 0; CHECK(zeroed(-1ul / 2, 3) == NULL && errno == ENOMEM);
     errno = 0; CHECK(array(kept, 1ul << 33, 1ul << 33) == NULL && errno == ENOMEM);
     errno = 0; CHECK(memalign(1ul << 62, MB) == NULL && errno != 0);
-    CHECK(holds(kept, 3 * MB, 5)); free(kept); /* a refused growth leaves the block alone */
+    CHECK(holds(kept, 3 * MB, 5)); free(kept); /* a refused growth does not change the block */
 }
 
 static void errors_stay(void) {

@@ -1,5 +1,5 @@
-/* A library whose fork handlers use its large blocks, and new ones; it speaks when one is not as it
- * was left. */
+/* A library whose fork handlers use its large blocks and allocate new ones. It prints a line if a block has lost its
+ * contents. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static unsigned char now;
 
 static void use(void) {
     int wrong = 0;
-    /* Not in the constructor: that may come before the heap. */
+    /* The constructor cannot allocate the block, because it may run before the heap exists. */
     if (!held) held = calloc(1, SIZE);
     for (size_t i = 0; i < SIZE; i += 512) wrong += held[i] != now;
     if (wrong && write(1, "handler: wrong\n", 15) != 15) _exit(9);

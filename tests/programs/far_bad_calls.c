@@ -1,5 +1,5 @@
-// System calls with bad pointers, lengths and counts: prints the kernel's answer to each, with a signal every few milliseconds.
-// Each call gets pages of its own, which nobody has used since other memory pushed them out.
+// Makes system calls with bad pointers, lengths and counts, and prints the kernel's answer to each. A signal arrives every
+// few milliseconds. Each call gets pages of its own, which have been evicted and not used since.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,13 +28,15 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, MARK = 1000, REGION = 128 << 20, FLOOD = 4 << 20, ROOM = 16 };
-enum { P = 0x50505050 }; // an argument that points to memory
-enum { NEW = 1, OWN = 2, STILL = 4, AGAIN = 8 }; // it answers with a descriptor, or with a number of its own; no signal may come in between, or one that did not matter
+enum { P = 0x50505050 }; // stands for an argument that points to memory
+// NEW: the call returns a descriptor. OWN: it returns a number that differs between runs. STILL: signals are blocked
+// during the call. AGAIN: the call is repeated if a signal interrupts it.
+enum { NEW = 1, OWN = 2, STILL = 4, AGAIN = 8 };
 
 static char *region, *next, *flood, *near_none, *near_read, *past_file;
 static int in, out, file, zero, drain[2], listener, events, watch, timer, sem;
 
-// So many pages of far memory, zero but for a mark, and behind them one that nobody may use.
+// Returns `pages` pages of far memory, which are zero except for a mark, followed by an inaccessible page.
 static char *fresh(int pages) {
     char *at = next;
     next += (pages + 1) * PAGE;
@@ -55,7 +57,7 @@ static uintptr_t pointer(int kind) {
     case 2: return (uintptr_t)-1;
     case 3: return 0xffff800000000000;
     case 4: return 0x0000900000000000;
-    case 5: return 0x20000; // nothing lies that low
+    case 5: return 0x20000; // no mapping has such a low address
     case 6: return (uintptr_t)near_none;
     case 7: return (uintptr_t)near_read;
     case 8: return (uintptr_t)past_file;
@@ -102,7 +104,7 @@ static const struct {
               {"2 MiB", 2 << 20}, {"INT_MAX", INT_MAX}, {"1 << 31", 1ul << 31}, {"(1 << 32) + 1", (1ul << 32) + 1},
               {"SSIZE_MAX", SSIZE_MAX}, {"SIZE_MAX", SIZE_MAX}};
 
-// Each pointer of a call bad in every way, the others good; then each count.
+// Makes a call with each of its pointers bad in every way while the others are good, and then with each count.
 static void calls(const char *name, long number, int flags, const long *model, int count) {
     for (int bad = 0; bad < 6; bad++)
         for (int kind = 0; model[bad] == P && kind < KINDS; kind++) {
@@ -245,7 +247,7 @@ static void system_itself(void) {
     CALL(sigaltstack, 0, 0, P, P);
 }
 
-// A descriptor may be made by these wherever the answer goes, so that they come last.
+// These calls may create descriptors even if they fail, so that they must be the last ones.
 static void makers(void) {
     CALL(io_uring_setup, NEW, 0, 0, P);
     CALL(socketpair, 0, 0, AF_UNIX, SOCK_STREAM, 0, P);
@@ -253,7 +255,7 @@ static void makers(void) {
     CALL(pipe2, 0, 0, P, 0);
 }
 
-// Far memory for two parts; the array lies across two pages of its own.
+// Returns an array of two buffers in far memory. The array itself crosses the boundary of two far pages.
 static struct iovec *parts(void *second, size_t len) {
     struct iovec *array = (void *)(fresh(2) + PAGE - 24);
     array[0] = (struct iovec){fresh(1), 40}, array[1] = (struct iovec){second, len};
@@ -280,7 +282,7 @@ static void vector(const char *name, long number, int fd) {
     }
 }
 
-// A header that is far, with everything in it far too.
+// Returns message headers in far memory, whose pointers are to far memory too.
 static struct mmsghdr *header(struct iovec *array, size_t len) {
     struct mmsghdr *all = (void *)fresh(1);
     for (int at = 0; at < 4; at++) all[at].msg_hdr = (struct msghdr){.msg_iov = array, .msg_iovlen = len};
@@ -323,7 +325,7 @@ static sigjmp_buf before;
 
 static void go_back(int signal) { siglongjmp(before, signal); }
 
-// What the program itself meets there.
+// Prints the signal that the program gets when it reads each kind of address itself.
 static void touches(void) {
     struct sigaction action = {.sa_handler = go_back};
     sigaction(SIGSEGV, &action, NULL), sigaction(SIGBUS, &action, NULL);

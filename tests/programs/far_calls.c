@@ -1,5 +1,6 @@
-// System calls on memory that is far. Each is made after everything else has pushed its memory out.
-// far_calls [MIB [CALLS]]: the size of a block, of which more than a third must not be here (12); calls by each of many threads (2000)
+// Makes system calls on far memory, each after its pages have been evicted.
+// far_calls [MIB [CALLS]]: MIB is the size of a block (12), of which more than a third must not be resident; CALLS is the
+// number of calls of each of many threads (2000).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ static void check(const char *what, int good) {
     errno = 0;
 }
 
-// Everything that is not used right now is elsewhere afterwards.
+// Writes to other memory until all pages that are not in use have been evicted.
 static void push_out(void) {
     for (int round = 0; round < 2; round++)
         for (size_t at = 0; at < flooded; at += 512) flood[at]++;
@@ -46,7 +47,7 @@ static void fill(char *into, unsigned seed) {
     for (size_t at = 0; at < block; at++) into[at] = (char)((at * 2654435761u >> 7) + seed);
 }
 
-// So many twelfths of a block, in whole pages.
+// Returns the size of `twelfths` twelfths of a block, rounded down to whole pages.
 static size_t part(size_t twelfths) { return block / 12 / 4096 * 4096 * twelfths; }
 
 static int same(void) { return memcmp(from, to, block) == 0; }
@@ -97,7 +98,7 @@ static void pipes(void) {
     for (ssize_t got; (got = read(ends[0], to + done, block - done)) > 0;) done += (size_t)got;
     pthread_join(writer, NULL), close(ends[0]);
     check("read from a pipe", done == block && same());
-    // What there is must come at once, however much was asked for.
+    // A read returns the available bytes at once, even if it asks for more.
     pipe(ends), write(ends[1], "some", 4), push_out();
     check("read what there is", read(ends[0], to, block) == 4 && !memcmp(to, "some", 4));
     close(ends[0]), close(ends[1]);
@@ -109,7 +110,7 @@ static void sockets(void) {
     check("send", send(ends[0], from + 100, 60000, 0) == 60000);
     push_out();
     check("recv", recv(ends[1], to + 100, 60000, 0) == 60000 && !memcmp(from + 100, to + 100, 60000));
-    // Everything about the message is far, too.
+    // The structures that describe the message are far, too.
     struct msghdr *message = (void *)(from + part(8));
     struct iovec *parts = (void *)(from + part(9));
     *message = (struct msghdr){.msg_iov = parts, .msg_iovlen = 2};
@@ -122,7 +123,7 @@ static void sockets(void) {
     close(ends[0]), close(ends[1]);
 }
 
-// To an address: the datagram and the address each have a length of their own.
+// Sends datagrams to an address: the data and the address each have a length.
 static void datagrams(void) {
     struct sockaddr_in near = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     struct sockaddr_in *far = (void *)(from + part(11));
@@ -141,7 +142,7 @@ static void datagrams(void) {
 }
 
 static void structures(void) {
-    struct stat *about = (void *)(to + 4096 - 8); // across two pages
+    struct stat *about = (void *)(to + 4096 - 8); // this crosses the boundary of two pages
     char *path = from + part(5) + 4090;
     strcpy(path, "calls.dat"), push_out();
     check("stat", stat(path, about) == 0 && S_ISREG(about->st_mode));
@@ -197,7 +198,7 @@ static void locks(void) {
     check("a lock", shared->turn == 400);
 }
 
-// A call that succeeds leaves `errno` alone, however many threads want pages at the same time.
+// A call that succeeds does not change `errno`, even while many threads fault at the same time.
 static void *caller(void *changed) {
     unsigned at = (unsigned)gettid() * 7919;
     for (int round = 0; round < calls; round++, at = at * 1103515245 + 12345) {
@@ -223,7 +224,7 @@ static volatile sig_atomic_t handled;
 
 static void handle(int signal) {
     (void)signal;
-    to[part(7)]++; // far, perhaps
+    to[part(7)]++; // this page may have been evicted
     handled++;
 }
 
@@ -241,7 +242,7 @@ static void signals(void) {
     sigaction(SIGUSR1, &action, &old);
     for (int round = 0; round < 3; round++) push_out(), raise(SIGUSR1);
     check("a handler", handled == 3);
-    // Read again and again, the page comes for reading only: its first write is a fault of its own.
+    // A page that is only read is filled write-protected, so that its first write is another fault.
     action.sa_handler = write_what_was_read, sigaction(SIGUSR2, &action, NULL);
     for (int round = 0; round < 3; round++) push_out(), (void)*(volatile char *)&to[part(6)];
     raise(SIGUSR2);

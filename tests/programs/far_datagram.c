@@ -1,4 +1,5 @@
-/* A datagram from an array that lies across two pieces of far memory, the file's and the zeros', arrives whole. */
+/* Sends a datagram from an array that crosses two segments of far memory, initialised and zeroed data. It must arrive
+ * complete. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// A system call by an instruction of the program's own, on memory that is far.
+// Makes a system call on far memory by an instruction of its own instead of the C library.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

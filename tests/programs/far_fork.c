@@ -1,5 +1,5 @@
-/* Forks of a program whose data are larger than what may be here. far_fork WHAT MIB [TIMES], where
- * MIB is 0 for a static array; far_fork chroot MIB FOLDER. */
+/* Forks a program whose data are larger than its local memory. far_fork WHAT MIB [TIMES], where MIB is 0 for a static
+ * array; far_fork chroot MIB FOLDER. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static uint64_t array[(24 << 20) / 8] __attribute__((aligned(4096)));
 
 static uint64_t value(uint64_t who, size_t w) { return (w * 2654435761u) ^ (who << 48); }
 
-/* Every page of 512 words is somebody's: page p was last written by who(p). */
+/* Writes every `step`-th page of 512 words from `first` on. The words depend on `who`, the number of the writer. */
 static void write_pages(uint64_t who, size_t first, size_t step) {
     for (size_t p = first; p < count / 512; p += step)
         for (size_t w = p * 512; w < p * 512 + 512; w++) words[w] = value(who, w);
@@ -40,15 +40,15 @@ static int ended(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
 
-/* A child that changes every other page while its parent changes others, and a grandchild. */
+/* A child changes every other page while its parent changes others, and makes a grandchild. */
 static int sides(void) {
     size_t before = 0;
     write_pages(1, 0, 1);
-    /* What was only read of late is protected against writing, and must be in the child too. */
+    /* Pages that were only read since their fill are write-protected. The child must get them too. */
     for (int pass = 0; pass < 4; pass++) before += wrong(1, 0, 1);
     pid_t child = fork();
     if (child == 0) {
-        /* Those that were read last, first. */
+        /* The child begins with the pages that its parent read last. */
         for (size_t p = count / 512; p-- > 0;)
             if (p % 2 == 0)
                 for (size_t w = p * 512; w < p * 512 + 512; w++) words[w] = value(2, w);
@@ -64,7 +64,7 @@ static int sides(void) {
         write_pages(5, 1, 2);
         if (ended(grandchild)) _exit(1);
         say("child at last", wrong(2, 0, 2) + wrong(5, 1, 2));
-        /* What was read only is asked to be told of writes again. */
+        /* Pages that were only read since their fill are write-protected again, so that these writes fault. */
         write_pages(6, 0, 1);
         say("child again", wrong(6, 0, 1));
         _exit(0);
@@ -86,7 +86,7 @@ static void *touch(void *argument) {
         size_t w = state % count;
         uint64_t now = words[w];
         bad += now != value(1, w);
-        words[w] = now; /* the same, and yet a write */
+        words[w] = now; /* this is a write, although the value is the same */
     }
     __atomic_fetch_add(shared, bad, __ATOMIC_RELAXED);
     return NULL;
@@ -117,7 +117,7 @@ static int threads(long times) {
     return bad != 0;
 }
 
-/* Children that become another program; the time is that of one, in microseconds. */
+/* Makes children that execute another program, and prints the mean time of one in microseconds. */
 static int execs(long times) {
     struct timespec from, to;
     write_pages(1, 0, 1);
@@ -134,7 +134,7 @@ static int execs(long times) {
     return 0;
 }
 
-/* Children that end at once; prints the time of all in microseconds. */
+/* Makes children that end at once, and prints the time of all in microseconds. */
 static int timed(long times) {
     struct timespec from, to;
     write_pages(1, 0, 1);
@@ -149,7 +149,7 @@ static int timed(long times) {
     return wrong(1, 0, 1) != 0;
 }
 
-/* A child and a grandchild of a program that has changed its root folder. */
+/* Makes a child and a grandchild after a change of the root folder. */
 static int rooted(const char *folder) {
     write_pages(1, 0, 1);
     if (chroot(folder) || chdir("/")) return 1;
@@ -170,7 +170,7 @@ static int rooted(const char *folder) {
     return status;
 }
 
-/* Forks in a row: all children live, each with pages of its own, and the parent writes between. */
+/* Makes many children that all stay alive, each with pages of its own. The parent writes between the forks. */
 static int row(long times) {
     pid_t children[400];
     int go[2], status = 0;
@@ -202,7 +202,7 @@ static int row(long times) {
     return status;
 }
 
-/* A thread on a stack of far memory forks: there must be no zeros. */
+/* A thread whose stack is far memory forks. The child must not see zeros. */
 static int stack(void) {
     pthread_attr_t attributes;
     pthread_t thread;

@@ -1,4 +1,4 @@
-/* Takes memory until there is no more, and checks all of it. */
+/* Allocates memory until malloc fails, and checks all of it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
    far_signals WAY COUNT. WAY: `timer`, an interval timer's SIGALRM; `storm`, SIGUSR1 from another thread to each of
    three; `marked`, as `timer`, in marked regions; `fork`, as `timer`, with handlers that fork; `late`, as `timer`, with far
    memory that the program asks for itself; `quick`, handlers that map memory and fork, in a loop of `malloc` and `free` of
-   untouched blocks. It ends when COUNT signals have been handled; with 0 it goes on for ever. After
-   some signals it prints `working`. */
+   untouched blocks. It ends when COUNT signals have been handled, or never if COUNT is 0. After some
+   signals it prints `working`. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,12 +27,12 @@ extern int largesse_tune_begin(const char *) __attribute__((weak));
 extern int largesse_tune_end(const char *) __attribute__((weak));
 extern const char *largesse_far_memory(const char *, const char *, const char *) __attribute__((weak));
 
-static uint64_t *shared; /* far, and never changed */
+static uint64_t *shared; /* far memory that is never changed */
 static int nowhere, file;
 static int forks, quick;
 static unsigned most;
 static atomic_uint handled, wrong;
-static __thread uint64_t *back; /* far: what the handler of this thread reads back */
+static __thread uint64_t *back; /* far memory into which the handler of this thread reads back */
 static __thread uint64_t state;
 
 static int is_over(void) { return most != 0 && handled >= most; }
@@ -44,7 +44,7 @@ static uint64_t next(void) {
 
 static uint64_t word(size_t at, uint64_t salt) { return (at + salt) * 0x9e3779b97f4a7c15u | 1; }
 
-/* The first and the last word of every page. */
+/* Writes the first and the last word of every page. */
 static void fill(void *at, size_t len, uint64_t salt) {
     uint64_t *words = at;
     for (size_t w = 0; w < len / 8; w += w % (PAGE / 8) ? 1 : PAGE / 8 - 1) words[w] = word(w, salt);
@@ -60,7 +60,7 @@ static void check_zero(const void *at, size_t len) {
     for (size_t w = 0; w < len / 8; w += w % (PAGE / 8) ? 1 : PAGE / 8 - 1) wrong += words[w] != 0;
 }
 
-/* A piece of far memory goes to a file and comes back into far memory. */
+/* Writes a piece of far memory to a file and reads it back into other far memory. */
 static void handle(int signal) {
     (void)signal;
     int before = errno;

@@ -1,4 +1,4 @@
-/* Threads read and write at random, and every word is checked. far_stress MIB THREADS LENGTH
+/* Threads read and write random pages, and every word is checked. far_stress MIB THREADS LENGTH
    LENGTH is a number of seconds, `until-eof` (the end of standard input), or `N-steps` for each thread.
    A page belongs to one thread and its neighbours to others, so that all threads share transfer units. */
 #include <pthread.h>
@@ -11,11 +11,11 @@
 enum { PAGE = 4096, WORDS = PAGE / 8 };
 
 static uint64_t (*pages)[WORDS];
-static unsigned char *version; /* of each page, the number of times it was written */
+static unsigned char *version; /* number of writes to each page */
 static size_t count;
 static long threads;
 static double end;
-static uint64_t most_steps; /* of each thread; 0: no bound */
+static uint64_t most_steps; /* most steps of each thread; 0 means no limit */
 static volatile int input_ended;
 
 static double now(void) {
@@ -53,7 +53,7 @@ static void *work(void *argument) {
     for (size_t i = 0; i < own; i++) write_page(i * (size_t)threads + mine);
     while (most_steps ? done->steps < most_steps : end > 0 ? now() < end : !input_ended) {
         for (int k = 0; k < 64; k++, done->steps++) {
-            /* Half of it here and there, half of it in runs. */
+            /* Half of the accesses are to single pages, half to runs of pages. */
             size_t first = next(&state) % own, run = next(&state) % 2 ? 1 : next(&state) % 64;
             int writes = next(&state) % 2 == 0;
             for (size_t i = first; i < first + run && i < own; i++) {

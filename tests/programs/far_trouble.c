@@ -1,4 +1,4 @@
-/* A program in trouble, or that makes some, whose data are larger than what may be here.
+/* A program whose data are larger than its local memory, under failures or with actions that could cause some.
  * far_trouble WHAT MIB [ARGUMENT] */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -47,7 +47,7 @@ static void outcome(const char *who, pid_t child) {
     fflush(stdout);
 }
 
-/* Closes what it does not know, and writes to what is there instead. */
+/* Closes descriptors that the program did not open, opens others with the same numbers and writes to them. */
 static int descriptors(int (*close_all)(void)) {
     int null = open("/dev/null", O_WRONLY);
     printf("number %d\n", null);
@@ -73,7 +73,7 @@ static int close_each(void) {
     return 0;
 }
 
-/* Children that are made without the C library's knowledge, or with the memory of their parent. */
+/* Makes children without the C library's fork handlers, or with the memory of their parent. */
 static int children(void) {
     write_all(1);
     pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
@@ -107,14 +107,14 @@ static int children(void) {
 static volatile sig_atomic_t caught;
 static sigjmp_buf back;
 
-/* A handler that reads far memory itself. */
+/* Handles a fault, and reads far memory itself. */
 static void on_fault(int number) {
     caught += words[((size_t)caught * 7919 * 512) % count] != 0;
     (void)number;
     siglongjmp(back, 1);
 }
 
-/* Its own handlers see its own faults, and none of ours. */
+/* The program's handlers must see its own faults, and none of far memory's. */
 static int handlers(void) {
     signal(SIGSEGV, on_fault);
     signal(SIGBUS, on_fault);
@@ -128,7 +128,7 @@ static int handlers(void) {
     return 0;
 }
 
-/* Takes blocks until there are no more, gives some back, and takes again. */
+/* Allocates blocks until malloc fails, frees some, and allocates again. */
 static int full(void) {
     enum { BLOCK = 4 << 20 };
     unsigned char *blocks[200];
@@ -146,7 +146,7 @@ static int full(void) {
     return 0;
 }
 
-/* Both sides of a fork write all of it again, for which there is no room. */
+/* Both sides of a fork write all pages again, for which the store has no room. */
 static int sides(void) {
     write_all(1);
     pid_t child = fork();
@@ -171,7 +171,7 @@ static void *walk_array(void *none) {
     return (void *)bad;
 }
 
-/* A static array and blocks at once, and many blocks. */
+/* Uses a static array and a large block at the same time, and then many blocks. */
 static int regions(void) {
     enum { MANY = 2000, SIZE = 72 << 10 };
     static unsigned char *many[MANY];
@@ -201,7 +201,7 @@ static void *touch(void *argument) {
 static volatile int sent;
 static int line, room;
 
-/* Every thread there is runs on one processor, and the one that is made next on another. */
+/* Binds all threads of the process to one processor, and the next thread to another. */
 static void part_company(pthread_attr_t *next) {
     cpu_set_t all, one, other;
     int first = 0, last = CPU_SETSIZE - 1;
@@ -218,7 +218,7 @@ static void part_company(pthread_attr_t *next) {
     pthread_attr_setaffinity_np(next, sizeof other, &other);
 }
 
-/* Sends what is not far memory, for milliseconds, and then what is, and is not here. */
+/* Sends memory that is not far, which takes milliseconds, and then far memory that is not resident. */
 static void *send_all(void *block) {
     enum { FAR = 64 << 10 };
     char *near = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -228,8 +228,8 @@ static void *send_all(void *block) {
     return NULL;
 }
 
-/* Ends while threads wait for pages, in their own code and in a system call. Nobody stops a thread that sends to a
-   socket with room for all of it. */
+/* Ends the process while threads wait for pages, in their own code and in a system call. The kernel does not interrupt a
+   thread that sends to a socket with room for all of the data. */
 static int ends(long others) {
     enum { SIZE = 16 << 20 };
     char *const words[] = {"cat", NULL}, *const nothing[] = {NULL};
@@ -242,7 +242,7 @@ static int ends(long others) {
     if (setsockopt(lines[0], SOL_SOCKET, SO_SNDBUFFORCE, &wish, size))
         setsockopt(lines[0], SOL_SOCKET, SO_SNDBUF, &wish, size);
     getsockopt(lines[0], SOL_SOCKET, SO_SNDBUF, &room, &size);
-    line = lines[0], room /= 2; /* the kernel counts what it needs besides, too */
+    line = lines[0], room /= 2; /* the kernel counts its own overhead, too */
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, lines[1], 0);
     if (posix_spawn(&(pid_t){0}, "/bin/cat", &files, NULL, words, nothing)) return 4;
@@ -255,7 +255,7 @@ static int ends(long others) {
     _exit(0);
 }
 
-/* Does what it is told, a line at a time; answers each. */
+/* Reads commands, one per line, executes each and prints an answer. */
 static void *steps(void *none) {
     char line[200], word[20], text[160];
     (void)none;

@@ -1,4 +1,4 @@
-// System calls with many buffers, or with more than may be resident: whole where the kernel's are whole.
+// Makes system calls with many buffers, or with more data than local memory, and prints how much each transferred.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static void push_out(void) {
     for (size_t at = 0; at < FLOOD; at += PAGE) flood[at]++;
 }
 
-// Buffers of `len` bytes, each on pages of its own.
+// Returns an array of buffers of `len` bytes, each on pages of its own.
 static struct iovec *parts(char *memory, int count, size_t len) {
     struct iovec *array = malloc(count * sizeof *array);
     for (int at = 0; at < count; at++) array[at] = (struct iovec){memory + (size_t)at * GAP, len};
@@ -40,7 +40,7 @@ static void result(const char *what, long got) {
     else printf("%s: %ld\n", what, got);
 }
 
-// Bytes in which the buffers of `to` are those of `from`.
+// Returns the number of bytes that are the same in the buffers of `to` and `from`.
 static size_t same(int count, size_t len) {
     size_t same = 0;
     for (int at = 0; at < count; at++)
@@ -51,7 +51,7 @@ static size_t same(int count, size_t len) {
 static int ends[2];
 static size_t took;
 
-// Reads `to` until there is no more.
+// Reads from the pipe into `to` until its end.
 static void *take(void *unused) {
     (void)unused;
     took = 0;
@@ -116,7 +116,7 @@ static void pipes(void) {
     close(ends[0]), close(ends[1]);
 }
 
-// Of messages the boundaries matter.
+// Sends and receives messages, whose boundaries must be kept.
 static void messages(int type, const char *name) {
     const int counts[] = {1, 64, 65, 200, IOV_MAX, IOV_MAX + 1};
     socketpair(AF_UNIX, type, 0, ends);

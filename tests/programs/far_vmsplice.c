@@ -1,5 +1,5 @@
-/* Pages handed to a pipe without a copy (vmsplice) are what they were when somebody reads them, however many pages came
- * and went since, and whatever was written to their addresses. */
+/* Passes pages to a pipe without a copy (vmsplice). They must still have their contents when the pipe is read, although
+ * pages were filled and evicted since, and other data were written to their addresses. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ int main(void) {
             printf("vmsplice: %s\n", strerror(errno));
             return 1;
         }
-        /* The program itself does not write to them: what was handed on is the kernel's. */
+        /* The program writes only to other pages, because pages in a pipe belong to the kernel. */
         for (int lap = 0; lap < 3; lap++)
             for (size_t at = 0; at < (size_t)PAGES * PAGE / 8; at += 64) sum += all[at];
         if (sum == 1) puts("");

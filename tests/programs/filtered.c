@@ -1,4 +1,4 @@
-/* Runs a program for which some system calls fail, as a container's filter has it.
+/* Runs a program for which some system calls fail, as under the filter of a container.
  * filtered ERRNO CALLS PROGRAM ARGUMENTS…, where CALLS is a list such as userfaultfd,close_range */
 #include <errno.h>
 #include <linux/filter.h>
@@ -15,7 +15,7 @@ static const struct { const char *name; unsigned number; } calls[] = {
     {"userfaultfd", SYS_userfaultfd}, {"close_range", SYS_close_range}, {"pidfd_getfd", SYS_pidfd_getfd},
     {"io_setup", SYS_io_setup},
 };
-/* What makes a descriptor from /dev/userfaultfd. */
+/* USERFAULTFD_IOC_NEW is the ioctl of /dev/userfaultfd that creates a descriptor. */
 enum { USERFAULTFD_IOC_NEW = 0xaa00, MOST = 32 };
 
 int main(int argc, char **argv) {

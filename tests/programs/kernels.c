@@ -1,4 +1,4 @@
-/* The kernels' C face against their contract (docs/kernels.md), written here once more in plain C. */
+/* Compares the kernels' C interface with the definitions in docs/kernels.md, which this file implements in plain C. */
 #include <complex.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static size_t part_length(size_t n)
     return ((n + parts - 1) / parts + LANES - 1) / LANES * LANES;
 }
 
-/* The sum of x, or of x times y. */
+/* Returns the sum of x, or of x times y if there is a y. */
 static double reference(size_t n, const double *x, const double *y)
 {
     double results[LANES] = {0}, only = 0;
@@ -59,7 +59,7 @@ static void compare(size_t n, const double *x, const double *y)
     double *other = malloc((2 * n + 1) * sizeof *other);
     for (size_t i = 0; i < n; i++) other[i] = fabs(y[i]);
     same("dasum", n, largesse_dasum(n, y, 1), reference(n, other, NULL));
-    /* From the far end, two apart. */
+    /* The strided copy is in reverse order, with a stride of two. */
     for (size_t i = 0; i < n; i++) other[2 * (n - 1 - i)] = x[i];
     same("ddot, steps", n, largesse_ddot(n, other, -2, y, 1), reference(n, x, y));
     memcpy(other, y, n * sizeof *y);
@@ -94,7 +94,7 @@ int main(void)
     largesse_saxpy(300, 2, f, 1, g, 1);
     for (int i = 0; i < 300; i++) if (g[i] != 2 * f[i] + i % 5) wrong = 1, puts("saxpy");
 
-    /* A child has threads of its own: its parent's are not there. */
+    /* A child must start threads of its own, because it has not inherited its parent's. */
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {

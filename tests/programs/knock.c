@@ -1,5 +1,6 @@
-/* Connects to the agent with its socket in this folder. knock once FOLDER: once; knock flood FOLDER: as often as it can,
- * also at the fallback; knock queue FOLDER: at the fallback, where it waits for its turn. knock busy burns a processor. */
+/* Connects to the agent whose socket is in a folder. knock once FOLDER connects once; knock flood FOLDER as often as it
+ * can, also to the fallback socket; knock queue FOLDER only to the fallback socket, whose queue it waits in. knock busy
+ * only uses a processor. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The error of one attempt, or 0. */
+/* Returns the error number of one attempt, or 0. */
 static int knock(const struct sockaddr_un *address, socklen_t len, int flags) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | flags, 0);
     int error = connect(fd, (const struct sockaddr *)address, len) ? errno : 0;
@@ -25,7 +26,7 @@ int main(int argc, char **argv) {
         for (volatile unsigned long turns = 0;; turns++) {}
     if (!last) return 2;
     snprintf(path.sun_path, sizeof path.sun_path, "%s/agent", folder);
-    /* The folder's own name without a file system. */
+    /* The fallback is the abstract socket that has the name of the folder. */
     size_t used = (size_t)snprintf(fallback.sun_path + 1, sizeof fallback.sun_path - 1, "%s", last + 1);
     socklen_t len = (socklen_t)(header + 1 + used);
     if (!strcmp(what, "once")) return printf("%d\n", knock(&path, sizeof path, 0)) < 0;

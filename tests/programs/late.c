@@ -1,4 +1,4 @@
-/* A program that is no R session loads the library: nothing is served, and it is told why. */
+/* A program that is not R loads the library. The library serves no blocks and returns the reason. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

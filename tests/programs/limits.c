@@ -21,7 +21,7 @@ int main(int count, char **words) {
     size_t bytes = atoi(words[2]) * MIB, written = atoi(words[3]) * MIB;
     if (!strcmp(kind, "dense")) { /* one block, of which the first part is written */
         touch(must(malloc(bytes)), written, 4096);
-    } else if (!strcmp(kind, "sparse")) { /* one block, then so much in small requests */
+    } else if (!strcmp(kind, "sparse")) { /* one block, then the same amount in small requests */
         touch(must(malloc(bytes)), bytes, 2 * MIB);
         for (size_t at = 0; at < written; at += 4000) memset(must(malloc(3984)), 1, 3984);
     } else if (!strcmp(kind, "blocks")) { /* several sparse blocks */
@@ -36,12 +36,12 @@ int main(int count, char **words) {
     } else if (!strcmp(kind, "growing")) { /* a sparse block that doubles */
         char *block = NULL;
         for (size_t size = MIB; size <= bytes; size *= 2) touch(block = must(realloc(block, size)), size, 2 * MIB);
-    } else if (!strcmp(kind, "freed")) { /* a block that is freed, then so much in small requests */
+    } else if (!strcmp(kind, "freed")) { /* a block that is freed, then the same amount in small requests */
         char *block = must(malloc(bytes));
         touch(block, bytes, 4096);
         free(block);
         for (size_t at = 0; at < written; at += 4000) memset(must(malloc(3984)), 1, 3984);
-    } else if (!strcmp(kind, "reserved")) { /* as an allocator of its own does it */
+    } else if (!strcmp(kind, "reserved")) { /* an inaccessible range that is made accessible in parts */
         char *block = must(mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
         if (mprotect(block, written, PROT_READ | PROT_WRITE)) return 3;
         touch(block, written, 4096);

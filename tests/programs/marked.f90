@@ -1,6 +1,6 @@
 include 'largesse.f90'
 
-! Marks its compute core; prints what the marks said, and a sum that depends on nothing.
+! Marks its compute core. Prints the status of each mark, and a sum that is the same in all runs.
 program marked
    use largesse
    implicit none

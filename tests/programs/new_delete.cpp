@@ -1,4 +1,4 @@
-// Every form of operator new and delete, and containers of aligned items.
+// Uses every form of operator new and delete, and containers of aligned items.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -11,7 +11,7 @@ template <std::size_t A> static void containers() {
     for (auto &item : items) sum += item.bytes[0];
     std::printf("vector %zu: %zu %lu %d\n", A, items.size(), sum, (int)((std::uintptr_t)items.data() % A));
 }
-/* The compiler must not leave out a block because nobody looks at it. */
+/* Blocks are stored here so that the compiler cannot omit an allocation. */
 static void *volatile seen;
 static void *use(void *p, std::size_t n) { std::memset(p, 1, n); seen = p; return seen; }
 

@@ -7,7 +7,7 @@ print(sum(numbers), sorted(numbers)[1234])
 text = json.dumps({"numbers": numbers, "words": ["w%d" % n for n in range(50000)]})
 print(len(text), hashlib.sha256(text.encode()).hexdigest(), json.loads(text)["numbers"] == numbers)
 
-# Growth by realloc: a list, bytes, a bytearray, an array, a string, a stream.
+# These objects grow by realloc: a list, bytes, a bytearray, an array, a string and a stream.
 grown = []
 for n in range(1000000):
     grown.append(n)

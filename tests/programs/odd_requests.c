@@ -19,7 +19,7 @@ static const size_t sizes[] = { 0, 1, 100, 4000, 64 * KB - 1, 64 * KB, 256 * KB 
     1ul << 46, HALF / 2, HALF - 4096, HALF - 1, HALF, HALF + 1, ALL - 2 * MB, ALL - 4096, ALL - 4095, ALL - 16, ALL };
 #define COUNT(table) (sizeof table / sizeof *table)
 
-/* The compiler must not know what these do. */
+/* These are volatile so that the compiler does not know what they do. */
 static void *(*volatile get)(size_t) = malloc;
 static void *(*volatile zeroed)(size_t, size_t) = calloc;
 static void *(*volatile again)(void *, size_t) = realloc;
@@ -35,7 +35,7 @@ static void say(const char *call, size_t a, size_t b, void *got, size_t align, s
     if (errno != 4712) printf("free changed errno to %d\n", errno);
 }
 
-/* What a block is aligned to at least: glibc rounds odd alignments up to a power of two. */
+/* Returns an alignment that a block must have. glibc rounds odd alignments up to a power of two. */
 static size_t known(size_t align) { return align && (align & (align - 1)) == 0 ? align : 8; }
 
 static void alignments(void) {
@@ -63,7 +63,7 @@ static void products(void) {
     static const size_t factors[] = { 0, 1, 2, 3, 1000, 64 * KB, 1ul << 33, (1ul << 33) + 1, HALF - 1, HALF, ALL / 2 + 2, ALL };
     for (unsigned i = 0; i < COUNT(factors); i++) for (unsigned k = 0; k < COUNT(factors); k++) {
         size_t a = factors[i], b = factors[k], product = a * b;
-        if (product > GB && product < 1ul << 46 && product / a == b) continue; /* the machine may have that, or not */
+        if (product > GB && product < 1ul << 46 && product / a == b) continue; /* whether this succeeds depends on the machine */
         errno = 4711; say("calloc", a, b, zeroed(a, b), 16, product);
         errno = 4711; say("reallocarray of nothing", a, b, array(NULL, a, b), 16, product);
         for (size_t first = 100; first < 10 * MB; first *= 3000) {

@@ -1,4 +1,4 @@
-/* Runs a program under a kernel that looks older: userfaultfd moves no pages. older PROGRAM ... */
+/* Runs a program as under an older kernel, whose userfaultfd cannot move pages: older PROGRAM ... */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

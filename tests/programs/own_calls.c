@@ -1,4 +1,4 @@
-/* Hands blocks of malloc to the own calls of whichever allocator is here: jemalloc, tcmalloc or mimalloc. */
+/* Passes blocks from malloc to functions that only the loaded allocator has: jemalloc, tcmalloc or mimalloc. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A program with a malloc of its own, which the C library uses too. It has some names of the family, not all. */
+/* A program with a malloc of its own, which the C library uses too. It defines some functions of the family, not all. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ void *realloc(void *p, size_t n) {
     return q;
 }
 int main(void) {
-    /* The C library makes these with the program's functions. */
+    /* The C library allocates these with the program's functions. */
     char *text = NULL; size_t length = 0; FILE *memory = open_memstream(&text, &length);
     for (int i = 0; i < 100000; i++) fprintf(memory, "%d ", i);
     fclose(memory);

@@ -1,4 +1,4 @@
-# Packages with code of their own.
+# This script uses packages with compiled code.
 suppressMessages({ library(Matrix); library(methods) })
 set.seed(3)
 s <- rsparsematrix(3000, 3000, 0.02)

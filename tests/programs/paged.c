@@ -1,4 +1,4 @@
-/* Random reads and writes by several threads, every word checked. paged MIB THREADS ROUNDS */
+/* Several threads make random reads and writes, and every word is checked. paged MIB THREADS ROUNDS */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

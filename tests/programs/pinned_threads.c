@@ -1,4 +1,4 @@
-/* pinned_threads N: prints where main and N threads may run, one list of processors a line. Each thread ends by
+/* pinned_threads N prints the processors that the main thread and N others may use, one list per line. Each thread ends by
  * pthread_exit, which unwinds through every frame below it. */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* placement-of-blocks NODE: the pages of a large block are on this node, or with -1 evenly on all of them. */
+/* placement-of-blocks NODE checks that the pages of a large block are on a node, or with -1 evenly on all nodes. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ int main(int count, char **word)
         if (syscall(SYS_move_pages, 0, 1, &at, NULL, &is, 0) || is < 0) { printf("FAIL: page %zu: %d\n", i, is); return 1; }
         on[is]++;
     }
-    /* Interleaved by large pages where these are to be had. */
+    /* Memory is interleaved in units of large pages where these are available, so that the counts are not exact. */
     int right = node >= 0 ? on[node] == (int)pages : on[0] && on[1] && on[2] && on[3] && on[0] < (int)pages / 2;
     printf("%s: %d %d %d %d\n", right ? "blocks as asked" : "FAIL", on[0], on[1], on[2], on[3]);
     return !right;

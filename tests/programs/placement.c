@@ -1,7 +1,7 @@
-/* placement CHECK [ARGUMENTS]: exit 0 when memory is where it was asked to be, 1 when not, with words.
+/* placement CHECK [ARGUMENTS]: exits with 0 if memory is on the requested nodes, otherwise with 1 and a message.
  *
- * Asks liblargesse.so, which is preloaded, and looks by itself: move_pages says where each page is, get_mempolicy what
- * the kernel was told. No line of the library decides what is right. */
+ * The preloaded liblargesse.so places the memory. The program checks it with system calls of its own: move_pages gives
+ * the node of each page, and get_mempolicy the policy. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,15 +41,15 @@ static char *map(size_t bytes)
     return at;
 }
 
-/* How many pages are on each node; those not there are in count[MOST_NODES]. */
+/* Counts the pages on each node. count[MOST_NODES] is the number of pages that are not resident. */
 static void look(char *at, size_t bytes, long *count)
 {
     size_t page = sysconf(_SC_PAGESIZE), pages = bytes / page;
     void **address = malloc(pages * sizeof *address);
     int *node = malloc(pages * sizeof *node);
     for (size_t i = 0; i < pages; i++) address[i] = at + i * page;
-    /* Linux 6.1 does not report pages that NUMA balancing has marked to see who uses them, as it does at any time: a
-     * read removes the mark. Whoever looks at pages here has touched all of them. */
+    /* Linux 6.1 does not report pages that NUMA balancing has marked, which may happen at any time. A read removes the
+     * mark, and does no harm because all pages have been written before. */
     for (int unreported = 1; unreported;) {
         for (size_t i = 0; i < pages; i++) *(volatile char *)address[i];
         if (syscall(SYS_move_pages, 0, pages, address, NULL, node, 0)) { perror("move_pages"); exit(1); }
@@ -64,7 +64,7 @@ static void look(char *at, size_t bytes, long *count)
     free(told), free(node), free(address);
 }
 
-/* Every page there, and all of them on one node. */
+/* Checks that every page is resident and on one node. */
 static void all_on(const char *what, char *at, size_t bytes, int node)
 {
     long count[MOST_NODES + 1];
@@ -104,7 +104,7 @@ static void bind_to(int node)
     munmap(at, 16 * MIB);
 }
 
-/* The negative control: the same look at memory that is bound to another node. */
+/* This is the negative control: it makes the same check on memory that is bound to another node, and must fail. */
 static void wrong(int node, int other)
 {
     all_on("pages on the node", on_node(16 * MIB, other), 16 * MIB, node);
@@ -113,12 +113,12 @@ static void wrong(int node, int other)
 static void interleave(int nodes)
 {
     char *at = map(16 * MIB);
-    madvise(at, 16 * MIB, MADV_NOHUGEPAGE); /* page by page, and these are to be counted */
+    madvise(at, 16 * MIB, MADV_NOHUGEPAGE); /* small pages, so that the interleaved pages can be counted */
     same("interleave", CALL(largesse_interleave)(at + 1, 16 * MIB - 1), LARGESSE_OK);
     memset(at, 1, 16 * MIB);
     long count[MOST_NODES + 1], pages = 16 * MIB / sysconf(_SC_PAGESIZE);
     size_t page = sysconf(_SC_PAGESIZE);
-    look(at + page, 16 * MIB - page, count); /* the first page was not wholly inside */
+    look(at + page, 16 * MIB - page, count); /* the range does not contain the whole first page */
     for (int i = 0; i < nodes; i++)
         if (labs(count[i] - pages / nodes) > 1) fail("pages on each node", count[i], pages / nodes);
     policy(at + page, INTERLEAVE, 0);
@@ -171,7 +171,8 @@ static void absent(int node, int cpu, const char *nodes)
     if (CALL(largesse_refusal)()) fail("words after a success", 1, 0);
 }
 
-/* The kernel takes one from maxnode: the number of bits loses the last of them. */
+/* Checks a node at the end of the mask: the kernel subtracts one from maxnode, so that the exact number of bits would
+ * lose the last one. */
 static void maxnode(int last)
 {
     unsigned long mask = 1UL << last;
@@ -182,7 +183,7 @@ static void maxnode(int last)
     bind_to(last);
 }
 
-/* What a program touches under `largesse pin`: `least` MiB of `mib` on the node. */
+/* Touches memory under `largesse pin`, and checks that at least `least` of `mib` MiB are on the node. */
 static void spread(int node, int mib, int least)
 {
     char *at = map(mib * MIB);
@@ -204,7 +205,7 @@ static void cycles(void)
     if (ns < 19e6 || ns > 20e9) fail("nanoseconds of 20 ms", ns, 20e6);
 }
 
-/* What the library says about the machine, beside what the C library says. */
+/* Compares the library's description of the machine with that of the C library. */
 static void topology(int nodes)
 {
     largesse_cpu_t cpu[64] = {{.struct_size = sizeof cpu[0]}};

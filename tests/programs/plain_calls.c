@@ -1,4 +1,4 @@
-/* Blocks of every function of the malloc family that other allocators have as well, handed from one to the other. */
+/* Passes blocks between all functions of the malloc family that other allocators have, too. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <stdint.h>

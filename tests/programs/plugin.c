@@ -1,4 +1,4 @@
-/* An object that is loaded, makes a block, and goes. It holds one of its own meanwhile. */
+/* A library that allocates a block for its program, which outlives it, and one for itself. */
 #include <stdlib.h>
 #include <string.h>
 static char *own;

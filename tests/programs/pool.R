@@ -1,4 +1,4 @@
-# Large blocks on pages of a small pool, and children that collect, write and allocate.
+# Large blocks are on pages of a small pool. Children collect, write and allocate.
 library(parallel)
 n <- 3e5
 big <- lapply(1:12, function(i) rep(as.double(i), n))

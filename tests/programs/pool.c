@@ -1,5 +1,5 @@
-/* A child of a process with hugetlb pages: it has what its parent had, and counts the demotion.
- * pool.bin [writer]: with a thread that writes while the child is being made. */
+/* Forks a process with hugetlb pages. The child must have its parent's contents, and counts the blocks that it moved to
+ * other pages. pool.bin [writer]: with `writer` a thread writes during the fork. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

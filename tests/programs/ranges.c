@@ -1,7 +1,7 @@
-/* What programs do to ranges of memory; every word is checked, and the same is printed with and without
-   far memory. ranges [mapped|heap [UNIT CROWD]]: with `heap`, on a block from malloc as well; for slow machines the
-   units that everything is made of, and what pushes everything out, in KiB (1024 and 24576). Mappings are of two
-   units and more, and far from 1 MiB on. */
+/* Applies munmap, mremap, madvise, mprotect and mmap to ranges of memory and checks every word. Prints the same with and
+   without far memory. ranges [mapped|heap [UNIT CROWD]]: with `heap`, also on a block from malloc and a static array.
+   UNIT (1024 KiB) is the size of which all ranges are multiples, and CROWD (24576 KiB) the memory whose use evicts all
+   else; slow machines use smaller ones. Mappings have two units or more, and are far from 1 MiB on. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static void fill(char *at, size_t len, uint64_t salt) {
     for (size_t w = 0; w < len / 8; w++) ((uint64_t *)at)[w] = word(w, salt);
 }
 
-/* Words that are not as `fill` left them, counted from `skip` bytes after its start. */
+/* Returns the number of words that differ from those of `fill`. `at` is `skip` bytes after the start of the filled range. */
 static size_t wrong(const char *at, size_t skip, size_t len, uint64_t salt) {
     size_t count = 0;
     for (size_t w = skip / 8; w < (skip + len) / 8; w++) count += ((const uint64_t *)(at - skip))[w] != word(w, salt);
@@ -44,7 +44,7 @@ static char *map(size_t len) {
     return at;
 }
 
-/* Pushes everything else out. */
+/* Fills other memory, so that all else is evicted. */
 static void crowd(void) {
     char *other = map(crowding);
     fill(other, crowding, 99);
@@ -56,7 +56,7 @@ static void crowd(void) {
 static sigjmp_buf escape;
 static void leave(int signal) { (void)signal; siglongjmp(escape, 1); }
 
-/* Whether a touch is a SIGSEGV. */
+/* Returns whether an access causes SIGSEGV. */
 static int faults(volatile char *at, int write) {
     struct sigaction now = {.sa_handler = leave}, before;
     sigaction(SIGSEGV, &now, &before);
@@ -77,7 +77,7 @@ static void unmapping(void) {
     munmap(at, 16 * unit);
     printf("all: %d %d\n", faults(at, 0), faults(at + 16 * unit - 1, 0));
     size_t dirty = 0;
-    for (int turn = 0; turn < 20; turn++) { /* memory that is mapped again is new */
+    for (int turn = 0; turn < 20; turn++) { /* memory that is mapped again must be zero */
         char *again = map(3 * unit + PAGE);
         dirty += not_zero(again, 3 * unit + PAGE);
         fill(again, 3 * unit + PAGE, turn);
@@ -86,7 +86,7 @@ static void unmapping(void) {
     printf("again: %zu\n", dirty);
 }
 
-/* What may not be written, or not even read, moves as it is. */
+/* Moves memory that may not be written, or not even read, which must keep its contents and protection. */
 static void moving_as(int protection) {
     char *at = map(2 * unit), *target = map(2 * unit);
     fill(at, 2 * unit, 4);
@@ -139,7 +139,7 @@ static void advising(char *at, size_t len) {
     printf("hints: %zu wrong\n", wrong(at, 0, len, 6));
 }
 
-/* A page that is read-only or inaccessible leaves and comes like others, and stays what it is. */
+/* Read-only and inaccessible pages are evicted and filled like others, and keep their protection. */
 static void guarding(char *at, size_t len) {
     fill(at, len, 7);
     if (mprotect(at + unit, unit, PROT_READ) || mprotect(at + 2 * unit, unit, PROT_NONE) ||
@@ -161,7 +161,8 @@ static void barrier(int signal, siginfo_t *about, void *context) {
     if (mprotect(page, PAGE, RW)) _exit(4);
 }
 
-/* A collector's write barrier: the heap is read-only, the first write to a page is noted. */
+/* Imitates the write barrier of a garbage collector: the heap is read-only, and a handler records the first write to
+   each page. */
 static void collecting(char *at, size_t len) {
     struct sigaction now = {.sa_sigaction = barrier, .sa_flags = SA_SIGINFO}, before;
     fill(at, len, 9);
@@ -195,7 +196,7 @@ static void replacing(void) {
     if (mmap(at + 2 * unit, 2 * unit, RW, MAP_SHARED | MAP_FIXED, fd, 0) != at + 2 * unit) die("a file");
     fill(at + 2 * unit, 2 * unit, 11);
     crowd();
-    pid_t child = fork(); /* shared with the child, the rest is its own */
+    pid_t child = fork(); /* the file is shared with the child, the rest is private */
     if (child == 0) {
         at[2 * unit + 77] = 5;
         at[77] = 5;

@@ -1,4 +1,4 @@
-/* Asks the checked library to do what its code must never do. */
+/* Lets the checked library call the `malloc` that it exports, which its own code must never do. */
 #include <dlfcn.h>
 #include <stdio.h>
 #ifndef RTLD_DEFAULT

@@ -1,4 +1,4 @@
-/* Takes blocks of 20 MiB until there are none, through each function of the malloc family in turn. */
+/* Allocates blocks of 20 MiB by each function of the malloc family in turn, until one fails. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -21,6 +21,6 @@ int main(void) {
     errno = 0;
     while (got < 100 && (block = another(got))) { memset(block, 1, SIZE); got++; }
     printf("%s after %d blocks, %s\n", got < 100 ? "NULL" : "no end", got, errno == ENOMEM ? "ENOMEM" : "another error");
-    for (int i = 0; i < 5; i++) if (another(i)) printf("but %d had one\n", i); /* said once */
+    for (int i = 0; i < 5; i++) if (another(i)) printf("but %d had one\n", i); /* these refusals must cause no further message */
     return 0;
 }

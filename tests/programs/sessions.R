@@ -1,8 +1,8 @@
-# Children, workers, other programs, finalisers, the profiler.
+# Tests forked children, workers, other programs, finalisers and the profiler.
 library(parallel)
 RNGkind("L'Ecuyer-CMRG"); set.seed(1)
 big <- lapply(1:8, function(i) rep(as.double(i), 3e5))
-# Children that collect, allocate, free, and give large results back.
+# Children collect, allocate, free, and return large results.
 results <- mclapply(1:8, function(i) {
   invisible(gc())
   mine <- big[[i]] * 2
@@ -13,16 +13,16 @@ results <- mclapply(1:8, function(i) {
 cat(vapply(results, `[[`, 0, 1), "\n")
 cat(vapply(results, function(r) length(r[[2]]), 0L), "\n")
 cat(vapply(big, sum, 0), "\n")
-# A child that fails, in one that had large blocks.
+# A child fails after it has used large blocks.
 failed <- suppressWarnings(mclapply(1:2, function(i) if (i == 2) stop("as asked") else sum(big[[1]]), mc.cores = 2))
 cat(failed[[1]], class(failed[[2]]), "\n")
-# Workers are programs of their own.
+# Workers are separate programs.
 cluster <- makePSOCKcluster(2)
 clusterSetRNGStream(cluster, 5)
 cat(unlist(parLapply(cluster, 1:4, function(i) sum(rnorm(3e5)) > -1e9)), "\n")
 cat(unlist(clusterApply(cluster, big[1:2], sum)), "\n")
 stopCluster(cluster)
-# Other programs.
+# R starts other programs.
 cat(system("echo out; exit 3"), system("printf 'a b'", intern = TRUE), "\n")
 cat(system2("sort", input = c("b", "a"), stdout = TRUE), "\n")
 con <- pipe("cat"); cat(class(con), "\n"); close(con)
@@ -37,7 +37,7 @@ file <- tempfile(); Rprof(file, interval = 0.002)
 for (i in 1:60) x <- sort(runif(2e5))
 Rprof(NULL)
 cat(nrow(summaryRprof(file)$by.total) > 0, "\n")
-# Errors and warnings go where they went.
+# Errors and warnings still go to standard error.
 message("to stderr")
 warning("a warning")
 tryCatch(numeric(1e15), error = function(e) cat(conditionMessage(e), "\n"))

@@ -1,4 +1,4 @@
-/* What an R session needs to use a library that was loaded late: calls found by dlsym. */
+/* Calls the library from an R session that loaded it late. The functions are found by dlsym. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ void facts(int *enabled, int *hooked, double *blocks, double *bytes, int *header
     if (!f || f(&s)) { *blocks = -1; return; }
     *enabled = s.enabled; *hooked = s.hooked; *blocks = s.blocks; *bytes = s.live_bytes; *header = s.header;
 }
-/* How many blocks are of at least so many bytes, and whether all data are 64-byte aligned. */
+/* Counts the blocks of at least `*from` bytes, and checks whether the data of all are 64-byte aligned. */
 void count(double *from, int *found, int *aligned) {
     size_t (*f)(largesse_block_t *, size_t) = (size_t (*)(largesse_block_t *, size_t))dlsym(RTLD_DEFAULT, "largesse_blocks");
     static largesse_block_t blocks[1000];

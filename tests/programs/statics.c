@@ -1,4 +1,4 @@
-/* Static arrays, some with contents of the file, larger than local memory: every word is checked. */
+/* Writes and checks every word of static arrays that are larger than local memory. Some have initial values. */
 #include <stdint.h>
 #include <stdio.h>
 

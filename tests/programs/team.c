@@ -1,5 +1,5 @@
-/* The threads of the kernels: `team SCENARIO` prints how many a long call would use, how many worker threads there are, and
- * where these may run. */
+/* `team SCENARIO` prints how many threads a long call of a kernel would use, how many worker threads exist, and how many of
+ * these are bound to one processor. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ static void bind_to(int cpu)
     if (sched_setaffinity(0, sizeof set, &set)) exit(3);
 }
 
-/* One long call, and what is true after it. */
+/* Makes one long call and prints the numbers after it. */
 static void call(const char *when)
 {
     double sum = largesse_dsum(N, x, 1);

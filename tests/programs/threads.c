@@ -1,5 +1,5 @@
-/* Threads that hand blocks to each other: every block is filled by one, checked and freed or resized
- * by another; threads end and new ones come; the process forks in the middle.
+/* Threads pass blocks to each other: one fills a block, another checks it and frees or resizes it. Threads end and new ones
+ * start, and the process forks while they run.
  * threads.bin MODE: hand | fork | forks | first | watch | plugin FILE */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -77,7 +77,7 @@ static int child_works(void) {
     for (int i = 0; i < 20; i++) { head_t *h = filled(malloc(3000000 + i), 3000000 + i, i, 4096); check(h); free(realloc(h, 6000000)); }
     return wrong ? 1 : 0;
 }
-/* Where a child is that does not end. */
+/* Prints the stack of a child that does not end. */
 static void hangs(int number) {
     void *calls[40];
     (void)number;
@@ -104,18 +104,18 @@ static void *forker(void *argument) {
     return NULL;
 }
 
-/* A process whose first large block is asked for by one thread while the other forks. */
+/* One thread requests the first large block of the process while the other forks. */
 static void *first(void *argument) { head_t *h = filled(malloc(3000000), 3000000, 1, 4096); check(h); free(h); return argument; }
 static int one_forks(void) {
     pthread_t other;
     start(&other, 1, first);
-    usleep((unsigned)getpid() % 100 * 5); /* now sooner, now later */
+    usleep((unsigned)getpid() % 100 * 5); /* the delay differs between processes */
     int result = fork_and_wait(child_works);
     join(&other, 1);
     return result;
 }
 
-/* The library's own calls, while others allocate and fork. */
+/* Calls functions of the library while other threads allocate and fork. */
 static size_t (*list)(void *, size_t);
 static int (*stats)(void *);
 static int child_lists(void) {
@@ -135,7 +135,7 @@ static void *watcher(void *argument) {
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     void *here;
-    backtrace(&here, 1); /* loads what it needs */
+    backtrace(&here, 1); /* the first call loads a library */
     pthread_t threads[THREADS], others[2];
     if (!strcmp(argv[1], "hand")) {
         for (int round = 0; round < 3; round++) { start(threads, THREADS, exchange); join(threads, THREADS); }
@@ -143,12 +143,12 @@ int main(int argc, char **argv) {
         start(threads, 4, forever);
         for (int i = 0; i < 25; i++) if (fork_and_wait(child_works)) wrong++;
         stop = 1; join(threads, 4);
-    } else if (!strcmp(argv[1], "forks")) { /* from two threads at once */
+    } else if (!strcmp(argv[1], "forks")) { /* two threads fork at once */
         start(threads, 2, forever); start(others, 2, forker); join(others, 2);
         stop = 1; join(threads, 2);
     } else if (!strcmp(argv[1], "first")) {
         for (int i = 0; i < 200 && !wrong; i++) if (fork_and_wait(one_forks)) wrong++;
-        if (child_works()) wrong++; /* this process has not made a heap yet */
+        if (child_works()) wrong++; /* this process has no heap yet */
     } else if (!strcmp(argv[1], "watch")) {
         list = (size_t (*)(void *, size_t))dlsym(RTLD_DEFAULT, "largesse_blocks");
         stats = (int (*)(void *))dlsym(RTLD_DEFAULT, "largesse_stats");

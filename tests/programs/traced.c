@@ -1,4 +1,4 @@
-/* Children that ask to be traced, and what their parent sees of them: traced WAY. */
+/* Makes children that ask to be traced, and prints the events that their parent sees: traced WAY. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,7 @@ static const char *way;
 
 static int is(const char *name) { return strcmp(way, name) == 0; }
 
-/* What debuggers do between vfork and exec. */
+/* Does what debuggers do between vfork and exec. */
 static void prepare(void) {
     sigset_t none;
     sigemptyset(&none);
@@ -37,7 +37,7 @@ static void child(void) {
     _exit(errno == ENOENT ? 127 : 98);
 }
 
-/* Without exec: tracing begins at once. */
+/* Traces a child without exec, so that tracing begins at once. */
 static void stops(void) {
     ptrace(PTRACE_TRACEME, 0, NULL, NULL);
     raise(SIGSTOP);

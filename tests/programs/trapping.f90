@@ -1,4 +1,4 @@
-! Compiled with -ffpe-trap=overflow: a norm whose squares overflow, and which does not itself.
+! Computes a norm that does not overflow although the squares do. Compiled with -ffpe-trap=overflow.
 program trapping
    use, intrinsic :: iso_c_binding, only: c_double, c_ptrdiff_t, c_size_t
    implicit none

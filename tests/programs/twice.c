@@ -1,4 +1,4 @@
-/* Breaks a rule of malloc. */
+/* Frees or uses a block that is already freed, or an address inside a block. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What far memory cannot do: it says so, and goes on as before. */
+/* Makes calls that far memory refuses, prints their errors, and checks that the contents are unchanged. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-# Vectors, data frames, sorting, models, and what R keeps on disk.
+# Tests vectors, data frames, sorting, models and files.
 set.seed(1)
 x <- runif(3e5); y <- rnorm(3e5)
 cat(format(c(sum(x), sum(x * y), var(y), cumsum(x)[250000]), digits = 17), "\n")
@@ -16,13 +16,13 @@ p <- matrix(rnorm(20000 * 8), 20000); r <- p %*% 1:8 + rnorm(20000)
 print(coef(summary(lm(r ~ p))), digits = 15)
 z <- fft(complex(real = x[1:2^17], imaginary = y[1:2^17]))
 cat(format(c(sum(Mod(z)), Re(z[12345])), digits = 17), "\n")
-# Growth: one element at a time, by doubling, by append.
+# Vectors grow one element at a time, by doubling, and by append.
 v <- integer(); for (i in 1:200000) v[i] <- i
 l <- list(); for (i in 1:2000) l[[i]] <- rep(as.double(i), 2000)
 cat(sum(v), sum(vapply(l, sum, 0)), object.size(v) > 8e5, "\n")
 words <- paste0("w", sample(1e5))
 cat(length(unique(words)), head(sort(words, method = "radix"), 3), nchar(paste(words, collapse = "")), "\n")
-# Copies are copies.
+# A change of a copy does not change the original.
 a <- numeric(1e6); b <- a; b[1] <- 1; cat(a[1], b[1], "\n")
 file <- tempfile()
 saveRDS(d, file); cat(identical(readRDS(file), d), "\n")

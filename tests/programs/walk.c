@@ -1,4 +1,4 @@
-/* Writes to each page of a large block and adds what it reads: walk MIB. */
+/* Writes to each page of a large block and prints the sum of what it reads back: walk MIB. */
 #include <stdio.h>
 #include <stdlib.h>
 

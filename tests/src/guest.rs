@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Time after which a guest hangs. The longest test takes 100 seconds on idle processors.
-const PATIENCE: Duration = Duration::from_secs(1200);
+const DEADLINE: Duration = Duration::from_secs(1200);
 const DISK: &str = "192M";
 
 /// A machine that is being put together: the folder that becomes its disk.
@@ -164,7 +164,7 @@ fn boot(kernel: &Path, disk: &Path) -> String {
         let _ = pipe.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).replace('\r', "")
     });
-    let _ = poll(PATIENCE, || emulator.try_wait().expect("a child of this process"));
+    let _ = poll(DEADLINE, || emulator.try_wait().expect("a child of this process"));
     let _ = emulator.kill();
     let _ = emulator.wait();
     reader.join().unwrap_or_default()

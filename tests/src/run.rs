@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A program that takes longer hangs. The limit allows for other work on the same processors.
-const PATIENCE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,7 +235,7 @@ fn spawn(command: &mut Command) -> Child {
     };
     // SAFETY: one system call, between fork and exec.
     unsafe { command.pre_exec(hide) };
-    let started = wait_for("no other process has the program's file open", PATIENCE, || {
+    let started = wait_for("no other process has the program's file open", DEADLINE, || {
         let started = command.spawn();
         let busy = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ExecutableFileBusy;
         (!started.as_ref().is_err_and(busy)).then_some(started)
@@ -254,7 +254,7 @@ fn collect(pipe: Option<impl std::io::Read + Send + 'static>) -> std::thread::Jo
 }
 
 fn wait(child: &mut Child) -> Exit {
-    if let Some(status) = poll(PATIENCE, || child.try_wait().expect("a child of this process")) {
+    if let Some(status) = poll(DEADLINE, || child.try_wait().expect("a child of this process")) {
         return exit_of(status);
     }
     let group = i32::try_from(child.id()).unwrap_or(0);

@@ -1,18 +1,19 @@
-//! `largesse bench gc`: answers before times, gains, shares, a picture; what is not installed and what is mistyped.
+//! `largesse bench gc`: it checks answers before it reports times, gains, shares and a picture, and it explains missing
+//! programs and mistyped options.
 
 use largesse_tests::{Exit, Ran, Run, Stage, has_program, skipped, workspace};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A folder with everything that `largesse bench gc` starts.
+/// Returns a stage with everything that `largesse bench gc` starts.
 fn stage() -> Stage {
     let stage = Stage::with_companion("largesse-bench");
     stage.add_companion("largesse-lisp");
     stage
 }
 
-/// The smallest that tells times apart.
+/// Options for the smallest measurement whose times still differ from zero.
 const QUICK: [&str; 7] = ["--json", "--runs", "1", "--scale", "0.02", "--touch", "0"];
 
 fn bench(stage: &Stage, programs: &Path, words: &[&str]) -> Ran {
@@ -28,7 +29,7 @@ fn quick(stage: &Stage, words: &[&str]) -> Ran {
     bench(stage, &workspace().join("benches"), &[&["gc"], &QUICK[..], words].concat())
 }
 
-/// The objects of one kind.
+/// Returns the JSON objects of one kind.
 fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
     let lines = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
     lines.filter(|value| value["kind"] == kind).collect()
@@ -68,7 +69,7 @@ fn every_program_has_gains_shares_and_curves() {
 }
 
 #[test]
-fn every_language_that_is_here_gives_the_same_answer() {
+fn all_installed_languages_give_the_same_answer() {
     let stage = stage();
     let mut words = vec!["--only", "copy-seq", "--threads", "2"];
     for system in ["mutex", "rwlock", "safepoint", "euslisp", "boehm", "sbcl"] {
@@ -86,7 +87,7 @@ fn every_language_that_is_here_gives_the_same_answer() {
 }
 
 #[test]
-fn a_wrong_answer_has_no_time_and_is_a_failure() {
+fn wrong_answer_is_a_failure_without_a_time() {
     let stage = stage();
     let benches = stage.path("benches");
     let copied = Command::new("cp").arg("-r").arg(workspace().join("benches")).arg(&benches).status();
@@ -107,7 +108,7 @@ fn a_wrong_answer_has_no_time_and_is_a_failure() {
 }
 
 #[test]
-fn what_is_not_installed_says_what_to_type() {
+fn missing_program_is_reported_with_its_install_command() {
     let stage = stage();
     let words = ["bench", "gc", "--only", "go", "--programs"].map(Into::into);
     let ran = Run::new(&stage, &[&[stage.command().into_os_string()], &words[..]].concat())
@@ -119,7 +120,7 @@ fn what_is_not_installed_says_what_to_type() {
 }
 
 #[test]
-fn a_mistyped_option_says_what_there_is() {
+fn mistyped_option_lists_the_choices() {
     let stage = stage();
     let check = |words: &[&str], part: &str| {
         let ran = bench(&stage, &workspace().join("benches"), words);

@@ -4,7 +4,7 @@ use largesse_tests::{Exit, Run, Stage, fault_engines, has_program, users, worksp
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The checked library: the one that `make` built, or built now.
+/// Returns a stage with the checked library, which `make` or this test has built.
 fn checked() -> Stage {
     let done = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--offline", "--profile", "preload-checked", "-p", "largesse-preload"])
@@ -21,7 +21,7 @@ fn checked() -> Stage {
 }
 
 #[test]
-fn our_own_code_in_the_exported_malloc_aborts() {
+fn library_code_that_calls_the_exported_malloc_aborts() {
     let stage = checked();
     let Some(program) = stage.compiled("recurse.c", &["-ldl"]) else { return };
     for user in users() {
@@ -32,7 +32,7 @@ fn our_own_code_in_the_exported_malloc_aborts() {
 }
 
 #[test]
-fn the_released_library_has_no_such_call() {
+fn released_library_has_no_such_call() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("recurse.c", &["-ldl"]) else { return };
     let ran = Run::new(&stage, &[program]).under(&[]).finish();

@@ -3,7 +3,7 @@
 use largesse_tests::{Run, Stage, same_output, skipped};
 use std::path::{Path, PathBuf};
 
-/// The program, and two copies of the library in the same folder, linked with these options.
+/// Compiles the program and two copies of the plug-in into one folder, with these linker options.
 fn stage(program_options: &[&str], library_options: &[&str]) -> Option<(Stage, PathBuf, [PathBuf; 2])> {
     let stage = Stage::new();
     let program = stage.compiled("deep.c", &[&["-ldl"], program_options].concat())?;
@@ -37,7 +37,7 @@ fn slots_behind_relro_are_patched() {
     check(&[], &["-Wl,-z,relro,-z,now"], 12);
 }
 
-/// It has its own allocator, whose blocks are not the C library's.
+/// The library has an allocator of its own, whose blocks are not the C library's.
 #[test]
 fn deepbound_library_keeps_its_own_allocator() {
     let other = "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2";

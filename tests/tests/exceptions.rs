@@ -1,8 +1,9 @@
-//! Floating-point exceptions of the kernels in whole programs: the flags, and traps, of the result alone.
+//! Floating-point exceptions of the kernels in whole programs: a kernel raises the flags and traps that its result
+//! requires, and none of its intermediate values.
 
 use largesse_tests::{Run, Stage};
 
-/// Options that link a program of this test with the library of the stage.
+/// Returns the options that link a program of this test with the library of the stage.
 fn linked(stage: &Stage) -> [String; 4] {
     let library = stage.library();
     let folder = library.parent().unwrap_or(&library).display().to_string();

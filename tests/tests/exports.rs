@@ -1,10 +1,10 @@
-//! What the library defines for everyone: each name is in the header, or here with its reason.
+//! The names that the library exports: each is in its header, or in a table here with its reason.
 
 use largesse_tests::{built_library, has_program, workspace};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Names of the C library that are ours too, each with its reason.
+/// Names of the C library that our library defines too, each with its reason.
 const TAKEN_OVER: &[(&str, &str)] = &[
     ("malloc", "large blocks come from the heap"),
     ("calloc", "as malloc; fresh memory is not cleared twice"),
@@ -34,7 +34,7 @@ const TAKEN_OVER: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn the_library_defines_what_its_header_and_the_table_say_and_nothing_else() {
+fn library_exports_exactly_its_header_and_the_table() {
     if !has_program("nm", &["--version"]) {
         return;
     }
@@ -55,7 +55,7 @@ fn the_library_defines_what_its_header_and_the_table_say_and_nothing_else() {
 
 /// `liblargesse_pin.so` is preloaded into programs that do not ask for the heap: it takes over one name.
 #[test]
-fn the_pin_library_defines_one_name() {
+fn pin_library_exports_one_name() {
     if !has_program("nm", &["--version"]) {
         return;
     }
@@ -67,13 +67,13 @@ fn the_pin_library_defines_one_name() {
 }
 
 #[test]
-fn a_declaration_is_found_whatever_it_returns_and_a_mention_is_none() {
+fn declarations_are_found_and_mentions_are_not() {
     let header = "/* largesse_mentioned(x) */\nint largesse_a(void);\nconst char *largesse_b(uint32_t c);\n\
                   typedef struct { int n; } largesse_c_t;\nint largesse_d(\n    int n);\n";
     assert_eq!(declared(header), BTreeSet::from(["largesse_a", "largesse_b", "largesse_d"]));
 }
 
-/// Names that a header declares as functions.
+/// Returns the names that a header declares as functions.
 fn declared(header: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     let mut rest = header;

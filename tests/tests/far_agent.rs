@@ -1,4 +1,4 @@
-//! The process beside the program that holds its far pages: it comes and goes with the program.
+//! The agent, a process that holds the far pages of a program: it starts and ends with the program.
 
 use largesse_tests::{
     Exit, Owner, Run, Stage, Steps, User, agent_for, agents, anonymous_kib, has_program, is_root, poll,
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Deadline of every awaited event.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// Time for which a process is stopped: longer than any request takes.
 const INTERRUPTION: Duration = Duration::from_millis(700);
 const OVER_MEMORY: [&str; 2] = ["--local=16M", "--far=memory:"];
@@ -22,19 +22,19 @@ fn paged(stage: &Stage) -> Option<PathBuf> {
 }
 
 #[track_caller]
-fn gone_within(patience: Duration, owner: u32) {
-    wait_until("no agent of the program is left", patience, || agents("-", owner).is_empty());
+fn gone_within(deadline: Duration, owner: u32) {
+    wait_until("no agent of the program is left", deadline, || agents("-", owner).is_empty());
 }
 
-/// One that would run for minutes.
+/// Starts a program that would run for minutes. Returns it and its agent.
 fn for_minutes(stage: &Stage, user: User) -> Option<(Child, u32)> {
     Some(running(stage, user, &[paged(stage)?, "64".into(), "4".into(), "1000000000".into()]))
 }
 
-/// A program that has written to some of its 64 MiB, and its agent.
+/// Starts a program. Returns it and its agent once the program has written 12 MiB of its block.
 fn running(stage: &Stage, user: User, words: &[PathBuf]) -> (Child, u32) {
     let child = Run::new(stage, words).as_user(user).under(&OVER_MEMORY).start();
-    let agent = wait_for("the program has an agent and writes to its block", PATIENCE, || {
+    let agent = wait_for("the program has an agent and writes to its block", DEADLINE, || {
         let [agent] = agents("-", child.id())[..] else { return None };
         (anonymous_kib(child.id()) > 12 << 10).then_some(agent)
     });
@@ -46,12 +46,12 @@ fn kill(pid: u32) {
 }
 
 #[test]
-fn a_killed_agent_is_the_end_of_the_program_with_a_message() {
+fn killed_agent_ends_the_program_with_a_message() {
     let stage = Stage::new();
     for user in users() {
         let Some((mut child, agent)) = for_minutes(&stage, user) else { return };
         kill(agent);
-        let status = wait_for_exit(&mut child, PATIENCE);
+        let status = wait_for_exit(&mut child, DEADLINE);
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(status.code(), Some(74), "{user:?} {said}");
@@ -66,13 +66,13 @@ fn agent_of(steps: &Steps) -> u32 {
     }
 }
 
-/// Whatever was stored is gone: a block that is not given would be a program that goes on without it.
+/// With the agent all stored pages are lost. If `malloc` only returned NULL, the program would continue without them.
 #[test]
-fn a_request_that_finds_the_agent_dead_is_the_end_of_the_program_too() {
+fn request_to_a_dead_agent_ends_the_program() {
     let stage = Stage::new();
     for user in users() {
         for step in ["more", "map", "forget"] {
-            // All of it is here: nobody asks the agent for a page.
+            // All pages are resident, so that no fault needs the agent.
             let Some(mut steps) = Steps::under(&["--local=64M", "--far=memory:"], user, &stage) else {
                 return;
             };
@@ -85,7 +85,7 @@ fn a_request_that_finds_the_agent_dead_is_the_end_of_the_program_too() {
 }
 
 #[test]
-fn an_agent_that_is_stopped_is_waited_for() {
+fn requests_wait_for_a_stopped_agent() {
     let stage = Stage::new();
     for user in users() {
         let Some(mut steps) = Steps::under(&["--local=8M", "--far=memory:"], user, &stage) else { return };
@@ -102,9 +102,9 @@ fn an_agent_that_is_stopped_is_waited_for() {
     }
 }
 
-/// Neither gives up on the other.
+/// Neither the program nor the agent takes the other for dead.
 #[test]
-fn a_program_or_an_agent_that_is_stopped_goes_on_as_it_was() {
+fn stopped_program_or_agent_continues_with_its_data() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
     for user in users() {
@@ -116,10 +116,10 @@ fn a_program_or_an_agent_that_is_stopped_goes_on_as_it_was() {
             std::thread::sleep(INTERRUPTION);
             let before = processor_ticks(child.id());
             signal(stopped, libc::SIGCONT);
-            wait_until("the program goes on", PATIENCE, || processor_ticks(child.id()) > before);
+            wait_until("the program goes on", DEADLINE, || processor_ticks(child.id()) > before);
         }
         drop(child.stdin.take());
-        let status = wait_for_exit(&mut child, PATIENCE);
+        let status = wait_for_exit(&mut child, DEADLINE);
         let mut said = String::new();
         child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!((status.code(), said.as_str()), (Some(0), "0 wrong\n"), "{user:?}");
@@ -127,7 +127,7 @@ fn a_program_or_an_agent_that_is_stopped_goes_on_as_it_was() {
 }
 
 #[test]
-fn a_killed_program_leaves_no_agent_and_no_shared_memory() {
+fn killed_program_leaves_no_agent_and_no_shared_memory() {
     let stage = Stage::new();
     let before = fs::read_dir("/dev/shm").map_or(0, Iterator::count);
     for user in users() {
@@ -138,24 +138,24 @@ fn a_killed_program_leaves_no_agent_and_no_shared_memory() {
         assert_eq!(fs::read_link(format!("/proc/{agent}/cwd")).unwrap(), Path::new("/"));
         child.kill().unwrap();
         child.wait().unwrap();
-        gone_within(PATIENCE, child.id());
+        gone_within(DEADLINE, child.id());
         assert!(fs::read_dir("/dev/shm").map_or(0, Iterator::count) <= before, "{user:?}");
     }
 }
 
 #[test]
-fn the_exit_status_is_the_programs_and_its_pipes_close_with_it() {
+fn launcher_returns_the_status_and_the_agent_holds_no_pipe() {
     let stage = Stage::new();
-    // The agent stays, for a program that has let go of the pipes.
+    // The agent continues to run for `sleep`, which has closed the pipes.
     let script = "sleep 30 </dev/null >/dev/null 2>&1 & echo out; exit 7";
     let since = Instant::now();
     let ran = Run::new(&stage, &["sh", "-c", script]).under(&OVER_MEMORY).finish();
     assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(7), "out\n"), "{ran:#?}");
     // `finish` reads to the ends of both pipes.
-    assert!(since.elapsed() < Duration::from_secs(25), "somebody kept the pipes open");
+    assert!(since.elapsed() < Duration::from_secs(25), "another process kept the pipes open");
 }
 
-/// One after the other, at once, and in the place of the one before.
+/// The script runs programs one after the other, in parallel, and by `exec`.
 #[test]
 fn all_programs_of_a_script_have_the_same_agent() {
     let stage = Stage::new();
@@ -167,7 +167,7 @@ fn all_programs_of_a_script_have_the_same_agent() {
 }
 
 #[test]
-fn a_program_that_closes_what_it_does_not_know_keeps_its_pages() {
+fn program_that_closes_foreign_descriptors_keeps_its_pages() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_trouble.c", &["-lpthread", "-O2"]) else { return };
     let run = Run::new(&stage, &[&program]).arg("closefrom").arg("32");
@@ -175,7 +175,7 @@ fn a_program_that_closes_what_it_does_not_know_keeps_its_pages() {
     assert_eq!(ran.stdout, "number 3\nnumbers 3 to 22\n0 wrong\n");
 }
 
-/// A fixed number of steps over each store; `make soak` has the minute.
+/// The threads make a fixed number of steps over each store. `make soak` runs the same program for a minute.
 #[test]
 fn eight_threads_over_four_times_local_memory_find_every_word() {
     let stage = Stage::new();
@@ -189,7 +189,7 @@ fn eight_threads_over_four_times_local_memory_find_every_word() {
     }
 }
 
-/// Whether the socket in the folder of this name is listened to, and the one that has its key alone.
+/// Returns whether an agent listens on the socket in the folder `name`, and on the abstract socket of its key.
 fn sockets(name: &str) -> [bool; 2] {
     let all = fs::read_to_string("/proc/net/unix").unwrap();
     let (_, last) = name.rsplit_once('/').expect("a folder");
@@ -203,28 +203,28 @@ fn any_user_may_start_an_agent() {
         let wrong = Command::new(stage.command()).args(["agent", "--store", "tape:"]).output().unwrap();
         assert_eq!(wrong.status.code(), Some(125));
         assert!(String::from_utf8_lossy(&wrong.stderr).contains("tape: is not a store"), "{wrong:?}");
-        // Process 1 does not end; with a wrong store nothing starts.
+        // The owner is process 1, which does not end.
         let name = agent_for(&stage, user, &stage.scratch(), 1);
         assert_eq!(sockets(&name), [true, true], "{user:?} {name}");
         agents("memory:", 1).into_iter().for_each(kill);
     }
 }
 
-/// Nobody is told its name.
+/// No program knows the name of this agent, so that none can connect.
 #[test]
-fn an_agent_to_whom_nobody_comes_ends() {
+fn agent_without_clients_ends() {
     let stage = Stage::new();
     let ran =
         Command::new(stage.command()).args(["agent", "--store", "memory:"]).stdin(Stdio::null()).output();
     let name = String::from_utf8(ran.unwrap().stdout).unwrap();
     let name = name.trim_end().trim_start_matches("agent:");
     assert_eq!(sockets(name), [true, true], "{name}");
-    wait_until("the agent ends", PATIENCE, || sockets(name) == [false, false]);
+    wait_until("the agent ends", DEADLINE, || sockets(name) == [false, false]);
     assert!(!Path::new(name).exists(), "{name} is left");
 }
 
 #[test]
-fn another_users_program_is_not_served() {
+fn program_of_another_user_gets_no_far_memory() {
     if !is_root() {
         skipped("only root can become another user");
         return;
@@ -244,9 +244,9 @@ fn another_users_program_is_not_served() {
     }
 }
 
-// Seen to fail when the folder has mode 0711.
+// This test has been seen to fail when the folder has mode 0711.
 #[test]
-fn the_kernel_refuses_another_users_connection() {
+fn connection_of_another_user_is_refused_by_the_kernel() {
     if !is_root() {
         skipped("only root can become another user");
         return;
@@ -261,9 +261,9 @@ fn the_kernel_refuses_another_users_connection() {
     }
 }
 
-// Seen to fail without the handler of SIGTERM, and when no stale folder is removed.
+// This test has been seen to fail without the handler of SIGTERM, and when stale folders are not removed.
 #[test]
-fn the_agents_folder_goes_with_it() {
+fn folder_of_an_agent_is_removed_with_it() {
     let stage = Stage::new();
     for user in users() {
         for signal_sent in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
@@ -276,14 +276,14 @@ fn the_agents_folder_goes_with_it() {
                 Some(number) => signal(agent, number),
                 None => drop(owner),
             }
-            wait_until("the agent ends", PATIENCE, || sockets(&name) == [false, false]);
+            wait_until("the agent ends", DEADLINE, || sockets(&name) == [false, false]);
             if signal_sent == Some(libc::SIGKILL) {
-                assert!(Path::new(&name).exists(), "{user:?}: somebody else has removed {name}");
+                assert!(Path::new(&name).exists(), "{user:?}: another process has removed {name}");
                 let owner = Owner::new();
                 let next = agent_for(&stage, user, &stage.scratch(), owner.id());
                 assert!(Path::new(&next).exists(), "{user:?} {next}");
                 drop(owner);
-                wait_until("the next agent ends", PATIENCE, || sockets(&next) == [false, false]);
+                wait_until("the next agent ends", DEADLINE, || sockets(&next) == [false, false]);
             }
             let left: Vec<_> = fs::read_dir(stage.scratch()).unwrap().map(|it| it.unwrap().path()).collect();
             assert!(left.is_empty(), "{user:?} {signal_sent:?}: {left:?}");
@@ -291,9 +291,9 @@ fn the_agents_folder_goes_with_it() {
     }
 }
 
-// Seen to fail when programs try the folder alone.
+// This test has been seen to fail when programs try only the socket in the folder.
 #[test]
-fn a_process_that_does_not_see_the_folder_reaches_the_agent() {
+fn process_that_does_not_see_the_folder_reaches_the_agent() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
     if !is_root() || !has_program("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]) {
@@ -313,7 +313,7 @@ fn a_process_that_does_not_see_the_folder_reaches_the_agent() {
     }
 }
 
-/// A folder of a memory control group with this limit, removed at the end.
+/// The folder of a memory control group with a limit. It is removed at the end.
 struct Group(PathBuf);
 
 impl Group {
@@ -330,7 +330,8 @@ impl Group {
         Some(group)
     }
 
-    /// Returns the words of a shell command that moves itself into the group and then executes its arguments.
+    /// Returns the start of a command line: a shell that joins the group and then executes the program whose words
+    /// follow.
     fn words(&self) -> [String; 3] {
         let script = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", self.0.display());
         ["sh".into(), "-c".into(), script]
@@ -339,14 +340,15 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its processes have ended when the kernel lets the folder go; a test that failed already must not panic here.
-        let _ = poll(PATIENCE, || fs::remove_dir(&self.0).ok());
+        // The kernel removes the folder only when the group has no processes left. A test that has failed already must
+        // not panic again here.
+        let _ = poll(DEADLINE, || fs::remove_dir(&self.0).ok());
     }
 }
 
-/// No signal, no death: `malloc` returns NULL when the agent's control group has no more memory.
+/// `malloc` returns NULL when the agent's control group has no more memory. No process is killed.
 #[test]
-fn a_control_group_that_is_full_is_a_malloc_that_says_so() {
+fn malloc_fails_when_the_control_group_is_full() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_full.c", &["-O2"]) else { return };
     let Some(group) = Group::new("full", 256) else {

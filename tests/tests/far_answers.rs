@@ -1,8 +1,8 @@
-//! System calls on far memory: every fault engine gives the answers that the kernel gives without Largesse.
+//! System calls on far memory: under every fault engine they return what they return without Largesse.
 
 use largesse_tests::{Exit, Run, Stage, fault_engines, users};
 
-/// The program prints one line for each answer, at least `lines`; every line is the kernel's.
+/// Checks that the program prints the same under Largesse as alone: a line for each system call, at least `lines`.
 #[track_caller]
 fn check(program: &str, flags: &[&str], lines: usize) {
     let stage = Stage::new();
@@ -38,6 +38,6 @@ fn bad_calls_get_the_kernels_answers() {
 }
 
 #[test]
-fn many_and_long_buffers_pass_whole() {
+fn many_and_long_buffers_are_transferred_completely() {
     check("far_vectors.c", &["-O1", "-lpthread"], 300);
 }

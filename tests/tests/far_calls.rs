@@ -3,7 +3,7 @@
 use largesse_tests::{Exit, Run, Stage, fault_engines, has_program, same_output, users};
 
 #[test]
-fn every_call_finds_its_memory() {
+fn every_call_works_on_far_memory() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_calls.c", &["-lpthread", "-O2"]) else { return };
     for user in users() {
@@ -20,7 +20,7 @@ fn every_call_finds_its_memory() {
 }
 
 #[test]
-fn eight_threads_fetch_their_own_pages() {
+fn eight_threads_handle_their_own_faults() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     for user in users() {
@@ -35,7 +35,7 @@ fn eight_threads_fetch_their_own_pages() {
 }
 
 #[test]
-fn a_datagram_is_not_cut() {
+fn datagram_across_segments_is_not_truncated() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_datagram.c", &[]) else { return };
     for engine in ["user-mode", "thread"] {
@@ -45,9 +45,9 @@ fn a_datagram_is_not_cut() {
     }
 }
 
-// Seen to fail in the thread (8192 wrong) when frames are used again all the same.
+// This test has been seen to fail with the SIGBUS engine (8192 wrong words) when frames in a pipe are reused.
 #[test]
-fn what_a_pipe_was_lent_is_what_it_was() {
+fn pages_in_a_pipe_keep_their_contents() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_vmsplice.c", &["-O2"]) else { return };
     for user in users() {
@@ -62,9 +62,10 @@ fn what_a_pipe_was_lent_is_what_it_was() {
     }
 }
 
-/// What nobody looks at fails, and says so: it neither waits for ever nor returns something else.
+/// The library does not see a system call that the program makes by an instruction of its own. The call fails with an
+/// error: it neither blocks for ever nor returns wrong data.
 #[test]
-fn a_call_that_the_c_library_did_not_make_fails() {
+fn system_call_without_the_c_library_fails() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_direct_call.c", &[]) else { return };
     let options = ["--local=8M", "--far=memory:", "--fault-engine=user-mode"];

@@ -1,4 +1,4 @@
-//! Far memory where it cannot be faked: a control group that holds a quarter of the data, and no swap.
+//! Far memory in a control group whose limit is a quarter of the data, without swap, so that the data cannot be resident.
 
 use largesse_tests::{Stage, User, confined, could_not_confine, has_program, is_root, workspace};
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ const LOCAL_MIB: u64 = 32;
 const LIMIT_MIB: u64 = LOCAL_MIB + 256;
 const DATA_MIB: u64 = 4 * LIMIT_MIB;
 
-/// The R script over four times the limit, with more `words` before it.
+/// Runs the R script, whose data are four times the limit, with the words `before` in front of its command.
 fn script(stage: &Stage, before: &[String], cores: &str) -> Output {
     let script = stage.path("larger.R").display().to_string();
     let after = ["Rscript", "--vanilla", &script, &DATA_MIB.to_string(), cores].map(str::to_owned);
@@ -22,13 +22,13 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn four_times_the_limit_gives_the_same_answer_with_forked_children() {
+fn forked_children_over_four_times_the_limit_give_the_same_answer() {
     if !has_program("Rscript", &["--version"]) {
         return;
     }
     let stage = Stage::new();
     let examples = workspace().join("docs/examples");
-    // Where everybody may read it.
+    // The copy is in a folder that all users may read.
     std::fs::copy(examples.join("larger.R"), stage.path("larger.R")).expect("an example");
     let store = stage.store();
     let local = format!("{LOCAL_MIB}M");
@@ -38,7 +38,7 @@ fn four_times_the_limit_gives_the_same_answer_with_forked_children() {
 
     let answer = text(&script(&stage, &[], "1").stdout);
     assert!(answer.starts_with(&format!("{DATA_MIB} MiB: ")), "{answer}");
-    // It takes long: root's own engine is left to the other tests.
+    // This test takes long, so that it does not run the engine that only root may use. Other tests do.
     let user = if is_root() { User::Unprivileged } else { User::Current };
     let user_words = user.prefix().iter().map(|&word| word.to_owned());
     let before = confined.iter().cloned().chain(user_words).chain(largesse.iter().chain(&far).cloned());
@@ -50,7 +50,7 @@ fn four_times_the_limit_gives_the_same_answer_with_forked_children() {
     assert!(done.status.success() && said.starts_with(&answer), "{answer}{done:#?}");
     let peak = said.split("at most in use ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
     assert!(peak.is_some_and(|mib| (LOCAL_MIB..=LIMIT_MIB).contains(&mib)), "{said}");
-    // The limit is one: without far memory the same script does not get there.
+    // Without far memory the limit ends the same script, which shows that the limit is effective.
     let killed = script(&stage, &confined, "1");
     assert!(!killed.status.success() && !text(&killed.stdout).starts_with(&answer), "{killed:#?}");
 }

@@ -1,4 +1,4 @@
-//! Memory that `--local` does not bound is named while the program runs, or when it ends.
+//! The library names memory that `--local` does not bound, while the program runs or when it ends.
 
 use largesse_tests::{Exit, Run, Stage, is_root, skipped, users};
 use serde_json::Value;
@@ -35,8 +35,8 @@ fn memory_beyond_the_bound_is_named() {
     }
 }
 
-/// Outputs about a running program: the first line that the library wrote, `largesse status PID` at that time, and the
-/// messages from then on until the program had ended.
+/// The outputs about a running program: the first line that the library wrote, `largesse status PID` at that time, and
+/// the messages from then on until the program had ended.
 #[derive(Debug)]
 struct Seen {
     line: String,
@@ -46,7 +46,8 @@ struct Seen {
     report: Value,
 }
 
-/// Runs 100 MiB of a kind until the library has written a line, and ends the program: by SIGKILL, or by itself.
+/// Runs a program with 100 MiB of a kind until the library has written a line, then ends it: by SIGKILL if `is_killed`,
+/// otherwise by the end of its input.
 fn seen(stage: &Stage, kind: &str, is_killed: bool) -> Option<Seen> {
     let program = stage.compiled("limits.c", &[])?;
     let report = stage.scratch().join(format!("{kind}-{is_killed}.json"));
@@ -80,7 +81,7 @@ fn seen(stage: &Stage, kind: &str, is_killed: bool) -> Option<Seen> {
 }
 
 #[test]
-fn running_program_is_told_once() {
+fn unbounded_memory_is_reported_once() {
     if !is_root() {
         return skipped("largesse status needs the right to read other processes");
     }

@@ -1,8 +1,8 @@
-//! Far memory with a filter for system calls, and the programs that its process executes, which inherit the filter.
+//! Programs that a process with far memory executes. They inherit its filter for system calls.
 
 use largesse_tests::{Exit, Run, Stage, fault_engines, has_program, users};
 
-/// Under each fault engine, as root and as an ordinary user, the program does what it does alone.
+/// Checks that the program prints the same under each fault engine as alone, as root and as an ordinary user.
 #[track_caller]
 fn check(alone: &Run<'_>, children: &[&str]) {
     for user in users() {
@@ -55,12 +55,12 @@ fn children_run_without_randomisation() {
     if !has_program("setarch", &["-R", "true"]) {
         return;
     }
-    // The library does not need to be in the child, nor the child to be in a new process.
+    // Some children do not load the library, and one replaces its process by `exec`.
     let script = "/bin/true && echo one | cat && env -i /bin/echo two && (exec /bin/echo three) && \
                   nice /bin/echo four; /nowhere/program 2>&-; echo $?; exec /bin/echo five";
     let stage = Stage::new();
     let alone = Run::new(&stage, &["bash", "-c", script]).started_by(&["setarch", "-R"]);
     check(&alone, &["on", "off"]);
-    // The program itself, and not the launcher, switches randomisation off.
+    // Here the program switches randomisation off; above, the launcher does.
     check(&Run::new(&stage, &["setarch", "-R", "bash", "-c", script]), &["on", "off"]);
 }

@@ -1,9 +1,11 @@
-//! An agent under a flood of connections from another user. A file of its own: it loads two processors for 30 s.
+//! An agent under a flood of connections from another user. The test is in a file of its own, so that it runs alone:
+//! it loads two processors for 30 s.
 
 use largesse_tests::{Owner, Run, Stage, User, agent_for, agents, end, first_thread_ms, is_root, skipped};
 use std::path::Path;
 
-/// Returns the time in ms that ten forks over an agent take while `disturbers` run, and those that its first thread runs.
+/// Returns two times in ms while `disturbers` run: that of ten forks of a program with an agent, and the CPU time of the
+/// agent's first thread.
 fn forks_during(stage: &Stage, program: &Path, name: &str, agent: u32, disturbers: &[&Run<'_>]) -> [u64; 2] {
     let mut running: Vec<_> = disturbers.iter().map(|it| it.start()).collect();
     let before = first_thread_ms(agent);
@@ -16,9 +18,9 @@ fn forks_during(stage: &Stage, program: &Path, name: &str, agent: u32, disturber
 }
 
 /// Checks that four processes that connect as fast as they can slow an agent no more than four busy loops do.
-// Seen to fail when programs and the agent use the fallback alone, without pauses.
+// This test has been seen to fail when programs and the agent use only the fallback socket, without pauses.
 #[test]
-fn a_flood_costs_no_more_than_busy_loops() {
+fn flood_costs_no_more_than_busy_loops() {
     if !is_root() {
         skipped("only root can become another user");
         return;

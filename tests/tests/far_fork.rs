@@ -1,10 +1,10 @@
-//! A fork under far memory is a snapshot: neither side sees what the other writes, nothing is zero.
+//! A fork under far memory is a snapshot: neither side sees the writes of the other, and no page reads as zeros.
 
 use largesse_tests::{Exit, Ran, Run, Stage, has_program, users, wait_until};
 use std::path::Path;
 use std::time::Duration;
 
-/// What the program says over either store. It says nothing of far memory.
+/// Runs the program over each store and passes the result to `check`.
 fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
@@ -17,7 +17,7 @@ fn over_both(words: &[&str], local: &str, check: impl Fn(Ran)) {
     }
 }
 
-/// The agent outlasts the program for a moment, and its folder with it.
+/// Waits until the folder is empty: an agent removes its own folder in it shortly after the program has ended.
 #[track_caller]
 fn is_emptied(folder: &Path) {
     let is_empty = || std::fs::read_dir(folder).unwrap().next().is_none();
@@ -25,7 +25,7 @@ fn is_emptied(folder: &Path) {
 }
 
 #[test]
-fn both_sides_and_a_grandchild_keep_what_is_theirs() {
+fn both_sides_and_a_grandchild_keep_their_contents() {
     over_both(&["sides", "24"], "16M", all_sides);
 }
 
@@ -52,15 +52,15 @@ fn all_sides(ran: Ran) {
 }
 
 #[test]
-fn a_thread_forks_while_others_fault() {
+fn thread_forks_while_others_fault() {
     over_both(&["threads", "32", "6"], "16M", |ran| {
         assert_eq!(ran.succeeded().stdout, "threads: 0 wrong\n");
     });
 }
 
-/// The threads that fault leave the processor to the agent, which does what the child asks for.
+/// Faulting threads yield the only processor to the agent, which handles the child's requests.
 #[test]
-fn a_single_processor_is_enough() {
+fn one_processor_is_enough() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -74,7 +74,7 @@ fn a_single_processor_is_enough() {
 }
 
 #[test]
-fn children_that_become_another_program_say_nothing() {
+fn children_that_execute_a_program_print_nothing() {
     over_both(&["execs", "32", "10"], "16M", |ran| {
         let ran = ran.succeeded();
         assert_eq!((ran.stdout.as_str(), ran.hints.as_str()), ("parent: 0 wrong\n", ""));
@@ -89,7 +89,7 @@ fn twenty_children_in_a_row_each_have_their_own_snapshot() {
 }
 
 #[test]
-fn a_fork_from_a_far_stack_is_refused_aloud() {
+fn fork_from_a_far_stack_ends_with_a_message() {
     over_both(&["stack", "32"], "16M", |ran| {
         assert_eq!(ran.exit, Exit::Code(74), "{ran:#?}");
         assert!(ran.hints.contains("far memory cannot follow this fork"), "{ran:#?}");
@@ -97,7 +97,7 @@ fn a_fork_from_a_far_stack_is_refused_aloud() {
 }
 
 #[test]
-fn handlers_of_other_libraries_find_far_memory_on_both_sides() {
+fn fork_handlers_of_other_libraries_may_use_far_memory() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_fork.c", &["-lpthread", "-O2"]) else { return };
     let Some(library) = stage.compiled("far_atfork.c", &["-shared", "-fPIC", "-pthread"]) else { return };

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::process::Command;
 
 #[test]
-fn every_word_of_a_program_with_threads_is_as_it_was_left() {
+fn threads_read_every_word_as_it_was_written() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let stores = stage.stores();
@@ -32,7 +32,7 @@ fn every_word_of_a_program_with_threads_is_as_it_was_left() {
 }
 
 #[test]
-fn a_share_of_what_is_mapped_stays_here() {
+fn local_percentage_keeps_a_share_of_mapped_memory_resident() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let options = ["--local=50%", "--far=memory:"];
@@ -45,9 +45,10 @@ fn a_share_of_what_is_mapped_stays_here() {
     assert!(word("local_bytes").abs_diff(half) < 64 << 10 && word("resident_bytes") <= half, "{far:#}");
 }
 
-/// Position-independent or not; data of the file and zeros side by side, with sets across the border.
+/// The executable is position-independent or not. Initialised and zeroed arrays are neighbours, and transfer units cross
+/// the boundary.
 #[test]
-fn static_arrays_larger_than_local_memory_are_as_they_were_left() {
+fn static_arrays_larger_than_local_memory_keep_their_contents() {
     let stage = Stage::new();
     let ways: [&[&str]; 3] =
         [&["-fPIE", "-pie"], &["-fno-pie", "-no-pie"], &["-fno-pie", "-no-pie", "-mcmodel=medium"]];
@@ -65,9 +66,9 @@ fn static_arrays_larger_than_local_memory_are_as_they_were_left() {
     }
 }
 
-/// The heap, mappings and each piece of the static data have counts of their own, which add up.
+/// The heap, the mappings and each piece of the static data have counts of their own, whose sums are the totals.
 #[test]
-fn the_report_says_where_faults_happened() {
+fn report_counts_faults_by_segment() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("statics.c", &[]) else { return };
     let ran = Run::new(&stage, &[&program]).under(&["--local=8M", "--far=memory:"]).finish().succeeded();
@@ -86,7 +87,7 @@ fn the_report_says_where_faults_happened() {
 /// Faults of one thread are handled on the faulting CPU where that is faster, and at least while it is measured;
 /// those of many threads are handled on another CPU.
 #[test]
-fn faults_of_one_thread_are_served_beside_it_and_those_of_many_apart() {
+fn faults_of_one_thread_are_handled_on_its_cpu_and_those_of_many_are_not() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
     for (user, threads) in users().into_iter().flat_map(|user| ["1", "4"].map(|threads| (user, threads))) {
@@ -101,9 +102,9 @@ fn faults_of_one_thread_are_served_beside_it_and_those_of_many_apart() {
     }
 }
 
-/// The time line has every fault, and its picture lies beside the report.
+/// The time line has every fault, and its picture is in the folder of the report.
 #[test]
-fn the_report_has_a_time_line_and_a_picture() {
+fn report_has_a_time_line_and_a_picture() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let report = stage.scratch().join("over time.json");
@@ -118,7 +119,7 @@ fn the_report_has_a_time_line_and_a_picture() {
     for name in ["faults", "fills", "evictions", "write_backs", "bytes_in", "wait_ns"] {
         let sum: u64 = intervals.iter().map(|row| number(row, name)).sum();
         let all = number(&report["far"], name);
-        // The first look comes after the first faults of the start.
+        // The first sample is taken after the first faults, which it does not count.
         assert!(sum > 0 && sum <= all && all - sum < all / 10, "{name}: {sum} of {all}");
     }
     let last = intervals.last().unwrap();
@@ -133,7 +134,7 @@ fn the_report_has_a_time_line_and_a_picture() {
 }
 
 #[test]
-fn nothing_of_the_store_is_left_behind() {
+fn killed_program_leaves_no_store_file() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let folder = stage.scratch().join("store");
@@ -141,7 +142,7 @@ fn nothing_of_the_store_is_left_behind() {
     let store = store_in(&folder);
     let run = Run::new(&stage, &[&program]).arg("64").arg("1").arg("1000000000");
     let mut child = run.under(&["--local=16M", "--far", &store]).start();
-    // Local memory is full, so that pages are in the store.
+    // Once local memory is full, pages are evicted to the store.
     let is_full = || anonymous_kib(child.id()) > 12 << 10;
     wait_until("the program has filled its local memory", std::time::Duration::from_secs(60), is_full);
     child.kill().unwrap();
@@ -150,7 +151,7 @@ fn nothing_of_the_store_is_left_behind() {
 }
 
 #[test]
-fn a_store_in_memory_or_out_of_reach_is_refused_before_the_program_starts() {
+fn unusable_store_is_refused_before_the_program_starts() {
     let stage = Stage::new();
     for (store, words) in [("file:/dev/shm/pages", "tmpfs"), ("file:/nowhere/pages", "/nowhere/pages")] {
         let ran = Run::new(&stage, &["echo", "started"]).under(&["--local=16M", "--far", store]).finish();
@@ -162,7 +163,7 @@ fn a_store_in_memory_or_out_of_reach_is_refused_before_the_program_starts() {
 }
 
 #[test]
-fn a_user_who_may_not_is_told_what_to_do() {
+fn user_without_permission_is_told_what_to_do() {
     if !is_root() {
         skipped("only root can become another user");
         return;
@@ -182,7 +183,7 @@ fn a_user_who_may_not_is_told_what_to_do() {
 }
 
 #[test]
-fn an_r_script_larger_than_local_memory_gives_the_same_answer() {
+fn r_script_larger_than_local_memory_gives_the_same_answer() {
     if !has_program("Rscript", &["--version"]) {
         return;
     }

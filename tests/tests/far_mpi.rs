@@ -1,4 +1,4 @@
-//! Programs whose pages are at other ranks of an `mpirun`, with each MPI library that is here.
+//! Programs whose pages are in the memory of other ranks of an `mpirun`, with each installed MPI library.
 
 use largesse_tests::{
     Exit, Ran, Run, Stage, anonymous_kib, built_library, skipped, users, wait_for, wait_until,
@@ -9,9 +9,9 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Deadline of every awaited event.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A launcher, its plug-in, and what makes its library use the network even on one machine.
+/// An MPI launcher, its plug-in, and the options that make its library use the network even on one machine.
 struct Launcher {
     plugin: &'static str,
     words: &'static [&'static str],
@@ -31,7 +31,7 @@ const LAUNCHERS: [Launcher; 2] = [
     },
 ];
 
-/// Those that are here, with their plug-ins in the folder.
+/// Returns the installed launchers whose plug-in is built, and copies the plug-ins to the stage.
 fn launchers(stage: &Stage) -> Vec<&'static Launcher> {
     let folder = built_library().parent().map(Path::to_path_buf).unwrap_or_default();
     let there = |launcher: &&Launcher| {
@@ -45,7 +45,7 @@ fn launchers(stage: &Stage) -> Vec<&'static Launcher> {
     LAUNCHERS.iter().filter(there).collect()
 }
 
-/// The words of `mpirun … largesse run --far STORE OPTIONS -- PROGRAM`.
+/// Returns the words of `mpirun … largesse run OPTIONS -- PROGRAM`.
 fn words(stage: &Stage, launch: &[&[&str]], options: &[&str], program: &[&str]) -> Vec<OsString> {
     let command = stage.command();
     let ours = [command.to_str().unwrap_or_default(), "run", "--local=16M"];
@@ -61,9 +61,9 @@ fn said(ran: &Ran) -> String {
     format!("{}{}", ran.hints, ran.stderr)
 }
 
-/// `largesse lisp` is a program of rank 0 by itself.
+/// `largesse lisp` uses the other ranks without `largesse run`.
 #[test]
-fn a_lisp_heap_is_at_other_ranks() {
+fn lisp_heap_is_at_other_ranks() {
     let stage = Stage::with_companion("largesse-lisp");
     let (command, program) = (stage.command(), stage.program("rows.l"));
     let near = Run::new(&stage, &[&command, Path::new("lisp"), &program]).finish().succeeded();
@@ -79,7 +79,7 @@ fn a_lisp_heap_is_at_other_ranks() {
 }
 
 #[test]
-fn every_word_is_as_it_was_left_whoever_runs_it_and_however_pages_travel() {
+fn every_word_reads_back_over_shared_memory_and_network() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread"]) else { return };
     let Some(program) = program.to_str() else { return };
@@ -98,7 +98,7 @@ fn every_word_is_as_it_was_left_whoever_runs_it_and_however_pages_travel() {
 }
 
 #[test]
-fn a_program_with_static_arrays_and_one_that_forks_find_all_they_left() {
+fn static_arrays_and_forked_children_keep_their_contents() {
     let stage = Stage::new();
     let (Some(statics), Some(forks)) =
         (stage.compiled("statics.c", &[]), stage.compiled("far_fork.c", &["-lpthread", "-O2"]))
@@ -118,7 +118,7 @@ fn a_program_with_static_arrays_and_one_that_forks_find_all_they_left() {
 }
 
 #[test]
-fn the_launcher_ends_with_the_programs_status_and_its_input_goes_through() {
+fn launcher_forwards_input_and_exit_status() {
     let stage = Stage::new();
     for launcher in launchers(&stage) {
         let script = "read line; echo \"got $line\"; env | grep -cE '^(OMPI_|PMI|HYD)'; exit 7";
@@ -129,7 +129,7 @@ fn the_launcher_ends_with_the_programs_status_and_its_input_goes_through() {
 }
 
 #[test]
-fn more_than_the_servers_have_is_refused_to_malloc() {
+fn malloc_fails_when_the_servers_are_full() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread"]) else { return };
     let Some(program) = program.to_str() else { return };
@@ -142,7 +142,7 @@ fn more_than_the_servers_have_is_refused_to_malloc() {
 
 /// Launchers end the whole job when a rank is killed, as they do for every MPI program.
 #[test]
-fn a_server_that_is_killed_ends_the_program_which_says_nothing_wrong() {
+fn killed_server_ends_the_program_before_it_prints_wrong_data() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("paged.c", &["-lpthread"]) else { return };
     let Some(program) = program.to_str() else { return };
@@ -150,23 +150,24 @@ fn a_server_that_is_killed_ends_the_program_which_says_nothing_wrong() {
         let words = words(&stage, &[launcher.words], &["--far=mpi:"], &[program, "64", "2", "1000000000"]);
         let mut child = Run::new(&stage, &words).start();
         let server = server_of(child.id(), stage.command().to_str().unwrap_or_default());
-        // SAFETY: plain numbers; a process that this test started.
+        // SAFETY: the arguments are numbers, and this test started the process.
         unsafe { libc::kill(server, libc::SIGKILL) };
-        wait_for("the launcher ends", PATIENCE, || child.try_wait().expect("a child of this test"));
+        wait_for("the launcher ends", DEADLINE, || child.try_wait().expect("a child of this test"));
         let ended = child.wait_with_output().expect("a child of ours");
         let stdout = String::from_utf8_lossy(&ended.stdout);
         assert!(!ended.status.success() && !stdout.contains("words"), "{ended:?}");
-        wait_until("no process of the program is left", PATIENCE, || processes(program).is_empty());
+        wait_until("no process of the program is left", DEADLINE, || processes(program).is_empty());
     }
 }
 
-/// A process below `launcher` that runs `command` and has no child: rank 0 has the program.
+/// Returns a process that serves memory: a descendant of `launcher` that runs `command` and has no child. Rank 0 has the
+/// program as its child.
 fn server_of(launcher: u32, command: &str) -> i32 {
     let below = |pid: i32| {
         let parents = std::iter::successors(Some(pid), |&pid| parent(pid).filter(|&pid| pid > 1));
         parents.skip(1).any(|pid| i64::from(pid) == i64::from(launcher))
     };
-    wait_for("three ranks run and the program works", PATIENCE, || {
+    wait_for("three ranks run and the program works", DEADLINE, || {
         let ranks: Vec<i32> = processes(command).into_iter().filter(|&pid| below(pid)).collect();
         let works = |pid: &i32| parent(*pid).is_some_and(|rank| ranks.contains(&rank)) && has_filled(*pid);
         let first = processes("paged.bin").into_iter().find(works).and_then(parent)?;
@@ -174,7 +175,7 @@ fn server_of(launcher: u32, command: &str) -> i32 {
     })
 }
 
-/// Whether a program with `--local=16M` has filled most of its local memory.
+/// Returns whether a program with `--local=16M` has filled most of its local memory.
 fn has_filled(pid: i32) -> bool {
     anonymous_kib(pid.cast_unsigned()) > 12 << 10
 }
@@ -196,7 +197,7 @@ fn parent(pid: i32) -> Option<i32> {
 }
 
 #[test]
-fn without_a_launcher_or_alone_it_says_what_to_type() {
+fn missing_launcher_or_second_rank_is_explained() {
     let stage = Stage::new();
     let alone = ran(&stage, &[], &["--far=mpi:"], &["true"]);
     assert_eq!(alone.exit, Exit::Code(125), "{alone:#?}");
@@ -211,7 +212,7 @@ fn without_a_launcher_or_alone_it_says_what_to_type() {
 }
 
 #[test]
-fn without_a_plug_in_it_says_how_to_get_it() {
+fn missing_plug_in_is_explained() {
     let stage = Stage::new();
     for launcher in launchers(&stage) {
         std::fs::remove_file(stage.path(launcher.plugin)).expect("it was copied there");
@@ -222,7 +223,7 @@ fn without_a_plug_in_it_says_how_to_get_it() {
 }
 
 #[test]
-fn a_program_that_uses_mpi_itself_is_refused() {
+fn program_that_uses_mpi_itself_is_refused() {
     let stage = Stage::new();
     let source = stage.path("hello.c");
     std::fs::write(&source, "#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n").expect("a file");
@@ -242,7 +243,7 @@ fn a_program_that_uses_mpi_itself_is_refused() {
 }
 
 #[test]
-fn neither_the_command_nor_the_library_is_linked_with_mpi() {
+fn neither_the_command_nor_the_library_links_mpi() {
     let stage = Stage::new();
     for file in [stage.command(), stage.library()] {
         let output = Command::new("ldd").arg(&file).output();
@@ -252,12 +253,12 @@ fn neither_the_command_nor_the_library_is_linked_with_mpi() {
 }
 
 #[test]
-fn what_makes_it_slower_is_said() {
+fn slow_placement_is_reported() {
     let stage = Stage::new();
     for launcher in launchers(&stage) {
         let through =
             ran(&stage, &[launcher.words, launcher.wire], &["--far=mpi:16M"], &["true"]).succeeded();
-        // MPICH then knows no neighbours with whom memory could be shared.
+        // With these options MPICH does not know which ranks share a machine, so that it cannot report it.
         let told = launcher.plugin.contains("mpich") || said(&through).contains("MPI was told so");
         assert!(told, "{through:#?}");
         let near = ran(&stage, &[launcher.words], &["--far=mpi:16M"], &["true"]).succeeded();

@@ -1,15 +1,16 @@
-//! What a program does to ranges of memory, when the memory is far.
+//! Calls on ranges of far memory: direct input, `mmap`, `mremap`, `madvise`, `mprotect` and `mlock`.
 
 use largesse_tests::{Exit, Run, Stage, User, events_are_permitted, skipped, users};
 use std::path::PathBuf;
 
-/// A program that reads a file in one of its ways.
+/// Returns a run of the program that reads a file in the given way.
 fn reader<'a>(stage: &'a Stage, program: &PathBuf, way: &str) -> Run<'a> {
     let file = stage.scratch().join("input");
     Run::new(stage, &[program]).arg(way).arg(file).arg("48").arg("1")
 }
 
-/// io_uring may be switched off, and a file system may have no direct input.
+/// Returns whether the way works without Largesse: io_uring may be switched off, and a file system may have no direct
+/// input.
 fn is_offered(stage: &Stage, program: &PathBuf, way: &str) -> bool {
     let stock = reader(stage, program, way).finish();
     if stock.exit == Exit::Code(3) {
@@ -20,15 +21,16 @@ fn is_offered(stage: &Stage, program: &PathBuf, way: &str) -> bool {
     true
 }
 
-/// Where the kernel does not wait for far pages, io_uring and `process_vm_writev` fail, as documented.
+/// Returns the ways that work for this user. Where the kernel does not wait for far pages, io_uring and
+/// `process_vm_writev` fail, as documented.
 fn ways(user: User) -> &'static [&'static str] {
     let all = user == User::Current && events_are_permitted();
     if all { &["pread", "uring", "fixed", "plain"] } else { &["pread"] }
 }
 
-/// Nothing of what a device or the kernel writes to far memory is lost while pages come and go.
+/// Data that a device or the kernel writes to far memory are not lost while pages are filled and evicted.
 #[test]
-fn what_is_read_into_far_memory_arrives() {
+fn input_into_far_memory_arrives() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("direct.c", &["-O2", "-lpthread"]) else { return };
     for user in users() {
@@ -42,16 +44,16 @@ fn what_is_read_into_far_memory_arrives() {
                 assert_eq!(ran.stdout, "0 wrong\n", "{user:?} {way} {size}");
                 let far = &ran.report["far"];
                 assert!(far["evictions"].as_u64().unwrap() > 10_000, "{user:?} {way} {size}: {far:#}");
-                // Pages that stay registered with io_uring are in the way for long.
+                // Pages that are registered with io_uring are pinned for long, so that some evictions meet them.
                 assert!(way != "fixed" || far["pinned"].as_u64().unwrap() > 0, "{size}: {far:#}");
             }
         }
     }
 }
 
-/// Such a kernel cannot tell the pages that a device writes to: nobody may ask a device to.
+/// An older kernel does not tell which pages a device writes to, so that far memory refuses direct input there.
 #[test]
-fn before_linux_6_8_direct_input_is_refused_and_all_else_works() {
+fn direct_input_is_refused_before_linux_6_8() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("direct.c", &["-O2", "-lpthread"]) else { return };
     let Some(older) = stage.compiled("older.c", &["-O2"]) else { return };
@@ -73,9 +75,9 @@ fn before_linux_6_8_direct_input_is_refused_and_all_else_works() {
     }
 }
 
-/// Mapped, moved, dropped, guarded, replaced: far memory is like any other, to its signals.
+/// Far memory can be mapped, moved, discarded, protected and replaced like any other, with the same signals.
 #[test]
-fn ranges_of_far_memory_are_what_the_program_made_of_them() {
+fn calls_on_far_ranges_have_their_usual_effects() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("ranges.c", &["-O2"]) else { return };
     let file = stage.store();
@@ -105,7 +107,7 @@ fn ranges_of_far_memory_are_what_the_program_made_of_them() {
             report["evictions"].as_u64().unwrap() > 10_000,
             "{user:?} {store} {size} {engine}: {report:#}"
         );
-        // A reservation of a tebibyte, another one, and the file in the midst of far memory.
+        // These mappings are not far: two reservations of a tebibyte, and a file in the middle of far memory.
         assert_eq!(far.not_granted("mapping-near"), 3, "{:#}", far.report);
         let regions = report["regions"].as_array().unwrap();
         let mapping = regions.iter().find(|region| region["region"] == "mapping").unwrap();
@@ -114,9 +116,10 @@ fn ranges_of_far_memory_are_what_the_program_made_of_them() {
     }
 }
 
-/// What cannot be granted is refused, as by a kernel that cannot, and counted.
+/// Far memory refuses the calls that it cannot carry out, with the errors of a kernel that does not support them, and
+/// counts the refusals.
 #[test]
-fn far_memory_is_neither_locked_nor_kept_from_children() {
+fn locking_far_memory_or_hiding_it_from_children_is_refused() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("unlocked.c", &["-O2"]) else { return };
     for user in users() {

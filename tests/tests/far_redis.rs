@@ -1,4 +1,4 @@
-//! Far memory on a Redis server: whole programs, and a password that nobody sees.
+//! Far memory on a Redis server: whole programs, and a password that no other process can read.
 
 use largesse_tests::{Exit, Run, Stage, skipped, users, wait_until};
 use std::fs;
@@ -12,18 +12,18 @@ use std::time::Duration;
 
 const PASSWORD: &str = "hunter2";
 
-/// Another network, in a namespace of its own, at the end of a cable that can be cut.
+/// A network namespace at the other end of a virtual cable, which can be cut.
 struct Network {
     name: String,
     host: String,
 }
 
 impl Network {
-    /// `None`, said aloud, where none can be made.
+    /// Returns `None`, and reports that the test is skipped, where no namespace can be made.
     fn new() -> Option<Network> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = std::process::id() % 1000 * 10 + NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Addresses for tests of networks (RFC 2544), four for each.
+        // Each network has four of the addresses that RFC 2544 reserves for tests.
         let (block, first) = (number / 64 % 256, number % 64 * 4);
         let network = Network { name: format!("lg{number}"), host: format!("198.18.{block}.{}", first + 2) };
         let name = &network.name;
@@ -39,7 +39,7 @@ impl Network {
         made.then_some(network)
     }
 
-    /// At the far end: here nothing is seen but that no answer comes.
+    /// Cuts the cable, or repairs it, at the server's end, so that this end only notices that answers are missing.
     fn cut(&self, cut: bool) {
         ip(&format!("-n {} link set far {}", self.name, if cut { "down" } else { "up" }));
     }
@@ -67,22 +67,22 @@ impl Server {
         Server::start_in(None, name)
     }
 
-    /// On another port if a connection took the first one meanwhile.
+    /// Starts a server on a free port. Tries another port if a connection has taken the first one.
     fn start_in(network: Option<&Network>, name: &str) -> Server {
         (0..5).find_map(|_| Server::try_start_in(network, name)).expect("a server that starts")
     }
 
-    /// `None`: it ended before it answered.
+    /// Returns `None` if the server ended before it answered.
     fn try_start_in(network: Option<&Network>, name: &str) -> Option<Server> {
         let host = network.map_or("127.0.0.1", |network| &network.host).to_owned();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("far-redis-{name}"));
         fs::create_dir_all(&folder).unwrap();
-        // The same program under its other name: Debian's redis-tools has it, and starts no service.
+        // `redis-check-rdb` is the server under another name. Debian's redis-tools has it, and starts no service.
         let mut command = Command::new("redis-check-rdb");
         if let Some(network) = network {
             let space = fs::File::open(format!("/run/netns/{}", network.name)).unwrap();
-            // SAFETY: one system call, between fork and exec, on a descriptor that is still open then.
+            // SAFETY: the closure makes one system call between fork and exec, on a descriptor that is open until then.
             unsafe {
                 command.pre_exec(move || match libc::setns(space.as_raw_fd(), libc::CLONE_NEWNET) {
                     0 => Ok(()),
@@ -117,7 +117,7 @@ impl Server {
         String::from_utf8_lossy(&said).trim_end().to_owned()
     }
 
-    /// An answer that is no number is no answer: the next one is waited for.
+    /// Returns the number of keys. Asks again as long as the answer is not a number.
     fn keys(&self) -> usize {
         let mut keys = None;
         until("the server counts its keys", || {
@@ -127,9 +127,9 @@ impl Server {
         keys.unwrap()
     }
 
-    /// The program runs and its pages have come. One key alone is the trial that is made before it starts.
+    /// Waits until the server holds pages of the program. A single key is the trial page before the program starts.
     fn holds_pages(&self) {
-        until("pages are there", || self.keys() > 1);
+        until("the server holds pages", || self.keys() > 1);
     }
 
     fn address(&self, login: &str) -> String {
@@ -158,14 +158,14 @@ fn paged(stage: &Stage) -> Option<PathBuf> {
     stage.compiled("paged.c", &["-lpthread", "-O2"])
 }
 
-/// What anybody may read of a process, and its environment.
+/// Returns the command line of a process, which all users may read, and its environment.
 fn tells(process: u32) -> String {
     let read = |file: &str| fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
     String::from_utf8_lossy(&[read("cmdline"), read("environ")].concat()).into_owned()
 }
 
 #[test]
-fn a_program_has_its_pages_there_and_leaves_none() {
+fn pages_are_on_the_server_and_deleted_at_the_end() {
     let stage = Stage::new();
     let Some(program) = paged(&stage) else { return };
     let server = Server::start("pages");
@@ -182,7 +182,7 @@ fn a_program_has_its_pages_there_and_leaves_none() {
 }
 
 #[test]
-fn a_password_is_seen_nowhere_while_the_program_runs_and_its_keys_outlive_no_kill() {
+fn password_is_not_shown_and_keys_are_deleted_after_a_kill() {
     let stage = Stage::new();
     let Some(program) = paged(&stage) else { return };
     let server = Server::start("secret");
@@ -210,7 +210,7 @@ fn a_password_is_seen_nowhere_while_the_program_runs_and_its_keys_outlive_no_kil
 }
 
 #[test]
-fn a_password_on_the_command_line_is_warned_of_and_a_wrong_one_is_refused() {
+fn password_on_the_command_line_causes_a_warning_and_a_wrong_one_is_refused() {
     let stage = Stage::new();
     let server = Server::start("wrong");
     let ran = |login: &str, local: &[&str]| {
@@ -231,9 +231,9 @@ fn a_password_on_the_command_line_is_warned_of_and_a_wrong_one_is_refused() {
     assert_eq!(useless.exit, Exit::Code(2), "{useless:#?}");
 }
 
-/// For a moment, and then for good.
+/// The network is cut for a moment, which the program survives, and then for good.
 #[test]
-fn a_network_that_is_cut_is_waited_for_and_then_ends_the_program_with_a_message() {
+fn program_survives_a_short_cut_and_ends_with_a_message_after_a_long_one() {
     let Some(network) = Network::new() else { return };
     let stage = Stage::new();
     let Some(program) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
@@ -264,7 +264,7 @@ fn a_network_that_is_cut_is_waited_for_and_then_ends_the_program_with_a_message(
 }
 
 #[test]
-fn a_server_that_is_killed_or_hangs_ends_the_program_with_a_message() {
+fn killed_or_stopped_server_ends_the_program_with_a_message() {
     let stage = Stage::new();
     let Some(program) = paged(&stage) else { return };
     for signal in [libc::SIGKILL, libc::SIGSTOP] {
@@ -275,7 +275,7 @@ fn a_server_that_is_killed_or_hangs_ends_the_program_with_a_message() {
         let ran = std::thread::scope(|scope| {
             let ran = scope.spawn(|| run.finish());
             server.holds_pages();
-            // SAFETY: a process of this test.
+            // SAFETY: the arguments are numbers, and this test started the process.
             unsafe { libc::kill(server.child.id().cast_signed(), signal) };
             ran.join().unwrap()
         });

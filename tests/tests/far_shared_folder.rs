@@ -2,14 +2,14 @@
 
 use largesse_tests::{Run, Stage, users};
 
-/// Takes every name that a store of this process and of its children could be guessed to have, then becomes
-/// the launcher, which keeps the number of the process.
+/// Creates files with all names that an attacker could guess for a store of this process and its children. Then executes
+/// the launcher, which keeps the process number.
 const TAKE_NAMES: &str = r#"store=$1; shift
 : > "$store"; : > "$store.$$"
 for number in $(seq 300); do : > "$store.$$-$$-$number"; done
 exec "$@""#;
 
-// Seen to fail (125, "a file of this name exists") when the file's name ends in the process's number.
+// This test has been seen to fail (125, "a file of this name exists") when the file's name ends in the process number.
 #[test]
 fn taken_names_are_no_obstacle() {
     let stage = Stage::new();

@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A program that takes longer to end by a signal is taken for one that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time after which a program that a signal should end is considered hung.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 struct Signals {
     stage: Stage,
@@ -24,7 +24,7 @@ impl Signals {
         Run::new(&self.stage, &[&self.program]).arg(way).arg(count).as_user(user)
     }
 
-    /// Runs `way` with every engine, as every user, until `count` signals have been handled.
+    /// Runs the program in the way `way` with every engine, as every user, until `count` signals have been handled.
     #[track_caller]
     fn check(&self, way: &str, count: &str) {
         for user in users() {
@@ -104,7 +104,7 @@ fn sigterm_ends_a_busy_program() {
             let read = BufReader::new(child.stdout.take().unwrap()).read_line(&mut line);
             assert!(read.is_ok() && line == "working\n", "{user:?} {engine}: the program printed {line:?}.");
             signal(child.id(), libc::SIGTERM);
-            let status = wait_for_exit(&mut child, PATIENCE);
+            let status = wait_for_exit(&mut child, DEADLINE);
             let ended_by = std::os::unix::process::ExitStatusExt::signal(&status);
             assert_eq!(ended_by, Some(libc::SIGTERM), "{user:?} {engine}: {status:?}");
         }

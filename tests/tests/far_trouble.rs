@@ -1,4 +1,5 @@
-//! Programs in trouble: a message and a status, or the right data, and never wrong ones.
+//! Programs under failures of the store, of limits and of their own: they end with a message and a status, or continue
+//! with the right data.
 
 use largesse_tests::{
     Exit, Ran, Run, Stage, Steps, User, events_are_permitted, fault_engines, is_root, signal, skipped, stop,
@@ -27,11 +28,11 @@ fn over_file(words: &[&str], check: impl Fn(Ran)) {
 }
 
 #[test]
-fn a_program_that_closes_what_it_does_not_know_keeps_its_pages() {
+fn program_that_closes_foreign_descriptors_keeps_its_pages() {
     for how in ["closefrom", "close"] {
         over_file(&[how, "32"], |ran| {
             let ran = ran.succeeded();
-            // As in a run without the library: what `Run` starts with is 0 to 2.
+            // The numbers are those of a run without the library: the program starts with descriptors 0 to 2.
             assert_eq!(ran.stdout, "number 3\nnumbers 3 to 22\n0 wrong\n", "{how}");
             assert!(ran.report["far"]["fills"].as_u64().unwrap() > 1000, "{how} {ran:#?}");
         });
@@ -39,7 +40,7 @@ fn a_program_that_closes_what_it_does_not_know_keeps_its_pages() {
 }
 
 #[test]
-fn a_child_made_behind_our_back_dies_rather_than_reading_zeros() {
+fn child_made_without_fork_handlers_dies_rather_than_reading_zeros() {
     let expected = "clone reads: signal 11\nclone execs: status 0\n\
         _Fork reads: signal 11\n_Fork execs: status 0\nposix_spawn: status 0\nvfork reads: status 0\n\
         fork reads: status 0\n0 wrong\n";
@@ -47,7 +48,7 @@ fn a_child_made_behind_our_back_dies_rather_than_reading_zeros() {
 }
 
 #[test]
-fn handlers_of_the_program_see_its_own_faults_and_none_of_ours() {
+fn programs_handlers_see_only_its_own_faults() {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
     for user in users() {
@@ -61,7 +62,7 @@ fn handlers_of_the_program_see_its_own_faults_and_none_of_ours() {
 }
 
 #[test]
-fn a_static_array_and_thousands_of_blocks_are_far_at_once() {
+fn static_array_and_thousands_of_blocks_are_far_at_once() {
     over_file(&["regions", "16"], |ran| {
         let ran = ran.succeeded();
         assert_eq!(ran.stdout, "0 wrong\n");
@@ -74,7 +75,7 @@ fn a_static_array_and_thousands_of_blocks_are_far_at_once() {
     });
 }
 
-/// A file system of so many bytes, in a file.
+/// A small file system in a file, unmounted at the end.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -105,7 +106,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_is_a_block_that_is_not_given() {
+fn malloc_fails_when_the_disk_is_full() {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
     let Some(disk) = SmallDisk::new(&stage, 256 << 20) else { return };
@@ -118,9 +119,9 @@ fn a_full_disk_is_a_block_that_is_not_given() {
     }
 }
 
-// Seen to fail (74, "No space left on device") when what cannot be written ends the program.
+// This test has been seen to fail (74, "No space left on device") when a failed write-back ends the program.
 #[test]
-fn a_disk_that_is_full_after_a_fork_keeps_pages_here() {
+fn pages_stay_resident_when_the_disk_is_full_after_a_fork() {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
     let Some(disk) = SmallDisk::new(&stage, 128 << 20) else { return };
@@ -138,11 +139,11 @@ fn a_disk_that_is_full_after_a_fork_keeps_pages_here() {
     }
 }
 
-/// Pages that were written to the store, by their place.
+/// Returns the pages that were written to the store, by their offset.
 fn pages_of(store: &Path) -> BTreeMap<u64, Vec<u8>> {
     let file = std::fs::File::open(store).unwrap();
     let seek = |from: u64, what| {
-        // SAFETY: our own descriptor.
+        // SAFETY: the descriptor is open, and the other arguments are numbers.
         u64::try_from(unsafe { libc::lseek(file.as_raw_fd(), from.cast_signed(), what) }).ok()
     };
     let (mut pages, mut at) = (BTreeMap::new(), 0);
@@ -157,7 +158,7 @@ fn pages_of(store: &Path) -> BTreeMap<u64, Vec<u8>> {
     pages
 }
 
-/// Somebody else writes them.
+/// Overwrites pages of the store, as another process could.
 fn write_pages(store: &Path, pages: &BTreeMap<u64, Vec<u8>>) {
     let file = std::fs::File::options().write(true).open(store).unwrap();
     for (&place, page) in pages {
@@ -167,7 +168,7 @@ fn write_pages(store: &Path, pages: &BTreeMap<u64, Vec<u8>>) {
 }
 
 #[test]
-fn a_bit_that_flips_in_the_store_is_noticed() {
+fn flipped_bit_in_the_store_is_detected() {
     let stage = Stage::new();
     for user in users() {
         let Some(mut steps) = Steps::written(user, &stage) else { return };
@@ -180,7 +181,7 @@ fn a_bit_that_flips_in_the_store_is_noticed() {
 }
 
 #[test]
-fn a_page_of_long_ago_is_noticed() {
+fn old_version_of_a_page_is_detected() {
     let stage = Stage::new();
     for user in users() {
         let Some(mut steps) = Steps::written(user, &stage) else { return };
@@ -194,12 +195,12 @@ fn a_page_of_long_ago_is_noticed() {
 }
 
 #[test]
-fn a_store_that_is_cut_off_is_noticed_whoever_is_left_to_say_so() {
+fn truncated_store_is_detected_even_without_the_first_thread() {
     let stage = Stage::new();
     for (user, leave) in users().into_iter().flat_map(|user| [(user, false), (user, true)]) {
         let Some(mut steps) = Steps::written(user, &stage) else { return };
         if leave {
-            // The first thread ends: what the others say must reach the same standard error.
+            // After the first thread has ended, messages must still reach the program's standard error.
             assert_eq!(steps.does("leave"), "left");
         }
         std::fs::File::options().write(true).open(steps.store()).unwrap().set_len(0).unwrap();
@@ -209,7 +210,7 @@ fn a_store_that_is_cut_off_is_noticed_whoever_is_left_to_say_so() {
 }
 
 #[test]
-fn the_last_message_goes_where_the_program_wants_its_messages() {
+fn last_message_follows_a_redirected_standard_error() {
     let stage = Stage::new();
     for user in users() {
         let Some(mut steps) = Steps::written(user, &stage) else { return };
@@ -223,7 +224,7 @@ fn the_last_message_goes_where_the_program_wants_its_messages() {
 }
 
 #[test]
-fn what_is_freed_leaves_the_store() {
+fn freed_memory_is_removed_from_the_store() {
     let stage = Stage::new();
     let blocks = |steps: &Steps| std::fs::metadata(steps.store()).unwrap().blocks() * 512;
     let programs = users().into_iter().map_while(|user| Steps::written(user, &stage));
@@ -234,7 +235,7 @@ fn what_is_freed_leaves_the_store() {
         (steps, before)
     });
     let freed: Vec<_> = freed.collect();
-    // A program may take the same again at once; what it does not take for ten seconds goes back.
+    // Freed pages are kept for reuse for ten seconds, and then removed from the store.
     for (mut steps, before) in freed {
         let is_smaller = || blocks(&steps) <= before - (22 << 20);
         wait_until("the store has given freed pages back", Duration::from_secs(60), is_smaller);
@@ -244,7 +245,7 @@ fn what_is_freed_leaves_the_store() {
 }
 
 #[test]
-fn a_limit_on_files_is_a_block_that_is_not_given() {
+fn malloc_fails_at_a_limit_on_file_size() {
     let stage = Stage::new();
     for user in users() {
         let Some(mut steps) = Steps::written(user, &stage) else { return };
@@ -260,7 +261,7 @@ fn a_limit_on_files_is_a_block_that_is_not_given() {
 }
 
 #[test]
-fn a_program_that_becomes_another_user_keeps_its_pages_and_its_children_say_that_they_cannot() {
+fn program_that_changes_user_keeps_its_pages_but_its_children_end() {
     if !is_root() {
         return skipped("only root can become another user");
     }
@@ -280,7 +281,7 @@ fn a_program_that_becomes_another_user_keeps_its_pages_and_its_children_say_that
 }
 
 #[test]
-fn a_killed_program_leaves_nothing() {
+fn killed_program_leaves_no_file_and_no_process() {
     let stage = Stage::new();
     for user in users() {
         let Some(mut steps) = Steps::written(user, &stage) else { return };
@@ -303,31 +304,31 @@ fn is_report(entry: &std::fs::DirEntry) -> bool {
     entry.file_name().to_string_lossy().starts_with("report-")
 }
 
-/// Bytes that it has written to disks.
+/// Returns the number of bytes that a process has written to disks.
 fn written_by(pid: u32) -> u64 {
     let io = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
     io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
 }
 
-/// Whoever stops it, for longer than any transfer takes: nothing of ours takes that for a trouble.
+/// The program is stopped for longer than any transfer takes. The library must not report this as a failure.
 #[test]
-fn a_program_that_is_stopped_and_goes_on_is_as_it_was() {
+fn stopped_program_continues_with_its_data() {
     let stage = Stage::new();
     let Some(stress) = stage.compiled("far_stress.c", &["-lpthread", "-O2"]) else { return };
     for user in users() {
         let run = Run::new(&stage, &[&stress]).arg("32").arg("4").arg("until-eof").as_user(user);
         let mut steps = Steps::start(&run.under(&["--local=8M", "--far", &stage.store()]));
         let pid = steps.id();
-        let patience = Duration::from_secs(60);
-        wait_until("pages are written to the store", patience, || written_by(pid) > 16 << 20);
+        let deadline = Duration::from_secs(60);
+        wait_until("pages are written to the store", deadline, || written_by(pid) > 16 << 20);
         for _ in 0..20 {
             stop(pid);
             let before = written_by(pid);
-            // Longer than any transfer takes: the length of the interruption is what is tested.
+            // The test is about the length of the interruption, which is longer than any transfer takes.
             std::thread::sleep(Duration::from_millis(25));
             assert_eq!(written_by(pid), before, "a stopped program writes");
             signal(pid, libc::SIGCONT);
-            wait_until("the program writes again", patience, || written_by(pid) > before);
+            wait_until("the program writes again", deadline, || written_by(pid) > before);
         }
         steps.close_input();
         assert_eq!(steps.says(), "0 wrong", "{user:?}");
@@ -335,11 +336,11 @@ fn a_program_that_is_stopped_and_goes_on_is_as_it_was() {
     }
 }
 
-/// A process that ends takes its threads away one by one. What is missing must not become zeros before the last of
-/// them, in the middle of a long system call, is gone. Where the kernel does not wait for far pages (other engines), no
-/// call meets a missing one.
+/// When a process ends, the kernel ends its threads one by one. A page that is not resident must not read as zeros as
+/// long as one of them is in a system call. The other engines make pages resident before the call, so that this applies
+/// only to the engine whose system calls wait for far pages.
 #[test]
-fn a_program_that_ends_while_pages_are_on_their_way_sends_no_zeros() {
+fn program_that_ends_during_a_system_call_sends_no_zeros() {
     if !events_are_permitted() {
         return;
     }
@@ -357,7 +358,7 @@ fn a_program_that_ends_while_pages_are_on_their_way_sends_no_zeros() {
 }
 
 #[test]
-fn userfaultfd_behind_a_filter_is_refused_with_what_to_do_and_older_calls_do() {
+fn filtered_userfaultfd_is_explained_and_older_calls_suffice() {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
     let Some(filtered) = stage.compiled("filtered.c", &[]) else { return };
@@ -389,7 +390,7 @@ fn userfaultfd_behind_a_filter_is_refused_with_what_to_do_and_older_calls_do() {
 }
 
 #[test]
-fn the_least_local_memory_is_enough_to_go_on_and_less_is_refused() {
+fn one_mebibyte_of_local_memory_is_enough_and_less_is_refused() {
     let stage = Stage::new();
     let Some(paged) = stage.compiled("paged.c", &["-lpthread", "-O2"]) else { return };
     let run = Run::new(&stage, &[&paged]).arg("8").arg("8").arg("300");

@@ -1,5 +1,5 @@
-//! Children of a program with large blocks, under thp and under hugetlb with an almost empty pool: a
-//! write to a hugetlb page that is shared with the parent kills a child when the pool is empty.
+//! Children of a program with large blocks, under `thp`, and under `hugetlb` with an almost empty pool. Linux kills a
+//! child that writes to a hugetlb page which it shares with its parent while the pool is empty.
 
 use largesse_tests::{Exit, Pool, Ran, Run, Stage, User, has_program, users};
 
@@ -9,7 +9,7 @@ fn delivered(ran: &Ran, user: User, words: &str) {
 }
 
 #[test]
-fn r_children_deliver_under_thp() {
+fn r_children_return_results_under_thp() {
     if !has_program("Rscript", &["--version"]) {
         return;
     }
@@ -24,7 +24,7 @@ fn r_children_deliver_under_thp() {
 }
 
 #[test]
-fn r_children_deliver_on_an_almost_empty_pool() {
+fn r_children_return_results_on_an_almost_empty_pool() {
     if !has_program("Rscript", &["--version"]) {
         return;
     }
@@ -41,7 +41,7 @@ fn r_children_deliver_on_an_almost_empty_pool() {
 }
 
 #[test]
-fn a_child_has_no_pool_pages_and_counts_that() {
+fn child_has_no_pool_pages_and_counts_the_demotion() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("pool.c", &["-pthread"]) else { return };
     let Some(_pool) = Pool::of(7) else { return };
@@ -55,7 +55,7 @@ fn a_child_has_no_pool_pages_and_counts_that() {
 }
 
 #[test]
-fn a_child_lives_although_another_thread_of_its_parent_writes() {
+fn child_survives_a_fork_while_another_thread_writes() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("pool.c", &["-pthread"]) else { return };
     let Some(_pool) = Pool::of(7) else { return };
@@ -64,7 +64,7 @@ fn a_child_lives_although_another_thread_of_its_parent_writes() {
 }
 
 #[test]
-fn threads_and_forks_on_an_almost_empty_pool() {
+fn threads_and_forks_work_on_an_almost_empty_pool() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("threads.c", &["-pthread"]) else { return };
     let Some(_pool) = Pool::of(12) else { return };

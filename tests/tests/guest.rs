@@ -1,12 +1,12 @@
-//! In a machine of four NUMA nodes with Debian 12's kernel: placement for real, and whole programs where newer calls
-//! (PAGEMAP_SCAN, UFFDIO_MOVE) do not exist.
+//! Tests in an emulated machine of four NUMA nodes with Debian 12's kernel: placement on several nodes, and whole
+//! programs where newer calls (`PAGEMAP_SCAN`, `UFFDIO_MOVE`) do not exist.
 
 use largesse_tests::{Done, Guest, deep};
 
 const PRELOADED: &str = "LD_PRELOAD=/bin/liblargesse.so";
 const NOBODY: &str = "/bin/setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs";
 
-/// Every command did what its line says: the exit status, and a part of what it printed.
+/// Runs commands in the guest and checks the exit status of each and a part of its output.
 #[track_caller]
 fn check(guest: &mut Guest, lines: &[(&str, String, i32, &str)]) {
     for (name, words, ..) in lines {
@@ -23,7 +23,7 @@ fn check(guest: &mut Guest, lines: &[(&str, String, i32, &str)]) {
 }
 
 #[test]
-fn memory_is_where_it_was_asked_to_be() {
+fn memory_is_on_the_requested_nodes() {
     let Some(mut guest) = Guest::new() else { return };
     guest.compiled("placement.c", &["-ldl"]);
     guest.compiled("placement-of-blocks.c", &[]);
@@ -36,7 +36,7 @@ fn memory_is_where_it_was_asked_to_be() {
         ("bind 1", library("bind 1"), 0, asked),
         ("bind 2", library("bind 2"), 0, asked),
         ("bind 3", library("bind 3"), 0, asked),
-        // The negative control: were this to pass, the lines above would say nothing.
+        // Negative controls: if these checks passed, the checks above would prove nothing.
         ("control 0", library("wrong 0 1"), 1, "FAIL: pages on the node: 0, not 4096"),
         ("control 3", library("wrong 3 2"), 1, "FAIL: pages on the node: 0, not 4096"),
         ("interleave", library("interleave 4"), 0, asked),
@@ -52,10 +52,10 @@ fn memory_is_where_it_was_asked_to_be() {
         ("pin cpus", pinned("--cpus 1", "spread 1 64 64"), 0, asked),
         ("pin both", pinned("--cpus 1 --node 3", "spread 3 64 64"), 0, asked),
         ("pin interleave", pinned("--interleave", "spread 1 64 15"), 0, asked),
-        // More than a node has: preferred goes elsewhere then.
+        // The second program needs more than the node has, so that the rest of it is on other nodes.
         ("pin preferred", pinned("--preferred 3", "spread 3 64 64"), 0, asked),
         ("pin preferred, more", pinned("--preferred 3", "spread 3 450 200"), 0, asked),
-        // On the processor of node 2, since the kernel prefers the nearest of the nodes.
+        // The program runs on the processor of node 2, because the kernel prefers the nearest permitted node.
         ("pin nodes", pinned("--cpus 2 --membind 2-3", "spread 2 64 64"), 0, asked),
         ("pin cpus of a node", pinned("-N 3", "spread 3 64 64"), 0, asked),
         ("pin some nodes", pinned("--interleave=1,3", "spread 3 64 31"), 0, asked),
@@ -87,7 +87,7 @@ fn memory_is_where_it_was_asked_to_be() {
 }
 
 #[test]
-fn programs_on_an_older_kernel() {
+fn programs_run_on_an_older_kernel() {
     let Some(mut guest) = Guest::new() else { return };
     for (name, options) in [("family.c", &["-Wall"]), ("blocks.c", &["-O2"]), ("paged.c", &["-pthread"])] {
         guest.compiled(name, options);
@@ -124,7 +124,7 @@ fn programs_on_an_older_kernel() {
 
 /// Minutes, emulated.
 #[test]
-fn threads_and_static_arrays_on_an_older_kernel() {
+fn threads_and_static_arrays_are_far_on_an_older_kernel() {
     if !deep() {
         return;
     }
@@ -141,7 +141,7 @@ fn threads_and_static_arrays_on_an_older_kernel() {
 
 /// Minutes, emulated.
 #[test]
-fn mappings_that_are_far_on_an_older_kernel() {
+fn mappings_are_far_on_an_older_kernel() {
     if !deep() {
         return;
     }
@@ -155,7 +155,7 @@ fn mappings_that_are_far_on_an_older_kernel() {
 
 /// Minutes, emulated.
 #[test]
-fn system_calls_on_far_memory_on_an_older_kernel() {
+fn system_calls_work_on_far_memory_on_an_older_kernel() {
     if !deep() {
         return;
     }

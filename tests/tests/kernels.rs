@@ -1,9 +1,9 @@
-//! The kernels from a C program that links liblargesse.so: the contract's bits, with any instruction set and
-//! number of threads, in a forked child too.
+//! The kernels, called from a C program that links `liblargesse.so`. Results have the bits that docs/kernels.md defines,
+//! with any instruction set and number of threads, and in a forked child.
 
 use largesse_tests::{Exit, Run, Stage, users};
 
-/// The program of this test, linked with the library of the stage.
+/// Returns the program of this test, linked with the library of the stage.
 fn program(stage: &Stage) -> Option<std::path::PathBuf> {
     let library = stage.library();
     let folder = library.parent().unwrap_or(&library).display().to_string();
@@ -14,7 +14,7 @@ fn program(stage: &Stage) -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn a_c_program_gets_the_contracts_bits() {
+fn c_program_gets_the_defined_bits() {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
     for user in users() {
@@ -26,7 +26,7 @@ fn a_c_program_gets_the_contracts_bits() {
 }
 
 #[test]
-fn any_instruction_set_that_is_here_gives_them() {
+fn every_instruction_set_gives_the_same_bits() {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
     for isa in ["avx512", "avx2", "sse2", "neon", "portable"] {
@@ -34,7 +34,7 @@ fn any_instruction_set_that_is_here_gives_them() {
             .variable("LARGESSE_ISA", isa)
             .variable("LD_PRELOAD", stage.library());
         let ran = run.finish();
-        // One that is not here is refused by name; the portable one is everywhere.
+        // An instruction set that the CPU lacks is refused by name. No CPU lacks the portable one.
         let refused = ran.hints.contains("LARGESSE_ISA") && isa != "portable";
         assert!(
             ran.stdout == "all bits agree\n" || refused && ran.exit == Exit::Code(125),
@@ -44,7 +44,7 @@ fn any_instruction_set_that_is_here_gives_them() {
 }
 
 #[test]
-fn the_kernels_work_under_the_launcher_and_far_memory() {
+fn kernels_work_under_the_launcher_and_on_far_memory() {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
     let ran = Run::new(&stage, &[&program]).under(&[]).finish().succeeded();

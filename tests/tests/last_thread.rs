@@ -1,4 +1,4 @@
-//! A process ends when the program's last thread does, whichever threads of the library are left.
+//! A process ends with the program's last thread, although threads of the library still run.
 
 use largesse_tests::{Exit, Run, Stage, fault_engines, skipped, users};
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 /// Ways of `endings.c` that differ in how threads end.
 const THREADS: [&str; 6] = ["pthread_exit", "worker", "handled", "bare", "bare-first", "bare-worker"];
-/// Its other ways.
+/// The other ways of `endings.c`.
 const OTHERS: [&str; 7] = ["cancel", "join", "term", "exit-in-worker", "fork", "fork-in-worker", "return"];
 
-/// A process that ends within this time was not held up. On a busy machine the program itself takes a part of it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time within which a process must end. On a busy machine the program itself takes a part of it.
+const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The program ends as it does alone, in each way: the same status or signal, the same output and exit handlers.
+/// Checks that the program ends in each way as it does alone: with the same status or signal, output and exit handlers.
 #[track_caller]
 fn check(ways: &[&str], options: &[&str], program: &Run<'_>, alone: &Run<'_>) {
     for way in ways {
@@ -22,8 +22,8 @@ fn check(ways: &[&str], options: &[&str], program: &Run<'_>, alone: &Run<'_>) {
         let took = begun.elapsed();
         assert_eq!(with.exit, without.exit, "`{way}` under {options:?} ends as it does alone: {with:#?}");
         assert_eq!(with.stdout, without.stdout, "`{way}` under {options:?} prints what it prints alone");
-        assert!(took < PATIENCE, "`{way}` under {options:?} took {took:?}");
-        // Kernels before 6.15 do not always tell the watcher the status.
+        assert!(took < DEADLINE, "`{way}` under {options:?} took {took:?}");
+        // Kernels before 6.15 do not always give the status to the process that watches the program.
         if let (Some(told), Exit::Code(code)) = (with.report["status"].as_i64(), with.exit) {
             assert_eq!(told, i64::from(code), "`{way}` under {options:?}: the report has the status");
         }
@@ -39,12 +39,12 @@ fn last_thread_ends_process() {
         let with_team = alone.clone().variable("OMP_NUM_THREADS", "2");
         check(&THREADS, &[], &with_team, &alone);
         check(&OTHERS, &[], &with_team, &alone);
-        // Without the helper thread, only those that work on long vectors are left.
+        // Without the helper thread the library has only the threads that work on long vectors.
         check(&THREADS, &[], &with_team.variable("LARGESSE_AHEAD", "off"), &alone);
     }
 }
 
-/// Threads are counted by the C library then, which does not notice those that end by the bare system call.
+/// Without `/proc` the C library counts the threads, but it does not notice threads that end by the bare system call.
 #[test]
 fn last_thread_ends_process_without_proc() {
     let stage = Stage::new();

@@ -1,9 +1,9 @@
-//! The library is loaded into a process that runs already.
+//! The library is loaded into a process that is already running.
 
 use largesse_tests::{Exit, Run, Stage, has_program, skipped, users};
 
 #[test]
-fn an_r_session_is_served_from_then_on() {
+fn r_session_uses_the_heap_after_loading() {
     if !has_program("R", &["--version"]) {
         return;
     }
@@ -21,7 +21,7 @@ fn an_r_session_is_served_from_then_on() {
 }
 
 #[test]
-fn in_an_r_session_that_was_launched_a_second_load_finds_the_first() {
+fn second_load_in_a_launched_r_session_finds_the_first() {
     if !has_program("R", &["--version"]) {
         return;
     }
@@ -37,7 +37,7 @@ fn in_an_r_session_that_was_launched_a_second_load_finds_the_first() {
 }
 
 #[test]
-fn any_other_program_is_told_why_it_is_not_served() {
+fn other_programs_are_refused_with_the_reason() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("late.c", &["-ldl"]) else { return };
     for user in users() {
@@ -49,7 +49,7 @@ fn any_other_program_is_told_why_it_is_not_served() {
 }
 
 #[test]
-fn a_program_with_a_sanitizer_is_left_alone() {
+fn program_with_a_sanitizer_is_refused() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("late.c", &["-ldl"]) else { return };
     let preload = "/usr/lib/x86_64-linux-gnu/libasan.so.8";

@@ -1,4 +1,4 @@
-//! The layers: which crate uses which, what must not allocate, and who reads the environment.
+//! The layers: which crates a crate may use, which must not allocate, and which may read the environment.
 
 use largesse_tests::workspace;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Every crate, and the crates it uses. Adding an edge here is a design decision.
+/// Every crate, with the crates that it uses. Adding an edge here is a design decision.
 const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-pages", &[]),
     ("largesse-machine", &[]),
@@ -116,16 +116,16 @@ const WITHOUT_ALLOC: &[&str] = &["os/pages", "regions/arena", "heaps/report", "h
 /// Crates that decide from numbers alone: they forbid unsafe code, read no clock, and neither read nor write anything.
 const PURE: &[&str] = &["regions/policy"];
 
-/// Crates that people touch. Only they read settings.
+/// Folders of crates that users run. Only these crates read settings.
 const FRONTS: &[&str] = &["fronts", "tests", "benches", "fuzz"];
 
 #[test]
-fn every_crate_uses_only_the_layers_below_it() {
+fn every_crate_uses_only_the_crates_of_the_table() {
     assert_eq!(broken(&metadata()), Vec::<String>::new());
 }
 
 #[test]
-fn an_edge_that_is_not_in_the_table_is_noticed() {
+fn edge_that_is_not_in_the_table_is_reported() {
     let mut doctored = metadata();
     let packages = doctored["packages"].as_array_mut().unwrap();
     let pages = packages.iter_mut().find(|package| package["name"] == "largesse-pages").unwrap();
@@ -135,7 +135,7 @@ fn an_edge_that_is_not_in_the_table_is_noticed() {
 }
 
 #[test]
-fn an_edge_for_tests_or_the_build_counts_too() {
+fn edges_for_tests_or_the_build_count_too() {
     for kind in ["dev", "build"] {
         let mut doctored = metadata();
         let packages = doctored["packages"].as_array_mut().unwrap();
@@ -147,7 +147,7 @@ fn an_edge_for_tests_or_the_build_counts_too() {
 }
 
 #[test]
-fn an_edge_of_the_table_that_no_crate_uses_is_noticed() {
+fn unused_edge_of_the_table_is_reported() {
     let mut doctored = metadata();
     let packages = doctored["packages"].as_array_mut().unwrap();
     let arena = packages.iter_mut().find(|package| package["name"] == "largesse-arena").unwrap();
@@ -156,7 +156,7 @@ fn an_edge_of_the_table_that_no_crate_uses_is_noticed() {
 }
 
 #[test]
-fn a_crate_that_is_not_in_the_table_is_noticed() {
+fn crate_that_is_not_in_the_table_is_reported() {
     let mut doctored = metadata();
     let new = serde_json::json!({ "name": "largesse-new", "dependencies": [] });
     doctored["packages"].as_array_mut().unwrap().push(new);
@@ -164,7 +164,7 @@ fn a_crate_that_is_not_in_the_table_is_noticed() {
 }
 
 #[test]
-fn what_serves_malloc_cannot_call_it() {
+fn crates_that_serve_malloc_cannot_call_it() {
     for folder in WITHOUT_ALLOC {
         let root = workspace().join(folder).join("src/lib.rs");
         let text = std::fs::read_to_string(&root).unwrap();
@@ -177,7 +177,7 @@ fn what_serves_malloc_cannot_call_it() {
 }
 
 #[test]
-fn a_crate_that_allocates_is_noticed() {
+fn crate_that_allocates_is_reported() {
     let used = "#![no_std]\nextern crate alloc;\nfn f() {}\n";
     assert_eq!(allocating_lines(Path::new("lib.rs"), used).len(), 1);
     let tested = "#![no_std]\n#[cfg(test)]\nmod tests {\n    extern crate std;\n}\n";
@@ -198,7 +198,7 @@ fn pure_crates_have_no_unsafe_code_clock_or_io() {
 }
 
 #[test]
-fn clock_or_io_in_a_pure_crate_is_noticed() {
+fn clock_or_io_in_a_pure_crate_is_reported() {
     for line in ["Instant::now()", "std::fs::read(x)", "use std::io;", "thread::sleep(d)", "libc::getpid()"] {
         assert_eq!(impure_lines(Path::new("lib.rs"), line).len(), 1, "{line}");
     }
@@ -224,7 +224,7 @@ fn only_fronts_read_the_environment() {
     }
 }
 
-/// What is wrong with the edges, in words.
+/// Returns a message for each difference between the crates' edges and the table.
 fn broken(metadata: &Value) -> Vec<String> {
     let table: BTreeMap<&str, BTreeSet<&str>> =
         LAYERS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
@@ -254,7 +254,8 @@ fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Lines by which the product (not its tests, not the stand-in for the kernel) gets an allocator.
+/// Returns the lines by which a file gets an allocator, without tests and without the module that replaces the kernel
+/// under Miri.
 fn allocating_lines(file: &Path, text: &str) -> Vec<String> {
     let lines = product(file, text).filter(|line| {
         let line = line.trim();
@@ -263,14 +264,14 @@ fn allocating_lines(file: &Path, text: &str) -> Vec<String> {
     lines.map(|line| format!("{}: {line}", file.display())).collect()
 }
 
-/// Lines of the product that read a clock, or reach anything outside of the process's own values.
+/// Returns the lines of a file, without tests, that read a clock or anything else outside the process.
 fn impure_lines(file: &Path, text: &str) -> Vec<String> {
     const WORDS: &[&str] = &["::now()", "std::fs", "std::io", "std::net", "std::process", "thread::", "libc"];
     let lines = product(file, text).filter(|line| WORDS.iter().any(|word| line.contains(word)));
     lines.map(|line| format!("{}: {line}", file.display())).collect()
 }
 
-/// The code of a file before its tests; none of a file that only tests or Miri compile.
+/// Returns the lines of a file before its tests, or none if only tests or Miri compile the file.
 fn product<'a>(file: &Path, text: &'a str) -> impl Iterator<Item = &'a str> {
     let name = file.file_name().unwrap_or_default();
     let whole = name != "tests.rs" && name != "miri.rs";

@@ -1,10 +1,10 @@
-//! Every link of the documentation that stays in the checkout leads to a file, and to a heading of it.
+//! Every link of the documentation into the checkout leads to an existing file and heading.
 
 use largesse_tests::workspace;
 use std::path::{Path, PathBuf};
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_leads_to_a_file_and_a_heading() {
     let files = pages(&workspace());
     assert!(files.len() > 30, "only {files:?}");
     let wrong: Vec<String> = files.iter().flat_map(|file| broken(file)).collect();
@@ -12,14 +12,14 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn headings_are_named_as_on_the_web() {
+fn headings_have_the_anchors_of_github() {
     let text = "# Far memory: a `look`\n```\n# no heading\n```\n## Far memory: a look\n";
     assert_eq!(anchors(text), ["far-memory-a-look", "far-memory-a-look-1"]);
     let text = "[a](b.md) ![c](d.svg) `[e](f)` [g](https://h)\n```\n[i](j)\n```\n[k](#l \"m\")";
     assert_eq!(links(text), ["b.md", "d.svg", "#l"]);
 }
 
-/// Links of a page that lead nowhere.
+/// Returns the links of a page whose target does not exist.
 fn broken(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).unwrap();
     let folder = page.parent().unwrap_or(page);
@@ -33,14 +33,14 @@ fn broken(page: &Path) -> Vec<String> {
     wrong.map(|link| format!("{}: {link}", page.display())).collect()
 }
 
-/// Where a page's links lead, but for those into the web.
+/// Returns the targets of a page's links, except those with a scheme such as `https:`.
 fn links(text: &str) -> Vec<String> {
     let plain: String = prose(text).map(|line| without_code(line) + "\n").collect();
     let targets = plain.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     targets.filter(|target| !target.contains("://")).map(str::to_owned).collect()
 }
 
-/// What each heading of a page is called in links.
+/// Returns the anchor of each heading of a page, as GitHub names it.
 fn anchors(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for heading in prose(text).filter_map(|line| line.strip_prefix('#')) {
@@ -54,7 +54,7 @@ fn anchors(text: &str) -> Vec<String> {
     found
 }
 
-/// The lines outside of blocks of code.
+/// Returns the lines outside of blocks of code.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
     text.lines().filter(move |line| {
@@ -64,12 +64,12 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A line without what stands between backquotes.
+/// Returns a line without its inline code.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect()
 }
 
-/// The pages of the checkout.
+/// Returns all Markdown files below a folder.
 fn pages(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()) {

@@ -4,7 +4,7 @@ use largesse_tests::{Exit, Ran, Run, Stage, User, agents, anonymous_kib, signal,
 use std::path::Path;
 use std::time::Duration;
 
-/// `largesse lisp` with these options, then the program.
+/// Returns a run of `largesse lisp --stats` with these options and this program.
 fn lisp<'a>(stage: &'a Stage, user: User, options: &[&str], program: &Path) -> Run<'a> {
     let mut words = vec![stage.command().into_os_string(), "lisp".into(), "--stats".into()];
     words.extend(options.iter().map(Into::into));
@@ -12,7 +12,7 @@ fn lisp<'a>(stage: &'a Stage, user: User, options: &[&str], program: &Path) -> R
     Run::new(stage, &words).as_user(user)
 }
 
-/// What `--stats` says behind these words: a number, in KiB if it is a size.
+/// Returns the number that follows `words` in the output of `--stats`, in KiB if it is a size.
 #[track_caller]
 fn told(ran: &Ran, words: &str) -> f64 {
     let rest = ran.stderr.split_once(words).unwrap_or_else(|| panic!("no {words}: {ran:#?}")).1;
@@ -22,7 +22,7 @@ fn told(ran: &Ran, words: &str) -> f64 {
 }
 
 #[test]
-fn answers_are_the_same_and_most_of_the_heap_is_elsewhere() {
+fn answers_are_the_same_with_most_of_the_heap_in_the_store() {
     let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     let near = lisp(&stage, User::Current, &[], &program).finish().succeeded();
@@ -31,7 +31,7 @@ fn answers_are_the_same_and_most_of_the_heap_is_elsewhere() {
     let store = stage.store();
     for user in users() {
         for options in [&["--far", &store, "--page-size=64K"][..], &["--far=memory:"], &[]] {
-            // About 19 MiB are alive.
+            // The program's live data are about 19 MiB.
             let options = [&["--local=4M"], options].concat();
             let far = lisp(&stage, user, &options, &program).finish().succeeded();
             assert_eq!(far.stdout, near.stdout, "{user:?} {options:?}");
@@ -44,7 +44,7 @@ fn answers_are_the_same_and_most_of_the_heap_is_elsewhere() {
 }
 
 #[test]
-fn a_share_of_the_heap_stays_here() {
+fn local_percentage_keeps_a_share_of_the_heap_resident() {
     let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     let far = lisp(&stage, User::Current, &["--local=25%", "--far=memory:"], &program).finish().succeeded();
@@ -53,9 +53,8 @@ fn a_share_of_the_heap_stays_here() {
     assert!(told(&far, "pages from the store ") > 2000.0, "{far:#?}");
 }
 
-/// The way to the agent, and what it holds, end with the program.
 #[test]
-fn a_lost_agent_ends_the_program() {
+fn lost_agent_ends_the_program() {
     let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     let text = "(while t (work 0) (work 1))";
@@ -74,7 +73,7 @@ fn a_lost_agent_ends_the_program() {
 }
 
 #[test]
-fn what_is_not_granted_is_said() {
+fn refused_options_are_explained() {
     let stage = Stage::with_companion("largesse-lisp");
     let program = stage.program("rows.l");
     for (options, status, words) in [

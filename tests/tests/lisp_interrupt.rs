@@ -1,4 +1,4 @@
-//! Ctrl-C in a Lisp program: every thread stops, and what was to be cleaned up is.
+//! Ctrl-C in a Lisp program: every thread stops, and its cleanup forms run.
 
 use largesse_tests::{Run, Stage};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -8,7 +8,7 @@ const PROGRAM: &str = "(progn (sys:make-thread 2) (sys:thread #'(lambda () (whil
   (unwind-protect (progn (print 'begun) (finish-output *standard-output*) (while t)) (print 'cleaned)))";
 
 #[test]
-fn the_signal_stops_every_thread_and_cleans_up() {
+fn interrupt_stops_every_thread_and_runs_cleanup_forms() {
     let stage = Stage::with_companion("largesse-lisp");
     let words = [stage.command().into_os_string(), "lisp".into(), "-e".into(), PROGRAM.into()];
     let mut child = Run::new(&stage, &words).start();
@@ -17,7 +17,7 @@ fn the_signal_stops_every_thread_and_cleans_up() {
     while !line.contains("begun") {
         assert_ne!(said.read_line(&mut line).unwrap(), 0, "{line}");
     }
-    // SAFETY: a signal to a child that was not waited for.
+    // SAFETY: the arguments are numbers, and the child has not been waited for.
     assert_eq!(unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) }, 0);
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();

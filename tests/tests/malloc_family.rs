@@ -1,4 +1,4 @@
-//! The rules of the malloc family hold for large blocks as for small ones, also when memory ends.
+//! The rules of the malloc family hold for large blocks as for small ones, also when memory is exhausted.
 
 use largesse_tests::{Run, Stage, has_program, users};
 
@@ -16,7 +16,7 @@ fn family(options: &[&str]) {
 }
 
 #[test]
-fn the_program_itself_agrees_with_the_c_library() {
+fn c_library_passes_the_same_checks() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("family.c", &["-Wall"]) else { return };
     let ran = Run::new(&stage, &[program]).finish();
@@ -44,12 +44,12 @@ fn rules_hold_on_ordinary_pages() {
 }
 
 #[test]
-fn rules_hold_when_hugetlb_is_asked_for_and_there_is_none() {
+fn rules_hold_when_hugetlb_pages_are_missing() {
     family(&["--pages", "hugetlb"]);
 }
 
 #[test]
-fn a_program_that_gets_no_more_is_told_and_goes_on() {
+fn program_continues_after_malloc_fails() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("exhaustion.c", &[]) else { return };
     for user in users() {
@@ -64,7 +64,7 @@ fn a_program_that_gets_no_more_is_told_and_goes_on() {
 }
 
 #[test]
-fn r_reports_its_own_error_and_goes_on() {
+fn r_reports_its_own_error_and_continues() {
     if !has_program("Rscript", &["--version"]) {
         return;
     }

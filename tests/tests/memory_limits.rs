@@ -9,7 +9,7 @@ struct Group {
 }
 
 impl Group {
-    /// `None`, after saying why, where a test cannot run.
+    /// Returns `None`, and reports why the test is skipped, where no control group can be made.
     fn new() -> Option<Group> {
         let stage = Stage::new();
         let program = stage.compiled("limits.c", &[])?.display().to_string();

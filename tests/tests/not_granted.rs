@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-/// The outputs about a program with three blocks of 5 MiB.
+/// All outputs about a program with three blocks of 5 MiB.
 #[derive(Debug)]
 struct Shown {
     status: Value,
@@ -40,7 +40,7 @@ impl Shown {
         })
     }
 
-    /// The causes that `largesse status` shows, with their counts.
+    /// Returns the causes that `largesse status` shows, with their counts.
     fn causes(&self) -> Vec<(String, u64)> {
         let all = self.status["not_granted"].as_array().cloned().unwrap_or_default();
         let cause =
@@ -62,7 +62,7 @@ impl Shown {
     }
 }
 
-/// Whether the machine's pool of pages of this size exists and is empty.
+/// Returns whether the machine's pool of pages of this size exists and is empty.
 fn pool_is_empty(kb: u32) -> bool {
     let file = format!("/sys/kernel/mm/hugepages/hugepages-{kb}kB/nr_hugepages");
     std::fs::read_to_string(file).is_ok_and(|text| text.trim() == "0")

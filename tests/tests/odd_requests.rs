@@ -5,7 +5,7 @@ use largesse_tests::{Run, Stage, same_output};
 #[track_caller]
 fn check(options: &[&str]) {
     let stage = Stage::new();
-    // The compiler warns of requests that no memory satisfies: they are the point.
+    // The compiler warns of requests that no memory can satisfy. The program makes them on purpose.
     let Some(program) = stage.compiled("odd_requests.c", &["-w"]) else { return };
     same_output(&Run::new(&stage, &[program]), options, 300);
 }
@@ -16,6 +16,6 @@ fn odd_requests_get_the_c_librarys_answers() {
 }
 
 #[test]
-fn odd_requests_above_the_smallest_limit() {
+fn odd_requests_above_the_smallest_limit_get_them_too() {
     check(&["--min-kb", "64"]);
 }

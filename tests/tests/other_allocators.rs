@@ -1,11 +1,11 @@
-//! A program with another allocator gets every block from it, computes what it computes without the library, and one
-//! line says so.
+//! A program with another allocator gets every block from it and the same results as without the library. One line of
+//! output reports that the library serves no block.
 
 use largesse_tests::{Exit, Ran, Run, Stage, User, skipped, users};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The allocators that the Makefile installs.
+/// Libraries of the allocators whose packages the Makefile lists.
 const FILES: [&str; 3] = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"];
 
 fn installed() -> impl Iterator<Item = (&'static str, PathBuf)> {
@@ -18,8 +18,8 @@ fn installed() -> impl Iterator<Item = (&'static str, PathBuf)> {
     })
 }
 
-/// Runs a program with another allocator in `LD_PRELOAD`, behind the library and before it. The launcher always puts the
-/// library first, so that this is done by hand.
+/// Runs a program with another allocator in `LD_PRELOAD`, after the library and before it. The test sets the variable
+/// itself, because the launcher always puts the library first.
 #[track_caller]
 fn preloaded(source: &str, options: &[&str]) {
     let stage = Stage::new();
@@ -69,33 +69,33 @@ fn linked(source: &str, options: &[&str]) {
 const CPP: &[&str] = &["-std=c++17", "-fno-builtin"];
 
 #[test]
-fn every_new_and_delete_over_preloaded_allocators() {
+fn every_new_and_delete_works_with_preloaded_allocators() {
     preloaded("new_delete.cpp", CPP);
 }
 
 #[test]
-fn every_new_and_delete_over_linked_allocators() {
+fn every_new_and_delete_works_with_linked_allocators() {
     linked("new_delete.cpp", CPP);
 }
 
 #[test]
-fn own_calls_of_preloaded_allocators() {
+fn preloaded_allocators_take_blocks_in_their_own_calls() {
     preloaded("own_calls.c", &["-ldl"]);
 }
 
 #[test]
-fn own_calls_of_linked_allocators() {
+fn linked_allocators_take_blocks_in_their_own_calls() {
     linked("own_calls.c", &[]);
 }
 
 #[test]
-fn the_family_over_preloaded_allocators() {
+fn malloc_family_works_with_preloaded_allocators() {
     preloaded("plain_calls.c", &[]);
 }
 
 /// Only the launched process prints the line about another allocator; its children print nothing.
 #[test]
-fn children_are_silent() {
+fn children_do_not_repeat_the_line() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("plain_calls.c", &[]) else { return };
     let Some((_, other)) = installed().next() else { return };
@@ -104,7 +104,7 @@ fn children_are_silent() {
     assert_eq!((ran.hints.as_str(), ran.stderr.as_str()), ("", ""), "{ran:#?}");
 }
 
-/// A program whose own `malloc` other objects use too.
+/// The program exports its own `malloc`, so that the C library uses it too.
 #[test]
 fn program_with_its_own_malloc_keeps_its_blocks() {
     let stage = Stage::new();

@@ -1,17 +1,17 @@
-//! `largesse pin` takes what users of `taskset`, `numactl` and `likwid-pin` type. Machines of other shapes: the unit tests
-//! of `largesse_machine::selection`; several NUMA nodes: `guest.rs`.
+//! `largesse pin` accepts the options of `taskset`, `numactl` and `likwid-pin`. Machines of other shapes are covered by
+//! the unit tests of `largesse_machine::selection`, and several NUMA nodes by `guest.rs`.
 
 use largesse_tests::{Exit, Run, Stage, has_program, skipped, users};
 use std::path::Path;
 
-/// Returns `largesse pin` with these words after it, in an environment that does not set the number of threads.
+/// Returns a run of `largesse pin` with these words, in an environment that does not set the number of threads.
 fn pin<'a>(stage: &'a Stage, words: &[&str]) -> Run<'a> {
     let command = stage.command();
     let start = ["/usr/bin/env", "-u", "OMP_NUM_THREADS", command.to_str().unwrap(), "pin"];
     Run::new(stage, &[&start[..], words].concat())
 }
 
-/// Whether this machine has processors 0 and 1, which the tests below need.
+/// Returns whether this machine has processors 0 and 1, which the tests below need.
 fn has_two_processors() -> bool {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     if !online.starts_with("0-") {
@@ -53,7 +53,7 @@ fn processors_are_named_in_many_ways() {
 }
 
 #[test]
-fn nodes_are_lists() {
+fn nodes_may_be_lists() {
     let stage = Stage::new();
     for (options, policy) in [
         (&["--node", "all"][..], " bind:"),

@@ -1,11 +1,11 @@
-//! Processors, nodes and time through the C face, and `largesse pin`, on the machine at hand. Several nodes: `guest.rs`.
+//! Processors, nodes and time through the C interface and `largesse pin`, on this machine. `guest.rs` has several nodes.
 
 use largesse_tests::{Exit, Run, Stage, User, has_program, skipped, users};
 use std::path::Path;
 
 const STATUS: &[&str] = &["/bin/cat", "/proc/self/status"];
 
-/// `largesse pin` with these options, before these words.
+/// Returns a run of `largesse pin OPTIONS -- WORDS`.
 fn pinned<'a>(stage: &'a Stage, options: &[&str], words: &[&str]) -> Run<'a> {
     let command = stage.command();
     let pin = [command.to_str().unwrap(), "pin"];
@@ -14,7 +14,7 @@ fn pinned<'a>(stage: &'a Stage, options: &[&str], words: &[&str]) -> Run<'a> {
 }
 
 #[test]
-fn the_c_face_places_memory_and_refuses_in_words() {
+fn c_interface_places_memory_and_explains_refusals() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("placement.c", &["-Wall", "-ldl"]) else { return };
     if Path::new("/sys/devices/system/node/node1").exists() {
@@ -38,13 +38,13 @@ fn the_c_face_places_memory_and_refuses_in_words() {
 }
 
 #[test]
-fn a_pinned_program_runs_there_and_needs_no_library() {
+fn pinned_program_runs_on_the_processor_without_the_library() {
     let stage = Stage::new();
     for user in users() {
         let ran = pinned(&stage, &["--cpus", "0"], STATUS).as_user(user).finish().succeeded();
         assert!(ran.stdout.contains("\nCpus_allowed_list:\t0\n"), "{user:?} {}", ran.stdout);
     }
-    // A static program, which `largesse run` cannot serve.
+    // busybox is a static program, into which the library cannot be preloaded.
     if Path::new("/bin/busybox").exists() && has_program("/bin/busybox", &["true"]) {
         let ran =
             pinned(&stage, &["--cpus=0"], &["/bin/busybox", "cat", "/proc/self/status"]).finish().succeeded();
@@ -53,7 +53,7 @@ fn a_pinned_program_runs_there_and_needs_no_library() {
 }
 
 #[test]
-fn the_programs_memory_has_the_policy() {
+fn memory_of_the_program_has_the_policy() {
     let stage = Stage::new();
     for (options, policy) in [
         (&["--node", "0"][..], " bind:0 "),
@@ -69,7 +69,7 @@ fn the_programs_memory_has_the_policy() {
 }
 
 #[test]
-fn what_is_not_there_is_named_and_nothing_is_started() {
+fn missing_processors_and_nodes_are_named_and_nothing_is_started() {
     let stage = Stage::new();
     let cases: &[(&[&str], &str)] = &[
         (&["--cpus", "0,8000"], "--cpus: processor 8000 does not exist, or is offline; this machine has 0"),
@@ -90,9 +90,9 @@ fn what_is_not_there_is_named_and_nothing_is_started() {
     assert_eq!(ran.exit, Exit::Code(126), "{ran:#?}");
 }
 
-/// A cpuset takes what it does not permit out of a request; the kernel says nothing about it.
+/// The kernel silently ignores processors that a cpuset does not permit. `largesse pin` refuses them with a message.
 #[test]
-fn a_cpuset_is_respected_and_said() {
+fn processor_outside_the_cpuset_is_refused() {
     let stage = Stage::new();
     let Some(group) = Cpuset::new("0") else { return };
     let script = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
@@ -115,7 +115,7 @@ fn a_cpuset_is_respected_and_said() {
     assert_eq!((ran.exit, ran.hints.as_str()), (Exit::Code(2), said));
 }
 
-/// A control group with processors of its own; removed when dropped.
+/// A control group with processors of its own, which is removed when dropped.
 struct Cpuset(std::path::PathBuf);
 
 impl Cpuset {

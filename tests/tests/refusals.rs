@@ -1,9 +1,9 @@
-//! Bad input and trouble: a clear message, nothing lost.
+//! Wrong settings and missing resources cause a clear message, and the program loses nothing.
 
 use largesse_tests::{Exit, Ran, Run, Stage, large_pages_are_available, skipped, users};
 use std::path::PathBuf;
 
-/// A stage and the program that says how many of its blocks are the library's.
+/// Returns a stage and the program that prints how many of its blocks are from the library's heap.
 fn stage() -> Option<(Stage, PathBuf)> {
     let stage = Stage::new();
     let program = stage.compiled("blocks.c", &["-ldl"])?;
@@ -16,7 +16,7 @@ fn check(ran: &Ran, exit: Exit, stdout: &str) {
 }
 
 #[test]
-fn a_setting_that_is_not_understood_stops_a_preloaded_program_before_it_starts() {
+fn wrong_setting_stops_a_preloaded_program_before_it_starts() {
     let Some((stage, program)) = stage() else { return };
     for (name, value, words) in [
         (
@@ -42,7 +42,7 @@ fn a_setting_that_is_not_understood_stops_a_preloaded_program_before_it_starts()
 }
 
 #[test]
-fn limits_the_wrong_way_round_are_refused() {
+fn lower_limit_above_the_upper_one_is_refused() {
     let Some((stage, program)) = stage() else { return };
     let run = Run::new(&stage, &[&program]).variable("LD_PRELOAD", stage.library());
     let ran = run.variable("LARGESSE_MIN_KB", "2048").variable("LARGESSE_MAX_KB", "1024").finish();
@@ -54,7 +54,7 @@ fn limits_the_wrong_way_round_are_refused() {
 }
 
 #[test]
-fn the_family_keeps_its_rules_over_other_allocators() {
+fn blocks_of_other_allocators_pass_between_threads() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("threads.c", &["-pthread"]) else { return };
     for file in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"] {
@@ -77,7 +77,7 @@ fn transparent_huge_pages_that_a_parent_disabled_are_counted() {
         return;
     }
     for user in users() {
-        // The launcher starts what disables them; the program that it becomes inherits that.
+        // The launched program disables huge pages and then executes itself, which inherits the setting.
         let run = Run::new(&stage, &[&program]).arg("thp-off").arg(&program).as_user(user).under(&[]);
         let ran = run.finish();
         check(&ran, Exit::Code(42), "2 blocks\n");
@@ -86,7 +86,7 @@ fn transparent_huge_pages_that_a_parent_disabled_are_counted() {
 }
 
 #[test]
-fn an_empty_pool_is_counted_and_the_program_runs() {
+fn empty_pool_is_counted_and_the_program_runs() {
     let Some((stage, program)) = stage() else { return };
     let free = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
     if free.is_ok_and(|free| free.trim() != "0") {
@@ -103,7 +103,7 @@ fn an_empty_pool_is_counted_and_the_program_runs() {
 }
 
 #[test]
-fn children_are_served_or_not_as_asked() {
+fn children_option_decides_whether_children_use_the_heap() {
     let Some((stage, program)) = stage() else { return };
     for user in users() {
         let run = Run::new(&stage, &[&program]).arg("exec").as_user(user);
@@ -113,7 +113,7 @@ fn children_are_served_or_not_as_asked() {
 }
 
 #[test]
-fn a_process_that_becomes_another_program_keeps_its_settings() {
+fn exec_keeps_the_settings_of_the_process() {
     let Some((stage, program)) = stage() else { return };
     let script = format!("exec {}", program.display());
     for children in ["on", "off"] {
@@ -125,7 +125,7 @@ fn a_process_that_becomes_another_program_keeps_its_settings() {
 }
 
 #[test]
-fn the_end_of_a_program_is_its_own() {
+fn launcher_ends_with_the_programs_status_or_signal() {
     let Some((stage, program)) = stage() else { return };
     for user in users() {
         for signal in
@@ -143,7 +143,7 @@ fn the_end_of_a_program_is_its_own() {
 }
 
 #[test]
-fn a_program_that_frees_twice_is_stopped_with_a_message() {
+fn double_free_stops_the_program_with_a_message() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("twice.c", &[]) else { return };
     for mode in ["free", "realloc", "usable", "inside"] {

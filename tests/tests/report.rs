@@ -13,7 +13,7 @@ fn stage() -> Option<(Stage, String)> {
     Some((stage, program))
 }
 
-/// The process of the report whose command has `word`.
+/// Returns the process of the report whose command has `word`.
 fn process<'a>(report: &'a Value, word: &str) -> &'a Value {
     let all = report["processes"].as_array().unwrap();
     let has = |one: &&Value| one["command"].as_array().is_some_and(|words| words.iter().any(|it| it == word));
@@ -44,7 +44,7 @@ fn every_end_is_reported() {
             assert_eq!(said, (&json!(state), &status, &signal), "{how}: {report:#}");
             assert_eq!(report["counters"]["peak_bytes"], 32 * MIB, "{how}: {report:#}");
             assert!(report["seconds"].as_f64() > Some(0.0) && report["version"].is_string(), "{report:#}");
-            // After a sudden end there is only what the watcher happened to read before.
+            // When a process is killed, the report has only the values of the watcher's last sample.
             if large_pages_are_available() && ["exit", "child"].contains(&how) {
                 let large = report["large_peak_bytes"].as_u64();
                 assert!(large >= Some(16 * MIB), "{how}: {large:?} bytes on large pages");
@@ -54,7 +54,7 @@ fn every_end_is_reported() {
 }
 
 #[test]
-fn a_script_shows_the_real_program() {
+fn report_of_a_script_has_its_programs() {
     let Some((stage, program)) = stage() else { return };
     let script = format!("{program} exit </dev/null; {program} abort </dev/null; exit 5");
     let ran = Run::new(&stage, &["/bin/sh", "-c", &script]).under(&[]).finish();
@@ -68,7 +68,7 @@ fn a_script_shows_the_real_program() {
 }
 
 #[test]
-fn a_forked_child_has_its_own_record() {
+fn forked_child_has_a_record_of_its_own() {
     let Some((stage, program)) = stage() else { return };
     let ran = Run::new(&stage, &[&*program, "child"]).under(&[]).input("go\n").finish();
     let all = ran.report["processes"].as_array().unwrap();
@@ -90,7 +90,7 @@ fn reported(stage: &Stage, report: &str, words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_foreign_picture_is_left_alone() {
+fn picture_that_largesse_did_not_draw_is_not_overwritten() {
     let Some((stage, program)) = stage() else { return };
     let picture = stage.scratch().join("got.svg");
     std::fs::write(&picture, "a user's").unwrap();
@@ -110,7 +110,7 @@ fn a_foreign_picture_is_left_alone() {
 }
 
 #[test]
-fn a_dash_is_standard_output() {
+fn dash_writes_the_report_to_standard_output() {
     let stage = Stage::new();
     let output = reported(&stage, "-", &["/bin/true"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -122,7 +122,7 @@ fn a_dash_is_standard_output() {
 }
 
 #[test]
-fn a_program_that_is_not_started_leaves_nothing() {
+fn program_that_is_not_started_leaves_no_report() {
     let stage = Stage::new();
     let output = reported(&stage, "got.json", &["/nowhere/program"]);
     assert_eq!(output.status.code(), Some(127));

@@ -4,17 +4,17 @@ use largesse_tests::{Ran, Run, Stage, same_output};
 use serde_json::Value;
 
 #[test]
-fn arrays_come_grow_and_go() {
+fn allocated_grown_and_freed_arrays_agree() {
     let stage = Stage::new();
     if let Some(program) = stage.compiled("arrays.f90", &[]) {
         same_output(&Run::new(&stage, &[program]), &[], 20);
     }
 }
 
-/// The module is used by a program that is not linked with the library: with far memory its marks
-/// count, without it they say so and nothing else changes.
+/// The Fortran module works in a program that is not linked with the library. With far memory its marks take effect;
+/// without it they return a status that says so, and nothing else changes.
 #[test]
-fn a_compute_core_is_marked_by_the_module() {
+fn module_marks_a_compute_core() {
     let stage = Stage::new();
     let modules = stage.scratch();
     let Some(program) = stage.compiled("marked.f90", &["-J", &modules.to_string_lossy()]) else { return };

@@ -3,7 +3,7 @@
 use largesse_tests::{Run, Stage, has_program, same_output};
 
 #[test]
-fn matrices_that_grow_and_are_solved() {
+fn growing_and_solved_matrices_agree() {
     if has_program("octave-cli", &["--version"]) {
         let stage = Stage::new();
         let script = stage.program("session.m");

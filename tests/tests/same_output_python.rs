@@ -5,7 +5,7 @@ use largesse_tests::{Run, Stage, has_program, same_output};
 const PYTHON: &str = "/usr/bin/python3";
 
 #[test]
-fn objects_that_grow_text_and_other_processes() {
+fn growing_objects_text_and_processes_agree() {
     if has_program(PYTHON, &["--version"]) {
         let stage = Stage::new();
         let path = stage.program("objects.py");
@@ -15,7 +15,7 @@ fn objects_that_grow_text_and_other_processes() {
 }
 
 #[test]
-fn numpy_arrays_algebra_transforms_and_threads() {
+fn numpy_arrays_algebra_transforms_and_threads_agree() {
     if has_program(PYTHON, &["-c", "import numpy"]) {
         let stage = Stage::new();
         let path = stage.program("matrices.py");
@@ -23,10 +23,10 @@ fn numpy_arrays_algebra_transforms_and_threads() {
     }
 }
 
-/// Python's own small blocks come from arenas of 1 MiB (256 KiB before 3.10) by mmap; with malloc
-/// for everything, and every request of 64 KiB or more taken, nothing is left out.
+/// Python takes small blocks from arenas that it maps itself: 1 MiB each, 256 KiB before 3.10. This test sets
+/// `PYTHONMALLOC=malloc` and the smallest limit, 64 KiB, so that the library gets all requests of Python.
 #[test]
-fn every_request_through_malloc() {
+fn programs_agree_when_every_request_uses_malloc() {
     if has_program(PYTHON, &["-c", "import numpy"]) {
         let stage = Stage::new();
         let path = stage.program("matrices.py");

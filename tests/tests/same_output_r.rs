@@ -12,22 +12,22 @@ fn check(script: &str, options: &[&str]) {
 }
 
 #[test]
-fn vectors_frames_models_and_files() {
+fn vectors_frames_models_and_files_agree() {
     check("vectors.R", &[]);
 }
 
 #[test]
-fn vectors_on_ordinary_pages_and_where_the_c_library_puts_them() {
+fn vectors_on_ordinary_pages_at_the_c_librarys_offsets_agree() {
     check("vectors.R", &["--pages", "4k", "--align", "native", "--min-kb", "64"]);
 }
 
 #[test]
-fn children_workers_programs_finalisers_and_the_profiler() {
+fn children_workers_programs_finalisers_and_the_profiler_agree() {
     check("sessions.R", &[]);
 }
 
 #[test]
-fn packages_with_code_of_their_own() {
+fn packages_with_compiled_code_agree() {
     if has_program("Rscript", &["-e", "library(Matrix)"]) {
         check("packages.R", &["--min-kb", "64"]);
     }

@@ -3,7 +3,7 @@
 use largesse_tests::{Run, Stage, has_program, same_output};
 
 #[test]
-fn a_table_in_memory_is_filled_sorted_joined_and_emptied() {
+fn filled_sorted_joined_and_emptied_tables_agree() {
     if has_program("sqlite3", &["--version"]) {
         let stage = Stage::new();
         let script = std::fs::read_to_string(stage.program("table.sql")).unwrap();

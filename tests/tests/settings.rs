@@ -1,8 +1,8 @@
-//! Options and variables are read alike by the launcher and the library.
+//! The launcher and the library give options and variables the same meaning.
 
 use largesse_tests::{Exit, Ran, Run, Stage};
 
-/// Sizes of far memory that are accepted, with the bytes that they mean.
+/// Accepted notations of a size, with the number of bytes that they mean.
 const SIZES: [(&str, u64); 8] = [
     ("64M", 64 << 20),
     ("64MB", 64 << 20),
@@ -14,7 +14,7 @@ const SIZES: [(&str, u64); 8] = [
     ("1.5M", 3 << 19),
 ];
 
-/// The limit of local memory that the library had, from the report.
+/// Returns the limit of local memory, in bytes, from the report.
 #[track_caller]
 fn local_bytes(ran: Ran) -> u64 {
     ran.succeeded().report["far"]["local_bytes"].as_u64().unwrap_or(0)
@@ -51,7 +51,7 @@ fn small_sizes_are_refused_everywhere() {
     }
 }
 
-/// Lines of the launcher and the library that name `word`.
+/// Returns the number of messages of the launcher and the library that contain `word`.
 fn lines(ran: &Ran, word: &str) -> usize {
     ran.hints.lines().filter(|line| line.contains(word)).count()
 }
@@ -75,7 +75,7 @@ fn unknown_variables_are_named_once() {
 }
 
 #[test]
-fn empty_variables_are_not_set() {
+fn empty_variables_count_as_unset() {
     let stage = Stage::new();
     let names = [
         "PAGES",

@@ -40,9 +40,9 @@ fn limit_on_files_is_named() {
     check("--fsize=41943040", &["--local", "8M", "--far", "STORE"], "ulimit -f limits files to 40960 KiB");
 }
 
-/// Tables of the library count as data: they must not take what the program could have.
+/// The library's tables count towards the limit on data too, so that they must be small.
 #[test]
-fn limited_data_is_left_to_the_program() {
+fn program_gets_as_many_blocks_as_without_the_library() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("refused.c", &[]) else { return };
     for megabytes in [100_u64, 400] {

@@ -1,4 +1,4 @@
-//! `largesse status` of programs that run, seen from outside.
+//! `largesse status` describes running programs from another process.
 
 use largesse_tests::{
     Run, Stage, User, has_program, is_root, large_pages_are_available, skipped, users, wait_until,
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
-/// Starts a program and waits for its first line; it ends when its input does.
+/// Starts a program and waits for its first line. The program ends when its standard input is closed.
 fn started(run: &Run<'_>) -> Child {
     let mut child = run.start();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(!line.is_empty(), "the program said nothing");
+    assert!(!line.is_empty(), "the program printed nothing");
     child
 }
 
@@ -24,7 +24,7 @@ fn ended(mut child: Child) {
     assert!(child.wait().unwrap().success());
 }
 
-/// What `largesse status` says of it, asked by the same user.
+/// Returns the output of `largesse status --json` about a child, run by the same user.
 #[track_caller]
 fn shown(stage: &Stage, child: &Child, user: User) -> Value {
     let words = [stage.command(), "status".into(), child.id().to_string().into(), "--json".into()];
@@ -40,7 +40,7 @@ fn sizes(shown: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn a_touched_block_is_on_large_pages_whoever_runs_it() {
+fn touched_block_is_on_large_pages_for_every_user() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("blocks.c", &["-ldl"]) else { return };
     for user in users() {
@@ -62,9 +62,9 @@ fn a_touched_block_is_on_large_pages_whoever_runs_it() {
     }
 }
 
-/// Warm free memory goes back although the program asks for nothing any more.
+/// Free memory is returned to the kernel although the program makes no more requests.
 #[test]
-fn an_idle_program_gives_back_what_it_does_not_use() {
+fn idle_program_returns_free_memory() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if processors < 2 {
         skipped("the helper thread needs a second processor");
@@ -119,7 +119,7 @@ fn arrays_of_a_python_program_are_shown() {
 }
 
 #[test]
-fn another_users_program_is_refused_with_a_message() {
+fn program_of_another_user_is_refused_with_a_message() {
     if !is_root() {
         skipped("only root can become two users");
         return;
@@ -135,7 +135,7 @@ fn another_users_program_is_refused_with_a_message() {
 }
 
 #[test]
-fn a_forked_child_is_described_by_its_own_heap() {
+fn forked_child_is_described_by_its_own_heap() {
     if !has_program("/usr/bin/python3", &["--version"]) {
         return;
     }

@@ -1,4 +1,4 @@
-//! How many threads the kernels use and where these run: the processors of the process count, not those of the caller.
+//! The kernels use one thread for each processor that the process may use, even if the calling thread is bound to fewer.
 
 use largesse_tests::{Run, Stage, skipped};
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ fn program(stage: &Stage) -> Option<PathBuf> {
     let library = stage.library();
     let folder = library.parent().unwrap_or(&library).display().to_string();
     let (search, run_path) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
-    // OpenMP is to be loaded, though the program calls none of it.
+    // This links OpenMP, although the program calls none of its functions.
     stage.compiled("team.c", &["-fopenmp", "-Wl,--no-as-needed", &search, &run_path, "-l:liblargesse.so"])
 }
 
-/// The processors that this test may run on; `None` where there is one only.
+/// Returns the number of processors that this test may use, and the first of them; `None` if there is only one.
 fn processors() -> Option<(usize, String)> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
@@ -23,7 +23,8 @@ fn processors() -> Option<(usize, String)> {
     Some((number, list.split([',', '-']).next().unwrap().to_owned()))
 }
 
-/// Runs the program without a helper thread, which has the name of the workers, and with no number of threads set.
+/// Returns a run of the program without the helper thread, which would be counted as a worker, and without a variable
+/// that sets the number of threads.
 fn run<'a>(stage: &'a Stage, program: &PathBuf) -> Run<'a> {
     let run = Run::new(stage, &[program]).variable("LARGESSE_AHEAD", "off");
     run.started_by(&["env", "--unset=OMP_NUM_THREADS"])
@@ -35,7 +36,7 @@ fn check(run: &Run<'_>, want: &str) {
 }
 
 #[test]
-fn a_bound_caller_does_not_confine_the_team() {
+fn bound_caller_does_not_confine_the_team() {
     let stage = Stage::new();
     let (Some(program), Some((all, _))) = (program(&stage), processors()) else { return };
     let workers = all - 1;
@@ -55,7 +56,7 @@ fn a_bound_caller_does_not_confine_the_team() {
 }
 
 #[test]
-fn a_confined_process_has_a_smaller_team() {
+fn confined_process_has_a_smaller_team() {
     let stage = Stage::new();
     let (Some(program), Some((_, first))) = (program(&stage), processors()) else { return };
     let alone = "1 threads, 0 workers, 0 on one processor\n";
@@ -71,7 +72,7 @@ fn a_confined_process_has_a_smaller_team() {
 }
 
 #[test]
-fn the_number_of_threads_can_be_set() {
+fn number_of_threads_can_be_set() {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };
     let run = run(&stage, &program).arg("set").started_by(&["env", "OMP_NUM_THREADS=2"]);

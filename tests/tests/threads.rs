@@ -1,4 +1,4 @@
-//! Many threads, forks in their midst, objects that come and go.
+//! Threads that share blocks, forks while threads run, and libraries that are loaded and unloaded.
 
 use largesse_tests::{Exit, Run, Stage, users};
 
@@ -20,34 +20,35 @@ fn check(mode: &str, options: &[&str]) {
 }
 
 #[test]
-fn threads_that_come_and_go_hand_blocks_to_each_other() {
+fn short_lived_threads_pass_blocks_to_each_other() {
     check("hand", &[]);
     check("hand", &["--pages", "4k", "--min-kb", "64", "--header", "48"]);
 }
 
 #[test]
-fn a_fork_in_the_midst_of_threads_leaves_both_sides_working() {
+fn both_sides_work_after_a_fork_among_threads() {
     check("fork", &[]);
 }
 
-/// The thread that makes the heap looks at what the dynamic linker loaded, under a lock that stays taken in a child.
+/// The thread that creates the heap reads the dynamic linker's list under a lock. A fork at that time would leave the
+/// lock taken in the child.
 #[test]
-fn a_fork_beside_the_first_block_leaves_both_sides_working() {
+fn both_sides_work_after_a_fork_during_the_first_request() {
     check("first", &[]);
 }
 
 #[test]
-fn two_threads_fork_at_once() {
+fn two_threads_may_fork_at_once() {
     check("forks", &[]);
 }
 
 #[test]
-fn threads_look_at_the_heap_while_others_allocate_and_fork() {
+fn heap_can_be_listed_while_threads_allocate_and_fork() {
     check("watch", &[]);
 }
 
 #[test]
-fn blocks_outlive_the_object_that_made_them() {
+fn blocks_outlive_the_library_that_allocated_them() {
     check("plugin", &[]);
 }
 
@@ -56,7 +57,7 @@ fn fork_handlers_of_other_libraries_may_allocate() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("threads.c", &["-pthread"]) else { return };
     let Some(handlers) = stage.compiled("atfork.c", &["-shared", "-fPIC", "-pthread"]) else { return };
-    // Preloaded behind ours, its constructor runs before ours, and a library's dependency likewise.
+    // A library that is preloaded after ours runs its constructor before ours, like a dependency of a library.
     let run = Run::new(&stage, &[&program]).arg("fork").variable("LD_PRELOAD", &handlers);
     let without = run.finish();
     assert_eq!((without.exit, without.stdout.as_str()), (Exit::Code(0), "every block was right\n"));
@@ -65,6 +66,6 @@ fn fork_handlers_of_other_libraries_may_allocate() {
 }
 
 #[test]
-fn threads_share_a_heap_whose_pool_has_nothing() {
+fn threads_share_a_heap_with_an_empty_pool() {
     check("hand", &["--pages", "hugetlb"]);
 }
