@@ -1,5 +1,5 @@
-// Makes system calls with bad pointers, lengths and counts, and prints the kernel's answer to each. A signal arrives every
-// few milliseconds. Each call gets pages of its own, which have been evicted and not used since.
+// Makes system calls with bad pointers, lengths and counts, and prints the kernel's answer to each. A signal arrives
+// every few milliseconds. Each call gets pages of its own, which have been evicted and not used since.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

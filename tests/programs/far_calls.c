@@ -1,6 +1,6 @@
-// Makes system calls on far memory, each after its pages have been evicted.
-// far_calls [MIB [CALLS]]: MIB is the size of a block (12), of which more than a third must not be resident; CALLS is the
-// number of calls of each of many threads (2000).
+// Makes system calls on far memory, each after its pages have been evicted. far_calls [MIB [CALLS]]: MIB is the size of
+// a block (12), of which more than a third must not be resident; CALLS is the number of calls of each of many threads
+// (2000).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -45,8 +45,8 @@ fn local_percentage_keeps_a_share_of_mapped_memory_resident() {
     assert!(word("local_bytes").abs_diff(half) < 64 << 10 && word("resident_bytes") <= half, "{far:#}");
 }
 
-/// The executable is position-independent or not. Initialised and zeroed arrays are neighbours, and transfer units cross
-/// the boundary.
+/// The executable is position-independent or not. Initialised and zeroed arrays are neighbours, and transfer units
+/// cross the boundary.
 #[test]
 fn static_arrays_larger_than_local_memory_keep_their_contents() {
     let stage = Stage::new();

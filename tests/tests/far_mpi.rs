@@ -160,8 +160,8 @@ fn killed_server_ends_the_program_before_it_prints_wrong_data() {
     }
 }
 
-/// Returns a process that serves memory: a descendant of `launcher` that runs `command` and has no child. Rank 0 has the
-/// program as its child.
+/// Returns a process that serves memory: a descendant of `launcher` that runs `command` and has no child. Rank 0 has
+/// the program as its child.
 fn server_of(launcher: u32, command: &str) -> i32 {
     let below = |pid: i32| {
         let parents = std::iter::successors(Some(pid), |&pid| parent(pid).filter(|&pid| pid > 1));

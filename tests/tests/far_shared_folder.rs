@@ -2,8 +2,8 @@
 
 use largesse_tests::{Run, Stage, users};
 
-/// Creates files with all names that an attacker could guess for a store of this process and its children. Then executes
-/// the launcher, which keeps the process number.
+/// Creates files with all names that an attacker could guess for a store of this process and its children. Then
+/// executes the launcher, which keeps the process number.
 const TAKE_NAMES: &str = r#"store=$1; shift
 : > "$store"; : > "$store.$$"
 for number in $(seq 300); do : > "$store.$$-$$-$number"; done

@@ -1,4 +1,5 @@
-//! Processors, nodes and time through the C interface and `largesse pin`, on this machine. `guest.rs` has several nodes.
+//! Processors, nodes and time through the C interface and `largesse pin`, on this machine. `guest.rs` has several
+//! nodes.
 
 use largesse_tests::{Exit, Run, Stage, User, has_program, skipped, users};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The kernels use one thread for each processor that the process may use, even if the calling thread is bound to fewer.
+//! The kernels use one thread for each processor that the process may use, even if the calling thread is bound to
+//! fewer.
 
 use largesse_tests::{Run, Stage, skipped};
 use std::path::PathBuf;

@@ -1,21 +1,22 @@
 //! Finds the static arrays of the main program (data and bss) that can become far memory.
 //!
-//! These are whole pages, and none that the dynamic linker or the C library keep using: the parts that are made
-//! read-only, the tables of addresses, and the objects that the program shares with its libraries by copy relocation.
+//! Some parts of these segments cannot, because the dynamic linker or the C library continues to use them: those that
+//! are made read-only after relocation (RELRO), the tables of addresses (GOT), and objects that libraries share with
+//! the program by copy relocation.
 
 use crate::slots::object::{Object, main_program};
 use core::ops::Range;
 use largesse_pages::base_page;
 
-/// A piece has at least this many bytes; smaller ones do not become far memory.
+/// Smallest size of a piece in bytes. Smaller ranges do not become far memory.
 const SMALLEST: usize = 64 << 10;
 
-/// A range that may become far memory. It lies in one mapping, because one fill cannot span two.
+/// A range of static arrays that may become far memory. It lies in one mapping, because one fill cannot span two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Addresses of the range, which consists of whole pages.
     pub(crate) at: Range<usize>,
-    /// Whether its pages come from the program's file; others were zero at the start.
+    /// Whether the range has initial values from the program's file. Otherwise it was zero at the start.
     pub(crate) from_file: bool,
 }
 

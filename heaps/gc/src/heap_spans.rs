@@ -80,8 +80,8 @@ impl HeapSpans {
         self.backing.wanted(at as usize * BLOCK, blocks as usize * BLOCK, false);
     }
 
-    /// Returns spans without a used block to the backing, highest first, until at most `keep` bytes are
-    /// resident (*warm*). Returns the number of bytes released.
+    /// Releases the memory of spans without a used block to the backing, highest addresses first, until spans with
+    /// memory (*warm* spans) have at most `keep` bytes in total. Returns the number of bytes released.
     pub(crate) fn purge(&mut self, keep: usize) -> usize {
         let before = self.warm;
         let unit = self.backing.unit();

@@ -280,7 +280,7 @@ fn difference(ours: &BTreeSet<String>, hwlocs: &BTreeSet<String>) -> String {
     here.chain(hwlocs.difference(ours).map(|line| format!("  only hwloc: {line}\n"))).collect()
 }
 
-/// Returns one line for each part, and one for each distance.
+/// Returns a line for each package, core, cache and node that Largesse found, and one for each distance.
 fn ours(seen: &Topology) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for (name, sets) in [("Package", &seen.packages), ("Die", &seen.dies), ("Core", &seen.cores)] {
@@ -303,8 +303,8 @@ fn ours(seen: &Topology) -> BTreeSet<String> {
     lines
 }
 
-/// Returns lines in the form of `ours` from the output of `lstopo`. hwloc places nodes without processors near those
-/// that use them most; a node without any in `ours` has none here.
+/// Returns the same lines from the output of hwloc's `lstopo`. hwloc assigns the processors nearby to a node that has
+/// none of its own. If `ours` has the node without processors, the line here has none either, so that the two agree.
 fn hwlocs(root: &Path, ours: &BTreeSet<String>) -> BTreeSet<String> {
     let output = Command::new("lstopo-no-graphics")
         .args([

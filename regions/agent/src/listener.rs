@@ -30,8 +30,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens at an abstract socket, the fallback, and at a socket in a new folder below the first of `bases` in which
-    /// one can be created.
+    /// Opens both sockets. The folder is created below the first of `bases` that permits it. If none does, the agent
+    /// listens only at the fallback.
     pub(crate) fn open(bases: &[PathBuf]) -> Result<Listener> {
         let key = Name::new()?;
         let fallback = socket::listen(key.fallback().ok_or(std::io::ErrorKind::InvalidInput)?)?;

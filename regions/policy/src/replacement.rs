@@ -38,18 +38,18 @@ pub use refaults::Refaults;
 /// The part of local memory that a run was evicted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// The part that keeps its pages through a loop.
+    /// The part for pages that are used again and again, whose pages are evicted last.
     Protected,
-    /// The part that new pages pass through.
+    /// The part for new pages, which are evicted in the order of their fills unless they are promoted.
     Probationary,
 }
 
 /// One page in this number is evicted from the protected part as a *probe*, which keeps that part's refault rate known.
 const PROBE: u32 = 64;
-/// Largest number of consecutive pages that one probe evicts; also at most local memory divided by `PROBE_SHARE`.
-/// Probes are that long because each makes a hole in the protected pages and protects a piece elsewhere, and no
-/// transfer crosses a resident piece.
+/// Largest number of consecutive pages that one probe evicts. Single pages would split the protected range into pieces,
+/// and a transfer ends at each resident piece.
 const PROBE_PAGES: usize = 128;
+/// A probe evicts at most local memory divided by this.
 const PROBE_SHARE: usize = 64;
 /// The probationary part is local memory divided by this.
 const PROBATIONARY_SHARE: usize = 4;
@@ -59,7 +59,8 @@ pub const PROTECTED_SHARE: f64 = 1.0 - 1.0 / PROBATIONARY_SHARE as f64;
 const FADE: u32 = 4096;
 /// Evict from the protected part when its refault rate is below `MARGIN`/16 of the probationary part's.
 const MARGIN: u64 = 8;
-/// Refaults count up to a distance of local memory times this. Of larger loops almost nothing can be protected.
+/// Largest refault distance that counts as a refault, in multiples of local memory. Of a loop over more pages, only a
+/// small share could be protected.
 const MAX_LOOP: usize = 8;
 /// A page is protected when its refault distance is below this share of the mean distance of protected pages.
 const SHORTER: f64 = 0.65;
@@ -151,7 +152,7 @@ impl ReplacementQueue {
         self.protected.runs() + self.probationary.len() + self.deferred.len()
     }
 
-    /// Returns whether no run is left but deferred ones.
+    /// Returns whether the queue has no runs, apart from deferred ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.protected.runs() + self.probationary.len() == 0
@@ -185,7 +186,9 @@ impl ReplacementQueue {
         }
     }
 
-    /// Takes the next run to evict, with the part that it was in.
+    /// Removes the run to evict next from the queue and returns it with its part. `local` is the size of local memory
+    /// in pages. The run is a probationary one, unless the protected part is too large, a probe is due, or probationary
+    /// pages refault more often; then the oldest probationary run takes its place in the protected part.
     pub fn select_victim(&mut self, local: usize) -> Option<(PageRun, Protection)> {
         let protected_is_full = self.protected.pages() > local - local / PROBATIONARY_SHARE;
         let probe = self.until_probe == 0;

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 const MIN_FILL: usize = 64;
 /// Number of pages that are checked at once.
 const BATCH: usize = 64;
-/// Pages are checked after as many evictions as local memory has pages, divided by this; or as many as there are mapped pages
-/// beyond local memory, if these are fewer. A loop takes at least that long to reach the pages that it uses.
+/// Pages are checked once local memory divided by this, in pages, was evicted since their fill, or the number of mapped
+/// pages that exceeds local memory, if that is smaller. A program that will use the pages has probably done so by then.
 const SETTLE: usize = 3;
 
 /// A queue of fills of zero pages that were not checked yet, oldest first, each with the eviction clock at its fill.

@@ -55,8 +55,8 @@ impl Info {
         })
     }
 
-    /// Returns whether the server may evict our keys when it is full. All policies but `noeviction` evict keys that have
-    /// a time to live, as ours have.
+    /// Returns whether the server may evict our keys when it is full. All policies but `noeviction` evict keys that
+    /// have a time to live, as ours have.
     pub(crate) fn evicts(&self) -> bool {
         self.policy != "noeviction"
     }

@@ -107,8 +107,8 @@ impl Default for Reservations {
 }
 
 impl Reservations {
-    /// Applies `change` to the home of a part and the part's pages, and corrects the slot's number of outstanding pages.
-    /// Returns the result of `change`.
+    /// Applies `change` to the home of a part and the part's pages, and corrects the slot's number of outstanding
+    /// pages. Returns the result of `change`.
     fn change(
         &mut self,
         store: StoreId,

@@ -136,8 +136,8 @@ impl Servers {
         }
     }
 
-    /// Ends the connections to `address` on which a write got no answer, so that it cannot overwrite a newer page later.
-    /// If the server does not permit this, the pager's checksums detect an old page.
+    /// Ends the connections to `address` on which a write got no answer, so that it cannot overwrite a newer page
+    /// later. If the server does not permit this, the pager's checksums detect an old page.
     fn fence(
         &self,
         link: &mut Link,

@@ -98,7 +98,9 @@ unsafe impl Plain for Segment {}
 // SAFETY: u64 only.
 unsafe impl Plain for [u64; COUNTS] {}
 
-/// Reads the heap whose signpost is at address `signpost`; calls `pause` between attempts.
+/// Reads the heap of another process from its signpost, at address `signpost`. The process may change the heap during
+/// the reading. Then it is read again after a call of `pause`, and after [`TRIES`] attempts the last result is returned
+/// as it is.
 pub(super) fn heap(
     signpost: u64,
     read: impl Fn(u64, &mut [u8]) -> io::Result<()>,

@@ -10,11 +10,12 @@ use crate::size::size;
 use crate::table::{Column, Paper, Table, facts};
 use std::fmt::Write as _;
 
-/// Maximum number of block rows, each of which takes kilobytes while a table is laid out.
+/// Maximum number of rows for blocks. Formatting a row takes some kilobytes of memory, so that a table of millions of
+/// blocks would exhaust it.
 const MOST_ROWS: usize = 4000;
 /// Maximum number of unreadable processes that are listed.
 const MOST_NAMED: usize = 20;
-/// Upper bound of block sizes (`max-kb`) in bytes from which the setting means that there is no bound.
+/// Value of `max-kb`, in bytes, from which it is shown as no limit.
 const NO_LIMIT: u64 = 1 << 50;
 
 /// Returns the tables of one process.

@@ -27,12 +27,12 @@ pub(super) enum Extent {
     Buffer(usize),
     /// A path that ends with a NUL.
     Text,
-    /// The argument of an `ioctl`, whose size in bytes the request encodes (`_IOC_SIZE`). Requests of terminals encode
-    /// none, and use at most 64 bytes.
+    /// A structure for `ioctl`. Its size in bytes is a part of the request's number (`_IOC_SIZE`), except for requests
+    /// to terminals, whose structures have at most 64 bytes.
     Request(usize),
-    /// A structure of 32 bytes if the `fcntl` command, the argument with this index, takes one; otherwise a number.
+    /// For some commands of `fcntl`, a structure of 32 bytes; for the others, a number instead of a pointer.
     Command(usize),
-    /// A `timespec` if the `futex` operation waits; others pass any value there.
+    /// A `timespec` if the operation of `futex` waits; for other operations, a number instead of a pointer.
     Deadline(usize),
     /// An array of `iovec` whose length is an argument, and the buffers that it lists.
     Vector(usize),

@@ -30,7 +30,8 @@ const NOT_RANDOMISED: usize = libc::ADDR_NO_RANDOMIZE as usize;
 /// The type of `kcmp` that compares the address spaces of two processes.
 const KCMP_VM: usize = 1;
 
-/// The filter that is added to a child whose tracing is deferred. Built in advance: the child uses its parent's memory.
+/// The second filter, which traps `execve` in a child of `vfork` whose tracing is deferred to that call. It is built
+/// when the process starts, because such a child uses the memory of its parent and must not allocate.
 static ADDED: OnceLock<Vec<sock_filter>> = OnceLock::new();
 /// Whether the kernel randomises no addresses, whatever a process asks for (`kernel.randomize_va_space` is 0).
 static NEVER_RANDOMISED: AtomicBool = AtomicBool::new(false);
@@ -73,7 +74,8 @@ fn shares_memory_with_parent() -> bool {
     }
 }
 
-/// Serves `execve` and `execveat`; `put_off` if the process asked to be traced, which is then done first.
+/// Serves `execve` and `execveat`. If `put_off` is true, the process has asked to be traced, and tracing begins just
+/// before the call.
 pub(super) fn execute(number: c_long, arguments: [usize; 6], blocked: u64, put_off: bool) -> isize {
     // Relaxed: set before the filter was installed.
     if NEVER_RANDOMISED.load(Ordering::Relaxed) {

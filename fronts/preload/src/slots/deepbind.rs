@@ -84,8 +84,9 @@ unsafe extern "C" fn dlopen_deep(file: *const c_char, mode: c_int) -> *mut c_voi
     handle
 }
 
-/// Returns whether the objects of a library opened with `RTLD_DEEPBIND` call the C library's `free`. They may include
-/// another allocator instead, for whose blocks their slots are right.
+/// Returns whether a library opened with `RTLD_DEEPBIND`, and the objects loaded with it, call the C library's `free`.
+/// Otherwise one of them defines an allocator, whose blocks they must keep freeing with it, so that their slots are not
+/// patched.
 fn frees_to_c_library(handle: *mut c_void) -> bool {
     // SAFETY: an open handle, and a C string.
     let free = unsafe { libc::dlsym(handle, c"free".as_ptr()) };

@@ -21,11 +21,13 @@ use unicode_width::UnicodeWidthStr as _;
 /// How the cells of a column may be changed to fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Cells are aligned to the right, and neither shortened nor folded.
+    /// Cells are aligned to the right, and are neither shortened nor folded.
     Number,
-    /// Aligned to the left and shortened with `…`, to this number of characters at least.
+    /// Cells are aligned to the left. If the table is too wide, they are shortened with `…`, but not below this number
+    /// of characters.
     Text(usize),
-    /// Aligned to the left and folded at spaces, to this number of characters at least.
+    /// Cells are aligned to the left. If the table is too wide, they are folded at spaces into several lines, but not
+    /// into lines narrower than this number of characters.
     Words(usize),
 }
 
@@ -34,7 +36,7 @@ enum Kind {
 pub struct Column {
     heading: String,
     kind: Kind,
-    /// Order of leaving out: columns with a larger number first, columns with 0 never.
+    /// Rank for leaving the column out of a table that is too wide: the largest goes first, and 0 never goes.
     spare: u8,
 }
 
@@ -44,12 +46,13 @@ impl Column {
         Column { heading: heading.into(), kind: Kind::Number, spare: 0 }
     }
 
-    /// Makes a column of names, aligned to the left, which are shortened to `least` characters where room is lacking.
+    /// Makes a column of names, aligned to the left, which may be shortened down to `least` characters.
     pub fn text(heading: impl Into<String>, least: usize) -> Column {
         Column { heading: heading.into(), kind: Kind::Text(least), spare: 0 }
     }
 
-    /// Makes a column of sentences, aligned to the left, which are folded at spaces where room is lacking.
+    /// Makes a column of sentences, aligned to the left, which may be folded at spaces into lines of at least `least`
+    /// characters.
     pub fn words(heading: impl Into<String>, least: usize) -> Column {
         Column { heading: heading.into(), kind: Kind::Words(least), spare: 0 }
     }

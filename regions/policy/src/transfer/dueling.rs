@@ -33,28 +33,29 @@ use core::ops::Range;
 const CHECK_INTERVAL: u64 = 128;
 /// Number of fills after which new leader blocks are chosen if a class has too few.
 const MAX_EPOCH_FILLS: u64 = 8192;
-/// Share of the wait that a change must gain at the end of a window.
+/// Required gain at the end of a window: the share of the waiting time that a change of the size must save.
 const GAIN: f64 = 0.05;
-/// Share of the wait that halving (`[0]`) and doubling (`[1]`) must gain earlier, divided by the square root of
-/// epochs. A short observation may be of one phase, and the next may want the opposite. Too small units cost a few
-/// times as much as the best, too large ones up to hundreds of times.
+/// Required gain of halving (`[0]`) and doubling (`[1]`) after one epoch of a window. After *n* epochs it is divided by
+/// the square root of *n*, because a short observation may cover only one phase of the program. Doubling must gain
+/// more, because units that are too large can cost hundreds of times as much as the best, units that are too small a
+/// few times.
 const GAIN_EARLY: [f64; 2] = [0.25, 0.4];
-/// Share of the wait that halving (`[0]`) and doubling (`[1]`) must gain for a change before the epoch ends. After a
-/// size has lasted for a window, the larger of the two is required of any few epochs by themselves.
+/// Required gain of halving (`[0]`) and doubling (`[1]`) within the first epoch, in place of [`GAIN_EARLY`]. A size
+/// that has lasted for a window changes before the end of the next one only if some consecutive epochs gain the larger
+/// of the two.
 const GAIN_AT_ONCE: [f64; 2] = [0.3, 0.4];
-/// Share of the wait that doubling must gain where blocks are used whole, after as many epochs as the backoff: there
-/// is little to lose.
+/// Required gain of doubling once the window has as many epochs as the backoff, if the program uses all pages of each
+/// block. Then larger units fill no pages in vain, so that a wrong change costs little.
 const GAIN_WHOLE: f64 = 0.1;
-/// The share that is required earlier is multiplied by this for one more step in the same direction, in the first
-/// epoch after a change.
+/// Factor on the required gain of a second change in the same direction, in the first epoch after the first one.
 const SAME_WAY: f64 = 0.25;
-/// Number of epochs in a window while a size is new. Later, sampling is reduced, and windows are longer by the same
-/// factor.
+/// Number of epochs in a window while a size is new. Once it has lasted for a window, fewer leader blocks are sampled,
+/// and windows are longer by the same factor.
 const WINDOW: f64 = 8.0;
 /// Smallest number of epochs that can change a size that lasted, so that one phase of the program does not.
 const MIN_SETTLED_EPOCHS: f64 = 3.0;
-/// Largest backoff. Whenever the size changes back, the next decision takes twice as long, so that a program whose
-/// phases want different sizes gets one that is good for all of them.
+/// Largest backoff: the number of times that a window is longer than usual. It doubles whenever the size changes back,
+/// so that a program whose phases need different sizes gets one that is good for all of them.
 const MAX_BACKOFF: f64 = 8.0;
 
 /// The costs of evictions, which set dueling adds to the time of fills.
@@ -74,7 +75,7 @@ pub struct Costs {
     pub epoch_pages: usize,
 }
 
-/// The observations of the current epoch.
+/// The fills and their costs in the current epoch.
 #[derive(Debug, Default)]
 struct Epoch {
     /// The leader blocks of each class.
@@ -99,7 +100,8 @@ pub struct SetDuel {
     epoch: Epoch,
     /// The gains in earlier epochs of the window.
     gains: Gains,
-    /// The gains by part of the region in all epochs at this size, since places differ for longer than a window.
+    /// The gains by part of the region in all epochs at this size. They cover more than a window, because differences
+    /// between parts last longer.
     parts: RegionParts,
     /// The leader blocks of the current epoch.
     leaders: LeaderBlocks,
@@ -210,8 +212,8 @@ impl SetDuel {
         Some(SizeChange { unit, part })
     }
 
-    /// Notes a fill for the other kind of access. Pages that a small unit left out may be filled like that, and are
-    /// no gain.
+    /// Records a fill by the other kind of access, sequential or random, which has a duel of its own. Such fills add to
+    /// the costs of a leader block, because a small unit may leave pages to them.
     pub fn filled_otherwise(&mut self, page: usize, pages: usize, ns: u64) {
         let size = block(self.unit);
         let within = pages.min(size - page % size);
