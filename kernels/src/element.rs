@@ -43,7 +43,7 @@ pub trait Element:
     /// Returns the number as a quiet NaN with the same payload and sign.
     #[must_use]
     fn quiet(self) -> Self;
-    /// Whether this is a NaN.
+    /// Returns whether this is a NaN.
     #[must_use]
     fn is_nan(self) -> bool {
         self.partial_cmp(&self).is_none()

@@ -23,7 +23,7 @@ impl Isa {
     /// Lists every instruction set, the fastest first.
     pub const ALL: [Isa; 5] = [Isa::Avx512, Isa::Avx2, Isa::Sse2, Isa::Neon, Isa::Portable];
 
-    /// Whether the processor and the operating system support it.
+    /// Returns whether the processor and the operating system support it.
     #[must_use]
     pub fn is_available(self) -> bool {
         match self {

@@ -103,7 +103,7 @@ mod assembly {
     use super::{Chain, Isa};
     use core::arch::asm;
 
-    /// Loops over `passes`, with eight loads in a turn of the inner loop.
+    /// Expands to a loop over `passes` around a loop with eight loads.
     macro_rules! read {
         ($mov:literal, $register:literal, $width:literal, $start:ident, $end:ident, $passes:ident) => {
             asm!(
@@ -140,7 +140,7 @@ mod assembly {
         }
     }
 
-    /// Loops over `passes`, with four times two loads and a store in a turn of the inner loop.
+    /// Expands to a loop over `passes` around a loop that four times loads from `x` and `y` and stores to `y`.
     macro_rules! update {
         ($mov:literal, $register:literal, $width:literal, $start:ident, $end:ident, $y:ident, $passes:ident) => {
             asm!(
@@ -182,7 +182,7 @@ mod assembly {
         }
     }
 
-    /// Clears the upper halves of registers, whose use makes plain instructions slower.
+    /// Clears the upper halves of the vector registers, because SSE instructions are slower while they are in use.
     unsafe fn clean(isa: Isa) {
         if isa != Isa::Sse2 {
             // SAFETY: the caller promises that the instruction set is available.
@@ -190,7 +190,7 @@ mod assembly {
         }
     }
 
-    /// Executes one instruction on each of twelve registers in a turn of the loop.
+    /// Expands to a loop that executes one instruction on each of twelve registers.
     macro_rules! twelve {
         ($operation:literal, $register:literal, $rest:literal, $rounds:ident) => {
             asm!(
@@ -223,7 +223,7 @@ mod assembly {
         }
     }
 
-    /// Adds to each of twelve registers in a turn of the loop, in the form with three operands.
+    /// Expands to a loop that adds to each of twelve registers, by instructions with three operands.
     macro_rules! additions {
         ($register:literal, $rounds:ident) => {
             asm!(

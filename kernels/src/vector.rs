@@ -39,7 +39,7 @@ fn offset_of_first(len: usize, step: isize) -> isize {
     if step < 0 { step.wrapping_mul(1_isize.wrapping_sub_unsigned(len)) } else { 0 }
 }
 
-/// Whether `len` elements at this step lie within a memory of `have` elements.
+/// Returns whether `len` elements at this step lie within a memory of `have` elements.
 fn fits(len: usize, step: isize, have: usize) -> bool {
     match len.checked_sub(1) {
         None => true,
@@ -89,14 +89,14 @@ impl<'a, E> Vector<'a, E> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether elements are adjacent in ascending order.
+    /// Returns whether elements are adjacent in ascending order.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.step == 1
@@ -184,20 +184,20 @@ impl<'a, E> VectorMut<'a, E> {
         self.place.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.place.is_empty()
     }
 
-    /// Whether elements are adjacent in ascending order.
+    /// Returns whether elements are adjacent in ascending order.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.place.is_contiguous()
     }
 
-    /// Whether the step is zero, so that every element is the same.
+    /// Returns whether the step is zero, so that every element is the same.
     pub(crate) fn is_one(&self) -> bool {
         self.place.step == 0
     }

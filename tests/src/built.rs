@@ -1,15 +1,15 @@
-//! Where the built files are.
+//! Finds the built files.
 
 use std::path::{Path, PathBuf};
 
-/// The root of the checkout.
+/// Returns the root folder of the checkout.
 #[must_use]
 pub fn workspace() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().map_or_else(|| here.to_path_buf(), Path::to_path_buf)
 }
 
-/// The library that `make` built, or the one that `LARGESSE_LIBRARY` names.
+/// Returns the path of the library that `make` built, or that `LARGESSE_LIBRARY` names.
 #[must_use]
 pub fn built_library() -> PathBuf {
     let path = match variable("LARGESSE_LIBRARY") {
@@ -24,7 +24,7 @@ pub fn built_library() -> PathBuf {
     path
 }
 
-/// The `largesse` command of the release build, or of the debug build.
+/// Returns the path of the `largesse` command of the release build, or else of the debug build.
 #[must_use]
 pub fn built_command() -> PathBuf {
     let candidates = ["release/largesse", "debug/largesse"].map(|name| target().join(name));
@@ -32,7 +32,7 @@ pub fn built_command() -> PathBuf {
     found.expect("no largesse command: type `make`, or `cargo build --release -p largesse-cli`")
 }
 
-/// A program that the command executes, of the same build.
+/// Returns the path of a program of the same build that the command executes.
 #[must_use]
 pub fn built_companion(name: &str) -> PathBuf {
     let path = built_command().with_file_name(name);
@@ -40,18 +40,18 @@ pub fn built_companion(name: &str) -> PathBuf {
     path
 }
 
-/// Whether tests that take minutes are wanted (`LARGESSE_DEEP`, as `make test-numa` sets it).
+/// Returns whether tests that take minutes should run: `make test-numa` sets `LARGESSE_DEEP` for them.
 #[must_use]
 pub fn deep() -> bool {
     variable("LARGESSE_DEEP").is_some()
 }
 
-/// Where Cargo puts what it builds.
+/// Returns the folder to which Cargo writes the built files.
 pub(crate) fn target() -> PathBuf {
     variable("CARGO_TARGET_DIR").unwrap_or_else(|| workspace().join("target"))
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests are told by Cargo and make where things are")]
+#[expect(clippy::disallowed_methods, reason = "Cargo and make pass paths to tests in variables")]
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }

@@ -1,4 +1,4 @@
-//! A small machine of four NUMA nodes with an older kernel, for tests: `tests/guest/boot.sh` starts it.
+//! An emulated machine of four NUMA nodes with an older kernel, which `tests/guest/boot.sh` starts.
 
 use crate::built::{built_command, built_library, target, workspace};
 use crate::skip::{has_program, skipped};
@@ -12,11 +12,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Time after which a guest hangs. The longest test takes 100 seconds on idle processors.
+/// Time after which a guest is considered hung. The longest test takes 100 seconds on idle processors.
 const DEADLINE: Duration = Duration::from_secs(1200);
 const DISK: &str = "192M";
 
-/// A machine that is being put together: the folder that becomes its disk.
+/// A machine in preparation: the folder that becomes its disk, and the commands that it will run.
 #[derive(Debug)]
 pub struct Guest {
     folder: PathBuf,
@@ -27,16 +27,17 @@ pub struct Guest {
 /// The result of one command in the guest.
 #[derive(Debug)]
 pub struct Done {
-    /// Its name in the script.
+    /// The name that was given to the command.
     pub name: String,
-    /// 128 and more: a signal.
+    /// Exit status of the command; 128 plus the number of a signal if one ended it.
     pub exit: i32,
-    /// Output and messages.
+    /// The command's standard output and standard error.
     pub output: String,
 }
 
 impl Guest {
-    /// The library, the command, a shell, and what they need; `None`, said aloud, where there is no emulator or kernel.
+    /// Prepares a machine with the library, the command, a shell, and the libraries that they need. Without an emulator
+    /// or a kernel, reports that the test is skipped and returns `None`.
     #[must_use]
     pub fn new() -> Option<Guest> {
         let Some(kernel) = kernel() else {
@@ -67,23 +68,24 @@ impl Guest {
         Some(guest)
     }
 
-    /// Compiles a file of `tests/programs`, which is `/bin/NAME` there.
+    /// Compiles a file of `tests/programs` to `/bin/NAME` of the guest.
     pub fn compiled(&mut self, name: &str, options: &[&str]) {
         let to = self.root().join("bin").join(Path::new(name).file_stem().expect("a file"));
         assert!(compile(name, &to, options), "a C compiler is needed");
         self.needs(&to);
     }
 
-    /// A command, for the shell of the guest. (`/bin/setpriv` by its path: the shell has one of its own.)
+    /// Adds a command for the shell of the guest. `setpriv` needs its path, `/bin/setpriv`, because the shell has a
+    /// command of this name.
     pub fn command(&mut self, name: &str, words: &str) {
-        // The status is on a line of its own, whatever the command wrote last.
+        // The empty `echo` puts the status on a line of its own even if the output does not end with a newline.
         let _ = writeln!(
             self.script,
             "echo '== {name}'\n( {words} ) 2>&1\nstatus=$?; echo; echo \"== exit $status\""
         );
     }
 
-    /// Boots it, runs every command in turn, and powers it off.
+    /// Boots the guest, runs the commands in order, and powers it off. Returns their results.
     #[must_use]
     pub fn run(&self) -> Vec<Done> {
         let init = format!(
@@ -140,7 +142,7 @@ impl Drop for Guest {
     }
 }
 
-/// The newest kernel that `ci/numa.sh` fetched.
+/// Returns the newest kernel that `ci/numa.sh` fetched.
 fn kernel() -> Option<PathBuf> {
     let target = target().join("guest");
     let mut found: Vec<PathBuf> =

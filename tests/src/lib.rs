@@ -1,4 +1,4 @@
-//! Whole programs under the library, and the layer test.
+//! Tools for tests that run whole programs under the library.
 //!
 //! # Picture
 //! ```text
@@ -7,11 +7,12 @@
 //!                                               under: nothing, or `largesse run OPTIONS`
 //! ```
 //! # Knows / does not know
-//! Knows built files and what they print. Does not know the inside of any crate.
+//! Knows built files and their output. Does not know the inside of any crate.
 //! # Invariants
-//! 1. Nothing here is a part of the product; no crate of the workspace is linked.
-//! 2. A test that cannot run on this machine says "skipped: …", with the reason. A missing library is no
-//!    such reason: it fails.
+//! 1. This crate is not a part of the product, and links no other crate of the workspace.
+//! 2. A test that cannot run on this machine prints "skipped: …" with the reason. A missing library is no such reason:
+//!    the
+//!    test fails.
 
 mod built;
 mod cgroup;

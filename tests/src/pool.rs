@@ -1,4 +1,4 @@
-//! The machine's pool of 2 MiB pages, changed for a test.
+//! Changes the machine's pool of 2 MiB pages for a test.
 
 use crate::built::target;
 use crate::skip::skipped;
@@ -7,8 +7,8 @@ use std::fs::File;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 
-/// The pool of 2 MiB pages, of a size that a test chose: the former size is restored when it is dropped, and one
-/// test at a time has it.
+/// The pool of 2 MiB pages with the size that a test needs. Only one test can have it at a time. The former size is
+/// restored when this is dropped.
 #[derive(Debug)]
 pub struct Pool {
     former: String,
@@ -16,7 +16,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `pages` pages; `None`, after printing why, where it cannot be changed.
+    /// Changes the pool to `pages` pages. Reports that the test is skipped and returns `None` if that is impossible.
     #[must_use]
     pub fn of(pages: u32) -> Option<Pool> {
         if !is_root() {

@@ -1,4 +1,4 @@
-//! Processes that tests watch, signal and end.
+//! Watches, signals and ends processes.
 
 use crate::stage::Stage;
 use crate::user::User;
@@ -36,7 +36,7 @@ pub fn agents(store: &str, owner: u32) -> Vec<u32> {
 
 /// Sends a signal to a process that the test started.
 pub fn signal(pid: u32, number: i32) {
-    // SAFETY: plain numbers; no memory is passed.
+    // SAFETY: the call takes numbers only.
     unsafe { libc::kill(pid.cast_signed(), number) };
 }
 
@@ -48,7 +48,7 @@ pub fn stop(pid: u32) {
     wait_until("every thread has stopped", Duration::from_secs(30), stopped);
 }
 
-/// A process that does nothing, which owns an agent; it is killed when this is dropped.
+/// A process that does nothing and owns an agent. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Owner(Child);
 
@@ -61,7 +61,7 @@ impl Owner {
         Owner(command.spawn().expect("sleep, which comes with the system"))
     }
 
-    /// Its process number.
+    /// Returns the number of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.0.id()
@@ -86,7 +86,8 @@ pub fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Starts an agent over `memory:` for a process of this number, whose folder is below `base`; returns its name.
+/// Starts an agent with the store `memory:` for the process `owner`, with its folder below `base`. Returns the agent's
+/// name.
 #[track_caller]
 #[must_use]
 pub fn agent_for(stage: &Stage, user: User, base: &Path, owner: u32) -> String {
@@ -99,7 +100,8 @@ pub fn agent_for(stage: &Stage, user: User, base: &Path, owner: u32) -> String {
         unsafe { libc::umask(0) };
         Ok(())
     };
-    // SAFETY: one system call, between fork and exec. With another mask the socket's own mode would keep others out.
+    // The mask permits everything, so that only the mode of the agent's folder can refuse other users.
+    // SAFETY: the closure makes one system call between fork and exec.
     unsafe { command.pre_exec(permit_all) };
     let ran = command.env("XDG_RUNTIME_DIR", base).stdin(Stdio::null()).output().expect("the command starts");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -118,7 +120,7 @@ pub fn processor_ticks(pid: u32) -> u64 {
 /// Returns the time in milliseconds that the first thread of a process has run.
 #[must_use]
 pub fn first_thread_ms(pid: u32) -> u64 {
-    // SAFETY: a number goes in and a number comes out.
+    // SAFETY: the call takes and returns numbers only.
     let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.cast_unsigned();
     ticks_in(&format!("/proc/{pid}/task/{pid}/stat")) * 1000 / a_second
 }

@@ -1,4 +1,4 @@
-//! Running a program, with and without the library.
+//! Runs programs, with and without the library.
 
 use crate::skip::skipped;
 use crate::stage::Stage;
@@ -13,49 +13,49 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A program that takes longer hangs. The limit allows for other work on the same processors.
+/// Time after which a program is considered hung. It allows for other work on the same processors.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with a status.
+    /// The program exited with this status.
     Code(i32),
     /// The program was killed by this signal.
     Signal(i32),
-    /// Not at all: it was ended here.
+    /// The program did not end by itself, and was killed at the deadline.
     Hung,
 }
 
 /// The result of a run: status, output, messages and report.
 #[derive(Debug)]
 pub struct Ran {
-    /// How it ended.
+    /// The way in which the program ended.
     pub exit: Exit,
-    /// Its output.
+    /// The program's standard output.
     pub stdout: String,
-    /// Its messages, without those of the launcher and the library.
+    /// The lines on standard error that are the program's own.
     pub stderr: String,
-    /// The messages of the launcher and the library.
+    /// The lines on standard error that the launcher and the library wrote.
     pub hints: String,
-    /// What `--report` wrote; null without one.
+    /// The JSON object that `--report` wrote; null without a report.
     pub report: Value,
 }
 
 impl Ran {
-    /// A counter of the report; 0 without one.
+    /// Returns a counter of the report, or 0 without a report.
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
         self.report["counters"][name].as_u64().unwrap_or(0)
     }
 
-    /// How often a cause was counted.
+    /// Returns how often the report counts this cause of a request that was not granted.
     #[must_use]
     pub fn not_granted(&self, cause: &str) -> u64 {
         self.report["not_granted"][cause]["count"].as_u64().unwrap_or(0)
     }
 
-    /// It ended by itself, without an error.
+    /// Checks that the program exited with status 0.
     #[track_caller]
     #[must_use]
     pub fn succeeded(self) -> Ran {
@@ -64,7 +64,7 @@ impl Ran {
     }
 }
 
-/// A program to run.
+/// A program to run, with its arguments, user, environment and launcher.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
     stage: &'a Stage,
@@ -77,7 +77,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A program with its arguments, as the current user, without the library.
+    /// Describes a run of a program with its arguments, as the current user and without the library.
     pub fn new<S: Into<OsString> + Clone>(stage: &'a Stage, words: &[S]) -> Run<'a> {
         Run {
             stage,
@@ -90,66 +90,66 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, word: impl Into<OsString>) -> Run<'a> {
         self.words.push(word.into());
         self
     }
 
-    /// As this user.
+    /// Runs the program as this user.
     #[must_use]
     pub fn as_user(mut self, user: User) -> Run<'a> {
         self.user = user;
         self
     }
 
-    /// Under `largesse run` with these options.
+    /// Runs the program by `largesse run` with these options.
     #[must_use]
     pub fn under(mut self, options: &[&str]) -> Run<'a> {
         self.under = Some(options.iter().map(ToString::to_string).collect());
         self
     }
 
-    /// With this text as input.
+    /// Passes this text to the program's standard input.
     #[must_use]
     pub fn input(mut self, text: &str) -> Run<'a> {
         self.input = text.to_owned();
         self
     }
 
-    /// With this variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Run<'a> {
         self.variables.push((name.to_owned(), value.into()));
         self
     }
 
-    /// With `ulimit -v`, in bytes.
+    /// Limits the address space to this number of bytes, as `ulimit -v` does.
     #[must_use]
     pub fn address_space(self, bytes: u64) -> Run<'a> {
         self.started_by(&["prlimit".into(), format!("--as={bytes}"), "--".into()])
     }
 
-    /// By another program, which is told the rest of the command.
+    /// Runs the command by another program, which gets it as its last arguments.
     #[must_use]
     pub fn started_by<S: Into<OsString> + Clone>(mut self, words: &[S]) -> Run<'a> {
         self.launcher = words.iter().cloned().map(Into::into).collect();
         self
     }
 
-    /// Start it; its input and output are pipes.
+    /// Starts the program, with pipes as its standard input, output and error.
     #[must_use]
     pub fn start(&self) -> Child {
         spawn(&mut self.command(&self.report_path()))
     }
 
-    /// Run it to its end.
+    /// Runs the program until it ends, or kills it at the deadline.
     #[must_use]
     pub fn finish(&self) -> Ran {
         let report = self.report_path();
         let mut child = spawn(&mut self.command(&report));
-        // A program that does not read its input is no trouble.
+        // A failure to write is ignored, because the program need not read its input.
         let input = self.input.clone();
         let mut pipe = child.stdin.take();
         let writer = std::thread::spawn(move || pipe.as_mut().map(|pipe| pipe.write_all(input.as_bytes())));
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
     fn report_path(&self) -> PathBuf {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Without `.json` no picture is drawn, which no test needs.
+        // The name does not end in `.json`, so that no picture is drawn.
         self.stage.scratch().join(format!("report-{number}"))
     }
 
@@ -205,8 +205,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Checks that the program prints the same, to the byte, with and without the library, as every user; and the
-/// library took at least `blocks` of its blocks, so that the comparison means something.
+/// Checks that the program prints the same bytes with and without the library, as every user. To make the comparison
+/// meaningful, also checks that the library served at least `blocks` blocks.
 #[track_caller]
 pub fn same_output(program: &Run<'_>, options: &[&str], blocks: u64) {
     for user in users() {
@@ -224,8 +224,8 @@ pub fn same_output(program: &Run<'_>, options: &[&str], blocks: u64) {
     }
 }
 
-/// Start a program that was perhaps written just now: another thread's child may hold its file open
-/// for writing until that child has become its own program.
+/// Starts a program. Its file may just have been written, and a child of another thread may hold it open until it
+/// executes its own program. The start is repeated until no process has the file open for writing.
 fn spawn(command: &mut Command) -> Child {
     // The program counts its descriptors: those inherited from the test runner are closed.
     let hide = || {

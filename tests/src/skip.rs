@@ -3,13 +3,13 @@
 use crate::user::is_root;
 use std::process::{Command, Stdio};
 
-/// Say that a test, or a part of it, cannot run here.
+/// Reports that a test, or a part of it, is skipped on this machine.
 #[expect(clippy::disallowed_macros, reason = "a test that cannot run here says so")]
 pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// Whether `program` starts with these arguments; says so when it does not.
+/// Returns whether `program` can be started with these arguments. Otherwise reports that the test is skipped.
 #[must_use]
 pub fn has_program(program: &str, arguments: &[&str]) -> bool {
     let quiet = Command::new(program)
@@ -25,8 +25,8 @@ pub fn has_program(program: &str, arguments: &[&str]) -> bool {
     has
 }
 
-/// Whether this user may have the fault engine `events`, in which the kernel waits for far pages on devices' behalf
-/// too; says so when not. Every user has the other engines.
+/// Returns whether this user may use the fault engine `events`, under which system calls wait for far pages in the
+/// kernel. Otherwise reports that the test is skipped. All users may use the other engines.
 #[must_use]
 pub fn events_are_permitted() -> bool {
     let device = std::fs::File::options().read(true).write(true).open("/dev/userfaultfd");
@@ -38,7 +38,7 @@ pub fn events_are_permitted() -> bool {
     permitted
 }
 
-/// Whether the kernel offers transparent huge pages; prints a message when it does not.
+/// Returns whether the kernel offers transparent huge pages. Otherwise reports that the test is skipped.
 #[must_use]
 pub fn large_pages_are_available() -> bool {
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");

@@ -1,4 +1,4 @@
-//! A folder with everything a program needs, readable by anyone.
+//! A folder with the built files and the programs of a test, which all users may read.
 
 use crate::built::{built_command, built_companion, built_library, workspace};
 use crate::skip::skipped;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The folder; removed when dropped.
+/// A folder for one test. It is removed when dropped.
 #[derive(Debug)]
 pub struct Stage(PathBuf);
 
 impl Stage {
-    /// A folder with copies of the library and the command: an unprivileged user may not be able
-    /// to enter the checkout.
+    /// Creates a folder with copies of the library and the command, because an unprivileged user may not be able to
+    /// enter the checkout.
     #[must_use]
     pub fn new() -> Stage {
         Stage::with_library(&built_library())
     }
 
-    /// The same with another build of the library.
+    /// Creates a folder like [`new`](Stage::new), with another build of the library.
     #[must_use]
     pub fn with_library(library: &Path) -> Stage {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -44,7 +44,7 @@ impl Stage {
         stage
     }
 
-    /// The same with a program that the command executes, as `largesse-lisp`.
+    /// Creates a folder like [`new`](Stage::new), with a program that the command executes, such as `largesse-lisp`.
     #[must_use]
     pub fn with_companion(name: &str) -> Stage {
         let stage = Stage::new();
@@ -57,43 +57,43 @@ impl Stage {
         copy(&built_companion(name), &self.path(name));
     }
 
-    /// A file of the folder.
+    /// Returns the path of a file in the folder.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// A folder that every user may write to.
+    /// Returns the path of a subfolder to which all users may write.
     #[must_use]
     pub fn scratch(&self) -> PathBuf {
         self.path("scratch")
     }
 
-    /// Far memory in a file on a disk, as `--far` names it.
+    /// Returns a value of `--far` for a store in a file of the subfolder.
     #[must_use]
     pub fn store(&self) -> String {
         store_in(&self.scratch())
     }
 
-    /// The two stores that need nothing else, as `--far` names them.
+    /// Returns values of `--far` for the two stores that need no other program.
     #[must_use]
     pub fn stores(&self) -> [String; 2] {
         ["memory:".to_owned(), self.store()]
     }
 
-    /// The library.
+    /// Returns the path of the copied library.
     #[must_use]
     pub fn library(&self) -> PathBuf {
         self.path("liblargesse.so")
     }
 
-    /// The command.
+    /// Returns the path of the copied command.
     #[must_use]
     pub fn command(&self) -> PathBuf {
         self.path("largesse")
     }
 
-    /// Put a file of `tests/programs` here.
+    /// Copies a file of `tests/programs` to the folder, and returns its path.
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
         let to = self.path(name);
@@ -101,7 +101,8 @@ impl Stage {
         to
     }
 
-    /// Compile a file of `tests/programs`; `None`, said aloud, without the compiler.
+    /// Compiles a file of `tests/programs` and returns the program's path. Without a compiler, reports that the test is
+    /// skipped and returns `None`.
     #[must_use]
     pub fn compiled(&self, name: &str, options: &[&str]) -> Option<PathBuf> {
         let to = self.path(&Path::new(name).with_extension("bin").to_string_lossy());
@@ -129,13 +130,13 @@ fn copy(from: &Path, to: &Path) {
     permit(to, 0o755);
 }
 
-/// Far memory in a file of a folder, as `--far` names it.
+/// Returns a value of `--far` for a store in a file of `folder`.
 #[must_use]
 pub fn store_in(folder: &Path) -> String {
     format!("file:{}", folder.join("pages").display())
 }
 
-/// Compile a file of `tests/programs`; `false`, said aloud, without the compiler.
+/// Compiles a file of `tests/programs`. Without a compiler, reports that the test is skipped and returns `false`.
 pub(crate) fn compile(name: &str, to: &Path, options: &[&str]) -> bool {
     let source = source(name);
     let compiler = match source.extension().and_then(|extension| extension.to_str()) {

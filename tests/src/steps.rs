@@ -1,11 +1,11 @@
-//! `far_trouble.c`, which does a step when it is told to.
+//! Runs `far_trouble.c` step by step: it reads commands from its standard input and answers each.
 
 use crate::{Run, Stage, User};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout};
 
-/// A program that is stopped between steps.
+/// A program that waits for the next command between two steps.
 #[derive(Debug)]
 pub struct Steps {
     child: Child,
@@ -13,7 +13,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Whatever `run` starts, if it takes steps.
+    /// Starts a program that reads commands.
     #[must_use]
     pub fn start(run: &Run<'_>) -> Steps {
         let mut child = run.start();
@@ -21,7 +21,7 @@ impl Steps {
         Steps { child, said }
     }
 
-    /// Under these options, with 24 MiB that were written.
+    /// Starts `far_trouble.c` under `largesse run` with these options, and lets it write its 24 MiB.
     #[must_use]
     pub fn under(options: &[&str], user: User, stage: &Stage) -> Option<Steps> {
         let program = stage.compiled("far_trouble.c", &["-lpthread", "-O2"])?;
@@ -31,30 +31,30 @@ impl Steps {
         Some(steps)
     }
 
-    /// Over a file, in which they lie now, but for 8 MiB.
+    /// Starts `far_trouble.c` with a file as its store, to which all but 8 MiB of its 24 MiB have been evicted.
     #[must_use]
     pub fn written(user: User, stage: &Stage) -> Option<Steps> {
         Steps::under(&["--local=8M", "--far", &stage.store()], user, stage)
     }
 
-    /// Its process.
+    /// Returns the number of the program's process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// One step, and the answer to it; nothing when the program has ended.
+    /// Sends a command and returns the answer, which is empty if the program has ended.
     pub fn does(&mut self, step: &str) -> String {
         self.is_told(step);
         self.says()
     }
 
-    /// One step, whose answer may take a while.
+    /// Sends a command without waiting for the answer.
     pub fn is_told(&mut self, step: &str) {
         let _ = writeln!(self.child.stdin.as_mut().expect("piped"), "{step}");
     }
 
-    /// Returns the next line of its output.
+    /// Returns the next line of the program's output.
     pub fn says(&mut self) -> String {
         let mut line = String::new();
         self.said.read_line(&mut line).expect("text");
@@ -80,12 +80,12 @@ impl Steps {
         drop(self.child.stdin.take());
     }
 
-    /// SIGKILL.
+    /// Kills the program by SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("a child of ours");
     }
 
-    /// To the end: how, and its messages.
+    /// Closes the program's input and waits for its end. Returns the exit status, if it has one, and its messages.
     #[must_use]
     pub fn end(mut self) -> (Option<i32>, String) {
         drop(self.child.stdin.take());
@@ -95,7 +95,7 @@ impl Steps {
         (self.child.wait().expect("a child of ours").code(), messages)
     }
 
-    /// It ended for want of its pages, and said so.
+    /// Checks that the program ends with status 74 and a message that its far memory is lost, with the reason `why`.
     #[track_caller]
     pub fn ends_lost(self, why: &str) {
         let (status, messages) = self.end();
@@ -105,7 +105,7 @@ impl Steps {
 }
 
 impl Drop for Steps {
-    /// Whatever a test that failed left of it.
+    /// Kills the program if a failed test has left it running.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

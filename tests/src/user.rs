@@ -1,4 +1,4 @@
-//! The user that runs a program: root does not see the errors that an ordinary user does.
+//! The users as whom programs are run. Root alone would not be enough, because it may do what other users may not.
 
 use crate::skip::skipped;
 
@@ -24,14 +24,15 @@ impl User {
     }
 }
 
-/// Whether the tests run as root.
+/// Returns whether the tests run as root.
 #[must_use]
 pub fn is_root() -> bool {
     // SAFETY: takes nothing, and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Returns the users to run a whole program as: both as root, otherwise the current one, an ordinary user already.
+/// Returns the users as whom a program is tested: root and an ordinary user if the tests run as root, otherwise the
+/// current user.
 #[must_use]
 pub fn users() -> Vec<User> {
     if is_root() {
@@ -41,7 +42,7 @@ pub fn users() -> Vec<User> {
     vec![User::Current]
 }
 
-/// The fault engines of far memory that a user has.
+/// Returns the fault engines of far memory that a user may use.
 #[must_use]
 pub fn fault_engines(user: User) -> &'static [&'static str] {
     match user {

@@ -1,12 +1,12 @@
-//! Waiting for an event, with a deadline.
+//! Waits for events, with a deadline.
 
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at a condition.
+/// Time between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Calls `find` until it returns a value; `None` when `deadline` has passed since the call.
+/// Calls `find` until it returns a value. Returns `None` if it has returned none after the time `deadline`.
 pub fn poll<T>(deadline: Duration, mut find: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Longest wait for interrupted workers to stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An interpreter is a Lisp, bound to the thread that started it.
+/// A running Lisp, bound to the thread that started it.
 #[derive(Debug)]
 pub struct Interpreter {
     cx: Context,
@@ -24,11 +24,11 @@ pub struct Interpreter {
 /// Tells why a form or a file returned no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// An error ended it; the lines are class and message, form, backtrace.
+    /// An error ended the evaluation. The lines of the text are class and message, form, and backtrace.
     Error(String),
     /// The text ended inside a form, so that more input may complete it.
     Incomplete,
-    /// Ctrl-C interrupted it.
+    /// Ctrl-C interrupted the evaluation.
     Interrupted,
     /// The program called `(exit status)`.
     Quit(i32),
@@ -188,7 +188,8 @@ impl Interpreter {
         self.cx.world.heap.statistics()
     }
 
-    /// Returns the request mix, delegated cells and visits to the keep, as tables.
+    /// Returns tables of the heap's statistics: live objects by size, cells delegated to threads, and how often threads
+    /// visited the keep, the table of all blocks.
     #[must_use]
     pub fn memory_report(&self) -> String {
         self.cx.world.memory_report()

@@ -22,9 +22,9 @@ type Words = [AtomicU64; RECORD_WORDS];
 
 /// Points to the mapped record; null without a watcher.
 static RECORD: AtomicPtr<Words> = AtomicPtr::new(null_mut());
-/// All blocks had this many bytes when those on large pages were read last.
+/// Size of all blocks, in bytes, at the last reading of how many bytes are on large pages.
 static READ_AT: AtomicU64 = AtomicU64::new(0);
-/// The launched process waits at most this long for the watcher when it ends.
+/// Longest time for which the launched process, when it ends, waits for the watcher.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 unsafe extern "C" {

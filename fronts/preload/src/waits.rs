@@ -52,7 +52,8 @@ impl WaitMonitor {
         WaitMonitor { began: Instant::now(), window: WaitTotals::default(), is_reported: false }
     }
 
-    /// Reports the first window with waits of at least [`REPORTED_WAIT`] when it has ended.
+    /// Prints the line if a window has ended in which threads waited for at least [`REPORTED_WAIT`], for the first
+    /// time.
     pub(crate) fn check(&mut self) {
         let at = self.began.elapsed();
         let Some(far) = serve::far().filter(|_| self.is_due(at)) else { return };
@@ -71,7 +72,8 @@ impl WaitMonitor {
         !self.is_reported && at - self.window.at >= WINDOW
     }
 
-    /// Ends the window at the totals `now`, and returns its own if it is the first one to report.
+    /// Ends the window, where the totals since the start are `now`. Returns the totals of the window if it is the first
+    /// one to be reported.
     fn step(&mut self, now: WaitTotals) -> Option<WaitTotals> {
         if !self.is_due(now.at) {
             return None;

@@ -74,7 +74,7 @@ impl<T> HeapLock<T> {
         result
     }
 
-    /// Whether the calling thread holds the lock, as for a signal handler that has interrupted
+    /// Returns whether the calling thread holds the lock, as for a signal handler that has interrupted
     /// [`with`](HeapLock::with).
     pub(crate) fn is_mine(&self) -> bool {
         // Relaxed: only the thread that stored its own handle sees it.

@@ -26,7 +26,7 @@ impl Signpost {
         Signpost { magic: MAGIC, version: VERSION, report_size: size_of::<HeapReport>() as u32, report }
     }
 
-    /// Whether this version of the crate can read the report.
+    /// Returns whether this version of the crate can read the report.
     #[must_use]
     pub const fn readable(&self) -> bool {
         u64::from_ne_bytes(self.magic) == u64::from_ne_bytes(MAGIC)

@@ -200,7 +200,7 @@ impl<V: Nans> AxpyCall<V> {
     }
 }
 
-/// Whether any lane of the registers is a NaN.
+/// Returns whether any lane of the registers is a NaN.
 ///
 /// # Safety
 /// The processor has the instruction set.

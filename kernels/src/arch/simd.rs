@@ -71,7 +71,7 @@ pub(crate) trait Nans: Fused {
     /// Returns a register with all bits set in lanes where `a` or `b` is a NaN, and none in the others.
     unsafe fn nans(a: Self, b: Self) -> Self;
     unsafe fn or(self, other: Self) -> Self;
-    /// Whether some lane's sign bit is set.
+    /// Returns whether some lane's sign bit is set.
     unsafe fn any(self) -> bool;
 }
 

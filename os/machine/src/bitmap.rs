@@ -66,7 +66,7 @@ impl Bitmap {
         self.words[word] |= 1 << (number % 64);
     }
 
-    /// Whether the set contains the number.
+    /// Returns whether the set contains the number.
     #[must_use]
     pub fn contains(&self, number: u32) -> bool {
         self.words.get(number as usize / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
@@ -78,7 +78,7 @@ impl Bitmap {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
@@ -113,13 +113,13 @@ impl Bitmap {
         self.iter().filter(|number| !other.contains(*number)).collect()
     }
 
-    /// Whether the sets have a number in common.
+    /// Returns whether the sets have a number in common.
     #[must_use]
     pub fn intersects(&self, other: &Bitmap) -> bool {
         self.words.iter().zip(&other.words).any(|(one, two)| one & two != 0)
     }
 
-    /// Whether the set is a subset of the other.
+    /// Returns whether the set is a subset of the other.
     #[must_use]
     pub fn is_within(&self, other: &Bitmap) -> bool {
         self.without(other).is_empty()

@@ -46,7 +46,7 @@ pub fn count() -> Option<u32> {
     status("Threads:")
 }
 
-/// Whether another process traces the calling thread, as debuggers do; `false` if `/proc` does not say.
+/// Returns whether another process traces the calling thread, as debuggers do; `false` if `/proc` does not say.
 #[must_use]
 pub fn is_traced() -> bool {
     status("TracerPid:").is_some_and(|tracer| tracer != 0)

@@ -41,7 +41,7 @@ impl Unread {
         is_hidden.then(|| Unread { file, why: format!("/{folder} is hidden, or not mounted: {command}") })
     }
 
-    /// A file or directory that cannot be read for a reason that no error tells.
+    /// Describes a file or directory that cannot be read for a reason other than an error of the system.
     pub(crate) fn because(file: PathBuf, why: &str) -> Unread {
         Unread { file, why: why.to_owned() }
     }

@@ -32,7 +32,7 @@ impl Area {
         self.len
     }
 
-    /// Whether the length is zero.
+    /// Returns whether the length is zero.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

@@ -2,8 +2,8 @@
 
 use core::ffi::c_int;
 
-/// Whether `test` holds in a forked child. It may make system calls only: another thread may have held any lock at the
-/// fork.
+/// Returns whether `test` holds in a forked child. It may make system calls only: another thread may have held any lock
+/// at the fork.
 pub(crate) fn in_child(test: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child makes system calls only, and then exits.
     let child = unsafe { libc::fork() };

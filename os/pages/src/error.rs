@@ -39,7 +39,7 @@ pub struct MapError {
 }
 
 impl MapError {
-    /// Whether the kernel had no memory, or the hugetlb pool no free page.
+    /// Returns whether the kernel had no memory, or the hugetlb pool no free page.
     #[must_use]
     pub const fn is_out_of_memory(&self) -> bool {
         self.errno == libc::ENOMEM

@@ -100,7 +100,7 @@ impl Userfault {
         sys::userfault::outlive_threads(self.fd.0).map_err(FaultError)
     }
 
-    /// Whether the faulting thread gets `SIGBUS`.
+    /// Returns whether the faulting thread gets `SIGBUS`.
     #[must_use]
     pub const fn by_signal(&self) -> bool {
         self.by_signal

@@ -96,7 +96,7 @@ pub fn each_resident(address: *mut c_void, len: usize, f: &mut dyn FnMut(usize))
     }
 }
 
-/// Whether anything is mapped at the page that starts at `address`.
+/// Returns whether anything is mapped at the page that starts at `address`.
 #[must_use]
 pub fn is_mapped(address: *mut c_void) -> bool {
     core::ptr::NonNull::new(address.cast::<u8>()).is_some_and(sys::is_mapped)

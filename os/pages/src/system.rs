@@ -46,7 +46,7 @@ pub fn physical_memory() -> usize {
     sys::physical_memory()
 }
 
-/// Whether `prctl(PR_SET_THP_DISABLE)` disables huge pages for this process, advised mappings included.
+/// Returns whether `prctl(PR_SET_THP_DISABLE)` disables huge pages for this process, advised mappings included.
 #[must_use]
 pub fn thp_disabled_for_process() -> bool {
     sys::thp_disabled()

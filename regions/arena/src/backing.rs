@@ -68,7 +68,7 @@ pub unsafe trait Backing {
     /// Populates committed spans. Returns `false` if the backing cannot.
     fn populate(&self, first: usize, spans: usize) -> bool;
 
-    /// Whether any page of a committed span is resident.
+    /// Returns whether any page of a committed span is resident.
     fn any_resident(&self, span: usize) -> bool;
 
     /// Returns the number of requests that were served with less than they asked for, by kind of refusal.

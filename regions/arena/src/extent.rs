@@ -23,10 +23,10 @@ pub(crate) struct BoundaryTag {
     /// Length of the extent that ends with this granule, in granules.
     pub(crate) back: u32,
     pub(crate) state: ExtentState,
-    /// Next extent in the bin if free, or the owner's tag if used.
+    /// For a free extent, the next one in its bin. For a used one, the tag that the owner has given to it.
     pub(crate) next: u32,
     pub(crate) prev: u32,
-    /// Time of freeing if free, in seconds of the caller's clock.
+    /// For a free extent, the time at which it was freed, in seconds of the caller's clock.
     pub(crate) stamp: u32,
 }
 

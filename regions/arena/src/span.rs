@@ -21,7 +21,7 @@ pub enum SpanKind {
 }
 
 impl SpanKind {
-    /// Whether pages are from a hugetlb pool, and so allocated at commit, not at first touch.
+    /// Returns whether pages are from a hugetlb pool, and so allocated at commit, not at first touch.
     #[must_use]
     pub const fn from_pool(self) -> bool {
         matches!(self, SpanKind::Hugetlb | SpanKind::Hugetlb1G)

@@ -277,8 +277,8 @@ fn verify(arena: &Arena<Refusing>, at: u32, granules: u32, value: u8) {
     }
 }
 
-/// Whether all bytes are zero. It compares slices, which is fast without optimisation; under Miri, where a million
-/// bytes take a minute, it samples.
+/// Returns whether all bytes are zero. It compares slices, which is fast without optimisation; under Miri, where a
+/// million bytes take a minute, it samples.
 fn is_zero(bytes: &[u8]) -> bool {
     if cfg!(miri) { bytes.iter().step_by(1021).all(|&byte| byte == 0) } else { bytes == [0; GRANULE] }
 }

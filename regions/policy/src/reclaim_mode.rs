@@ -1,4 +1,4 @@
-//! When pages are evicted, and on which CPU faults are handled: two questions that are settled by timing.
+//! Decides by timing when pages are evicted, and on which CPU faults are handled.
 //!
 //! *In the background, or when a fault needs room.* In the background, a fault finds free room, and dirty pages are
 //! written while the program runs, which is better if writes are slow (a disk) or CPUs are idle. But unmapping pages
@@ -19,18 +19,19 @@ use std::time::{Duration, Instant};
 
 /// Smallest number of transfers for which one reclaim mode is measured before the other has its turn.
 const TURN_TRANSFERS: u32 = 64;
-/// Number of transfers before a turn that are not timed, since the previous mode has left free room.
+/// Number of transfers before a turn that are not timed, because they use free memory that the previous mode has left.
 const SETTLE: u32 = 32;
 /// Number of turns of each mode in a comparison.
 const TURNS: usize = 3;
-/// Share of the cost that another mode must save to be chosen.
+/// Share of the cost per page that another mode must save to be chosen.
 const GAIN: f64 = 0.05;
-/// Number of turns between comparisons: at first, and at most.
+/// Number of turns between two comparisons: initial value, and upper bound.
 const PAUSE: [u32; 2] = [16, 256];
-/// Number of delayed faults in a turn that is tolerated on the faulting CPU, which other programs want now and then.
+/// Number of delayed faults in a turn up to which handling on the faulting CPU continues. A fault is delayed if another
+/// program occupies that CPU.
 const MAX_LATE: u32 = 3;
 
-/// The answers to both questions.
+/// A choice for both questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mode {
     /// Whether pages are evicted in the background.
@@ -44,7 +45,7 @@ struct Mode {
 enum Question {
     Background,
     OnCpu,
-    /// Both at once, since either by itself may be worse.
+    /// Both choices are changed at once, because changing one of them alone may make it worse.
     Both,
 }
 
@@ -69,16 +70,16 @@ impl Mode {
     }
 }
 
-/// The observations of the current turn.
+/// The transfers and delays of the current turn.
 #[derive(Debug, Default)]
 struct Turn {
     transfers: u32,
     pages: usize,
     /// Time of the first transfer.
     first: Option<Instant>,
-    /// Time from which transfers count.
+    /// Time from which transfers are counted.
     began: Option<Instant>,
-    /// Number of delayed faults.
+    /// Number of faults that were not handled on the faulting CPU in time.
     late: u32,
 }
 
@@ -93,7 +94,7 @@ pub struct ReclaimMode {
     turn: Turn,
     /// Nanoseconds per page in the turns of the current comparison: in the chosen mode, and in the other one.
     costs: [Vec<f64>; 2],
-    /// Number of turns until the next comparison, and between that one and its successor.
+    /// Number of turns until the next comparison, and from that one to the one after it.
     pause: (u32, u32),
 }
 
@@ -115,7 +116,7 @@ impl Default for ReclaimMode {
 }
 
 impl ReclaimMode {
-    /// Says whether faults can be handled on the faulting thread's CPU.
+    /// Sets whether faults can be handled on the faulting thread's CPU.
     pub fn allow_on_cpu(&mut self, may: bool) {
         self.on_cpu_allowed = may;
         self.chosen.on_cpu &= may;
@@ -138,7 +139,7 @@ impl ReclaimMode {
         self.now.on_cpu
     }
 
-    /// Notes a transfer of `pages` pages that needed evictions, at the time `now`.
+    /// Records a transfer of `pages` pages that needed evictions, at the time `now`.
     pub fn filled(&mut self, pages: usize, now: Instant) {
         let (settles, lasts) = self.question.turn();
         let turn = &mut self.turn;
@@ -165,8 +166,8 @@ impl ReclaimMode {
         }
     }
 
-    /// Notes a fault that was not handled on the faulting CPU in time. More than a few end that mode at once: timing
-    /// its turns would take too long.
+    /// Records a fault that was not handled on the faulting CPU in time. More than [`MAX_LATE`] of them end that mode
+    /// at once, because a comparison would take too long.
     pub fn note_late_on_cpu(&mut self) {
         self.turn.late += 1;
         if self.now.on_cpu && self.turn.late > MAX_LATE {

@@ -121,9 +121,9 @@ impl Streams {
 
     /// Observes a fault and returns how the pages around it are used.
     ///
-    /// If the fault continues a stream, `prefetch` receives the next pages of the stream, of each unit all or a row,
-    /// together at most `most` pages; and `passed` receives the pages that the stream prefetched before and that the
-    /// program has gone past since.
+    /// If the fault continues a stream, `prefetch` is called for the next transfer units of the stream, with the pages
+    /// of each unit that the stream will use, at most `most` pages in total. `passed` is called for the pages that the
+    /// stream has prefetched and that the program has passed without a fault since the last one.
     pub fn on_fault(
         &mut self,
         fault: &FaultContext,
@@ -165,8 +165,8 @@ impl Streams {
         access
     }
 
-    /// Returns the stream that this fault continues, and its number of steps. Of several it is the one with the
-    /// shortest steps, which has the units of those that skip some.
+    /// Returns the stream that this fault continues, and the number of its steps since its last fault. If there are
+    /// several such streams, returns the one with the shortest steps, because the others skip some of its units.
     fn stream_to(&mut self, fault: &FaultContext) -> Option<(&mut Stream, f64)> {
         let unit = fault.units[Access::Dense as usize];
         let all = self.streams.iter_mut();
@@ -183,8 +183,8 @@ impl Streams {
         if stride.abs() < MIN_STRIDE || stride.abs() < 1.5 * unit && fault.is_scan(forward) {
             return Some(Pattern::Sequential { page: fault.page, forward });
         }
-        // A fault next to a recent one is within a row, not at its start. Pages that have been neighbours for long
-        // may be so by chance; many at one distance are not.
+        // A fault next to a recent one is within a row, not at the start of one. If neighbours of the page have been
+        // resident for long, that may be a coincidence, but several recent faults at the same distance are none.
         let starts = match fault.is_part_of_scan() {
             true => !self.was_adjacent(fault) && self.was_at(fault, 3.0 * stride),
             false => fault.resident_neighbours == [false; 2],

@@ -1,9 +1,9 @@
-//! Available memory, and whether memory that is not locked may be swapped out.
+//! Finds out how much memory is available, and whether memory that is not locked may be swapped out.
 
 use largesse_machine::Room;
 use std::path::Path;
 
-/// Number of bytes that are left to the rest of the machine, or of the control group.
+/// Number of bytes that are left to other processes of the machine or of the control group.
 const SPARE: u64 = 32 << 20;
 
 /// Returns the number of bytes that this process may still use, by the machine's and each surrounding control group's

@@ -60,7 +60,8 @@ impl LispWorld {
         self.tables.class(number)
     }
 
-    /// Returns the class of a value; nil for numbers in a word, as in EusLisp.
+    /// Returns the class of an object. As in EusLisp, the class of a number that is not an object (a fixnum or a float)
+    /// is nil.
     pub(crate) fn class_of(&self, value: Value) -> Value {
         if value.is_cons() {
             self.class_object(class::CONS)

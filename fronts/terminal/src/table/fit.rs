@@ -5,7 +5,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Number of spaces between two columns.
 const GAP: usize = 2;
-/// Least width of a text column, in characters, on a page where no other column can shrink.
+/// Smallest width to which text columns are shortened, in characters, if the table is still too wide without all
+/// columns that may be left out.
 const FLOOR: usize = 6;
 
 /// The columns that are shown, and their widths.
@@ -25,7 +26,7 @@ pub(super) fn fit(table: &Table, paper: Paper) -> Fitted {
     let mut dropped = Vec::new();
     loop {
         let spare = |place: &usize| table.columns[*place].spare > 0;
-        // Texts shrink to less than their least width only when no column is left that may be left out.
+        // Texts become narrower than their own minimum only if no column remains that may be left out.
         let floor = if shown.iter().any(spare) { None } else { Some(FLOOR) };
         let widths = widths(table, &shown, room, paper, floor);
         let fitted = Fitted {
@@ -47,8 +48,8 @@ pub(super) fn fit(table: &Table, paper: Paper) -> Fitted {
     }
 }
 
-/// Returns the widths of the columns `shown` in characters: their own where `room` suffices, otherwise with narrower
-/// headings and texts.
+/// Returns the widths of the columns `shown` in characters. If their contents do not fit into `room`, headings are
+/// folded and texts are shortened.
 fn widths(table: &Table, shown: &[usize], room: usize, paper: Paper, floor: Option<usize>) -> Vec<usize> {
     let total = |widths: &[usize]| {
         widths.iter().sum::<usize>() + table.margin() + GAP * widths.len().saturating_sub(1)
@@ -65,7 +66,7 @@ fn widths(table: &Table, shown: &[usize], room: usize, paper: Paper, floor: Opti
         return natural;
     }
     let mut widths: Vec<usize> = shown.iter().map(|&place| body(place).max(heading(place).1)).collect();
-    // The widest text shrinks first, until all have their least width.
+    // The widest text is shortened first, until all have their minimum.
     while total(&widths) > room {
         let least = |place: usize| match table.columns[place].kind {
             Kind::Number => usize::MAX,

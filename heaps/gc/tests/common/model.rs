@@ -1,10 +1,10 @@
-//! Random programs, run on the heap and on a naive model of it in parallel.
+//! Runs random programs on the heap and on a simple model of it, and compares the two.
 
 use super::{Make, NIL, Tiny, number, object, set_slot, slot, value, word};
 use largesse_gc::{Mutator, Word};
 use std::collections::{BTreeSet, HashMap};
 
-/// Number of a program's variables, which are on the root stack.
+/// Number of variables of a program. They are on the root stack.
 pub(crate) const VARIABLES: usize = 6;
 
 /// Describes a step of a program. Variables and slots are taken modulo their number.
@@ -22,7 +22,7 @@ pub(crate) enum ProgramStep {
 }
 
 impl ProgramStep {
-    /// Decodes a step; any six bytes are one.
+    /// Decodes a step from six bytes, whatever their values are.
     pub(crate) fn decode([kind, a, b, c, low, high]: [u8; 6]) -> ProgramStep {
         let slot = u16::from_le_bytes([low, high]);
         match kind % 32 {
@@ -50,7 +50,7 @@ enum Value {
 #[derive(Debug)]
 struct Object {
     weak: bool,
-    /// Number of words before the slots.
+    /// Number of words of an object before its slots.
     header: usize,
     slots: Vec<Value>,
 }
@@ -126,7 +126,7 @@ impl<'a> ModelMachine<'a> {
             }
             ProgramStep::Finalize { object: which } => {
                 let Value::Object(id) = self.variables[variable(which)] else { return };
-                // Another thread would finalize it, and keep the objects it leads to.
+                // Otherwise another thread would finalize the object, which would keep those that it refers to alive.
                 if self.alone && self.finalizable.insert(id) {
                     let at = self.root(variable(which));
                     self.addresses.insert(at.0, id);
@@ -214,7 +214,7 @@ impl<'a> ModelMachine<'a> {
         }
     }
 
-    /// Compares heap and model, as far as variables lead.
+    /// Compares all objects of the heap that variables reach with those of the model.
     fn compare(&mut self) {
         let mut known: HashMap<usize, Word> = HashMap::new();
         let mut stack: Vec<(Word, Value)> =

@@ -42,7 +42,7 @@ impl<B: Backing> LargeBlockHeap<B> {
         });
     }
 
-    /// Whether any memory is on pages of a pool, which a fork has to demote.
+    /// Returns whether any memory is on pages of a pool, which a fork has to demote.
     pub fn has_pool_pages(&self) -> bool {
         self.inner.with(|inner| {
             [SpanKind::Hugetlb, SpanKind::Hugetlb1G]

@@ -77,7 +77,7 @@ impl<B: Backing> LargeBlockHeap<B> {
         })
     }
 
-    /// Whether an address lies in the heap's range.
+    /// Returns whether an address lies in the heap's range.
     #[inline]
     #[must_use]
     pub fn owns(&self, address: usize) -> bool {
@@ -167,8 +167,8 @@ impl<B: Backing> LargeBlockHeap<B> {
         count * SPAN
     }
 
-    /// Whether the calling thread is a signal handler that interrupted a call of this heap in the same thread, so that
-    /// any call of its own would deadlock.
+    /// Returns whether the calling thread is a signal handler that interrupted a call of this heap in the same thread,
+    /// so that any call of its own would deadlock.
     pub fn is_interrupted(&self) -> bool {
         self.inner.is_mine()
     }

@@ -24,7 +24,7 @@ pub(super) fn facts() -> CounterFacts {
     }
 }
 
-/// Whether `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force.
+/// Returns whether `prctl(PR_SET_TSC, PR_TSC_SIGSEGV)` is in force.
 fn forbidden() -> bool {
     let mut mode: libc::c_int = 0;
     // SAFETY: PR_GET_TSC writes one int.

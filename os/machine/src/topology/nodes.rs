@@ -33,7 +33,7 @@ pub(super) fn nodes(files: &Files<'_>, online: &Bitmap) -> Result<Vec<NumaNode>,
     Ok(nodes)
 }
 
-/// Whether the kernel has a folder for nodes.
+/// Returns whether the kernel has a folder for nodes.
 pub(super) fn are_known(files: &Files<'_>) -> bool {
     files.path(NODE).is_dir()
 }

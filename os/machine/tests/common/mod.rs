@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The folder of the saved machines, found from any crate of the workspace.
+/// Returns the folder of the saved machines, from any crate of the workspace.
 pub(crate) fn machines() -> PathBuf {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     above.map(|it| it.join("os/machine/tests/machines")).find(|it| it.is_dir()).expect("saved machines")

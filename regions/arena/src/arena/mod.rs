@@ -118,7 +118,7 @@ impl<B: Backing> Arena<B> {
         self.limit.saturating_sub(self.spans.warm() * SPAN)
     }
 
-    /// Whether more than a quarter of the limit is warm, in which case free memory is offered to the kernel.
+    /// Returns whether more than a quarter of the limit is warm, in which case free memory is offered to the kernel.
     #[must_use]
     pub fn is_near_limit(&self) -> bool {
         self.spans.warm() * SPAN > self.limit / 4

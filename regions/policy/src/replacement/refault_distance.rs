@@ -1,18 +1,18 @@
-//! Mean refault distances, including evicted pages that have not refaulted yet.
+//! Estimates mean refault distances. Evicted pages that have not refaulted yet are taken into account.
 
-/// An estimate of the mean refault distance, by the clock of evictions. Pages that are still swapped out count with
-/// their time until now, as censored observations.
+/// An estimate of the mean refault distance, in evictions. Pages that are still swapped out contribute the distance so
+/// far, as censored observations.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RefaultDistance {
     /// Number of pages that are swapped out.
     pub(super) absent: f64,
-    /// Sum of the times that pages were swapped out, or have been so far, in evictions.
+    /// Sum of the distances for which pages were swapped out, or have been so far, in evictions.
     pub(super) time: f64,
     /// Number of refaults.
     pub(super) refaults: f64,
-    /// The clock up to which `time` counts.
+    /// Number of evictions up to which `time` is summed.
     now: u32,
-    /// The clock when old observations last lost weight.
+    /// Number of evictions at which the weight of old observations was last reduced.
     faded: u32,
 }
 

@@ -212,7 +212,7 @@ impl SetDuel {
         Some(SizeChange { unit, part })
     }
 
-    /// Records a fill by the other kind of access, sequential or random, which has a duel of its own. Such fills add to
+    /// Records a fill by the other kind of access, dense or strided, which has a duel of its own. Such fills add to
     /// the costs of a leader block, because a small unit may leave pages to them.
     pub fn filled_otherwise(&mut self, page: usize, pages: usize, ns: u64) {
         let size = block(self.unit);

@@ -166,12 +166,12 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
 ];
 
-/// Indices of the slots of a two-way stream.
+/// Indices of the slots of a two-way stream, from here to `OUTPUT`.
 const INPUT: usize = 1;
 
 const OUTPUT: usize = 2;
 
-/// Indices of the slots of other streams.
+/// Indices of the slots of file and string streams, from here to `NAME`.
 const DIRECTION: usize = 1;
 
 const BUFFER: usize = 2;
