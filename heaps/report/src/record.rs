@@ -258,7 +258,8 @@ impl Counters {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HeapReport {
-    /// Number of changes begun and ended; a reader copies the records and repeats that if it is odd or has changed.
+    /// Number of changes that have begun, plus the number of those that have ended. A reader that copies the records
+    /// must copy them again if this number is odd or has changed.
     pub generation: u64,
     /// Address of the first [`BlockRecord`].
     pub blocks: u64,
@@ -268,15 +269,15 @@ pub struct HeapReport {
     pub range_start: u64,
     /// Length of the reserved address range in bytes.
     pub range_len: u64,
-    /// Smallest size in bytes for which blocks are allocated here.
+    /// Smallest request in bytes that the heap serves.
     pub min_bytes: u64,
-    /// Largest size in bytes for which blocks are allocated here.
+    /// Largest request in bytes that the heap serves.
     pub max_bytes: u64,
     /// Number of bytes before the data of a block (R's vector header).
     pub header: u32,
     /// Number of the [`PageChoice`] that the user made.
     pub pages: u32,
-    /// 1 while new blocks are allocated here, else 0.
+    /// 1 while the heap serves new requests, else 0.
     pub enabled: u32,
     /// 1 if every block is locked in memory, else 0.
     pub locked: u32,

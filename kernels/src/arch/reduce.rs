@@ -141,8 +141,8 @@ pub(super) unsafe fn products<V: Fused, const N: usize, const A: usize, const G:
     unsafe { reduce::<_, _, N, A, G>(terms, terms, shift, 2 * n) }
 }
 
-/// Returns the number of elements between an address and the aligned one below it, or 0 unless that is a multiple of
-/// `unit` elements.
+/// Returns the number of elements between an address and the aligned address below it. Returns 0 if their distance is
+/// not a multiple of `unit` elements.
 #[inline(always)]
 fn elements_behind<V: Simd>(address: usize, unit: usize) -> usize {
     let size = size_of::<V::Element>();

@@ -10,8 +10,8 @@ use std::io;
 
 /// Number of service threads that are running in this process.
 ///
-/// A thread counts from its first instruction until its work is done, which is less than its life. So a thread that is
-/// about to begin or to end counts as one of the program's, and never the other way round.
+/// A thread is counted from its first instruction until its work is done. So a service thread that is about to begin or
+/// to end is taken for one of the program's, but a thread of the program is never taken for a service thread.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
 /// Number of service threads between `pthread_create` and their first instruction.
 static STARTING: AtomicU32 = AtomicU32::new(0);
@@ -76,7 +76,7 @@ pub fn running() -> u32 {
     RUNNING.load(Ordering::Relaxed) // Relaxed: as in `run`
 }
 
-/// Returns the number of service threads that were started and do not count as running yet.
+/// Returns the number of service threads that were started but are not counted by [`running`] yet.
 #[must_use]
 pub fn starting() -> u32 {
     STARTING.load(Ordering::Acquire) // Acquire: a thread that has left this count is in `RUNNING`

@@ -28,7 +28,7 @@ impl<B: Backing> Arena<B> {
         self.totals.returned - before
     }
 
-    /// Commits the next cold spans that requests will reach, at most `limit`, and returns the first span and their
+    /// Commits the cold spans that the next requests will use, at most `limit`. Returns the first span and their
     /// number. The caller may touch them at any time, even after they were allocated.
     pub fn cold_ahead(&mut self, limit: usize) -> Option<(usize, usize)> {
         let last = self.bins.from(&self.extents, 1).max_by_key(|&free| self.extents.get(free).len)?;
@@ -60,7 +60,7 @@ impl<B: Backing> Arena<B> {
         }
     }
 
-    /// Enforces the bound before `cold` more spans become warm, as far as free whole spans allow.
+    /// Purges free spans so that the bound holds after `cold` more spans have become warm, if there are enough of them.
     pub(crate) fn make_room(&mut self, cold: usize) {
         let allowed = self.allowed();
         while cold > 0
@@ -75,8 +75,9 @@ impl<B: Backing> Arena<B> {
         self.retention.allowed(self.totals.peak).min(self.limit)
     }
 
-    /// Offers the warm whole spans of the free extent `free` that became free with `window` to the kernel, or purges
-    /// them at once if the backing cannot.
+    /// Offers warm spans to the kernel, which may then take their memory when it needs it. They are those that lie
+    /// wholly in the free extent `free` and overlap the range `window`, which was just freed. If the backing cannot
+    /// offer memory, they are purged at once.
     pub(crate) fn offer(&mut self, free: &Range<Granules>, window: &Range<Granules>) {
         let (whole, touched) = (whole_spans(free), spans_of(window));
         let end = whole.end.min(touched.end);

@@ -69,7 +69,7 @@ impl Wire for End {
     }
 }
 
-/// Servers in threads, with their network.
+/// Servers that run as threads of the test, and the simulated network between them.
 struct World {
     ranks: Ranks<End>,
     net: Arc<Net>,

@@ -1,4 +1,4 @@
-//! The measured cost of evictions, an input of set dueling.
+//! Measures the cost of evictions, an input of set dueling.
 
 use crate::replacement::PROTECTED_SHARE;
 use crate::transfer::Costs;
@@ -8,14 +8,14 @@ const RECENT: f64 = 65536.0;
 /// Number of refaulted pages after which older observations are halved. It is also the number of early refaults that
 /// is assumed at first, since nothing refaults while a program creates its data.
 const PRIOR: f64 = 32768.0;
-/// Largest number of refaults that more room is taken to save per refaulted page.
+/// Upper bound of the number of refaults per refaulted page that more local memory is assumed to save.
 const MAX_SAVED: f64 = 1.5;
 /// Number of batches of evictions between two fits of the write cost.
 const FIT_INTERVAL: u32 = 64;
 /// Number of standard errors at which a write cost is significant.
 const SIGNIFICANT: f64 = 3.0;
 
-/// Recent evictions, their time, and recent refaults.
+/// The sums over recent evictions, writes and refaults from which costs are computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EvictionCost {
     units: f64,
@@ -73,12 +73,12 @@ impl EvictionCost {
     }
 }
 
-/// Refaulted pages, and the number of refaults that more room would have saved.
+/// The number of refaulted pages, and an estimate of the refaults that more local memory would have saved.
 ///
-/// A filled page takes room from the others. The cost of that depends on how soon they refault. With twice the room,
-/// a page would not have been evicted if its refault distance was below local memory; the shorter the distance, the
-/// less room saves a refault. A page with a longer distance belongs to a loop of which a part is protected: each page
-/// of room saves one refault in every round.
+/// A filled page occupies local memory that other pages then lack. The cost of that depends on how soon they refault. A
+/// page that refaulted at a distance below local memory would have stayed resident with twice the memory, and the
+/// shorter its distance, the less memory would have been enough. A page with a longer distance belongs to a loop of
+/// which a part is protected: there, each further page of local memory saves one refault in every iteration.
 #[derive(Clone, Copy, Debug)]
 struct RefaultSavings {
     pages: f64,
@@ -102,14 +102,14 @@ impl RefaultSavings {
         self.saved += pages * if room < 1.0 { room * PROTECTED_SHARE } else { room.min(MAX_SAVED) };
     }
 
-    /// Returns the number of refaults that one filled page causes, by taking room from others.
+    /// Returns the number of refaults of other pages that one filled page causes.
     fn refaults_per_fill(self) -> f64 {
         self.saved / self.pages
     }
 }
 
-/// Writes to the store, each of adjacent pages, as sums of a least-squares fit of the time per page, `page + write /
-/// pages`.
+/// The sums of a least-squares fit to the times of writes. A write transfers adjacent pages; its time per page is
+/// modelled as `page + write / pages`, where `write` is its fixed cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteCosts {
     count: f64,
@@ -182,7 +182,7 @@ mod tests {
         cost.costs(1)
     }
 
-    // Seen to fail when all refaults count alike.
+    // This test has been seen to fail when all refaults have the same weight.
     #[test]
     fn late_refaults_need_more_room_to_save() {
         let refaults_per_fill = |distance: u32| {

@@ -1,4 +1,4 @@
-//! Pages that a stream expects to be touched next, in order, until they are fetched.
+//! Queues the pages that streams expect to be touched next, until they are filled.
 
 use crate::PageNumber;
 use crate::streams::Access;
@@ -10,8 +10,8 @@ const MAX_PREFETCH: usize = 256;
 
 /// Returns the largest number of pages that one fault prefetches with `local` pages of local memory.
 ///
-/// The pager retains as many frames of evicted pages: with fewer, the kernel would free the frames that are missing and
-/// allocate them again.
+/// The pager retains the same number of frames of evicted pages for reuse. With fewer frames, the kernel would free
+/// some of them and allocate others for the prefetched pages.
 #[must_use]
 pub const fn max_prefetch(local: usize) -> usize {
     if local / 16 < MAX_PREFETCH { local / 16 } else { MAX_PREFETCH }
@@ -44,17 +44,17 @@ impl PrefetchQueue {
         self.0.push_back((page, access));
     }
 
-    /// Takes the page that is expected to be used first.
+    /// Removes and returns the page that is expected to be used first.
     pub fn pop(&mut self) -> Option<(PageNumber, Access)> {
         self.0.pop_front()
     }
 
-    /// Takes the pages whose transfer units follow that of `page` in memory, so that one transfer can fetch all of them, and
-    /// returns the end of the last unit: a coalesced run.
+    /// Extends the transfer of `page` to a coalesced run: removes the pages whose transfer units follow in memory, so
+    /// that one transfer can fill all of them. Returns the end of the last unit.
     ///
-    /// `unit_of` returns the transfer unit of a page. A distance of less than `gap` pages between units does not end the run.
-    /// The run ends before the first unit for which `are_alike` is false of the pages between: a transfer only moves pages
-    /// in the same state.
+    /// `unit_of` returns the transfer unit of a page. The run may contain gaps of fewer than `gap` pages between units.
+    /// It ends before the first unit for which `are_alike` is false, because a transfer only moves pages in the same
+    /// state.
     pub fn coalesce(
         &mut self,
         page: PageNumber,
@@ -63,7 +63,8 @@ impl PrefetchQueue {
         unit_of: impl Fn(PageNumber, Access) -> Range<PageNumber>,
         are_alike: impl Fn(Range<PageNumber>) -> bool,
     ) -> PageNumber {
-        // All from `page` to `alike` is in the same state; the unit of `page` itself may end in another.
+        // All pages from `page` to `alike` are in the same state. Later pages of the unit of `page` may be in another
+        // one.
         let (mut end, mut alike) = (unit_of(page, access).end, page);
         while let Some(next) = self.0.front().map(|&(next, access)| unit_of(next, access))
             && next.start < end + gap

@@ -166,7 +166,7 @@ impl ReclaimMode {
         }
     }
 
-    /// Records a fault that was not handled on the faulting CPU in time. More than [`MAX_LATE`] of them end that mode
+    /// Records a fault that was not handled on the faulting CPU in time. More than a few of them end that mode
     /// at once, because a comparison would take too long.
     pub fn note_late_on_cpu(&mut self) {
         self.turn.late += 1;

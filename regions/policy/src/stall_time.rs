@@ -1,10 +1,10 @@
-//! The time in which the program was stalled by faults, however many of its threads were.
+//! Measures the time in which faults stalled at least one thread of the program.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A lower bound on the length of the union of intervals in which threads waited: if one interval lies within another
-/// and ends before it, the part of the outer one before the inner one is not counted.
+/// A lower bound on the length of the union of the intervals in which threads waited. If one interval lies within
+/// another one, the part of the outer interval before the inner one is not counted.
 #[derive(Debug)]
 pub struct StallTime {
     began: Instant,
@@ -14,8 +14,8 @@ pub struct StallTime {
     total: AtomicU64,
 }
 
-// Relaxed throughout: `end_of_last` only grows, each of its steps is counted by the thread that made it, and no other
-// data depends on it.
+// All accesses are Relaxed: `end_of_last` only grows, each increase is counted by the thread that made it, and no other
+// data depend on it.
 impl StallTime {
     /// Starts at 0; all waits must begin after `began`.
     #[must_use]
@@ -23,7 +23,7 @@ impl StallTime {
         StallTime { began, end_of_last: AtomicU64::new(0), total: AtomicU64::new(0) }
     }
 
-    /// Adds a thread's wait from `start` to `end`, without the part before the latest end of an earlier wait.
+    /// Adds the wait of a thread from `start` to `end`, except the part before the latest end of all earlier waits.
     pub fn add(&self, start: Instant, end: Instant) {
         let since = |at: Instant| u64::try_from((at - self.began).as_nanos()).unwrap_or(u64::MAX);
         let (start, end) = (since(start), since(end));

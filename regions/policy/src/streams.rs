@@ -34,9 +34,9 @@ const MIN_STRIDE: f64 = 2.0;
 /// The positions at which a stream continues.
 #[derive(Clone, Copy, Debug)]
 enum Pattern {
-    /// Unit by unit in one direction, last at the unit of `page`.
+    /// The stream continues at the next transfer unit in one direction. Its last fault was in the unit of `page`.
     Sequential { page: usize, forward: bool },
-    /// Row by row.
+    /// The stream continues at the next row.
     Strided(StridedStream),
 }
 

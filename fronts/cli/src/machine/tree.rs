@@ -15,7 +15,7 @@ use largesse_machine::{Bitmap, Topology};
 pub(super) struct TopologyPart {
     pub(super) kind: Kind,
     pub(super) name: String,
-    /// Further description in texts: processors or bytes.
+    /// Further description that is printed after the name: processors or bytes.
     pub(super) note: String,
     pub(super) cpus: Bitmap,
     pub(super) parts: Vec<TopologyPart>,
@@ -23,7 +23,7 @@ pub(super) struct TopologyPart {
     pub(super) cores: Vec<Bitmap>,
 }
 
-/// The kind of a part.
+/// The kind of a [`TopologyPart`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Package,
@@ -39,7 +39,7 @@ impl TopologyPart {
         TopologyPart { kind, name, note, cpus: cpus.clone(), parts: Vec::new(), cores: Vec::new() }
     }
 
-    /// Puts a part or a core into the smallest part that holds all of its processors, or returns it if none does.
+    /// Moves a part or a core into the smallest part that holds all of its processors, or returns it if none does.
     fn take<T>(
         parts: &mut [TopologyPart],
         cpus: &Bitmap,

@@ -91,7 +91,7 @@ pub(super) struct Block {
     pub(super) node: Option<u32>,
 }
 
-/// Sums over the blocks.
+/// The sums of the blocks' sizes and of their bytes in memory.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Totals {
     pub(super) blocks: u64,

@@ -12,7 +12,7 @@ pub(super) struct Reader<'a> {
     known: Vec<Value>,
 }
 
-/// Tells why there is no value.
+/// The reason why a value could not be read.
 enum Failed {
     /// The bytes are not the output of a `Writer`.
     Damaged,
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Returns the next entry, which the caller keeps alive.
+    /// Returns the next entry. The caller must store it in a root, as the reader no longer keeps it alive.
     pub(super) fn entry(&mut self, cx: &mut Context, path: &str) -> Answer {
         let mark = cx.mark();
         self.known.clear();

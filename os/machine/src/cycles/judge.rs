@@ -8,13 +8,13 @@ const AVAILABLE: &str = "sys/devices/system/clocksource/clocksource0/available_c
 /// Describes the properties of the processor's counter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CounterFacts {
-    /// Whether the processor has a counter known here.
+    /// Whether the processor has a counter that this crate can read.
     pub(super) known: bool,
-    /// Whether it runs at one rate and can be read in program order.
+    /// Whether the counter runs at a constant rate and can be read in program order.
     pub(super) invariant: bool,
     /// Name of the counter as a clock source of the kernel.
     pub(super) clock_source: Option<&'static str>,
-    /// Whether this process may not read it.
+    /// Whether this process may not read the counter.
     pub(super) forbidden: bool,
 }
 

@@ -1,16 +1,17 @@
-//! The protected part of local memory, and the choice of its victims.
+//! Holds the protected part of local memory, and chooses its victims.
 //!
-//! Nothing reports whether a protected page is used. But some of its neighbours were evicted and refaulted: those of
-//! an array that is traversed often at short distances, those of another array at long ones. The program's pages are
-//! therefore divided into areas, and the victim is the oldest page of an area with long refault distances.
+//! The use of a resident page causes no fault, so that the pager does not notice it. But some neighbours of the page
+//! were evicted and have refaulted: at short distances if they belong to an array that is traversed often, otherwise at
+//! long ones. The program's pages are therefore divided into areas, and the victim is the oldest page of an area with
+//! long refault distances.
 
 use super::page_run::PageRun;
 use super::refault_distance::RefaultDistance;
 use std::collections::VecDeque;
 
-/// Largest number of areas; one more doubles the size of all.
+/// Largest number of areas. When there would be more, the size of all areas is doubled.
 const MAX_AREAS: usize = 128;
-/// Number of victims from one area before all areas are compared again.
+/// Number of victims that are taken from one area before all areas are compared again.
 const IN_A_ROW: u32 = 8;
 
 /// The protected runs, by area.
@@ -22,7 +23,7 @@ pub(super) struct ProtectedPages {
     shift: u32,
     pages: usize,
     runs: usize,
-    /// Number of runs that were ever protected.
+    /// Number of runs that were protected since the start: the time at which the next one is protected.
     turn: u32,
     /// The area of the last victim, and the number of further victims it may provide before all areas are compared.
     victim_area: (usize, u32),
@@ -31,11 +32,11 @@ pub(super) struct ProtectedPages {
 #[derive(Debug, Default)]
 struct Area {
     number: u32,
-    /// The protected runs, oldest first, each with its turn.
+    /// The protected runs, oldest first, each with the time at which it was protected, as a number of runs.
     runs: VecDeque<(PageRun, u32)>,
-    /// The turn of the oldest run, if there is one, cached because it is read often.
+    /// The time of the oldest run, if there is one. It is cached because it is read often.
     since: Option<u32>,
-    /// The refault distance of all pages of the area, from whichever part they were evicted.
+    /// The refault distance of all pages of the area, including those that were evicted from the probationary part.
     refault_distance: RefaultDistance,
 }
 
@@ -75,15 +76,16 @@ impl ProtectedPages {
         area.since.get_or_insert(turn);
     }
 
-    /// Takes the run that was protected first.
+    /// Removes and returns the run that was protected first.
     pub(super) fn oldest(&mut self) -> Option<PageRun> {
         let age = |area: &Area| area.since.map(|since| self.turn.wrapping_sub(since));
         let oldest = self.areas.iter().enumerate().max_by_key(|(_, area)| age(area))?;
         self.take_from(oldest.0)
     }
 
-    /// Takes the oldest run of the area with the largest product of age and mean refault distance. So pages of arrays
-    /// that are traversed often stay protected, and so do the newest pages of a moving window.
+    /// Removes and returns the oldest run of the area with the largest product of the run's age and the mean refault
+    /// distance. So pages of arrays that are traversed often remain protected, as do the newest pages of a moving
+    /// window.
     pub(super) fn take_victim(&mut self, now: u32, local: usize) -> Option<PageRun> {
         let (at, left) = self.victim_area;
         let again = left > 0 && self.areas.get(at).is_some_and(|area| area.since.is_some());
@@ -93,7 +95,7 @@ impl ProtectedPages {
     }
 
     fn lowest_rated(&mut self, now: u32, local: usize) -> Option<usize> {
-        // An age in which all runs were replaced once is as old as any.
+        // Ages are bounded by the time in which all runs are replaced once.
         let most = u32::try_from(self.runs).unwrap_or(u32::MAX).max(1);
         let (mut lowest, mut long) = (None, 0.0);
         for (at, area) in self.areas.iter_mut().enumerate() {
@@ -108,7 +110,7 @@ impl ProtectedPages {
         lowest
     }
 
-    /// Notes the eviction of a run, from whichever part.
+    /// Records the eviction of a run from either part.
     pub(super) fn evicted(&mut self, run: PageRun, now: u32, local: usize) {
         let refault_distance = &mut self.area_of(run).refault_distance;
         refault_distance.advance(now, local);
@@ -120,7 +122,7 @@ impl ProtectedPages {
         self.area_of(run).refault_distance.not_evicted(run.pages);
     }
 
-    /// Notes the refault of a run.
+    /// Records the refault of a run.
     pub(super) fn refaulted(&mut self, run: PageRun, now: u32, local: usize) {
         let refault_distance = &mut self.area_of(run).refault_distance;
         refault_distance.advance(now, local);

@@ -1,4 +1,4 @@
-//! A fault, and what is resident around it.
+//! Describes a fault, and which pages around it are resident.
 
 use core::ops::Range;
 
@@ -28,13 +28,13 @@ pub struct FaultContext {
     /// Whether every page of the transfer unit before (`[0]`) and after (`[1]`) this one is resident: evidence of a
     /// sequential scan in that direction.
     pub scanned: [bool; 2],
-    /// Sizes of the transfer units in force there, in pages, by [`Access`].
+    /// Sizes of the transfer units at this page, in pages, by [`Access`].
     pub units: [usize; 2],
 }
 
 impl FaultContext {
-    /// Describes a fault at a page of the segment `within`, where `units` are the sizes in force and `is_resident`
-    /// tells of other pages whether they are resident.
+    /// Describes a fault at a page of the segment `within`. `units` are the sizes of transfer units there, and
+    /// `is_resident` returns whether another page is resident.
     pub fn new(
         page: usize,
         units: [usize; 2],

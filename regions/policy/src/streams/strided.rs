@@ -1,29 +1,32 @@
-//! Strided streams: rows, which are pieces of memory at a constant distance, with unused pages between them.
+//! Follows strided streams: accesses to rows, which are pieces of memory at a constant distance, with unused pages
+//! between them.
 
 use super::fault_context::{Access, FaultContext};
 use core::ops::Range;
 
-/// Largest number of steps over which a stride is averaged, so that it is accurate far ahead.
+/// Largest number of steps over which a stride is averaged. The more there are, the further rows can be predicted.
 const MAX_SAMPLES: f64 = 256.0;
 /// The middle and the end of a page, measured in pages from its start.
 pub(super) const MIDDLE: f64 = 0.5;
 const END: f64 = 0.999;
-/// Steps of fewer pages than `NEAR` must match to half a page, longer ones to `SLACK` pages.
+/// A fault belongs to a stream if its distance from the expected row is at most half a page for strides of fewer than
+/// `NEAR` pages, and at most `SLACK` pages for longer ones.
 pub(super) const NEAR: f64 = 4.0;
 pub(super) const SLACK: f64 = 1.5;
-/// Distance of a fault from the start of its row, in pages, that shows a row to be wider than two pages.
+/// Range of distances of a fault from the start of its row, in pages, from which follows that the row is wider than two
+/// pages.
 const WIDE: Range<f64> = 1.5..3.5;
 
-/// A stream from row to row.
+/// The state of a strided stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StridedStream {
-    /// Start of the last row, in pages. Rows seldom start at a page's start, and a fault only tells the page.
+    /// Estimated start of the last row, in pages. It may be within a page, which a fault does not tell.
     at: f64,
     /// Estimated error of the row's start, in pages.
     off: f64,
-    /// Number of pages that a row covers beyond the one it starts in.
+    /// Length of a row beyond the page in which it starts, in pages.
     reach: f64,
-    /// Distance between rows, in pages: rows seldom end at a page's end.
+    /// Distance between the starts of two rows, in pages. It need not be a whole number.
     pub(super) stride: f64,
     /// Number of steps that the stride was averaged over, at most [`MAX_SAMPLES`].
     steps: f64,
@@ -31,12 +34,13 @@ pub(super) struct StridedStream {
     wide: f64,
     /// The use of the pages. Wide rows are pieces of an array that is scanned.
     pub(super) access: Access,
-    /// Whether the stream consists of sequential scans in parallel, so that a fault outside of any scan is not on it.
+    /// Whether the stream consists of several sequential scans in parallel. A fault that no scan can have caused does
+    /// not belong to such a stream.
     in_scan: bool,
 }
 
 impl StridedStream {
-    /// Starts a stream at a fault, which earlier ones precede at the distance `stride`.
+    /// Starts a stream at a fault. Earlier faults precede it at distances of `stride` pages.
     pub(super) fn new(fault: &FaultContext, stride: f64) -> StridedStream {
         let in_scan = fault.is_part_of_scan();
         let access = if in_scan { Access::Dense } else { Access::Strided };
@@ -52,13 +56,14 @@ impl StridedStream {
         (steps, distance - steps * self.stride)
     }
 
-    /// Returns the number of steps to a fault, if it is in a row of the stream, of which `prefetched` rows were
-    /// prefetched. A stream that was long may skip as many rows, since these may be resident.
+    /// Returns the number of steps from the last row to a fault, if the fault is in a row of the stream. `prefetched`
+    /// is the number of rows that were prefetched, whose pages cause no faults. A long stream may skip further rows,
+    /// because their pages may still be resident.
     pub(super) fn steps_to(&self, fault: &FaultContext, prefetched: usize) -> Option<f64> {
         let (steps, off) = self.nearest(fault.page);
         let slack = match self.access {
             _ if self.stride.abs() < NEAR => MIDDLE,
-            // A part of a wide row may be resident.
+            // The first pages of a wide row may be resident, so that the fault is on a later one.
             Access::Dense => SLACK.max(fault.units[Access::Dense as usize] as f64 - MIDDLE),
             Access::Strided => SLACK,
         };
@@ -67,14 +72,14 @@ impl StridedStream {
         (may && (0.0..=farthest).contains(&steps) && off.abs() <= slack).then_some(steps)
     }
 
-    /// Notes that the program may have continued from a row into the pages next to it.
+    /// Records that the program may have continued from a row into the pages next to it.
     pub(super) fn notice(&mut self, fault: &FaultContext) {
         let (steps, off) = self.nearest(fault.page);
         let resident_neighbours =
             fault.resident_neighbours[usize::from(off < 0.0)] && WIDE.contains(&off.abs());
         if resident_neighbours && (0.0..=self.steps).contains(&steps) {
             self.wide += 1.0;
-            // Once may be by chance, so that it takes more than half of the steps.
+            // A single such fault may be a coincidence. More than half of the steps must have one.
             if self.wide >= 2.0 && self.wide * 2.0 > self.steps {
                 self.access = Access::Dense;
             }
@@ -83,9 +88,9 @@ impl StridedStream {
 
     /// Moves the stream by `steps` to a fault.
     ///
-    /// A fault does not tell where in its page the row starts. Each fault narrows the estimate, so that no page is
-    /// prefetched in vain where rows start between pages: a row starts in the page of the fault, or, if the page
-    /// before is resident, it may start there and reach into this one.
+    /// A fault does not tell where in its page the row starts, but each one narrows the estimate, so that fewer pages
+    /// are prefetched in vain. The row starts in the page of the fault, or if the page before is resident, possibly in
+    /// that one.
     pub(super) fn follow(&mut self, fault: &FaultContext, steps: f64) {
         let expected = self.at + steps * self.stride;
         let off = (self.off + steps * MIDDLE / self.steps).min(MIDDLE);

@@ -1,8 +1,8 @@
-//! The costs of leader blocks, and comparisons of neighbouring blocks of two classes.
+//! Records the costs of leader blocks, and compares neighbouring blocks of two classes.
 
 use core::ops::Range;
 
-/// A block is compared with this number of blocks on each side.
+/// Number of blocks on each side with which a block is compared.
 const NEAR: usize = 2;
 
 /// The observed cost of one block.
@@ -11,7 +11,7 @@ struct BlockCost {
     number: usize,
     fills: u64,
     pages: u64,
-    /// Number of the filled pages that were evicted again.
+    /// Number of filled pages that have been evicted again.
     evicted: u64,
     ns: f64,
 }
@@ -51,21 +51,21 @@ impl BlockCosts {
         self.0[at].filled(pages, ns as f64);
     }
 
-    /// Adds a fill for another kind of access to a block that had one of this kind.
+    /// Adds a fill by the other kind of access to a block that has had a fill by this kind.
     pub(super) fn filled_otherwise(&mut self, number: usize, pages: usize, ns: f64) {
         if let Some(block) = self.seen(number) {
             block.filled(pages, ns);
         }
     }
 
-    /// Counts evicted pages of a block that had a fill. No more are counted than were filled.
+    /// Counts evicted pages of a block that has had a fill, at most as many as were filled.
     pub(super) fn evicted(&mut self, number: usize, pages: usize) {
         if let Some(block) = self.seen(number) {
             block.evicted = (block.evicted + pages as u64).min(block.pages);
         }
     }
 
-    /// Returns a block that had a fill.
+    /// Returns a block if it has had a fill.
     fn seen(&mut self, number: usize) -> Option<&mut BlockCost> {
         let at = self.0.binary_search_by_key(&number, |block| block.number).ok()?;
         Some(&mut self.0[at])
@@ -79,13 +79,13 @@ impl BlockCosts {
         self.0.len()
     }
 
-    /// Adds the blocks of another epoch. A block may then be there twice.
+    /// Adds the blocks of another epoch. A block that has fills in both is then listed twice.
     pub(super) fn append(&mut self, other: &BlockCosts) {
         self.0.extend(&other.0);
         self.0.sort_by_key(|block| block.number);
     }
 
-    /// Returns the range of block numbers.
+    /// Returns the range from the first to the last block number.
     pub(super) fn numbers(&self) -> Range<usize> {
         self.0.first().map_or(0, |it| it.number)..self.0.last().map_or(0, |it| it.number + 1)
     }
@@ -108,11 +108,11 @@ pub(super) struct EvictionPrice {
     pub(super) unit: f64,
     /// Price of one more eviction of a page.
     pub(super) page: f64,
-    /// Price of the room that a page took from others until it was evicted.
+    /// Price of a page's use of local memory until its eviction, which caused refaults of other pages.
     pub(super) room: f64,
 }
 
-/// Some of the blocks of one class.
+/// A subset of the blocks of one class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample<'a>(&'a [BlockCost]);
 
@@ -132,8 +132,8 @@ impl Sample<'_> {
         ns / pages.max(1.0)
     }
 
-    /// Returns how much less blocks of `others` cost than their neighbours of this class, on average in nanoseconds,
-    /// and the square of the standard error. Both classes need at least three blocks.
+    /// Compares blocks of the class `others` with their neighbours of this class. Returns by how many nanoseconds they
+    /// cost less on average, and the square of the standard error, or `None` if a class has fewer than three blocks.
     pub(super) fn less(self, others: Sample<'_>, price: EvictionPrice) -> Option<(f64, f64)> {
         if self.0.len().min(others.0.len()) < 3 {
             return None;
@@ -144,8 +144,8 @@ impl Sample<'_> {
         Some((mean, others.mean(|it| (less(it) - mean).powi(2)) / (others.len() - 1) as f64))
     }
 
-    /// Returns the share of pages that blocks of `others` fill less, in which blocks with few pages and blocks with
-    /// many count alike.
+    /// Returns the share of pages by which blocks of `others` fill fewer than their neighbours of this class. Blocks
+    /// with few pages and blocks with many have the same weight.
     pub(super) fn fewer(self, others: Sample<'_>) -> f64 {
         others.mean(|other| {
             let (these, others) = (self.near(other, BlockCost::pages), other.pages());

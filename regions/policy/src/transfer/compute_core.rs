@@ -51,12 +51,11 @@ impl ComputeCore {
         ComputeCore { bounds: (smallest, largest), tried: Vec::new(), settled: false }
     }
 
-    /// Notes the end of an iteration, and returns the size of units for the next one.
+    /// Records the end of an iteration, and returns the size of units for the next one, in base pages.
     pub fn end(&mut self, now: Iteration) -> usize {
         let known = self.tried.iter().position(|it| it.unit == now.unit);
         match known {
-            // The first iteration at a size includes the cost of the change, so that later ones are the better
-            // measure.
+            // The first iteration at a size includes the cost of the change, so that a later one replaces it.
             Some(at) => self.tried[at] = now,
             None => self.tried.push(now),
         }
@@ -83,8 +82,8 @@ impl ComputeCore {
         self.fastest(Iteration::fits).unwrap_or(now.unit)
     }
 
-    /// Returns the largest size of which as many units fit as were swapped in, if each holds one useful page. It is
-    /// smaller than the current size, but not below the smallest.
+    /// Returns the largest size below the current one at which as many units fit into local memory as were swapped in,
+    /// assuming that the program uses one page of each. Returns the smallest size if there is none.
     fn large_enough(&self, now: Iteration) -> usize {
         let mut unit = now.unit;
         while unit > self.bounds.0 {
@@ -115,7 +114,7 @@ mod tests {
     fn bt_at_50_percent_follows_dlm() {
         let mut core = ComputeCore::new(16 / 4, 128 / 4);
         assert_eq!(core.end(iteration(128, 1280, 1216, 14.5)), 64 / 4);
-        // It is slower than before, but to return now would lose.
+        // The core is slower than before, but only a still smaller size makes it fast.
         assert_eq!(core.end(iteration(64, 2510, 2432, 18.47)), 32 / 4);
         for _ in 2..=10 {
             assert_eq!(core.end(iteration(32, 4163, 4864, 0.82)), 32 / 4);

@@ -154,7 +154,7 @@ impl SetDuel {
         self.begun
     }
 
-    /// Notes that the first fill is about to happen, with units of `unit` pages.
+    /// Records that the first fill is about to happen, with units of `unit` pages.
     pub fn begin(&mut self, unit: usize, costs: Costs) {
         (self.unit, self.begun) = (unit, true);
         self.next_window(costs);
@@ -185,7 +185,7 @@ impl SetDuel {
         SetDuel { backoff, last_way, leaders, begun, whole_epochs, ..SetDuel::new(unit) }
     }
 
-    /// Notes a fill of `pages` pages at `page` that took `ns` nanoseconds. Returns a change of the size, if there is
+    /// Records a fill of `pages` pages at `page` that took `ns` nanoseconds. Returns a change of the size, if there is
     /// one. If it is of a part of the region, the caller gives that part a duel of its own.
     pub fn filled(&mut self, page: usize, pages: usize, ns: u64, costs: Costs) -> Option<SizeChange> {
         let number = page / block(self.unit);
@@ -223,7 +223,7 @@ impl SetDuel {
         }
     }
 
-    /// Notes the eviction of pages.
+    /// Records the eviction of pages.
     pub fn evicted(&mut self, pages: Range<usize>) {
         let size = block(self.unit);
         let mut first = pages.start;

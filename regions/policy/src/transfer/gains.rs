@@ -1,15 +1,15 @@
-//! The gains of other sizes of transfer units, and whether they are significant.
+//! Computes the gains of other sizes of transfer units, and whether they are significant.
 
 use super::blocks::{EvictionPrice, Sample};
 
-/// The two directions from the size in force: halving and doubling.
+/// Indices of the two directions from the size in force, halving and doubling (`DOUBLE`).
 pub(super) const HALF: usize = 0;
 pub(super) const DOUBLE: usize = 1;
-/// Doubling, compared per page.
+/// Index of doubling, compared per page instead of per block.
 const BY_PAGE: usize = 2;
-/// Number of standard errors at which a gain is significant: blocks differ, and there are many comparisons.
+/// Number of standard errors at which a gain is significant. It is large because there are many comparisons.
 pub(super) const SIGNIFICANT: f64 = 3.0;
-/// Blocks are used whole if other sizes change the number of filled pages by at most this share.
+/// Largest share by which other sizes may change the number of filled pages of blocks that are considered used whole.
 const WHOLE: f64 = 0.1;
 
 /// The gains of both directions, per filled page.
@@ -20,19 +20,19 @@ pub(super) struct Gains {
     pub(super) pages: f64,
     /// Mean time that the program waits for a page, in nanoseconds.
     pub(super) waits: f64,
-    /// Nanoseconds that halving and doubling save per page, and that doubling saves compared per page, each with the
-    /// square of its standard error.
+    /// Nanoseconds per page that halving and doubling save, by comparing blocks, and that doubling saves, by comparing
+    /// pages; each with the square of its standard error.
     pub(super) less: [(f64, f64); 3],
-    /// The spread of these between epochs: sums of squared differences from the mean.
+    /// The variation of `less` between epochs: sums of squared differences from the mean.
     spread: [f64; 3],
-    /// The share of pages that halving and doubling fill less.
+    /// The shares of pages by which halving and doubling fill fewer.
     pub(super) fewer: [f64; 2],
 }
 
 impl Gains {
-    /// Compares leader blocks of half the size, the size in force and twice the size, once there are enough of each,
-    /// at the prices of each direction. The wait includes the cost of eviction, `evict_ns` nanoseconds a page on
-    /// average.
+    /// Compares leader blocks of half the size, the size in force and twice the size. Evictions have the price of each
+    /// direction, and the waiting time includes `evict_ns` nanoseconds per page for them. Returns `None` if there are
+    /// too few blocks of a class.
     pub(super) fn seen(
         samples: [Sample<'_>; 3],
         epochs: f64,
@@ -45,7 +45,8 @@ impl Gains {
             let (less, square) = same.less(other, price)?;
             Some((less / pages, square / pages / pages))
         };
-        // The same pages are filled, so that they take the same room, and they are evicted in fewer units.
+        // Blocks that are used whole fill the same pages at each size, so that these occupy the same memory. Larger
+        // units only make fewer evictions.
         let by_unit = EvictionPrice { room: 0.0, ..prices[HALF] };
         let [(mine, my_square), (others, square)] = [same, double].map(|it| it.of_page(by_unit));
         let by_page = (mine - others, my_square + square);
@@ -56,13 +57,13 @@ impl Gains {
         Some(Gains { epochs, pages: pages * same.len() as f64, waits, less, spread: [0.0; 3], fewer })
     }
 
-    /// Returns the same gains with the weight of `epochs` epochs.
+    /// Returns these gains with the weight of `epochs` epochs.
     pub(super) fn in_epochs(self, epochs: f64) -> Gains {
         let share = if self.epochs > 0.0 { epochs / self.epochs } else { 0.0 };
         Gains { epochs, spread: self.spread.map(|it| it * share), ..self }
     }
 
-    /// Combines the gains with those of the time after, weighted by epochs.
+    /// Combines these gains with those of later epochs, weighted by the numbers of epochs.
     pub(super) fn and(self, next: Gains) -> Gains {
         let epochs = self.epochs + next.epochs;
         if epochs <= 0.0 {
@@ -77,7 +78,7 @@ impl Gains {
         Gains { epochs, spread, ..mean }
     }
 
-    /// Combines the gains with those of another place, weighted by pages.
+    /// Combines these gains with those of another part of the region, weighted by pages.
     pub(super) fn combined(self, other: Gains) -> Gains {
         let pages = self.pages + other.pages;
         if pages <= 0.0 {
@@ -87,7 +88,7 @@ impl Gains {
         Gains { pages, ..mean }
     }
 
-    /// Returns the mean with these weights.
+    /// Returns the mean of two gains with these weights.
     fn mean(self, next: Gains, [mine, others]: [f64; 2]) -> Gains {
         let less = [HALF, DOUBLE, BY_PAGE].map(|way| {
             let ((less, square), (next_less, next_square)) = (self.less[way], next.less[way]);
@@ -104,7 +105,7 @@ impl Gains {
         }
     }
 
-    /// Returns whether blocks are used whole: half and twice the size fill the same pages.
+    /// Returns whether blocks are used whole, so that half and twice the size fill about as many pages.
     pub(super) fn whole(self) -> bool {
         self.fewer[HALF] < WHOLE && -self.fewer[DOUBLE] < WHOLE
     }
@@ -117,16 +118,17 @@ impl Gains {
         (self.less[at].0, self.error(at).sqrt())
     }
 
-    /// Returns the square of the standard error of a gain, from the differences between blocks or between epochs,
-    /// whichever is larger: one phase of a program is no evidence for the next.
+    /// Returns the square of the standard error of a gain. It is computed from the differences between blocks and from
+    /// those between epochs, and the larger one counts, because blocks of one epoch say nothing about the program's
+    /// next phase.
     fn error(self, way: usize) -> f64 {
         let epochs =
             if self.epochs > 1.5 { self.spread[way] / self.epochs / (self.epochs - 1.0) } else { 0.0 };
         self.less[way].1.max(epochs)
     }
 
-    /// Returns which directions are better by at least these shares of the wait, and by `errors` standard errors;
-    /// with a `sign` of -1, which are worse.
+    /// Returns for each direction whether it is better by at least its share in `least` of the waiting time and by
+    /// `errors` standard errors; with a `sign` of -1, whether it is worse.
     fn sure(self, least: [f64; 2], errors: f64, sign: f64) -> [bool; 2] {
         [HALF, DOUBLE].map(|way| {
             let (less, error) = self.gain(way);
@@ -134,8 +136,8 @@ impl Gains {
         })
     }
 
-    /// Returns the better direction, if one is better by at least these shares of the wait, and by `errors` standard
-    /// errors.
+    /// Returns the direction that gains most, if one gains at least its share in `least` of the waiting time and
+    /// `errors` standard errors.
     pub(super) fn best(self, least: [f64; 2], errors: f64) -> Option<usize> {
         match self.sure(least, errors, 1.0) {
             [true, true] if self.less[HALF].0 > self.gain(DOUBLE).0 => Some(HALF),
@@ -145,13 +147,14 @@ impl Gains {
         }
     }
 
-    /// Returns whether a direction gains significantly more than at the other place.
+    /// Returns whether a direction gains significantly more than in another part of the region.
     pub(super) fn more_than(self, other: Gains, way: usize) -> bool {
         let more = self.less[way].0 - other.less[way].0;
         more > SIGNIFICANT * (self.error(way) + other.error(way)).sqrt()
     }
 
-    /// Returns which directions are significantly worse, by at least these shares of the wait.
+    /// Returns for each direction whether it is significantly worse, by at least its share in `least` of the waiting
+    /// time.
     pub(super) fn worse(self, least: [f64; 2]) -> [bool; 2] {
         self.sure(least, SIGNIFICANT, -1.0)
     }

@@ -1,4 +1,4 @@
-//! The choice of leader blocks, which try other sizes of transfer units.
+//! Chooses the leader blocks, which try other sizes of transfer units.
 
 use super::gains::{DOUBLE, HALF};
 use crate::MAX_TRANSFER;
@@ -14,18 +14,19 @@ pub(super) enum LeaderClass {
     Double = 2,
 }
 
-/// One block in this number is a leader of half the size, and one of twice the size, unless there is much memory.
+/// One block in this number is a leader of half the size, and one of twice the size. Large regions have fewer leaders
+/// ([`MAX_LEADERS`]).
 const LEADER_SHARE: usize = 12;
 /// Number of leaders of the size in force for each leader of another size.
 const SAME_SHARE: usize = 3;
-/// Approximate limit on the leaders of half and of twice the size each.
+/// Approximate upper bound of the number of leaders of half the size, and of those of twice the size.
 const MAX_LEADERS: usize = 4096;
-/// Size of a block, in units: few, so that a small array has leaders of each class.
+/// Size of a block, in units. It is small so that a small array has leaders of each class, too.
 const BLOCK_UNITS: usize = 8;
 /// Smallest size of a block, in pages.
 const MIN_BLOCK: usize = 16;
-/// Factor of reduced sampling, of all leaders or of those with a size that is significantly worse: enough remain to
-/// notice a change of the program.
+/// Factor by which sampling is reduced: the number of all leaders, or of those whose size is significantly worse, is
+/// divided by this. The remaining ones are enough to notice a change of the program.
 pub(super) const REDUCTION: usize = 4;
 
 /// Returns the size of a block, in pages, with units of `unit` pages in force. It holds units of twice that size.
@@ -33,14 +34,14 @@ pub(super) fn block(unit: usize) -> usize {
     (unit * BLOCK_UNITS).clamp(MIN_BLOCK, MAX_TRANSFER)
 }
 
-/// The choice of leader blocks in one epoch.
+/// The leader blocks of one epoch, chosen by a hash of their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeaderBlocks {
     /// Whether sampling of half the size (`[0]`) and of twice the size (`[1]`) is reduced.
     reduced: [bool; 2],
     /// One block in this number is a leader of half the size, and one of twice the size.
     share: usize,
-    /// Number that selects other blocks in each epoch.
+    /// Number that is added to the hash, so that each epoch has other leaders.
     salt: usize,
 }
 
@@ -49,8 +50,8 @@ impl LeaderBlocks {
         LeaderBlocks { reduced: [false; 2], share: LEADER_SHARE, salt: 1 }
     }
 
-    /// Chooses other leader blocks in a region of `pages` pages: with `reduced`, fewer of all classes; otherwise
-    /// fewer of the directions that are `worse`.
+    /// Chooses other leader blocks in a region of `pages` pages. With `reduced`, all classes have fewer leaders;
+    /// otherwise only the directions that are `worse` have.
     pub(super) fn next(self, pages: usize, unit: usize, reduced: bool, worse: [bool; 2]) -> LeaderBlocks {
         let share = LEADER_SHARE.max(pages / block(unit) / MAX_LEADERS);
         let (share, reduced) = if reduced { (share * REDUCTION, [false; 2]) } else { (share, worse) };

@@ -1,12 +1,13 @@
-//! The number of pages that one transfer moves.
+//! Chooses the number of pages that one transfer moves.
 //!
-//! Larger transfer units cost fewer faults; smaller ones transfer fewer pages in vain, and leave more room for pages
-//! that are used. Which effect is larger depends on the program and on local memory, and can make a factor of
-//! hundreds (DLM, Midorikawa et al., FIT 2011, table 2). There are two tuners:
+//! Larger transfer units cause fewer faults. Smaller ones transfer fewer pages in vain, and leave more local memory for
+//! pages that are used. The better size depends on the program and on local memory, and can make it hundreds of times
+//! faster (DLM, Midorikawa et al., FIT 2011, table 2). There are two tuners:
 //!
 //! * [`ComputeCore`]: the program marks the start and the end of its compute core (DLM, section 3.2).
-//! * [`SetDuel`]: without marks, sizes are tried at the same time in different blocks. Each of the [`Regions`] has one: an array
-//!   that is scanned wants large units, one that is accessed at random small ones.
+//! * [`SetDuel`]: without marks, sizes are tried at the same time in different blocks. Each of the [`Regions`] has a
+//!   duel of
+//!   its own, because an array that is scanned needs large units, and one that is accessed at random small ones.
 
 mod blocks;
 mod compute_core;

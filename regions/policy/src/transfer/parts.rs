@@ -1,8 +1,8 @@
-//! Parts of a region that may want another size than the rest.
+//! Finds parts of a region that need another size than the rest.
 //!
-//! It is not known where an array begins. The observations of a duel are therefore also kept for each eighth of its
-//! region, and neighbouring parts that gain by another size, where the whole region does not, become a region of
-//! their own:
+//! The pager does not know where an array begins. The costs of a duel are therefore also recorded for each eighth of
+//! its region. Neighbouring parts that gain by another size, while the whole region does not, become a region of their
+//! own:
 //!
 //! ```text
 //!   by epoch     | = | = | = | 2 | 2 | = | = | = |      2: doubling would gain
@@ -16,13 +16,14 @@ use core::ops::Range;
 
 /// Number of parts of a region.
 const PARTS: usize = 8;
-/// Number of standard errors at which the gain of a part is significant: there are many parts to choose from.
+/// Number of standard errors at which the gain of a part is significant. It is larger than for a whole region, because
+/// the best of many parts is chosen.
 const SIGNIFICANT_PART: f64 = 4.0;
-/// Number of the part's own epochs before it may be split off, longer than a phase.
+/// Number of the part's own epochs before it may be split off: more than one phase of the program.
 const MIN_EPOCHS: f64 = 3.0;
 /// Approximate number of leaders of half and of twice the size each that are compared in a part.
 const BLOCKS: usize = 6;
-/// Largest number of epochs as which earlier observations count.
+/// Largest weight of earlier epochs, in epochs.
 const MAX_EPOCHS: f64 = 64.0;
 
 /// The gains in the parts of a region.
@@ -31,25 +32,26 @@ pub(super) struct RegionParts {
     /// The block numbers of the region.
     blocks: Range<usize>,
     gains: [Gains; PARTS],
-    /// Blocks of each class that do not count yet, since there are too few of them.
+    /// Blocks of each class that are collected until there are enough for a comparison.
     seen: [BlockCosts; 3],
 }
 
 /// Neighbouring parts of a region that become a region of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegionPart {
-    /// Their pages. At either end of the region, they extend beyond the last block that was seen.
+    /// The pages of these parts. At either end of the region, the range is open, because later blocks may extend the
+    /// region.
     pub pages: Range<PageNumber>,
-    /// The share of the region that is before them.
+    /// The share of the region before these parts.
     pub before: f64,
-    /// Their share of the region.
+    /// The share of the region that these parts are.
     pub share: f64,
 }
 
 impl RegionParts {
-    /// Adds the leader blocks of an epoch, of half the size, the size in force and twice the size, which also show
-    /// the extent of the region. Parts have epochs of their own: `epochs_of` returns how many epochs of the region a
-    /// number of pages is that were filled in leaders of the size in force.
+    /// Adds the leader blocks of an epoch, of half the size, the size in force and twice the size, which also show the
+    /// extent of the region. `epochs_of` converts a number of pages that were filled in leaders of the size in force to
+    /// epochs of the region, from which the epochs of each part follow.
     pub(super) fn add(
         &mut self,
         epoch: &[BlockCosts; 3],
@@ -79,8 +81,9 @@ impl RegionParts {
         self.seen = Default::default();
     }
 
-    /// Returns the neighbouring parts, not all, that gain most in one direction: at least the share of their wait
-    /// that `least` returns, and significantly more than the others. A block has `block` pages.
+    /// Returns the neighbouring parts that gain most in one direction, if they are not the whole region, gain at least
+    /// the share of their waiting time that `least` returns, and gain significantly more than the other parts. A block
+    /// has `block` pages.
     pub(super) fn best(
         &self,
         block: usize,
@@ -107,7 +110,7 @@ impl RegionParts {
         Some((RegionPart { pages, before: share(parts.start), share: share(parts.len()) }, way))
     }
 
-    /// Returns the block numbers of some parts.
+    /// Returns the range of block numbers of a range of parts.
     fn range(&self, parts: &Range<usize>) -> Range<usize> {
         let at = |part: usize| self.blocks.start + self.blocks.len() * part / PARTS;
         at(parts.start)..at(parts.end)

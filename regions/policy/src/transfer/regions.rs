@@ -1,6 +1,6 @@
-//! Regions with a transfer size of their own: the segments of far memory, and parts of them that want another size
-//! than the rest. Each region has a size for each kind of access: strided streams want small units where a scan wants
-//! large ones, in one phase of a program and the next.
+//! Divides far memory into regions with a transfer size of their own: its segments, and parts of them that need another
+//! size than the rest. Each region has a size for each kind of access, because the same memory may be scanned in one
+//! phase of the program, which needs large units, and accessed by strided streams in the next, which need small ones.
 
 use super::dueling::{Costs, SetDuel, SizeChange};
 use super::parts::RegionPart;
@@ -8,7 +8,7 @@ use crate::PageNumber;
 use crate::streams::Access;
 use core::ops::Range;
 
-/// Largest number of regions: each takes time to tune.
+/// Largest number of regions. It is bounded because tuning each of them takes time.
 const MAX_REGIONS: usize = 32;
 
 /// The duel for one kind of access.
@@ -50,7 +50,7 @@ fn duel_for(access: Access, unit: usize) -> SetDuel {
 #[derive(Debug)]
 pub struct Regions {
     all: Vec<Region>,
-    /// Size of a unit, in pages, where no page has refaulted yet.
+    /// Size of the units of new regions, in pages, until a page refaults.
     new: usize,
     /// Number of recently filled pages, and nanoseconds that the program waited for them.
     waited: (f64, f64),
@@ -71,8 +71,8 @@ impl Regions {
         &self.all[self.place(page)].tuned[access as usize].duel
     }
 
-    /// Returns three sizes of the pages `within`: the one in force where most pages were filled recently, the
-    /// smallest, and the largest.
+    /// Returns three sizes of transfer units in the range `within`: that of the region and kind of access with the most
+    /// recent fills, the smallest, and the largest.
     #[must_use]
     pub fn sizes(&self, within: &Range<PageNumber>) -> [usize; 3] {
         let regions = &self.all[self.place(within.start)..=self.place(within.end.saturating_sub(1))];
@@ -84,9 +84,9 @@ impl Regions {
         [main, begun().min().or(main), begun().max().or(main)].map(|unit| unit.unwrap_or(1))
     }
 
-    /// Notes a fill of `pages` pages at `page` for one kind of access, which took `ns` nanoseconds, in the segment
-    /// `within`. A region without earlier refaults begins with units of `first` pages. The epoch of `costs` is that
-    /// of the segment.
+    /// Records a fill of `pages` pages at `page` for one kind of access, which took `ns` nanoseconds, in the segment
+    /// `within`. A region without earlier refaults begins with units of `first` pages. `costs` has the epoch of the
+    /// whole segment.
     pub fn filled(
         &mut self,
         (page, pages): (PageNumber, usize),
@@ -124,7 +124,7 @@ impl Regions {
         }
     }
 
-    /// Notes the eviction of pages that were filled for one kind of access.
+    /// Records the eviction of pages that were filled for one kind of access.
     pub fn evicted(&mut self, pages: &Range<PageNumber>, access: Access) {
         let mut first = pages.start;
         while first < pages.end {
@@ -143,12 +143,12 @@ impl Regions {
         self.all.iter().flat_map(|region| &region.tuned)
     }
 
-    /// Returns the index of a page's region.
+    /// Returns the index of the region that contains a page.
     fn place(&self, page: PageNumber) -> usize {
         self.all.partition_point(|region| region.first <= page) - 1
     }
 
-    /// Begins a region at the first page of a segment.
+    /// Starts a new region at the first page of a segment.
     fn cut(&mut self, first: PageNumber) {
         let place = self.place(first);
         if self.all[place].first != first && self.all.len() < MAX_REGIONS {
@@ -157,8 +157,8 @@ impl Regions {
         }
     }
 
-    /// Splits off a part of a region, with units of `unit` pages for one kind of access. The pages behind it become
-    /// another region.
+    /// Splits off a part of a region, with units of `unit` pages for one kind of access. The pages after the part
+    /// become another region.
     fn split(&mut self, place: usize, access: Access, unit: usize, part: RegionPart) {
         if self.all.len() + 2 > MAX_REGIONS {
             return;

@@ -1,18 +1,18 @@
-//! The size of transfer units: fixed by the user, or chosen in each region by its tuner.
+//! Holds the sizes of transfer units, which the user fixes or the tuner of each region chooses.
 
 use super::regions::Regions;
 use crate::streams::Access;
 use crate::{MAX_TRANSFER, PageNumber};
 use core::ops::Range;
 
-/// First size of a transfer unit, in pages, where much of far memory must be evicted.
+/// First size of transfer units, in pages, if much of far memory must be evicted.
 const FIRST_UNIT: usize = 4;
-/// First size of a transfer unit, in pages, where local memory holds most of far memory: a large unit evicts few pages that
-/// are needed, and reaching the best size from a small one takes long, because each step gains little.
+/// First size of transfer units, in pages, if most of far memory fits into local memory. A large unit then evicts few
+/// pages that are needed, and tuning from a small size would take long, because each step gains little.
 const FIRST_UNIT_OF_FEW: usize = 64;
 
-/// Returns the size of transfer unit, in pages, to begin with when the first page refaults, with `mapped` pages of far memory
-/// in use (0: unknown) and `local` pages of local memory.
+/// Returns the size of transfer units, in pages, with which to begin when the first page refaults. `mapped` is the
+/// number of pages of far memory in use (0 if unknown), and `local` the size of local memory in pages.
 #[must_use]
 pub fn first_unit(local: usize, mapped: usize) -> usize {
     if (1..=local + local / 2).contains(&mapped) { FIRST_UNIT_OF_FEW } else { FIRST_UNIT }
@@ -55,8 +55,8 @@ impl TransferUnits {
         }
     }
 
-    /// Returns three sizes of the pages `within`: the one in force where most pages were filled recently, the smallest, and
-    /// the largest.
+    /// Returns three sizes of transfer units in the range `within`: that of the region and kind of access with the most
+    /// recent fills, the smallest, and the largest.
     #[must_use]
     pub fn sizes(&self, within: &Range<PageNumber>) -> [usize; 3] {
         match self {
@@ -65,7 +65,7 @@ impl TransferUnits {
         }
     }
 
-    /// Returns the size in force where most pages of the program were filled recently.
+    /// Returns the size of the region and kind of access with the most recent fills.
     #[must_use]
     pub fn commonest(&self) -> usize {
         self.sizes(&(0..usize::MAX))[0]
@@ -80,7 +80,8 @@ impl TransferUnits {
         }
     }
 
-    /// Returns the size at `page` for `access`: that of its leader block, or else the one in force.
+    /// Returns the size at `page` for `access`: the size that its block tries if it is a leader, otherwise the one in
+    /// force.
     #[must_use]
     pub fn at(&self, page: PageNumber, access: Access) -> usize {
         match self {
@@ -89,7 +90,7 @@ impl TransferUnits {
         }
     }
 
-    /// Notes the eviction of pages that were filled for `access`.
+    /// Records the eviction of pages that were filled for `access`.
     pub fn evicted(&mut self, pages: &Range<PageNumber>, access: Access) {
         if let TransferUnits::Auto(regions) = self {
             regions.evicted(pages, access);
