@@ -14,7 +14,8 @@
 
 use core::ffi::c_int;
 
-/// An instruction of the thread itself raises these. The kernel ends a process that raises one while it is blocked.
+/// Signals that an instruction of the thread itself raises. The kernel ends a process that raises one of them while it
+/// is blocked.
 const SYNCHRONOUS: [c_int; 6] =
     [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL, libc::SIGSYS, libc::SIGTRAP];
 
@@ -27,10 +28,10 @@ const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// While it lives, the calling thread has more signals blocked.
+/// A guard that blocks signals in the calling thread until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Blocked {
-    /// The signals that were blocked before.
+    /// The set of signals that the thread had blocked before, as bits.
     before: u64,
 }
 
@@ -55,7 +56,7 @@ impl Drop for Blocked {
     }
 }
 
-/// Changes the calling thread's set of blocked signals and returns the one before, without a change of `errno`.
+/// Changes the calling thread's set of blocked signals without changing `errno`. Returns the previous set.
 fn change(how: c_int, set: u64) -> u64 {
     let mut before = 0_u64;
     let (new, old) = ((&raw const set).addr(), (&raw mut before).addr());

@@ -1,20 +1,21 @@
-//! Files of the kernel that cannot be read: what they would say is not known, which is not the same as absent.
+//! Describes files of the kernel that cannot be read. Their contents are unknown, whereas those of an absent file are
+//! known not to exist.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file of the kernel that cannot be read, with the cause and, where there is one, the command that helps.
+/// A file of the kernel that cannot be read, with the cause and, if one can help, a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
     file: PathBuf,
     why: String,
 }
 
-/// A file system of the kernel.
+/// A virtual file system, with the command that mounts it.
 struct KernelFs {
     folder: &'static str,
-    /// A directory that every mount of it has.
+    /// A directory that exists whenever the file system is mounted.
     landmark: &'static str,
     command: &'static str,
 }
@@ -25,9 +26,9 @@ const SYSTEMS: [KernelFs; 2] = [
 ];
 
 impl Unread {
-    /// Returns why the file `path` below `root` cannot be read, from the `error` that reading it gave. `None` when the file
-    /// is absent: its file system is mounted, and this kernel has no such file. A file that is missing from a saved machine,
-    /// one with a `root` other than `/`, is absent.
+    /// Returns why the file `path` below `root` cannot be read, given the `error` of an attempt. Returns `None` if the
+    /// file is absent: its file system is mounted, but the kernel does not have this file, or the file is missing from
+    /// a saved machine, which has a `root` other than `/`.
     #[must_use]
     pub fn of(root: &Path, path: &str, error: &io::Error) -> Option<Unread> {
         let path = path.trim_start_matches('/');

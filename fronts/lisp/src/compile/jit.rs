@@ -12,20 +12,21 @@ use cranelift_module::{FuncId, Linkage, Module as _};
 /// separate mappings may lie further apart, with a heap in between.
 const ROOM: usize = 1 << 30;
 
-/// The compiler keeps its machine code, which is never freed.
+/// The compiler, with all machine code that it has made. The code is never freed.
 pub(crate) struct Compiler {
     pub(super) module: JITModule,
     pub(super) helpers: Vec<FuncId>,
     functions: usize,
 }
 
-/// A function has two entry points.
+/// The two entry points of a function.
 #[derive(Clone, Copy)]
 pub(super) struct EntryPoints {
-    /// Called with context, function, and address and number of the arguments on the root stack.
+    /// Entry for all callers, which pass the context, the function, and address and number of its arguments on the root
+    /// stack.
     pub(super) entry: FuncId,
-    /// Called by the entry with context, the closure if there are captured variables, and the arguments. None when
-    /// the body reads the arguments from the root stack.
+    /// Entry for callers of the same compilation and for `entry`, which pass the context, the closure if there are
+    /// captured variables, and the arguments. `None` if the body reads the arguments from the root stack.
     pub(super) direct: Option<FuncId>,
 }
 

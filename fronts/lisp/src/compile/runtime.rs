@@ -185,14 +185,14 @@ helpers! {
         cx.restore(&read(saved));
         Ok(Value::NIL)
     };
-    /// Returns a number for a block or tagbody.
+    /// Returns a new number for a block or tagbody.
     Target target() |cx| Ok(Value::fixnum(cx.new_target()));
-    /// Exits to a block or tagbody that is not reached by a jump.
+    /// Exits to a block of an outer function, which no jump can reach.
     Leave leave(target: Value, value: Value) |cx, target, value| exit_to(cx, Exit::Block, target, value);
     Go go(target: Value, tag: Value) |cx, target, tag| exit_to(cx, Exit::Go, target, tag);
     NoBlock no_block(name: Value) |cx, name| cx.no_block(name);
     NoTag no_tag(tag: Value) |cx, tag| cx.no_tag(tag);
-    /// Returns the value of an exit that has arrived at its block or tagbody; otherwise the exit continues.
+    /// Returns the value of an exit if this is its block or tagbody. Otherwise the exit continues.
     Arrived arrived(saved: *mut Saved, target: Value) |cx, saved, target| {
         let here = matches!(cx.leaving, Exit::Block | Exit::Go) && Some(cx.target) == target.as_fixnum();
         if !here {
@@ -219,7 +219,7 @@ helpers! {
         Ok(cx.fixed(Fixed::Exit))
     };
     Throw throw(tag: Value, value: Value) |cx, tag, value| cx.throw(tag, value);
-    /// Returns the current error if it is of a class; otherwise the exit continues.
+    /// Returns the current error if it is an instance of the class `name`. Otherwise the exit continues.
     Handles handles(saved: *mut Saved, name: Value) |cx, saved, name| {
         let error = cx.fixed(Fixed::Error);
         let class = cx.global_value(name);

@@ -1,4 +1,5 @@
-//! The tree of a function, between its source list and machine code: macros are expanded and names resolved.
+//! Defines the tree of a function, the form between its source list and machine code, in which macros are expanded and
+//! names resolved.
 
 use super::runtime::Helper;
 use crate::value::Value as Word;
@@ -15,7 +16,8 @@ pub(super) struct Variable {
     pub(super) captured: Cell<bool>,
     /// Number of the function that binds it.
     pub(super) owner: usize,
-    /// Number of bits of the untagged number it holds, once it is bound; none for a word of Lisp.
+    /// Number of bits of the untagged number that the variable holds, once it is bound; `None` if it holds a word of
+    /// Lisp.
     pub(super) width: Cell<Option<u32>>,
 }
 
@@ -76,9 +78,9 @@ pub(super) enum TreeNode {
     Part(usize, Box<TreeNode>),
     /// Evaluates a form that the program declares a fixnum.
     Plain(Box<TreeNode>),
-    /// Checks for a fixnum; any other value is an error.
+    /// Evaluates a node to a fixnum, and signals an error for any other value.
     Count(Box<TreeNode>),
-    /// Checks for a list; any other value is an error.
+    /// Evaluates a node to a list, and signals an error for any other value.
     List(Box<TreeNode>),
     /// Compares the value with a word for identity.
     Same(Box<TreeNode>, Word),
@@ -101,7 +103,7 @@ pub(super) enum TreeNode {
     Protect(Box<TreeNode>, Box<TreeNode>),
     /// Evaluates a form with handler clauses: class, variable, body.
     Handle(Box<TreeNode>, Vec<(Word, Var, TreeNode)>),
-    /// Creates a closure of the function with a number.
+    /// Creates a closure of the function with this number.
     Closure(usize),
     /// Binds local functions, which may refer to each other.
     Functions(Vec<(Var, usize)>, Box<TreeNode>),
@@ -128,18 +130,18 @@ pub(super) enum TreeNode {
         function: Box<TreeNode>,
         arguments: Vec<TreeNode>,
     },
-    /// Calls a function compiled together directly, by number, with its closure, if any, and its exact number of
-    /// arguments.
+    /// Calls a function of the same compilation by its number, with its closure, if it has one, and exactly the
+    /// arguments that it expects.
     Direct {
         function: usize,
         closure: Option<Var>,
         arguments: Vec<TreeNode>,
     },
-    /// Calls a runtime helper with words.
+    /// Calls a function of the runtime, which gets the values of the nodes as its arguments.
     Runtime(Helper, Vec<TreeNode>),
-    /// Calls a runtime helper with words on the root stack.
+    /// Calls a function of the runtime, which finds the values of the nodes on the root stack.
     Spread(Helper, Vec<TreeNode>),
-    /// Adds a form that is a cons to the backtrace of errors.
+    /// Evaluates a node. An error in it has this form, a cons, in its backtrace.
     At(Word, Box<TreeNode>),
 }
 

@@ -1,13 +1,13 @@
-//! Places: the targets of `setf` and similar forms. Forms inside a place are evaluated once.
+//! Evaluates and writes places, the targets of `setf` and similar forms. Forms inside a place are evaluated once.
 
 use crate::context::{Answer, Context, RootMark};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{KeySort, Value, symbol};
 
-/// The inner forms of the place have been evaluated; their values are on the stack.
+/// A place whose inner forms have been evaluated. Their values are on the root stack.
 enum EvaluatedPlace {
     Variable(Value),
-    /// A slot is written `(object . slot)`.
+    /// The place is a slot, written as `(object . slot)`.
     Slot {
         object: Value,
         name: Value,
@@ -90,7 +90,7 @@ fn fetch(cx: &mut Context, place: &EvaluatedPlace) -> Answer {
     }
 }
 
-/// Writes a value, which the caller keeps alive.
+/// Writes a value, which must be on the root stack, to a place.
 fn write(cx: &mut Context, place: &EvaluatedPlace, value: Value) -> Result<(), Exit> {
     match *place {
         EvaluatedPlace::Variable(name) => cx.assign(name, value),

@@ -1,4 +1,4 @@
-//! Stores like those of MPI ranks on this machine: two of three spans are mapped in windows.
+//! Simulates the stores of MPI ranks on this machine: two of three spans are mapped in windows.
 
 use super::BYTES;
 use crate::PageStorage;
@@ -27,7 +27,7 @@ struct NearbyStore {
     homes: Mutex<(HashMap<u64, usize>, Ranges)>,
 }
 
-/// Returns a provider of such stores.
+/// Returns a provider of simulated stores.
 pub(super) fn near() -> PageStorage {
     let file = MemoryFile::new(c"test", ROOM * SPAN).unwrap();
     let mapping = file.map(true).unwrap();
@@ -113,7 +113,7 @@ impl Drop for NearbyStore {
     }
 }
 
-/// Seen to fail without `SpanCache::forget`: the other store's page is read.
+/// This test has been seen to fail without `SpanCache::forget`: the page of the other store is read.
 #[test]
 fn reused_spans_are_located_again() {
     let name = super::agent(near());

@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{Block, InstBuilder as _, Value, types};
 use std::rc::Rc;
 
 impl Generator<'_, '_> {
-    /// Branches on the value of a node.
+    /// Generates a branch on the value of a node.
     fn branch(&mut self, test: &TreeNode, yes: Block, no: Block) {
         match test {
             TreeNode::Constant(value) => {
@@ -40,7 +40,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// Returns a byte that is not zero when a node's value is not nil.
+    /// Generates a byte that is zero if the value of a node is nil.
     pub(super) fn condition(&mut self, node: &TreeNode) -> Value {
         match node {
             TreeNode::Same(value, word) => {
@@ -60,7 +60,7 @@ impl Generator<'_, '_> {
         }
     }
 
-    /// Returns t or nil.
+    /// Generates t if the value of a node is not nil, and nil otherwise.
     pub(super) fn truth_of(&mut self, node: &TreeNode) -> Typed {
         let holds = self.condition(node);
         let (t, nil) = (self.number(self.unit.t.0), self.number(0));
@@ -82,7 +82,7 @@ impl Generator<'_, '_> {
         (block, word)
     }
 
-    /// Returns a word from one of two branches.
+    /// Generates a word whose value is computed in one of two branches.
     pub(super) fn either(
         &mut self,
         condition: Value,
@@ -113,14 +113,14 @@ impl Generator<'_, '_> {
         Typed { value, of }
     }
 
-    /// Returns the first value, or the others' value when it is nil.
+    /// Generates the value of `first`, or that of `others` if the first one is nil.
     pub(super) fn or(&mut self, first: &TreeNode, others: &TreeNode) -> Typed {
         let value = self.word_of(first);
         let holds = self.b.ins().icmp_imm_s(IntCC::NotEqual, value, 0);
         self.either(holds, |_| Typed::any(value), |it| it.node(others))
     }
 
-    /// Saves the thread's state in a new slot of the machine frame.
+    /// Generates code that saves the thread's state in a new slot of the machine frame.
     fn saved(&mut self) -> Value {
         let saved = self.frame_place();
         self.import(Helper::Save, &[saved]);
@@ -134,7 +134,7 @@ impl Generator<'_, '_> {
         Typed::any(value)
     }
 
-    /// Creates the number under which an exit is caught.
+    /// Generates a new number, by which the runtime finds the block or tagbody of an exit.
     fn number_of(&mut self, exit: &ExitPoint) -> Value {
         let target = self.import(Helper::Target, &[]);
         let root = self.root();
@@ -244,7 +244,8 @@ impl Generator<'_, '_> {
         Typed::any(word)
     }
 
-    /// Generates the cleanup once: with a word execution continues after it, without one the exit continues.
+    /// Generates a form with its cleanup. The code of the cleanup exists only once: if the form has returned a word,
+    /// execution continues after the cleanup, otherwise the exit continues.
     pub(super) fn protect(&mut self, form: &TreeNode, cleanup: &TreeNode) -> Typed {
         let root = self.root();
         let aside = self.saved();

@@ -47,7 +47,7 @@ impl Operation {
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) rings: Vec<Vec<usize>>,
-    /// Index of the original face, counted through the first solid and then the second.
+    /// Index of the original face. Faces of the second solid follow those of the first one.
     pub(super) source: usize,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn compose(first: &[Facet], second: &[Facet], operation: Operation) -
             });
             for (border, normal) in borders.iter_mut().zip([1, -1]) {
                 match sides.map(|side| side == normal) {
-                    // Seen against the other normal, left is right.
+                    // With the opposite normal, the left side is the right one.
                     [true, false] => border.push(if normal == 1 { (from, to) } else { (to, from) }),
                     [false, true] => border.push(if normal == 1 { (to, from) } else { (from, to) }),
                     _ => {}
@@ -130,7 +130,8 @@ fn holds(plane: Plane, facet: &Facet, lengths: Lengths) -> bool {
     facet.rings[0].iter().all(|point| plane.height(*point).abs() <= lengths.near)
 }
 
-/// Returns 1 where the result's surface next to a segment faces along the normal, -1 where against it, else 0.
+/// Returns the direction of the result's surface next to a segment: 1 if it faces along the normal, -1 if against it, 0
+/// if the plane has no surface there.
 fn surface(
     within: impl Fn(Point) -> bool,
     plane: Plane,
@@ -165,7 +166,7 @@ fn source(
     let at = add(between(0.5, from, to), scale(aside, inwards));
     let holding =
         |facet: &&Facet| holds(plane, facet, lengths) && rings::within(&facet.rings, facet.plane.normal, at);
-    // Of two faces, the one with the same orientation.
+    // If both solids have a face there, the one with the same orientation is chosen.
     let same_way = |facet: &&Facet| dot(facet.plane.normal, normal) > 0.0 && holding(facet);
     facets.iter().position(same_way).or_else(|| facets.iter().position(holding)).unwrap_or(0)
 }

@@ -5,7 +5,7 @@ use super::segments::{on_segment, sides};
 use crate::numeric::point::{Point, add, angle, cross, distance, dot, norm, scale, sub, unit};
 use std::collections::HashMap;
 
-/// Returns whether a point of the plane is inside the rings, by the angle they subtend at it.
+/// Returns whether a point of the plane is inside the rings, which the angle that they subtend at it shows.
 pub(super) fn within(rings: &[Vec<Point>], normal: Point, point: Point) -> bool {
     let seen = |(from, to): (Point, Point)| angle_about(sub(from, point), sub(to, point), normal);
     rings.iter().flat_map(|ring| sides(ring)).map(seen).sum::<f64>() > std::f64::consts::PI
@@ -15,7 +15,7 @@ fn angle_about(a: Point, b: Point, normal: Point) -> f64 {
     dot(normal, cross(a, b)).atan2(dot(a, b))
 }
 
-/// Returns the faces left of the borders, as lists of rings, the outer one first.
+/// Returns the faces to the left of the borders. Each is a list of rings, of which the outer one is the first.
 pub(super) fn faces(points: &[Point], border: Vec<(usize, usize)>, normal: Point) -> Vec<Vec<Vec<usize>>> {
     let (outer, holes): (Vec<_>, Vec<_>) =
         closed(points, border, normal).into_iter().partition(|ring| area(points, ring, normal) > 0.0);
@@ -42,14 +42,14 @@ fn corners(points: &[Point], ring: &[usize]) -> Vec<Point> {
     ring.iter().map(|index| points[*index]).collect()
 }
 
-/// Returns whether a hole lies in a ring, by a corner that is not part of the ring.
+/// Returns whether a hole lies in a ring. A corner of the hole that is not on the ring decides.
 fn inside_of(points: &[Point], hole: &[usize], ring: &[usize], normal: Point) -> bool {
     let outer = [corners(points, ring)];
     hole.iter().any(|corner| !ring.contains(corner) && within(&outer, normal, points[*corner]))
 }
 
-/// Connects borders to rings. Where several leave one point, the one that turns left most sharply is taken: rings
-/// that touch in a point stay separate.
+/// Connects borders to rings. If several borders start at a point, the one that turns left most sharply is taken, so
+/// that rings which touch in a point remain separate.
 fn closed(points: &[Point], border: Vec<(usize, usize)>, normal: Point) -> Vec<Vec<usize>> {
     let mut leaving: HashMap<usize, Vec<usize>> = HashMap::new();
     for (from, to) in &border {

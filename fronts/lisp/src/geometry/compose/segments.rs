@@ -4,7 +4,8 @@ use super::super::ring::Plane;
 use super::{Facet, Lengths, holds, rings};
 use crate::numeric::point::{Point, add, cross, distance, dot, norm, scale, sub};
 
-/// Returns the segments, as indices of points; no two cross, and none contains another point. Adds new points.
+/// Returns the segments of a plane, as pairs of indices of points. New points are appended to `points`. No two segments
+/// cross, and none contains a point other than its ends.
 pub(super) fn in_plane(
     facets: &[&Facet],
     plane: Plane,
@@ -94,7 +95,7 @@ pub(super) fn on_segment((from, to): (Point, Point), point: Point, near: f64) ->
     distance(foot, point) <= near
 }
 
-/// Returns the crossing of two segments of one plane; of segments that only touch it is an end.
+/// Returns the point at which two segments of one plane cross. If they only touch, it is an end of one of them.
 fn crossing(points: &[Point], one: (usize, usize), other: (usize, usize)) -> Option<Point> {
     let (a, b) = (sub(points[one.1], points[one.0]), sub(points[other.1], points[other.0]));
     let normal = cross(a, b);
