@@ -2,32 +2,46 @@
 """Writes the tables of docs/results/*.md from the measurements in docs/results/data/*.csv.
 
 usage: results.py [--check]
-       results.py add RESULT.json --subject NAME [--table NAME] [--command TEXT]
+       results.py add RESULT.json --subject NAME --table NAME --command TEXT
 
 Without arguments, the lines between `<!-- table: FILE.csv VIEW -->` and `<!-- end -->` are replaced. `--check` changes
-nothing, and exits with 1 if a page is not up to date or a commit in the CSV files is not in the history. `add`
-appends what `largesse bench r|far|gc|kernels --json` wrote to data/NAME.csv. docs/results/README.md describes the
-columns and the views.
+nothing, and exits with 1 if a page is not up to date, a page has a table by hand, a CSV file lacks a required column or
+cell, or a commit is not in the history. `add` appends what `largesse bench r|far|gc|kernels --json` wrote to
+data/NAME.csv. docs/results/README.md describes the columns and the views.
 """
 import argparse, csv, datetime, json, pathlib, re, subprocess, sys, tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs/results"
 DATA = PAGES / "data"
-COLUMNS = "subject,table,case,setting,metric,unit,runs,median,spread,command,commit,machine,date".split(",")
+# A CSV file also has columns that identify the row: program, number of threads, size, setting …
+REQUIRED = "subject,table,metric,unit,runs,median,spread,command,commit,machine,date".split(",")
+FILLED = [column for column in REQUIRED if column != "unit"]
+# A cell without a value: the page that was the source did not say, or there is nothing to say (a goal has no runs).
+UNKNOWN, NONE, NO_COMMIT = "unknown", "–", "not in the history"
 TABLE = re.compile(r"(<!-- table: (\S+\.csv) (\S+) -->\n).*?(<!-- end -->)", re.S)
+# Pages whose tables are written by hand: the index, and experiments that are one sentence each.
+BY_HAND = {"README.md", "far-experiments.md"}
+HASH = re.compile(r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7}\b")
 
 
 def measurements(path):
+    name = path.relative_to(ROOT)
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
-        if reader.fieldnames != COLUMNS:
-            sys.exit(f"{path}: the columns are {reader.fieldnames}, not {COLUMNS}")
+        lacking = [column for column in REQUIRED if column not in (reader.fieldnames or [])]
+        if lacking:
+            sys.exit(f"{name}: the columns {', '.join(lacking)} are missing")
         rows = list(reader)
     for number, row in enumerate(rows, 2):
         if None in row or None in row.values():
-            sys.exit(f"{path}:{number}: a row has {len(COLUMNS)} cells")
-        row["date"] and datetime.date.fromisoformat(row["date"])
+            sys.exit(f"{name}:{number}: a row has {len(reader.fieldnames)} cells")
+        empty = [column for column in FILLED if not row[column]]
+        if empty:
+            sys.exit(f"{name}:{number}: no {', '.join(empty)}: write {UNKNOWN} if it is not known")
+        if row["subject"] != path.stem:
+            sys.exit(f"{name}:{number}: the subject is {row['subject']}")
+        row["date"] in (UNKNOWN, NONE) or datetime.date.fromisoformat(row["date"])
     return rows
 
 
@@ -36,11 +50,20 @@ def as_list(value):
 
 
 def cell(row, view):
-    """The median with its spread: `± 12 %` of the median, or the range in brackets."""
-    text = row["median"] + (f" {row['unit']}" if view.get("units") else "")
-    if row["spread"] and view.get("spread", True):
-        text += f" ({row['spread']})" if "–" in row["spread"] else f" ± {row['spread']}"
-    return text
+    """The median with its spread: `± 12 %` of the median, the range in brackets, or `-6 %` or `+1 %` of the best run."""
+    units, spread = view.get("units", []), row["spread"] if view.get("spread", True) else UNKNOWN
+    text = row["median"] + (f" {row['unit']}" if row["unit"] and (units is True or row["unit"] in units) else "")
+    if spread in (UNKNOWN, NONE):
+        return text
+    if row["median"] == UNKNOWN:
+        return spread
+    if spread.startswith(("median ", "worst ")):
+        return f"{text} {spread.split(' ', 1)[1]}"
+    return f"{text} ({spread})" if "–" in spread else f"{text} ± {spread}"
+
+
+def matches(row, where):
+    return all(row[column] in as_list(value) for column, value in where.items())
 
 
 def table(file, name):
@@ -48,10 +71,11 @@ def table(file, name):
     views = tomllib.loads((DATA / file).with_suffix(".toml").read_text())
     if name not in views:
         sys.exit(f"{(DATA / file).with_suffix('.toml')} has no view [{name}]")
-    view = views[name]
-    rows = [r for r in measurements(DATA / file) if all(r[k] in as_list(v) for k, v in view["where"].items())]
-    if not rows:
-        sys.exit(f"{file} {name}: no measurement matches {view['where']}")
+    view, all_rows = views[name], measurements(DATA / file)
+    unused = [where for where in as_list(view["where"]) if not any(matches(row, where) for row in all_rows)]
+    if unused:
+        sys.exit(f"{file} {name}: no measurement matches {unused[0]}")
+    rows = [row for row in all_rows if any(matches(row, where) for where in as_list(view["where"]))]
     left, top = as_list(view["rows"]), as_list(view["columns"])
     heads = [tuple(as_list(head)) for head in view.get("order", [])]
     cells, lines = {}, {}
@@ -65,8 +89,10 @@ def table(file, name):
             sys.exit(f"{file} {name}: two measurements of {line} and {head}")
         cells[line, head] = cell(row, view)
         lines[line] = None
-    titles = view.get("corner", [""] * len(left))
-    out = [as_list(titles) + [", ".join(filter(None, head)) for head in heads], ["---"] * (len(left) + len(heads))]
+    titles = view.get("corner", [""] * len(left)) + view.get("heads", [", ".join(filter(None, head)) for head in heads])
+    if len(titles) != len(left) + len(heads):
+        sys.exit(f"{file} {name}: {len(titles)} headings of {len(left) + len(heads)} columns")
+    out = [titles, ["---"] * len(titles)]
     out += [list(line) + [cells.get((line, head), "") for head in heads] for line in lines]
     return "".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |\n" for line in out)
 
@@ -75,6 +101,8 @@ def pages(check):
     stale = []
     for page in sorted(PAGES.glob("*.md")):
         old = page.read_text()
+        if page.name not in BY_HAND and re.search(r"(?m)^\|", TABLE.sub("", old)):
+            sys.exit(f"{page.relative_to(ROOT)}: a table outside of `<!-- table: … -->` and `<!-- end -->`")
         new = TABLE.sub(lambda m: m[1] + "\n" + table(m[2], m[3]) + "\n" + m[4], old)
         if new != old:
             stale.append(str(page.relative_to(ROOT)))
@@ -86,15 +114,18 @@ def pages(check):
 
 
 def commits():
-    """Every commit that is named in a CSV file is in the history. A shallow clone is not asked."""
+    """Every commit that a CSV file or a page names is in the history. A shallow clone is not asked."""
     git = ["git", "-C", str(ROOT)]
     shallow = subprocess.run(git + ["rev-parse", "--is-shallow-repository"], capture_output=True, text=True)
     if shallow.stdout.strip() != "false":
         return
-    named = {row["commit"] for path in DATA.glob("*.csv") for row in measurements(path)} - {""}
-    missing = [c for c in sorted(named) if subprocess.run(git + ["cat-file", "-e", c + "^{commit}"], capture_output=True).returncode]
+    named = {row["commit"] for path in DATA.glob("*.csv") for row in measurements(path)} - {UNKNOWN, NONE, NO_COMMIT}
+    named |= {found for page in PAGES.glob("*.md") for found in HASH.findall(page.read_text())}
+    asked = "".join(f"{commit}^{{commit}}\n" for commit in sorted(named))
+    answers = subprocess.run(git + ["cat-file", "--batch-check"], input=asked, capture_output=True, text=True).stdout
+    missing = [line.split("^")[0] for line in answers.splitlines() if " commit " not in line]
     if missing:
-        sys.exit(f"docs/results/data: not in the history: {', '.join(missing)}")
+        sys.exit(f"docs/results: not in the history: {', '.join(missing)}")
 
 
 def number(value):
@@ -102,37 +133,39 @@ def number(value):
 
 
 def from_json(lines):
-    """The measurements in the output of `largesse bench … --json`, as (case, setting, metric, unit, runs, median, spread)."""
+    """The measurements in the output of `largesse bench … --json`: columns that identify the row, metric, unit, runs,
+    median and spread."""
     for it in lines:
-        kind, spread = it["kind"], f"{100 * it['spread']:.0f} %" if it.get("spread") is not None else ""
-        runs = it.get("runs", "")
-        if kind == "line" and it.get("answer") == "right":  # bench r
-            case = f"{it['bench']} {it['line']}"
-            yield case, it["setting"], "median", it["unit"], runs, it["median"], spread
+        kind, spread = it["kind"], f"{100 * it['spread']:.0f} %" if it.get("spread") is not None else UNKNOWN
+        runs, wrong = it.get("runs", UNKNOWN), it.get("answer", "right") != "right"
+        if kind == "line" and "line" in it and not wrong:  # bench r
+            row = {"program": it["bench"], "test": it["line"], "setting": it["setting"]}
+            yield row, "time or memory", it["unit"], runs, it["median"], spread
             if it["ratio"] is not None:
-                yield case, it["setting"], "ratio to stock", "", runs, it["ratio"], spread
+                yield row, "ratio to stock", "", runs, it["ratio"], spread
         elif kind == "stock" and it["stock"]:  # bench far
             stock = it["stock"]
-            yield it["bench"], "all local", "time", "s", stock["runs"], stock["median"], f"{100 * stock['spread']:.0f} %"
+            row = {"case": it["bench"], "setting": "all local"}
+            yield row, "time", "s", stock["runs"], stock["median"], f"{100 * stock['spread']:.0f} %"
         elif kind == "cell" and "page_size" in it:  # bench far
-            case, size = f"{it['bench']} {it['local_percent']} %", it["page_size"]
+            row = {"case": f"{it['bench']} {it['local_percent']} %", "setting": it["page_size"]}
             if it["answer"] == "stopped":
-                yield case, size, "time to all local", "", "", f"over {number(it['above'])}", ""
-            elif it["answer"] == "right":
-                yield case, size, "time to all local", "", runs, it["ratio"], spread
-        elif kind == "cell" and "threads" in it and it["answer"] == "right":  # bench gc
-            case = f"{it['bench']}, {it['threads']} thread" + "s" * (it["threads"] != 1)
-            yield case, it["setting"], "time", "s", runs, it["median"], spread
-            yield case, it["setting"], "gain", "", runs, it["gain"], f"{100 * it['gain_spread']:.0f} %"
+                yield row, "time to all local", "", UNKNOWN, f"over {number(it['above'])}", NONE
+            elif not wrong:
+                yield row, "time to all local", "", runs, it["ratio"], spread
+        elif kind == "cell" and "threads" in it and not wrong:  # bench gc
+            row = {"program": it["bench"], "threads": it["threads"], "setting": it["setting"]}
+            yield row, "time", "s", runs, it["median"], spread
+            yield row, "gain", "", runs, it["gain"], f"{100 * it['gain_spread']:.0f} %"
             if it["gc_share"] is not None:
-                yield case, it["setting"], "share of collections", "%", runs, 100 * it["gc_share"], ""
+                yield row, "share of collections", "%", runs, 100 * it["gc_share"], UNKNOWN
             if it.get("to_reference") is not None:
-                yield case, it["setting"], "time to reference", "", runs, it["to_reference"], ""
+                yield row, "time to the reference", "", runs, it["to_reference"], UNKNOWN
         elif kind == "line" and it["bench"] == "kernels":
-            case = f"{it['kernel']}, n = {it['n']}, {it['level']}, {it['shift']} bytes past a cache line"
-            yield case, it["who"], "rate of the fastest turn", "GFlop/s", "", it["gflops"], spread
+            row = {column: it[column] for column in ("kernel", "n", "level", "shift")} | {"setting": it["who"]}
+            yield row, "rate of the best run", "GFlop/s", runs, it["gflops"], f"median +{spread}"
             if it["per_cent"] is not None:
-                yield case, it["who"], "share of the level's limit", "%", "", it["per_cent"], ""
+                yield row, "share of the limit", "%", runs, it["per_cent"], UNKNOWN
 
 
 def machine_line(machine):
@@ -148,16 +181,28 @@ def add(args):
     if commit.endswith("-dirty"):
         sys.exit(f"{args.result}: the checkout had changes that are in no commit: commit them and measure again")
     path = DATA / f"{args.subject}.csv"
+    always = {"subject": args.subject, "table": args.table, "command": args.command, "commit": commit or UNKNOWN}
+    always |= {"machine": where, "date": date}
+    rows = []
+    for identity, metric, unit, runs, median, spread in from_json(lines):
+        figure = {"metric": metric, "unit": unit, "runs": runs, "median": number(median), "spread": spread}
+        rows.append(identity | always | figure)
+    if not rows:
+        sys.exit(f"{args.result}: no measurement")
+    identities = [column for column in dict.fromkeys(key for row in rows for key in row) if column not in REQUIRED]
+    columns = REQUIRED[:2] + identities + REQUIRED[2:]
+    if path.exists():
+        with path.open(newline="") as file:
+            columns = next(csv.reader(file))
+    lacking = [column for column in identities if column not in columns]
+    if lacking:
+        sys.exit(f"{path.relative_to(ROOT)} has no column {', '.join(lacking)}: add it")
     new = not path.exists()
     with path.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if new:
-            writer.writerow(COLUMNS)
-        count = 0
-        for count, (case, setting, metric, unit, runs, median, spread) in enumerate(from_json(lines), 1):
-            row = [args.subject, args.table, case, setting, metric, unit, runs, number(median), spread]
-            writer.writerow(row + [args.command, commit, where, date])
-    print(f"{path.relative_to(ROOT)}: {count} rows were added; add a view to {path.stem}.toml to show them")
+        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        new and writer.writeheader()
+        writer.writerows(rows)
+    print(f"{path.relative_to(ROOT)}: {len(rows)} rows were added; add a view to {path.stem}.toml to show them")
 
 
 def main():
@@ -165,8 +210,8 @@ def main():
         parser = argparse.ArgumentParser(prog="results.py add")
         parser.add_argument("result", type=pathlib.Path)
         parser.add_argument("--subject", required=True)
-        parser.add_argument("--table", default="")
-        parser.add_argument("--command", default="")
+        parser.add_argument("--table", required=True)
+        parser.add_argument("--command", required=True)
         add(parser.parse_args(sys.argv[2:]))
     elif sys.argv[1:] in ([], ["--check"]):
         pages(check=bool(sys.argv[1:]))
