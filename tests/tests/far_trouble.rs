@@ -17,7 +17,8 @@ fn program(stage: &Stage) -> Option<PathBuf> {
     stage.compiled("far_trouble.c", &["-lpthread", "-O2"])
 }
 
-/// Runs the program with a file as its store, as each kind of user, and passes the result to `check`.
+/// Runs `far_trouble.c` with the arguments `words` and a file as its store, once as each of the users, and passes each
+/// result to `check`.
 fn over_file(words: &[&str], check: impl Fn(Ran)) {
     let stage = Stage::new();
     let Some(program) = program(&stage) else { return };

@@ -93,7 +93,8 @@ fn malloc_family_works_with_preloaded_allocators() {
     preloaded("plain_calls.c", &[]);
 }
 
-/// Only the launched process prints the line about another allocator; its children print nothing.
+/// The launched process prints a line if another allocator serves its blocks. Here only its child has another
+/// allocator, for which no line must be printed.
 #[test]
 fn children_do_not_repeat_the_line() {
     let stage = Stage::new();
