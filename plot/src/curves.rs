@@ -51,7 +51,8 @@ impl Axes {
         }
     }
 
-    /// Names a power of two, given as its exponent; empty between two powers of a number of threads.
+    /// Returns the label of a position on the horizontal axis, given as an exponent of two. On an axis of threads,
+    /// positions between two powers of two have none.
     fn label(self, power: f64) -> String {
         match self {
             Axes::Speed => bytes(power),

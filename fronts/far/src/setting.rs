@@ -12,16 +12,16 @@ pub struct Given {
     pub option: &'static str,
     /// The variable, as `LARGESSE_LOCAL`.
     pub variable: &'static str,
-    /// The value.
+    /// The value that the user gave for the option.
     pub value: OsString,
 }
 
 /// A value, and the name under which the user gave it.
 #[derive(Debug)]
 pub struct Setting {
-    /// The option or the variable.
+    /// Name of the option, such as `--local`, or of the variable that has the value.
     pub origin: &'static str,
-    /// The value.
+    /// The value as the user wrote it.
     pub value: OsString,
 }
 

@@ -6,8 +6,8 @@ use crate::world::class;
 
 /// The reason why an evaluation ended without a value. Its details are in the context.
 ///
-/// It has the size of a value, so that an answer is returned in two registers: through memory it costs the evaluator
-/// a third of its time.
+/// An exit has the size of a value, so that an answer is returned in two registers: through memory it costs the
+/// evaluator a third of its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Exit {

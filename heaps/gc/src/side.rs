@@ -1,4 +1,4 @@
-//! Side tables: metadata is kept outside of the memory it describes, and freed with the heap.
+//! Holds metadata in side tables, outside of the memory that they describe. They are freed with the heap.
 
 use core::marker::PhantomData;
 use core::ops::Index;
@@ -7,7 +7,7 @@ use largesse_pages::{MapError, PageKind, Reserved, SPAN};
 /// A type for which all zero bytes are a valid value, and that may be written through a shared reference.
 ///
 /// # Safety
-/// Both properties hold for the type.
+/// All zero bytes must be a valid value, and writing one through a shared reference must be sound, as for atomics.
 pub(crate) unsafe trait Zeroed {}
 
 /// Holds `len` values, all zero at first. Pages that are never written use no memory.

@@ -19,7 +19,7 @@ pub struct Cells {
 pub struct Delegated {
     /// Number of the thread, in order of registration.
     pub thread: u64,
-    /// Its cells, by layout and size.
+    /// Number of cells of the thread, by layout and size.
     pub cells: Vec<Cells>,
 }
 

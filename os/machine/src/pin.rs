@@ -38,13 +38,14 @@ pub enum PinError {
         /// The processors that are permitted.
         permitted: Bitmap,
     },
-    /// These do not exist, are offline or are not permitted; `unread` would tell which.
+    /// Some processors do not exist, are offline or are not permitted. Which of these it is cannot be told, because the
+    /// file `unread` cannot be read.
     Refused {
-        /// Those that were asked for in vain.
+        /// The requested processors that cannot be used.
         cpus: Bitmap,
-        /// Where this process may run.
+        /// The processors on which this process may run.
         permitted: Bitmap,
-        /// The list of those that are online.
+        /// The file that lists the online processors.
         unread: Unread,
     },
     /// The threads of the process are not known, because this directory cannot be read.

@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_millis(128);
 /// Time without a connection of another user after which the pauses start at the first again.
 const CALM: Duration = Duration::from_secs(1);
 
-/// Both sockets of an agent.
+/// The two sockets at which an agent listens.
 #[derive(Debug)]
 pub(crate) struct Listener {
     name: Name,

@@ -14,7 +14,7 @@ pub enum StoreError {
     System {
         /// Name of the system call.
         call: &'static str,
-        /// Its error number.
+        /// Error number (`errno`) of the call.
         errno: i32,
     },
     /// A system call repeatedly transferred no further bytes.

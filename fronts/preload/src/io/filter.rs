@@ -30,7 +30,7 @@ pub(super) const ARCH: u32 = 0xc000_003e;
 
 /// Lists the calls that execute a program.
 pub(super) const EXEC: [c_long; 2] = [libc::SYS_execve, libc::SYS_execveat];
-/// The value of `si_errno` in a signal that the filter of [`for_exec`] raised.
+/// Value of `si_errno` by which the handler recognises signals of the filter that [`for_exec`] returns.
 pub(super) const PUT_OFF: u32 = 1;
 
 /// Returns the filter that traps calls made by `code`, the C library's, with pointers into `far`; with `exec`, also

@@ -1,4 +1,4 @@
-//! Refusals of a file as a store.
+//! Explains why a file cannot be used as a store.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub enum FileRefused {
         path: PathBuf,
         /// Name of the system call.
         call: &'static str,
-        /// Its error number.
+        /// Error number (`errno`) of the call.
         errno: i32,
     },
 }
