@@ -90,8 +90,7 @@ impl Bench {
         (self.memory_mib as f64 * scale) as u64
     }
 
-    /// Removes the tests that `only` does not name. It names a test as `BENCH/TEST`, or all tests of a bench or of a
-    /// group by its name. Returns `None` if no test remains.
+    /// Keeps the tests that `only` names as `bench/test`; the name of the bench or its group keeps all.
     fn narrowed(mut self, only: &[String]) -> Option<Bench> {
         let whole = if only.is_empty() { !self.only_by_name } else { self.is_named_in(only) };
         if !whole {

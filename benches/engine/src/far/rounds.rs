@@ -13,8 +13,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// A contestant of the rounds: the program without far memory, the same again to measure the noise, or one combination
-/// of settings (a cell of the table).
+/// One contestant of the rounds: the baseline, its second series, or a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FarContestant<'a> {
     Stock { again: bool },
