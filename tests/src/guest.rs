@@ -1,7 +1,8 @@
 //! A small machine of four NUMA nodes with an older kernel, for tests: `tests/guest/boot.sh` starts it.
 
 use crate::built::{built_command, built_library, target, workspace};
-use crate::skip::{has_program, skipped};
+use crate::features::has_program;
+use crate::skip::skipped;
 use crate::stage::{compile, permit};
 use crate::wait::poll;
 use std::collections::BTreeSet;
