@@ -1,10 +1,10 @@
 //! Places the memory of the program on NUMA nodes.
 
-use crate::say::complain;
 use largesse_machine::topology::NoSuchNode;
 use largesse_machine::{Bitmap, NotAList, Topology, pin};
 use largesse_pages::MapError;
 use largesse_pages::placement::{self, ThreadPolicy};
+use largesse_terminal::say::complain;
 use std::fmt;
 use std::io;
 use std::path::Path;

@@ -16,10 +16,10 @@ mod memory;
 mod threads;
 
 use crate::run::{self, signals};
-use crate::say::complain;
 use largesse_machine::selection::{SelectionError, select};
 use largesse_machine::topology::Unreadable;
 use largesse_machine::{Bitmap, Topology, pin};
+use largesse_terminal::say::complain;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;

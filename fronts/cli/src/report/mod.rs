@@ -12,7 +12,7 @@
 
 pub(crate) mod picture;
 
-use crate::say::{self, complain};
+use largesse_terminal::say::{self, complain};
 use picture::{NoPicture, NotWritten};
 use serde_json::Value;
 use std::fmt;

@@ -25,11 +25,12 @@ mod report;
 mod settings;
 pub(crate) mod signals;
 mod tunables;
+mod unserved;
 
-use crate::say::complain;
 pub(crate) use error::Error;
 use largesse_far::mpi::{self, Ranks};
 use largesse_far::{Given, PASSWORD, environment};
+use largesse_terminal::say::complain;
 use program::Executable;
 use report::ReportTarget;
 use settings::Settings;

@@ -1,6 +1,7 @@
 //! Composes `LD_PRELOAD`, and detects other allocators in it.
 
-use super::error::{Error, Unserved};
+use super::error::Error;
+use super::unserved::Unserved;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Finds the program as `execvp` does, follows scripts to their interpreter, and checks that it can be served.
 
 use super::elf::{Elf, Unreadable};
-use super::error::{Error, Unserved};
+use super::error::Error;
+use super::unserved::Unserved;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};

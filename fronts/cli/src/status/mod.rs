@@ -20,13 +20,14 @@ mod decode;
 mod error;
 mod list;
 mod process;
+mod process_list;
 mod process_snapshot;
 mod residency;
 mod table;
 
-use crate::say::{complain, say};
-use crate::table::Paper;
 use error::Error;
+use largesse_terminal::say::{complain, say};
+use largesse_terminal::table::Paper;
 use process::Process;
 use process_snapshot::ProcessSnapshot;
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use crate::doctor::checks::far::{self, DEVICE};
 use crate::doctor::checks::limits::GROUP;
 use crate::doctor::finding::size;
 use crate::doctor::tree::Tree;
-use crate::say::{complain, say};
+use largesse_terminal::say::{complain, say};
 use std::fmt;
 use std::fs;
 use std::io;
