@@ -1,7 +1,7 @@
 //! Lists the processes that have large blocks, one a line.
 
 use super::deadline;
-use super::error::Error;
+use super::error::StatusError;
 use super::process::{self, Process};
 use super::process_list::{LeftOut, ProcessList, Summary};
 use super::process_snapshot::ProcessSnapshot;
@@ -9,7 +9,7 @@ use super::table;
 use largesse_terminal::table::Paper;
 use std::time::Instant;
 
-pub(super) fn of_all(json: bool) -> Result<String, Error> {
+pub(super) fn of_all(json: bool) -> Result<String, StatusError> {
     let mut found = ProcessList::default();
     // Few processes have a report: the others are sorted out before any report is read.
     let opened = deadline::look_at(process::all()?, |pid, _| has_report(pid));
@@ -17,14 +17,14 @@ pub(super) fn of_all(json: bool) -> Result<String, Error> {
     for (pid, answer) in opened {
         match answer {
             Some(Ok(true)) => reported.push(pid),
-            Some(Err(Error::Denied { .. })) => found.not_permitted += 1,
+            Some(Err(StatusError::Denied { .. })) => found.not_permitted += 1,
             _ => {}
         }
     }
     for (pid, answer) in deadline::look_at(reported, look) {
-        match answer.unwrap_or(Err(Error::Slow { pid })) {
+        match answer.unwrap_or(Err(StatusError::Slow { pid })) {
             Ok(Some(summary)) => found.processes.push(summary),
-            Err(error @ (Error::Report { .. } | Error::Slow { .. })) => {
+            Err(error @ (StatusError::Report { .. } | StatusError::Slow { .. })) => {
                 found.left_out.push(LeftOut { pid, why: error.to_string() });
             }
             // The process has ended since, belongs to the kernel, or does not use the library.
@@ -38,11 +38,11 @@ pub(super) fn of_all(json: bool) -> Result<String, Error> {
     })
 }
 
-fn has_report(pid: u32) -> Result<bool, Error> {
+fn has_report(pid: u32) -> Result<bool, StatusError> {
     Process::open(pid).map(|process| process.has_signpost())
 }
 
-fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Error> {
+fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, StatusError> {
     let process = Process::open(pid)?;
     let Some(heap) = process.heap(deadline)? else { return Ok(None) };
     let snapshot = ProcessSnapshot::of(&process, &heap, deadline);
