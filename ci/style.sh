@@ -2,10 +2,11 @@
 # One way to write it, and no lint is left for later: what warns at home is an error here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Seconds, and without a build: the language of comments and documents, names of types, the tables of docs/results, the
-# hook for commit messages.
+# Seconds, and without a build: the language of comments and documents, names of types, circles of files, the tables of
+# docs/results, the hook for commit messages.
 ci/prose.py
 ci/names.py
+ci/circles.sh
 ci/results.py --check
 ci/hooks/test.sh
 cargo fmt --all -- --check

@@ -1,7 +1,5 @@
 //! Defines the element types of vectors: `f64`, `f32`, and complex numbers of them.
 
-use crate::Kernels;
-use crate::table::KernelTable;
 use core::fmt::Debug;
 use core::ops::{Add, Mul, Neg, Sub};
 
@@ -50,7 +48,14 @@ pub trait Element:
     }
 
     #[doc(hidden)]
-    fn table(kernels: &Kernels) -> &'static KernelTable<Self>;
+    fn choose<F: Family>(each: (F::Of<f64>, F::Of<f32>)) -> F::Of<Self>;
+}
+
+/// Names a generic type, of which [`Element::choose`] picks the instance for an element type.
+#[doc(hidden)]
+pub trait Family {
+    /// Instance for the element type `T`.
+    type Of<T: 'static>;
 }
 
 /// Describes the range in which a sum of squares loses nothing by underflow, for any number of elements, or by
@@ -85,8 +90,9 @@ mod sealed {
     impl Sealed for f32 {}
 }
 
+/// Implements [`Element`] for the type at a position of the pair (`f64`, `f32`).
 macro_rules! element {
-    ($t:ident, $quiet_bit:expr, $squares:expr) => {
+    ($position:tt, $t:ident, $quiet_bit:expr, $squares:expr) => {
         impl Element for $t {
             const LANES: usize = 512 / size_of::<$t>();
             const ZERO: $t = 0.0;
@@ -114,8 +120,8 @@ macro_rules! element {
             }
 
             #[inline(always)]
-            fn table(kernels: &Kernels) -> &'static KernelTable<$t> {
-                kernels.$t
+            fn choose<F: Family>(each: (F::Of<f64>, F::Of<f32>)) -> F::Of<$t> {
+                each.$position
             }
         }
     };
@@ -124,6 +130,7 @@ macro_rules! element {
 // With n numbers, underflow takes less than n 2^-1075 from a sum of squares, negligible against 2^-900. The smallest
 // number is 2^-1074, and 2^-474 after scaling; the largest sum that is scaled up is below 2^300.
 element!(
+    0,
     f64,
     1 << 51,
     Squares {
@@ -136,6 +143,7 @@ element!(
 );
 // Likewise n 2^-150 is negligible against 2^-50; 2^-149 becomes 2^-61; the largest sum scaled up is below 2^126.
 element!(
+    1,
     f32,
     1 << 22,
     Squares {

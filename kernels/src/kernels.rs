@@ -1,11 +1,13 @@
 //! The kernels as callers use them: they divide long vectors among threads, and give NaN results the reference's bits.
 
+use crate::arch::{self, Tables};
+use crate::element::Family;
 use crate::fenv::{Exceptions, Trial};
 use crate::parts::in_parts;
 use crate::reference::{PART, settle};
 use crate::table::{KernelTable, of_products};
 use crate::vector::Location;
-use crate::{Complex, Element, Isa, Team, Vector, VectorMut, arch};
+use crate::{Complex, Element, Isa, Team, Vector, VectorMut};
 use core::hint::black_box;
 
 /// Size in bytes from which a vector exceeds every second-level cache, of which the largest have 2 MiB.
@@ -14,9 +16,15 @@ const FAR_FROM: usize = 4 << 20;
 /// Calls the kernels of one instruction set.
 #[derive(Clone, Copy)]
 pub struct Kernels {
-    pub(crate) isa: Isa,
-    pub(crate) f64: &'static KernelTable<f64>,
-    pub(crate) f32: &'static KernelTable<f32>,
+    isa: Isa,
+    tables: Tables,
+}
+
+/// Names the reference to the table of an element type.
+struct TableRef;
+
+impl Family for TableRef {
+    type Of<T: 'static> = &'static KernelTable<T>;
 }
 
 impl core::fmt::Debug for Kernels {
@@ -43,7 +51,8 @@ impl Kernels {
     /// Returns the kernels of an instruction set, or `None` if the processor lacks it; for tests and measurements.
     #[must_use]
     pub fn of(isa: Isa) -> Option<Kernels> {
-        if isa.is_available() { arch::kernels(isa) } else { None }
+        let tables = if isa.is_available() { arch::tables(isa)? } else { return None };
+        Some(Kernels { isa, tables })
     }
 
     /// Returns the instruction set of these kernels.
@@ -52,10 +61,16 @@ impl Kernels {
         self.isa
     }
 
+    /// Returns the kernels for one element type.
+    #[inline(always)]
+    fn table<T: Element>(&self) -> &'static KernelTable<T> {
+        T::choose::<TableRef>(self.tables)
+    }
+
     /// Returns the sum of `x`.
     #[inline]
     pub fn sum<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
-        let (x, table) = (x.into(), T::table(self));
+        let (x, table) = (x.into(), self.table::<T>());
         // SAFETY: the elements of a vector can be read, and the processor has the instruction set: only `of` makes
         // `Kernels`.
         at_once(x.is_contiguous(), x.len(), || unsafe { (table.sum)(x.first(), x.len()) })
@@ -65,7 +80,7 @@ impl Kernels {
     /// Returns the sum of the absolute values of `x`.
     #[inline]
     pub fn asum<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
-        let (x, table) = (x.into(), T::table(self));
+        let (x, table) = (x.into(), self.table::<T>());
         // SAFETY: as in `sum`.
         at_once(x.is_contiguous(), x.len(), || unsafe { (table.asum)(x.first(), x.len()) })
             .unwrap_or_else(|| self.of_one(table.asum, table.strided.asum, x.location(), x.len(), team))
@@ -74,7 +89,7 @@ impl Kernels {
     /// Returns the sum of the squares of `x`.
     #[inline]
     pub fn sumsq<'a, T: Element>(&self, x: impl Into<Vector<'a, T>>, team: &dyn Team) -> T {
-        let (x, table) = (x.into(), T::table(self));
+        let (x, table) = (x.into(), self.table::<T>());
         // SAFETY: as in `sum`.
         at_once(x.is_contiguous(), x.len(), || unsafe { (table.sumsq)(x.first(), x.len()) }).unwrap_or_else(
             || {
@@ -114,7 +129,7 @@ impl Kernels {
         y: impl Into<Vector<'a, T>>,
         team: &dyn Team,
     ) -> T {
-        let (x, y, table) = (x.into(), y.into(), T::table(self));
+        let (x, y, table) = (x.into(), y.into(), self.table::<T>());
         same_length(x.len(), y.len());
         // SAFETY: as in `sum`.
         at_once(x.is_contiguous() && y.is_contiguous(), x.len(), || unsafe {
@@ -135,7 +150,7 @@ impl Kernels {
         y: impl Into<VectorMut<'a, T>>,
         team: &dyn Team,
     ) {
-        let (x, y, table) = (x.into(), y.into(), T::table(self));
+        let (x, y, table) = (x.into(), y.into(), self.table::<T>());
         same_length(x.len(), y.len());
         if a == T::ZERO {
             return;
@@ -200,7 +215,7 @@ impl Kernels {
     fn dot_of_any<T: Element>(&self, x: Location<T>, y: Location<T>, n: usize, team: &dyn Team) -> T {
         // SAFETY: the vectors are the caller's.
         let (x, y) = unsafe { (Vector::at_location(x, n), Vector::at_location(y, n)) };
-        let table = T::table(self);
+        let table = self.table::<T>();
         let contiguous = x.is_contiguous() && y.is_contiguous();
         let [dot] = in_parts(x.len(), 2 * size_of::<T>(), team, &|start, len| {
             let (x, y) = (x.part(start, len), y.part(start, len));
@@ -216,7 +231,7 @@ impl Kernels {
     fn axpy_of_any<T: Element>(&self, a: T, x: Location<T>, y: Location<T>, n: usize, team: &dyn Team) {
         // SAFETY: the vectors are the caller's, and `y` is writable.
         let (x, y) = unsafe { (Vector::at_location(x, n), VectorMut::at_location(y, n)) };
-        let table = T::table(self);
+        let table = self.table::<T>();
         let contiguous = x.is_contiguous() && y.is_contiguous();
         // Every step changes the same element: one thread does them in order.
         let team = if y.is_one() { &crate::Alone } else { team };
@@ -247,7 +262,7 @@ impl Kernels {
             limits if plain < limits.least => (limits.up, limits.up_undone),
             limits => (limits.down, limits.down_undone),
         };
-        let table = T::table(self);
+        let table = self.table::<T>();
         let trial = Trial::begin();
         let [sum] = in_parts(x.len(), size_of::<T>(), team, &|start, len| {
             // SAFETY: as in `sum`.
@@ -270,7 +285,7 @@ impl Kernels {
         same_length(x.len(), y.len());
         let (re, im) = if x.is_contiguous() && y.is_contiguous() && x.len() <= PART {
             // SAFETY: as in `sum`; a complex number is two elements.
-            unsafe { (T::table(self).dot_complex)(x.first().cast(), y.first().cast(), x.len(), conjugate) }
+            unsafe { (self.table::<T>().dot_complex)(x.first().cast(), y.first().cast(), x.len(), conjugate) }
         } else {
             of_products(self.products_of_any(x.location(), y.location(), x.len(), team), conjugate)
         };
@@ -288,7 +303,7 @@ impl Kernels {
     ) -> [T; 4] {
         // SAFETY: the vectors are the caller's.
         let (x, y) = unsafe { (Vector::at_location(x, n), Vector::at_location(y, n)) };
-        let table = T::table(self);
+        let table = self.table::<T>();
         let contiguous = x.is_contiguous() && y.is_contiguous();
         in_parts(x.len(), 4 * size_of::<T>(), team, &|start, len| {
             let (x, y) = (x.part(start, len), y.part(start, len));

@@ -8,8 +8,7 @@ use crate::{Complex, Element, Vector, VectorMut};
 /// Functions with pointer arguments require that the given number of contiguous elements can be read there (by `axpy`
 /// written at the last), and that two vectors have the same length.
 #[derive(Clone, Copy)]
-#[allow(missing_debug_implementations, reason = "functions")]
-pub struct KernelTable<T: 'static> {
+pub(crate) struct KernelTable<T: 'static> {
     pub(crate) sum: unsafe fn(*const T, usize) -> T,
     pub(crate) asum: unsafe fn(*const T, usize) -> T,
     pub(crate) sumsq: unsafe fn(*const T, usize) -> T,

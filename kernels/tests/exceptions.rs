@@ -78,10 +78,7 @@ fn hostile<T: Number>(n: usize, seed: u64, kind: u64) -> Vec<T> {
         (T::of(3e38), T::from_bits(0x0080_0003), T::of(1.6e19))
     };
     let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 33
-    };
+    let mut next = || largesse_random::next(&mut state) >> 33;
     let one = || {
         let sparse = next() % 8;
         let sign = if next() % 2 == 0 { T::of(1.0) } else { T::of(-1.0) };

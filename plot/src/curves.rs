@@ -1,6 +1,6 @@
 //! Draws curves over powers of two below a limit, panel by panel: speed over bytes, or gain and share over threads.
 
-use crate::DrawError;
+use crate::canvas::{DrawError, well_formed};
 use plotters::coord::Shift;
 use plotters::prelude::{
     ChartBuilder, Circle, DashedLineSeries, DrawingArea, EmptyElement, IntoDrawingArea as _, IntoFont as _,
@@ -109,7 +109,7 @@ pub struct Series {
 pub fn svg(title: &str, panels: &[Panel], walls: &[(f64, &str)]) -> Result<String, String> {
     let mut text = String::new();
     draw(title, panels, walls, &mut text).map_err(|error| error.to_string())?;
-    Ok(crate::well_formed(&text))
+    Ok(well_formed(&text))
 }
 
 fn draw(title: &str, panels: &[Panel], walls: &[(f64, &str)], text: &mut String) -> Result<(), DrawError> {

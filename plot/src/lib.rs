@@ -14,43 +14,19 @@
 //! 1. Any numbers result in a picture or an error, never in a panic: the caller may be about to end with its work
 //!    done.
 
+mod canvas;
 pub mod curves;
 pub mod machine;
+mod moment;
 mod panels;
 
-use plotters::prelude::{DrawingAreaErrorKind, IntoDrawingArea as _, SVGBackend};
+pub use moment::Moment;
 
-const WIDTH: u32 = 960;
+use canvas::{DrawError, WIDTH, well_formed};
+use plotters::prelude::{IntoDrawingArea as _, SVGBackend};
+
 /// Width and height of a time line, in pixels.
 const SIZE: (u32, u32) = (WIDTH, 850);
-
-/// The state of far memory at one moment; the last three fields are totals since the start. Sizes are in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moment {
-    /// Seconds since the start.
-    pub seconds: f64,
-    /// Transfer size in the regions where most pages are filled, in bytes.
-    pub set: u64,
-    /// Smallest transfer size of all regions, in bytes.
-    pub least_set: u64,
-    /// Largest transfer size of all regions, in bytes.
-    pub most_set: u64,
-    /// Limit on resident memory, in bytes.
-    pub local: u64,
-    /// Resident memory, in bytes.
-    pub resident: u64,
-    /// Memory that is only in the store, in bytes.
-    pub stored: u64,
-    /// Bytes read from the store.
-    pub swapped_in: u64,
-    /// Number of faults handled.
-    pub faults: u64,
-    /// Bytes written to the store.
-    pub written: u64,
-}
-
-/// An error of the drawing library.
-type DrawError = DrawingAreaErrorKind<std::io::Error>;
 
 /// Draws `moments`, which are in order of time, below `title`.
 ///
@@ -60,11 +36,6 @@ pub fn svg(title: &str, moments: &[Moment]) -> Result<String, String> {
     let mut text = String::new();
     draw(title, moments, &mut text).map_err(|error| error.to_string())?;
     Ok(well_formed(&text))
-}
-
-/// Escapes control characters in `picture`: XML forbids most of them even as references, and titles may have any.
-fn well_formed(picture: &str) -> String {
-    largesse_text::lines(picture).into_owned()
 }
 
 fn draw(title: &str, moments: &[Moment], text: &mut String) -> Result<(), DrawError> {

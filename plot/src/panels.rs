@@ -1,31 +1,16 @@
 //! Draws the panels of a time line, one below the other.
 
-use crate::{DrawError, Moment};
-use plotters::coord::Shift;
+use crate::Moment;
+use crate::canvas::{Area, BLUE, DrawError, GREEN, GRID, INK, LEFT, LETTER, ORANGE, RED, SKY, ink, plain};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{
-    AreaSeries, Cartesian2d, ChartBuilder, ChartContext, Color as _, DashedLineSeries, DrawingArea,
-    IntoFont as _, LineSeries, PathElement, RGBColor, SVGBackend, TextStyle, WHITE,
+    AreaSeries, Cartesian2d, ChartBuilder, ChartContext, Color as _, DashedLineSeries, LineSeries,
+    PathElement, RGBColor, SVGBackend, WHITE,
 };
 
-pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type Points = Vec<(f64, f64)>;
 
-// Colours that colour-blind readers can tell apart (Okabe and Ito).
-pub(crate) const BLUE: RGBColor = RGBColor(0, 114, 178);
-pub(crate) const SKY: RGBColor = RGBColor(86, 180, 233);
-pub(crate) const GREEN: RGBColor = RGBColor(0, 158, 115);
-pub(crate) const ORANGE: RGBColor = RGBColor(230, 159, 0);
-pub(crate) const RED: RGBColor = RGBColor(213, 94, 0);
-pub(crate) const INK: RGBColor = RGBColor(60, 60, 60);
-pub(crate) const GRID: RGBColor = RGBColor(225, 225, 225);
-
-const FONT: &str = "sans-serif";
-/// Approximate width of a letter, in pixels: the fonts of the viewer are not known.
-pub(crate) const LETTER: i32 = 7;
-/// Width of the area for the labels of the vertical axis, in pixels.
-pub(crate) const LEFT: u32 = 80;
 /// Exponents of the smallest and the largest transfer size: 4 KiB and 2 MiB.
 const TRANSFERS: (f64, f64) = (12.0, 21.0);
 const UNITS: [(&str, f64); 4] =
@@ -199,20 +184,6 @@ fn in_units(lines: &mut [Curve]) -> &'static str {
         *value /= size;
     }
     unit
-}
-
-/// Formats a number with few digits and without an exponent: `1500`, `20 k`.
-pub(crate) fn plain(value: &f64) -> String {
-    let digits = |value: f64| format!("{}", (value * 100.0).round() / 100.0);
-    match value.abs() {
-        1e6.. => format!("{} M", digits(value / 1e6)),
-        1e4.. => format!("{} k", digits(value / 1e3)),
-        _ => digits(*value),
-    }
-}
-
-pub(crate) fn ink(size: i32) -> TextStyle<'static> {
-    (FONT, size).into_font().color(&INK)
 }
 
 fn panel(

@@ -1,7 +1,8 @@
 //! An emulated machine of four NUMA nodes with an older kernel, which `tests/guest/boot.sh` starts.
 
 use crate::built::{built_command, built_library, target, workspace};
-use crate::skip::{has_program, skipped};
+use crate::features::has_program;
+use crate::skip::skipped;
 use crate::stage::{compile, permit};
 use crate::wait::poll;
 use std::collections::BTreeSet;

@@ -16,6 +16,7 @@
 
 mod built;
 mod cgroup;
+mod features;
 mod guest;
 mod pool;
 mod process;
@@ -28,6 +29,7 @@ mod wait;
 
 pub use built::{built_command, built_companion, built_library, deep, workspace};
 pub use cgroup::{confined, could_not_confine};
+pub use features::{events_are_permitted, has_program, large_pages_are_available};
 pub use guest::{Done, Guest};
 pub use pool::Pool;
 pub use process::{
@@ -35,7 +37,7 @@ pub use process::{
     thread_states,
 };
 pub use run::{Exit, Ran, Run, same_output};
-pub use skip::{events_are_permitted, has_program, large_pages_are_available, skipped};
+pub use skip::skipped;
 pub use stage::{Stage, store_in};
 pub use steps::Steps;
 pub use user::{User, fault_engines, is_root, users};

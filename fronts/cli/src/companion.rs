@@ -1,8 +1,8 @@
 //! Runs subcommands that are separate programs: `largesse lisp` executes `largesse-lisp`, as git does.
 
-use crate::own;
 use crate::run::signals;
-use crate::say::complain;
+use largesse_terminal::own;
+use largesse_terminal::say::complain;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt as _;

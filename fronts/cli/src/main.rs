@@ -15,7 +15,7 @@ mod run;
 mod status;
 
 use clap::{Parser, Subcommand};
-use largesse_terminal::{own, progress, say, size, table};
+use largesse_terminal::say;
 use std::process::ExitCode;
 
 /// Run unmodified numerical programs on large pages, aligned blocks, chosen NUMA nodes or far memory.

@@ -1,15 +1,15 @@
 //! Explains why a setting is refused or far memory cannot be made ready, with what to type.
 
-use crate::mpi;
+use crate::mpi::RanksError;
 use largesse_settings::Misread;
-use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
 /// The reason why a setting is refused or far memory cannot be made ready.
-#[derive(Debug)]
-pub enum Error {
+#[derive(Debug, thiserror::Error)]
+pub enum FarError {
     /// An option or a variable has a value that is not accepted.
+    #[error("{} is not understood; it accepts {accepts}", shown(.origin, .value))]
     BadValue {
         /// The option or variable.
         origin: &'static str,
@@ -19,6 +19,7 @@ pub enum Error {
         accepts: String,
     },
     /// The value of an option or a variable is not a size, or is out of bounds.
+    #[error("{} {why}", shown(.origin, .value))]
     BadSize {
         /// The option or variable.
         origin: &'static str,
@@ -28,6 +29,7 @@ pub enum Error {
         why: Misread,
     },
     /// A setting would have no effect together with another option.
+    #[error("{} cannot be combined with {other}: {why}; leave one of the two out", named(.origin, .value))]
     Excluded {
         /// The option or variable.
         origin: &'static str,
@@ -38,41 +40,25 @@ pub enum Error {
         /// The reason, as a sentence.
         why: &'static str,
     },
-    /// The agent of the store was not started: either this error says why, or the agent has printed it.
-    Agent(Option<io::Error>),
+    /// The agent of the store was not started.
+    #[error("the agent was not started: {0}")]
+    Agent(io::Error),
+    /// The agent of the store ended early, and has printed why.
+    #[error("the program was not started")]
+    Unready,
     /// The ranks of the MPI launcher cannot hold the program's pages.
-    Ranks(mpi::Error),
+    #[error(transparent)]
+    Ranks(RanksError),
 }
 
-impl Error {
+impl FarError {
     /// Returns the exit status of a command that stops here: 2 for a setting, 125 otherwise.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Error::BadValue { .. } | Error::BadSize { .. } | Error::Excluded { .. } => 2,
-            Error::Agent(_) | Error::Ranks(_) => 125,
+            FarError::BadValue { .. } | FarError::BadSize { .. } | FarError::Excluded { .. } => 2,
+            FarError::Agent(_) | FarError::Unready | FarError::Ranks(_) => 125,
         })
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::BadValue { origin, value, accepts } => {
-                write!(f, "{} is not understood; it accepts {accepts}", shown(origin, value))
-            }
-            Error::BadSize { origin, value, why } => write!(f, "{} {why}", shown(origin, value)),
-            Error::Excluded { origin, value, other, why } => {
-                let given = match *origin {
-                    "--lock" | "--interleave" => (*origin).to_owned(),
-                    origin => shown(origin, value),
-                };
-                write!(f, "{given} cannot be combined with {other}: {why}; leave one of the two out")
-            }
-            Error::Agent(None) => write!(f, "the program was not started"),
-            Error::Agent(Some(error)) => write!(f, "the agent was not started: {error}"),
-            Error::Ranks(why) => why.fmt(f),
-        }
     }
 }
 
@@ -81,4 +67,12 @@ fn shown(origin: &str, value: &str) -> String {
     let separator = if origin.starts_with("--") { ' ' } else { '=' };
     let value = if value.is_empty() { "''" } else { value };
     format!("{origin}{separator}{value}")
+}
+
+/// Formats a setting as the user typed it, or only its option if that has few values.
+fn named(origin: &str, value: &str) -> String {
+    match origin {
+        "--lock" | "--interleave" => origin.to_owned(),
+        origin => shown(origin, value),
+    }
 }

@@ -22,7 +22,7 @@ mod setting;
 mod stores;
 pub mod totals;
 
-pub use error::Error;
+pub use error::FarError;
 pub use library::library;
 pub use options::{FarOptions, ranks, set_store, start_agent, variables, warn_of_passwords};
 pub use setting::{Given, Setting};

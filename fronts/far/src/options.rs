@@ -1,7 +1,7 @@
 //! Turns the options of far memory into plain numbers and an open store before the program starts.
 
 use crate::environment;
-use crate::error::Error;
+use crate::error::FarError;
 use crate::library::library;
 use crate::mpi::{self, Ranks};
 use crate::own;
@@ -40,7 +40,7 @@ impl FarOptions {
         local: Option<&OsString>,
         store: Option<&OsString>,
         page_size: Option<&OsString>,
-    ) -> Result<Option<FarOptions>, Error> {
+    ) -> Result<Option<FarOptions>, FarError> {
         let given: Vec<Given> = [
             ("--local", "LARGESSE_LOCAL", local),
             ("--far", "LARGESSE_FAR", store),
@@ -54,11 +54,11 @@ impl FarOptions {
         match ranks(&variables)? {
             None => start_agent(&mut variables)?,
             Some(server) if !server.is_first() => {
-                server.serve().map_err(Error::Ranks)?;
+                server.serve().map_err(FarError::Ranks)?;
                 std::process::exit(0);
             }
             Some(first) => {
-                set_store(&mut variables, first.host().map_err(Error::Ranks)?);
+                set_store(&mut variables, first.host().map_err(FarError::Ranks)?);
                 environment::remove_all(&mpi::VARIABLES);
             }
         }
@@ -83,10 +83,10 @@ impl FarOptions {
 ///
 /// # Errors
 /// Returns an error if this process is not a rank, or if its MPI library has no plug-in.
-pub fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ranks>, Error> {
+pub fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ranks>, FarError> {
     let here = || library(environment::get("LARGESSE_LIBRARY")).ok();
     let Some(store) = store(variables) else { return Ok(None) };
-    Ranks::of(store, environment::get, here).map_err(Error::Ranks)
+    Ranks::of(store, environment::get, here).map_err(FarError::Ranks)
 }
 
 /// Warns if a password is on the command line, which all users of the machine can read.
@@ -105,7 +105,7 @@ pub fn warn_of_passwords(given: &[Given]) {
 pub fn variables(
     value: impl Fn(&'static str) -> Option<Setting>,
     get: impl Fn(&str) -> Option<OsString>,
-) -> Result<Vec<(&'static str, OsString)>, Error> {
+) -> Result<Vec<(&'static str, OsString)>, FarError> {
     let local = value("LARGESSE_LOCAL");
     let Some(local) = local else {
         let unused =
@@ -137,14 +137,14 @@ pub fn variables(
     Ok(variables)
 }
 
-fn named(store: &Setting) -> Result<OsString, Error> {
+fn named(store: &Setting) -> Result<OsString, FarError> {
     let text = store.value.to_string_lossy();
     match text.split_once(':') {
         _ if stores::is_agents(&text) => Ok(store.value.clone()),
         Some(("mpi", "")) => Ok(store.value.clone()),
         Some(("mpi", room)) => match largesse_settings::room(room) {
             Ok(bytes) => Ok(format!("mpi:{bytes}").into()),
-            Err(why) => Err(Error::BadSize { origin: store.origin, value: text.into_owned(), why }),
+            Err(why) => Err(FarError::BadSize { origin: store.origin, value: text.into_owned(), why }),
         },
         Some(("agent", name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
         Some(("file", path)) if !path.is_empty() => {
@@ -174,10 +174,10 @@ pub fn set_store(variables: &mut [(&'static str, OsString)], store: OsString) {
 ///
 /// # Errors
 /// Returns an error if the agent was not started.
-pub fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), Error> {
+pub fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), FarError> {
     if let Some(needs) = store(variables).filter(|store| stores::is_agents(&store.to_string_lossy())) {
-        let name = agent_for(needs).map_err(|error| Error::Agent(Some(error)))?;
-        set_store(variables, name.ok_or(Error::Agent(None))?);
+        let name = agent_for(needs).map_err(FarError::Agent)?;
+        set_store(variables, name.ok_or(FarError::Unready)?);
     }
     Ok(())
 }

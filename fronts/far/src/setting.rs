@@ -1,6 +1,6 @@
 //! Holds the value of one setting: of an option, or of an inherited variable.
 
-use crate::error::Error;
+use crate::error::FarError;
 use crate::stores;
 use largesse_settings::Misread;
 use std::ffi::OsString;
@@ -40,22 +40,27 @@ impl Setting {
 
     /// Returns the error that the value is not one of those in `accepts`.
     #[must_use]
-    pub fn refused(&self, accepts: impl Into<String>) -> Error {
+    pub fn refused(&self, accepts: impl Into<String>) -> FarError {
         let value = stores::without_secrets(&self.value.to_string_lossy());
-        Error::BadValue { origin: self.origin, value, accepts: accepts.into() }
+        FarError::BadValue { origin: self.origin, value, accepts: accepts.into() }
     }
 
     /// Returns the error that this setting cannot be combined with the option `other`.
     #[must_use]
-    pub fn excluded_by(&self, other: &'static str, why: &'static str) -> Error {
-        Error::Excluded { origin: self.origin, value: self.value.to_string_lossy().into_owned(), other, why }
+    pub fn excluded_by(&self, other: &'static str, why: &'static str) -> FarError {
+        FarError::Excluded {
+            origin: self.origin,
+            value: self.value.to_string_lossy().into_owned(),
+            other,
+            why,
+        }
     }
 
     /// Returns the meaning of the value, which must be one of `words`.
     ///
     /// # Errors
-    /// Returns [`Error::BadValue`] with the words.
-    pub fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, Error> {
+    /// Returns [`FarError::BadValue`] with the words.
+    pub fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, FarError> {
         let found = words.iter().find(|(word, _)| self.value == *word);
         let accepts = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         found.map(|(_, value)| *value).ok_or_else(|| self.refused(accepts()))
@@ -72,9 +77,9 @@ impl Setting {
     /// Returns the value as a size, read by one of the functions of `largesse_settings`.
     ///
     /// # Errors
-    /// Returns [`Error::BadSize`] with the reason of that function.
-    pub fn size<T>(&self, read: fn(&str) -> Result<T, Misread>) -> Result<T, Error> {
+    /// Returns [`FarError::BadSize`] with the reason of that function.
+    pub fn size<T>(&self, read: fn(&str) -> Result<T, Misread>) -> Result<T, FarError> {
         let value = self.value.to_string_lossy();
-        read(&value).map_err(|why| Error::BadSize { origin: self.origin, value: value.into_owned(), why })
+        read(&value).map_err(|why| FarError::BadSize { origin: self.origin, value: value.into_owned(), why })
     }
 }

@@ -3,7 +3,10 @@
 #![expect(clippy::cast_possible_truncation, reason = "lanes of a register: 16 at most")]
 
 mod axpy;
+mod by_length;
+mod fused;
 mod portable;
+mod prelude;
 mod reduce;
 mod simd;
 mod sums;
@@ -19,181 +22,25 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 
+use crate::Isa;
 use crate::table::KernelTable;
-use crate::{Isa, Kernels};
+
+/// Points to the tables of one instruction set, for both element types.
+pub(crate) type Tables = (&'static KernelTable<f64>, &'static KernelTable<f32>);
 
 /// Returns the kernels of an instruction set, or `None` if this program was compiled for another architecture. It does
 /// not check that the processor has it.
-pub(crate) fn kernels(isa: Isa) -> Option<Kernels> {
-    let (f64, f32): (&'static KernelTable<f64>, &'static KernelTable<f32>) = match isa {
+pub(crate) fn tables(isa: Isa) -> Option<Tables> {
+    match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => (&avx512::F64, &avx512::F32),
+        Isa::Avx512 => Some((&avx512::F64, &avx512::F32)),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => (&avx2::F64, &avx2::F32),
+        Isa::Avx2 => Some((&avx2::F64, &avx2::F32)),
         #[cfg(target_arch = "x86_64")]
-        Isa::Sse2 => (&sse2::F64, &sse2::F32),
+        Isa::Sse2 => Some((&sse2::F64, &sse2::F32)),
         #[cfg(target_arch = "aarch64")]
-        Isa::Neon => (&neon::F64, &neon::F32),
-        Isa::Portable => (&scalar::F64, &scalar::F32),
-        _ => return None,
-    };
-    Some(Kernels { isa, f64, f32 })
-}
-
-/// Defines the functions for vectors with steps: plain code, compiled for an instruction set.
-macro_rules! strided {
-    ($t:ty, $features:literal) => {{
-        #[target_feature(enable = $features)]
-        fn sum(x: Vector<'_, $t>) -> $t {
-            portable::sum::<$t, { <$t>::LANES }>(x)
-        }
-        #[target_feature(enable = $features)]
-        fn asum(x: Vector<'_, $t>) -> $t {
-            portable::asum::<$t, { <$t>::LANES }>(x)
-        }
-        #[target_feature(enable = $features)]
-        fn sumsq(x: Vector<'_, $t>) -> $t {
-            portable::sumsq::<$t, { <$t>::LANES }>(x)
-        }
-        #[target_feature(enable = $features)]
-        fn sumsq_scaled(x: Vector<'_, $t>, scale: $t) -> $t {
-            portable::sumsq_scaled::<$t, { <$t>::LANES }>(x, scale)
-        }
-        #[target_feature(enable = $features)]
-        fn dot(x: Vector<'_, $t>, y: Vector<'_, $t>) -> $t {
-            portable::dot::<$t, { <$t>::LANES }>(x, y)
-        }
-        #[target_feature(enable = $features)]
-        fn products(x: Vector<'_, Complex<$t>>, y: Vector<'_, Complex<$t>>) -> [$t; 4] {
-            portable::products::<$t, { <$t>::LANES / 4 }>(x, y)
-        }
-        #[target_feature(enable = $features)]
-        fn axpy(a: $t, x: Vector<'_, $t>, y: &VectorMut<'_, $t>) {
-            portable::axpy(a, x, y);
-        }
-        Strided { sum, asum, sumsq, sumsq_scaled, dot, products, axpy }
-    }};
-}
-use strided;
-
-/// Defines a function that handles short vectors itself, and calls others for middle and long ones: the short path is
-/// then small and saves no registers.
-macro_rules! by_length {
-    (
-        $features:literal, fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty {
-            if $is_short:expr => $short:expr,
-            else $other:expr $(,)?
-        }
-    ) => {
-        #[target_feature(enable = $features)]
-        unsafe fn $name($($argument: $type),*) -> $result {
-            #[inline(never)]
-            #[target_feature(enable = $features)]
-            unsafe fn other($($argument: $type),*) -> $result {
-                // SAFETY: the caller's promise, and this function's instruction set.
-                unsafe { $other }
-            }
-            // SAFETY: as above.
-            unsafe { if $is_short { $short } else { other($($argument),*) } }
-        }
-    };
-    (
-        $features:literal, fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty {
-            if $is_short:expr => $short:expr,
-            if $is_middle:expr => $middle:expr,
-            else $long:expr $(,)?
-        }
-    ) => {
-        by_length!($features, fn $name($($argument: $type),*) -> $result {
-            if $is_short => $short,
-            else {
-                by_length!($features, fn not_short($($argument: $type),*) -> $result {
-                    if $is_middle => $middle,
-                    else $long
-                });
-                not_short($($argument),*)
-            }
-        });
-    };
-}
-use by_length;
-
-/// Defines the functions of one element type for an instruction set with fused multiply-add. `$n` registers `$v` hold
-/// the lanes, `$a` of them at a time (half as many for complex numbers); for long vectors `$far` registers `$w`,
-/// `$together` at a time. `$g` registers are loaded before the first is added. The number of rows of lanes from which
-/// vectors are long depends on the kernel. `axpy` uses `$k` registers `$half` at a time.
-macro_rules! fused {
-    (
-        $t:ty, $features:literal, $v:ty, lanes $n:literal, at_once $a:literal,
-        long $w:ty, lanes $far:literal, at_once $together:literal,
-        reads $g:literal,
-        from dot $dot:literal, sum $sum:literal, asum $asum:literal, sumsq $sumsq:literal, complex $complex:literal,
-        axpy $k:literal of $half:ty, $shifts:ty
-    ) => {{
-        by_length!($features, fn sum(x: *const $t, n: usize) -> $t {
-            if n <= <$t>::LANES / 2 => reduce::short_one::<$v, Itself, { $n / 2 }>(x, n),
-            if n < $sum * <$t>::LANES => reduce::one::<$v, Itself, $n, $a, $g>(x, n),
-            else reduce::one::<$w, Itself, $far, $together, $g>(x, n),
-        });
-        by_length!($features, fn asum(x: *const $t, n: usize) -> $t {
-            if n <= <$t>::LANES / 2 => reduce::short_one::<$v, Absolute, { $n / 2 }>(x, n),
-            if n < $asum * <$t>::LANES => reduce::one::<$v, Absolute, $n, $a, $g>(x, n),
-            else reduce::one::<$w, Absolute, $far, $together, $g>(x, n),
-        });
-        by_length!($features, fn sumsq(x: *const $t, n: usize) -> $t {
-            if n <= <$t>::LANES / 2 => reduce::short_one::<$v, Square, { $n / 2 }>(x, n),
-            if n < $sumsq * <$t>::LANES => reduce::one::<$v, Square, $n, $a, $g>(x, n),
-            else reduce::one::<$w, Square, $far, $together, $g>(x, n),
-        });
-        by_length!($features, fn dot(x: *const $t, y: *const $t, n: usize) -> $t {
-            if n <= <$t>::LANES / 2 => reduce::short_two::<$v, { $n / 2 }>(x, y, n),
-            if n < $dot * <$t>::LANES => reduce::two::<$v, $shifts, $n, $a, $g>(x, y, n),
-            else reduce::two::<$w, $shifts, $far, $together, $g>(x, y, n),
-        });
-        #[inline(never)]
-        #[target_feature(enable = $features)]
-        unsafe fn products(x: *const $t, y: *const $t, n: usize) -> [$t; 4] {
-            // SAFETY: the caller's promise, and this function's instruction set.
-            unsafe { reduce::products::<$w, { $far / 2 }, { $together / 2 }, $g>(x, y, n) }
-        }
-        by_length!($features, fn dot_complex(x: *const $t, y: *const $t, n: usize, conjugate: bool) -> ($t, $t) {
-            if 2 * n <= <$t>::LANES / 4 =>
-                of_products(reduce::short_products::<$v, { $n / 4 }>(x, y, n), conjugate),
-            if 2 * n < $complex * <$t>::LANES =>
-                of_products(reduce::products::<$v, { $n / 2 }, { $a / 2 }, $g>(x, y, n), conjugate),
-            else of_products(products(x, y, n), conjugate),
-        });
-        #[inline(never)]
-        #[target_feature(enable = $features)]
-        unsafe fn by_one(a: $t, x: *const $t, y: *mut $t, n: usize) {
-            // SAFETY: the caller's promise, and this function's instruction set.
-            unsafe { axpy::one_by_one(a, x, y, n) };
-        }
-        by_length!($features, fn axpy(a: $t, x: *const $t, y: *mut $t, n: usize) -> () {
-            if n < axpy::ALIGN_FROM => axpy::short::<$half, $k>(a, x, y, n, by_one),
-            else axpy::axpy::<$half, $shifts, $k>(a, x, y, n, by_one),
-        });
-        KernelTable {
-            sum,
-            asum,
-            sumsq,
-            sumsq_far: sumsq,
-            dot,
-            dot_complex,
-            products,
-            axpy,
-            strided: strided!($t, $features),
-        }
-    }};
-}
-use fused;
-
-/// Collects the names that the files of instruction sets use.
-mod prelude {
-    pub(super) use super::reduce;
-    pub(super) use super::simd::{Crossing, Fused, Nans, Simd, load_some, methods};
-    pub(super) use super::terms::{Absolute, Itself, Square};
-    pub(super) use super::{axpy, by_length, fused, portable, strided};
-    pub(super) use crate::table::{KernelTable, Strided, of_products};
-    pub(super) use crate::{Complex, Element, Vector, VectorMut};
+        Isa::Neon => Some((&neon::F64, &neon::F32)),
+        Isa::Portable => Some((&scalar::F64, &scalar::F32)),
+        _ => None,
+    }
 }

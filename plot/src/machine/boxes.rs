@@ -1,8 +1,7 @@
 //! Draws packages, nodes, caches and cores as boxes in boxes.
 
-use super::{MachineDrawing, NamedBox};
-use crate::panels::{Area, BLUE, GREEN, INK, ORANGE, ink};
-use crate::{DrawError, WIDTH};
+use super::drawing::{MachineDrawing, NamedBox};
+use crate::canvas::{Area, BLUE, DrawError, GREEN, INK, ORANGE, WIDTH, ink};
 use plotters::prelude::{Color as _, RGBColor, Rectangle};
 
 const TITLE: i32 = 40;

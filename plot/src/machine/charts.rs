@@ -1,8 +1,9 @@
 //! Draws the measurements of a machine: bandwidth, latency, and times from core to core.
 
-use super::{Bars, MachineDrawing, Series};
-use crate::panels::{Area, BLUE, GREEN, GRID, INK, LEFT, LETTER, ORANGE, RED, SKY, ink, plain};
-use crate::{DrawError, WIDTH};
+use super::drawing::{Bars, MachineDrawing, Series};
+use crate::canvas::{
+    Area, BLUE, DrawError, GREEN, GRID, INK, LEFT, LETTER, ORANGE, RED, SKY, WIDTH, ink, plain,
+};
 use plotters::prelude::{ChartBuilder, Circle, Color as _, LineSeries, RGBColor, Rectangle};
 
 const COLOURS: [RGBColor; 5] = [BLUE, ORANGE, GREEN, RED, SKY];

@@ -9,53 +9,12 @@
 
 mod boxes;
 mod charts;
+mod drawing;
 
-use crate::{DrawError, WIDTH};
+pub use drawing::{Bars, MachineDrawing, NamedBox, Series};
+
+use crate::canvas::{DrawError, WIDTH, well_formed};
 use plotters::prelude::{IntoDrawingArea as _, SVGBackend, WHITE};
-
-/// The parts and measurements to draw.
-#[derive(Clone, Debug, Default)]
-pub struct MachineDrawing {
-    /// Title above the picture.
-    pub title: String,
-    /// Boxes of the sockets.
-    pub packages: Vec<NamedBox>,
-    /// Measured bandwidths, in GB/s.
-    pub bandwidth: Vec<Bars>,
-    /// Measured time of one access in nanoseconds, over the bytes that are accessed.
-    pub latency: Vec<Series>,
-    /// Processors, and measured nanoseconds for pairs of indices into this list.
-    pub cores: (Vec<u32>, Vec<(usize, usize, f64)>),
-}
-
-/// A named box with the boxes and cores in it.
-#[derive(Clone, Debug, Default)]
-pub struct NamedBox {
-    /// Name at the top of the box.
-    pub name: String,
-    /// Boxes in this one.
-    pub groups: Vec<NamedBox>,
-    /// Lines of text for each core in the box.
-    pub cores: Vec<Vec<String>>,
-}
-
-/// A group of bars.
-#[derive(Clone, Debug)]
-pub struct Bars {
-    /// Name below the bars.
-    pub name: String,
-    /// Name and height of each bar.
-    pub bars: Vec<(String, f64)>,
-}
-
-/// A curve of measured values.
-#[derive(Clone, Debug)]
-pub struct Series {
-    /// Name in the legend.
-    pub name: String,
-    /// Pairs of bytes and nanoseconds.
-    pub points: Vec<(u64, f64)>,
-}
 
 /// Draws the machine.
 ///
@@ -64,7 +23,7 @@ pub struct Series {
 pub fn svg(machine: &MachineDrawing) -> Result<String, String> {
     let mut text = String::new();
     draw(machine, &mut text).map_err(|error| error.to_string())?;
-    Ok(crate::well_formed(&text))
+    Ok(well_formed(&text))
 }
 
 fn draw(machine: &MachineDrawing, text: &mut String) -> Result<(), DrawError> {

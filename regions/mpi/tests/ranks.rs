@@ -143,7 +143,7 @@ fn eight_threads(ranks: &Ranks<Mpi>) {
         let mut rounds = vec![0; usize::try_from(each).unwrap()];
         let mut random = thread + 1;
         for step in 1..200 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            largesse_random::next(&mut random);
             let (first, count) = ((random >> 33) % each, 1 + (random >> 20) % 64);
             let pages = first..(first + count).min(each);
             let place = |page: u64| thread * each + page;

@@ -172,7 +172,7 @@ mod tests {
         let mut cost = EvictionCost::default();
         let mut random = 12345_u64;
         for write in 1..20_000 {
-            crate::random::next(&mut random);
+            largesse_random::next(&mut random);
             let pages = if write % one_in == 0 { 2 * pages } else { pages };
             let ns = (2000 + 500 * pages as u64) * (64 + (random >> 58)) / 96;
             let mut writes = WriteCosts::default();

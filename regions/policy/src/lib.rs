@@ -17,8 +17,6 @@
 
 pub mod eviction_cost;
 mod prefetch_queue;
-#[cfg(test)]
-mod random;
 pub mod reclaim_mode;
 pub mod replacement;
 mod speculative;

@@ -3,12 +3,11 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
-use std::process::ExitCode;
 
 /// Tells which of the two processes [`Background::enter`] has returned in.
 pub(super) enum Background {
-    /// The original process, which is to exit with this status.
-    Parent(ExitCode),
+    /// The original process, and whether the background process is ready.
+    Parent { ready: bool },
     /// The background process, which still has the standard streams.
     Child(Ready),
 }
@@ -30,7 +29,7 @@ impl Background {
         let child = checked(unsafe { libc::fork() })?;
         if child != 0 {
             drop(into);
-            return Ok(Background::Parent(await_word(&from)));
+            return Ok(Background::Parent { ready: is_ready(&from) });
         }
         drop(from);
         // A process group of its own gets no signals of the terminal's, and ignoring SIGHUP lets it outlive the
@@ -46,16 +45,16 @@ impl Background {
     }
 }
 
-/// Waits for the child's byte, and returns success, or `NO_STORE` if the child has ended without it.
-fn await_word(from: &OwnedFd) -> ExitCode {
+/// Waits for the child's byte, and returns whether it came before the child ended.
+fn is_ready(from: &OwnedFd) -> bool {
     let mut word = 0_u8;
     loop {
         // SAFETY: `word` has room for the one byte that is read.
         let got = unsafe { libc::read(from.as_raw_fd(), (&raw mut word).cast(), 1) };
         match got {
-            1 => return ExitCode::SUCCESS,
+            1 => return true,
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-            _ => return ExitCode::from(super::NO_STORE),
+            _ => return false,
         }
     }
 }

@@ -19,11 +19,11 @@ mod ending;
 mod redis;
 mod stores;
 
-use crate::say::complain;
 use background::Background;
 use largesse_agent::Agent;
 use largesse_far::environment::agent_folders;
 use largesse_far::without_secrets;
+use largesse_terminal::say::complain;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
 
@@ -54,7 +54,9 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         store => store.to_owned(),
     };
     match Background::enter() {
-        Ok(Background::Parent(code)) => code,
+        Ok(Background::Parent { ready: true }) => ExitCode::SUCCESS,
+        // The background process has printed the reason.
+        Ok(Background::Parent { ready: false }) => ExitCode::from(NO_STORE),
         Ok(Background::Child(ready)) => {
             let done = prepare(&store, args.owner).and_then(|agent| {
                 let _ = writeln!(std::io::stdout(), "agent:{}", agent.name());

@@ -22,9 +22,9 @@ pub(crate) mod probe;
 mod show;
 mod tree;
 
-use crate::say::{complain, say};
-use crate::table::Paper;
 use finding::Status;
+use largesse_terminal::say::{complain, say};
+use largesse_terminal::table::Paper;
 use live::Live;
 use machine::MachineFacts;
 pub(crate) use probe::is_root;
@@ -101,7 +101,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         let report = Report { machine: &machine, findings: &findings };
         say!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
     } else {
-        let columns = crate::table::terminal_columns();
+        let columns = largesse_terminal::table::terminal_columns();
         let colour = std::io::stdout().is_terminal() && !options::no_colour();
         let text = show::table(&machine, &findings, columns.unwrap_or(100), colour);
         say!("{}", Paper::here().text(text.trim_end()));

@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Status, Subject, size};
 use super::machine::MachineFacts;
-use crate::table::folded as fold;
+use largesse_terminal::table::folded as fold;
 
 /// Minimum width in columns; narrower lines would hold single words.
 const NARROWEST: usize = 40;

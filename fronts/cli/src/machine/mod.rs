@@ -14,21 +14,24 @@
 //! 2. Impossible figures are marked.
 
 mod measure;
+mod measured;
 mod options;
 mod picture;
 mod snapshot;
 mod tables;
 mod text;
 mod tree;
+mod words;
 
-use crate::progress::Progress;
-use crate::say::{complain, say};
-use crate::table::Paper;
+use largesse_terminal::progress::Progress;
+use largesse_terminal::say::{complain, say};
+use largesse_terminal::table::Paper;
 use measure::Limits;
-use measure::bandwidth::{self, Bandwidth};
-use measure::cores::{self, CorePair};
-use measure::ladder::{self, Ladder, SIZES};
+use measure::bandwidth;
+use measure::cores;
+use measure::ladder::{self, SIZES};
 use measure::memory::Rung;
+use measured::Measured;
 use snapshot::{Live, MachineSnapshot};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,14 +63,6 @@ pub(crate) struct Args {
     /// Show the saved machine below this directory instead of this machine
     #[arg(long, value_name = "DIR", default_value = "/", conflicts_with_all = ["bandwidth", "latency"])]
     root: PathBuf,
-}
-
-/// Holds the requested measurements.
-#[derive(Debug, Default)]
-struct Measured {
-    bandwidth: Option<Bandwidth>,
-    ladder: Option<Vec<Ladder>>,
-    cores: Option<Vec<CorePair>>,
 }
 
 pub(crate) fn main(args: &Args) -> ExitCode {

@@ -1,13 +1,13 @@
 //! Draws the machine with `largesse_plot`.
 
-use super::Measured;
+use super::measured::Measured;
 use super::snapshot::MachineSnapshot;
-use super::text::name;
 use super::tree::{Kind, TopologyPart, parts};
-use crate::size::size;
+use super::words::name;
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
 use largesse_plot::machine::{Bars, MachineDrawing, NamedBox, Series};
+use largesse_terminal::size::size;
 
 pub(super) fn svg(seen: &MachineSnapshot, measured: &Measured) -> Result<String, String> {
     let topology = &seen.topology;

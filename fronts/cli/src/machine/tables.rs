@@ -5,8 +5,8 @@ use super::measure::bandwidth::{Bandwidth, BandwidthRow};
 use super::measure::cores::CorePair;
 use super::measure::ladder::{Ladder, SIZES};
 use super::text::table;
-use crate::size::size;
 use largesse_machine::Bitmap;
+use largesse_terminal::size::size;
 use std::fmt::Write as _;
 
 const NONE: &str = "-";

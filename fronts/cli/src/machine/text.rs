@@ -2,11 +2,12 @@
 
 use super::snapshot::{Live, MachineSnapshot, PageSizes, source};
 use super::tree::{Kind, TopologyPart, parts};
-use crate::say::counted;
-use crate::size::size;
-use crate::table::{Column, Paper, Table};
-use largesse_machine::topology::{Cache, Holds, NumaNode};
+use super::words::{memory, name};
+use largesse_machine::topology::Cache;
 use largesse_machine::{Bitmap, Topology};
+use largesse_terminal::say::counted;
+use largesse_terminal::size::size;
+use largesse_terminal::table::{Column, Paper, Table};
 use std::fmt::Write as _;
 
 /// Returns the text of a whole snapshot.
@@ -90,26 +91,6 @@ fn kinds(topology: &Topology) -> String {
         let cores = topology.cores.iter().filter(|core| core.is_within(&kind.cpus)).count();
         [kind.name.to_owned(), known(cores, "core"), format!("processors {}", kind.cpus)]
     }))
-}
-
-pub(super) fn memory(node: &NumaNode) -> String {
-    match node.memory {
-        0 => "no memory".into(),
-        all if node.side_cache > 0 => {
-            format!("{}, {} free, behind a cache of {}", size(all), size(node.free), size(node.side_cache))
-        }
-        all => format!("{}, {} free", size(all), size(node.free)),
-    }
-}
-
-/// Returns the name of a cache, such as `L3 32.0 MiB`.
-pub(super) fn name(cache: &Cache) -> String {
-    let kind = match cache.kind {
-        Holds::Data => "d",
-        Holds::Instructions => "i",
-        Holds::Both => "",
-    };
-    format!("L{}{kind} {}", cache.level, size(cache.size))
 }
 
 /// Returns the table of caches, one row for all that have the same level, kind, size and number of processors.

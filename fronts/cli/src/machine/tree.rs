@@ -6,7 +6,7 @@
 //! ```
 //! Each shared part appears once, whatever it spans. Parts that the kernel does not report are omitted.
 
-use super::text::{memory, name};
+use super::words::{memory, name};
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
 

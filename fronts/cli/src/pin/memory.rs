@@ -1,11 +1,10 @@
 //! Places the memory of the program on NUMA nodes.
 
-use crate::say::complain;
 use largesse_machine::topology::NoSuchNode;
 use largesse_machine::{Bitmap, NotAList, Topology, pin};
 use largesse_pages::MapError;
 use largesse_pages::placement::{self, ThreadPolicy};
-use std::fmt;
+use largesse_terminal::say::complain;
 use std::io;
 use std::path::Path;
 
@@ -19,51 +18,46 @@ pub(super) enum Policy {
 }
 
 /// The reason why memory cannot be placed as requested.
-#[derive(Debug)]
-pub(super) enum Error {
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlacementError {
+    #[error(transparent)]
     NotAList(NotAList),
+    #[error("no NUMA node was named: give a list such as 0-1, or all")]
     Empty,
+    #[error(
+        "this machine's NUMA nodes are not known, because /sys/devices/system/node cannot be read: give their numbers \
+         to --node, --interleave=0-1 or --preferred"
+    )]
     NotKnown,
+    #[error(transparent)]
     NoSuchNode(NoSuchNode),
+    #[error(
+        "this process may not have memory on node {nodes}: its control group (cpuset) permits {permitted}"
+    )]
     NotPermitted { nodes: Bitmap, permitted: Bitmap },
+    #[error("memory cannot be placed: {}", refusal(.0))]
     Kernel(MapError),
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NotAList(error) => error.fmt(f),
-            Error::NotKnown => write!(
-                f,
-                "this machine's NUMA nodes are not known, because /sys/devices/system/node cannot be read: give their \
-                 numbers to --node, --interleave=0-1 or --preferred"
-            ),
-            Error::Empty => write!(f, "no NUMA node was named: give a list such as 0-1, or all"),
-            Error::NoSuchNode(error) => error.fmt(f),
-            Error::NotPermitted { nodes, permitted } => write!(
-                f,
-                "this process may not have memory on node {nodes}: its control group (cpuset) permits {permitted}"
-            ),
-            Error::Kernel(error) if matches!(error.errno, libc::EPERM | libc::ENOSYS) => write!(
-                f,
-                "memory cannot be placed: a container's filter of system calls (seccomp) forbids set_mempolicy"
-            ),
-            Error::Kernel(error) => {
-                write!(f, "memory cannot be placed: {}", io::Error::from_raw_os_error(error.errno))
-            }
+/// Says why the kernel refused a policy.
+fn refusal(error: &MapError) -> String {
+    match error.errno {
+        libc::EPERM | libc::ENOSYS => {
+            "a container's filter of system calls (seccomp) forbids set_mempolicy".to_owned()
         }
+        errno => io::Error::from_raw_os_error(errno).to_string(),
     }
 }
 
 /// Sets the memory policy of this thread, which the program inherits at `exec`. Without `machine` only the kernel
 /// refuses nodes that do not exist.
-pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), Error> {
+pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), PlacementError> {
     let listed = |text: &str| match machine {
-        None if text.trim() == "all" => Err(Error::NotKnown),
+        None if text.trim() == "all" => Err(PlacementError::NotKnown),
         None => checked(list(text, &Bitmap::new())?, None),
         Some(machine) => checked(list(text, &usable(machine))?, Some(machine)),
     };
-    let set = |policy| placement::place_thread(policy).map_err(Error::Kernel);
+    let set = |policy| placement::place_thread(policy).map_err(PlacementError::Kernel);
     match policy {
         Policy::Local => set(ThreadPolicy::Local),
         Policy::Preferred(node) => {
@@ -81,18 +75,18 @@ pub(super) fn place(policy: &Policy, machine: Option<&Topology>) -> Result<(), E
 }
 
 /// Checks that memory may be placed on all of `nodes`.
-fn checked(nodes: Bitmap, machine: Option<&Topology>) -> Result<Bitmap, Error> {
+fn checked(nodes: Bitmap, machine: Option<&Topology>) -> Result<Bitmap, PlacementError> {
     if let Some(machine) = machine {
         if let Some(absent) = nodes.without(&machine.nodes_with_memory()).first() {
-            machine.node(absent).map_err(Error::NoSuchNode)?;
+            machine.node(absent).map_err(PlacementError::NoSuchNode)?;
         }
         let permitted = usable(machine);
         let refused = nodes.without(&permitted);
         if !refused.is_empty() {
-            return Err(Error::NotPermitted { nodes: refused, permitted });
+            return Err(PlacementError::NotPermitted { nodes: refused, permitted });
         }
     }
-    if nodes.is_empty() { Err(Error::Empty) } else { Ok(nodes) }
+    if nodes.is_empty() { Err(PlacementError::Empty) } else { Ok(nodes) }
 }
 
 /// Returns the nodes with memory that the cpuset of this process permits.
@@ -102,12 +96,12 @@ fn usable(machine: &Topology) -> Bitmap {
 }
 
 /// Returns the processors of the nodes in a list.
-pub(super) fn cpus_of(text: &str, machine: Option<&Topology>) -> Result<Bitmap, Error> {
-    let machine = machine.ok_or(Error::NotKnown)?;
+pub(super) fn cpus_of(text: &str, machine: Option<&Topology>) -> Result<Bitmap, PlacementError> {
+    let machine = machine.ok_or(PlacementError::NotKnown)?;
     let there: Bitmap = machine.nodes.iter().map(|node| node.number).collect();
     let nodes = list(text, &there)?;
     if let Some(node) = nodes.without(&there).first() {
-        return Err(Error::NoSuchNode(NoSuchNode { node, nodes: there }));
+        return Err(PlacementError::NoSuchNode(NoSuchNode { node, nodes: there }));
     }
     let all = machine.nodes.iter().filter(|node| nodes.contains(node.number));
     let cpus: Bitmap = all.flat_map(|node| node.cpus.iter()).collect();
@@ -115,6 +109,6 @@ pub(super) fn cpus_of(text: &str, machine: Option<&Topology>) -> Result<Bitmap, 
     Ok(cpus.and(&pin::permitted()))
 }
 
-fn list(text: &str, all: &Bitmap) -> Result<Bitmap, Error> {
-    if text.trim() == "all" { Ok(all.clone()) } else { text.parse().map_err(Error::NotAList) }
+fn list(text: &str, all: &Bitmap) -> Result<Bitmap, PlacementError> {
+    if text.trim() == "all" { Ok(all.clone()) } else { text.parse().map_err(PlacementError::NotAList) }
 }

@@ -15,13 +15,13 @@
 mod memory;
 mod threads;
 
-use crate::run::{self, signals};
-use crate::say::complain;
+use crate::run::{LaunchError, signals};
 use largesse_machine::selection::{SelectionError, select};
 use largesse_machine::topology::Unreadable;
 use largesse_machine::{Bitmap, Topology, pin};
+use largesse_terminal::say::complain;
+use memory::PlacementError;
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -69,37 +69,32 @@ pub(crate) struct Args {
 }
 
 /// The reason why the program was not started.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Error {
+    #[error(
+        "nothing to do: give --cpus CPUS, --threads CPUS, --cpunodebind NODES, --node NODES, --interleave, \
+         --preferred N or --localalloc"
+    )]
     NothingToDo,
+    #[error("{option}: {error}")]
     Cpus { option: &'static str, error: SelectionError },
+    #[error("{option}: {error}")]
     Pin { option: &'static str, error: pin::PinError },
+    #[error(transparent)]
     Topology(Unreadable),
-    Memory(memory::Error),
-    Threads(run::Error),
+    #[error(transparent)]
+    Memory(PlacementError),
+    #[error("--threads: {0}")]
+    Threads(LaunchError),
+    #[error("{}{}", .name.to_string_lossy(), unstarted(.error))]
     Exec { name: OsString, error: io::Error },
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NothingToDo => write!(
-                f,
-                "nothing to do: give --cpus CPUS, --threads CPUS, --cpunodebind NODES, --node NODES, --interleave, \
-                 --preferred N or --localalloc"
-            ),
-            Error::Cpus { option, error } => write!(f, "{option}: {error}"),
-            Error::Pin { option, error } => write!(f, "{option}: {error}"),
-            Error::Topology(error) => error.fmt(f),
-            Error::Memory(error) => error.fmt(f),
-            Error::Threads(error) => write!(f, "--threads: {error}"),
-            Error::Exec { name, error } if error.kind() == io::ErrorKind::NotFound => {
-                write!(f, "{}: not found", name.to_string_lossy())
-            }
-            Error::Exec { name, error } => {
-                write!(f, "{} was not started: {error}", name.to_string_lossy())
-            }
-        }
+/// Says why `exec` failed.
+fn unstarted(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => ": not found".to_owned(),
+        _ => format!(" was not started: {error}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pins each thread to one processor: preloads `liblargesse_pin.so` and sets the list of processors that it reads.
 
-use crate::run::{Error, companion, served};
+use crate::run::{LaunchError, companion, served};
 use largesse_far::environment;
 use std::ffi::{OsStr, OsString};
 
@@ -13,7 +13,7 @@ const VARIABLE: &str = "LARGESSE_THREAD_CPUS";
 const OPENMP_THREADS: &str = "OMP_NUM_THREADS";
 
 /// Preloads the library into the program that replaces this process, and refuses a program that cannot load it.
-pub(super) fn prepare(program: &OsStr, cpus: &[u32]) -> Result<(), Error> {
+pub(super) fn prepare(program: &OsStr, cpus: &[u32]) -> Result<(), LaunchError> {
     served(program)?;
     let mut preload = companion(LIBRARY, SYMBOL)?.into_os_string();
     if let Some(others) = environment::get("LD_PRELOAD").filter(|others| !others.is_empty()) {

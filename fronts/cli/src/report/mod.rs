@@ -12,10 +12,9 @@
 
 pub(crate) mod picture;
 
-use crate::say::{self, complain};
+use largesse_terminal::say::{self, complain};
 use picture::{NoPicture, NotWritten};
 use serde_json::Value;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -61,38 +60,34 @@ fn draw(file: &Path, named: Option<&Path>) -> Result<(), Error> {
     Ok(())
 }
 
+const MAKE: &str = "`largesse run --local SIZE --report FILE.json -- PROGRAM` writes one";
+
 /// The reason why nothing was drawn, and the file in question.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 enum Error {
+    #[error("the report {} cannot be read: {}; {MAKE}", .0.display(), .1)]
     Unreadable(PathBuf, io::Error),
+    #[error("{} {}{}", .0.display(), .1, advice(.1))]
     NoPicture(PathBuf, NoPicture),
+    #[error("{} {}{}", .0.display(), .1, other_file(.1))]
     NotWritten(PathBuf, NotWritten),
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const MAKE: &str = "`largesse run --local SIZE --report FILE.json -- PROGRAM` writes one";
-        match self {
-            Error::Unreadable(file, error) => {
-                write!(f, "the report {} cannot be read: {error}; {MAKE}", file.display())
-            }
-            Error::NoPicture(file, why) => {
-                write!(f, "{} {why}", file.display())?;
-                match why {
-                    NoPicture::NotAReport => write!(f, "; {MAKE}"),
-                    NoPicture::NoFarMemory => {
-                        write!(
-                            f,
-                            "; run it with far memory: `largesse run --local SIZE --report FILE.json -- PROGRAM`"
-                        )
-                    }
-                    NoPicture::NoTimeline { .. } | NoPicture::NotDrawn(_) => Ok(()),
-                }
-            }
-            Error::NotWritten(path, why @ NotWritten::Foreign) => {
-                write!(f, "{} {why}; name a file: `--svg OUT.svg`", path.display())
-            }
-            Error::NotWritten(path, why) => write!(f, "{} {why}", path.display()),
+/// Says how to get a report that has a picture.
+fn advice(why: &NoPicture) -> String {
+    match why {
+        NoPicture::NotAReport => format!("; {MAKE}"),
+        NoPicture::NoFarMemory => {
+            "; run it with far memory: `largesse run --local SIZE --report FILE.json -- PROGRAM`".to_owned()
         }
+        NoPicture::NoTimeline { .. } | NoPicture::NotDrawn(_) => String::new(),
+    }
+}
+
+/// Says how to write the picture to another file.
+fn other_file(why: &NotWritten) -> &'static str {
+    match why {
+        NotWritten::Foreign => "; name a file: `--svg OUT.svg`",
+        NotWritten::Refused(_) => "",
     }
 }

@@ -2,7 +2,6 @@
 
 use largesse_plot::Moment;
 use serde_json::Value;
-use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -10,33 +9,25 @@ use std::path::Path;
 const MARK: &str = "<!-- drawn by largesse run --report -->";
 
 /// The reason why a report has no picture, as the rest of a sentence that begins with the file's name.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum NoPicture {
     /// The file lacks the keys of a report.
+    #[error("is not a report")]
     NotAReport,
     /// The program had no far memory.
+    #[error("is the report of a program without far memory")]
     NoFarMemory,
     /// The program ended, by `signal` if that is known, without writing its time line.
+    #[error("has no time line, which a program writes when it calls `exit`; this one {}", ending(.signal.as_deref()))]
     NoTimeline { signal: Option<String> },
     /// The drawing library failed with this message.
+    #[error("could not be drawn: {0}")]
     NotDrawn(String),
 }
 
-impl fmt::Display for NoPicture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoPicture::NotAReport => write!(f, "is not a report"),
-            NoPicture::NoFarMemory => write!(f, "is the report of a program without far memory"),
-            NoPicture::NoTimeline { signal } => {
-                write!(f, "has no time line, which a program writes when it calls `exit`; this one ")?;
-                match signal {
-                    Some(signal) => write!(f, "was ended by {signal}"),
-                    None => write!(f, "did not"),
-                }
-            }
-            NoPicture::NotDrawn(why) => write!(f, "could not be drawn: {why}"),
-        }
-    }
+/// Says how a program without a time line ended.
+fn ending(signal: Option<&str>) -> String {
+    signal.map_or_else(|| "did not".to_owned(), |signal| format!("was ended by {signal}"))
 }
 
 /// Returns the picture of a report, as SVG.
@@ -90,23 +81,14 @@ fn moments(intervals: &[Value]) -> Vec<Moment> {
 }
 
 /// The reason why a picture was not written, as the rest of a sentence that begins with the file's name.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum NotWritten {
     /// The user did not name this file, and this command did not draw it.
+    #[error("is there already and not a picture of Largesse's: no picture was drawn")]
     Foreign,
     /// The system refused to write the file.
+    #[error("cannot be written: {0}")]
     Refused(io::Error),
-}
-
-impl fmt::Display for NotWritten {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotWritten::Foreign => {
-                write!(f, "is there already and not a picture of Largesse's: no picture was drawn")
-            }
-            NotWritten::Refused(error) => write!(f, "cannot be written: {error}"),
-        }
-    }
 }
 
 /// Writes a picture to the file that the user named.

@@ -1,7 +1,7 @@
 //! Reads the parts of an ELF file that decide whether a library can be preloaded into it. Any input gives an answer or
 //! an error, never a panic.
 
-use super::error::Unserved;
+use super::unserved::Unserved;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, Sym as _};
 use object::read::{ReadCache, ReadRef};
@@ -129,21 +129,6 @@ fn check_identity(start: &[u8]) -> Result<(), Unreadable> {
         Some(NATIVE) => Ok(()),
         Some(number) => Err(Unreadable::Unserved(Unserved::Machine { number })),
         None => Err(Unreadable::Damaged("the file ends within its ELF header".into())),
-    }
-}
-
-/// Returns the common name of the processor with this ELF machine number.
-pub(super) fn machine_name(number: u16) -> String {
-    match number {
-        elf::EM_386 => "i386".into(),
-        elf::EM_ARM => "32-bit ARM".into(),
-        elf::EM_AARCH64 => "aarch64".into(),
-        elf::EM_X86_64 => "x86_64".into(),
-        elf::EM_PPC64 => "ppc64".into(),
-        elf::EM_S390 => "s390x".into(),
-        elf::EM_RISCV => "riscv".into(),
-        elf::EM_LOONGARCH => "loongarch".into(),
-        other => format!("ELF machine {other}"),
     }
 }
 

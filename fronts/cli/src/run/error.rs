@@ -1,86 +1,79 @@
 //! The errors of starting a program, with messages that say what to type.
 
-use std::fmt;
+use super::unserved::Unserved;
+use largesse_far::FarError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The reason why `largesse run` did not start the program.
-#[derive(Debug)]
-pub(crate) enum Error {
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LaunchError {
     /// The command line names no program.
+    #[error("no program was given: largesse run [OPTIONS] -- PROGRAM [ARGS]...")]
     NoProgram,
     /// A setting is refused, or far memory cannot be set up.
-    Setting(largesse_far::Error),
+    #[error(transparent)]
+    Setting(#[from] FarError),
     /// The smallest block size is above the largest; each has its origin and KiB.
+    #[error(
+        "{} ({} KiB) is above {} ({} KiB): no block would be served; give both",
+        .min.0, .min.1, .max.0, .max.1
+    )]
     Limits { min: (&'static str, u64), max: (&'static str, u64) },
     /// The report cannot be written.
+    #[error("--report: {} cannot be written: {error}", .path.display())]
     Report { path: PathBuf, error: io::Error },
     /// `liblargesse.so` is at none of the paths in `looked`.
+    #[error(
+        "liblargesse.so was not found{}\nBuild it with `make` in Largesse's sources, or name it: LARGESSE_LIBRARY=/path/to/liblargesse.so",
+        searched(.looked)
+    )]
     NoLibrary { looked: Vec<PathBuf> },
     /// The file that was found, or that `LARGESSE_LIBRARY` names, is not our library.
+    #[error("{} cannot be preloaded: {why}\nBuild it with `make` in Largesse's sources.", .path.display())]
     BadLibrary { path: PathBuf, why: String },
     /// The path has a space or a colon, which `LD_PRELOAD` cannot hold.
+    #[error(
+        "{} has a space or a colon in its path, which LD_PRELOAD cannot hold; move it, or link to it from elsewhere and set LARGESSE_LIBRARY to the link",
+        .path.display()
+    )]
     LibraryPath { path: PathBuf },
     /// The program does not exist.
+    #[error("{name}: {}", if .name.contains('/') { "no such file" } else { "not found in PATH" })]
     NotFound { name: String },
     /// The file exists but cannot be executed.
+    #[error("{} cannot be executed: {why}", .path.display())]
     NotExecutable { path: PathBuf, why: String },
     /// The program can run, but the library cannot serve it; `chain` leads from the named script to the program.
+    #[error("{} {why}", named(.chain))]
     NotServed { chain: Vec<PathBuf>, why: Unserved },
     /// The watcher that writes the report was not started.
+    #[error("--report: no private folder in $TMPDIR or /tmp, or no process to write the report: {0}")]
     Watcher(io::Error),
     /// `exec` failed.
+    #[error("{} was not started: {error}", .path.display())]
     Exec { path: PathBuf, error: io::Error },
 }
 
-/// The reason why the library cannot serve a program.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Unserved {
-    /// The program is statically linked.
-    Static,
-    /// The program names a loader but needs no shared library.
-    NoLibraries,
-    /// The program uses the musl C library.
-    Musl,
-    /// The program runs with the rights of its owner or group.
-    SetId { what: &'static str },
-    /// The file has capabilities.
-    Capabilities,
-    /// The program is 32-bit code.
-    Bits32,
-    /// The program is for another processor, given by its ELF machine number.
-    Machine { number: u16 },
-    /// The program is built with a sanitizer, which must intercept malloc first.
-    Sanitizer { name: String },
-    /// The program is linked with an MPI library, but MPI ranks are to hold its pages.
-    Mpi { library: String },
-}
-
-impl From<largesse_far::Error> for Error {
-    fn from(error: largesse_far::Error) -> Error {
-        Error::Setting(error)
-    }
-}
-
-impl Error {
-    pub(super) fn exec(path: &Path, error: &io::Error) -> Error {
+impl LaunchError {
+    pub(super) fn exec(path: &Path, error: &io::Error) -> LaunchError {
         let error = error.raw_os_error().map_or(io::ErrorKind::Other.into(), io::Error::from_raw_os_error);
-        Error::Exec { path: path.to_owned(), error }
+        LaunchError::Exec { path: path.to_owned(), error }
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Error::Setting(error) => return error.exit_code(),
-            Error::NoProgram | Error::Limits { .. } => 2,
-            Error::Report { .. }
-            | Error::Watcher(_)
-            | Error::NoLibrary { .. }
-            | Error::BadLibrary { .. }
-            | Error::LibraryPath { .. } => 125,
-            Error::NotExecutable { .. } | Error::NotServed { .. } => 126,
-            Error::NotFound { .. } => 127,
-            Error::Exec { error, .. } => match error.kind() {
+            LaunchError::Setting(error) => return error.exit_code(),
+            LaunchError::NoProgram | LaunchError::Limits { .. } => 2,
+            LaunchError::Report { .. }
+            | LaunchError::Watcher(_)
+            | LaunchError::NoLibrary { .. }
+            | LaunchError::BadLibrary { .. }
+            | LaunchError::LibraryPath { .. } => 125,
+            LaunchError::NotExecutable { .. } | LaunchError::NotServed { .. } => 126,
+            LaunchError::NotFound { .. } => 127,
+            LaunchError::Exec { error, .. } => match error.kind() {
                 io::ErrorKind::NotFound => 127,
                 _ => 126,
             },
@@ -88,113 +81,21 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NoProgram => {
-                write!(f, "no program was given: largesse run [OPTIONS] -- PROGRAM [ARGS]...")
-            }
-            Error::Setting(error) => error.fmt(f),
-            Error::Limits { min: (min, least), max: (max, most) } => {
-                write!(
-                    f,
-                    "{min} ({least} KiB) is above {max} ({most} KiB): no block would be served; give both"
-                )
-            }
-            Error::Report { path, error } => {
-                write!(f, "--report: {} cannot be written: {error}", path.display())
-            }
-            Error::NoLibrary { looked } => {
-                if looked.is_empty() {
-                    writeln!(
-                        f,
-                        "liblargesse.so was not found: this command cannot tell its own folder (/proc is missing)"
-                    )?;
-                } else {
-                    writeln!(f, "liblargesse.so was not found; looked at")?;
-                }
-                for path in looked {
-                    writeln!(f, "  {}", path.display())?;
-                }
-                write!(
-                    f,
-                    "Build it with `make` in Largesse's sources, or name it: LARGESSE_LIBRARY=/path/to/liblargesse.so"
-                )
-            }
-            Error::BadLibrary { path, why } => {
-                write!(
-                    f,
-                    "{} cannot be preloaded: {why}\nBuild it with `make` in Largesse's sources.",
-                    path.display()
-                )
-            }
-            Error::LibraryPath { path } => write!(
-                f,
-                "{} has a space or a colon in its path, which LD_PRELOAD cannot hold; move it, or link to it from elsewhere and set LARGESSE_LIBRARY to the link",
-                path.display()
-            ),
-            Error::Watcher(error) => write!(
-                f,
-                "--report: no private folder in $TMPDIR or /tmp, or no process to write the report: {error}"
-            ),
-            Error::NotFound { name } if name.contains('/') => write!(f, "{name}: no such file"),
-            Error::NotFound { name } => write!(f, "{name}: not found in PATH"),
-            Error::NotExecutable { path, why } => write!(f, "{} cannot be executed: {why}", path.display()),
-            Error::NotServed { chain, why } => {
-                let (file, scripts) =
-                    chain.split_last().map_or((Path::new("?"), [].as_slice()), |(file, rest)| (file, rest));
-                write!(f, "{}", file.display())?;
-                if let Some(script) = scripts.last() {
-                    write!(f, " (which runs {})", script.display())?;
-                }
-                write!(f, " {why}")
-            }
-            Error::Exec { path, error } => write!(f, "{} was not started: {error}", path.display()),
-        }
+/// Says where the library was looked for.
+fn searched(looked: &[PathBuf]) -> String {
+    if looked.is_empty() {
+        return ": this command cannot tell its own folder (/proc is missing)".to_owned();
     }
+    let paths = looked.iter().map(|path| format!("\n  {}", path.display()));
+    "; looked at".to_owned() + &paths.collect::<String>()
 }
 
-impl fmt::Display for Unserved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unserved::Static => write!(
-                f,
-                "is statically linked: no library can be preloaded into it.\nLink it dynamically (without -static), or start it without Largesse."
-            ),
-            Unserved::NoLibraries => write!(
-                f,
-                "uses no shared library, so that it has no malloc to replace.\nLink it with the C library, or start it without Largesse."
-            ),
-            Unserved::Musl => write!(
-                f,
-                "is linked with the musl C library; liblargesse.so needs the GNU C library.\nUse a build of the program for glibc."
-            ),
-            Unserved::SetId { what } => write!(
-                f,
-                "is {what}: the loader ignores LD_PRELOAD in programs that change their rights.\nStart Largesse with those rights instead (`sudo largesse run -- PROGRAM`), or run a copy without the bit (chmod u-s,g-s)."
-            ),
-            Unserved::Capabilities => write!(
-                f,
-                "has file capabilities (getcap shows them): the loader ignores LD_PRELOAD in programs that gain rights.\nRun a copy without them (cp drops them)."
-            ),
-            Unserved::Bits32 => write!(
-                f,
-                "is a 32-bit program; liblargesse.so is 64-bit.\nUse a 64-bit build of the program."
-            ),
-            Unserved::Machine { number } => write!(
-                f,
-                "is built for another processor ({}; this one is {}).",
-                super::elf::machine_name(*number),
-                std::env::consts::ARCH
-            ),
-            Unserved::Mpi { library } => write!(
-                f,
-                "uses MPI itself ({library}): the ranks of its mpirun cannot hold its pages as well.\nUse another store: --far file:PATH."
-            ),
-            Unserved::Sanitizer { name } => write!(
-                f,
-                "is built with a sanitizer ({name}), which watches malloc itself.\nStart it without Largesse, or build it without -fsanitize."
-            ),
-        }
+/// Names the program at the end of `chain`, and the last script that leads to it.
+fn named(chain: &[PathBuf]) -> String {
+    let (file, scripts) =
+        chain.split_last().map_or((Path::new("?"), [].as_slice()), |(file, rest)| (file, rest));
+    match scripts.last() {
+        Some(script) => format!("{} (which runs {})", file.display(), script.display()),
+        None => file.display().to_string(),
     }
 }

@@ -1,7 +1,7 @@
 //! Finds and checks `liblargesse.so` and the libraries in its folder before a program preloads them.
 
 use super::elf::{Elf, Unreadable};
-use super::error::Error;
+use super::error::LaunchError;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 const SYMBOL: &str = "largesse_version";
 
 /// Returns the library at `named` (LARGESSE_LIBRARY), or else the first one found near this command.
-pub(super) fn find(named: Option<OsString>) -> Result<PathBuf, Error> {
-    checked(largesse_far::library(named).map_err(|looked| Error::NoLibrary { looked })?, SYMBOL)
+pub(super) fn find(named: Option<OsString>) -> Result<PathBuf, LaunchError> {
+    checked(largesse_far::library(named).map_err(|looked| LaunchError::NoLibrary { looked })?, SYMBOL)
 }
 
 /// Returns the library `name`, which defines `symbol`, in the folder of `liblargesse.so`.
-pub(super) fn companion(library: &Path, name: &str, symbol: &str) -> Result<PathBuf, Error> {
+pub(super) fn companion(library: &Path, name: &str, symbol: &str) -> Result<PathBuf, LaunchError> {
     checked(library.with_file_name(name), symbol)
 }
 
 /// Checks that `path` can be preloaded and defines `symbol`. The loader itself would only print a warning and go on.
-fn checked(path: PathBuf, symbol: &str) -> Result<PathBuf, Error> {
-    let bad = |why: String| Error::BadLibrary { path: path.clone(), why };
+fn checked(path: PathBuf, symbol: &str) -> Result<PathBuf, LaunchError> {
+    let bad = |why: String| LaunchError::BadLibrary { path: path.clone(), why };
     let file = File::open(&path).map_err(|error| bad(error.to_string()))?;
     let elf = Elf::read(&file).map_err(|error| {
         bad(match error {
@@ -33,7 +33,7 @@ fn checked(path: PathBuf, symbol: &str) -> Result<PathBuf, Error> {
         return Err(bad(format!("it does not define {symbol}, so it is not Largesse's library")));
     }
     if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :\t\n".contains(byte)) {
-        return Err(Error::LibraryPath { path });
+        return Err(LaunchError::LibraryPath { path });
     }
     Ok(path)
 }

@@ -1,6 +1,6 @@
 //! Reads small files of the machine below a root folder, which tests replace.
 
-use super::error::Error;
+use super::error::LaunchError;
 use super::settings::{Node, Settings};
 use largesse_machine::unread;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 const NODES: &str = "sys/devices/system/node";
 
 /// Refuses a NUMA node without memory.
-pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), Error> {
+pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), LaunchError> {
     let Node::Number(node) = settings.node else { return Ok(()) };
     let file = format!("{NODES}/has_memory");
     let has_memory = match unread::text(root, &file) {
@@ -22,9 +22,9 @@ pub(super) fn node_exists(root: &Path, settings: &Settings) -> Result<(), Error>
     if in_list(&list, node) { Ok(()) } else { Err(no_such_node(node, &list)) }
 }
 
-fn no_such_node(node: u32, nodes: &str) -> Error {
+fn no_such_node(node: u32, nodes: &str) -> LaunchError {
     let accepts = format!("a NUMA node that has memory, on this machine: {nodes}");
-    largesse_far::Error::BadValue { origin: "--node", value: node.to_string(), accepts }.into()
+    largesse_far::FarError::BadValue { origin: "--node", value: node.to_string(), accepts }.into()
 }
 
 /// Returns whether `number` is in a list such as `0-3,8`.

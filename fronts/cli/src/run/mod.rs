@@ -25,11 +25,12 @@ mod report;
 mod settings;
 pub(crate) mod signals;
 mod tunables;
+mod unserved;
 
-use crate::say::complain;
-pub(crate) use error::Error;
+pub(crate) use error::LaunchError;
 use largesse_far::mpi::{self, Ranks};
 use largesse_far::{Given, PASSWORD, environment};
+use largesse_terminal::say::complain;
 use program::Executable;
 use report::ReportTarget;
 use settings::Settings;
@@ -119,12 +120,12 @@ pub(crate) fn main(args: &Args) -> ExitCode {
 
 /// Checks everything, then replaces this process by the program; returns only if that failed, with the MPI ranks to
 /// dismiss in `idle`.
-fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallible, Error> {
+fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallible, LaunchError> {
     let given = args.given();
     let mut settings = Settings::parse(&given, environment::get)?;
     let ranks = largesse_far::ranks(&settings.variables)?;
     if let Some(server) = ranks.as_ref().filter(|ranks| !ranks.is_first()) {
-        server.serve().map_err(largesse_far::Error::Ranks)?;
+        server.serve().map_err(largesse_far::FarError::Ranks)?;
         std::process::exit(0);
     }
     let Ready { program, plan, foretold } = match Ready::check(args, &settings, ranks.is_some()) {
@@ -140,7 +141,7 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
         Some(ranks) => {
             largesse_far::set_store(
                 &mut settings.variables,
-                ranks.host().map_err(largesse_far::Error::Ranks)?,
+                ranks.host().map_err(largesse_far::FarError::Ranks)?,
             );
             environment::remove_all(&mpi::VARIABLES);
         }
@@ -167,14 +168,14 @@ fn start(args: &Args, idle: &mut Option<Ranks>) -> Result<std::convert::Infallib
     if let Some(target) = &settings.report {
         let temporary = environment::get("TMPDIR").filter(|it| !it.is_empty());
         let temporary = temporary.map_or_else(std::env::temp_dir, PathBuf::from);
-        let made = report::watch(target, &temporary).map_err(Error::Watcher)?;
+        let made = report::watch(target, &temporary).map_err(LaunchError::Watcher)?;
         environment::set("LARGESSE_REPORT_FOLDER", made.as_os_str());
         folder = Some(made);
     }
     let mut command = Command::new(&program.path);
     command.arg0(&args.command[0]).args(&args.command[1..]);
     signals::restore_inherited(&mut command);
-    let error = Error::exec(&program.path, &command.exec());
+    let error = LaunchError::exec(&program.path, &command.exec());
     // Without its folder the watcher writes no report.
     folder.iter().for_each(|folder| _ = std::fs::remove_dir_all(folder));
     Err(error)
@@ -190,14 +191,14 @@ struct Ready {
 
 impl Ready {
     /// Checks the program, the library and the options; `ranks` says that other MPI ranks are to hold its pages.
-    fn check(args: &Args, settings: &Settings, ranks: bool) -> Result<Ready, Error> {
+    fn check(args: &Args, settings: &Settings, ranks: bool) -> Result<Ready, LaunchError> {
         let root = Path::new("/");
         if let Some(ReportTarget::File(path)) = &settings.report {
             settings::report_can_be_written(path)?;
         }
         machine::node_exists(root, settings)?;
 
-        let name = args.command.first().ok_or(Error::NoProgram)?;
+        let name = args.command.first().ok_or(LaunchError::NoProgram)?;
         let path = environment::get("PATH");
         let program = Executable::find(name, path.as_deref())?;
         let inspection = program.inspect(path.as_deref())?;
@@ -216,12 +217,12 @@ impl Ready {
 }
 
 /// Returns the path of the library `name` in the folder of `liblargesse.so`, which must define `symbol`.
-pub(crate) fn companion(name: &str, symbol: &str) -> Result<PathBuf, Error> {
+pub(crate) fn companion(name: &str, symbol: &str) -> Result<PathBuf, LaunchError> {
     library::companion(&library::find(environment::get("LARGESSE_LIBRARY"))?, name, symbol)
 }
 
 /// Checks that a library can be preloaded into the program `name`, which is searched as `execvp` does.
-pub(crate) fn served(name: &OsStr) -> Result<(), Error> {
+pub(crate) fn served(name: &OsStr) -> Result<(), LaunchError> {
     let path = environment::get("PATH");
     Executable::find(name, path.as_deref())?.inspect(path.as_deref()).map(|_| ())
 }

@@ -1,6 +1,7 @@
 //! Composes `LD_PRELOAD`, and detects other allocators in it.
 
-use super::error::{Error, Unserved};
+use super::error::LaunchError;
+use super::unserved::Unserved;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub(super) struct Preload {
 }
 
 /// Puts `library` in front of the libraries in `inherited`, once.
-pub(super) fn plan(library: &Path, inherited: Option<&OsStr>) -> Result<Preload, Error> {
+pub(super) fn plan(library: &Path, inherited: Option<&OsStr>) -> Result<Preload, LaunchError> {
     let mut value = library.as_os_str().as_bytes().to_vec();
     let mut other_allocator = false;
     for entry in entries(inherited.unwrap_or_default()) {
@@ -44,7 +45,10 @@ pub(super) fn plan(library: &Path, inherited: Option<&OsStr>) -> Result<Preload,
         }
         if let Some(sanitizer) = sanitizer(&name) {
             let chain = vec![PathBuf::from("LD_PRELOAD")];
-            return Err(Error::NotServed { chain, why: Unserved::Sanitizer { name: sanitizer.into() } });
+            return Err(LaunchError::NotServed {
+                chain,
+                why: Unserved::Sanitizer { name: sanitizer.into() },
+            });
         }
         other_allocator |= is_allocator(&name);
         value.push(b':');

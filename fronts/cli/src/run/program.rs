@@ -1,7 +1,8 @@
 //! Finds the program as `execvp` does, follows scripts to their interpreter, and checks that it can be served.
 
 use super::elf::{Elf, Unreadable};
-use super::error::{Error, Unserved};
+use super::error::LaunchError;
+use super::unserved::Unserved;
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -30,7 +31,7 @@ pub(super) struct Inspection {
     /// Hints to the user about a program that can be served.
     pub(super) hints: Vec<String>,
     /// The error to report if MPI ranks are to hold its pages, for a program that uses MPI itself.
-    pub(super) mpi: Option<Error>,
+    pub(super) mpi: Option<LaunchError>,
 }
 
 enum Content {
@@ -47,8 +48,8 @@ enum Content {
 
 impl Executable {
     /// Finds the executable `name` in the search path `path`, as `execvp` does.
-    pub(super) fn find(name: &OsStr, path: Option<&OsStr>) -> Result<Executable, Error> {
-        let not_found = || Error::NotFound { name: name.to_string_lossy().into_owned() };
+    pub(super) fn find(name: &OsStr, path: Option<&OsStr>) -> Result<Executable, LaunchError> {
+        let not_found = || LaunchError::NotFound { name: name.to_string_lossy().into_owned() };
         if name.is_empty() {
             return Err(not_found());
         }
@@ -57,7 +58,7 @@ impl Executable {
             return match executable(&path) {
                 Ok(()) => Ok(Executable { path }),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found()),
-                Err(error) => Err(Error::NotExecutable { path, why: why_not(&error) }),
+                Err(error) => Err(LaunchError::NotExecutable { path, why: why_not(&error) }),
             };
         }
         let mut refused = None;
@@ -67,7 +68,7 @@ impl Executable {
             match executable(&path) {
                 Ok(()) => return Ok(Executable { path }),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && path.is_file() => {
-                    refused.get_or_insert(Error::NotExecutable { path, why: why_not(&error) });
+                    refused.get_or_insert(LaunchError::NotExecutable { path, why: why_not(&error) });
                 }
                 Err(_) => {}
             }
@@ -76,12 +77,12 @@ impl Executable {
     }
 
     /// Follows scripts to the code that runs, and checks that it can be served.
-    pub(super) fn inspect(&self, path: Option<&OsStr>) -> Result<Inspection, Error> {
+    pub(super) fn inspect(&self, path: Option<&OsStr>) -> Result<Inspection, LaunchError> {
         let mut chain = vec![self.path.clone()];
         let mut inspection = Inspection::default();
         loop {
             let file_path = chain.last().unwrap_or(&self.path).clone();
-            let unserved = |why| Error::NotServed { chain: chain.clone(), why };
+            let unserved = |why| LaunchError::NotServed { chain: chain.clone(), why };
             let file = match File::open(&file_path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -89,9 +90,9 @@ impl Executable {
                     inspection.hints.push(format!("{} {hint}", file_path.display()));
                     return Ok(inspection);
                 }
-                Err(error) => return Err(Error::exec(&file_path, &error)),
+                Err(error) => return Err(LaunchError::exec(&file_path, &error)),
             };
-            let next = match content(&file).map_err(|error| Error::exec(&file_path, &error))? {
+            let next = match content(&file).map_err(|error| LaunchError::exec(&file_path, &error))? {
                 Content::Elf => {
                     check_rights(&file, &file_path).map_err(&unserved)?;
                     let mpi = check_elf(&file, &file_path, unserved)?;
@@ -104,12 +105,12 @@ impl Executable {
                 Content::Plain => PathBuf::from(SHELL),
                 Content::Other => {
                     let why = "it is neither an ELF program nor a script".into();
-                    return Err(Error::NotExecutable { path: file_path, why });
+                    return Err(LaunchError::NotExecutable { path: file_path, why });
                 }
             };
             if chain.len() > MOST_SCRIPTS {
                 let why = "too many scripts that name each other as interpreters".into();
-                return Err(Error::NotExecutable { path: self.path.clone(), why });
+                return Err(LaunchError::NotExecutable { path: self.path.clone(), why });
             }
             chain.push(next);
         }
@@ -122,12 +123,14 @@ fn follow(
     interpreter: PathBuf,
     argument: Option<&str>,
     path: Option<&OsStr>,
-) -> Result<PathBuf, Error> {
+) -> Result<PathBuf, LaunchError> {
     if let Err(error) = executable(&interpreter) {
         let why = format!("its interpreter {}: {}", interpreter.display(), why_not(&error));
         return Err(match error.kind() {
-            io::ErrorKind::NotFound => Error::NotFound { name: format!("{} ({why})", script.display()) },
-            _ => Error::NotExecutable { path: script.to_owned(), why },
+            io::ErrorKind::NotFound => {
+                LaunchError::NotFound { name: format!("{} ({why})", script.display()) }
+            }
+            _ => LaunchError::NotExecutable { path: script.to_owned(), why },
         });
     }
     let plain = argument.filter(|word| !word.starts_with('-') && !word.contains('='));
@@ -161,11 +164,11 @@ fn check_rights(file: &File, path: &Path) -> Result<(), Unserved> {
 fn check_elf(
     file: &File,
     path: &Path,
-    unserved: impl Fn(Unserved) -> Error,
-) -> Result<Option<String>, Error> {
+    unserved: impl Fn(Unserved) -> LaunchError,
+) -> Result<Option<String>, LaunchError> {
     let elf = Elf::read(file).map_err(|error| match error {
         Unreadable::Unserved(why) => unserved(why),
-        Unreadable::Damaged(why) => Error::NotExecutable { path: path.to_owned(), why },
+        Unreadable::Damaged(why) => LaunchError::NotExecutable { path: path.to_owned(), why },
     })?;
     // The loader itself (`ld.so PROGRAM`) names no loader, but preloads libraries.
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -175,7 +178,7 @@ fn check_elf(
     elf.served().map_err(unserved)?;
     if let Some(loader) = elf.interpreter().filter(|loader| !Path::new(loader).exists()) {
         let name = format!("{} (its loader {loader}: no such file)", path.display());
-        return Err(Error::NotFound { name });
+        return Err(LaunchError::NotFound { name });
     }
     Ok(elf.mpi().map(str::to_owned))
 }

@@ -2,7 +2,7 @@
 //!
 //! An omitted option leaves its variable unchanged, so that the user's value or else the library's default applies.
 
-use super::error::Error;
+use super::error::LaunchError;
 use super::report::ReportTarget;
 use largesse_far::{Given, Setting};
 use largesse_report::PageChoice;
@@ -45,7 +45,10 @@ pub(super) struct Settings {
 
 impl Settings {
     /// Reads the options in `given`, then the environment through `get`, and checks all values.
-    pub(super) fn parse(given: &[Given], get: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Error> {
+    pub(super) fn parse(
+        given: &[Given],
+        get: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Settings, LaunchError> {
         let value = |variable: &'static str| Setting::of(variable, given, &get);
 
         let pages = value("LARGESSE_PAGES")
@@ -81,8 +84,8 @@ impl Settings {
 }
 
 /// Checks before the program starts that the report file can be written, and leaves it as it was.
-pub(super) fn report_can_be_written(path: &Path) -> Result<(), Error> {
-    let failure = |error| Error::Report { path: path.to_owned(), error };
+pub(super) fn report_can_be_written(path: &Path) -> Result<(), LaunchError> {
+    let failure = |error| LaunchError::Report { path: path.to_owned(), error };
     let made = match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => true,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -99,11 +102,11 @@ pub(super) fn report_can_be_written(path: &Path) -> Result<(), Error> {
 }
 
 /// Returns the value in whole KiB.
-fn kilobytes(setting: &Setting) -> Result<u64, largesse_far::Error> {
+fn kilobytes(setting: &Setting) -> Result<u64, largesse_far::FarError> {
     setting.size(block_size).map(|bytes| bytes as u64 >> 10)
 }
 
-fn node_of(setting: &Setting) -> Result<Node, largesse_far::Error> {
+fn node_of(setting: &Setting) -> Result<Node, largesse_far::FarError> {
     match setting.value.to_str() {
         Some("first-touch") => Ok(Node::FirstTouch),
         Some("interleave") => Ok(Node::Interleave),
@@ -122,7 +125,7 @@ fn excluded(
     pages: PageChoice,
     lock: bool,
     node: Node,
-) -> Result<(), largesse_far::Error> {
+) -> Result<(), largesse_far::FarError> {
     let pages_excluded = !matches!(pages, PageChoice::Auto | PageChoice::Small);
     for (is_given, variable, why) in [
         (lock, "LARGESSE_LOCK", "far memory cannot be locked: its pages are evicted"),
@@ -136,13 +139,13 @@ fn excluded(
     Ok(())
 }
 
-fn check_limits(min: Option<Setting>, max: Option<Setting>, default_min: u64) -> Result<(), Error> {
+fn check_limits(min: Option<Setting>, max: Option<Setting>, default_min: u64) -> Result<(), LaunchError> {
     let least = min.as_ref().map_or(Ok(default_min), kilobytes)?;
     let most = max.as_ref().map_or(Ok(MOST_KB), kilobytes)?;
     if least <= most {
         return Ok(());
     }
-    Err(Error::Limits {
+    Err(LaunchError::Limits {
         min: (min.map_or("the default of --min-kb", |setting| setting.origin), least),
         max: (max.map_or("the default of --max-kb", |setting| setting.origin), most),
     })

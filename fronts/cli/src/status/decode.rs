@@ -3,8 +3,8 @@
 
 use largesse_pager::{COUNTS, Count, MOST_SEGMENTS, SegmentWords};
 use largesse_report::{BlockKind, BlockRecord, FarStore, HeapReport, MAGIC, Signpost, VERSION};
+use std::io;
 use std::mem::MaybeUninit;
-use std::{fmt, io};
 
 /// Number of slots above which a report is damaged (a million blocks of 64 KiB are 64 GiB).
 const MOST_SLOTS: u64 = 1 << 22;
@@ -54,30 +54,23 @@ pub(super) struct Segment {
 const _: () = assert!(size_of::<Segment>() == size_of::<SegmentWords>());
 
 /// The reason why a report could not be decoded.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Undecodable {
     /// The memory could not be read.
+    #[error("its report cannot be read: {0}")]
     Unread(io::Error),
     /// The mapping does not hold a signpost.
+    #[error("its mapping named largesse is not Largesse's")]
     NoSignpost,
     /// Another version of the library wrote the report.
+    #[error(
+        "its library writes reports of version {version}, and this command reads version {}; use the `largesse` that came with that library",
+        VERSION
+    )]
     OtherVersion { version: u32 },
     /// The report holds a number that no heap writes.
+    #[error("its report is damaged: {what} is {value:#x}")]
     Damaged { what: &'static str, value: u64 },
-}
-
-impl fmt::Display for Undecodable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Undecodable::Unread(error) => write!(f, "its report cannot be read: {error}"),
-            Undecodable::NoSignpost => write!(f, "its mapping named largesse is not Largesse's"),
-            Undecodable::OtherVersion { version } => write!(
-                f,
-                "its library writes reports of version {version}, and this command reads version {VERSION}; use the `largesse` that came with that library"
-            ),
-            Undecodable::Damaged { what, value } => write!(f, "its report is damaged: {what} is {value:#x}"),
-        }
-    }
 }
 
 /// Marks types without padding of which every bit pattern is a valid value.

@@ -3,33 +3,30 @@
 use super::decode::Undecodable;
 use crate::doctor::is_root;
 use largesse_machine::Unread;
+use std::io;
 use std::path::Path;
-use std::{fmt, io};
 
 /// The reason why `largesse status` cannot show a process.
-#[derive(Debug)]
-pub(super) enum Error {
-    NoSuchProcess {
-        pid: u32,
-    },
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StatusError {
+    #[error("there is no process {pid}")]
+    NoSuchProcess { pid: u32 },
     /// The process is a kernel thread, or has ended and was not waited for.
-    NoMemory {
-        pid: u32,
-        command: String,
-    },
+    #[error("process {pid} ({command}) has no memory to look at: it has ended, or belongs to the kernel")]
+    NoMemory { pid: u32, command: String },
     /// The process runs, but `/proc` does not show it.
-    Hidden {
-        pid: u32,
-        unread: Option<Unread>,
-    },
+    #[error("process {pid} cannot be looked at: {}", hidden(.unread.as_ref()))]
+    Hidden { pid: u32, unread: Option<Unread> },
     /// `/proc` cannot be read.
+    #[error("the processes are not known: {0}")]
     NoProc(Unread),
     /// The process does not have the library.
-    NotServed {
-        pid: u32,
-        command: String,
-    },
+    #[error(
+        "process {pid} ({command}) was not started with largesse run; start it with `largesse run -- PROGRAM`, or in R `library(largesse); ISM(TRUE)`"
+    )]
+    NotServed { pid: u32, command: String },
     /// The kernel's rules for debuggers forbid reading the process.
+    #[error("process {pid} may not be looked at{}", denied(*.pid, *.root, *.ptrace_scope))]
     Denied {
         pid: u32,
         /// Whether this user is root.
@@ -37,35 +34,30 @@ pub(super) enum Error {
         ptrace_scope: Option<u32>,
     },
     /// The report cannot be decoded.
-    Report {
-        pid: u32,
-        why: Undecodable,
-    },
+    #[error("process {pid}: {why}")]
+    Report { pid: u32, why: Undecodable },
     /// The report was not read in time.
-    Slow {
-        pid: u32,
-    },
-    Other {
-        pid: u32,
-        error: io::Error,
-    },
+    #[error("process {pid} was left out: its report was not read within a second")]
+    Slow { pid: u32 },
+    #[error("process {pid} cannot be read: {error}")]
+    Other { pid: u32, error: io::Error },
 }
 
-impl Error {
+impl StatusError {
     /// Returns the meaning of an error of a file under `/proc/PID`.
-    pub(super) fn of(pid: u32, error: io::Error) -> Error {
+    pub(super) fn of(pid: u32, error: io::Error) -> StatusError {
         match error.raw_os_error() {
-            Some(libc::ENOENT) if runs(pid) => Error::Hidden {
+            Some(libc::ENOENT) if runs(pid) => StatusError::Hidden {
                 pid,
                 unread: Unread::of(Path::new("/"), &format!("/proc/{pid}/maps"), &error),
             },
-            Some(libc::ENOENT | libc::ESRCH) => Error::NoSuchProcess { pid },
+            Some(libc::ENOENT | libc::ESRCH) => StatusError::NoSuchProcess { pid },
             Some(libc::EACCES | libc::EPERM) => {
                 let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
                 let ptrace_scope = scope.ok().and_then(|text| text.trim().parse().ok());
-                Error::Denied { pid, root: is_root(), ptrace_scope }
+                StatusError::Denied { pid, root: is_root(), ptrace_scope }
             }
-            _ => Error::Other { pid, error },
+            _ => StatusError::Other { pid, error },
         }
     }
 }
@@ -77,51 +69,25 @@ fn runs(pid: u32) -> bool {
     answer == Ok(0) || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NoSuchProcess { pid } => write!(f, "there is no process {pid}"),
-            Error::Hidden { pid, unread: Some(unread) } => {
-                write!(f, "process {pid} cannot be looked at: {unread}")
-            }
-            Error::Hidden { pid, unread: None } => write!(
-                f,
-                "process {pid} cannot be looked at: /proc does not show it to this user (mount option hidepid)"
-            ),
-            Error::NoProc(unread) => write!(f, "the processes are not known: {unread}"),
-            Error::NoMemory { pid, command } => {
-                write!(
-                    f,
-                    "process {pid} ({command}) has no memory to look at: it has ended, or belongs to the kernel"
-                )
-            }
-            Error::NotServed { pid, command } => write!(
-                f,
-                "process {pid} ({command}) was not started with largesse run; start it with `largesse run -- PROGRAM`, or in R `library(largesse); ISM(TRUE)`"
-            ),
-            Error::Denied { pid, root: true, .. } => write!(
-                f,
-                "process {pid} may not be looked at, although you are root: this root lacks the right CAP_SYS_PTRACE, as in a container (docker run --cap-add SYS_PTRACE), or a security module of the kernel forbids it"
-            ),
-            Error::Denied { pid, root: false, ptrace_scope } => {
-                write!(
-                    f,
-                    "process {pid} may not be looked at: only the same user, or root, may (sudo largesse status {pid})"
-                )?;
-                match ptrace_scope {
-                    Some(scope @ 1..) => write!(
-                        f,
-                        "\nkernel.yama.ptrace_scope is {scope}, which forbids it to the same user too: use root, or sysctl kernel.yama.ptrace_scope=0"
-                    ),
-                    _ => Ok(()),
-                }
-            }
-            Error::Report { pid, why } => write!(f, "process {pid}: {why}"),
-            Error::Slow { pid } => {
-                write!(f, "process {pid} was left out: its report was not read within a second")
-            }
-            Error::Other { pid, error } => write!(f, "process {pid} cannot be read: {error}"),
-        }
+/// Says why a process that runs is not visible.
+fn hidden(unread: Option<&Unread>) -> String {
+    unread.map_or_else(
+        || "/proc does not show it to this user (mount option hidepid)".to_owned(),
+        Unread::to_string,
+    )
+}
+
+/// Says who may look at a process, and which setting forbids it.
+fn denied(pid: u32, root: bool, ptrace_scope: Option<u32>) -> String {
+    if root {
+        return ", although you are root: this root lacks the right CAP_SYS_PTRACE, as in a container (docker run --cap-add SYS_PTRACE), or a security module of the kernel forbids it".to_owned();
+    }
+    let who = format!(": only the same user, or root, may (sudo largesse status {pid})");
+    match ptrace_scope {
+        Some(scope @ 1..) => format!(
+            "{who}\nkernel.yama.ptrace_scope is {scope}, which forbids it to the same user too: use root, or sysctl kernel.yama.ptrace_scope=0"
+        ),
+        _ => who,
     }
 }
 
@@ -131,7 +97,7 @@ mod tests {
 
     #[test]
     fn running_process_is_not_called_absent() {
-        let of = |pid| Error::of(pid, io::Error::from_raw_os_error(libc::ENOENT)).to_string();
+        let of = |pid| StatusError::of(pid, io::Error::from_raw_os_error(libc::ENOENT)).to_string();
         // /proc is readable here, so that hidepid is the only remaining reason.
         assert!(of(std::process::id()).contains("hidepid"), "{}", of(std::process::id()));
         assert_eq!(of(i32::MAX.unsigned_abs()), format!("there is no process {}", i32::MAX));
@@ -139,7 +105,7 @@ mod tests {
 
     #[test]
     fn root_is_not_told_to_use_sudo() {
-        let denied = |root| Error::Denied { pid: 1, root, ptrace_scope: None }.to_string();
+        let denied = |root| StatusError::Denied { pid: 1, root, ptrace_scope: None }.to_string();
         assert!(denied(false).contains("sudo largesse status 1"), "{}", denied(false));
         assert!(
             denied(true).contains("CAP_SYS_PTRACE") && !denied(true).contains("sudo"),

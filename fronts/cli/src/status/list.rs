@@ -1,49 +1,15 @@
 //! Lists the processes that have large blocks, one a line.
 
 use super::deadline;
-use super::error::Error;
+use super::error::StatusError;
 use super::process::{self, Process};
+use super::process_list::{LeftOut, ProcessList, Summary};
 use super::process_snapshot::ProcessSnapshot;
 use super::table;
-use crate::table::Paper;
-use serde::Serialize;
+use largesse_terminal::table::Paper;
 use std::time::Instant;
 
-/// The result of looking at all processes.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct ProcessList {
-    pub(super) processes: Vec<Summary>,
-    /// Number of processes that this user may not look at.
-    pub(super) not_permitted: u64,
-    /// Processes whose report could not be read.
-    pub(super) left_out: Vec<LeftOut>,
-}
-
-/// A process whose report cannot be read, with the reason.
-#[derive(Debug, Serialize)]
-pub(super) struct LeftOut {
-    pub(super) pid: u32,
-    pub(super) why: String,
-}
-
-/// The line of one process; sizes are in bytes.
-#[derive(Debug, Serialize)]
-pub(super) struct Summary {
-    pub(super) pid: u32,
-    pub(super) command: String,
-    pub(super) pages: &'static str,
-    pub(super) blocks: u64,
-    /// Number of blocks that the other numbers leave out.
-    pub(super) left_out: u64,
-    pub(super) bytes: u64,
-    /// Bytes in memory, or `None` if unknown.
-    pub(super) resident_bytes: Option<u64>,
-    pub(super) large_bytes: Option<u64>,
-    /// Number of requests that got less than they asked for.
-    pub(super) not_granted: u64,
-}
-
-pub(super) fn of_all(json: bool) -> Result<String, Error> {
+pub(super) fn of_all(json: bool) -> Result<String, StatusError> {
     let mut found = ProcessList::default();
     // Few processes have a report: the others are sorted out before any report is read.
     let opened = deadline::look_at(process::all()?, |pid, _| has_report(pid));
@@ -51,14 +17,14 @@ pub(super) fn of_all(json: bool) -> Result<String, Error> {
     for (pid, answer) in opened {
         match answer {
             Some(Ok(true)) => reported.push(pid),
-            Some(Err(Error::Denied { .. })) => found.not_permitted += 1,
+            Some(Err(StatusError::Denied { .. })) => found.not_permitted += 1,
             _ => {}
         }
     }
     for (pid, answer) in deadline::look_at(reported, look) {
-        match answer.unwrap_or(Err(Error::Slow { pid })) {
+        match answer.unwrap_or(Err(StatusError::Slow { pid })) {
             Ok(Some(summary)) => found.processes.push(summary),
-            Err(error @ (Error::Report { .. } | Error::Slow { .. })) => {
+            Err(error @ (StatusError::Report { .. } | StatusError::Slow { .. })) => {
                 found.left_out.push(LeftOut { pid, why: error.to_string() });
             }
             // The process has ended since, belongs to the kernel, or does not use the library.
@@ -72,11 +38,11 @@ pub(super) fn of_all(json: bool) -> Result<String, Error> {
     })
 }
 
-fn has_report(pid: u32) -> Result<bool, Error> {
+fn has_report(pid: u32) -> Result<bool, StatusError> {
     Process::open(pid).map(|process| process.has_signpost())
 }
 
-fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, Error> {
+fn look(pid: u32, deadline: Instant) -> Result<Option<Summary>, StatusError> {
     let process = Process::open(pid)?;
     let Some(heap) = process.heap(deadline)? else { return Ok(None) };
     let snapshot = ProcessSnapshot::of(&process, &heap, deadline);

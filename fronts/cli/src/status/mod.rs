@@ -20,13 +20,14 @@ mod decode;
 mod error;
 mod list;
 mod process;
+mod process_list;
 mod process_snapshot;
 mod residency;
 mod table;
 
-use crate::say::{complain, say};
-use crate::table::Paper;
-use error::Error;
+use error::StatusError;
+use largesse_terminal::say::{complain, say};
+use largesse_terminal::table::Paper;
 use process::Process;
 use process_snapshot::ProcessSnapshot;
 use std::process::ExitCode;
@@ -51,7 +52,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         Some(pid) => {
             let json = args.json;
             let mut found = deadline::look_at(vec![pid], move |pid, deadline| of_one(pid, json, deadline));
-            found.remove(&pid).flatten().unwrap_or(Err(Error::Slow { pid }))
+            found.remove(&pid).flatten().unwrap_or(Err(StatusError::Slow { pid }))
         }
     };
     match text {
@@ -67,7 +68,7 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, Error> {
+fn of_one(pid: u32, json: bool, deadline: Instant) -> Result<String, StatusError> {
     let process = Process::open(pid)?;
     let Some(heap) = process.heap(deadline)? else {
         return if json {

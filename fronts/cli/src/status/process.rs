@@ -1,7 +1,7 @@
 //! Reads another process through `/proc`.
 
 use super::decode::{self, Heap, Undecodable};
-use super::error::Error;
+use super::error::StatusError;
 use largesse_machine::Unread;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -36,12 +36,12 @@ pub(super) struct Mapping {
 }
 
 impl Process {
-    pub(super) fn open(pid: u32) -> Result<Process, Error> {
+    pub(super) fn open(pid: u32) -> Result<Process, StatusError> {
         let folder = format!("/proc/{pid}");
-        let maps = read_text(&format!("{folder}/maps")).map_err(|error| Error::of(pid, error))?;
+        let maps = read_text(&format!("{folder}/maps")).map_err(|error| StatusError::of(pid, error))?;
         let command = command(Path::new(&folder));
         if maps.is_empty() {
-            return Err(Error::NoMemory { pid, command });
+            return Err(StatusError::NoMemory { pid, command });
         }
         Ok(Process { pid, command, mappings: mappings(&maps) })
     }
@@ -52,14 +52,14 @@ impl Process {
     }
 
     /// Reads the report of its heap by `deadline`; returns `None` if the library is loaded but has published none yet.
-    pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, Error> {
+    pub(super) fn heap(&self, deadline: Instant) -> Result<Option<Heap>, StatusError> {
         let pid = self.pid;
         let Some(signpost) = self.signpost() else {
             let loaded = self.mappings.iter().any(|mapping| mapping.name.ends_with(LIBRARY));
             let command = self.command.clone();
-            return if loaded { Ok(None) } else { Err(Error::NotServed { pid, command }) };
+            return if loaded { Ok(None) } else { Err(StatusError::NotServed { pid, command }) };
         };
-        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| Error::of(pid, error))?;
+        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| StatusError::of(pid, error))?;
         let read = |address, into: &mut [u8]| match Instant::now() {
             now if now < deadline => memory.read_exact_at(into, address),
             _ => Err(io::ErrorKind::TimedOut.into()),
@@ -68,14 +68,14 @@ impl Process {
         match decode::heap(signpost, read, pause) {
             Ok(heap) => Ok(Some(heap)),
             // The memory of a process that has just ended cannot be read.
-            Err(Undecodable::Unread(_)) if has_ended(pid) => Err(Error::NoSuchProcess { pid }),
+            Err(Undecodable::Unread(_)) if has_ended(pid) => Err(StatusError::NoSuchProcess { pid }),
             Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Err(Error::of(pid, error))
+                Err(StatusError::of(pid, error))
             }
             Err(Undecodable::Unread(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(Error::Slow { pid })
+                Err(StatusError::Slow { pid })
             }
-            Err(why) => Err(Error::Report { pid, why }),
+            Err(why) => Err(StatusError::Report { pid, why }),
         }
     }
 
@@ -98,10 +98,10 @@ fn has_ended(pid: u32) -> bool {
 }
 
 /// Returns the numbers of all processes that `/proc` shows, in order.
-pub(super) fn all() -> Result<Vec<u32>, Error> {
+pub(super) fn all() -> Result<Vec<u32>, StatusError> {
     let not_known = |error: io::Error| match Unread::of(Path::new("/"), "/proc", &error) {
-        Some(unread) => Error::NoProc(unread),
-        None => Error::Other { pid: std::process::id(), error },
+        Some(unread) => StatusError::NoProc(unread),
+        None => StatusError::Other { pid: std::process::id(), error },
     };
     // A hidden /proc shows no process, not even this one.
     let entries =

@@ -1,13 +1,15 @@
 //! Formats snapshots as tables.
 
 mod far;
+mod known;
 
-use super::list::ProcessList;
+use super::process_list::ProcessList;
 use super::process_snapshot::{Advised, Block, NotGranted, ProcessSnapshot, Tally};
 use crate::doctor::is_root;
-use crate::say::counted;
-use crate::size::size;
-use crate::table::{Column, Paper, Table, facts};
+use known::known;
+use largesse_terminal::say::counted;
+use largesse_terminal::size::size;
+use largesse_terminal::table::{Column, Paper, Table, facts};
 use std::fmt::Write as _;
 
 /// Maximum number of rows for blocks. Formatting a row takes some kilobytes of memory, so that a table of millions of
@@ -230,11 +232,6 @@ fn notes(snapshot: &ProcessSnapshot) -> String {
     text
 }
 
-/// Formats bytes as [`size`] does, or `?` if they are unknown.
-pub(super) fn known(bytes: Option<u64>) -> String {
-    bytes.map_or("?".into(), size)
-}
-
 /// Formats bytes and their share of the whole, such as `61.9 GiB  98 %`; `~` marks an estimate.
 fn share(part: Option<u64>, whole: u64, exact: bool) -> String {
     let about = if exact { "" } else { "~" };
@@ -255,7 +252,7 @@ mod tests {
 
     #[test]
     fn list_fits_every_width() {
-        let one = |pid, command: &str| crate::status::list::Summary {
+        let one = |pid, command: &str| crate::status::process_list::Summary {
             pid,
             command: command.into(),
             pages: "hugetlb-1g",

@@ -1,6 +1,6 @@
 //! Runs rank 0: one process becomes the program, the other serves it as its agent.
 
-use super::error::Error;
+use super::error::RanksError;
 use super::signals;
 use crate::environment::agent_folders;
 use crate::say::complain;
@@ -24,7 +24,7 @@ const LOST: i32 = 74;
 const PARTING: Duration = Duration::from_secs(5);
 
 /// Implements [`Ranks::host`](super::Ranks::host).
-pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), Error>) -> Result<OsString, Error> {
+pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), RanksError>) -> Result<OsString, RanksError> {
     let mut ends = [0; 2];
     // SAFETY: the call fills the two numbers of the array.
     checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
@@ -45,9 +45,9 @@ pub(super) fn host(join: impl FnOnce() -> Result<(Mpi, World), Error>) -> Result
 }
 
 /// Returns the name of the agent. If the pipe has none, the other process has printed the reason, and this one ends.
-fn await_name(mut from: File) -> Result<OsString, Error> {
+fn await_name(mut from: File) -> Result<OsString, RanksError> {
     let mut name = Vec::new();
-    from.read_to_end(&mut name).map_err(Error::Process)?;
+    from.read_to_end(&mut name).map_err(RanksError::Process)?;
     if name.is_empty() {
         std::process::exit(NO_STORE);
     }
@@ -58,8 +58,8 @@ fn await_name(mut from: File) -> Result<OsString, Error> {
 fn look_after(
     program: libc::pid_t,
     mut into: File,
-    join: impl FnOnce() -> Result<(Mpi, World), Error>,
-) -> Result<i32, Error> {
+    join: impl FnOnce() -> Result<(Mpi, World), RanksError>,
+) -> Result<i32, RanksError> {
     let (mpi, world, ranks) = meet(join)?;
     let neighbours = (world.ranks_here - 1) as usize;
     if ranks.far() + neighbours > (world.ranks - 1) as usize {
@@ -76,15 +76,15 @@ fn look_after(
         );
     }
     let place = PageStorage::Provider(Box::new(ranks.clone()));
-    let agent = Agent::new(&agent_folders(), place, "mpi:", Some(program)).map_err(Error::Process)?;
+    let agent = Agent::new(&agent_folders(), place, "mpi:", Some(program)).map_err(RanksError::Process)?;
     let name = agent.name().clone();
     signals::hand_to(program);
     let ended = Arc::new(OnceLock::new());
     watch(Arc::clone(&mpi), program, name.clone(), Arc::clone(&ended));
-    write!(into, "agent:{name}").map_err(Error::Process)?;
+    write!(into, "agent:{name}").map_err(RanksError::Process)?;
     drop(into);
-    agent.run().map_err(Error::Process)?;
-    let code = status(program).map_err(Error::Process)?;
+    agent.run().map_err(RanksError::Process)?;
+    let code = status(program).map_err(RanksError::Process)?;
     let _ = ended.set(code);
     // A failure means that MPI is lost, and it is not needed any more.
     let _ = ranks.stop();
@@ -93,19 +93,21 @@ fn look_after(
     Ok(code)
 }
 
-fn meet(join: impl FnOnce() -> Result<(Mpi, World), Error>) -> Result<(Arc<Mpi>, World, Ranks<Mpi>), Error> {
+fn meet(
+    join: impl FnOnce() -> Result<(Mpi, World), RanksError>,
+) -> Result<(Arc<Mpi>, World, Ranks<Mpi>), RanksError> {
     let (mpi, world) = join()?;
     let mpi = Arc::new(mpi);
     // SAFETY: no bytes are lent.
-    unsafe { mpi.lend(0, std::ptr::null_mut()) }.map_err(Error::Wire)?;
-    let ranks = Ranks::meet(Arc::clone(&mpi), world).map_err(Error::Wire)?;
+    unsafe { mpi.lend(0, std::ptr::null_mut()) }.map_err(RanksError::Wire)?;
+    let ranks = Ranks::meet(Arc::clone(&mpi), world).map_err(RanksError::Wire)?;
     Ok((mpi, world, ranks))
 }
 
 /// Implements [`Ranks::dismiss`](super::Ranks::dismiss).
-pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), Error>) -> Result<(), Error> {
+pub(super) fn dismiss(join: impl FnOnce() -> Result<(Mpi, World), RanksError>) -> Result<(), RanksError> {
     let (mpi, _, ranks) = meet(join)?;
-    ranks.stop().map_err(Error::Wire)?;
+    ranks.stop().map_err(RanksError::Wire)?;
     // SAFETY: the ranks were stopped, so that none uses lent memory.
     unsafe { leave(&mpi, NO_STORE) };
     Ok(())
@@ -169,6 +171,6 @@ fn status(program: libc::pid_t) -> io::Result<i32> {
     }
 }
 
-fn checked(rc: i32) -> Result<i32, Error> {
-    if rc < 0 { Err(Error::Process(io::Error::last_os_error())) } else { Ok(rc) }
+fn checked(rc: i32) -> Result<i32, RanksError> {
+    if rc < 0 { Err(RanksError::Process(io::Error::last_os_error())) } else { Ok(rc) }
 }

@@ -16,6 +16,6 @@ mod host;
 mod ranks;
 mod signals;
 
-pub use error::Error;
+pub use error::RanksError;
 pub use largesse_mpi::VARIABLES;
 pub use ranks::Ranks;

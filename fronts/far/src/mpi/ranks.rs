@@ -1,6 +1,6 @@
 //! Recognizes a launcher's ranks before MPI starts, and runs this one.
 
-use super::error::Error;
+use super::error::RanksError;
 use super::host;
 use largesse_mpi::{Family, Launched, Memory, Mpi, NotLaunched, World, room, serve};
 use largesse_store::available;
@@ -27,11 +27,12 @@ impl Ranks {
         store: &OsStr,
         get: impl Fn(&str) -> Option<OsString>,
         library: impl FnOnce() -> Option<PathBuf>,
-    ) -> Result<Option<Ranks>, Error> {
+    ) -> Result<Option<Ranks>, RanksError> {
         let Some(asked) = store.to_str().and_then(|store| store.strip_prefix("mpi:")) else {
             return Ok(None);
         };
-        let launched = Launched::find(|name| get(name)?.into_string().ok()).map_err(Error::NotLaunched)?;
+        let launched =
+            Launched::find(|name| get(name)?.into_string().ok()).map_err(RanksError::NotLaunched)?;
         let folder = library().and_then(|library| library.parent().map(Path::to_path_buf));
         let plugin = plugin(launched.family, &folder.unwrap_or_default())?;
         let descriptor = |name: &&str| get(name)?.to_str()?.parse().ok();
@@ -45,15 +46,15 @@ impl Ranks {
     }
 
     /// Lends memory until rank 0 has stopped the servers.
-    pub fn serve(&self) -> Result<(), Error> {
+    pub fn serve(&self) -> Result<(), RanksError> {
         // SAFETY: only numbers are passed. A launcher that is killed must not leave servers behind.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         let (mpi, world) = self.join()?;
-        let stripes = room(self.asked, available(), world).ok_or(Error::NoRoom)?;
-        let mut memory = Memory::new(stripes, available).map_err(Error::NotLent)?;
+        let stripes = room(self.asked, available(), world).ok_or(RanksError::NoRoom)?;
+        let mut memory = Memory::new(stripes, available).map_err(RanksError::NotLent)?;
         // SAFETY: the memory lives until the end of this function.
-        unsafe { memory.lend(&mpi) }.map_err(Error::Wire)?;
-        serve(&mpi, &mut memory).map_err(Error::Wire)?;
+        unsafe { memory.lend(&mpi) }.map_err(RanksError::Wire)?;
+        serve(&mpi, &mut memory).map_err(RanksError::Wire)?;
         // SAFETY: rank 0 has stopped this server and uses its memory no more.
         unsafe { host::leave(&mpi, 0) };
         Ok(())
@@ -61,7 +62,7 @@ impl Ranks {
 
     /// Returns the name of the agent, in the forked process that becomes the program. This process goes on as the
     /// agent and ends with the program's status.
-    pub fn host(&self) -> Result<OsString, Error> {
+    pub fn host(&self) -> Result<OsString, RanksError> {
         let agent = host::host(|| self.join())?;
         // SAFETY: only numbers are passed. This process does not talk to the launcher, which would wait for them at
         // its end.
@@ -76,21 +77,21 @@ impl Ranks {
         let _ = host::dismiss(|| self.join());
     }
 
-    fn join(&self) -> Result<(Mpi, World), Error> {
-        let mpi = Mpi::load(&self.plugin).map_err(Error::NotLoaded)?;
-        let world = mpi.join().map_err(Error::Wire)?;
-        if world.ranks < 2 { Err(Error::NotLaunched(NotLaunched::Single)) } else { Ok((mpi, world)) }
+    fn join(&self) -> Result<(Mpi, World), RanksError> {
+        let mpi = Mpi::load(&self.plugin).map_err(RanksError::NotLoaded)?;
+        let world = mpi.join().map_err(RanksError::Wire)?;
+        if world.ranks < 2 { Err(RanksError::NotLaunched(NotLaunched::Single)) } else { Ok((mpi, world)) }
     }
 }
 
 /// Returns the plug-in for the launcher's MPI library, or the first one installed if the launcher serves several.
-fn plugin(family: Option<Family>, folder: &Path) -> Result<PathBuf, Error> {
+fn plugin(family: Option<Family>, folder: &Path) -> Result<PathBuf, RanksError> {
     let families = family.as_ref().map_or(&Family::ALL[..], std::slice::from_ref);
     let plugins = families.iter().map(|family| folder.join(family.plugin()));
     plugins
         .clone()
         .find(|path| path.exists())
-        .ok_or_else(|| Error::NoPlugin { family, looked: plugins.collect() })
+        .ok_or_else(|| RanksError::NoPlugin { family, looked: plugins.collect() })
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Fits a table to the width of a page.
 
-use super::{Kind, Paper, Table, folded};
+use super::column::Kind;
+use super::fold::folded;
+use super::grid::Grid;
+use super::paper::Paper;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Number of spaces between two columns.
@@ -19,19 +22,19 @@ pub(super) struct Fitted {
     dropped: Vec<usize>,
 }
 
-/// Chooses the shown columns of `table` and their widths on `paper`.
-pub(super) fn fit(table: &Table, paper: Paper) -> Fitted {
+/// Chooses the shown columns of `grid` and their widths on `paper`.
+pub(super) fn fit(grid: &Grid, paper: Paper) -> Fitted {
     let room = paper.columns.unwrap_or(usize::MAX);
-    let mut shown: Vec<usize> = (0..table.columns.len()).collect();
+    let mut shown: Vec<usize> = (0..grid.columns.len()).collect();
     let mut dropped = Vec::new();
     loop {
-        let spare = |place: &usize| table.columns[*place].spare > 0;
+        let spare = |place: &usize| grid.columns[*place].spare > 0;
         // Texts become narrower than their own minimum only if no column remains that may be left out.
         let floor = if shown.iter().any(spare) { None } else { Some(FLOOR) };
-        let widths = widths(table, &shown, room, paper, floor);
+        let widths = widths(grid, &shown, room, paper, floor);
         let fitted = Fitted {
             shown: shown.iter().copied().zip(widths).collect(),
-            margin: table.margin(),
+            margin: grid.margin(),
             dropped: dropped.clone(),
         };
         if fitted.width() <= room {
@@ -39,7 +42,7 @@ pub(super) fn fit(table: &Table, paper: Paper) -> Fitted {
         }
         // Of columns with the same number the last one is left out first.
         let victims = shown.iter().copied().filter(spare);
-        let Some(victim) = victims.max_by_key(|&place| (table.columns[place].spare, place)) else {
+        let Some(victim) = victims.max_by_key(|&place| (grid.columns[place].spare, place)) else {
             return fitted;
         };
         shown.retain(|&place| place != victim);
@@ -50,14 +53,14 @@ pub(super) fn fit(table: &Table, paper: Paper) -> Fitted {
 
 /// Returns the widths of the columns `shown` in characters. If their contents do not fit into `room`, headings are
 /// folded and texts are shortened.
-fn widths(table: &Table, shown: &[usize], room: usize, paper: Paper, floor: Option<usize>) -> Vec<usize> {
+fn widths(grid: &Grid, shown: &[usize], room: usize, paper: Paper, floor: Option<usize>) -> Vec<usize> {
     let total = |widths: &[usize]| {
-        widths.iter().sum::<usize>() + table.margin() + GAP * widths.len().saturating_sub(1)
+        widths.iter().sum::<usize>() + grid.margin() + GAP * widths.len().saturating_sub(1)
     };
-    let cells = |place: usize| table.rows.iter().filter_map(move |row| row.get(place));
+    let cells = |place: usize| grid.rows.iter().filter_map(move |row| row.get(place));
     let body = |place: usize| cells(place).map(|cell| paper.text(cell).width()).max().unwrap_or(0);
     let heading = |place: usize| {
-        let heading = if table.ruled { paper.text(&table.columns[place].heading) } else { String::new() };
+        let heading = if grid.ruled { paper.text(&grid.columns[place].heading) } else { String::new() };
         let word = heading.split_whitespace().map(|word| word.width()).max().unwrap_or(0);
         (heading.width(), word)
     };
@@ -68,7 +71,7 @@ fn widths(table: &Table, shown: &[usize], room: usize, paper: Paper, floor: Opti
     let mut widths: Vec<usize> = shown.iter().map(|&place| body(place).max(heading(place).1)).collect();
     // The widest text is shortened first, until all have their minimum.
     while total(&widths) > room {
-        let least = |place: usize| match table.columns[place].kind {
+        let least = |place: usize| match grid.columns[place].kind {
             Kind::Number => usize::MAX,
             Kind::Text(least) | Kind::Words(least) => floor.unwrap_or(least).max(heading(place).1),
         };
@@ -86,13 +89,13 @@ impl Fitted {
     }
 
     /// Returns the lines of one row.
-    pub(super) fn row(&self, table: &Table, cells: &[String], paper: Paper, heading: bool) -> Vec<String> {
+    pub(super) fn row(&self, grid: &Grid, cells: &[String], paper: Paper, heading: bool) -> Vec<String> {
         let parts: Vec<Vec<String>> = self
             .shown
             .iter()
             .map(|&(place, width)| {
                 let cell = cells.get(place).map_or("", String::as_str);
-                match table.columns[place].kind {
+                match grid.columns[place].kind {
                     _ if cell.width() <= width => vec![cell.to_owned()],
                     _ if heading => folded(cell, width),
                     Kind::Number => vec![cell.to_owned()],
@@ -108,7 +111,7 @@ impl Fitted {
                 let cell = part.get(number).map_or("", String::as_str);
                 let space = " ".repeat(width.saturating_sub(cell.width()));
                 line += &" ".repeat(if at == 0 { 0 } else { GAP });
-                match table.columns[place].kind {
+                match grid.columns[place].kind {
                     Kind::Number => line += &(space + cell),
                     Kind::Text(_) | Kind::Words(_) => line += &(cell.to_owned() + &space),
                 }
@@ -119,11 +122,11 @@ impl Fitted {
     }
 
     /// Returns lines that fit and name the columns that were left out.
-    pub(super) fn note(&self, table: &Table, paper: Paper) -> Vec<String> {
+    pub(super) fn note(&self, grid: &Grid, paper: Paper) -> Vec<String> {
         if self.dropped.is_empty() {
             return Vec::new();
         }
-        let name = |&place: &usize| paper.text(&table.columns[place].heading);
+        let name = |&place: &usize| paper.text(&grid.columns[place].heading);
         let mut names: Vec<String> = self.dropped.iter().map(name).filter(|name| !name.is_empty()).collect();
         names.dedup();
         let text = match names.len() {

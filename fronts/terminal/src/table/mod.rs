@@ -11,88 +11,45 @@
 //! 1. A cell of a number column is never folded and never shortened, whatever the width.
 //! 2. Columns that are left out are named below the table.
 
+mod column;
 mod fit;
+mod fold;
+mod grid;
 mod paper;
 
+pub use column::Column;
+pub use fold::folded;
 pub use paper::{Paper, terminal_columns};
 
+use grid::Grid;
 use unicode_width::UnicodeWidthStr as _;
-
-/// How the cells of a column may be changed to fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Cells are aligned to the right, and are neither shortened nor folded.
-    Number,
-    /// Cells are aligned to the left. If the table is too wide, they are shortened with `…`, but not below this number
-    /// of characters.
-    Text(usize),
-    /// Cells are aligned to the left. If the table is too wide, they are folded at spaces into several lines, but not
-    /// into lines narrower than this number of characters.
-    Words(usize),
-}
-
-/// One column of a table.
-#[derive(Clone, Debug)]
-pub struct Column {
-    heading: String,
-    kind: Kind,
-    /// Rank for leaving the column out of a table that is too wide: the largest goes first, and 0 never goes.
-    spare: u8,
-}
-
-impl Column {
-    /// Makes a column of numbers or other short words, aligned to the right.
-    pub fn number(heading: impl Into<String>) -> Column {
-        Column { heading: heading.into(), kind: Kind::Number, spare: 0 }
-    }
-
-    /// Makes a column of names, aligned to the left, which may be shortened down to `least` characters.
-    pub fn text(heading: impl Into<String>, least: usize) -> Column {
-        Column { heading: heading.into(), kind: Kind::Text(least), spare: 0 }
-    }
-
-    /// Makes a column of sentences, aligned to the left, which may be folded at spaces into lines of at least `least`
-    /// characters.
-    pub fn words(heading: impl Into<String>, least: usize) -> Column {
-        Column { heading: heading.into(), kind: Kind::Words(least), spare: 0 }
-    }
-
-    /// Allows the column to be left out: columns with the largest `order` first, and of equals the last.
-    pub fn spare(self, order: u8) -> Column {
-        Column { spare: order, ..self }
-    }
-}
 
 /// A table: rows of cells below a heading.
 #[derive(Debug)]
 pub struct Table {
-    columns: Vec<Column>,
-    rows: Vec<Vec<String>>,
+    grid: Grid,
     /// Number of rows at the end that stand below a line.
     apart: usize,
-    /// Whether lines are drawn around the table and below the heading.
-    ruled: bool,
 }
 
 impl Table {
     /// Makes a table with headings and lines around it.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
-        Table { columns: columns.into_iter().collect(), rows: Vec::new(), apart: 0, ruled: true }
+        Table::of(columns.into_iter().collect(), true)
     }
 
     /// Makes a table without headings and lines.
     pub fn bare(columns: impl IntoIterator<Item = Column>) -> Table {
-        Table { ruled: false, ..Table::new(columns) }
+        Table::of(columns.into_iter().collect(), false)
+    }
+
+    fn of(columns: Vec<Column>, ruled: bool) -> Table {
+        Table { grid: Grid { columns, rows: Vec::new(), ruled }, apart: 0 }
     }
 
     /// Adds a row, with a cell for each column.
     pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
-    }
-
-    /// Returns the number of spaces before the first column.
-    fn margin(&self) -> usize {
-        if self.ruled { 1 } else { 2 }
+        self.grid.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
     /// Draws a line above the last `rows` rows, which sum up the others.
@@ -107,27 +64,28 @@ impl Table {
 
     /// Returns the lines of the table without newlines. All are equally wide, except the note on columns left out.
     pub fn lines(&self, paper: Paper) -> Vec<String> {
-        let fitted = fit::fit(self, paper);
+        let Table { grid, apart } = self;
+        let fitted = fit::fit(grid, paper);
         let width = fitted.width();
         let mut lines = Vec::new();
-        if self.ruled {
+        if grid.ruled {
             lines.push(paper.rule(width));
             let headings: Vec<String> =
-                self.columns.iter().map(|column| paper.text(&column.heading)).collect();
-            lines.extend(fitted.row(self, &headings, paper, true));
+                grid.columns.iter().map(|column| paper.text(&column.heading)).collect();
+            lines.extend(fitted.row(grid, &headings, paper, true));
             lines.push(paper.rule(width));
         }
-        for (place, row) in self.rows.iter().enumerate() {
-            if self.apart > 0 && place + self.apart == self.rows.len() {
+        for (place, row) in grid.rows.iter().enumerate() {
+            if *apart > 0 && place + apart == grid.rows.len() {
                 lines.push(paper.rule(width));
             }
             let cells: Vec<String> = row.iter().map(|cell| paper.text(cell)).collect();
-            lines.extend(fitted.row(self, &cells, paper, false));
+            lines.extend(fitted.row(grid, &cells, paper, false));
         }
-        if self.ruled {
+        if grid.ruled {
             lines.push(paper.rule(width));
         }
-        lines.extend(fitted.note(self, paper));
+        lines.extend(fitted.note(grid, paper));
         lines
     }
 }
@@ -150,21 +108,6 @@ pub fn facts(pairs: &[(&str, String)], paper: Paper) -> String {
     let mut one = Table::bare(columns());
     pairs.iter().for_each(|(name, value)| one.row([(*name).to_owned(), value.clone()]));
     one.show(paper)
-}
-
-/// Folds `text` at spaces into lines of at most `columns` characters. A longer word is not broken.
-pub fn folded(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.width() + 1 + word.width() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Describes the page that a table is printed on: its width, and the characters that it can show.
 #![expect(clippy::disallowed_methods, reason = "the locale and the terminal are told by the environment")]
 
+use super::fold::folded;
 use std::io::IsTerminal as _;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -61,7 +62,7 @@ impl Paper {
                 continue;
             }
             let indent = line.len() - line.trim_start_matches(' ').len();
-            for part in super::folded(line, columns.saturating_sub(indent)) {
+            for part in folded(line, columns.saturating_sub(indent)) {
                 page += &" ".repeat(indent);
                 page += &part;
                 page.push('\n');

@@ -68,7 +68,6 @@ impl Refaults {
 mod tests {
     use super::super::tests::refaults;
     use super::*;
-    use crate::random;
 
     /// Compares the working set that the refaults of `pages` show with `want` pages: at most a third apart.
     #[track_caller]
@@ -86,7 +85,7 @@ mod tests {
             let cyclic = (0..20).flat_map(|_| 0..all);
             check("cyclic", local, u64::from(all), cyclic);
             let mut state = 7;
-            let mut random = || (random::next(&mut state) >> 33) as u32 % all;
+            let mut random = || (largesse_random::next(&mut state) >> 33) as u32 % all;
             check("random", local, u64::from(all), (0..200_000).map(|_| random()));
             // One page in 32 is of a large array that is traversed once.
             let mixed = (0..200_000).map(|at| if at % 32 == 0 { all + at } else { random() });

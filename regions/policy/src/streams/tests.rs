@@ -132,7 +132,7 @@ fn stream_is_recognised_across_resident_rows() {
     let strided = memory.faults[1];
     let mut random = 12345_u64;
     let mut seldom = || {
-        crate::random::next(&mut random);
+        largesse_random::next(&mut random);
         (random >> 60) == 0
     };
     let missing: Vec<_> = row_starts(9000, 8).into_iter().skip(300).filter(|_| seldom()).collect();
@@ -161,7 +161,7 @@ fn parallel_scans_are_prefetched_and_dense() {
 fn random_faults_prefetch_nothing() {
     let mut random = 12345_u64;
     let mut next = || {
-        crate::random::next(&mut random);
+        largesse_random::next(&mut random);
         (random >> 40) as usize
     };
     let memory = run((0..10_000).map(|_| next()), [1; 2]);

@@ -4,8 +4,8 @@ use crate::doctor::finding::Subject::Limits;
 use crate::doctor::finding::{Finding, Status, size};
 use crate::doctor::machine::{MachineFacts, kib_field};
 use crate::doctor::tree::Tree;
-use crate::say::counted;
 use largesse_machine::Unread;
+use largesse_terminal::say::counted;
 
 /// Name of the group whose members may lock memory and use `/dev/userfaultfd`.
 pub(crate) const GROUP: &str = "largesse";

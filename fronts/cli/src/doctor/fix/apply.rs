@@ -1,13 +1,11 @@
 //! Performs the steps of a plan, or prints them.
 
-use super::plan::{ChangePlan, Refusal};
+use super::plan::ChangePlan;
 use super::step::{ChangeStep, Owner};
 use crate::doctor::checks::far::{self, DEVICE};
 use crate::doctor::checks::limits::GROUP;
-use crate::doctor::finding::size;
 use crate::doctor::tree::Tree;
-use crate::say::{complain, say};
-use std::fmt;
+use largesse_terminal::say::{complain, say};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -101,27 +99,5 @@ fn short_pool(tree: &Tree, step: &ChangeStep) {
         say!(
             "note          the kernel found {got} of {asked} pages; memory is fragmented; a reboot makes more available"
         );
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::NotOurs(foreign) => write!(
-                out,
-                "{} was not written by largesse and is not overwritten; move it away first. Nothing was changed",
-                foreign.0
-            ),
-            Refusal::PoolTooLarge(asked, memory) => write!(
-                out,
-                "--hugetlb-pages asks for {} of the machine's {}; at most three quarters are accepted. Nothing was changed",
-                size(*asked),
-                size(*memory)
-            ),
-            Refusal::Unread(unread) => write!(out, "--hugetlb-pages: {unread}. Nothing was changed"),
-            Refusal::NoPools => {
-                write!(out, "--hugetlb-pages: this kernel has no hugetlb pools. Nothing was changed")
-            }
-        }
     }
 }

@@ -28,17 +28,19 @@ pub(crate) struct OwnFile {
 
 /// A file with our name but without our first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Foreign(pub(crate) &'static str);
+pub(crate) struct Foreign {
+    pub(crate) path: &'static str,
+}
 
 impl OwnFile {
     /// Reads our file, or returns `None` if it does not exist.
     pub(crate) fn read(tree: &Tree, path: &'static str) -> Result<Option<OwnFile>, Foreign> {
         if tree.is_link(path) {
-            return Err(Foreign(path));
+            return Err(Foreign { path });
         }
         match tree.read(path) {
-            Some(text) => OwnFile::parse(&text).map(Some).ok_or(Foreign(path)),
-            None if tree.exists(path) => Err(Foreign(path)),
+            Some(text) => OwnFile::parse(&text).map(Some).ok_or(Foreign { path }),
+            None if tree.exists(path) => Err(Foreign { path }),
             None => Ok(None),
         }
     }

@@ -22,13 +22,24 @@ pub(crate) struct FixOptions {
 }
 
 /// The reason why nothing is changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum Refusal {
+    #[error(
+        "{} was not written by largesse and is not overwritten; move it away first. Nothing was changed",
+        .0.path
+    )]
     NotOurs(Foreign),
     /// The pool is too large: its bytes and those of the machine.
+    #[error(
+        "--hugetlb-pages asks for {} of the machine's {}; at most three quarters are accepted. Nothing was changed",
+        size(*.0),
+        size(*.1)
+    )]
     PoolTooLarge(u64, u64),
+    #[error("--hugetlb-pages: this kernel has no hugetlb pools. Nothing was changed")]
     NoPools,
     /// The file that describes the pool cannot be read.
+    #[error("--hugetlb-pages: {0}. Nothing was changed")]
     Unread(Unread),
 }
 

@@ -27,7 +27,7 @@ const SLACK: f64 = 1.1;
 /// The access pattern of a pass, as in the STREAM benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::machine) enum StreamKernel {
+pub(crate) enum StreamKernel {
     Write,
     Read,
     Copy,
@@ -35,10 +35,10 @@ pub(in crate::machine) enum StreamKernel {
 }
 
 impl StreamKernel {
-    pub(in crate::machine) const ALL: [StreamKernel; 4] =
+    pub(crate) const ALL: [StreamKernel; 4] =
         [StreamKernel::Write, StreamKernel::Read, StreamKernel::Copy, StreamKernel::Triad];
 
-    pub(in crate::machine) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             StreamKernel::Write => "write",
             StreamKernel::Read => "read",
@@ -103,34 +103,34 @@ fn lengths(words: usize, arrays: usize) -> [usize; 2] {
 
 /// The bandwidths in GB/s of one set of threads to one node.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct BandwidthRow {
-    pub(in crate::machine) cpus: Vec<u32>,
-    pub(in crate::machine) node: u32,
+pub(crate) struct BandwidthRow {
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) node: u32,
     /// Distance that the firmware reports from the first processor's node (10: local).
-    pub(in crate::machine) distance: Option<u32>,
+    pub(crate) distance: Option<u32>,
     /// Nanoseconds of a cache line's round trip between the first two processors just before: a hypervisor moves
     /// virtual processors all the time, which changes bandwidths.
-    pub(in crate::machine) round_trip: Option<Figure>,
-    pub(in crate::machine) first_touch: Option<Figure>,
-    pub(in crate::machine) kernels: Vec<Option<Figure>>,
+    pub(crate) round_trip: Option<Figure>,
+    pub(crate) first_touch: Option<Figure>,
+    pub(crate) kernels: Vec<Option<Figure>>,
     /// The reason why figures are missing.
-    pub(in crate::machine) why_not: Option<String>,
+    pub(crate) why_not: Option<String>,
 }
 
 /// All measured bandwidths.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct Bandwidth {
+pub(crate) struct Bandwidth {
     /// Bytes of memory in each measurement.
-    pub(in crate::machine) bytes: u64,
+    pub(crate) bytes: u64,
     /// GB/s of one thread in its caches, in order of the kernels: the upper bound for a thread in memory.
-    pub(in crate::machine) inside: Vec<Option<Figure>>,
-    pub(in crate::machine) kernels: [StreamKernel; 4],
-    pub(in crate::machine) rows: Vec<BandwidthRow>,
+    pub(crate) inside: Vec<Option<Figure>>,
+    pub(crate) kernels: [StreamKernel; 4],
+    pub(crate) rows: Vec<BandwidthRow>,
 }
 
 /// Returns the processors and the node of each row: one processor of each node to each node, then 2, 4, 8 … and all
 /// processors, local ones first.
-pub(in crate::machine) fn plan(topology: &Topology, live: &Live) -> Vec<(Vec<u32>, u32)> {
+pub(crate) fn plan(topology: &Topology, live: &Live) -> Vec<(Vec<u32>, u32)> {
     let permitted = live.nodes.clone().unwrap_or_else(|| topology.nodes_with_memory());
     let memory: Vec<u32> = topology.nodes_with_memory().and(&permitted).iter().collect();
     let local =
@@ -153,7 +153,7 @@ pub(in crate::machine) fn plan(topology: &Topology, live: &Live) -> Vec<(Vec<u32
 }
 
 /// Measures all rows of `plan` within `limits`.
-pub(in crate::machine) fn measure(
+pub(crate) fn measure(
     seen: &MachineSnapshot,
     live: &Live,
     plan: &[(Vec<u32>, u32)],
@@ -169,7 +169,7 @@ pub(in crate::machine) fn measure(
     let inside = StreamKernel::ALL.map(|kernel| inside(&live.counter, first, kernel));
     let mut rows = Vec::new();
     for (cpus, node) in plan {
-        step(format!("{} against node {node}", crate::say::counted(cpus.len() as u64, "thread")));
+        step(format!("{} against node {node}", largesse_terminal::say::counted(cpus.len() as u64, "thread")));
         let distance = topology.node_of(cpus[0]).and_then(|from| from.distance_to(*node));
         let mut row = BandwidthRow {
             cpus: cpus.clone(),

@@ -58,8 +58,8 @@ pub(super) fn gather(words: &[u64], reads: usize) -> u64 {
     let mask = words.len() as u64 - 1;
     let (mut state, mut sum) = (1_u64, 0_u64);
     for _ in 0..reads {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        sum = sum.wrapping_add(words[(state >> 24 & mask) as usize]);
+        let place = largesse_random::next(&mut state) >> 24 & mask;
+        sum = sum.wrapping_add(words[place as usize]);
     }
     sum
 }

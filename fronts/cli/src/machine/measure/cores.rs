@@ -12,15 +12,15 @@ const MOST: usize = 48;
 
 /// The round trip between two processors.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct CorePair {
-    pub(in crate::machine) first: u32,
-    pub(in crate::machine) second: u32,
+pub(crate) struct CorePair {
+    pub(crate) first: u32,
+    pub(crate) second: u32,
     /// Nanoseconds of a round trip, or `None` if it was not measured.
-    pub(in crate::machine) round_trip: Option<Figure>,
+    pub(crate) round_trip: Option<Figure>,
 }
 
 /// Measures each pair of `cpus` until the time limit.
-pub(in crate::machine) fn pairs(
+pub(crate) fn pairs(
     counter: &Counter,
     cpus: &[u32],
     limits: &Limits,
@@ -38,7 +38,7 @@ pub(in crate::machine) fn pairs(
 }
 
 /// Returns the processors to measure: all, or one of each core, or at most [`MOST`] of these.
-pub(in crate::machine) fn chosen(topology: &Topology, permitted: &[u32]) -> Vec<u32> {
+pub(crate) fn chosen(topology: &Topology, permitted: &[u32]) -> Vec<u32> {
     if permitted.len() <= MOST {
         return permitted.to_vec();
     }
@@ -52,7 +52,7 @@ pub(in crate::machine) fn chosen(topology: &Topology, permitted: &[u32]) -> Vec<
 }
 
 /// Measures a round trip in nanoseconds, or returns `None` if a thread cannot be pinned.
-pub(in crate::machine) fn round_trip(counter: &Counter, first: u32, second: u32) -> Option<Figure> {
+pub(crate) fn round_trip(counter: &Counter, first: u32, second: u32) -> Option<Figure> {
     /// Occupies two cache lines, which hardware fetches in pairs.
     #[repr(align(128))]
     struct Alone(AtomicU64);

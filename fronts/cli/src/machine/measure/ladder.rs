@@ -7,8 +7,7 @@ use serde::Serialize;
 use std::hint::black_box;
 
 /// Bytes of memory of each step, from 1 MiB to 4 GiB, each four times the one before.
-pub(in crate::machine) const SIZES: [u64; 7] =
-    [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30, 4 << 30];
+pub(crate) const SIZES: [u64; 7] = [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30, 4 << 30];
 /// Number of accesses of a measurement, after as many to warm up.
 const STEPS: usize = 1 << 18;
 /// Nanoseconds below which a latency is impossible.
@@ -16,27 +15,27 @@ const LEAST_NS: f64 = 0.1;
 
 /// The measurements on one kind of page.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct Ladder {
-    pub(in crate::machine) pages: Rung,
+pub(crate) struct Ladder {
+    pub(crate) pages: Rung,
     /// The reason why figures are missing.
-    pub(in crate::machine) why_not: Option<String>,
+    pub(crate) why_not: Option<String>,
     /// Share of the memory that is on large pages, if the kernel can tell.
-    pub(in crate::machine) large_share: Option<f64>,
-    pub(in crate::machine) steps: Vec<LadderStep>,
+    pub(crate) large_share: Option<f64>,
+    pub(crate) steps: Vec<LadderStep>,
 }
 
 /// The nanoseconds of an access for one size of memory.
 #[derive(Debug, Serialize)]
-pub(in crate::machine) struct LadderStep {
-    pub(in crate::machine) bytes: u64,
+pub(crate) struct LadderStep {
+    pub(crate) bytes: u64,
     /// Latency of dependent accesses.
-    pub(in crate::machine) chase: Option<Figure>,
+    pub(crate) chase: Option<Figure>,
     /// Time of an independent access.
-    pub(in crate::machine) gather: Option<Figure>,
+    pub(crate) gather: Option<Figure>,
 }
 
 /// Measures all sizes on each kind of page; `free` returns the free pages of a pool, given the bytes of a page.
-pub(in crate::machine) fn climb(
+pub(crate) fn climb(
     counter: &Counter,
     free: &dyn Fn(u64) -> u64,
     limits: &Limits,
@@ -54,7 +53,7 @@ pub(in crate::machine) fn climb(
         match memory {
             Ok((mut memory, most)) => {
                 for bytes in SIZES.into_iter().filter(|bytes| *bytes <= most) {
-                    step(format!("{} pages, {}", rung.name(), crate::size::size(bytes)));
+                    step(format!("{} pages, {}", rung.name(), largesse_terminal::size::size(bytes)));
                     if limits.time_is_up() {
                         climb.why_not = Some("no time was left".into());
                         break;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A kind of page to measure, from small to large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(in crate::machine) enum Rung {
+pub(crate) enum Rung {
     #[serde(rename = "4k")]
     Small,
     #[serde(rename = "64k")]
@@ -20,11 +20,10 @@ pub(in crate::machine) enum Rung {
 }
 
 impl Rung {
-    pub(in crate::machine) const ALL: [Rung; 5] =
-        [Rung::Small, Rung::Medium, Rung::Thp, Rung::Hugetlb, Rung::Hugetlb1G];
+    pub(crate) const ALL: [Rung; 5] = [Rung::Small, Rung::Medium, Rung::Thp, Rung::Hugetlb, Rung::Hugetlb1G];
 
     /// Returns the word that `--pages` takes.
-    pub(in crate::machine) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Rung::Small => "4k",
             Rung::Medium => "64k",
@@ -35,7 +34,7 @@ impl Rung {
     }
 
     /// Returns whether the kernel reports such pages as large.
-    pub(in crate::machine) fn is_large(self) -> bool {
+    pub(crate) fn is_large(self) -> bool {
         matches!(self, Rung::Thp | Rung::Hugetlb | Rung::Hugetlb1G)
     }
 
@@ -54,7 +53,7 @@ impl Rung {
     }
 
     /// Returns whether the kernel's settings grant such pages to programs that ask; hugetlb pools have no such setting.
-    pub(in crate::machine) fn offer(self) -> Offer {
+    pub(crate) fn offer(self) -> Offer {
         match self {
             Rung::Small | Rung::Hugetlb | Rung::Hugetlb1G => Offer::Given,
             Rung::Medium => largesse_pages::medium_pages(),
@@ -64,12 +63,7 @@ impl Rung {
 
     /// Returns the available bytes on such pages, at most `most`, or why there are none and which setting decides.
     /// `free` returns the free pages of a pool, given the bytes of a page.
-    pub(in crate::machine) fn room(
-        self,
-        most: u64,
-        offer: Offer,
-        free: impl Fn(u64) -> u64,
-    ) -> Result<u64, String> {
+    pub(crate) fn room(self, most: u64, offer: Offer, free: impl Fn(u64) -> u64) -> Result<u64, String> {
         let pool = |size: u64, name: &str, folder: &str| match free(size) * size {
             0 => Err(format!(
                 "the pool of {name} pages is empty (/sys/kernel/mm/hugepages/{folder}/nr_hugepages)"
@@ -93,17 +87,13 @@ impl Rung {
 
 /// A range of memory to measure.
 #[derive(Debug)]
-pub(in crate::machine) struct TestMemory {
+pub(crate) struct TestMemory {
     range: Reserved,
 }
 
 impl TestMemory {
     /// Maps at least `bytes` on pages of kind `rung`, placed on `node` if given, without touching them.
-    pub(in crate::machine) fn new(
-        bytes: usize,
-        rung: Rung,
-        node: Option<u32>,
-    ) -> Result<TestMemory, MapError> {
+    pub(crate) fn new(bytes: usize, rung: Rung, node: Option<u32>) -> Result<TestMemory, MapError> {
         let len = bytes.next_multiple_of(rung.unit());
         let range = Reserved::new(len, rung.unit())?;
         range.commit(0, len, rung.kind())?;
@@ -114,7 +104,7 @@ impl TestMemory {
     }
 
     /// Returns the whole range as words.
-    pub(in crate::machine) fn words(&mut self) -> &mut [u64] {
+    pub(crate) fn words(&mut self) -> &mut [u64] {
         let count = self.range.len() / size_of::<u64>();
         // SAFETY: the whole range was committed (readable, writable, zero), it is aligned to a page, and it is borrowed
         // as long as the slice.
@@ -122,7 +112,7 @@ impl TestMemory {
     }
 
     /// Returns the share of the range that is on large pages, or `None` if the kernel cannot tell.
-    pub(in crate::machine) fn large_share(&self) -> Option<f64> {
+    pub(crate) fn large_share(&self) -> Option<f64> {
         let seen = match Inspector::open(None).ok()?.ask(self.start() as u64, self.range.len() as u64) {
             Answer::Exact(seen) => seen,
             Answer::NotPerAddress => return None,
@@ -133,7 +123,7 @@ impl TestMemory {
 
     /// Returns whether every page of the first `bytes` is in memory, on `node` if given. Pages that were never written
     /// share one page of zeros, so that reads of them run at the speed of a cache.
-    pub(in crate::machine) fn is_there(&self, bytes: usize, node: Option<u32>) -> bool {
+    pub(crate) fn is_there(&self, bytes: usize, node: Option<u32>) -> bool {
         let mut there = true;
         let look = &mut |_, on: Option<u32>| there &= on.is_some() && (node.is_none() || on == node);
         let address = self.range.start().as_ptr().cast();

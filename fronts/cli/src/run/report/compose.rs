@@ -1,5 +1,6 @@
 //! Composes the report from the records of the processes and the watcher's observations.
 
+use super::clock::now;
 use super::end::{End, signal_name};
 use largesse_machine::Unread;
 use largesse_report::{CAUSES, COMMAND_WORDS, Cause, Counters, RECORD_VERSION, RECORD_WORDS, RecordWord};
@@ -135,7 +136,7 @@ fn process(folder: &Path, seen: &Observation) -> Option<Process> {
         Some((End::Unknown, _)) => ("ended", Value::Null, Value::Null),
     };
     let began = record.word(RecordWord::Started).min(seen.seen_at.max(1));
-    let ended = end.map_or_else(super::watcher::now, |(_, at)| at);
+    let ended = end.map_or_else(now, |(_, at)| at);
     // The process reads the same file, and records 0 if it cannot or need not.
     let recorded = record.word(RecordWord::LargePeak);
     let unread = seen.unread.as_ref().filter(|_| recorded == 0 && seen.large_bytes.is_none());

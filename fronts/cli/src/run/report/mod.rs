@@ -15,33 +15,19 @@
 //! 2. The watcher ends with the program and removes its folder. It replaces no file that the user did not name, except
 //!    an earlier picture.
 
+mod clock;
 mod compose;
 mod end;
+mod target;
 mod watcher;
+
+pub(crate) use target::ReportTarget;
 
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-
-/// The destination of the report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ReportTarget {
-    /// Standard output, given as `-`.
-    Stdout,
-    /// A file with this absolute path.
-    File(PathBuf),
-}
-
-impl ReportTarget {
-    pub(super) fn of(value: &OsStr) -> ReportTarget {
-        let path = Path::new(value);
-        // The program may change its directory.
-        let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        if value == "-" { ReportTarget::Stdout } else { ReportTarget::File(absolute()) }
-    }
-}
 
 /// Starts a watcher for the program that will replace this process, and returns the watcher's folder, where the library
 /// writes its records. The caller must have one thread.

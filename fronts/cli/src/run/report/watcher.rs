@@ -1,11 +1,12 @@
 //! Watches the processes of the program while they run, and writes the report.
 
-use super::ReportTarget;
+use super::clock::now;
 use super::compose::{self, Observation};
 use super::end::{self, End};
+use super::target::ReportTarget;
 use crate::report::picture::{self, NoPicture};
-use crate::say::complain;
 use largesse_machine::Unread;
+use largesse_terminal::say::complain;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
@@ -145,14 +146,6 @@ fn draw(report: &Value, path: &Path) {
         Err(error @ NoPicture::NotDrawn(_)) => complain!("largesse: {} {error}", path.display()),
         _ => {}
     }
-}
-
-/// Returns the nanoseconds of `CLOCK_MONOTONIC`, the clock of records.
-pub(super) fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` has room for the answer.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 impl Observation {

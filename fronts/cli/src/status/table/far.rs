@@ -1,10 +1,10 @@
 //! Formats the counters of far memory, in all and by region.
 
-use super::known;
-use crate::size::size;
+use super::known::known;
 use crate::status::process_snapshot::{FarRegion, FarSnapshot};
-use crate::table::{Column, Paper, Table};
 use largesse_far::totals::{seconds, totals, transfer_sizes, word};
+use largesse_terminal::size::size;
+use largesse_terminal::table::{Column, Paper, Table};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 

@@ -1,5 +1,4 @@
 use super::*;
-use crate::random;
 
 const LOCAL: usize = 1000;
 
@@ -61,7 +60,7 @@ fn new_area_does_not_change_the_victim_area() {
 fn runs_are_taken_once_oldest_first() {
     let (mut protected, mut inside, mut seed) = (ProtectedPages::new(), VecDeque::new(), 77);
     for step in 0..40_000_u32 {
-        random::next(&mut seed);
+        largesse_random::next(&mut seed);
         let page = u32::try_from(seed >> 40).unwrap() >> (step / 4000);
         match seed % 7 {
             0..4 => {

@@ -85,10 +85,9 @@ fn random_use_gets_small_units() {
     let mut duel = SetDuel::new(16);
     let costs = Costs { epoch_pages: 16_384, ..COSTS };
     let (mut here, mut order, mut count) = (vec![false; 16_384], VecDeque::new(), 0);
-    let mut random = 12345_usize;
+    let mut random = 12345;
     for _ in 0..600_000 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let page = (random >> 40) % here.len();
+        let page = (largesse_random::next(&mut random) >> 40) as usize % here.len();
         if here[page] {
             continue;
         }
@@ -275,7 +274,7 @@ fn whole_blocks_double_soon() {
     let mut random = 12345_u64;
     for _lap in 0..4 {
         let mut away = [(); 64 * MAX_TRANSFER / 8].map(|()| {
-            crate::random::next(&mut random);
+            largesse_random::next(&mut random);
             random >> 62 != 0
         });
         for page in 0..64 * MAX_TRANSFER {

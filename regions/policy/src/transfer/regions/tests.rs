@@ -18,7 +18,7 @@ fn run(epochs: usize, sparse: impl Fn(usize) -> bool) -> Regions {
     let (mut filled_recently, mut page, mut random) = (0, 0, 12345_u64);
     while filled_recently < epochs * PAGES {
         let unit = regions.at(page, Access::Dense).unit_at(page);
-        crate::random::next(&mut random);
+        largesse_random::next(&mut random);
         let ns = (11_000 + 300 * unit as u64) * (64 + (random >> 58)) / 96;
         regions.filled((page / unit * unit, unit), Access::Dense, &(0..PAGES), ns, 4, COSTS);
         filled_recently += unit;
@@ -60,7 +60,7 @@ fn each_kind_of_access_has_a_size() {
         let epoch = (filled_recently[0] + filled_recently[1]) / PAGES;
         let access = Access::ALL[epoch % 2];
         let unit = regions.at(page, access).unit_at(page);
-        crate::random::next(&mut random);
+        largesse_random::next(&mut random);
         let ns = (11_000 + 300 * unit as u64) * (64 + (random >> 58)) / 96;
         regions.filled((page / unit * unit, unit), access, &(0..PAGES), ns, 4, COSTS);
         regions.evicted(&(page / unit * unit..page / unit * unit + unit), access);
@@ -81,7 +81,7 @@ fn later_dense_fills_charge_small_strided_units() {
     for row in 0..60 * PAGES / 64 {
         let page = row * 64 % PAGES;
         let unit = regions.at(page, Access::Strided).unit_at(page);
-        crate::random::next(&mut random);
+        largesse_random::next(&mut random);
         let ns = |pages: usize| (5000 + 3000 * pages as u64) * (64 + (random >> 58)) / 96;
         regions.filled((page, unit), Access::Strided, &(0..PAGES), ns(unit), 4, COSTS);
         for walked in (unit..8).step_by(4) {
@@ -109,9 +109,9 @@ fn each_segment_is_a_region() {
 #[test]
 fn regions_stay_ordered_and_complete() {
     let mut regions = Regions::new(4);
-    let mut random = 1_usize;
+    let mut state = 1;
     for _ in 0..200 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let random = usize::try_from(largesse_random::next(&mut state)).unwrap();
         let (place, from, len) = ((random >> 33) % regions.all.len(), (random >> 40) % 8, (random >> 50) % 8);
         let (start, len) = (regions.all[place].first, len.clamp(1, 7).min(8 - from));
         let end = regions.all.get(place + 1).map_or(PAGES, |next| next.first);

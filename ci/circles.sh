@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# No two files of a crate use each other, directly or through others. `ci/circles.py --edges FOLDER` shows the uses.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# Crates that still have circles: take a line out when the crate has none.
+exempt=(
+    benches/engine
+    fronts/lisp
+    fronts/lisp/command
+    fronts/preload
+    regions/mpi
+    regions/pager
+    regions/redis
+)
+ci/circles.py "${exempt[@]/#/--exempt=}"
