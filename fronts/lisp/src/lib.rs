@@ -36,6 +36,7 @@ mod options;
 mod printer;
 mod reader;
 mod report;
+mod signal;
 mod stored;
 mod threads;
 mod value;

@@ -1,11 +1,15 @@
 //! Implements the control calls of `include/largesse.h`.
 
-use crate::far;
 use crate::guard::Inside;
 use crate::handed_out::{REFUSED, Structure, fill, fill_all};
-use crate::serve::{self, ROUTING};
-use crate::slots;
-use crate::start::{self, Hooked};
+use crate::heap::heap;
+use crate::hooked::{Hooked, hooked};
+use crate::routing::ROUTING;
+use crate::settings::options;
+use crate::slots::r::header;
+use crate::slots::{dlopen, eligibility};
+use crate::status::{BAD_ARGUMENT, NOT_SUPPORTED, OK};
+use crate::{causes, far_counters, serve};
 use core::ffi::{c_char, c_int};
 use core::mem::offset_of;
 use core::ptr::null;
@@ -13,9 +17,6 @@ use largesse_pager::Count;
 use largesse_pages::residency::{Answer, Inspector};
 use largesse_report::{BlockRecord, CAUSES, Cause};
 
-pub(crate) const OK: c_int = 0;
-pub(crate) const BAD_ARGUMENT: c_int = -1;
-pub(crate) const NOT_SUPPORTED: c_int = -2;
 const VERSION: u32 = 1 << 16 | 3;
 /// Number of causes in `largesse_stats_t` before interface 1.3; the counts of later causes are at its end.
 const FIRST_CAUSES: usize = 21;
@@ -103,14 +104,14 @@ pub(crate) extern "C" fn largesse_version() -> u32 {
 pub(crate) fn stats() -> Stats {
     let _inside = Inside::enter();
     let (min, max, enabled) = ROUTING.limits();
-    let counters = serve::heap().map(|heap| heap.with_report(|report| report.counters)).unwrap_or_default();
-    let refused = serve::not_granted();
+    let counters = heap().map(|heap| heap.with_report(|report| report.counters)).unwrap_or_default();
+    let refused = causes::not_granted();
     Stats {
         struct_size: size_of::<Stats>(),
         enabled: u32::from(enabled),
-        hooked: start::hooked(),
-        pages: start::options().pages as u32,
-        header: start::header() as u32,
+        hooked: hooked(),
+        pages: options().pages as u32,
+        header: header() as u32,
         min_bytes: min as u64,
         max_bytes: max as u64,
         large_page_bytes: largesse_pages::large_page().unwrap_or(0) as u64,
@@ -130,7 +131,7 @@ pub(crate) fn stats() -> Stats {
         advised_mappings: counters.advised_mappings,
         advised_bytes: counters.advised_bytes,
         not_granted: core::array::from_fn(|at| refused[at]),
-        far: far::counters().map_or([0; FAR.len()], |words| FAR.map(|count| words.get(count))),
+        far: far_counters::all().map_or([0; FAR.len()], |words| FAR.map(|count| words.get(count))),
         not_granted_more: core::array::from_fn(|at| refused[FIRST_CAUSES + at]),
     }
 }
@@ -154,7 +155,7 @@ pub(crate) unsafe extern "C" fn largesse_blocks(out: *mut BlockInfo, capacity: u
     let _inside = Inside::enter();
     let mut count = 0;
     let mut records: Vec<BlockRecord> = Vec::with_capacity(capacity.min(1 << 20));
-    if let Some(heap) = serve::heap() {
+    if let Some(heap) = heap() {
         heap.each_block(|record| {
             count += 1;
             if records.len() < records.capacity() {
@@ -192,13 +193,13 @@ fn describe(record: &BlockRecord, inspector: Option<&Inspector>) -> BlockInfo {
 pub(crate) extern "C" fn largesse_enable(on: c_int) -> c_int {
     let _inside = Inside::enter();
     if on != 0 {
-        if slots::why_not().is_some() {
+        if eligibility::why_not().is_some() {
             return NOT_SUPPORTED;
         }
-        if start::hooked() == Hooked::No as u32 {
-            slots::patch_session();
+        if hooked() == Hooked::No as u32 {
+            dlopen::patch_session();
         }
-        if start::hooked() == Hooked::No as u32 {
+        if hooked() == Hooked::No as u32 {
             return NOT_SUPPORTED;
         }
     }
@@ -223,12 +224,12 @@ pub(crate) extern "C" fn largesse_set_limits(min_bytes: u64, max_bytes: u64) -> 
 fn publish_limits() {
     let _inside = Inside::enter();
     let (min, max, enabled) = ROUTING.limits();
-    if let Some(heap) = serve::heap() {
+    if let Some(heap) = heap() {
         heap.edit_report(|report| {
             report.min_bytes = min as u64;
             report.max_bytes = max as u64;
             report.enabled = u32::from(enabled);
-            report.patched = u32::from(start::hooked() == Hooked::Patched as u32);
+            report.patched = u32::from(hooked() == Hooked::Patched as u32);
         });
     }
 }
@@ -243,7 +244,7 @@ pub(crate) extern "C" fn largesse_trim(keep: usize) -> usize {
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_why_not() -> *const c_char {
     let _inside = Inside::enter();
-    slots::why_not().map_or(null(), |text| text.as_ptr())
+    eligibility::why_not().map_or(null(), |text| text.as_ptr())
 }
 
 /// Returns the name of a cause; NULL for an unknown number.

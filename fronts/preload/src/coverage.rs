@@ -1,8 +1,8 @@
 //! Measures and reports memory of the program that `--local` does not bound, because it is not far memory.
 
-use crate::record;
-use crate::serve;
-use crate::start::{self, warn};
+use crate::message::warn;
+use crate::settings::is_launched;
+use crate::{heap, record};
 use core::fmt::{self, Display};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -145,14 +145,14 @@ fn must_reread(estimate: u64, before: u64, local: u64) -> bool {
 /// Publishes the bytes of the program that `--local` does not bound if they exceed the threshold, and reports them on
 /// standard error, again once they have grown by [`GROWTH`]. The helper thread calls it each second, and `exit` once.
 pub(crate) fn update() {
-    let Some(far) = serve::far() else { return };
+    let Some(far) = heap::far() else { return };
     let pager = far.pager();
     let [local, resident] = [Count::LocalBytes, Count::ResidentBytes].map(|count| pager.counters.get(count));
     // `thread-self`: the files of the process are empty once its first thread has ended.
     let read = |name: &str| unread::text(Path::new("/"), &format!("/proc/thread-self/{name}"));
     let read = |name: &str| {
         read(name).unwrap_or_else(|unread| {
-            if start::is_launched() {
+            if is_launched() {
                 UNREAD.call_once(|| {
                     warn(&format!("how much memory --local does not cover is not known: {unread}"));
                 });
@@ -177,7 +177,7 @@ pub(crate) fn update() {
     if published == 0 {
         return;
     }
-    if start::is_launched() && all >= REPORTED.load(Ordering::Relaxed).saturating_mul(GROWTH) {
+    if is_launched() && all >= REPORTED.load(Ordering::Relaxed).saturating_mul(GROWTH) {
         REPORTED.store(all, Ordering::Relaxed);
         warn(&format!(
             "{} MiB of this program's memory are not covered by --local, which is {} MiB now: {uncovered}",

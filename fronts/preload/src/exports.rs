@@ -3,6 +3,8 @@
 //! Each function compares the size with bounds, then calls the heap or the next allocator.
 
 use crate::guard::called_from_outside;
+use crate::heap::owns;
+use crate::routing::takes;
 use crate::{next, serve, shortage};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -15,7 +17,7 @@ const MALLOC_ALIGN: usize = 16;
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     called_from_outside("malloc");
-    if serve::takes(size) {
+    if takes(size) {
         let block = serve::allocate(size, MALLOC_ALIGN, Fill::Any);
         // SAFETY: no preconditions.
         return block.unwrap_or_else(|| shortage::answer(size, unsafe { next::malloc(size) }));
@@ -29,7 +31,7 @@ pub(crate) unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
 pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     called_from_outside("calloc");
     if let Some(total) = count.checked_mul(size)
-        && serve::takes(total)
+        && takes(total)
     {
         let block = serve::allocate(total, MALLOC_ALIGN, Fill::Zero);
         // SAFETY: no preconditions.
@@ -43,7 +45,7 @@ pub(crate) unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     called_from_outside("free");
-    if serve::owns(block) {
+    if owns(block) {
         serve::free(block);
     } else {
         // SAFETY: the caller promises a live block, which the next allocator returned because the heap does not own it.
@@ -59,11 +61,11 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c
         // SAFETY: no preconditions.
         return unsafe { malloc(size) };
     }
-    if serve::owns(old) {
+    if owns(old) {
         // SAFETY: the caller promises a live block, and the heap owns it.
         return shortage::answer(size, unsafe { serve::resize(old, size) });
     }
-    if serve::takes(size) {
+    if takes(size) {
         // SAFETY: the caller promises a live block, and the heap does not own it.
         return shortage::answer(size, unsafe { serve::adopt(old, size) });
     }
@@ -75,7 +77,7 @@ pub(crate) unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
     if let Some(total) = count.checked_mul(size)
-        && (serve::owns(old) || serve::takes(total))
+        && (owns(old) || takes(total))
     {
         // SAFETY: the caller's promise.
         return unsafe { realloc(old, total) };
@@ -87,7 +89,7 @@ pub(crate) unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, siz
 /// Returns a block of the heap for an aligned request. `None` passes the request on unchanged: it is small, the heap
 /// has no memory for it, or its alignment is not a power of two, which C libraries treat differently.
 fn aligned(align: usize, size: usize) -> Option<*mut c_void> {
-    if align.is_power_of_two() && serve::takes(size) { serve::allocate(size, align, Fill::Any) } else { None }
+    if align.is_power_of_two() && takes(size) { serve::allocate(size, align, Fill::Any) } else { None }
 }
 
 /// Implements `memalign(3)`.
@@ -150,7 +152,7 @@ pub(crate) unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
 /// Implements `malloc_usable_size(3)`.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
-    if serve::owns(block) {
+    if owns(block) {
         return serve::usable(block);
     }
     if block.is_null() {

@@ -3,21 +3,16 @@
 use crate::backing::Far;
 use crate::far_config::{Engine, FarConfig, Store};
 use crate::statics::{self, Piece};
-use crate::{guard, helper, io, last_thread, serve, start, timeline};
+use crate::{causes, guard, helper, io, last_thread, lost, message, settings, timeline};
 use largesse_agent::AgentStore;
 use largesse_machine::thread;
-use largesse_pager::{
-    Count, Counters, FarMemory, FarRange, Linux, Pager, PagerError, SegmentWords, Segments,
-};
+use largesse_pager::{FarMemory, FarRange, Linux, Pager, PagerError, Segments};
 use largesse_pages::fault::{FaultError, OPEN_METHODS, OpenMethod, Userfault, refuse_direct_input};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
 use largesse_report::{Cause, FarStore, Region};
 use largesse_store::{Broker, FileStore, PageStore};
 use std::sync::{Arc, OnceLock};
-
-/// The process exits with this status when far memory is lost: the input/output error of `sysexits.h`.
-pub(crate) const LOST: i32 = 74;
 
 /// Names the store for `largesse status`, which reads it from outside.
 static STORE: OnceLock<FarStore> = OnceLock::new();
@@ -36,7 +31,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, config: &FarConfig) -> Re
     };
     let traced = config.engine == Engine::Thread && thread::is_traced();
     if traced {
-        start::warn(
+        message::warn(
             "a debugger or tracer stops at each signal: far pages are served by userfaultfd, \
              not by --fault-engine thread",
         );
@@ -72,7 +67,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, config: &FarConfig) -> Re
         refuse_direct_input().map_err(|FaultError(errno)| {
             format!("before Linux 6.8 it needs seccomp: {}", std::io::Error::from_raw_os_error(errno))
         })?;
-        serve::note(Cause::DirectInputRefused);
+        causes::note(Cause::DirectInputRefused);
     }
     let (local, size) = (config.local.first_pages(), TransferSize::from_bytes(config.page_size, base_page()));
     let pager = Pager::new(kernel, store, bounds, local, size, config.prefetch)
@@ -88,7 +83,7 @@ pub(crate) fn make(heap: Reserved, mappings: Reserved, config: &FarConfig) -> Re
         used.extend(statics::around(statics.iter().map(|(_, piece)| piece)));
         // Threads are started before the filter, which would raise a signal for each, at which a debugger stops.
         helper::start(false);
-        if start::options().report.is_some() {
+        if settings::options().report.is_some() {
             timeline::start_thread();
         }
         io::install(&used, in_thread).map_err(no_filter)?;
@@ -104,7 +99,7 @@ fn made_anonymous(piece: &Piece) -> bool {
     // the dynamic linker does not use them any more.
     let done = !piece.from_file || unsafe { largesse_pages::make_anonymous(at, piece.at.len()) }.is_ok();
     if !done {
-        serve::note(Cause::OutOfMemory);
+        causes::note(Cause::OutOfMemory);
     }
     done
 }
@@ -122,21 +117,9 @@ fn take_over(far: &Far, first: usize, piece: &Piece) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the counters of far memory, if there is any.
-pub(crate) fn counters() -> Option<&'static Counters> {
-    Some(&serve::far()?.pager().counters)
-}
-
 /// Returns the description of the store, if there is far memory.
 pub(crate) fn about_store() -> Option<&'static FarStore> {
     STORE.get()
-}
-
-/// Returns the counters of each segment of far memory, if there is any.
-pub(crate) fn segments() -> Option<&'static [SegmentWords]> {
-    let pager = serve::far()?.pager();
-    let used = pager.counters.get(Count::Segments) as usize;
-    pager.segments().get(..used)
 }
 
 fn store(choice: &Store, len: usize, broker: &Arc<Broker>) -> Result<Box<dyn PageStore>, Refusal> {
@@ -169,21 +152,8 @@ fn no_userfaultfd(errno: i32) -> Refusal {
     format!("userfaultfd: {}; `largesse doctor` says what to set", std::io::Error::from_raw_os_error(errno))
 }
 
-/// Returns whether every thread can use the store, which then needs no file descriptor.
-pub(crate) fn stores_everywhere() -> bool {
-    start::options().far.as_ref().is_some_and(|config| matches!(config.store, Store::Agent(_)))
-}
-
-/// Ends the process because its pages are unreachable. It has read no wrong data, and must not go on.
-pub(crate) fn give_up(error: &str) -> ! {
-    largesse_store::borrow_stderr();
-    start::warn(&format!("far memory is lost, and the program with it: {error}"));
-    // SAFETY: no preconditions; handlers of the program could touch its lost memory.
-    unsafe { libc::_exit(LOST) }
-}
-
 fn lost(error: &PagerError) -> ! {
-    give_up(&error.to_string())
+    lost::give_up(&error.to_string())
 }
 
 /// Starts the threads of `pager` in a process that has none of them yet.

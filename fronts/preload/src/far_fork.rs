@@ -1,55 +1,15 @@
 //! Carries far memory across `fork`: the pager stops during it, and the child starts a pager of its own.
 //!
 //! A page that is missing in the child before its pager runs would read as zeros. So no code of the program may run in
-//! between: `fork.rs` blocks signals, and the library's handlers are the last before the fork and the first after it.
-//! The C library calls handlers in an order that follows their registration. The library therefore exports the function
-//! by which all others register theirs, and registers its own first.
+//! between: `fork.rs` blocks signals, and the library's handlers are the last before the fork and the first after it
+//! (`atfork.rs`).
 
-use crate::{far, io, serve, start};
-use core::ffi::{c_int, c_void};
+use crate::lost::LOST;
+use crate::message::warn;
+use crate::{far, heap, io};
 use largesse_pager::{HeldPager, Mappings};
 use largesse_store::PageStore;
 use std::sync::MutexGuard;
-
-type Handler = Option<unsafe extern "C" fn()>;
-type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
-
-/// Replaces the C library's function behind `pthread_atfork`: registers the library's own handlers, then those given.
-///
-/// # Safety
-/// The requirements are those of `pthread_atfork`.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn __register_atfork(
-    before: Handler,
-    in_parent: Handler,
-    in_child: Handler,
-    object: *mut c_void,
-) -> c_int {
-    crate::fork::watch();
-    // SAFETY: the caller's promise.
-    unsafe { register(before, in_parent, in_child, object) }
-}
-
-/// Registers fork handlers with the C library.
-///
-/// # Safety
-/// The handlers must live as long as `object`, or as the process if it is null.
-pub(crate) unsafe fn register(
-    before: Handler,
-    in_parent: Handler,
-    in_child: Handler,
-    object: *mut c_void,
-) -> c_int {
-    // SAFETY: the name is a C string.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"__register_atfork".as_ptr()) };
-    if found.is_null() {
-        return libc::ENOSYS;
-    }
-    // SAFETY: every version of the C library gives its function this type.
-    let register: Register = unsafe { core::mem::transmute(found) };
-    // SAFETY: the caller's promise.
-    unsafe { register(before, in_parent, in_child, object) }
-}
 
 /// Keeps the pager stopped by its locks while the process forks.
 pub(crate) struct StoppedPager {
@@ -60,7 +20,7 @@ pub(crate) struct StoppedPager {
 /// Stops the pager before `fork`; `None` without far memory. The caller holds the heap's lock, so that no thread
 /// allocates far memory.
 pub(crate) fn before() -> Option<StoppedPager> {
-    let far = serve::far()?;
+    let far = heap::far()?;
     let on_stack = 0_u8;
     let here = (&raw const on_stack).addr();
     if [here, largesse_pages::thread_handle()].iter().any(|&at| far.pager().kernel().page_at(at).is_some()) {
@@ -81,7 +41,7 @@ pub(crate) fn in_parent(stopped: Option<StoppedPager>) {
 
 /// Starts the child's own pager, and ends the child if that fails.
 pub(crate) fn in_child(stopped: Option<StoppedPager>) {
-    let Some(far) = serve::far() else { return };
+    let Some(far) = heap::far() else { return };
     let Some(StoppedPager { held, mappings }) = stopped else { return refuse_unstopped() };
     // SAFETY: the child has one thread, and its program does not run yet.
     if let Err(error) = unsafe { held.in_child() } {
@@ -96,14 +56,14 @@ pub(crate) fn in_child(stopped: Option<StoppedPager>) {
 
 /// Ends a child whose fork found no heap if another thread made far memory during the fork: its pages are unreachable.
 pub(crate) fn refuse_unstopped() {
-    if serve::far().is_some() {
+    if heap::far().is_some() {
         give_up("another thread made it during the fork");
     }
 }
 
 /// Prints `why` and ends the process, which would otherwise read zeros in place of its pages.
 fn give_up(why: &str) -> ! {
-    start::warn(&format!("far memory cannot follow this fork: {why}"));
+    warn(&format!("far memory cannot follow this fork: {why}"));
     // SAFETY: no preconditions; handlers of the program could touch memory that is not there.
-    unsafe { libc::_exit(far::LOST) }
+    unsafe { libc::_exit(LOST) }
 }

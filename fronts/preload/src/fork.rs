@@ -11,14 +11,14 @@
 //! ```
 
 use crate::backing::HeapBacking;
-use crate::serve::LargeHeap;
+use crate::heap::{LargeHeap, backing, heap};
 use crate::signals::Blocked;
 use crate::slots::enumeration;
-use crate::{far_fork, helper, last_thread, private, record, serve};
+use crate::{far_fork, helper, last_thread, make, private, record};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicI32, Ordering};
 
 /// The two ends of a pair of sockets, -1 when there is none. The heap's lock, which is held across
 /// `fork`, keeps other threads from using them.
@@ -60,15 +60,6 @@ fn guards() -> &'static mut Option<ForkGuards> {
     unsafe { &mut *GUARDS.0.get() }
 }
 
-/// Registers the fork handlers, once in a process and before all other libraries.
-pub(crate) fn watch() {
-    static WATCHING: AtomicBool = AtomicBool::new(false);
-    if !WATCHING.swap(true, Ordering::Relaxed) {
-        // SAFETY: the handlers live as long as this library, which is never unloaded.
-        unsafe { far_fork::register(Some(before), Some(in_parent), Some(in_child), null_mut()) };
-    }
-}
-
 /// A forking thread checks this often, 100 µs apart, whether others have left the heap or the dynamic linker.
 const MOST_CHECKS: u32 = 10_000;
 
@@ -83,9 +74,9 @@ fn wait_until(done: impl Fn() -> bool) {
     }
 }
 
-unsafe extern "C" fn before() {
+pub(crate) unsafe extern "C" fn before() {
     let signals = Blocked::handlers();
-    wait_until(|| serve::heap().is_some() || serve::forbid_heap());
+    wait_until(|| heap().is_some() || make::forbid_heap());
     enumeration::forbid();
     wait_until(enumeration::is_over);
     let heap = lock_heap();
@@ -96,7 +87,7 @@ unsafe extern "C" fn before() {
 }
 
 fn lock_heap() -> HeapGuard {
-    let Some(heap) = serve::heap() else { return HeapGuard::NoHeap };
+    let Some(heap) = heap() else { return HeapGuard::NoHeap };
     if heap.is_interrupted() {
         return HeapGuard::Interrupted;
     }
@@ -107,11 +98,11 @@ fn lock_heap() -> HeapGuard {
     HeapGuard::Locked(heap)
 }
 
-unsafe extern "C" fn in_parent() {
+pub(crate) unsafe extern "C" fn in_parent() {
     let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
     drop(private);
     enumeration::allow();
-    serve::fork_is_over();
+    make::fork_is_over();
     if let HeapGuard::Locked(heap) = heap {
         close(CHILD);
         // Ends when the child sends 0, or ends, which closes the last descriptor of the other end.
@@ -125,11 +116,11 @@ unsafe extern "C" fn in_parent() {
     drop(signals);
 }
 
-unsafe extern "C" fn in_child() {
+pub(crate) unsafe extern "C" fn in_child() {
     let Some(ForkGuards { heap, far, private, signals }) = guards().take() else { return };
     drop(private);
     enumeration::reset_in_child();
-    serve::fork_is_over();
+    make::fork_is_over();
     helper::forget();
     last_thread::in_child();
     record::in_child();
@@ -137,7 +128,7 @@ unsafe extern "C" fn in_child() {
         HeapGuard::Locked(heap) => in_child_with(heap, far),
         HeapGuard::NoHeap => {
             far_fork::refuse_unstopped();
-            serve::after_fork_without_heap();
+            make::after_fork_without_heap();
         }
         HeapGuard::Interrupted => {}
     }
@@ -152,7 +143,7 @@ fn in_child_with(heap: &LargeHeap, far: Option<far_fork::StoppedPager>) {
         let address = from.to_ne_bytes();
         send(CHILD, address.as_ptr(), address.len()) && receive(CHILD, to, len)
     };
-    if let Some(near) = serve::backing().and_then(HeapBacking::near) {
+    if let Some(near) = backing().and_then(HeapBacking::near) {
         // SAFETY: only this thread exists in the child.
         heap.demote_in_child(|first, spans| unsafe { near.demote(first, spans, &mut lost) });
     }

@@ -23,7 +23,7 @@ impl Inside {
     /// does not block signals, which would take longer than the rest of a `malloc`: the two calls that need the heap's
     /// lock in a handler, `fork` and `mmap`, check [`is_interrupted`](largesse_malloc::LargeBlockHeap::is_interrupted).
     pub(crate) fn enter_heap() -> Inside {
-        let blocked = crate::serve::far().map(|_| Blocked::handlers());
+        let blocked = crate::heap::far().map(|_| Blocked::handlers());
         Inside { _mark: Mark::set(), _blocked: blocked }
     }
 }
@@ -65,7 +65,7 @@ mod checked {
     pub(crate) fn called_from_outside(name: &'static str) {
         if INSIDE.get() {
             INSIDE.set(false);
-            crate::start::die(&["largesse's own code entered the exported ", name]);
+            crate::message::die(&["largesse's own code entered the exported ", name]);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Each begins with `struct_size`, which the caller sets: an older caller gets the fields it knows and nothing beyond,
 //! a newer one gets the fields that this library knows.
 
-use crate::control::{BAD_ARGUMENT, OK};
+use crate::status::{BAD_ARGUMENT, OK};
 use core::ffi::c_int;
 
 /// A `struct_size` above this many bytes is refused: it comes from memory that the caller did not set.

@@ -13,7 +13,7 @@
 
 use crate::limit::Limit;
 use crate::waits::WaitMonitor;
-use crate::{coverage, guard, last_thread, serve};
+use crate::{causes, coverage, guard, heap, last_thread};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::DECAY_SECONDS;
 use largesse_machine::service;
@@ -59,7 +59,7 @@ pub(crate) fn start(prepare: bool) {
     WANTED.store(if prepare { 0 } else { DECAY_ONLY }, Ordering::Relaxed);
     if !spawn(work) {
         WANTED.store(ABSENT, Ordering::Relaxed);
-        serve::note(Cause::HelperRefused);
+        causes::note(Cause::HelperRefused);
     }
 }
 
@@ -130,12 +130,12 @@ fn work() {
     let limit = if WANTED.load(Ordering::Relaxed) == DECAY_ONLY { None } else { Limit::of_own_thread() };
     loop {
         let spans = WANTED.load(Ordering::Relaxed);
-        let Some(heap) = serve::heap() else {
+        let Some(heap) = heap::heap() else {
             largesse_pages::wait_while_for(&WANTED, spans, FAR_SECONDS);
             continue; // with far memory the thread is started before the heap
         };
         if spans == 0 || spans >= DECAY_ONLY {
-            let seconds = if serve::far().is_some() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
+            let seconds = if heap::far().is_some() { FAR_SECONDS } else { DECAY_SECONDS / 2 };
             largesse_pages::wait_while_for(&WANTED, spans, seconds);
             heap.tick();
             waits.check();

@@ -13,7 +13,8 @@
 //! ```
 //! As long as the first thread lives, as in nearly all programs, the only cost is a thread that sleeps.
 
-use crate::{guard, next};
+use crate::guard;
+use crate::symbol::symbol;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -127,7 +128,7 @@ fn c_library_counts(threads: u32) -> bool {
 
 /// Returns the number of threads that the C library counts, if it shows its counter.
 fn c_library_count() -> Option<u32> {
-    let counter = next::symbol(c"__nptl_nthreads").cast::<AtomicU32>();
+    let counter = symbol(c"__nptl_nthreads").cast::<AtomicU32>();
     // SAFETY: the symbol is a counter of 32 bits that the C library changes atomically.
     let counter = unsafe { counter.as_ref() };
     counter.map(|counter| counter.load(Ordering::Relaxed)) // Relaxed: nothing else is read

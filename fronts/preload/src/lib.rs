@@ -10,6 +10,14 @@
 //!      └──largesse_*──► control          start: options, fork handlers    helper: touches pages ahead
 //!   R session ──ISM(TRUE)──► slots (patches libR.so's calls to the exports)
 //! ```
+//! A file uses those to its right and below it:
+//! ```text
+//!   start, control                                  called by the dynamic linker and the program
+//!   slots::dlopen ─► exports, mapping; fork, report
+//!   serve ─► make ─► new_heap ─► far ─► io          the heap, which the first large request makes
+//!   helper, ranges, record, causes, next
+//!   guard ─► heap, routing; settings, message       the state of the process
+//! ```
 //! # Knows / does not know
 //! Knows C names, globals, settings and the dynamic linker. Does not know R, Python or MPI; how a
 //! heap works belongs to `heaps/malloc`.
@@ -25,7 +33,9 @@
 )]
 
 mod allocator;
+mod atfork;
 mod backing;
+mod causes;
 mod control;
 mod coverage;
 mod cycles;
@@ -33,33 +43,47 @@ mod errno;
 mod exports;
 mod far;
 mod far_config;
+mod far_counters;
 mod far_fork;
 mod fork;
 mod guard;
 mod handed_out;
+mod heap;
 mod helper;
+mod hooked;
 #[cfg_attr(not(target_arch = "x86_64"), path = "io/unsupported.rs")]
 mod io;
 mod kernels;
 mod last_thread;
 mod limit;
+mod lost;
+mod make;
 mod mapping;
+mod message;
+mod new_heap;
 mod next;
 mod options;
 mod placement;
+mod plain;
 mod private;
 mod ranges;
 mod record;
 mod refusal;
 mod refused;
 mod report;
+mod rlimit;
+mod routing;
 mod serve;
 mod session;
+mod settings;
 mod shortage;
 mod signals;
+mod signpost;
 mod slots;
 mod start;
 mod statics;
+mod status;
+mod symbol;
 mod timeline;
 mod topology;
 mod tune;

@@ -5,7 +5,7 @@
 //! thread makes later ones, from files in a descriptor table of its own. `malloc` opens no file after the first large
 //! block: a program may have forbidden that to itself, or rely on the number of its next descriptor.
 
-use crate::serve::LargeHeap;
+use crate::heap::LargeHeap;
 use largesse_machine::Room;
 use largesse_pages::descriptors;
 use largesse_pages::residency::{Answer, Inspector};

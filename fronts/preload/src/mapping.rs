@@ -4,29 +4,18 @@
 //! changed: private, anonymous, readable and writable, at an address that the kernel chooses.
 
 use crate::guard::Inside;
+use crate::heap::LargeHeap;
+use crate::make::heap_or_make;
+use crate::plain::{NEVER, is_plain};
 use crate::ranges::{self, calls::told};
-use crate::serve::{self, LargeHeap};
-use crate::start::options;
+use crate::settings::options;
+use crate::{causes, routing};
 use core::ffi::{c_int, c_void};
 use largesse_pages::{PageKind, SPAN};
 use largesse_report::{Cause, MAX_ADVISED, PageChoice};
 
 /// Mappings of at least this many bytes get large pages: in smaller ones none fits.
 const SMALLEST: usize = SPAN;
-/// A mapping with one of these flags is not plain memory, or is only reserved.
-pub(crate) const NEVER: c_int = libc::MAP_FIXED
-    | libc::MAP_FIXED_NOREPLACE
-    | libc::MAP_GROWSDOWN
-    | libc::MAP_STACK
-    | libc::MAP_HUGETLB
-    | libc::MAP_NORESERVE;
-pub(crate) const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-pub(crate) const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
-
-/// Returns whether a mapping is plain memory and has none of the flags `never`.
-pub(crate) fn is_plain(address: *mut c_void, protection: c_int, flags: c_int, never: c_int) -> bool {
-    address.is_null() && protection == READ_WRITE && flags & (ANONYMOUS | never) == ANONYMOUS
-}
 
 /// Returns whether a mapping is plain memory in which large pages fit.
 fn wants_large_pages(address: *mut c_void, len: usize, protection: c_int, flags: c_int) -> bool {
@@ -48,7 +37,7 @@ pub(crate) unsafe extern "C" fn mmap(
         return core::ptr::with_exposed_provenance_mut(told(answer).cast_unsigned());
     }
     if wants_large_pages(address, len, protection, flags)
-        && serve::takes_mapping(len)
+        && routing::takes_mapping(len)
         && options().pages != PageChoice::Small
     {
         let len = len.next_multiple_of(largesse_pages::base_page());
@@ -79,13 +68,13 @@ pub(crate) unsafe extern "C" fn mmap64(
 fn advise(at: *mut c_void, len: usize) {
     let _inside = Inside::enter_heap();
     // A signal handler that interrupted the heap gets large pages without a check of the limit, and without a record.
-    let heap = serve::heap_or_make().filter(|heap| !heap.is_interrupted());
+    let heap = heap_or_make().filter(|heap| !heap.is_interrupted());
     if !heap.is_none_or(|heap| has_room(heap, len)) {
-        serve::note(Cause::NearLimit);
+        causes::note(Cause::NearLimit);
         return;
     }
     if largesse_pages::advise_mapping(at, len, PageKind::Thp).is_err() {
-        serve::note(Cause::ThpRefused);
+        causes::note(Cause::ThpRefused);
         return;
     }
     if let Some(heap) = heap {
@@ -121,6 +110,7 @@ fn has_room(heap: &LargeHeap, len: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plain::{ANONYMOUS, READ_WRITE};
     use core::ptr::null_mut;
 
     #[test]

@@ -4,6 +4,7 @@
 //! searching thread are served from a small buffer whose cells are never reused.
 
 use crate::slots::object;
+use crate::symbol::symbol;
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -121,13 +122,6 @@ pub(crate) fn dlopen_address() -> *const c_void {
 }
 pub(crate) unsafe fn dlopen(file: *const core::ffi::c_char, mode: c_int) -> *mut c_void {
     call!(DLOPEN as Open, file, mode)
-}
-
-/// Returns the address of `name` in the default search order; null if no object has it, for which the dynamic linker
-/// allocates an error text, hence `outside`.
-pub(crate) fn symbol(name: &CStr) -> *mut c_void {
-    // SAFETY: the name is a C string.
-    crate::guard::outside(|| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
 }
 
 /// Tracks the search: 0 before it, the number of the searching thread during it, [`DONE`] after it.

@@ -2,9 +2,9 @@
 //!
 //! The calls run without `Inside`, because starting a thread and reading a folder allocate from the C library.
 
-use crate::control::{BAD_ARGUMENT, NOT_SUPPORTED};
 use crate::refusal::answer;
 use crate::signals::Blocked;
+use crate::status::{BAD_ARGUMENT, NOT_SUPPORTED};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::fmt::Display;
 use core::ptr::null_mut;

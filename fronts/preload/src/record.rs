@@ -6,9 +6,9 @@
 //! and more than an eighth above the last reading, and at `exit`; the watcher reads them, too.
 
 use crate::guard::Inside;
+use crate::settings::{is_launched, options};
 use crate::signals::Blocked;
-use crate::start::{is_launched, options};
-use crate::{far, serve};
+use crate::{causes, far_counters, heap};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -115,8 +115,8 @@ fn now() -> u64 {
 /// Copies the counters of the heap, if there is one, and of requests that were not granted, to the record.
 pub(crate) fn update() {
     let Some(words) = words() else { return };
-    let causes = serve::not_granted();
-    let counters = serve::heap().map(|heap| heap.with_report(|report| report.counters.all()));
+    let causes = causes::not_granted();
+    let counters = heap::heap().map(|heap| heap.with_report(|report| report.counters.all()));
     let counters = counters.iter().map(|counters| (RecordWord::Counters, &counters[..]));
     for (from, values) in counters.chain([(RecordWord::NotGranted, &causes[..])]) {
         for (place, value) in words[from as usize..].iter().zip(values) {
@@ -130,7 +130,7 @@ pub(crate) fn before_free() {
     if words().is_none() {
         return;
     }
-    let Some(heap) = serve::heap() else { return };
+    let Some(heap) = heap::heap() else { return };
     let (live, peak) = heap.with_report(|report| (report.counters.live_bytes, report.counters.peak_bytes));
     let last = READ_AT.load(Ordering::Relaxed);
     if live == peak && live > last + last / 8 {
@@ -141,7 +141,7 @@ pub(crate) fn before_free() {
 
 /// Raises the peak of bytes on large pages to the present number. Far memory has none.
 fn read_large_bytes() {
-    let Some(words) = words().filter(|_| far::counters().is_none()) else { return };
+    let Some(words) = words().filter(|_| far_counters::all().is_none()) else { return };
     let _inside = Inside::enter();
     // The watcher says so where this file cannot be read.
     let Ok(rollup) = std::fs::read_to_string("/proc/self/smaps_rollup") else { return };

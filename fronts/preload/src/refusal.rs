@@ -1,6 +1,6 @@
 //! Keeps the reason of this thread's last refused call for callers in C (`include/largesse.h`).
 
-use crate::control::OK;
+use crate::status::OK;
 use core::cell::RefCell;
 use core::ffi::{c_char, c_int};
 use core::fmt::{Display, Write};
@@ -48,7 +48,7 @@ pub(crate) extern "C" fn largesse_refusal() -> *const c_char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::NOT_SUPPORTED;
+    use crate::status::NOT_SUPPORTED;
     use core::ffi::CStr;
 
     #[test]

@@ -4,8 +4,9 @@
 //! that. Only the process that the launcher became prints: its children would repeat it.
 
 use crate::guard::Inside;
-use crate::serve::{self, LargeHeap};
-use crate::start;
+use crate::heap::{self, LargeHeap};
+use crate::message::warn;
+use crate::settings::{environment, is_launched};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use largesse_arena::{Backing, Refusal};
 use largesse_report::Cause;
@@ -36,7 +37,7 @@ static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 /// Reports causes that were not granted, if any block was refused since the last call.
 pub(crate) fn report_new(heap: &LargeHeap) {
-    let Some(backing) = serve::backing() else { return };
+    let Some(backing) = heap::backing() else { return };
     let now = BY_BLOCK.into_iter().map(|what| backing.refused(what)).sum();
     // Relaxed: a statistic; two threads that count at once set the same bits.
     if COUNTED.swap(now, Ordering::Relaxed) != now {
@@ -47,13 +48,13 @@ pub(crate) fn report_new(heap: &LargeHeap) {
 /// Reports each cause that was not granted, once in a process.
 #[cold]
 pub(crate) fn report(heap: &LargeHeap) {
-    if !start::is_launched() {
+    if !is_launched() {
         return;
     }
     let _inside = Inside::enter();
     let counts = heap.with_report(|report| report.not_granted);
     if REPORTED.load(Ordering::Relaxed) & FORETOLD_READ == 0 {
-        let foretold = start::environment(FORETOLD).unwrap_or_default();
+        let foretold = environment(FORETOLD).unwrap_or_default();
         let is_foretold =
             |cause: &Cause| foretold.split(',').any(|name| name.as_bytes() == cause.name().to_bytes());
         let bits =
@@ -62,7 +63,7 @@ pub(crate) fn report(heap: &LargeHeap) {
     }
     for cause in ASKED_FOR.into_iter().filter(|&cause| counts[cause as usize] > 0) {
         if REPORTED.fetch_or(bit(cause), Ordering::Relaxed) & bit(cause) == 0 {
-            start::warn(cause.advice().to_str().unwrap_or_default());
+            warn(cause.advice().to_str().unwrap_or_default());
         }
     }
 }

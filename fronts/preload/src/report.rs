@@ -1,8 +1,9 @@
 //! Writes the report of this process for `largesse run --report`: `PID.json` in the watcher's folder, at the
 //! start and again at `exit`. With far memory it has a time line.
 
-use crate::start::options;
-use crate::{far, record, serve, timeline};
+use crate::settings::options;
+use crate::slots::r::header;
+use crate::{causes, far, far_counters, heap, record, timeline};
 use core::sync::atomic::Ordering;
 use largesse_pager::{Count, Counters as FarCounters, SegmentWords};
 use largesse_report::{Cause, Counters, Region};
@@ -29,10 +30,10 @@ fn command() -> Vec<String> {
 
 fn describe(state: &str) -> Value {
     let options = options();
-    let counters = serve::heap().map(|heap| heap.with_report(|report| report.counters)).unwrap_or_default();
+    let counters = heap::heap().map(|heap| heap.with_report(|report| report.counters)).unwrap_or_default();
     let refused: Map<String, Value> = Cause::ALL
         .into_iter()
-        .zip(serve::not_granted())
+        .zip(causes::not_granted())
         .filter(|(_, count)| *count > 0)
         .map(|(cause, count)| {
             let text = |s: &core::ffi::CStr| s.to_string_lossy().into_owned();
@@ -49,7 +50,7 @@ fn describe(state: &str) -> Value {
             "pages": options.pages.word(),
             "min_bytes": options.min,
             "max_bytes": options.max,
-            "header": crate::start::header(),
+            "header": header(),
             "lock": options.lock,
             "children": options.children,
         },
@@ -62,7 +63,9 @@ fn describe(state: &str) -> Value {
 
 /// Returns the counters of far memory, in all and by region; null without far memory.
 fn far() -> Value {
-    let (Some(words), Some(segments)) = (far::counters(), far::segments()) else { return Value::Null };
+    let (Some(words), Some(segments)) = (far_counters::all(), far_counters::segments()) else {
+        return Value::Null;
+    };
     let named = |words: &FarCounters| -> Map<String, Value> {
         let named = Count::NAMES.into_iter().zip(words.all());
         named.map(|(name, word)| (name.to_owned(), word.into())).collect()

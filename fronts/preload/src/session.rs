@@ -6,8 +6,9 @@
 use crate::far_config::{Engine, FarConfig, Store};
 use crate::guard::Inside;
 use crate::options::{FAR_MIN_KB, local_of};
-use crate::serve::{self, ROUTING};
-use crate::{slots, start, timeline};
+use crate::routing::ROUTING;
+use crate::slots::eligibility;
+use crate::{make, settings, timeline};
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
 use largesse_settings::{Misread, local as local_size, page_size as transfer_size};
@@ -45,12 +46,12 @@ unsafe fn text(argument: *const c_char) -> Option<String> {
 
 fn choose(local: Option<&str>, store: Option<&str>, page_size: Option<&str>) -> Result<(), String> {
     let config = parse_config(local, store, page_size)?;
-    if let Some(why) = slots::why_not() {
+    if let Some(why) = eligibility::why_not() {
         return Err(why.to_string_lossy().into_owned());
     }
-    serve::make_far(&config)?;
+    make::make_far(&config)?;
     let (min, max, enabled) = ROUTING.limits();
-    if min == start::options().min {
+    if min == settings::options().min {
         // Without a bound set by the user, the default of far memory holds.
         let _ = ROUTING.set((FAR_MIN_KB << 10).min(min), max);
         ROUTING.enable(enabled);
@@ -80,7 +81,7 @@ fn parse_config(
 
 /// Returns the name of a file in `$TMPDIR`, or else in `/var/tmp`, which is meant for large files.
 fn default_file() -> PathBuf {
-    let folder = start::environment("TMPDIR").filter(|it| !it.is_empty());
+    let folder = settings::environment("TMPDIR").filter(|it| !it.is_empty());
     PathBuf::from(folder.unwrap_or_else(|| "/var/tmp".into())).join("largesse.far")
 }
 

@@ -2,8 +2,9 @@
 
 use crate::errno::Errno;
 use crate::guard::Inside;
-use crate::serve;
-use crate::start::{limit, warn};
+use crate::message::warn;
+use crate::rlimit::soft_limit;
+use crate::{heap, routing};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_store::StoreError;
@@ -11,7 +12,7 @@ use largesse_store::StoreError;
 /// Returns `block`, the answer to a request of `size` bytes, and explains it if it is NULL and the heap serves this
 /// size.
 pub(crate) fn answer(size: usize, block: *mut c_void) -> *mut c_void {
-    if block.is_null() && serve::takes(size) {
+    if block.is_null() && routing::takes(size) {
         explain(size);
     }
     block
@@ -26,8 +27,8 @@ pub(crate) fn explain(size: usize) {
     if size <= largesse_pages::physical_memory() && !EXPLAINED.swap(true, Ordering::Relaxed) {
         let _inside = Inside::enter();
         let errno = Errno::save();
-        let store = serve::far().and_then(|far| far.refused());
-        warn(&format!("no memory for {size} bytes: {}", reason(store, limit)));
+        let store = heap::far().and_then(|far| far.refused());
+        warn(&format!("no memory for {size} bytes: {}", reason(store, soft_limit)));
         errno.put();
     }
 }
@@ -64,7 +65,7 @@ fn limits(limit: impl Fn(libc::__rlimit_resource_t) -> usize) -> Option<String> 
 
 /// Appends the limits on memory, if there are any, to the reason `why`.
 pub(crate) fn with_limits(why: String) -> String {
-    match limits(limit) {
+    match limits(soft_limit) {
         Some(limits) => format!("{why} ({limits})"),
         None => why,
     }

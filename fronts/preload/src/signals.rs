@@ -13,6 +13,7 @@
 //! `io/`.
 
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Signals that an instruction of the thread itself raises. The kernel ends a process that raises one of them while it
 /// is blocked.
@@ -23,9 +24,23 @@ const SYNCHRONOUS: [c_int; 6] =
 /// every thread has handled one.
 const OF_THE_C_LIBRARY: u64 = bit(32) | bit(33);
 
+/// Bit set of the signals that the program cannot block.
+static KEPT_OPEN: AtomicU64 = AtomicU64::new(0);
+
 /// Returns the bit of a signal in the kernel's signal sets.
-const fn bit(signal: c_int) -> u64 {
+pub(crate) const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
+}
+
+/// Excludes a signal, which the kernel raises for far memory, from every set of blocked signals from now on.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn keep_open(signal: c_int) {
+    KEPT_OPEN.fetch_or(bit(signal), Ordering::Relaxed); // Relaxed: before the filter is installed
+}
+
+/// Returns the bit set of the signals that the program cannot block, because far memory needs them.
+pub(crate) fn kept_open() -> u64 {
+    KEPT_OPEN.load(Ordering::Relaxed) // Relaxed: set before the filter is installed
 }
 
 /// A guard that blocks signals in the calling thread until it is dropped.
@@ -44,7 +59,7 @@ impl Blocked {
 
     /// Blocks every signal that may be blocked, except `let_through`.
     pub(crate) fn all_but(let_through: &[c_int]) -> Blocked {
-        let open = OF_THE_C_LIBRARY | crate::io::ours();
+        let open = OF_THE_C_LIBRARY | kept_open();
         let open = let_through.iter().fold(open, |open, &signal| open | bit(signal));
         Blocked { before: change(libc::SIG_BLOCK, !open) }
     }
@@ -70,7 +85,7 @@ fn change(how: c_int, set: u64) -> u64 {
 #[cfg(all(debug_assertions, not(test)))]
 pub(crate) fn check_that_handlers_are_blocked() {
     if change(libc::SIG_BLOCK, 0) & bit(libc::SIGALRM) == 0 {
-        crate::start::die(&["largesse's own code takes a lock that a signal handler can want"]);
+        crate::message::die(&["largesse's own code takes a lock that a signal handler can want"]);
     }
 }
 

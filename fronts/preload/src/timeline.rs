@@ -6,8 +6,8 @@
 //!
 //! The number of intervals is bounded: when there are too many, pairs are merged, and later ones are twice as long.
 
-use crate::start::warn;
-use crate::{far, helper, record};
+use crate::message::warn;
+use crate::{far_counters, helper, record};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use largesse_pager::{COUNTS, Count};
@@ -55,7 +55,7 @@ impl Timeline {
     }
 
     fn read(&mut self) {
-        if let Some(words) = far::counters() {
+        if let Some(words) = far_counters::all() {
             self.add(Reading { at: self.began.elapsed(), words: words.all() });
         }
     }
@@ -63,7 +63,7 @@ impl Timeline {
 
 /// Begins the time line, if a report is to be written and there is far memory.
 pub(crate) fn start() {
-    if !record::is_of_this_program() || far::counters().is_none() {
+    if !record::is_of_this_program() || far_counters::all().is_none() {
         return;
     }
     with(|timeline| timeline.insert(Timeline::new()).read());

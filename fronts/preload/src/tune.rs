@@ -1,7 +1,7 @@
 //! Tunes compute cores that a program marks by `largesse_tune_begin` and `largesse_tune_end`, each name by itself.
 
 use crate::guard::Inside;
-use crate::{control, serve};
+use crate::{heap, status};
 use core::ffi::{CStr, c_char, c_int};
 use largesse_policy::MAX_TRANSFER;
 use largesse_policy::transfer::{ComputeCore, Iteration};
@@ -48,7 +48,7 @@ pub(crate) unsafe extern "C" fn largesse_tune_end(id: *const c_char) -> c_int {
 /// `id` must be NULL or a C string.
 unsafe fn with(id: *const c_char, f: fn(&[u8]) -> c_int) -> c_int {
     if id.is_null() {
-        return control::BAD_ARGUMENT;
+        return status::BAD_ARGUMENT;
     }
     let _inside = Inside::enter();
     // SAFETY: not NULL, so a C string.
@@ -56,7 +56,7 @@ unsafe fn with(id: *const c_char, f: fn(&[u8]) -> c_int) -> c_int {
 }
 
 fn begin(name: &[u8]) -> c_int {
-    let Some(far) = serve::far() else { return control::NOT_SUPPORTED };
+    let Some(far) = heap::far() else { return status::NOT_SUPPORTED };
     let mut all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
     let at = all.iter().position(|marked| marked.name == name).unwrap_or(all.len());
     if at == all.len() {
@@ -65,21 +65,21 @@ fn begin(name: &[u8]) -> c_int {
     }
     far.pager().core_begins();
     all[at].began = Some(Instant::now());
-    control::OK
+    status::OK
 }
 
 fn end(name: &[u8]) -> c_int {
-    let Some(far) = serve::far() else { return control::NOT_SUPPORTED };
+    let Some(far) = heap::far() else { return status::NOT_SUPPORTED };
     let mut all = MARKED.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(marked) = all.iter_mut().find(|marked| marked.name == name) else {
-        return control::BAD_ARGUMENT;
+        return status::BAD_ARGUMENT;
     };
-    let Some(began) = marked.began.take() else { return control::BAD_ARGUMENT };
+    let Some(began) = marked.began.take() else { return status::BAD_ARGUMENT };
     let now = far.pager().core_ends(&mut marked.core, began.elapsed());
     if marked.shown.len() < MOST_SHOWN {
         marked.shown.push((now, far.pager().set()));
     }
-    control::OK
+    status::OK
 }
 
 /// Returns the iterations of every core, in the columns of DLM's tables (Midorikawa et al., FIT 2011).

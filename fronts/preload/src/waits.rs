@@ -1,6 +1,7 @@
 //! Prints one line on standard error if a program waits for far memory for most of a minute.
 
-use crate::{serve, start};
+use crate::message::warn;
+use crate::{heap, settings};
 use core::time::Duration;
 use largesse_pager::{Count, Counters};
 use largesse_pages::base_page;
@@ -56,14 +57,14 @@ impl WaitMonitor {
     /// time.
     pub(crate) fn check(&mut self) {
         let at = self.began.elapsed();
-        let Some(far) = serve::far().filter(|_| self.is_due(at)) else { return };
+        let Some(far) = heap::far().filter(|_| self.is_due(at)) else { return };
         let pager = far.pager();
         let evictions = pager.counters.get(Count::Evictions);
         let now = WaitTotals { at, waited: pager.stalled(), evictions, refaults: pager.refaults() };
         if let Some(window) = self.step(now)
-            && start::is_launched()
+            && settings::is_launched()
         {
-            start::warn(&message(&window, &pager.counters));
+            warn(&message(&window, &pager.counters));
         }
     }
 

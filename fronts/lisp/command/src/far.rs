@@ -4,8 +4,6 @@
 //! No system call gets an address of the heap, since input and output pass through buffers. So fault engines that
 //! need no privilege suffice, and no call is filtered.
 
-use crate::say::complain;
-use crate::table::Paper;
 use largesse_agent::{AgentStore, Name};
 use largesse_far::FarOptions;
 use largesse_far::totals::totals;
@@ -14,6 +12,8 @@ use largesse_pages::fault::{FaultError, OPEN_METHODS, Userfault};
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::transfer::TransferSize;
 use largesse_store::{Broker, FileStore, PageStore, borrow_stderr};
+use largesse_terminal::say::complain;
+use largesse_terminal::table::Paper;
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Handles Ctrl-C: a thread waits for the signal and stops all evaluations; a second signal ends the process.
 
-use crate::say::complain;
 use largesse_lisp::Interrupt;
+use largesse_terminal::say::complain;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether Ctrl-C was pressed since the last return to the prompt.

@@ -2,17 +2,18 @@
 #![expect(clippy::disallowed_macros, reason = "a front prints")]
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
+mod exit;
 mod far;
 mod interrupt;
 mod memory;
 mod prompt;
 
-use crate::say::complain;
+use crate::exit::{failed, status};
 use clap::{Parser, ValueEnum};
 use largesse_far::FarOptions;
 use largesse_gc::{GcSettings, Sync};
-use largesse_lisp::{Ended, Interpreter};
-use largesse_terminal::{say, table};
+use largesse_lisp::Interpreter;
+use largesse_terminal::say::complain;
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
@@ -146,11 +147,6 @@ fn start(args: &Args, settings: GcSettings, far: Option<&FarOptions>) -> Result<
     Ok(lisp)
 }
 
-fn failed(cause: &str) -> i32 {
-    complain!("largesse lisp: {cause}");
-    1
-}
-
 /// Runs the files, then the expressions, or else the prompt; returns the exit status.
 fn evaluate(lisp: &mut Interpreter, args: &Args) -> i32 {
     for file in &args.files {
@@ -167,16 +163,4 @@ fn evaluate(lisp: &mut Interpreter, args: &Args) -> i32 {
         return prompt::run(lisp);
     }
     0
-}
-
-fn status(ended: Ended) -> i32 {
-    match ended {
-        Ended::Quit(status) => status,
-        Ended::Interrupted => 130,
-        Ended::Incomplete => failed("the text ends inside of a form"),
-        Ended::Error(report) => {
-            eprintln!("{report}");
-            1
-        }
-    }
 }

@@ -1,8 +1,9 @@
 //! Runs the prompt, with history, completion, and forms over several lines.
 
-use super::interrupt;
-use crate::say::{self, complain};
+use crate::exit::{failed, status};
+use crate::interrupt;
 use largesse_lisp::{Ended, Interpreter};
+use largesse_terminal::say::{self, complain};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -55,7 +56,7 @@ pub(super) fn run(lisp: &mut Interpreter) -> i32 {
     let lisp = RefCell::new(lisp);
     let mut editor = match Editor::<Symbols<'_>, FileHistory>::new() {
         Ok(editor) => editor,
-        Err(cause) => return super::failed(&format!("no prompt: {cause}")),
+        Err(cause) => return failed(&format!("no prompt: {cause}")),
     };
     editor.set_helper(Some(Symbols(&lisp)));
     let history = history();
@@ -87,8 +88,8 @@ fn talk(editor: &mut Editor<Symbols<'_>, FileHistory>, lisp: &RefCell<&mut Inter
                 continue;
             }
             Err(ReadlineError::Eof) if rest.trim().is_empty() => return 0,
-            Err(ReadlineError::Eof) => return super::status(Ended::Incomplete),
-            Err(cause) => return super::failed(&format!("no input: {cause}")),
+            Err(ReadlineError::Eof) => return status(Ended::Incomplete),
+            Err(cause) => return failed(&format!("no input: {cause}")),
         }
         let _ = editor.add_history_entry(rest.trim_end());
         let mut lisp = lisp.borrow_mut();

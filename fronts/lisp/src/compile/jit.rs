@@ -1,8 +1,5 @@
-//! Compiles and holds the machine code.
+//! Holds the machine code.
 
-use super::generate;
-use super::runtime::Helper;
-use super::tree::Unit;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
 use cranelift_codegen::settings::{self, Configurable as _};
 use cranelift_jit::{ArenaMemoryProvider, JITBuilder, JITModule};
@@ -11,6 +8,9 @@ use cranelift_module::{FuncId, Linkage, Module as _};
 /// Size in bytes of the address space for machine code, committed on use. Calls between functions reach 2 GiB, and
 /// separate mappings may lie further apart, with a heap in between.
 const ROOM: usize = 1 << 30;
+
+/// A function that machine code calls: its name, its address, and its number of words besides the context.
+pub(super) type HelperAddress = (&'static str, fn() -> *const u8, usize);
 
 /// The compiler, with all machine code that it has made. The code is never freed.
 pub(crate) struct Compiler {
@@ -38,7 +38,8 @@ pub(super) fn words(module: &JITModule, count: usize) -> Signature {
 }
 
 impl Compiler {
-    pub(super) fn new() -> Result<Compiler, String> {
+    /// Starts a compiler whose code calls `helpers`.
+    pub(super) fn new(helpers: &[HelperAddress]) -> Result<Compiler, String> {
         let mut flags = settings::builder();
         for (name, value) in
             [("opt_level", "speed"), ("is_pic", "false"), ("use_colocated_libcalls", "false")]
@@ -53,44 +54,23 @@ impl Compiler {
         let memory = ArenaMemoryProvider::new_with_size(ROOM)
             .map_err(|cause| format!("no address space for machine code: {cause}"))?;
         builder.memory_provider(Box::new(memory));
-        for (name, address, _) in Helper::ALL {
+        for (name, address, _) in helpers {
             builder.symbol(*name, address());
         }
         let mut module = JITModule::new(builder);
-        let mut helpers = Vec::new();
-        for (name, _, count) in Helper::ALL {
+        let mut declared = Vec::new();
+        for (name, _, count) in helpers {
             let signature = words(&module, count + 1);
             let id = module
                 .declare_function(name, Linkage::Import, &signature)
                 .map_err(|cause| cause.to_string())?;
-            helpers.push(id);
+            declared.push(id);
         }
-        Ok(Compiler { module, helpers, functions: 0 })
+        Ok(Compiler { module, helpers: declared, functions: 0 })
     }
 
-    /// Compiles a function and those inside it; returns the address of its entry and the text of the code.
-    pub(super) fn make(&mut self, unit: &Unit) -> Result<(usize, String), String> {
-        let mut entry_points = Vec::new();
-        for function in &unit.functions {
-            let direct = match function.range {
-                Some(_) => None,
-                None => {
-                    let closure = usize::from(!function.captures.is_empty());
-                    Some(self.declare(1 + closure + function.required.len())?)
-                }
-            };
-            entry_points.push(EntryPoints { entry: self.declare(4)?, direct });
-        }
-        let mut text = String::new();
-        for number in 0..unit.functions.len() {
-            text += &generate::function(self, unit, &entry_points, number)?;
-        }
-        self.module.finalize_definitions().map_err(|cause| cause.to_string())?;
-        let code = self.module.get_finalized_function(entry_points[0].entry);
-        Ok((code.expose_provenance(), text))
-    }
-
-    fn declare(&mut self, count: usize) -> Result<FuncId, String> {
+    /// Declares a function of `count` words.
+    pub(super) fn declare(&mut self, count: usize) -> Result<FuncId, String> {
         self.functions += 1;
         let signature = words(&self.module, count);
         self.module

@@ -20,10 +20,14 @@
 mod analyse;
 mod generate;
 mod jit;
+mod refused;
 mod runtime;
+mod slot;
+mod translate;
 mod tree;
 
 pub(crate) use jit::Compiler;
+pub(crate) use slot::source;
 
 use crate::builtin::{Args, Builtin, builtin};
 use crate::context::{Answer, Context, RootMark};
@@ -32,30 +36,12 @@ use crate::eval::closure;
 use crate::value::{ObjectKind, Value, symbol};
 use crate::world::class;
 use analyse::FunctionSource;
-use runtime::slot;
+use refused::Refused;
+use runtime::Helper;
 use std::sync::Arc;
 
 pub(crate) const BUILTINS: &[Builtin] =
     &[builtin("COMPILE", 1, 2, compile), builtin("DISASSEMBLE", 1, 2, disassemble)];
-
-/// The reason why a function is not compiled.
-pub(crate) enum Refused {
-    /// A form is not translated; the reason is in words.
-    Form(String),
-    /// The expansion of a macro ended in an exit.
-    Exit(Exit),
-}
-
-impl From<Exit> for Refused {
-    fn from(exit: Exit) -> Refused {
-        Refused::Exit(exit)
-    }
-}
-
-/// Returns `(parameters . body)` of a compiled function.
-pub(crate) fn source(function: Value) -> Value {
-    function.slot(slot::SOURCE)
-}
 
 /// Holds the code of a function: its address, its text, and the list of its constants, which is on the root stack.
 struct Made {
@@ -71,7 +57,7 @@ fn make(cx: &mut Context, source: FunctionSource) -> Result<Made, Refused> {
         let mut compiler = crate::threads::lock(&world.compiler);
         let compiler = match &mut *compiler {
             Some(compiler) => compiler,
-            none => none.insert(Compiler::new()?),
+            none => none.insert(Compiler::new(Helper::ALL)?),
         };
         compiler.make(&unit)
     });

@@ -2,6 +2,7 @@
 //!
 //! A function returns a word: a value, or [`GONE`] for an exit, whose kind is then in the context.
 
+use super::slot;
 use crate::context::{Answer, Context, Fixed, RootMark};
 use crate::error::{ErrorClass, Exit};
 use crate::eval::Saved;
@@ -10,15 +11,6 @@ use crate::world::class;
 
 /// The word of an unbound slot stands for an exit, as no function returns it as its value.
 pub(super) const GONE: u64 = Value::UNBOUND.0;
-
-/// Indices of the slots of a compiled function. Captured variables follow.
-pub(super) mod slot {
-    pub(in crate::compile) const CODE: usize = 0;
-    pub(in crate::compile) const NAME: usize = 1;
-    pub(in crate::compile) const SOURCE: usize = 2;
-    pub(in crate::compile) const CONSTANTS: usize = 3;
-    pub(in crate::compile) const CAPTURED: usize = 4;
-}
 
 macro_rules! helpers {
     ($($(#[$about:meta])* $variant:ident $name:ident($($argument:ident: $type:ty),*) $body:expr;)*) => {
@@ -30,7 +22,7 @@ macro_rules! helpers {
 
         impl Helper {
             /// Lists each helper's name, address and number of words besides the context.
-            pub(super) const ALL: &[(&str, fn() -> *const u8, usize)] = &[
+            pub(super) const ALL: &[super::jit::HelperAddress] = &[
                 $((stringify!($name), || $name as *const u8, <[&str]>::len(&[$(stringify!($argument)),*])),)*
             ];
         }

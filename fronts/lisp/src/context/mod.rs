@@ -13,7 +13,9 @@
 mod allocate;
 mod roots;
 mod specials;
+mod stack;
 
+pub(crate) use crate::error::Answer;
 pub(crate) use roots::{Fixed, RootMark};
 
 use crate::error::Exit;
@@ -22,9 +24,6 @@ use crate::world::LispWorld;
 use largesse_gc::Mutator;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// A function returns a value, or an exit whose details are in the context.
-pub(crate) type Answer = Result<Value, Exit>;
 
 /// Holds the state of one thread of Lisp.
 pub(crate) struct Context {

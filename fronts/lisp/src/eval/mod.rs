@@ -15,10 +15,11 @@ pub(crate) mod arguments;
 mod environment;
 mod lambda;
 pub(crate) mod place;
+mod saved;
 pub(crate) mod special;
 
-use environment::store;
 pub(crate) use lambda::closure;
+pub(crate) use saved::Saved;
 
 use crate::builtin::Args;
 use crate::context::{Answer, Context, Fixed, RootMark};
@@ -38,46 +39,7 @@ impl Value {
     }
 }
 
-/// Holds the state of a thread that the catcher of an exit restores.
-#[derive(Clone, Copy)]
-pub(crate) struct Saved {
-    mark: RootMark,
-    environment: Value,
-    local_functions: bool,
-    specials: usize,
-}
-
-impl Saved {
-    /// Returns the saved height of the root stack.
-    pub(crate) fn mark(&self) -> RootMark {
-        self.mark
-    }
-}
-
 impl Context {
-    #[inline]
-    pub(crate) fn save(&self) -> Saved {
-        Saved {
-            mark: self.mark(),
-            environment: self.environment,
-            local_functions: self.local_functions,
-            specials: self.specials(),
-        }
-    }
-
-    pub(crate) fn restore(&mut self, saved: &Saved) {
-        self.restore_bindings(saved);
-        self.release(saved.mark);
-    }
-
-    /// Restores environment and dynamic bindings, but not the stack.
-    #[inline]
-    pub(crate) fn restore_bindings(&mut self, saved: &Saved) {
-        self.unbind(saved.specials);
-        self.environment = saved.environment;
-        self.local_functions = saved.local_functions;
-    }
-
     /// Evaluates a form, which the caller keeps alive.
     #[inline]
     pub(crate) fn eval(&mut self, form: Value) -> Answer {

@@ -3,29 +3,12 @@
 //! Small results are computed on the machine stack and written at the end, so that a result may be an operand.
 
 use super::matrix::Matrix;
+use super::room::with_room;
 use super::vectors::inner_product;
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::ObjectKind;
-
-/// Provides space for `count` elements of a result, without a heap allocation up to 16 (a 4 x 4 matrix).
-pub(super) fn with_room(
-    cx: &mut Context,
-    count: usize,
-    f: impl FnOnce(&mut Context, &mut [f64]) -> Answer,
-) -> Answer {
-    const SMALL: usize = 16;
-    if count <= SMALL {
-        return f(cx, &mut [0.0; SMALL][..count]);
-    }
-    let mut room = Vec::new();
-    if room.try_reserve_exact(count).is_err() {
-        return cx.out_of_memory(count);
-    }
-    room.resize(count, 0.0);
-    f(cx, &mut room)
-}
 
 fn mismatch<T>(cx: &mut Context, a: (usize, usize), b: (usize, usize)) -> Result<T, Exit> {
     cx.error(ErrorClass::Range, format!("matrices of {} x {} and {} x {} elements", a.0, a.1, b.0, b.1))

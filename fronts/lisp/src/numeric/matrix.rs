@@ -1,6 +1,6 @@
 //! Implements matrices as two-dimensional arrays of floats.
 
-use super::linear::with_room;
+use super::room::with_room;
 use super::vectors::fill;
 use crate::builtin::Args;
 use crate::builtins::vector::slot;

@@ -5,6 +5,7 @@ mod linear;
 mod lu;
 mod matrix;
 pub(crate) mod point;
+mod room;
 mod vectors;
 
 use crate::builtin::{Builtin, MANY, builtin};

@@ -12,6 +12,7 @@
 //! Reading any file, whatever its origin, ends in values or in an error.
 
 mod read;
+mod tag;
 mod write;
 
 use crate::builtin::{Args, Builtin, builtin};
@@ -41,47 +42,6 @@ pub(crate) const BUILTINS: &[Builtin] = &[
 const START: &[u8] = b";largesse-lisp ";
 /// The header of a file contains the version, as expansions call functions of the library.
 const HEADER: &str = concat!(";largesse-lisp 1 ", env!("CARGO_PKG_VERSION"), "\n");
-
-/// Tells the type of a value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum Tag {
-    Nil,
-    Fixnum,
-    Float,
-    /// The value refers to an earlier object, by number.
-    Again,
-    Cons,
-    Symbol,
-    /// The value is an uninterned symbol.
-    Uninterned,
-    String,
-    Vector,
-    Floats,
-    Integers,
-    Bits,
-    Array,
-    Bignum,
-    Ratio,
-}
-
-const TAGS: [Tag; 15] = [
-    Tag::Nil,
-    Tag::Fixnum,
-    Tag::Float,
-    Tag::Again,
-    Tag::Cons,
-    Tag::Symbol,
-    Tag::Uninterned,
-    Tag::String,
-    Tag::Vector,
-    Tag::Floats,
-    Tag::Integers,
-    Tag::Bits,
-    Tag::Array,
-    Tag::Bignum,
-    Tag::Ratio,
-];
 
 /// Returns the path of a source file, which may be given without its `.l`.
 fn source_file(cx: &mut Context, args: Args<'_>) -> Answer {
@@ -167,17 +127,5 @@ impl Context {
     fn not_stored<T>(&mut self, value: Value) -> Result<T, Exit> {
         let shown = self.show_short(value);
         self.error_about(ErrorClass::Type, format!("{shown} cannot be written to a compiled file"), value)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_match_their_numbers() {
-        for (number, tag) in TAGS.into_iter().enumerate() {
-            assert_eq!(tag as usize, number);
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Decodes bytes to values.
 
-use super::{TAGS, Tag};
+use super::tag::{TAGS, Tag};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};

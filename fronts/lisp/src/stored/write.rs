@@ -1,6 +1,6 @@
 //! Encodes values as bytes.
 
-use super::Tag;
+use super::tag::Tag;
 use crate::builtins::number::big;
 use crate::context::Context;
 use crate::error::Exit;

@@ -1,6 +1,6 @@
 //! Implements threads, mutexes, conditions and semaphores as builtins.
 
-use super::pool::slot;
+use super::worker::slot;
 use super::{Condition, LispMutex, Semaphore, Worker};
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context, Fixed};

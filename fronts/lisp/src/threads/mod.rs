@@ -5,11 +5,14 @@
 
 mod builtins;
 mod pool;
+mod serve;
 mod wait;
+mod worker;
 
 pub(crate) use builtins::BUILTINS;
-pub(crate) use pool::{ThreadPool, Worker};
+pub(crate) use pool::ThreadPool;
 pub(crate) use wait::{Condition, LispMutex, Semaphore};
+pub(crate) use worker::Worker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

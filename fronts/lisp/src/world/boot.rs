@@ -53,7 +53,11 @@ impl Context {
         nil.add_flag(flag::CONSTANT);
         lisp.import("NIL", Value::NIL, true);
         self.first_classes()?;
-        let mut names = Names::find(self)?;
+        let keywords = self.package_numbered(package::KEYWORD);
+        let mut names = Names::find(|name| match name.strip_prefix(':') {
+            Some(name) => self.intern_in(&keywords, name, true),
+            None => self.installed_name(name),
+        })?;
         names.nil = nil;
         names.spare_error = self.spare_error(ErrorClass::Memory, "out of memory")?;
         names.spare_overflow = self.spare_error(ErrorClass::Stack, "stack overflow")?;

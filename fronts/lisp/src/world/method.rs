@@ -1,22 +1,10 @@
 //! Looks up methods, with a cache in each thread.
 
 use super::class;
+use super::method_cache::{CachedMethod, place};
 use crate::context::Context;
 use crate::value::Value;
 use std::sync::atomic::Ordering;
-
-/// Number of entries of a thread's method cache.
-pub(crate) const CACHED_METHODS: usize = 1024;
-
-/// A cached lookup is valid while its epoch is the world's.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct CachedMethod {
-    epoch: u64,
-    class: u64,
-    selector: u64,
-    /// The class that defines the method, and its definition.
-    found: (u64, u64),
-}
 
 impl Context {
     /// Returns the nearest of `class` and its superclasses that defines the method, and the definition.
@@ -24,7 +12,7 @@ impl Context {
     pub(crate) fn find_method(&mut self, class: Value, selector: Value) -> Option<(Value, Value)> {
         // Acquire: pairs with the Release of `methods_changed`.
         let epoch = self.world.method_epoch.load(Ordering::Acquire);
-        let place = ((class.0 >> 4) ^ (selector.0 >> 6)) as usize % CACHED_METHODS;
+        let place = place(class, selector);
         let cached = &self.methods[place];
         if cached.epoch == epoch && cached.class == class.0 && cached.selector == selector.0 {
             return Some((Value(cached.found.0), Value(cached.found.1)));

@@ -6,13 +6,16 @@
 
 mod boot;
 pub(crate) mod class;
+mod classes;
 mod method;
+mod method_cache;
 mod names;
 mod native;
 pub(crate) mod package;
+mod packages;
 mod tables;
 
-pub(crate) use method::{CACHED_METHODS, CachedMethod};
+pub(crate) use method_cache::{CACHED_METHODS, CachedMethod};
 pub(crate) use names::Names;
 pub(crate) use native::{Native, OpenFile};
 pub(crate) use package::{KEYWORD, LISP, Package, USER};

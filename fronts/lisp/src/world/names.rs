@@ -1,8 +1,6 @@
 //! Lists the symbols known to the runtime.
 
-use super::package;
-use crate::context::Context;
-use crate::error::Exit;
+use crate::error::{Answer, Exit};
 use crate::value::Value;
 
 macro_rules! names {
@@ -24,17 +22,9 @@ macro_rules! names {
                 Names { nil: Value::NIL, spare_error: Value::NIL, spare_overflow: Value::NIL, $($field: Value::NIL,)* }
             }
 
-            pub(super) fn find(cx: &mut Context) -> Result<Names, Exit> {
-                let keywords = cx.package_numbered(package::KEYWORD);
-                Ok(Names {
-                    nil: cx.world.names.nil,
-                    spare_error: cx.world.names.spare_error,
-                    spare_overflow: cx.world.names.spare_overflow,
-                    $($field: match $name.strip_prefix(':') {
-                        Some(name) => cx.intern_in(&keywords, name, true)?,
-                        None => cx.installed_name($name)?,
-                    },)*
-                })
+            /// Returns the names whose symbols `symbol` finds or makes, but without symbol object and errors.
+            pub(super) fn find(mut symbol: impl FnMut(&str) -> Answer) -> Result<Names, Exit> {
+                Ok(Names { $($field: symbol($name)?,)* ..Names::unset() })
             }
         }
     };

@@ -1,6 +1,5 @@
 //! Holds native objects that Lisp objects refer to: files, locks, threads.
 
-use super::tables::Tables;
 use crate::threads::{Semaphore, Worker};
 use crate::value::Value;
 use std::fs::File;
@@ -31,33 +30,5 @@ impl Native {
         if let Native::Worker(worker) = self {
             worker.roots(visit);
         }
-    }
-}
-
-impl Tables {
-    /// Registers a native object and returns its number for a Lisp object.
-    pub(crate) fn hold(&self, native: Native) -> Value {
-        let mut natives = self.natives();
-        let index = match natives.iter().position(Option::is_none) {
-            Some(index) => index,
-            None => {
-                natives.push(None);
-                natives.len() - 1
-            }
-        };
-        natives[index] = Some(native);
-        Value::fixnum(index as i64)
-    }
-
-    /// Returns the native object with a number.
-    pub(crate) fn native(&self, number: Value) -> Option<Native> {
-        let index = usize::try_from(number.as_fixnum()?).ok()?;
-        self.natives().get(index)?.clone()
-    }
-
-    /// Removes the native object with a number.
-    pub(crate) fn drop_native(&self, number: Value) -> Option<Native> {
-        let index = usize::try_from(number.as_fixnum()?).ok()?;
-        self.natives().get_mut(index)?.take()
     }
 }

@@ -1,9 +1,6 @@
 //! Implements packages: tables from names to symbols.
 
-use crate::context::{Answer, Context};
-use crate::error::{ErrorClass, Exit};
-use crate::value::{ObjectKind, Value, flag, symbol};
-use crate::world::class;
+use crate::value::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -47,6 +44,11 @@ pub(super) const GEOMETRY: usize = 5;
 pub(crate) const USER: usize = 7;
 
 impl Package {
+    /// Returns a package without symbols, whose Lisp object is `object`.
+    pub(super) fn new(number: usize, object: Value, names: Vec<String>, uses: Vec<Arc<Package>>) -> Package {
+        Package { number, object, inner: RwLock::new(PackageState { names, symbols: HashMap::new(), uses }) }
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, PackageState> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,7 +107,7 @@ impl Package {
     }
 
     /// Adds a symbol unless the name is taken; returns the symbol in the table.
-    fn enter(&self, name: &str, symbol: Value, external: bool) -> Value {
+    pub(super) fn enter(&self, name: &str, symbol: Value, external: bool) -> Value {
         self.write().symbols.entry(name.into()).or_insert(PackageEntry { symbol, external }).symbol
     }
 
@@ -132,116 +134,17 @@ impl Package {
         self.read().symbols.values().map(|entry| (entry.symbol, entry.external)).collect()
     }
 
+    /// Makes every symbol of the package external.
+    pub(super) fn export_all(&self) {
+        for entry in self.write().symbols.values_mut() {
+            entry.external = true;
+        }
+    }
+
     pub(super) fn roots(&self, visit: &mut impl FnMut(Value)) {
         visit(self.object);
         for entry in self.read().symbols.values() {
             visit(entry.symbol);
-        }
-    }
-}
-
-impl Context {
-    /// Returns the package with a name or nickname.
-    pub(crate) fn package_named(&self, name: &str) -> Option<Arc<Package>> {
-        let packages = self.world.tables.packages.read().unwrap_or_else(PoisonError::into_inner);
-        packages.iter().find(|package| package.is_called(name)).map(Arc::clone)
-    }
-
-    pub(crate) fn package_numbered(&self, number: usize) -> Arc<Package> {
-        Arc::clone(&self.world.tables.packages.read().unwrap_or_else(PoisonError::into_inner)[number])
-    }
-
-    pub(crate) fn packages(&self) -> Vec<Arc<Package>> {
-        self.world.tables.packages.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Returns the package of a Lisp package object.
-    pub(crate) fn package_of_object(&self, object: Value) -> Option<Arc<Package>> {
-        if !object.is_object() || object.header().class() != class::PACKAGE {
-            return None;
-        }
-        Some(self.package_numbered(object.slot(1).as_fixnum()?.cast_unsigned() as usize))
-    }
-
-    /// Returns the value of `*package*`.
-    pub(crate) fn current_package(&self) -> Arc<Package> {
-        let object = self.global_value(self.world.names.package);
-        self.package_of_object(object).unwrap_or_else(|| self.package_numbered(USER))
-    }
-
-    pub(crate) fn make_package(
-        &mut self,
-        names: Vec<String>,
-        uses: &[Arc<Package>],
-    ) -> Result<Arc<Package>, Exit> {
-        let mark = self.mark();
-        // The first packages precede the classes, so only the number of their class is used.
-        let object = self.new_slots(ObjectKind::Instance, class::PACKAGE, 3)?;
-        self.push(object)?;
-        let name = self.string(&names[0])?;
-        self.release(mark);
-        object.set_slot(2, name);
-        let mut packages = self.world.tables.packages.write().unwrap_or_else(PoisonError::into_inner);
-        let package = Arc::new(Package {
-            number: packages.len(),
-            object,
-            inner: RwLock::new(PackageState { names, symbols: HashMap::new(), uses: uses.to_vec() }),
-        });
-        object.set_slot(1, Value::fixnum(package.number.cast_signed() as i64));
-        packages.push(Arc::clone(&package));
-        Ok(package)
-    }
-
-    /// Returns the symbol of a name in a package, creating it if necessary.
-    pub(crate) fn intern_in(&mut self, package: &Package, name: &str, external: bool) -> Answer {
-        if let Some((symbol, _)) = package.find(name) {
-            return Ok(symbol);
-        }
-        let mark = self.mark();
-        let text = self.string(name)?;
-        let symbol = self.new_symbol(text)?;
-        self.push(symbol)?;
-        symbol.set(symbol::PACKAGE, package.object);
-        if package.number == KEYWORD {
-            symbol.set(symbol::VALUE, symbol);
-            symbol.add_flag(flag::CONSTANT);
-        }
-        let symbol = package.enter(name, symbol, external || package.number == KEYWORD);
-        self.release(mark);
-        Ok(symbol)
-    }
-
-    /// Returns the symbol of a name in the current package, creating it if necessary.
-    pub(crate) fn intern(&mut self, name: &str) -> Answer {
-        let package = self.current_package();
-        self.intern_in(&package, name, false)
-    }
-
-    /// Returns the keyword with a name, which is in upper case.
-    pub(crate) fn keyword(&mut self, name: &str) -> Answer {
-        let package = self.package_numbered(KEYWORD);
-        self.intern_in(&package, name, true)
-    }
-
-    /// Returns a package given as an object, symbol or string.
-    pub(crate) fn package_designated(&mut self, value: Value) -> Result<Arc<Package>, Exit> {
-        if let Some(package) = self.package_of_object(value) {
-            return Ok(package);
-        }
-        let name = self.name_of(value)?;
-        match self.package_named(&name) {
-            Some(package) => Ok(package),
-            None => self.error(ErrorClass::Reader, format!("there is no package {name}")),
-        }
-    }
-}
-
-impl Context {
-    /// Makes every symbol of a package external.
-    pub(crate) fn export_all(&self, name: &str) {
-        let Some(package) = self.package_named(name) else { return };
-        for entry in package.write().symbols.values_mut() {
-            entry.external = true;
         }
     }
 }

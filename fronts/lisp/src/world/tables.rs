@@ -1,6 +1,7 @@
 //! Holds the tables that are roots of the collector.
 
-use super::{Native, Package};
+use super::native::Native;
+use super::package::Package;
 use crate::threads::lock;
 use crate::value::Value;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -58,8 +59,34 @@ impl Tables {
         lock(&self.pinned).push(value);
     }
 
-    pub(crate) fn natives(&self) -> MutexGuard<'_, Vec<Option<Native>>> {
+    fn natives(&self) -> MutexGuard<'_, Vec<Option<Native>>> {
         lock(&self.natives)
+    }
+
+    /// Registers a native object and returns its number for a Lisp object.
+    pub(crate) fn hold(&self, native: Native) -> Value {
+        let mut natives = self.natives();
+        let index = match natives.iter().position(Option::is_none) {
+            Some(index) => index,
+            None => {
+                natives.push(None);
+                natives.len() - 1
+            }
+        };
+        natives[index] = Some(native);
+        Value::fixnum(index as i64)
+    }
+
+    /// Returns the native object with a number.
+    pub(crate) fn native(&self, number: Value) -> Option<Native> {
+        let index = usize::try_from(number.as_fixnum()?).ok()?;
+        self.natives().get(index)?.clone()
+    }
+
+    /// Removes the native object with a number.
+    pub(crate) fn drop_native(&self, number: Value) -> Option<Native> {
+        let index = usize::try_from(number.as_fixnum()?).ok()?;
+        self.natives().get_mut(index)?.take()
     }
 
     /// Passes every root to `visit`.

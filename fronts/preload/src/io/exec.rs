@@ -14,9 +14,9 @@
 //! would end it by `SIGSYS` before `main`. So the executed program has its addresses randomised again. Where the
 //! administrator has switched that off, it is not executed, and the calling process ends with a message.
 
-use super::pinned::make;
+use super::raw::make;
 use super::{filter, raw, signals};
-use crate::start::{OWN_FAILURE, warn};
+use crate::message::{OWN_FAILURE, warn};
 use core::ffi::c_int;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -2,8 +2,9 @@
 
 use super::signals;
 use crate::errno::Errno;
-use crate::far::{self, give_up};
-use crate::serve;
+use crate::heap;
+use crate::lost::give_up;
+use crate::settings::store_is_everywhere;
 use core::ffi::{c_int, c_void};
 use largesse_pager::Touch;
 use libc::{siginfo_t, ucontext_t};
@@ -18,13 +19,13 @@ pub(super) fn install() -> Result<(), c_int> {
     signals::take(libc::SIGBUS, fault)
 }
 
-/// Handles `SIGBUS` with the signals of [`HANDLER_MASK`](signals::HANDLER_MASK) blocked. Its callees never touch far
+/// Handles `SIGBUS` with the signals of [`HANDLER_MASK`](super::raw::HANDLER_MASK) blocked. Its callees never touch far
 /// memory. It changes no state of the program, not even `errno`.
 unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let errno = Errno::save();
     // SAFETY: the kernel hands both to every handler that asks for them.
     let (info_of, context_of) = unsafe { (&*info, &*context.cast::<ucontext_t>()) };
-    let far = serve::far().filter(|_| info_of.si_code > 0);
+    let far = heap::far().filter(|_| info_of.si_code > 0);
     // A signal that a process sent, or whose address is no far page, is passed on.
     // SAFETY: any bits of this union are a valid address.
     let address = unsafe { info_of.si_addr() }.addr();
@@ -40,7 +41,7 @@ unsafe extern "C" fn fault(signal: c_int, info: *mut siginfo_t, context: *mut c_
         );
     }
     let write = context_of.uc_mcontext.gregs[libc::REG_ERR as usize] & WRITE != 0;
-    match far.pager().resolve(Touch { page, write }, far::stores_everywhere()) {
+    match far.pager().resolve(Touch { page, write }, store_is_everywhere()) {
         Ok(true) => {}
         // The program mapped other memory there after the fault; if that is inaccessible, the signal is the program's.
         Ok(false) if is_touchable(address) => {}

@@ -32,7 +32,7 @@ use crate::slots::object::each_object;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use raw::Trapped;
-pub(crate) use signals::{in_this_process, ours};
+pub(crate) use signals::in_this_process;
 
 /// Installs the filter for system calls on `far`, for the calling thread and those it starts later; with `in_thread`,
 /// also the handler of the in-thread engine. The error is the kernel's `errno`.
@@ -71,7 +71,7 @@ unsafe extern "C" fn trapped(signal: c_int, info: *mut libc::siginfo_t, context:
     let (number, arguments) = (call.number(), call.arguments());
     let blocked = *call.blocked();
     if calls::lends(number, &arguments)
-        && let Some(far) = crate::serve::far()
+        && let Some(far) = crate::heap::far()
     {
         far.pager().kernel().lend();
     }

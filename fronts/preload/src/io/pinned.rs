@@ -3,9 +3,9 @@
 //! Addresses and lengths are the program's and may be invalid. They are never dereferenced here: pages are pinned and
 //! paged in by number, and the kernel checks the addresses when the call is made.
 
-use super::raw;
-use crate::far::{give_up, stores_everywhere};
-use crate::serve;
+use crate::heap;
+use crate::lost::give_up;
+use crate::settings::store_is_everywhere;
 use core::ops::Range;
 use largesse_pager::LEAST_PIN;
 use largesse_policy::PageNumber;
@@ -81,12 +81,12 @@ impl PinnedPages<'_> {
         if at == 0 || (self.own.contains(&at) && len <= self.own.end - at) {
             return len;
         }
-        let Some(far) = serve::far() else { return len };
+        let Some(far) = heap::far() else { return len };
         let Some((here, pages)) = far.pager().pin_at(at, len, least) else { return len };
         if pages.is_empty() {
             return here.start.saturating_sub(at);
         }
-        let paged_in = far.pager().page_in(&pages, written, stores_everywhere());
+        let paged_in = far.pager().page_in(&pages, written, store_is_everywhere());
         self.held.push(pages);
         if let Err(error) = paged_in {
             give_up(&error.to_string());
@@ -97,7 +97,7 @@ impl PinnedPages<'_> {
 
     /// Makes these pages unevictable for good, also in forked children.
     pub(super) fn forever(mut self) {
-        if let Some(far) = serve::far() {
+        if let Some(far) = heap::far() {
             self.held.drain(..).for_each(|pages| far.pager().keep(&pages));
         }
     }
@@ -105,18 +105,8 @@ impl PinnedPages<'_> {
 
 impl Drop for PinnedPages<'_> {
     fn drop(&mut self) {
-        if let Some(far) = serve::far() {
+        if let Some(far) = heap::far() {
             self.held.iter().for_each(|pages| far.pager().unpin(pages));
         }
     }
-}
-
-/// Makes a call while the signals in `blocked`, the program's own set, are blocked.
-pub(super) fn make(number: libc::c_long, arguments: [usize; 6], blocked: u64) -> isize {
-    raw::block(blocked);
-    // SAFETY: the program made this very call, or one of which this is a part, on memory that the program passed to it
-    // or that is ours. The kernel checks every address.
-    let answer = unsafe { raw::call(number, arguments) };
-    raw::block(super::signals::HANDLER_MASK);
-    answer
 }

@@ -1,5 +1,6 @@
 //! Makes system calls from code that the filter allows, and decodes trapped ones.
 
+use crate::signals::bit;
 use core::ffi::c_int;
 use core::ops::Range;
 pub(super) use largesse_pages::raw_call as call;
@@ -8,11 +9,25 @@ use libc::{c_long, siginfo_t, ucontext_t};
 /// `SYS_SECCOMP`, the `si_code` of a signal that a filter raised.
 const BY_FILTER: c_int = 1;
 
+/// The signals that are blocked while our handlers run: a handler of the program may use far memory, and so wait for a
+/// lock of this very thread. `SIGSEGV` is not blocked, since protected pages of the program are handled by the program.
+pub(super) const HANDLER_MASK: u64 = !(bit(libc::SIGSYS) | bit(libc::SIGBUS) | bit(libc::SIGSEGV));
+
 /// Replaces the set of signals that the calling thread blocks.
 pub(super) fn block(signals: u64) {
     let set = (&raw const signals).addr();
     // SAFETY: the set lives until the call ends, and the kernel writes nothing.
     unsafe { call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, set, 0, size_of::<u64>(), 0, 0]) };
+}
+
+/// Makes a call while the signals in `blocked`, the program's own set, are blocked.
+pub(super) fn make(number: c_long, arguments: [usize; 6], blocked: u64) -> isize {
+    block(blocked);
+    // SAFETY: the program made this very call, or one of which this is a part, on memory that the program passed to it
+    // or that is ours. The kernel checks every address.
+    let answer = unsafe { call(number, arguments) };
+    block(HANDLER_MASK);
+    answer
 }
 
 /// A trapped system call, as the handler of `SIGSYS` receives it.

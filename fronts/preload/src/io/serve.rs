@@ -2,9 +2,9 @@
 
 use super::buffers::Buffers;
 use super::calls::{Extent, LONGEST, Pointer, Syscall};
-use super::pinned::{IoVec, PinnedPages, make};
+use super::pinned::{IoVec, PinnedPages};
 use super::program::{self, read, read_array};
-use super::raw;
+use super::raw::{self, make};
 use core::ops::Range;
 use libc::{c_int, c_long, mmsghdr, msghdr};
 

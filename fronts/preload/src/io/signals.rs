@@ -7,10 +7,11 @@
 
 use super::pinned::PinnedPages;
 use super::program;
-use super::raw::{self, Trapped};
+use super::raw::{self, HANDLER_MASK, Trapped};
+use crate::signals::{bit, keep_open, kept_open};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
-use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, Ordering};
 use libc::{siginfo_t, ucontext_t};
 use std::sync::{Mutex, PoisonError};
 
@@ -24,17 +25,6 @@ pub(super) struct Action {
     blocked: u64,
 }
 
-/// Returns the bit of a signal in the kernel's sets.
-const fn bit(signal: c_int) -> u64 {
-    1 << (signal - 1)
-}
-
-/// The signals that are blocked while our handlers run: a handler of the program may use far memory, and so wait for a
-/// lock of this very thread. `SIGSEGV` is not blocked, since protected pages of the program are handled by the program.
-pub(super) const HANDLER_MASK: u64 = !(bit(libc::SIGSYS) | bit(libc::SIGBUS) | bit(libc::SIGSEGV));
-
-/// Bit set of the signals that the library handles.
-static OURS: AtomicU64 = AtomicU64::new(0);
 /// Identifier of the process that the actions below belong to; a child of `vfork` sees them, but has its own.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// The program's actions for `SIGSYS` and `SIGBUS`, in this order.
@@ -43,11 +33,6 @@ static WANTED: [Mutex<Action>; 2] =
 
 fn wanted(signal: c_int) -> &'static Mutex<Action> {
     &WANTED[usize::from(signal == libc::SIGBUS)]
-}
-
-/// Returns the bit set of the signals that the program cannot block, because far memory needs them.
-pub(crate) fn ours() -> u64 {
-    OURS.load(Ordering::Relaxed) // Relaxed: set before the filter is installed
 }
 
 /// Makes the calling process the owner of the stored actions.
@@ -86,7 +71,7 @@ pub(super) fn take(signal: c_int, handler: Handler) -> Result<(), c_int> {
     let blocked = unsafe { (&raw const before.sa_mask).cast::<u64>().read() };
     *lock(signal) =
         Action { handler: before.sa_sigaction, flags: before.sa_flags as usize, restorer: 0, blocked };
-    OURS.fetch_or(bit(signal), Ordering::Relaxed); // Relaxed: before the filter is installed
+    keep_open(signal);
     let set = bit(signal);
     let set = (&raw const set).addr();
     let arguments = [libc::SIG_UNBLOCK as usize, set, 0, size_of::<u64>(), 0, 0];
@@ -116,7 +101,7 @@ pub(super) fn set_blocked(trapped: &mut Trapped<'_>, own: &Range<usize>) -> isiz
             libc::SIG_UNBLOCK => before & !set,
             libc::SIG_SETMASK => set,
             _ => return -(libc::EINVAL as isize),
-        } & !ours();
+        } & !kept_open();
     }
     if old != 0 && !program::write(old, &[before as usize], &mut pinned) {
         return -(libc::EFAULT as isize);
@@ -140,9 +125,9 @@ pub(super) fn set_action(mut arguments: [usize; 6], own: &Range<usize>) -> isize
     }
     let signal = signal as c_int;
     let mut before = Action::default();
-    if !(1..=64).contains(&signal) || bit(signal) & ours() == 0 {
+    if !(1..=64).contains(&signal) || bit(signal) & kept_open() == 0 {
         if let Some(requested) = &mut requested {
-            requested.blocked &= !ours();
+            requested.blocked &= !kept_open();
             arguments[1] = (&raw const *requested).addr();
         }
         arguments[2] = if old != 0 { (&raw mut before).addr() } else { 0 };
@@ -203,7 +188,7 @@ pub(super) unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut 
         return;
     }
     let own = if requested.flags & libc::SA_NODEFER as usize != 0 { 0 } else { bit(signal) };
-    raw::block((*raw::blocked(context_of) | requested.blocked | own) & !ours());
+    raw::block((*raw::blocked(context_of) | requested.blocked | own) & !kept_open());
     // SAFETY: the program's own handler, called with the kernel's arguments; one that takes the number only ignores the
     // rest.
     let handler: Handler = unsafe { core::mem::transmute(requested.handler) };

@@ -6,10 +6,6 @@ use core::ops::Range;
 
 pub(crate) fn in_this_process() {}
 
-pub(crate) fn ours() -> u64 {
-    0
-}
-
 pub(crate) fn install(_: &[Range<usize>], _: bool) -> Result<(), c_int> {
     Err(libc::ENOSYS)
 }

@@ -2,8 +2,10 @@
 
 mod processors;
 mod team;
+mod threads;
 
-use crate::start;
+use crate::settings;
+use core::ffi::c_int;
 use largesse_kernels::{Complex, Kernels, Vector, VectorMut};
 pub(crate) use processors::remember;
 use std::sync::OnceLock;
@@ -12,7 +14,13 @@ use team::Processors;
 /// Returns the kernels of this process: the fastest, or those for the instruction set that `LARGESSE_ISA` names.
 fn kernels() -> Kernels {
     static KERNELS: OnceLock<Kernels> = OnceLock::new();
-    *KERNELS.get_or_init(|| start::options().isa.and_then(Kernels::of).unwrap_or_default())
+    *KERNELS.get_or_init(|| settings::options().isa.and_then(Kernels::of).unwrap_or_default())
+}
+
+/// Returns the number of threads that a long call would use now.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn largesse_threads() -> c_int {
+    threads::threads(team::worker) as c_int
 }
 
 /// Defines functions of one vector of `n` elements at a distance of `incx` elements, with `x` as the lowest address. If

@@ -3,7 +3,7 @@
 //! The threads are started by the first long call and wait for the next. A forked child, which has none of its parent's
 //! threads, starts its own: a pool belongs to one process, and no other process waits for it.
 
-use super::processors;
+use super::{processors, threads};
 use crate::guard::outside;
 use crate::last_thread;
 use crate::signals::Blocked;
@@ -18,14 +18,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 const OWN: [c_int; 6] =
     [libc::SIGBUS, libc::SIGSEGV, libc::SIGFPE, libc::SIGILL, libc::SIGSYS, libc::SIGTRAP];
 
-/// A team whose size is the number that [`processors::threads`] returns.
+/// A team whose size is the number that [`threads::threads`] returns.
 #[derive(Debug)]
 pub(super) struct Processors;
 
 impl Team for Processors {
     fn size(&self) -> usize {
         let _blocked = Blocked::handlers();
-        processors::threads(worker)
+        threads::threads(worker)
     }
 
     fn run(&self, members: usize, work: &(dyn Fn(usize) + Sync)) {

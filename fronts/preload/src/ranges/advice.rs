@@ -2,7 +2,7 @@
 
 use super::{Answer, quietly, refused};
 use crate::backing::Far;
-use crate::serve;
+use crate::causes;
 use core::ffi::c_int;
 use core::ops::Range;
 use largesse_report::Cause;
@@ -47,7 +47,7 @@ pub(super) fn follow(far: &Far, at: &Range<usize>, advice: c_int) -> Answer {
     match handling(advice) {
         Handling::Idle => 0,
         Handling::Refuse => {
-            serve::note(Cause::FarAdvice);
+            causes::note(Cause::FarAdvice);
             refused(libc::EINVAL)
         }
         Handling::Discard => {
@@ -58,7 +58,7 @@ pub(super) fn follow(far: &Far, at: &Range<usize>, advice: c_int) -> Answer {
                 kernel(&part, advice);
             }
             if done.is_err() {
-                serve::note(Cause::OutOfMemory);
+                causes::note(Cause::OutOfMemory);
                 return refused(libc::ENOMEM);
             }
             0

@@ -2,7 +2,7 @@
 
 use super::{Answer, advice, far_range, is_error, moves, refused};
 use crate::errno::Errno;
-use crate::serve;
+use crate::{causes, heap};
 use core::ffi::{c_int, c_uint, c_void};
 use largesse_report::Cause;
 
@@ -64,7 +64,7 @@ pub(crate) unsafe extern "C" fn mlock2(at: *const c_void, len: usize, flags: c_u
 /// Serves `mlockall(2)`, which fails with `ENOMEM` if there is far memory.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
-    if serve::far().is_some() {
+    if heap::far().is_some() {
         return not_locked();
     }
     told(largesse_pages::raw_mlock(None, flags)) as c_int
@@ -81,6 +81,6 @@ fn lock(at: *const c_void, len: usize, flags: c_int) -> c_int {
 }
 
 fn not_locked() -> c_int {
-    serve::note(Cause::FarNotLocked);
+    causes::note(Cause::FarNotLocked);
     told(refused(libc::ENOMEM)) as c_int
 }

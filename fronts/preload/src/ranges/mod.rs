@@ -10,8 +10,8 @@ mod moves;
 mod protection;
 
 use crate::backing::Far;
-use crate::mapping::{self, ANONYMOUS, READ_WRITE, is_plain};
-use crate::{serve, shortage};
+use crate::plain::{self, ANONYMOUS, READ_WRITE, is_plain};
+use crate::{causes, heap, routing, shortage};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use largesse_pager::NoMapping;
@@ -20,7 +20,7 @@ use largesse_report::Cause;
 /// Size in bytes of the smallest mapping that becomes far memory: 1 MiB.
 pub(crate) const SMALLEST: usize = 1 << 20;
 /// Flags of `mmap` that prevent far memory: those that prevent large pages, and those for locked and for low addresses.
-const NEVER: c_int = mapping::NEVER | libc::MAP_LOCKED | libc::MAP_32BIT;
+const NEVER: c_int = plain::NEVER | libc::MAP_LOCKED | libc::MAP_32BIT;
 
 /// Result of a system call as the kernel returns it: a number, or `-errno`.
 type Answer = isize;
@@ -43,7 +43,7 @@ fn is_error(answer: Answer) -> bool {
 
 /// Returns far memory and the range in whole pages, if the range includes far pages.
 fn far_range(at: *const c_void, len: usize) -> Option<(&'static Far, Range<usize>)> {
-    let far = serve::far()?;
+    let far = heap::far()?;
     let range = range(at, len)?;
     let is_far = far.pager().kernel().touches(&range) && quietly(|| far.is_far(&range));
     is_far.then_some((far, range))
@@ -67,17 +67,17 @@ pub(crate) unsafe fn map(
     fd: c_int,
     offset: i64,
 ) -> Option<Answer> {
-    let far = serve::far()?;
+    let far = heap::far()?;
     if flags & libc::MAP_FIXED != 0 {
         let (_, range) = far_range(at, len)?;
         // SAFETY: the caller's promise.
         return Some(unsafe { map_over(far, &range, protection, flags, fd, offset) });
     }
-    if len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !serve::is_enabled() {
+    if len < SMALLEST || flags & libc::MAP_ANONYMOUS == 0 || !routing::is_enabled() {
         return None;
     }
     if !is_plain(at, protection, flags, NEVER) {
-        serve::note(Cause::MappingNear);
+        causes::note(Cause::MappingNear);
         return None;
     }
     let Some(len) = len.checked_next_multiple_of(largesse_pages::base_page()) else {
@@ -86,11 +86,11 @@ pub(crate) unsafe fn map(
     match quietly(|| far.map(len)) {
         Ok(at) => Some(at.cast_signed()),
         Err(NoMapping::NoAddresses) => {
-            serve::note(Cause::RangeFull);
+            causes::note(Cause::RangeFull);
             None
         }
         Err(NoMapping::Refused(_)) => {
-            serve::note(Cause::OutOfMemory);
+            causes::note(Cause::OutOfMemory);
             shortage::explain(len);
             Some(refused(libc::ENOMEM))
         }
@@ -120,7 +120,7 @@ unsafe fn map_over(
                 return if done == 0 { at.start.cast_signed() } else { done };
             }
             Err(_) => {
-                serve::note(Cause::OutOfMemory);
+                causes::note(Cause::OutOfMemory);
                 shortage::explain(at.len());
                 return refused(libc::ENOMEM);
             }
@@ -134,7 +134,7 @@ unsafe fn map_over(
     if is_error(got) {
         return got;
     }
-    serve::note(Cause::MappingNear);
+    causes::note(Cause::MappingNear);
     let new = core::ptr::with_exposed_provenance_mut(got.cast_unsigned());
     let over = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     // SAFETY: the program asks for the new mapping at this address.
@@ -152,7 +152,7 @@ unsafe fn map_at(at: *mut c_void, len: usize) -> Answer {
     if let Some(answer) = unsafe { map(at, len, READ_WRITE, flags, -1, 0) } {
         return answer;
     }
-    serve::note(Cause::MappingNear);
+    causes::note(Cause::MappingNear);
     // SAFETY: the caller's promise.
     unsafe { largesse_pages::raw_mmap(at, len, READ_WRITE, flags, -1, 0) }
 }

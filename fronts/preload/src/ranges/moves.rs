@@ -1,9 +1,10 @@
 //! Serves `munmap` and `mremap` on far memory. Each page has a fixed place in the store, so moved pages are copied.
 
-use super::{Answer, READ_WRITE, far_range, is_error, protection, quietly, refused};
+use super::{Answer, far_range, is_error, protection, quietly, refused};
 use crate::backing::Far;
-use crate::start::warn;
-use crate::{serve, shortage};
+use crate::message::warn;
+use crate::plain::READ_WRITE;
+use crate::{causes, shortage};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr::with_exposed_provenance_mut;
@@ -51,7 +52,7 @@ pub(super) unsafe fn remap(
         return refused(libc::EINVAL);
     };
     if to_len == 0 || !quietly(|| far.is_mapped(&from)) || flags & libc::MREMAP_DONTUNMAP != 0 {
-        serve::note(Cause::FarAdvice);
+        causes::note(Cause::FarAdvice);
         return refused(libc::EINVAL);
     }
     if !fixed {
@@ -73,11 +74,11 @@ pub(super) unsafe fn remap(
     let allowed = match quietly(|| protection::of(&from)) {
         Ok(Some(allowed)) => allowed,
         Ok(None) => {
-            serve::note(Cause::FarAdvice);
+            causes::note(Cause::FarAdvice);
             return refused(libc::EFAULT); // as older kernels refuse a range of several protections
         }
         Err(unread) => {
-            serve::note(Cause::FarAdvice);
+            causes::note(Cause::FarAdvice);
             let text =
                 || format!("far memory was not moved by mremap, since its protection is not known: {unread}");
             quietly(|| UNREAD.call_once(|| warn(&text())));
@@ -109,7 +110,7 @@ pub(super) unsafe fn remap(
 }
 
 fn out_of_memory(len: usize) -> Answer {
-    serve::note(Cause::OutOfMemory);
+    causes::note(Cause::OutOfMemory);
     shortage::explain(len);
     refused(libc::ENOMEM)
 }

@@ -1,10 +1,8 @@
 //! Reads loaded objects and their relocations from the dynamic linker's data in memory.
 
 use super::enumeration::Enumeration;
-use crate::start::text;
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::Range;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{Elf64_Phdr, Elf64_Rela, Elf64_Sym, dl_phdr_info};
 
 /// An entry of an object's dynamic section (`Elf64_Dyn`).
@@ -154,33 +152,13 @@ pub(crate) fn each_object(mut f: impl FnMut(&Object<'_>)) {
     visit(&mut f);
 }
 
-/// Address of R's own allocator in this process, 0 if there is none.
-#[derive(Clone, Copy)]
-pub(super) struct RAllocator(usize);
-
-impl RAllocator {
-    /// Looks the allocator up once per process, as the main program, for which it matters, never changes. Must be
-    /// called before an enumeration: a failing look-up allocates, perhaps from an allocator that a forking thread has
-    /// locked, and that thread waits for enumerations to end.
-    pub(super) fn find() -> RAllocator {
-        static FOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
-        // Relaxed, here and below: every thread finds the same number.
-        let mut at = FOUND.load(Ordering::Relaxed);
-        if at == usize::MAX {
-            at = crate::next::symbol(c"Rf_allocVector3").addr();
-            FOUND.store(at, Ordering::Relaxed);
-        }
-        RAllocator(at)
-    }
-}
-
 impl Object<'_> {
     /// Returns the address at which the object was loaded.
     pub(super) fn base(&self) -> usize {
         self.info.dlpi_addr as usize
     }
 
-    fn name(&self) -> &'static [u8] {
+    pub(super) fn name(&self) -> &'static [u8] {
         text(self.info.dlpi_name)
     }
 
@@ -188,17 +166,11 @@ impl Object<'_> {
         self.name().windows(part.len()).any(|window| window == part)
     }
 
-    fn file_name_starts_with(&self, start: &[u8]) -> bool {
+    pub(super) fn file_name_starts_with(&self, start: &[u8]) -> bool {
         self.name().rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(start))
     }
 
-    /// Returns whether the object is libR.so, or the main program of an R that was built without it.
-    pub(super) fn is_r(&self, allocator: RAllocator) -> bool {
-        let RAllocator(at) = allocator;
-        self.file_name_starts_with(b"libR.so") || (self.name().is_empty() && at != 0 && self.holds(at))
-    }
-
-    fn holds(&self, address: usize) -> bool {
+    pub(super) fn holds(&self, address: usize) -> bool {
         let loaded = |header: &&Elf64_Phdr| header.p_type == PT_LOAD;
         self.headers().iter().filter(loaded).any(|header| self.range_of(header).contains(&address))
     }
@@ -333,6 +305,15 @@ impl Object<'_> {
         }
         (tables.strings != 0 && tables.symbols != 0).then_some(tables)
     }
+}
+
+/// Returns the bytes of a C string that the dynamic linker owns; none for a null pointer.
+pub(super) fn text(string: *const c_char) -> &'static [u8] {
+    if string.is_null() {
+        return b"";
+    }
+    // SAFETY: names of loaded objects and symbols are C strings that live as long as the object.
+    unsafe { CStr::from_ptr(string) }.to_bytes()
 }
 
 #[derive(Default)]

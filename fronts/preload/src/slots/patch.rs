@@ -1,54 +1,28 @@
 //! Overwrites function slots of loaded objects.
 
-use super::object::{FunctionSlot, Object, RAllocator, each_object};
-use crate::ranges::calls;
-use crate::{exports, mapping};
+use super::object::{FunctionSlot, Object, each_object};
+use super::r::RAllocator;
+use crate::causes::note;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_report::Cause;
 
-/// Returns our replacement for a function with which R itself allocates blocks.
-fn for_r(name: &[u8]) -> Option<usize> {
-    Some(match name {
-        b"malloc" => exports::malloc as *const () as usize,
-        b"calloc" => exports::calloc as *const () as usize,
-        _ => return None,
-    })
-}
-
-/// Returns our replacement for a function that handles blocks, maps memory or loads objects, in any object.
-fn for_all(name: &[u8]) -> Option<usize> {
-    Some(match name {
-        b"free" => exports::free as *const () as usize,
-        b"realloc" => exports::realloc as *const () as usize,
-        b"reallocarray" => exports::reallocarray as *const () as usize,
-        b"malloc_usable_size" => exports::malloc_usable_size as *const () as usize,
-        b"mmap" => mapping::mmap as *const () as usize,
-        b"mmap64" => mapping::mmap64 as *const () as usize,
-        b"munmap" => calls::munmap as *const () as usize,
-        b"mremap" => calls::mremap as *const () as usize,
-        b"madvise" => calls::madvise as *const () as usize,
-        b"mlock" => calls::mlock as *const () as usize,
-        b"mlock2" => calls::mlock2 as *const () as usize,
-        b"mlockall" => calls::mlockall as *const () as usize,
-        b"dlopen" => super::deepbind::dlopen as *const () as usize,
-        _ => return None,
-    })
-}
-
-/// Patches the loaded objects that `wanted` accepts; patching twice changes nothing. Returns how many slots of R's own
+/// Patches the loaded objects that `wanted` accepts; patching twice changes nothing. `replacement` returns the address
+/// of our function for a name, in R's own object if its second argument is `true`. Returns how many slots of R's own
 /// allocation calls point to us.
-pub(super) fn patch(wanted: impl Fn(&Object<'_>) -> bool) -> usize {
+pub(super) fn patch(
+    wanted: impl Fn(&Object<'_>) -> bool,
+    replacement: impl Fn(&[u8], bool) -> Option<usize>,
+) -> usize {
     let (mut of_r, allocator) = (0, RAllocator::find());
     each_object(|object| {
         if !object.may_be_patched() || !wanted(object) {
             return;
         }
-        let is_r = object.is_r(allocator);
+        let is_r = allocator.is_in(object);
         object.each_slot(|slot| {
-            let wanted = for_all(slot.name).or_else(|| if is_r { for_r(slot.name) } else { None });
-            let Some(target) = wanted else { return };
+            let Some(target) = replacement(slot.name, is_r) else { return };
             if !point(object, &slot, target) {
-                crate::serve::note(Cause::SlotNotPatched);
+                note(Cause::SlotNotPatched);
             } else if slot.name == b"malloc" {
                 of_r += 1;
             }

@@ -1,6 +1,6 @@
 //! Copies and concatenates lists.
 
-use super::{circular, proper_length};
+use super::walk::{circular, proper_length};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::Exit;

@@ -3,17 +3,18 @@
 mod copy;
 mod sets;
 mod tree;
+mod walk;
 
 use super::compare::equal;
 use super::search::Matcher;
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
-use crate::error::{ErrorClass, Exit};
-use crate::value::{Circle, Value};
+use crate::value::Value;
 use copy::{append, butlast, copy_alist, copy_tree, nconc};
 pub(crate) use copy::{copy, reverse_onto};
 use sets::{adjoin, assoc, assoc_if, member, member_if, sets, subsetp};
 use tree::{flatten, sublis, subst};
+pub(crate) use walk::{along, nth_tail, proper_length};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("CONS", 2, 2, |cx, args| cx.cons(args[0], args[1])),
@@ -164,46 +165,6 @@ fn make_list(cx: &mut Context, args: Args<'_>) -> Answer {
     Ok(cx.root(mark, 0))
 }
 
-/// Returns the tail of a list after `index` elements, or nil when it has fewer. The caller keeps the list alive.
-pub(super) fn nth_tail(cx: &mut Context, index: usize, list: Value) -> Answer {
-    if !list.is_list() {
-        return cx.type_error("list", list);
-    }
-    let mark = cx.mark();
-    cx.push(list)?;
-    let mut rest = list;
-    for step in 1..=index {
-        if !rest.is_cons() {
-            return Ok(Value::NIL);
-        }
-        rest = rest.get(1);
-        // A circular list never ends.
-        if step % (1 << 16) == 0 {
-            cx.put_root(mark, rest);
-            cx.poll()?;
-        }
-    }
-    cx.release(mark);
-    Ok(rest)
-}
-
-fn circular<T>(cx: &mut Context) -> Result<T, Exit> {
-    cx.error(ErrorClass::Type, "the list is circular".to_owned())
-}
-
-/// Returns the length of a list, which must not be circular.
-pub(crate) fn proper_length(cx: &mut Context, list: Value) -> Result<usize, Exit> {
-    let (mut rest, mut count, mut circle) = (list, 0, Circle::new());
-    while rest.is_cons() {
-        if circle.closes_at(rest) {
-            return circular(cx);
-        }
-        rest = rest.get(1);
-        count += 1;
-    }
-    Ok(count)
-}
-
 fn list_length(cx: &mut Context, args: Args<'_>) -> Answer {
     if !args[0].is_list() {
         return cx.type_error("list", args[0]);
@@ -219,26 +180,6 @@ fn last(cx: &mut Context, args: Args<'_>) -> Answer {
         rest = rest.cdr();
     }
     Ok(rest)
-}
-
-/// Calls `each` with every tail of a list until it returns a result. The current tail is on the root stack, as the
-/// code that `each` calls, and other threads, may modify the list.
-pub(super) fn along<T>(
-    cx: &mut Context,
-    list: Value,
-    mut each: impl FnMut(&mut Context, Value) -> Result<Option<T>, Exit>,
-) -> Result<Option<T>, Exit> {
-    let keep = cx.mark();
-    cx.push(list)?;
-    let (mut rest, mut circle) = (list, Circle::new());
-    while rest.is_cons() && !circle.closes_at(rest) {
-        cx.put_root(keep, rest);
-        if let Some(found) = each(cx, rest)? {
-            return Ok(Some(found));
-        }
-        rest = rest.get(1);
-    }
-    Ok(None)
 }
 
 fn ldiff(cx: &mut Context, args: Args<'_>) -> Answer {

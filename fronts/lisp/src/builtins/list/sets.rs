@@ -1,6 +1,6 @@
 //! Treats lists as sets and as association lists.
 
-use super::along;
+use super::walk::along;
 use crate::builtin::Args;
 use crate::builtins::search::Matcher;
 use crate::context::{Answer, Context};

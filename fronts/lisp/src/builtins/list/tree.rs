@@ -1,6 +1,6 @@
 //! Treats lists as trees.
 
-use super::along;
+use super::walk::along;
 use crate::builtins::search::Matcher;
 use crate::context::{Answer, Context};
 use crate::error::Exit;

@@ -1,7 +1,7 @@
 //! Implements arithmetic on operands of any number types.
 
+use super::convert::{as_big, as_float, fraction, integer};
 use super::order::compare;
-use super::{as_big, as_float, fraction, integer};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::value::{ObjectKind, Value};

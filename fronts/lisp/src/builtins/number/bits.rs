@@ -1,6 +1,6 @@
 //! Treats integers as bit strings.
 
-use super::integer;
+use super::convert::integer;
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::ErrorClass;

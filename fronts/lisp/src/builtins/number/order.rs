@@ -1,6 +1,6 @@
 //! Compares numbers.
 
-use super::{as_float, fraction, integer};
+use super::convert::{as_float, fraction, integer};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::Exit;

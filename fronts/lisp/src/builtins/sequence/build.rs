@@ -1,21 +1,16 @@
 //! Creates sequences: copies, parts, conversions.
 
-use super::{items, length};
+use super::elements::{items, length};
 use crate::builtin::Args;
 use crate::builtins::list::{copy, proper_length};
-use crate::builtins::vector::{Shape, element, set_element};
+use crate::builtins::vector::{Shape, bit, element, set_bit, set_element};
 use crate::context::{Answer, Context, RootMark};
 use crate::error::Exit;
 use crate::value::{Header, ObjectKind, Value};
 use crate::world::class;
 
 /// Builds a sequence of the type of `like` from `count` roots.
-pub(in crate::builtins) fn build_like(
-    cx: &mut Context,
-    like: Value,
-    first: RootMark,
-    count: usize,
-) -> Answer {
+pub(crate) fn build_like(cx: &mut Context, like: Value, first: RootMark, count: usize) -> Answer {
     if like.is_list() {
         return cx.list_of_roots(first, 0..count, Value::NIL);
     }
@@ -49,7 +44,7 @@ impl Context {
 }
 
 /// Copies a range of a vector as words into a new one of the same class.
-pub(in crate::builtins) fn copy_vector(cx: &mut Context, vector: Value, start: usize, end: usize) -> Answer {
+pub(crate) fn copy_vector(cx: &mut Context, vector: Value, start: usize, end: usize) -> Answer {
     let header = vector.header();
     // An array may get another vector during the allocation.
     cx.push(vector)?;
@@ -61,11 +56,7 @@ pub(in crate::builtins) fn copy_vector(cx: &mut Context, vector: Value, start: u
         ObjectKind::IntegerVector => copied.integers_mut().copy_from_slice(&vector.integers()[start..end]),
         ObjectKind::BitVector => {
             for index in start..end {
-                crate::builtins::vector::set_bit(
-                    copied,
-                    index - start,
-                    crate::builtins::vector::bit(vector, index),
-                );
+                set_bit(copied, index - start, bit(vector, index));
             }
         }
         _ => {

@@ -1,6 +1,6 @@
 //! Modifies sequences in place.
 
-use super::{items, length};
+use super::elements::{items, length};
 use crate::builtin::Args;
 use crate::builtins::vector::{Shape, element, set_element, slot};
 use crate::context::{Answer, Context};

@@ -2,7 +2,7 @@
 
 use super::build::{build_type, result_type};
 use super::change::bounds;
-use super::items;
+use super::elements::items;
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::value::Value;

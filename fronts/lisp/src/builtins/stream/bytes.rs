@@ -1,6 +1,6 @@
 //! Reads and writes streams, byte by byte.
 
-use super::{
+use super::slots::{
     BUFFER, COUNT, DIRECTION, FILE, INPUT, OUTPUT, STDERR, STDIN, STDOUT, TAIL, has_class, string_stream,
 };
 use crate::context::{Answer, Context};

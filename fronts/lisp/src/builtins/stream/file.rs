@@ -1,6 +1,6 @@
 //! Opens, flushes and closes file streams.
 
-use super::{COUNT, DIRECTION, FILE, NAME, STDOUT, has_class};
+use super::slots::{COUNT, DIRECTION, FILE, NAME, STDOUT, has_class};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};

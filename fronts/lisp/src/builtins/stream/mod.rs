@@ -5,16 +5,18 @@
 
 mod bytes;
 mod file;
+mod slots;
 
 use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::reader::{Reader, Source};
-use crate::value::{ObjectKind, Value};
+use crate::value::Value;
 use crate::world::class;
 use bytes::unread;
 pub(crate) use file::path_of;
 use file::{close, file_stream, flush, open};
+use slots::{COUNT, INPUT, OUTPUT, STDERR, STDIN, STDOUT, string_stream};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("STREAMP", 1, 1, |cx, args| {
@@ -166,30 +168,6 @@ pub(super) const BUILTINS: &[Builtin] = &[
     }),
 ];
 
-/// Indices of the slots of a two-way stream, from here to `OUTPUT`.
-const INPUT: usize = 1;
-
-const OUTPUT: usize = 2;
-
-/// Indices of the slots of file and string streams, from here to `NAME`.
-const DIRECTION: usize = 1;
-
-const BUFFER: usize = 2;
-
-const COUNT: usize = 3;
-
-const TAIL: usize = 4;
-
-const FILE: usize = 5;
-
-const NAME: usize = 6;
-
-const STDIN: i64 = -1;
-
-const STDOUT: i64 = -2;
-
-const STDERR: i64 = -3;
-
 pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
     let names = cx.world.names;
     for (symbol, file, direction) in [
@@ -207,20 +185,6 @@ pub(super) fn variables(cx: &mut Context) -> Result<(), Exit> {
     cx.define_special(names.terminal_io, terminal);
     cx.define_special(names.load_path, Value::NIL);
     Ok(())
-}
-
-fn has_class(value: Value, number: u16) -> bool {
-    value.is(ObjectKind::Instance) && value.header().class() == number
-}
-
-fn string_stream(cx: &mut Context, stream: Value) -> Result<(), Exit> {
-    let whole = has_class(stream, class::STRING_STREAM)
-        && stream.slot(BUFFER).is(ObjectKind::String)
-        && stream
-            .slot(COUNT)
-            .as_fixnum()
-            .is_some_and(|count| (0..=stream.slot(BUFFER).length() as i64).contains(&count));
-    if whole { Ok(()) } else { cx.type_error("string stream", stream) }
 }
 
 /// Handles the end of input by `eof-error-p eof-value` from argument `index` on: an error unless the first is nil.

@@ -1,7 +1,7 @@
 //! Creates vectors and arrays.
 
-use super::shape::{AXES, Shape, slot, volume};
-use super::{is_vector, set_element};
+use super::elements::set_element;
+use super::shape::{AXES, Shape, is_vector, slot, volume};
 use crate::builtin::Args;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};

@@ -1,5 +1,6 @@
 //! Accesses elements of vectors and arrays by index.
 
+mod elements;
 mod make;
 mod shape;
 
@@ -7,8 +8,9 @@ use crate::builtin::{Args, Builtin, MANY, builtin};
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};
+pub(crate) use elements::{bit, element, set_bit, set_element};
 use make::{float_vector, integer_vector, make_array};
-pub(crate) use shape::{AXES, Shape, slot};
+pub(crate) use shape::{AXES, Shape, is_vector, slot, text_of};
 
 pub(super) const BUILTINS: &[Builtin] = &[
     builtin("AREF", 1, 8, aref),
@@ -64,62 +66,6 @@ pub(super) const BUILTINS: &[Builtin] = &[
         bitwise(cx, Args::new(&[args[0], args[0], args.or_nil(1)]), |a, _| !a)
     }),
 ];
-
-pub(crate) fn is_vector(value: Value) -> bool {
-    value.is_object()
-        && matches!(
-            value.header().kind(),
-            ObjectKind::Vector
-                | ObjectKind::String
-                | ObjectKind::FloatVector
-                | ObjectKind::IntegerVector
-                | ObjectKind::BitVector
-        )
-}
-
-pub(crate) fn bit(vector: Value, index: usize) -> bool {
-    assert!(index < vector.length());
-    vector.get(1 + index / 64).0 >> (index % 64) & 1 == 1
-}
-
-pub(crate) fn set_bit(vector: Value, index: usize, on: bool) {
-    assert!(index < vector.length());
-    let word = vector.get(1 + index / 64).0;
-    let mask = 1_u64 << (index % 64);
-    vector.set(1 + index / 64, Value(if on { word | mask } else { word & !mask }));
-}
-
-/// Returns an element of a vector, whose index is in range.
-pub(crate) fn element(cx: &mut Context, vector: Value, index: usize) -> Answer {
-    match vector.header().kind() {
-        ObjectKind::FloatVector => cx.float(vector.floats()[index]),
-        ObjectKind::IntegerVector => cx.integer_from(vector.integers()[index]),
-        ObjectKind::String => Ok(Value::fixnum(i64::from(vector.bytes()[index]))),
-        ObjectKind::BitVector => Ok(Value::fixnum(i64::from(bit(vector, index)))),
-        _ => Ok(vector.slot(index)),
-    }
-}
-
-/// Writes an element of a vector, whose index is in range.
-pub(crate) fn set_element(cx: &mut Context, vector: Value, index: usize, value: Value) -> Result<(), Exit> {
-    match vector.header().kind() {
-        ObjectKind::FloatVector => vector.floats_mut()[index] = cx.number(value)?,
-        ObjectKind::IntegerVector => match value.as_fixnum() {
-            Some(number) => vector.integers_mut()[index] = number,
-            None => return cx.type_error("integer", value),
-        },
-        ObjectKind::String => match value.as_fixnum() {
-            Some(code) => vector.bytes_mut()[index] = code as u8,
-            None => return cx.type_error("character", value),
-        },
-        ObjectKind::BitVector => match value.as_fixnum() {
-            Some(on @ 0..=1) => set_bit(vector, index, on == 1),
-            _ => return cx.type_error("bit", value),
-        },
-        _ => vector.set_slot(index, value),
-    }
-    Ok(())
-}
 
 /// Returns the vector that holds an element of an array, and the index in it.
 fn locate(cx: &mut Context, array: Value, subscripts: &[Value]) -> Result<(Value, usize), Exit> {
@@ -189,12 +135,4 @@ fn bitwise(cx: &mut Context, args: Args<'_>, op: fn(bool, bool) -> bool) -> Answ
         set_bit(result, index, op(bit(args[0], index), bit(args[1], index)));
     }
     Ok(result)
-}
-
-/// Returns the text of a string or an array of characters, up to its fill pointer.
-pub(crate) fn text_of(value: Value) -> Vec<u8> {
-    match Shape::of(value) {
-        Some(shape) => shape.entity.bytes()[shape.offset..shape.offset + shape.filled].to_vec(),
-        None => value.bytes().to_vec(),
-    }
 }

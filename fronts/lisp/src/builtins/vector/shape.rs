@@ -1,6 +1,5 @@
 //! Decodes the shape of an array: its dimensions and its vector of elements.
 
-use super::is_vector;
 use crate::value::{ObjectKind, Value};
 
 /// Indices of the slots of an array, after the property list.
@@ -23,6 +22,20 @@ pub(crate) struct Shape {
     pub(crate) dimensions: Vec<usize>,
     /// Number of elements of a one-dimensional array, up to its fill pointer.
     pub(crate) filled: usize,
+}
+
+/// Returns whether a value is a vector of any kind.
+#[inline]
+pub(crate) fn is_vector(value: Value) -> bool {
+    value.is_object()
+        && matches!(
+            value.header().kind(),
+            ObjectKind::Vector
+                | ObjectKind::String
+                | ObjectKind::FloatVector
+                | ObjectKind::IntegerVector
+                | ObjectKind::BitVector
+        )
 }
 
 fn size_of(value: Value) -> Option<usize> {
@@ -56,4 +69,12 @@ impl Shape {
 /// Returns the number of elements of an array of these sizes, or `usize::MAX` when it overflows.
 pub(super) fn volume(sizes: &[usize]) -> usize {
     sizes.iter().try_fold(1_usize, |total, size| total.checked_mul(*size)).unwrap_or(usize::MAX)
+}
+
+/// Returns the text of a string or an array of characters, up to its fill pointer.
+pub(crate) fn text_of(value: Value) -> Vec<u8> {
+    match Shape::of(value) {
+        Some(shape) => shape.entity.bytes()[shape.offset..shape.offset + shape.filled].to_vec(),
+        None => value.bytes().to_vec(),
+    }
 }

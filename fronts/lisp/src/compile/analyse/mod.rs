@@ -12,7 +12,7 @@ mod names;
 mod place;
 mod special;
 
-use super::Refused;
+use super::refused::Refused;
 use super::runtime::Helper;
 use super::tree::{ExitPoint, Function, TreeNode, Unit, Var};
 use crate::context::Context;

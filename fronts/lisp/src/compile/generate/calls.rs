@@ -3,6 +3,7 @@
 use super::{Generator, Type, Typed, key};
 use crate::compile::jit::EntryPoints;
 use crate::compile::runtime::{self, Helper};
+use crate::compile::slot;
 use crate::compile::tree::{Function, Op, TreeNode, Var};
 use crate::value::{Value as Word, symbol};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -216,7 +217,7 @@ impl Generator<'_, '_> {
                 if variables[index..].iter().any(|own| key(own) == key(captured)) {
                     let closure = self.read(variable);
                     let value = self.shared(captured);
-                    self.store(value, closure.value, (runtime::slot::CAPTURED + place) * 8);
+                    self.store(value, closure.value, (slot::CAPTURED + place) * 8);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::{Generator, LocalVariable, Type, Typed, key};
 use crate::compile::runtime::Helper;
 use crate::compile::tree::{Argument, Op, TreeNode, Var};
-use crate::compile::{runtime, tree};
+use crate::compile::{slot, tree};
 use crate::value::Value as Word;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder as _, Value, types};
@@ -54,7 +54,7 @@ impl Generator<'_, '_> {
             unreachable!("a variable of an outer function is captured")
         };
         // The tag of an object equals the size of its header.
-        self.load(closure, (runtime::slot::CAPTURED + place) * 8)
+        self.load(closure, (slot::CAPTURED + place) * 8)
     }
 
     pub(super) fn read(&mut self, variable: &Var) -> Typed {

@@ -1,6 +1,6 @@
 //! Evaluates sequencing, conditionals, assignment.
 
-use super::malformed;
+use super::malformed::malformed;
 use crate::context::{Answer, Context};
 use crate::error::ErrorClass;
 use crate::value::{KeySort, Value, symbol};

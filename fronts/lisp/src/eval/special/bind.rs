@@ -1,9 +1,11 @@
 //! Binds variables, local functions and macros.
 
-use super::malformed;
+use super::define::with_block;
+use super::malformed::malformed;
 use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::eval::Saved;
+use crate::eval::environment::store;
 use crate::value::{KeySort, Value};
 
 /// Evaluates the body of a binding form and undoes the bindings.
@@ -128,7 +130,7 @@ fn local(cx: &mut Context, item: Value) -> Answer {
         return malformed(cx, item);
     }
     let mark = cx.mark();
-    let lambda = super::define::with_block(cx, item.get(0), item.get(1))?;
+    let lambda = with_block(cx, item.get(0), item.get(1))?;
     cx.push(lambda)?;
     let function = cx.close(item.get(0), lambda)?;
     cx.release(mark);
@@ -138,7 +140,7 @@ fn local(cx: &mut Context, item: Value) -> Answer {
 fn set_entry(cx: &mut Context, key: Value, value: Value) -> Result<(), Exit> {
     let place = cx.lexical(key);
     if place != 0 {
-        crate::eval::store(place, value);
+        store(place, value);
     }
     Ok(())
 }

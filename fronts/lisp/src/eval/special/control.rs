@@ -1,6 +1,6 @@
 //! Evaluates blocks, throws, tags, and cleanup.
 
-use super::malformed;
+use super::malformed::malformed;
 use crate::context::{Answer, Context, Fixed};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{KeySort, Value};
@@ -17,7 +17,7 @@ pub(super) fn in_block(cx: &mut Context, name: Value, inner: impl FnOnce(&mut Co
             Ok(cx.fixed(Fixed::Exit))
         }
         Ok(value) => {
-            cx.environment = saved.environment;
+            cx.environment = saved.environment();
             Ok(value)
         }
         other => other,
@@ -132,7 +132,7 @@ pub(super) fn unwind_protect(cx: &mut Context, form: Value) -> Answer {
             cx.progn(cleanup)?;
             cx.target = target;
             for (index, which) in [Fixed::Exit, Fixed::Tag, Fixed::Error].into_iter().enumerate() {
-                cx.set_fixed(which, cx.root(saved.mark, index));
+                cx.set_fixed(which, cx.root(saved.mark(), index));
             }
             cx.depth = 0;
             for call in calls {

@@ -1,9 +1,12 @@
 //! Evaluates definitions of functions, macros and variables.
 
-use super::malformed;
+use super::malformed::malformed;
 use crate::context::{Answer, Context};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value, flag, symbol};
+
+/// The number of `return-from` among the special forms.
+pub(super) const RETURN_FROM: usize = 26;
 
 /// Wraps the body of `(parameters . body)` in a block with a name if a form in it may exit from one. A documentation
 /// string and declarations stay in front.
@@ -45,7 +48,7 @@ fn may_return(cx: &Context, name: Value, tree: Value, depth: usize) -> bool {
         let leaves = head.is_symbol_object()
             && head != name
             && match function.as_special_form() {
-                Some(number) => super::FORMS[number].0 == "RETURN-FROM",
+                Some(number) => number == RETURN_FROM,
                 None => !function.is_object() && function.car() != cx.world.names.lambda,
             };
         leaves || may_return(cx, name, form, depth + 1)

@@ -1,7 +1,7 @@
 //! Evaluates loops. Each polls once per iteration, for collections and Ctrl-C.
 
 use super::control::{in_block, statements};
-use super::malformed;
+use super::malformed::malformed;
 use crate::context::{Answer, Context};
 use crate::error::Exit;
 use crate::value::Value;

@@ -5,13 +5,14 @@ mod bind;
 mod control;
 mod define;
 mod iterate;
+mod malformed;
 mod object;
 
 pub(crate) use basic::runs_now;
 pub(crate) use define::with_block;
 
 use crate::context::{Answer, Context};
-use crate::error::{ErrorClass, Exit};
+use crate::error::Exit;
 use crate::value::{Value, symbol};
 
 type Code = fn(&mut Context, Value) -> Answer;
@@ -76,6 +77,9 @@ pub(crate) const FORMS: &[(&str, Code)] = &[
     ("INSTANCE", object::instance),
 ];
 
+/// The number of `return-from`, which `define` knows, is its index.
+const _: () = assert!(matches!(FORMS[define::RETURN_FROM].0.as_bytes(), b"RETURN-FROM"));
+
 /// Stores each special form in the function slot of its symbol.
 pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
     for (number, (name, _)) in FORMS.iter().enumerate() {
@@ -83,11 +87,4 @@ pub(crate) fn install(cx: &mut Context) -> Result<(), Exit> {
         symbol.set(symbol::FUNCTION, Value::special_form(number));
     }
     Ok(())
-}
-
-/// Signals a malformed form.
-#[cold]
-fn malformed(cx: &mut Context, form: Value) -> Answer {
-    let shown = cx.show_short(form);
-    cx.error_about(ErrorClass::Arguments, format!("malformed {shown}"), form)
 }

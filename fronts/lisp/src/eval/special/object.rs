@@ -1,7 +1,7 @@
 //! Evaluates classes, methods, and messages to the superclass.
 
 use super::define::with_block;
-use super::malformed;
+use super::malformed::malformed;
 use crate::context::{Answer, Context, RootMark};
 use crate::error::{ErrorClass, Exit};
 use crate::value::{ObjectKind, Value};

@@ -11,20 +11,19 @@
 //!
 //! Faces that coincide, touch or share a plane need no special cases.
 
+mod composed;
+mod facet;
 mod rings;
 mod segments;
+mod sides;
 mod winding;
 
 use super::ring::Plane;
 use crate::numeric::point::{Bounds, Point, add, between, cross, distance, dot, scale, sub, unit};
+pub(super) use composed::{Composed, Made};
+pub(super) use facet::Facet;
+use facet::{Lengths, holds};
 use winding::Winding;
-
-/// A facet is a face: its plane and its rings, the outer one first. Rings are open, and holes run clockwise.
-#[derive(Clone, Debug)]
-pub(super) struct Facet {
-    pub(super) plane: Plane,
-    pub(super) rings: Vec<Vec<Point>>,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -41,29 +40,6 @@ impl Operation {
             Operation::Difference => first && !second,
         }
     }
-}
-
-/// Describes a face of the result by indices of its points.
-#[derive(Debug)]
-pub(super) struct Made {
-    pub(super) rings: Vec<Vec<usize>>,
-    /// Index of the original face. Faces of the second solid follow those of the first one.
-    pub(super) source: usize,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Composed {
-    pub(super) points: Vec<Point>,
-    pub(super) faces: Vec<Made>,
-}
-
-/// Holds tolerances, relative to the size of both solids together.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lengths {
-    /// Distance below which points are merged.
-    near: f64,
-    /// Largest distance from a segment at which points are classified.
-    aside: f64,
 }
 
 /// Distance of the classified points above and below the plane, relative to that from the segment: surfaces that meet
@@ -125,11 +101,6 @@ fn planes(facets: &[&Facet], lengths: Lengths) -> Vec<Plane> {
     planes
 }
 
-/// Returns whether a face lies in a plane.
-fn holds(plane: Plane, facet: &Facet, lengths: Lengths) -> bool {
-    facet.rings[0].iter().all(|point| plane.height(*point).abs() <= lengths.near)
-}
-
 /// Returns the direction of the result's surface next to a segment: 1 if it faces along the normal, -1 if against it, 0
 /// if the plane has no surface there.
 fn surface(
@@ -165,7 +136,7 @@ fn source(
     let aside = lengths.aside.min(0.1 * distance(from, to));
     let at = add(between(0.5, from, to), scale(aside, inwards));
     let holding =
-        |facet: &&Facet| holds(plane, facet, lengths) && rings::within(&facet.rings, facet.plane.normal, at);
+        |facet: &&Facet| holds(plane, facet, lengths) && sides::within(&facet.rings, facet.plane.normal, at);
     // If both solids have a face there, the one with the same orientation is chosen.
     let same_way = |facet: &&Facet| dot(facet.plane.normal, normal) > 0.0 && holding(facet);
     facets.iter().position(same_way).or_else(|| facets.iter().position(holding)).unwrap_or(0)

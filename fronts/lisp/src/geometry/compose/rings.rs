@@ -1,19 +1,9 @@
 //! Builds rings from directed borders, and faces from rings.
 
-use super::Composed;
-use super::segments::{on_segment, sides};
+use super::composed::Composed;
+use super::sides::{on_segment, sides, within};
 use crate::numeric::point::{Point, add, angle, cross, distance, dot, norm, scale, sub, unit};
 use std::collections::HashMap;
-
-/// Returns whether a point of the plane is inside the rings, which the angle that they subtend at it shows.
-pub(super) fn within(rings: &[Vec<Point>], normal: Point, point: Point) -> bool {
-    let seen = |(from, to): (Point, Point)| angle_about(sub(from, point), sub(to, point), normal);
-    rings.iter().flat_map(|ring| sides(ring)).map(seen).sum::<f64>() > std::f64::consts::PI
-}
-
-fn angle_about(a: Point, b: Point, normal: Point) -> f64 {
-    dot(normal, cross(a, b)).atan2(dot(a, b))
-}
 
 /// Returns the faces to the left of the borders. Each is a list of rings, of which the outer one is the first.
 pub(super) fn faces(points: &[Point], border: Vec<(usize, usize)>, normal: Point) -> Vec<Vec<Vec<usize>>> {

@@ -1,7 +1,8 @@
 //! Computes the segments of a plane along which the result can change.
 
 use super::super::ring::Plane;
-use super::{Facet, Lengths, holds, rings};
+use super::facet::{Facet, Lengths, holds};
+use super::sides::{on_segment, sides, within};
 use crate::numeric::point::{Point, add, cross, distance, dot, norm, scale, sub};
 
 /// Returns the segments of a plane, as pairs of indices of points. New points are appended to `points`. No two segments
@@ -43,11 +44,6 @@ pub(super) fn in_plane(
     parts
 }
 
-/// Iterates over the sides of an open ring.
-pub(super) fn sides(ring: &[Point]) -> impl Iterator<Item = (Point, Point)> {
-    ring.iter().copied().zip(ring.iter().copied().cycle().skip(1))
-}
-
 /// Returns the index of a point, merging it with one closer than `near`.
 fn weld(points: &mut Vec<Point>, point: Point, near: f64) -> usize {
     if let Some(index) = points.iter().position(|known| distance(*known, point) <= near) {
@@ -80,19 +76,11 @@ fn cut(facet: &Facet, plane: Plane, lengths: Lengths, into: &mut Vec<(Point, Poi
             facet.rings.iter().flat_map(|ring| sides(ring)).any(|side| on_segment(side, middle, lengths.near))
         };
         if distance(pair[0], pair[1]) > lengths.near
-            && (rings::within(&facet.rings, facet.plane.normal, middle) || border())
+            && (within(&facet.rings, facet.plane.normal, middle) || border())
         {
             into.push((pair[0], pair[1]));
         }
     }
-}
-
-/// Returns whether a point lies on a segment, including its ends.
-pub(super) fn on_segment((from, to): (Point, Point), point: Point, near: f64) -> bool {
-    let along = sub(to, from);
-    let at = dot(along, sub(point, from)) / dot(along, along);
-    let foot = add(from, scale(at.clamp(0.0, 1.0), along));
-    distance(foot, point) <= near
 }
 
 /// Returns the point at which two segments of one plane cross. If they only touch, it is an end of one of them.

@@ -1,6 +1,6 @@
 //! Computes the winding number of a solid's surface around a point: 1 inside, 0 outside.
 
-use super::Facet;
+use super::facet::Facet;
 use crate::numeric::point::{Point, cross, dot, norm, sub};
 
 /// Represents the surface by signed triangles: in the fans over concave rings, overlaps cancel.

@@ -1,15 +1,33 @@
-//! Patches libraries that are opened with `RTLD_DEEPBIND`, whose `free` is the C library's instead of ours.
+//! Patches the objects of a session, and those that are opened later.
 //!
-//! A block of ours that such a library frees or resizes would end the program in the C library. So the slots of the
-//! objects loaded with it are patched as soon as it is open. Blocks that it allocates come from the C library.
+//! Libraries that are opened with `RTLD_DEEPBIND` are patched in every process, since their `free` is the C library's
+//! instead of ours: a block of ours that such a library frees or resizes would end the program in the C library. Blocks
+//! that it allocates come from the C library.
 
-use super::object::{self, each_object};
+use super::object::{self, Object, each_object, text};
 use super::patch::patch;
+use super::replacements::{for_all, for_r};
 use crate::guard::Inside;
-use crate::start::{Hooked, hooked, text};
+use crate::hooked::{Hooked, hooked, set_hooked};
 use crate::{allocator, next};
 use core::arch::naked_asm;
 use core::ffi::{c_char, c_int, c_void};
+
+/// Patches every object of this process.
+pub(crate) fn patch_session() {
+    if patch_objects(|_| true) > 0 {
+        set_hooked(Hooked::Patched);
+    }
+}
+
+/// Patches the loaded objects that `wanted` accepts. Returns how many slots of R's own allocation calls point to us.
+fn patch_objects(wanted: impl Fn(&Object<'_>) -> bool) -> usize {
+    let of_dlopen = |name: &[u8]| (name == b"dlopen").then_some(dlopen as *const () as usize);
+    let replacement = |name: &[u8], is_r: bool| {
+        for_all(name).or_else(|| of_dlopen(name)).or_else(|| if is_r { for_r(name) } else { None })
+    };
+    patch(wanted, replacement)
+}
 
 /// Serves `dlopen(3)`.
 ///
@@ -49,7 +67,7 @@ pub(crate) unsafe extern "C" fn dlopen(file: *const c_char, mode: c_int) -> *mut
 extern "C" fn choose(file: *const c_char, mode: c_int, caller: *const c_void) -> *const c_void {
     let _inside = Inside::enter();
     if hooked() == Hooked::Patched as u32 {
-        return super::dlopen_and_patch as *const c_void;
+        return dlopen_and_patch as *const c_void;
     }
     // In a program with another allocator no blocks are ours, and the slots of such a library are right.
     let deep = mode & libc::RTLD_DEEPBIND != 0 && allocator::other().is_none();
@@ -65,6 +83,23 @@ fn is_the_same_from_here(file: &[u8], caller: *const c_void) -> bool {
     !file.contains(&b'$') && (is_path || !object::has_search_path(caller))
 }
 
+/// Opens a library in a patched session, and patches the objects loaded with it before the caller can use them.
+///
+/// The C library takes us for the caller, and so searches a name without a slash without the caller's own RUNPATH; R
+/// and Python pass paths.
+///
+/// # Safety
+/// As `dlopen(3)`.
+unsafe extern "C" fn dlopen_and_patch(file: *const c_char, mode: c_int) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    let handle = unsafe { next::dlopen(file, mode) };
+    if !handle.is_null() {
+        let _inside = Inside::enter();
+        patch_objects(|_| true);
+    }
+    handle
+}
+
 /// Opens a library, and patches the objects loaded with it.
 unsafe extern "C" fn dlopen_deep(file: *const c_char, mode: c_int) -> *mut c_void {
     let before = {
@@ -78,7 +113,7 @@ unsafe extern "C" fn dlopen_deep(file: *const c_char, mode: c_int) -> *mut c_voi
     let patched = !handle.is_null() && frees_to_c_library(handle);
     let _inside = Inside::enter();
     if patched {
-        patch(|object| !before.contains(&object.base()));
+        patch_objects(|object| !before.contains(&object.base()));
     }
     drop(before);
     handle

@@ -1,0 +1,27 @@
+//! Records how the program's calls reach the library.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Tells how the program's calls reach the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Hooked {
+    /// No call reaches it.
+    No = 0,
+    /// The dynamic linker finds the library first.
+    Preloaded = 1,
+    /// The slots of an R session were patched.
+    Patched = 2,
+}
+
+static HOOKED: AtomicU32 = AtomicU32::new(Hooked::No as u32);
+
+/// Returns the recorded way as the number of a [`Hooked`].
+pub(crate) fn hooked() -> u32 {
+    HOOKED.load(Ordering::Acquire)
+}
+
+/// Records `how`.
+pub(crate) fn set_hooked(how: Hooked) {
+    HOOKED.store(how as u32, Ordering::Release);
+}

@@ -1,0 +1,120 @@
+//! Makes a heap: reserves its range, and asks the kernel for the pages that the settings name.
+
+use crate::backing::HeapBacking;
+use crate::causes::note;
+use crate::far_config::FarConfig;
+use crate::heap::LargeHeap;
+use crate::message::refuse_to_start;
+use crate::options::Options;
+use crate::rlimit::soft_limit;
+use crate::settings::options;
+use crate::slots::r::header;
+use crate::{far, limit, shortage};
+use core::ptr::NonNull;
+use largesse_arena::{NearMemory, Retention};
+use largesse_malloc::{LargeBlockHeap, LargeHeapSettings};
+use largesse_pages::{MapError, Offer, PageKind, Reserved, SPAN, Thp};
+use largesse_report::{Cause, PageChoice};
+
+const GIB: usize = 1 << 30;
+/// This many bytes of a limit on data remain for the tables, stacks and buffers of far memory.
+const FAR_DATA: usize = 64 << 20;
+
+type Made = (&'static HeapBacking, &'static LargeHeap);
+
+/// Reserves the range and makes the heap on it; counts the causes for which the kernel grants less.
+pub(crate) fn make() -> Option<Made> {
+    let options = options();
+    match &options.far {
+        None => {
+            let made = make_on(near_backing(options)?, Retention::default());
+            made.inspect(|(_, heap)| limit::first(heap))
+        }
+        Some(config) => match make_far(config) {
+            Ok(made) => Some(made),
+            Err(why) => refuse_to_start(&format!("no far memory: {}", shortage::with_limits(why))),
+        },
+    }
+}
+
+/// Makes the heap on far memory; otherwise returns a message for the user.
+pub(crate) fn make_far(config: &FarConfig) -> Result<Made, String> {
+    // The two ranges share the bytes of a limit on data that the pager does not need.
+    let data = soft_limit(libc::RLIMIT_DATA).saturating_sub(FAR_DATA) / 2;
+    let most = (soft_limit(libc::RLIMIT_AS) / 4).min(data);
+    let range = || reserve(SPAN, most).ok_or("no address space");
+    let far = far::make(range()?, range()?, config)?;
+    // Free memory should not occupy the store.
+    let made = make_on(HeapBacking::Far(far), Retention { share: 0, floor: 0 });
+    made.ok_or_else(|| "no address space for its tables".into())
+}
+
+fn make_on(backing: HeapBacking, retention: Retention) -> Option<Made> {
+    let backing = leak(backing)?;
+    let settings = LargeHeapSettings { header: header(), data: options().data, retention };
+    let heap = leak(LargeBlockHeap::new(backing, settings)?)?;
+    Some((backing, heap))
+}
+
+fn near_backing(options: &Options) -> Option<HeapBacking> {
+    let kind = page_kind(options.pages);
+    let align = if kind == PageKind::Hugetlb1G { GIB } else { SPAN };
+    // Blocks cannot exceed the limit on data, and the tables of a larger range would use it up.
+    let most = (soft_limit(libc::RLIMIT_AS) / 2).min(soft_limit(libc::RLIMIT_DATA));
+    Some(HeapBacking::Near(NearMemory::new(reserve(align, most)?, kind, options.placement, options.lock)))
+}
+
+/// Reserves address space for four times the memory of the machine, at most `limit` bytes.
+fn reserve(align: usize, limit: usize) -> Option<Reserved> {
+    let wanted = largesse_pages::physical_memory().max(GIB).next_power_of_two().saturating_mul(4);
+    let mut len = wanted.min(limit) / GIB.max(align) * GIB;
+    while len >= 64 * SPAN {
+        match Reserved::new(len, align) {
+            Ok(range) => return Some(range),
+            Err(MapError { .. }) => len = len / 2 / align * align,
+        }
+    }
+    // The limit is below 1 GiB: reserve all of it, in whole spans.
+    let len = limit / align * align;
+    (len > 0 && len < GIB).then(|| Reserved::new(len, align).ok()).flatten()
+}
+
+/// Returns the kind of page to request for the setting `pages`, and counts the cause if the kernel does not offer it.
+fn page_kind(pages: PageChoice) -> PageKind {
+    match pages {
+        PageChoice::Small => return PageKind::Small,
+        PageChoice::Hugetlb => return PageKind::Hugetlb,
+        PageChoice::Hugetlb1G => return PageKind::Hugetlb1G,
+        PageChoice::Auto | PageChoice::Thp | PageChoice::Medium => {}
+    }
+    if largesse_pages::thp_disabled_for_process() {
+        note(Cause::ThpDisabledForProcess);
+    }
+    let large = largesse_pages::large_pages();
+    if pages != PageChoice::Medium {
+        if largesse_pages::thp_mode() == Thp::Absent {
+            note(Cause::ThpRefused);
+        } else if large == Offer::Refused {
+            note(Cause::ThpNever);
+        }
+        return PageKind::Thp;
+    }
+    if largesse_pages::medium_pages() == Offer::Refused {
+        note(Cause::Pages64kNotOffered);
+        return PageKind::Small;
+    }
+    if large == Offer::Given {
+        note(Cause::Pages64kOvertaken);
+    }
+    PageKind::Medium
+}
+
+/// Moves a value into a mapping of its own, which is never freed.
+fn leak<T>(value: T) -> Option<&'static T> {
+    let at: NonNull<T> = largesse_pages::mapping_at(size_of::<T>())?.cast();
+    // SAFETY: the mapping is page-aligned, large enough, and never freed.
+    unsafe {
+        at.write(value);
+        Some(at.as_ref())
+    }
+}
