@@ -1,0 +1,87 @@
+//! Describes where and when a comparison was run.
+
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+/// The facts in the line above every table.
+#[derive(Debug, Serialize)]
+pub(crate) struct MachineFacts {
+    processor: String,
+    cores: usize,
+    memory_mib: u64,
+    kernel: String,
+    /// Selected word of `transparent_hugepage/enabled`.
+    thp: String,
+    version: &'static str,
+    /// Commit of the checkout that holds the benches, if any.
+    commit: Option<String>,
+    date: String,
+    /// `LARGESSE_*` variables, which change the measurements, as NAME=VALUE.
+    settings: Vec<String>,
+}
+
+impl MachineFacts {
+    pub(crate) fn here(benches: &Path) -> MachineFacts {
+        let kib = field("/proc/meminfo", "MemTotal").and_then(|it| it.split(' ').next()?.parse::<u64>().ok());
+        let text = |(name, value): (OsString, OsString)| format!("{}={}", name.display(), value.display());
+        let mut settings: Vec<_> =
+            std::env::vars_os().map(text).filter(|line| line.starts_with("LARGESSE_")).collect();
+        settings.sort();
+        let thp = read("/sys/kernel/mm/transparent_hugepage/enabled");
+        let git = ["-C", &benches.to_string_lossy(), "describe", "--always", "--dirty", "--exclude=*"];
+        MachineFacts {
+            processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
+            cores: processors(),
+            memory_mib: kib.unwrap_or(0) / 1024,
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            thp: thp.split(['[', ']']).nth(1).unwrap_or("none").to_owned(),
+            version: env!("CARGO_PKG_VERSION"),
+            commit: printed("git", &git),
+            date: printed("date", &["-u", "+%Y-%m-%d %H:%M UTC"]).unwrap_or_default(),
+            settings,
+        }
+    }
+
+    /// Returns the facts as one line.
+    pub(crate) fn line(&self) -> String {
+        let commit = self.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
+        let mut line = format!(
+            "{}, {} cores, {} MiB, Linux {}, THP {}; largesse {}{commit}; {}",
+            self.processor, self.cores, self.memory_mib, self.kernel, self.thp, self.version, self.date
+        );
+        if !self.settings.is_empty() {
+            line += &format!("; in the environment: {}", self.settings.join(" "));
+        }
+        line
+    }
+}
+
+/// Returns the number of processors that this process may use.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the MiB of memory that can be allocated now without reclaim or swapping.
+pub(crate) fn available_mib() -> u64 {
+    largesse_store::available() >> 20
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Returns the value after the first occurrence of `name` and a colon.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = read(path);
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+/// Returns the output of `program` without the newline, if it succeeds and prints something.
+fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}

@@ -1,0 +1,405 @@
+//! Measures what a program loses with less local memory than it uses: `largesse bench far`.
+//!
+//! Rows are page sizes, columns are shares of local memory; contestants are stock, stock again, and every cell. A way
+//! to keep memory elsewhere is one more function that returns a contestant, like [`Plan::cell`].
+//! # Invariants
+//! 1. An answer that differs from stock's in a bit has no time.
+//! 2. A run that was stopped has a lower bound, and counts as neither wrong nor measured.
+
+use crate::args::{Args, MARKED};
+use crate::engine::{
+    Bench, Cell, Contestant, Ended, FarSpec, MachineFacts, Outcome, Result, Role, Run, Samples,
+};
+use crate::engine::{
+    Session, Setting, Settings, Summary, TempDir, Values, merged, noise, run, scaled, touch_mib,
+};
+use largesse_terminal::say::counted;
+use largesse_terminal::table::{Column, Table};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Default number of runs of each cell, and limit of a run in seconds.
+const RUNS: u32 = 3;
+const CAP: u32 = 60;
+/// Least local memory that `largesse run --local` accepts, in bytes, and enough for every program.
+const LEAST_LOCAL: u64 = 1 << 20;
+const EVERYTHING: u64 = 1 << 50;
+/// Page size that the library's tuner chooses.
+const AUTO: &str = "auto";
+
+/// A bench and the way it is run.
+struct Plan<'a> {
+    args: &'a Args,
+    bench: &'a Bench,
+    settings: &'a Settings,
+    /// The definition's, with the columns and rows of the command line.
+    spec: FarSpec,
+    stock: &'a Setting,
+    /// The setting to which the options of far memory are added.
+    far: &'a Setting,
+    words: Vec<OsString>,
+    store: &'a str,
+    runs: u32,
+    cap: u32,
+    /// MiB that must be available.
+    needed_mib: u64,
+    /// File of the last run's report.
+    report: PathBuf,
+}
+
+/// One iteration of a compute core, as the tuner reports it.
+#[derive(Deserialize)]
+struct Pass {
+    /// Transfer size in bytes.
+    set_bytes: u64,
+    /// Number of transfer units that were swapped in, and of those that fit.
+    working_set: u64,
+    local_sets: u64,
+    seconds: f64,
+}
+
+/// The comparison of the page sizes in one column.
+struct Sizes<'a> {
+    /// The fixed page size with the smallest measured ratio.
+    best: Option<(&'a str, f64)>,
+    /// The ratio of `auto` divided by that of the best, and whether it was measured; else it is a lower bound.
+    auto_to_best: Option<(f64, bool)>,
+    /// The worst fixed size's ratio divided by that of `auto`; a lower bound if it was stopped.
+    worst_to_auto: Option<f64>,
+}
+
+/// Runs the chosen benches. Returns whether everything ran and every answer agrees.
+pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Settings) -> Result<bool> {
+    let folder = TempDir::new()?;
+    let (runs, cap) = (args.runs.unwrap_or(RUNS), args.cap.unwrap_or(CAP));
+    let mut plans = Vec::new();
+    for bench in benches {
+        let chosen = settings.of(bench, false)?;
+        let incomplete = |why: &str| format!("bench {} {why}", bench.name);
+        let mut spec = bench.far.clone().ok_or_else(|| incomplete("has no [bench.far]"))?;
+        if let Some(sizes) = &args.page_sizes {
+            let asked = |size: &&String| *size != MARKED || !spec.marked.is_empty();
+            spec.page_sizes = sizes.iter().filter(asked).cloned().collect();
+        }
+        spec.local_percent = args.local.clone().unwrap_or(spec.local_percent);
+        let far = chosen.iter().find(|setting| setting.role == Role::Subject);
+        let far = far.ok_or_else(|| incomplete("names no subject in `settings`"))?;
+        let (words, report) = (bench.words(root, args.scale, args.times), folder.path().join("report"));
+        let store = args.store.as_deref().unwrap_or("memory:");
+        // A store in memory holds all data once more.
+        let needed_mib = bench.needed_mib(args.scale) * if store == "memory:" { 2 } else { 1 };
+        let stock = chosen[0];
+        plans.push(Plan {
+            args,
+            bench,
+            settings,
+            spec,
+            stock,
+            far,
+            words,
+            store,
+            runs,
+            cap,
+            needed_mib,
+            report,
+        });
+    }
+    let cells = |plan: &Plan<'_>| (plan.spec.local_percent.len() * plan.spec.page_sizes.len()) as u64;
+    let steps = plans.iter().map(|plan| 1 + u64::from(runs) * (2 + cells(plan))).sum();
+    let mut session = Session::begin(args, MachineFacts::here(root), args.scale, steps);
+    plans.iter().for_each(|plan| plan.measure(&mut session));
+    let legend = format!(
+        "Columns: local memory as a share of what the program touches. Rows: transfer sizes. Cells: the\n\
+         median of {} in turns, over stock's (largest less smallest, over the median); 1x is as fast as stock.\n\
+         `> Nx`: stopped after {cap} s, N times as long as a whole run of stock takes, its preparations included.\n\
+         `worst to auto`: how much longer the worst size takes, or took until it was stopped.\n\
+         `marked`: auto, of a program that marks its compute core; below, the decision at the end of each iteration.\n\
+         `-`: less local memory than largesse can work with (1 MiB).",
+        counted(runs, "run")
+    );
+    Ok(session.end(&legend, Some(runs)))
+}
+
+impl Plan<'_> {
+    /// Makes a contestant that runs the program with further arguments under a setting, with further options of
+    /// `largesse run`. Its result has the far memory of the report.
+    fn contestant<'s>(
+        &'s self,
+        name: String,
+        setting: &'s Setting,
+        options: &[&str],
+        arguments: &[String],
+    ) -> Contestant<'s, Run> {
+        let mut options: Vec<OsString> = options.iter().map(OsString::from).collect();
+        options.extend(["--report".into(), self.report.clone().into()]);
+        let words: Vec<_> = self.words.iter().cloned().chain(arguments.iter().map(OsString::from)).collect();
+        let cap = Duration::from_secs(self.cap.into());
+        let start = move || run(self.settings.command(setting, &options, &words), cap);
+        let set_up = Box::new(|| touch_mib(self.args.touch.unwrap_or(self.needed_mib)));
+        let tear_down = Box::new(|run: Option<&mut Run>| {
+            let report: Value = std::fs::read(&self.report)
+                .ok()
+                .and_then(|text| serde_json::from_slice(&text).ok())
+                .unwrap_or_default();
+            let _ = std::fs::remove_file(&self.report);
+            let Some(run) = run else { return };
+            run.more.insert("far".into(), report["far"].clone());
+            if report["tuned"].as_array().is_some_and(|cores| !cores.is_empty()) {
+                run.more.insert("tuned".into(), report["tuned"].clone());
+            }
+        });
+        Contestant { needs: vec![0], set_up, tear_down, ..Contestant::new(name, start) }
+    }
+
+    /// Makes the contestant of a cell with `local` bytes of local memory.
+    fn cell(&self, size: &str, percent: u8, local: u64) -> Contestant<'_, Run> {
+        let name = format!("{percent}% local, {size}");
+        let keys = json!({
+            "setting": name, "page_size": size, "local_percent": percent, "local_bytes": local,
+        });
+        let (size, marks) = if size == MARKED { (AUTO, &self.spec.marked[..]) } else { (size, &[][..]) };
+        let local = local.to_string();
+        let mut options = vec!["--local", &local, "--far", self.store, "--page-size", size];
+        options.extend(self.args.fault_engine.iter().flat_map(|engine| ["--fault-engine", engine]));
+        Contestant { keys, ..self.contestant(name, self.far, &options, marks) }
+    }
+
+    /// Returns the bytes of far memory that the program touches: its resident memory at the end, if no page was
+    /// evicted. Programs of far benches free no memory before.
+    fn footprint(&self) -> Result<u64> {
+        if let Some(mib) = self.spec.far_mib {
+            return Ok(scaled(mib << 20, self.args.scale));
+        }
+        // The smallest page size is used, since larger transfers would count untouched neighbours.
+        let run = self.cell("4K", 100, EVERYTHING).once().map_err(|ended| match ended {
+            Ended::Stopped => {
+                format!("takes more than {} s with all memory local; give more with --cap", self.cap)
+            }
+            // A refusal by Largesse has its own advice.
+            Ended::Failed(why) | Ended::Wrong(why) if why.contains("largesse: ") => why,
+            Ended::Failed(why) | Ended::Wrong(why) => format!("{why}; needed: {}", self.bench.needs),
+        })?;
+        let bytes = run.more["far"]["resident_bytes"].as_u64().filter(|bytes| *bytes > 0);
+        bytes.ok_or_else(|| "uses no far memory: it has no block of 64 KiB or more".to_owned())
+    }
+
+    /// Runs all rounds and prints the outcome, if the bench is possible here.
+    fn measure(&self, session: &mut Session<'_>) {
+        let (name, runs) = (&self.bench.name, self.runs as usize);
+        if !session.has_room(name, self.needed_mib) {
+            return;
+        }
+        session.at(format!("{name}, its footprint"));
+        let footprint = match self.footprint() {
+            Ok(footprint) => footprint,
+            Err(why) => return session.skip(name, &why),
+        };
+        session.print(&[json!({ "kind": "footprint", "bench": name, "bytes": footprint })], "");
+        session.step(1);
+        let stock = |name: &str| self.contestant(name.into(), self.stock, &[], &[]);
+        let mut all = vec![stock("stock"), stock("stock again")];
+        // The index of each cell's contestant; none where the local memory would be less than the minimum.
+        let mut places = Vec::new();
+        for size in &self.spec.page_sizes {
+            for &percent in &self.spec.local_percent {
+                let local = footprint * u64::from(percent) / 100;
+                places.push((local >= LEAST_LOCAL).then_some(all.len()));
+                all.extend((local >= LEAST_LOCAL).then(|| self.cell(size, percent, local)));
+            }
+        }
+        session.step(runs * (2 + places.len() - all.len()));
+        let samples = session.rounds(name, &all, runs, Some(self.cap));
+        let mut failures = Vec::new();
+        let seconds = |place| self.seconds(place, &all[place].name, &samples, &mut failures);
+        let values: Vec<_> = (0..all.len()).map(seconds).collect();
+        failures.sort_by_key(|why| why.starts_with("WRONG"));
+        session.show(&Outcome { failures, ..self.outcome(footprint, &places, &samples, &values) });
+    }
+
+    /// Returns the seconds of each run of a contestant, whose index is `place`.
+    fn seconds(&self, place: usize, name: &str, all: &[Samples<Run>], failures: &mut Vec<String>) -> Values {
+        let (bench, sample, stock, cap) = (self.bench, &all[place], &all[0].runs, self.cap);
+        let why = match &sample.ended {
+            Some(Ended::Failed(why)) => Some(why.clone()),
+            Some(Ended::Stopped) if place < 2 => Some(format!("stopped after {cap} s; give more with --cap")),
+            _ => None,
+        };
+        failures.extend(why.map(|why| format!("{}, {name}: could not run: {why}", bench.name)));
+        let baseline = stock.first().ok_or(Cell::Absent)?;
+        let right =
+            sample.seconds(bench, &bench.tests[0].name, self.args.scale, baseline).map_err(|why| {
+                failures.push(format!("WRONG: {}, {name}: {why}", bench.name));
+                Cell::Wrong
+            })?;
+        match sample.ended {
+            None => Ok(right),
+            Some(Ended::Stopped) => {
+                // As a multiple of the whole stock run.
+                let whole = Summary::of(&stock.iter().map(|run| run.took.as_secs_f64()).collect::<Vec<_>>());
+                Err(Cell::Above(f64::from(cap) / whole.map_or(1e-3, |whole| whole.median.max(1e-3))))
+            }
+            Some(_) => Err(Cell::Failed),
+        }
+    }
+
+    /// Compares the times of right answers.
+    fn outcome(
+        &self,
+        footprint: u64,
+        places: &[Option<usize>],
+        samples: &[Samples<Run>],
+        values: &[Values],
+    ) -> Outcome {
+        let [stock, again] = [0, 1].map(|place| values[place].as_deref().unwrap_or_default());
+        let (baseline, noise) = (Summary::of(stock), noise(stock, again));
+        let cell = |place: &Option<usize>| match place.map(|place| &values[place]) {
+            Some(Ok(seconds)) if baseline.is_some() => Cell::of(seconds, baseline),
+            Some(Err(cell)) => *cell,
+            _ => Cell::Absent,
+        };
+        let cells: Vec<_> = places.iter().map(cell).collect();
+        let percents = &self.spec.local_percent;
+        let rows = self.spec.page_sizes.iter().map(String::as_str).zip(cells.chunks(percents.len()));
+        let rows: Vec<(&str, &[Cell])> = rows.collect();
+        let sizes: Vec<_> = (0..percents.len()).map(|column| Sizes::of(&rows, column)).collect();
+
+        let (bench, test) = (&self.bench.name, &self.bench.tests[0].name);
+        let mut table = Table::new(header(bench, percents));
+        for (size, row) in &rows {
+            table.row([(*size).to_owned()].into_iter().chain(row.iter().map(shown)));
+        }
+        let last: [(_, fn(&Sizes<'_>) -> Option<String>); 3] = [
+            ("best fixed", |it| it.best.map(|(size, ratio)| format!("{size} {}", times(ratio)))),
+            ("auto to it", |it| {
+                it.auto_to_best.map(|(ratio, measured)| {
+                    if measured { format!("{ratio:.2}") } else { format!("> {}", rounded_down(ratio)) }
+                })
+            }),
+            ("worst to auto", |it| it.worst_to_auto.map(times)),
+        ];
+        for (name, cell) in last {
+            let cells = sizes.iter().map(|sizes| cell(sizes).unwrap_or("-".into()));
+            table.row([name.to_owned()].into_iter().chain(cells));
+        }
+        table.apart(3);
+        let mut title = self.bench.headline(self.args.scale, samples[0].about()) + "\nstock: ";
+        title += &baseline.map_or("-".into(), |stock| stock.spread_after(format!("{:.4} s", stock.median)));
+        if let Some(noise) = noise {
+            title += &format!(", noise ±{:.1}%", noise * 100.0);
+        }
+        let mib = footprint as f64 / f64::from(1 << 20);
+        title += &format!("; touches {mib:.1} MiB; store {}\nslowdown, by local memory", self.store);
+
+        let stock = baseline.map(|stock| merged(json!({ "noise": noise }), &json!(stock)));
+        let mut objects = vec![json!({ "kind": "stock", "bench": bench, "test": test, "stock": stock })];
+        for (size, row) in &rows {
+            for (percent, cell) in percents.iter().zip(*row) {
+                let mut object = cell.object(json!({
+                    "kind": "cell", "bench": bench, "test": test, "page_size": size, "local_percent": percent,
+                }));
+                if let Some(ratio) = cell.ratio() {
+                    object["ratio"] = ratio.into();
+                }
+                objects.push(object);
+            }
+        }
+        for (percent, sizes) in percents.iter().zip(&sizes) {
+            let Some((size, ratio)) = sizes.best else { continue };
+            let mut object = json!({
+                "kind": "best", "bench": bench, "local_percent": percent, "page_size": size, "ratio": ratio,
+            });
+            if let Some((ratio, measured)) = sizes.auto_to_best {
+                object[if measured { "auto_to_best" } else { "auto_to_best_above" }] = ratio.into();
+            }
+            objects.push(object);
+        }
+        let published = self.spec.published.as_ref().map(|published| {
+            let mut table = Table::new(header("", &published.local_percent));
+            for row in &published.rows {
+                let ratios = row.seconds.iter().map(|seconds| times(seconds / published.baseline_seconds));
+                table.row([row.page_size.clone()].into_iter().chain(ratios));
+            }
+            (published.title.clone(), table)
+        });
+        let last = self.decisions(places, samples);
+        Outcome { below: String::new(), published, last, objects, ..Outcome::new(bench, title, table) }
+    }
+
+    /// Returns a table of the tuner's decisions in the last run, iterations by shares of local memory; none for a
+    /// program without marks.
+    fn decisions(&self, places: &[Option<usize>], samples: &[Samples<Run>]) -> Option<(String, Table)> {
+        let percents = &self.spec.local_percent;
+        let marked = self.spec.page_sizes.iter().position(|size| size == MARKED)? * percents.len();
+        let passes = |place: &Option<usize>| -> Option<Vec<Pass>> {
+            let run = samples[(*place)?].runs.last()?;
+            serde_json::from_value(run.more.get("tuned")?[0]["iterations"].clone()).ok()
+        };
+        let columns =
+            places[marked..][..percents.len()].iter().map(|place| passes(place).unwrap_or_default());
+        let columns: Vec<_> = columns.collect();
+        let most = columns.iter().map(Vec::len).max().filter(|most| *most > 0)?;
+        let shares = percents.iter().map(|percent| Column::number(format!("{percent}%")).spare(1));
+        let mut table = Table::new([Column::number("iteration")].into_iter().chain(shares));
+        let cell = |pass: &Pass| {
+            let kib = pass.set_bytes >> 10;
+            let size = if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib >> 10) };
+            format!("{size} {}/{} {:.2}", pass.working_set, pass.local_sets, pass.seconds)
+        };
+        for turn in 0..most {
+            let cells = columns.iter().map(|passes| passes.get(turn).map_or("-".into(), cell));
+            table.row([(turn + 1).to_string()].into_iter().chain(cells));
+        }
+        Some(("marked: page size, sets swapped in/sets that fit, seconds (last run)".into(), table))
+    }
+}
+
+impl<'a> Sizes<'a> {
+    fn of(rows: &[(&'a str, &[Cell])], column: usize) -> Sizes<'a> {
+        let fixed = || rows.iter().filter(|(size, _)| ![AUTO, MARKED].contains(size));
+        let ratios = fixed().filter_map(|(size, row)| Some((*size, row[column].ratio()?)));
+        let best = ratios.min_by(|(_, one), (_, other)| one.total_cmp(other));
+        let auto = rows.iter().find(|(size, _)| *size == AUTO).map(|(_, row)| row[column]);
+        let reached = |cell: Cell| if let Cell::Above(bound) = cell { Some(bound) } else { cell.ratio() };
+        let to_best =
+            |(auto, (_, best)): (Cell, (_, f64))| Some((reached(auto)? / best, auto.ratio().is_some()));
+        let worst = fixed().filter_map(|(_, row)| reached(row[column])).max_by(f64::total_cmp);
+        let worst_to_auto = worst.zip(auto.and_then(|auto| auto.ratio())).map(|(worst, auto)| worst / auto);
+        Sizes { best, auto_to_best: auto.zip(best).and_then(to_best), worst_to_auto }
+    }
+}
+
+/// Returns a column for the sizes and one for each share of local memory; the smallest shares, which are last, are
+/// left out first.
+fn header(name: &str, percents: &[u8]) -> Vec<Column> {
+    let shares = percents.iter().map(|percent| Column::number(format!("{percent}%")).spare(1));
+    [Column::text(name, 8)].into_iter().chain(shares).collect()
+}
+
+fn shown(cell: &Cell) -> String {
+    match cell {
+        Cell::Measured(summary, Some(ratio)) => summary.with_spread(times(*ratio)),
+        Cell::Above(bound) => format!("> {}x", rounded_down(*bound)),
+        other => other.word(),
+    }
+}
+
+/// Formats a ratio with three significant digits: `1.02x`, `12.3x`, `1811x`.
+fn times(ratio: f64) -> String {
+    match ratio {
+        ..9.995 => format!("{ratio:.2}x"),
+        ..99.95 => format!("{ratio:.1}x"),
+        _ => format!("{ratio:.0}x"),
+    }
+}
+
+/// Formats a lower bound, rounded down so that it stays one.
+fn rounded_down(bound: f64) -> String {
+    if bound < 10.0 {
+        format!("{:.1}", (bound * 10.0).floor() / 10.0)
+    } else {
+        format!("{:.0}", bound.floor())
+    }
+}
