@@ -3,12 +3,11 @@
 use clap::Parser;
 use std::path::PathBuf;
 
-/// The comparisons.
-pub(crate) const R: &str = "r";
+/// Comparisons, and the argument that only touches memory.
+const R: &str = "r";
 pub(crate) const FAR: &str = "far";
 pub(crate) const GC: &str = "gc";
 pub(crate) const KERNELS: &str = "kernels";
-/// Argument of `largesse bench` that only touches memory.
 pub(crate) const TOUCH: &str = "touch";
 /// Page size of the tuner for a program that marks its compute core.
 pub(crate) const MARKED: &str = "marked";
@@ -81,6 +80,20 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Returns the number of rounds.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.runs.unwrap_or(match &*self.name {
+            FAR => 3,
+            KERNELS => 15,
+            _ => 5,
+        })
+    }
+
+    /// Returns the limit of a run, in seconds.
+    pub(crate) fn limit(&self) -> u32 {
+        self.cap.unwrap_or(60)
+    }
+
     /// Returns the message for an option that belongs to another comparison.
     pub(crate) fn misplaced(&self) -> Option<String> {
         let options: [(_, _, &[_]); 10] = [
@@ -95,9 +108,8 @@ impl Args {
             ("--times", self.times.is_some(), &[R, FAR]),
             ("--touch", self.touch.is_some(), &[R, FAR, GC]),
         ];
-        let known = [R, FAR, GC, KERNELS].contains(&&*self.name);
-        let (option, _, of) =
-            options.into_iter().find(|(_, given, of)| known && *given && !of.contains(&&*self.name))?;
+        let name = [R, FAR, GC, KERNELS].into_iter().find(|known| self.name == *known)?;
+        let (option, _, of) = options.into_iter().find(|(_, given, of)| *given && !of.contains(&name))?;
         let of = of.join("` and `largesse bench ");
         Some(format!("{option} is an option of `largesse bench {of}` only"))
     }
@@ -115,15 +127,13 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn store(text: &str) -> Result<String, String> {
-    match text.split_once(':') {
-        Some(("file", path)) if !path.is_empty() => Ok(text.to_owned()),
+    let is_file = text.strip_prefix("file:").is_some_and(|path| !path.is_empty());
+    if !is_file && largesse_far::has_password(text) {
         // The name becomes an argument of other programs, which all users can read.
-        _ if largesse_far::has_password(text) => {
-            Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into())
-        }
-        _ if largesse_far::is_agents(text) => Ok(text.to_owned()),
-        _ => Err(format!("file:PATH, {}", largesse_far::accepted())),
+        return Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into());
     }
+    let known = is_file || largesse_far::is_agents(text);
+    known.then(|| text.to_owned()).ok_or_else(|| format!("file:PATH, {}", largesse_far::accepted()))
 }
 
 /// Reads an element of `--page-sizes`, which becomes a row of the table: a size, `auto` or `marked`.

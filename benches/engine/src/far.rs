@@ -7,13 +7,7 @@
 //! 2. A run that was stopped has a lower bound, and counts as neither wrong nor measured.
 
 use crate::args::{Args, MARKED};
-use crate::engine::{
-    Bench, Cell, Contestant, Ended, FarSpec, MachineFacts, Outcome, Result, Role, Run, Samples,
-};
-use crate::engine::{
-    Session, Setting, Settings, Summary, TempDir, Values, merged, noise, run, scaled, touch_mib,
-};
-use largesse_terminal::say::counted;
+use crate::engine::*;
 use largesse_terminal::table::{Column, Table};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,9 +15,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Default number of runs of each cell, and limit of a run in seconds.
-const RUNS: u32 = 3;
-const CAP: u32 = 60;
 /// Least local memory that `largesse run --local` accepts, in bytes, and enough for every program.
 const LEAST_LOCAL: u64 = 1 << 20;
 const EVERYTHING: u64 = 1 << 50;
@@ -40,12 +31,7 @@ struct Plan<'a> {
     stock: &'a Setting,
     /// The setting to which the options of far memory are added.
     far: &'a Setting,
-    words: Vec<OsString>,
-    store: &'a str,
-    runs: u32,
-    cap: u32,
-    /// MiB that must be available.
-    needed_mib: u64,
+    root: &'a Path,
     /// File of the last run's report.
     report: PathBuf,
 }
@@ -73,11 +59,8 @@ struct Sizes<'a> {
 
 /// Runs the chosen benches. Returns whether everything ran and every answer agrees.
 pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Settings) -> Result<bool> {
-    let folder = TempDir::new()?;
-    let (runs, cap) = (args.runs.unwrap_or(RUNS), args.cap.unwrap_or(CAP));
-    let mut plans = Vec::new();
+    let (folder, mut plans) = (temp_dir()?, Vec::new());
     for bench in benches {
-        let chosen = settings.of(bench, false)?;
         let incomplete = |why: &str| format!("bench {} {why}", bench.name);
         let mut spec = bench.far.clone().ok_or_else(|| incomplete("has no [bench.far]"))?;
         if let Some(sizes) = &args.page_sizes {
@@ -85,45 +68,30 @@ pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Se
             spec.page_sizes = sizes.iter().filter(asked).cloned().collect();
         }
         spec.local_percent = args.local.clone().unwrap_or(spec.local_percent);
-        let far = chosen.iter().find(|setting| setting.role == Role::Subject);
-        let far = far.ok_or_else(|| incomplete("names no subject in `settings`"))?;
-        let (words, report) = (bench.words(root, args.scale, args.times), folder.path().join("report"));
-        let store = args.store.as_deref().unwrap_or("memory:");
-        // A store in memory holds all data once more.
-        let needed_mib = bench.needed_mib(args.scale) * if store == "memory:" { 2 } else { 1 };
-        let stock = chosen[0];
-        plans.push(Plan {
-            args,
-            bench,
-            settings,
-            spec,
-            stock,
-            far,
-            words,
-            store,
-            runs,
-            cap,
-            needed_mib,
-            report,
-        });
+        let [stock, far] = settings.of(bench, false)?[..] else {
+            return Err(incomplete("names no subject in `settings`"));
+        };
+        let report = folder.path().join("report");
+        plans.push(Plan { args, bench, settings, spec, stock, far, root, report });
     }
-    let cells = |plan: &Plan<'_>| (plan.spec.local_percent.len() * plan.spec.page_sizes.len()) as u64;
-    let steps = plans.iter().map(|plan| 1 + u64::from(runs) * (2 + cells(plan))).sum();
-    let mut session = Session::begin(args, MachineFacts::here(root), args.scale, steps);
+    let cells = plans.iter().map(|plan| plan.spec.local_percent.len() * plan.spec.page_sizes.len());
+    let steps = cells.map(|cells| 1 + args.rounds() as usize * (2 + cells)).sum();
+    let mut session = Session::begin(args, root, args.scale, steps);
     plans.iter().for_each(|plan| plan.measure(&mut session));
-    let legend = format!(
-        "Columns: local memory as a share of what the program touches. Rows: transfer sizes. Cells: the\n\
-         median of {} in turns, over stock's (largest less smallest, over the median); 1x is as fast as stock.\n\
-         `> Nx`: stopped after {cap} s, N times as long as a whole run of stock takes, its preparations included.\n\
-         `worst to auto`: how much longer the worst size takes, or took until it was stopped.\n\
-         `marked`: auto, of a program that marks its compute core; below, the decision at the end of each iteration.\n\
-         `-`: less local memory than largesse can work with (1 MiB).",
-        counted(runs, "run")
-    );
-    Ok(session.end(&legend, Some(runs)))
+    let legend = if session.compared > 0 { include_str!("legends/far.txt") } else { "" };
+    session.end(legend, &[], &[])
 }
 
 impl Plan<'_> {
+    fn store(&self) -> &str {
+        self.args.store.as_deref().unwrap_or("memory:")
+    }
+
+    /// Returns the MiB that must be available: a store in memory holds all data once more.
+    fn needed_mib(&self) -> u64 {
+        self.bench.needed_mib(self.args.scale) * if self.store() == "memory:" { 2 } else { 1 }
+    }
+
     /// Makes a contestant that runs the program with further arguments under a setting, with further options of
     /// `largesse run`. Its result has the far memory of the report.
     fn contestant<'s>(
@@ -135,16 +103,15 @@ impl Plan<'_> {
     ) -> Contestant<'s, Run> {
         let mut options: Vec<OsString> = options.iter().map(OsString::from).collect();
         options.extend(["--report".into(), self.report.clone().into()]);
-        let words: Vec<_> = self.words.iter().cloned().chain(arguments.iter().map(OsString::from)).collect();
-        let cap = Duration::from_secs(self.cap.into());
+        let mut words = self.bench.words(self.root, self.args.scale, self.args.times);
+        words.extend(arguments.iter().map(OsString::from));
+        let cap = Duration::from_secs(self.args.limit().into());
         let start = move || run(self.settings.command(setting, &options, &words), cap);
-        let set_up = Box::new(|| touch_mib(self.args.touch.unwrap_or(self.needed_mib)));
+        let set_up = Box::new(|| touch_mib(self.args.touch.unwrap_or(self.needed_mib())));
         let tear_down = Box::new(|run: Option<&mut Run>| {
-            let report: Value = std::fs::read(&self.report)
-                .ok()
-                .and_then(|text| serde_json::from_slice(&text).ok())
-                .unwrap_or_default();
+            let text = std::fs::read_to_string(&self.report).unwrap_or_default();
             let _ = std::fs::remove_file(&self.report);
+            let report: Value = serde_json::from_str(&text).unwrap_or_default();
             let Some(run) = run else { return };
             run.more.insert("far".into(), report["far"].clone());
             if report["tuned"].as_array().is_some_and(|cores| !cores.is_empty()) {
@@ -162,7 +129,7 @@ impl Plan<'_> {
         });
         let (size, marks) = if size == MARKED { (AUTO, &self.spec.marked[..]) } else { (size, &[][..]) };
         let local = local.to_string();
-        let mut options = vec!["--local", &local, "--far", self.store, "--page-size", size];
+        let mut options = vec!["--local", &local, "--far", self.store(), "--page-size", size];
         options.extend(self.args.fault_engine.iter().flat_map(|engine| ["--fault-engine", engine]));
         Contestant { keys, ..self.contestant(name, self.far, &options, marks) }
     }
@@ -173,11 +140,10 @@ impl Plan<'_> {
         if let Some(mib) = self.spec.far_mib {
             return Ok(scaled(mib << 20, self.args.scale));
         }
+        let cap = self.args.limit();
         // The smallest page size is used, since larger transfers would count untouched neighbours.
         let run = self.cell("4K", 100, EVERYTHING).once().map_err(|ended| match ended {
-            Ended::Stopped => {
-                format!("takes more than {} s with all memory local; give more with --cap", self.cap)
-            }
+            Ended::Stopped => format!("takes more than {cap} s with all memory local; give more with --cap"),
             // A refusal by Largesse has its own advice.
             Ended::Failed(why) | Ended::Wrong(why) if why.contains("largesse: ") => why,
             Ended::Failed(why) | Ended::Wrong(why) => format!("{why}; needed: {}", self.bench.needs),
@@ -188,17 +154,17 @@ impl Plan<'_> {
 
     /// Runs all rounds and prints the outcome, if the bench is possible here.
     fn measure(&self, session: &mut Session<'_>) {
-        let (name, runs) = (&self.bench.name, self.runs as usize);
-        if !session.has_room(name, self.needed_mib) {
+        let name = &self.bench.name;
+        if !session.has_room(name, self.needed_mib()) {
             return;
         }
-        session.at(format!("{name}, its footprint"));
+        session.progress.at(format!("{name}, its footprint"));
         let footprint = match self.footprint() {
             Ok(footprint) => footprint,
             Err(why) => return session.skip(name, &why),
         };
         session.print(&[json!({ "kind": "footprint", "bench": name, "bytes": footprint })], "");
-        session.step(1);
+        session.progress.step();
         let stock = |name: &str| self.contestant(name.into(), self.stock, &[], &[]);
         let mut all = vec![stock("stock"), stock("stock again")];
         // The index of each cell's contestant; none where the local memory would be less than the minimum.
@@ -210,8 +176,9 @@ impl Plan<'_> {
                 all.extend((local >= LEAST_LOCAL).then(|| self.cell(size, percent, local)));
             }
         }
-        session.step(runs * (2 + places.len() - all.len()));
-        let samples = session.rounds(name, &all, runs, Some(self.cap));
+        let absent = self.args.rounds() as usize * (2 + places.len() - all.len());
+        (0..absent).for_each(|_| session.progress.step());
+        let samples = session.rounds(name, &all, Some(self.args.limit()));
         let mut failures = Vec::new();
         let seconds = |place| self.seconds(place, &all[place].name, &samples, &mut failures);
         let values: Vec<_> = (0..all.len()).map(seconds).collect();
@@ -221,7 +188,7 @@ impl Plan<'_> {
 
     /// Returns the seconds of each run of a contestant, whose index is `place`.
     fn seconds(&self, place: usize, name: &str, all: &[Samples<Run>], failures: &mut Vec<String>) -> Values {
-        let (bench, sample, stock, cap) = (self.bench, &all[place], &all[0].runs, self.cap);
+        let (bench, sample, stock, cap) = (self.bench, &all[place], &all[0].runs, self.args.limit());
         let why = match &sample.ended {
             Some(Ended::Failed(why)) => Some(why.clone()),
             Some(Ended::Stopped) if place < 2 => Some(format!("stopped after {cap} s; give more with --cap")),
@@ -248,9 +215,9 @@ impl Plan<'_> {
     /// Compares the times of right answers.
     fn outcome(
         &self,
-        footprint: u64,
+        touched: u64,
         places: &[Option<usize>],
-        samples: &[Samples<Run>],
+        all: &[Samples<Run>],
         values: &[Values],
     ) -> Outcome {
         let [stock, again] = [0, 1].map(|place| values[place].as_deref().unwrap_or_default());
@@ -267,43 +234,35 @@ impl Plan<'_> {
         let sizes: Vec<_> = (0..percents.len()).map(|column| Sizes::of(&rows, column)).collect();
 
         let (bench, test) = (&self.bench.name, &self.bench.tests[0].name);
-        let mut table = Table::new(header(bench, percents));
-        for (size, row) in &rows {
-            table.row([(*size).to_owned()].into_iter().chain(row.iter().map(shown)));
-        }
-        let last: [(_, fn(&Sizes<'_>) -> Option<String>); 3] = [
-            ("best fixed", |it| it.best.map(|(size, ratio)| format!("{size} {}", times(ratio)))),
-            ("auto to it", |it| {
-                it.auto_to_best.map(|(ratio, measured)| {
-                    if measured { format!("{ratio:.2}") } else { format!("> {}", rounded_down(ratio)) }
-                })
-            }),
-            ("worst to auto", |it| it.worst_to_auto.map(times)),
-        ];
-        for (name, cell) in last {
+        let mut lines: Vec<_> =
+            rows.iter().map(|(size, row)| ((*size).to_owned(), row.iter().map(shown).collect())).collect();
+        let mut last = |name: &str, cell: &dyn Fn(&Sizes<'_>) -> Option<String>| {
             let cells = sizes.iter().map(|sizes| cell(sizes).unwrap_or("-".into()));
-            table.row([name.to_owned()].into_iter().chain(cells));
-        }
+            lines.push((name.to_owned(), cells.collect()));
+        };
+        last("best fixed", &|it| it.best.map(|(size, ratio)| format!("{size} {}", times(ratio))));
+        last("auto to it", &|it| match it.auto_to_best? {
+            (ratio, true) => Some(format!("{ratio:.2}")),
+            (bound, false) => Some(format!("> {}", rounded_down(bound))),
+        });
+        last("worst to auto", &|it| it.worst_to_auto.map(times));
+        let mut table = table(Column::text(bench, 8), percents, lines);
         table.apart(3);
-        let mut title = self.bench.headline(self.args.scale, samples[0].about()) + "\nstock: ";
+        let mut title = self.bench.headline(self.args.scale, all[0].about()) + "\nstock: ";
         title += &baseline.map_or("-".into(), |stock| stock.spread_after(format!("{:.4} s", stock.median)));
         if let Some(noise) = noise {
             title += &format!(", noise ±{:.1}%", noise * 100.0);
         }
-        let mib = footprint as f64 / f64::from(1 << 20);
-        title += &format!("; touches {mib:.1} MiB; store {}\nslowdown, by local memory", self.store);
+        let mib = touched as f64 / f64::from(1 << 20);
+        title += &format!("; touches {mib:.1} MiB; store {}\nslowdown, by local memory", self.store());
 
         let stock = baseline.map(|stock| merged(json!({ "noise": noise }), &json!(stock)));
         let mut objects = vec![json!({ "kind": "stock", "bench": bench, "test": test, "stock": stock })];
         for (size, row) in &rows {
             for (percent, cell) in percents.iter().zip(*row) {
-                let mut object = cell.object(json!({
+                objects.push(cell.object(json!({
                     "kind": "cell", "bench": bench, "test": test, "page_size": size, "local_percent": percent,
-                }));
-                if let Some(ratio) = cell.ratio() {
-                    object["ratio"] = ratio.into();
-                }
-                objects.push(object);
+                })));
             }
         }
         for (percent, sizes) in percents.iter().zip(&sizes) {
@@ -316,15 +275,13 @@ impl Plan<'_> {
             }
             objects.push(object);
         }
-        let published = self.spec.published.as_ref().map(|published| {
-            let mut table = Table::new(header("", &published.local_percent));
-            for row in &published.rows {
-                let ratios = row.seconds.iter().map(|seconds| times(seconds / published.baseline_seconds));
-                table.row([row.page_size.clone()].into_iter().chain(ratios));
-            }
-            (published.title.clone(), table)
+        let published = self.spec.published.as_ref().map(|it| {
+            let ratio = |seconds: &f64| times(seconds / it.baseline_seconds);
+            let rows =
+                it.rows.iter().map(|row| (row.page_size.clone(), row.seconds.iter().map(ratio).collect()));
+            (it.title.clone(), self::table(Column::text("", 8), &it.local_percent, rows))
         });
-        let last = self.decisions(places, samples);
+        let last = self.decisions(places, all);
         Outcome { below: String::new(), published, last, objects, ..Outcome::new(bench, title, table) }
     }
 
@@ -337,21 +294,19 @@ impl Plan<'_> {
             let run = samples[(*place)?].runs.last()?;
             serde_json::from_value(run.more.get("tuned")?[0]["iterations"].clone()).ok()
         };
-        let columns =
-            places[marked..][..percents.len()].iter().map(|place| passes(place).unwrap_or_default());
-        let columns: Vec<_> = columns.collect();
+        let places = &places[marked..][..percents.len()];
+        let columns: Vec<_> = places.iter().map(|place| passes(place).unwrap_or_default()).collect();
         let most = columns.iter().map(Vec::len).max().filter(|most| *most > 0)?;
-        let shares = percents.iter().map(|percent| Column::number(format!("{percent}%")).spare(1));
-        let mut table = Table::new([Column::number("iteration")].into_iter().chain(shares));
         let cell = |pass: &Pass| {
             let kib = pass.set_bytes >> 10;
             let size = if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib >> 10) };
             format!("{size} {}/{} {:.2}", pass.working_set, pass.local_sets, pass.seconds)
         };
-        for turn in 0..most {
+        let row = |turn: usize| {
             let cells = columns.iter().map(|passes| passes.get(turn).map_or("-".into(), cell));
-            table.row([(turn + 1).to_string()].into_iter().chain(cells));
-        }
+            ((turn + 1).to_string(), cells.collect())
+        };
+        let table = table(Column::number("iteration"), percents, (0..most).map(row));
         Some(("marked: page size, sets swapped in/sets that fit, seconds (last run)".into(), table))
     }
 }
@@ -371,11 +326,12 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// Returns a column for the sizes and one for each share of local memory; the smallest shares, which are last, are
-/// left out first.
-fn header(name: &str, percents: &[u8]) -> Vec<Column> {
+/// Makes a table with a cell for each share of local memory; the smallest shares, which are last, are left out first.
+fn table(first: Column, percents: &[u8], rows: impl IntoIterator<Item = (String, Vec<String>)>) -> Table {
     let shares = percents.iter().map(|percent| Column::number(format!("{percent}%")).spare(1));
-    [Column::text(name, 8)].into_iter().chain(shares).collect()
+    let mut table = Table::new([first].into_iter().chain(shares));
+    rows.into_iter().for_each(|(name, cells)| table.row([name].into_iter().chain(cells)));
+    table
 }
 
 fn shown(cell: &Cell) -> String {
@@ -397,9 +353,6 @@ fn times(ratio: f64) -> String {
 
 /// Formats a lower bound, rounded down so that it stays one.
 fn rounded_down(bound: f64) -> String {
-    if bound < 10.0 {
-        format!("{:.1}", (bound * 10.0).floor() / 10.0)
-    } else {
-        format!("{:.0}", bound.floor())
-    }
+    let (digits, unit) = if bound < 10.0 { (1, 10.0) } else { (0, 1.0) };
+    format!("{:.digits$}", (bound * unit).floor() / unit)
 }

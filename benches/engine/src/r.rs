@@ -4,21 +4,14 @@
 //! twice, whose distance is the noise, then the others. No time is printed of an answer that was not found right.
 
 use crate::args::Args;
-use crate::engine::{
-    Bench, Cell, Contestant, Ended, MachineFacts, Outcome, Result, Role, Run, Samples, Session,
-};
-use crate::engine::{Setting, Settings, Summary, TOUCH_VARIABLE, Values, merged, no_claim, noise, run};
-use crate::engine::{touch_command, touch_mib};
+use crate::engine::*;
 use largesse_terminal::say::counted;
 use largesse_terminal::table::{Column, Table};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
-
-/// Default number of runs of each program under each setting.
-const RUNS: u32 = 5;
 
 /// A bench and the settings of its columns: the baseline, the baseline again, and the others.
 struct Plan<'a> {
@@ -44,7 +37,7 @@ struct Line<'a> {
 
 /// Runs the chosen benches. Returns whether everything ran and every answer agrees.
 pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Settings) -> Result<bool> {
-    let (runs, mut plans) = (args.runs.unwrap_or(RUNS), Vec::new());
+    let mut plans = Vec::new();
     for bench in benches {
         let chosen = settings.of(bench, args.peers)?;
         let is_here = |setting: &&Setting| settings.missing(setting).is_none();
@@ -52,8 +45,8 @@ pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Se
         line_up.insert(0, line_up[0]);
         plans.push(Plan { args, bench, settings, line_up, absent });
     }
-    let steps = plans.iter().map(|plan| u64::from(runs) * plan.line_up.len() as u64).sum();
-    let mut session = Session::begin(args, MachineFacts::here(root), args.scale, steps);
+    let columns: usize = plans.iter().map(|plan| plan.line_up.len()).sum();
+    let mut session = Session::begin(args, root, args.scale, columns * args.rounds() as usize);
     let mut peers = BTreeMap::new();
     for plan in &plans {
         let (bench, installed) = (&plan.bench.name, plan.line_up.iter().filter(|it| it.role == Role::Peer));
@@ -63,17 +56,12 @@ pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Se
             session.absent(bench, Some(name), &why, &format!("{bench}: {name}: {why}"));
         }
         if session.has_room(bench, plan.bench.needed_mib(args.scale)) {
-            let samples = session.rounds(bench, &plan.contestants(root), runs as usize, None);
+            let samples = session.rounds(bench, &plan.contestants(root), None);
             session.show(&plan.outcome(&samples));
         }
     }
-    let mut legend = format!(
-        "Medians of {} in turns; (largest less smallest, over the median). Columns after `noise` are ratios to\n\
-         stock: below 1 is better. Noise: stock against itself, run in the same rounds; a difference within it is none.",
-        counted(runs, "run")
-    );
-    peers.iter().for_each(|(name, title)| _ = write!(legend, "\n{name}: {title}."));
-    Ok(session.end(&legend, Some(runs)))
+    let peers: String = peers.iter().map(|(name, title)| format!("{name}: {title}.\n")).collect();
+    session.end(&(include_str!("legends/r.txt").to_owned() + &peers), &[], &[])
 }
 
 impl Plan<'_> {
@@ -127,7 +115,7 @@ impl Plan<'_> {
             let mut values: Vec<Values> = bench.tests.iter().map(|test| &*test.name).map(judged).collect();
             let total = |run: usize| values.iter().map(|test| Ok(test.clone()?[run])).sum();
             values.push((0..sample.runs.len()).map(total).collect());
-            values.push(Ok(sample.runs.iter().map(|run| run.peak.kib()).collect()));
+            values.push(Ok(sample.runs.iter().map(|run| run.peak.peak_kb + run.peak.hugetlb_kb).collect()));
             columns.push(values);
         }
         failures.sort_by_key(|why| why.starts_with("WRONG"));
@@ -180,8 +168,8 @@ impl Plan<'_> {
                     "unit": line.unit, "noise": line.noise,
                 });
                 if cell.summary().is_some() {
-                    let to_best = best.zip(cell.ratio()).map(|((_, best), ratio)| ratio / best);
-                    keys = merged(keys, &json!({ "ratio": cell.ratio(), "to_best_peer": to_best }));
+                    keys["ratio"] = Value::Null;
+                    keys["to_best_peer"] = best.zip(cell.ratio()).map(|((_, best), it)| it / best).into();
                 }
                 objects.push(cell.object(keys));
             }

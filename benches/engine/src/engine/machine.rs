@@ -12,13 +12,12 @@ pub(crate) struct MachineFacts {
     cores: usize,
     memory_mib: u64,
     kernel: String,
-    /// Selected word of `transparent_hugepage/enabled`.
     thp: String,
     version: &'static str,
     /// Commit of the checkout that holds the benches, if any.
     commit: Option<String>,
     date: String,
-    /// `LARGESSE_*` variables, which change the measurements, as NAME=VALUE.
+    /// `LARGESSE_*` variables, which change the measurements.
     settings: Vec<String>,
 }
 
@@ -46,11 +45,10 @@ impl MachineFacts {
 
     /// Returns the facts as one line.
     pub(crate) fn line(&self) -> String {
+        let MachineFacts { processor, cores, memory_mib, kernel, thp, version, date, .. } = self;
         let commit = self.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
-        let mut line = format!(
-            "{}, {} cores, {} MiB, Linux {}, THP {}; largesse {}{commit}; {}",
-            self.processor, self.cores, self.memory_mib, self.kernel, self.thp, self.version, self.date
-        );
+        let machine = format!("{processor}, {cores} cores, {memory_mib} MiB, Linux {kernel}, THP {thp}");
+        let mut line = format!("{machine}; largesse {version}{commit}; {date}");
         if !self.settings.is_empty() {
             line += &format!("; in the environment: {}", self.settings.join(" "));
         }

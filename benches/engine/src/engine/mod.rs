@@ -23,7 +23,7 @@ mod stats;
 mod warm;
 
 pub(crate) use definition::{Bench, FarSpec, OTHER_FILES, choose, read, read_all, scaled, unknown};
-pub(crate) use folders::{TempDir, benches};
+pub(crate) use folders::{benches, temp_dir};
 pub(crate) use machine::{MachineFacts, available_mib, processors};
 pub(crate) use outcome::{Cell, Outcome, merged};
 pub(crate) use program::{Measured, Run, Values, run};
@@ -31,6 +31,7 @@ pub(crate) use rounds::{Contestant, Ended, Event, Samples, take_turns};
 pub(crate) use session::Session;
 pub(crate) use settings::{Role, Setting, Settings};
 pub(crate) use stats::{Summary, no_claim, noise};
+pub(crate) use tempfile::TempDir;
 pub(crate) use warm::{TOUCH_VARIABLE, touch_command, touch_mib};
 
 /// A result whose error is a message for the user.

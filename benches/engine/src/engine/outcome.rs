@@ -39,19 +39,20 @@ impl Cell {
 
     /// Returns the text of a cell without a measurement.
     pub(crate) fn word(&self) -> String {
-        match self {
+        let word = match self {
             Cell::Stopped => "stopped",
             Cell::Wrong => "WRONG",
             Cell::Failed => "failed",
             Cell::Measured(..) | Cell::Above(_) | Cell::Absent => "-",
-        }
-        .into()
+        };
+        word.into()
     }
 
     /// Returns the JSON object `keys` with the result.
     pub(crate) fn object(&self, keys: Value) -> Value {
         let (answer, more) = match self {
-            Cell::Measured(summary, _) => ("right", json!(summary)),
+            Cell::Measured(summary, None) => ("right", json!(summary)),
+            Cell::Measured(summary, ratio) => ("right", merged(json!({ "ratio": ratio }), &json!(summary))),
             Cell::Above(bound) => ("stopped", json!({ "above": bound })),
             Cell::Stopped => ("stopped", Value::Null),
             Cell::Wrong => ("wrong", Value::Null),
@@ -64,22 +65,18 @@ impl Cell {
     }
 }
 
-/// The results of one bench.
+/// The results of one bench: a table with lines above and below it, further tables with their titles, JSON objects,
+/// and messages on wrong answers and contestants that could not run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) bench: String,
-    /// Lines above the table.
     pub(crate) title: String,
     pub(crate) table: Table,
-    /// A table to show next to it where there is room, and its title.
+    /// A table to show next to it where there is room.
     pub(crate) published: Option<(String, Table)>,
-    /// Lines below the table.
     pub(crate) below: String,
-    /// A table at the end, and its title.
     pub(crate) last: Option<(String, Table)>,
-    /// JSON objects of the results.
     pub(crate) objects: Vec<Value>,
-    /// Messages on wrong answers and contestants that could not run.
     pub(crate) failures: Vec<String>,
 }
 
@@ -102,14 +99,11 @@ impl Outcome {
         // The published table begins next to the last line of the title.
         let first = lines.len().saturating_sub(1);
         lines.extend(self.table.lines(paper));
-        let mut other: Vec<String> = Vec::new();
-        if let Some((title, table)) = &self.published {
-            other.push(title.clone());
-            other.extend(table.lines(paper));
-        }
+        let published = |(title, table): &(String, Table)| [vec![title.clone()], table.lines(paper)].concat();
+        let mut other = self.published.as_ref().map(published).unwrap_or_default();
         let width = |lines: &[String]| lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
         let wide = width(&lines[first..]);
-        if wide + GAP.len() + width(&other) > paper.columns.unwrap_or(usize::MAX) {
+        if paper.columns.is_some_and(|columns| wide + GAP.len() + width(&other) > columns) {
             lines.append(&mut other);
         }
         lines.resize(lines.len().max(first + other.len()), String::new());

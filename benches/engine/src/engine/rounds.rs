@@ -10,16 +10,16 @@
 
 use serde_json::{Value, json};
 
-/// The reason why a run has no result.
+/// The reason why a run has no result: it took too long and was killed, its answer is wrong, or it failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ended {
-    /// The run took too long and was killed.
     Stopped,
-    /// The answer is wrong, for this reason.
     Wrong(String),
-    /// The run failed, with this message.
     Failed(String),
 }
+
+/// A function that clears up, and adds to the result.
+type TearDown<'a, T> = Box<dyn Fn(Option<&mut T>) + 'a>;
 
 /// A contestant, which runs once in every round. `T` is the result of a run.
 pub(crate) struct Contestant<'a, T> {
@@ -32,16 +32,15 @@ pub(crate) struct Contestant<'a, T> {
     pub(crate) set_up: Box<dyn Fn() -> Result<(), String> + 'a>,
     /// Runs the command or the function.
     pub(crate) run: Box<dyn Fn() -> Result<T, Ended> + 'a>,
-    /// Clears up after each run, failed ones included, and adds to its result.
-    pub(crate) tear_down: Box<dyn Fn(Option<&mut T>) + 'a>,
+    /// Clears up after each run, failed ones included.
+    pub(crate) tear_down: TearDown<'a, T>,
 }
 
 impl<'a, T> Contestant<'a, T> {
     /// Makes a contestant that needs nothing else; its only key is `setting`.
     pub(crate) fn new(name: impl Into<String>, run: impl Fn() -> Result<T, Ended> + 'a) -> Self {
-        let name = name.into();
+        let (name, set_up, tear_down) = (name.into(), Box::new(|| Ok(())), Box::new(|_: Option<&mut T>| ()));
         let keys = json!({ "setting": name });
-        let (set_up, tear_down) = (Box::new(|| Ok(())), Box::new(|_: Option<&mut T>| ()));
         Contestant { name, keys, needs: Vec::new(), set_up, run: Box::new(run), tear_down }
     }
 
@@ -54,56 +53,45 @@ impl<'a, T> Contestant<'a, T> {
     }
 }
 
-/// The results of one contestant, in the order of rounds.
+/// The results of one contestant, in the order of rounds, and the reason why there are no more.
 #[derive(Debug)]
 pub(crate) struct Samples<T> {
     pub(crate) runs: Vec<T>,
-    /// The reason why there are no more runs.
     pub(crate) ended: Option<Ended>,
 }
 
 /// A step of the scheduler, for the caller to show.
 pub(crate) enum Event<'e, T> {
     Begins,
-    Ran(&'e T),
-    Ended(&'e Ended),
-    /// The turn is over, whether there was a run or not.
-    Over,
+    Done(&'e Result<T, Ended>),
+    Skipped,
 }
 
 /// Runs all contestants in `rounds` rounds. One that ended, or that needs one that ended, runs no more.
 pub(crate) fn take_turns<T>(
     all: &[Contestant<'_, T>],
-    rounds: usize,
-    mut tell: impl FnMut(&Contestant<'_, T>, usize, Event<'_, T>),
+    rounds: u32,
+    tell: impl Fn(&Contestant<'_, T>, u32, Event<'_, T>),
 ) -> Vec<Samples<T>> {
     let mut samples: Vec<_> = all.iter().map(|_| Samples { runs: Vec::new(), ended: None }).collect();
-    for (round, place) in order(all.len(), rounds) {
-        let one = &all[place];
-        if one.needs.iter().chain([&place]).all(|&needed| samples[needed].ended.is_none()) {
+    for round in 0..rounds {
+        for turn in 0..all.len() {
+            let place = (turn + round as usize) % all.len();
+            let one = &all[place];
+            if one.needs.iter().chain([&place]).any(|&needed| samples[needed].ended.is_some()) {
+                tell(one, round, Event::Skipped);
+                continue;
+            }
             tell(one, round, Event::Begins);
-            match one.once() {
-                Ok(result) => {
-                    tell(one, round, Event::Ran(&result));
-                    samples[place].runs.push(result);
-                }
-                Err(ended) => {
-                    tell(one, round, Event::Ended(&ended));
-                    samples[place].ended = Some(ended);
-                }
+            let done = one.once();
+            tell(one, round, Event::Done(&done));
+            match done {
+                Ok(result) => samples[place].runs.push(result),
+                Err(ended) => samples[place].ended = Some(ended),
             }
         }
-        tell(one, round, Event::Over);
     }
     samples
-}
-
-/// Returns the round and the contestant of every turn.
-fn order(contestants: usize, rounds: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..rounds * contestants).map(move |turn| {
-        let (round, place) = (turn / contestants, turn % contestants);
-        (round, (place + round) % contestants)
-    })
 }
 
 #[cfg(test)]
@@ -116,7 +104,10 @@ mod tests {
         let log = &RefCell::new(String::new());
         let make = |name: &'static str, needs, fails| Contestant {
             needs,
-            set_up: Box::new(move || Ok(log.borrow_mut().push('('))),
+            set_up: Box::new(move || {
+                log.borrow_mut().push('(');
+                Ok(())
+            }),
             tear_down: Box::new(move |_| log.borrow_mut().push(')')),
             ..Contestant::new(name, move || {
                 log.borrow_mut().push_str(name);
@@ -128,7 +119,8 @@ mod tests {
         assert_eq!(*log.borrow(), "(a)(b)(a)(a)");
         assert_eq!(samples.iter().map(|it| it.runs.len()).collect::<Vec<_>>(), [3, 0, 0]);
         assert_eq!(samples[1].ended, Some(Ended::Stopped));
-        let firsts = order(3, 4).filter(|turn| turn.1 == turn.0 % 3).count();
-        assert_eq!((firsts, order(3, 2).nth(3)), (4, Some((1, 1))));
+        log.borrow_mut().clear();
+        take_turns(&[make("a", vec![], false), make("b", vec![], false)], 3, |_, _, _| ());
+        assert_eq!(*log.borrow(), "(a)(b)(b)(a)(a)(b)");
     }
 }

@@ -2,31 +2,33 @@
 
 use super::{Contestant, Ended, Event, MachineFacts, Outcome, Result, Run, Samples};
 use super::{available_mib, merged, no_claim, take_turns};
-use crate::args::Args;
+use crate::args::{Args, KERNELS};
 use largesse_plot::curves::{Panel, svg};
 use largesse_terminal::progress::Progress;
-use largesse_terminal::say::say;
+use largesse_terminal::say::{counted, say};
 use largesse_terminal::table::Paper;
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// A running comparison.
 pub(crate) struct Session<'a> {
-    pub(crate) args: &'a Args,
+    args: &'a Args,
     machine: MachineFacts,
-    progress: Progress,
-    compared: usize,
+    pub(crate) progress: Progress,
+    pub(crate) compared: usize,
     good: bool,
 }
 
 impl<'a> Session<'a> {
     /// Prints the machine. The comparison has `steps` turns.
-    pub(crate) fn begin(args: &'a Args, machine: MachineFacts, scale: f64, steps: u64) -> Session<'a> {
+    pub(crate) fn begin(args: &'a Args, root: &Path, scale: f64, steps: usize) -> Session<'a> {
+        let machine = MachineFacts::here(root);
         if args.json {
             say!("{}", json!({ "kind": "machine", "machine": machine, "scale": scale }));
         } else {
             say!("{}\n", machine.line());
         }
-        Session { args, machine, progress: Progress::over(steps), compared: 0, good: true }
+        Session { args, machine, progress: Progress::over(steps as u64), compared: 0, good: true }
     }
 
     /// Prints JSON objects, or the text, which may be empty.
@@ -45,7 +47,6 @@ impl<'a> Session<'a> {
         self.print(&[json!({ "kind": "absent", "bench": bench, "setting": setting, "why": why })], text);
     }
 
-    /// Prints why the whole bench is skipped.
     pub(crate) fn skip(&self, bench: &str, why: &str) {
         self.absent(bench, None, why, &format!("{bench}: skipped: {why}\n"));
     }
@@ -59,36 +60,23 @@ impl<'a> Session<'a> {
         needed <= available
     }
 
-    /// Shows `what` as the current step.
-    pub(crate) fn at(&self, what: String) {
-        self.progress.at(what);
-    }
-
-    /// Counts steps as done.
-    pub(crate) fn step(&self, steps: usize) {
-        (0..steps).for_each(|_| self.progress.step());
-    }
-
-    /// Runs programs in `rounds` rounds, and prints every run; stopped ones, too, if `stops`.
+    /// Runs programs in rounds, and prints every run; stopped ones, too, if their `cap` is given.
     pub(crate) fn rounds(
         &self,
         bench: &str,
         all: &[Contestant<'_, Run>],
-        rounds: usize,
         cap: Option<u32>,
     ) -> Vec<Samples<Run>> {
-        take_turns(all, rounds, |one, round, event| match event {
-            Event::Begins => self.at(format!("{bench}, {}", one.name)),
-            Event::Ran(run) => {
-                let object = json!({ "kind": "run", "bench": bench, "round": round });
-                self.print(&[merged(merged(object, &one.keys), &json!(run))], "");
-            }
-            Event::Ended(Ended::Stopped) if cap.is_some() => {
-                let object = json!({ "kind": "stopped", "bench": bench, "round": round, "cap": cap });
-                self.print(&[merged(object, &one.keys)], "");
-            }
-            Event::Ended(_) => {}
-            Event::Over => self.step(1),
+        take_turns(all, self.args.rounds(), |one, round, event| {
+            let (kind, more) = match event {
+                Event::Begins => return self.progress.at(format!("{bench}, {}", one.name)),
+                Event::Done(Ok(run)) => ("run", json!(run)),
+                Event::Done(Err(Ended::Stopped)) if cap.is_some() => ("stopped", json!({ "cap": cap })),
+                Event::Done(Err(_)) | Event::Skipped => return self.progress.step(),
+            };
+            let object = merged(json!({ "kind": kind, "bench": bench, "round": round }), &one.keys);
+            self.print(&[merged(object, &more)], "");
+            self.progress.step();
         })
     }
 
@@ -100,21 +88,24 @@ impl<'a> Session<'a> {
         self.print(&objects, &outcome.text(Paper::here()));
     }
 
-    /// Prints the legend, and what `runs` runs allow to claim; draws panels and walls if a picture is asked for.
-    /// Returns whether everything ran and every answer agrees.
-    pub(crate) fn end(self, legend: &str, runs: Option<u32>) -> bool {
+    /// Prints the legend, and whether there are enough runs to claim a difference; draws the picture that `--svg` asks
+    /// for, of panels and of widths with a name. Returns whether everything ran and every answer agrees.
+    pub(crate) fn end(self, legend: &str, panels: &[Panel], walls: &[(f64, &str)]) -> Result<bool> {
         self.progress.finish();
-        self.print(&[], legend);
-        if let Some(words) = runs.and_then(|runs| no_claim(runs as usize)) {
-            self.print(&[], &format!("{words}, good for a look."));
+        let (runs, cap) = (counted(self.args.rounds(), "run"), self.args.limit().to_string());
+        self.print(
+            &[],
+            legend.trim_end_matches('\n').replace("{runs}", &runs).replace("{cap}", &cap).as_str(),
+        );
+        let words = no_claim(self.args.rounds() as usize).map(|words| format!("{words}, good for a look."));
+        self.print(
+            &[],
+            &words.filter(|_| self.args.name != KERNELS && !legend.is_empty()).unwrap_or_default(),
+        );
+        if let Some(path) = &self.args.svg {
+            let picture = svg(&self.machine.line(), panels, walls)?;
+            std::fs::write(path, picture).map_err(|why| format!("{}: {why}", path.display()))?;
         }
-        self.good && self.compared > 0
-    }
-
-    /// Draws the picture that `--svg` asks for. Walls are widths with a name.
-    pub(crate) fn draw(&self, panels: &[Panel], walls: &[(f64, &str)]) -> Result<()> {
-        let Some(path) = &self.args.svg else { return Ok(()) };
-        let picture = svg(&self.machine.line(), panels, walls)?;
-        std::fs::write(path, picture).map_err(|why| format!("{}: {why}", path.display()))
+        Ok(self.good && self.compared > 0)
     }
 }

@@ -9,15 +9,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The part of a setting in a comparison.
+/// The part of a setting: the denominator of every ratio, the setting that is judged, or another to compare with.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
-    /// The denominator of every ratio.
     Baseline,
-    /// The setting that is judged.
     Subject,
-    /// Another setting to compare with.
     Peer,
 }
 
@@ -32,23 +29,20 @@ pub(crate) struct Setting {
     launch: Option<Vec<String>>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
-    /// Name of a library to preload, searched in the `directories` of the file.
+    /// Name of a library to preload, and the Debian package with it.
     preload: Option<String>,
-    /// Debian package with the library.
     package: Option<String>,
     /// First version of the C library that supports the setting.
     glibc: Option<String>,
 }
 
-/// The contents of `settings.toml`.
+/// The contents of `settings.toml`: variables set and removed for every run, and folders in which libraries are
+/// searched.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Variables set for every run.
     environment: BTreeMap<String, String>,
-    /// Variables removed for every run.
     clear: Vec<String>,
-    /// Folders in which libraries are searched.
     directories: Vec<PathBuf>,
     #[serde(rename = "setting")]
     all: Vec<Setting>,
@@ -61,10 +55,10 @@ impl Settings {
 
     /// Returns the settings of `bench`, the baseline first, peers only if `with_peers`.
     pub(crate) fn of(&self, bench: &Bench, with_peers: bool) -> Result<Vec<&Setting>> {
+        let there: Vec<_> = self.all.iter().map(|setting| setting.name.as_str()).collect();
+        let (name, there) = (&bench.name, there.join(", "));
         let find = |asked: &String| {
-            let there: Vec<_> = self.all.iter().map(|setting| setting.name.as_str()).collect();
             self.all.iter().find(|setting| setting.name == *asked).ok_or_else(|| {
-                let (name, there) = (&bench.name, there.join(", "));
                 format!(
                     "bench {name} asks for the setting `{asked}`, which settings.toml lacks; it has: {there}"
                 )
@@ -90,7 +84,8 @@ impl Settings {
         let wanted = setting.glibc.as_ref()?;
         // SAFETY: the function takes no argument and returns a static C string.
         let here = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) }.to_string_lossy();
-        (!at_least(&here, wanted)).then(|| format!("needs glibc {wanted}; here is {here}"))
+        let numbers = |text: &str| -> Vec<u32> { text.split('.').flat_map(str::parse).collect() };
+        (numbers(&here) < numbers(wanted)).then(|| format!("needs glibc {wanted}; here is {here}"))
     }
 
     /// Returns the command that runs `words` under `setting`; `more` are further options of `largesse run`.
@@ -113,21 +108,5 @@ impl Settings {
 
     fn library(&self, name: &str) -> Option<PathBuf> {
         self.directories.iter().map(|directory| directory.join(name)).find(|path| path.exists())
-    }
-}
-
-fn at_least(here: &str, wanted: &str) -> bool {
-    let [here, wanted] = [here, wanted].map(|text| text.split('.').map(|part| part.parse().unwrap_or(0_u32)));
-    here.ge(wanted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_compare_by_number() {
-        assert!(at_least("2.36", "2.35") && at_least("2.35", "2.35") && at_least("2.100", "2.35"));
-        assert!(!at_least("2.9", "2.35") && !at_least("2.31", "2.35"));
     }
 }

@@ -11,10 +11,7 @@
 mod pauses;
 
 use crate::args::{Args, GC};
-use crate::engine::{
-    Cell, Contestant, Ended, MachineFacts, Measured, OTHER_FILES, Outcome, Result, Run, Samples,
-};
-use crate::engine::{Session, Summary, TempDir, benches, processors, read, run, touch_mib, unknown};
+use crate::engine::*;
 use largesse_plot::curves::{Axes, Panel, Series};
 use largesse_terminal::say::{counted, say};
 use largesse_terminal::table::{Column, Table};
@@ -27,28 +24,16 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Default number of runs of each system with each number of threads, and limit of a run in seconds.
-const RUNS: u32 = 5;
-const CAP: u32 = 60;
 /// Greatest number of runs to find out how many repetitions take the wanted time.
 const TRIES: u32 = 4;
 
-const LEGEND: &str = "\
-Every thread does the same work. `1 thread`: the time of one repetition (largest less smallest, over the median).\n\
-`p threads`: the gain, p times the time of one thread over the time of p, the median of all rounds. `gc`: the share of the\n\
-time in which collections stopped threads.";
-
-/// The contents of the definition.
+/// The contents of the definition, which explains them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GcSpec {
-    /// Name of the system whose time with one thread is the denominator of ratios.
     reference: String,
-    /// Seconds that a run of one thread is to take, at scale 1.
     seconds: f64,
-    /// MiB that are touched and freed before every run.
     touch_mib: u64,
-    /// Largest relative error of an answer that passes.
     tolerance: f64,
     #[serde(rename = "program")]
     programs: Vec<GcProgram>,
@@ -56,17 +41,15 @@ struct GcSpec {
     systems: Vec<System>,
 }
 
-/// The work that every thread repeats.
+/// The work that every thread repeats: repetitions of the first run, expected answer of each thread, and whether each
+/// pause for a collection is printed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GcProgram {
     name: String,
     title: String,
-    /// Repetitions of the first run, from which the number of repetitions is computed.
     times: u64,
-    /// Expected answer of each thread.
     answer: f64,
-    /// Whether each pause for a collection is printed.
     #[serde(default)]
     pauses: bool,
 }
@@ -77,13 +60,11 @@ struct GcProgram {
 struct System {
     name: String,
     title: String,
-    /// Advice what to type if it is not installed.
     #[serde(default)]
     needs: String,
     /// Names of the programs that it has; empty for all.
     #[serde(default)]
     programs: Vec<String>,
-    /// Commands that build what is run.
     #[serde(default)]
     build: Vec<Vec<String>>,
     run: Vec<String>,
@@ -117,40 +98,33 @@ impl GcSpec {
     }
 }
 
-/// The results of one system with one number of threads.
+/// The results of one system with one number of threads: seconds of one repetition, gain p T(1) / T(p) with p threads
+/// in each round, share of the time that collections take, and pauses of all rounds.
 struct Place {
     threads: u32,
-    /// Seconds of one repetition.
     cell: Cell,
-    /// Gain p T(1) / T(p) with p threads, in each round.
     gain: Option<Summary>,
-    /// Share of the time that collections take.
     share: Option<Summary>,
-    /// Pauses of all rounds.
     pauses: Pauses,
 }
 
-/// The results of one system.
+/// The results of one system: its version, repetitions of each thread, and cells by the number of threads, the first
+/// for one thread.
 struct SystemRow<'a> {
     system: &'a System,
-    /// Version of the system.
     about: String,
-    /// Repetitions of each thread.
     times: u64,
-    /// Cells by the number of threads; the first is for one thread.
     places: Vec<Place>,
 }
 
-/// The systems of a comparison, and the way it is run.
+/// The way a comparison is run: folders of programs and of builds; numbers of threads, ascending, of which the first
+/// is 1.
 struct Plan<'a> {
     args: &'a Args,
     spec: &'a GcSpec,
-    /// Folder of the programs, and the one of the builds.
     programs: PathBuf,
     folder: TempDir,
-    /// Numbers of threads, ascending; the first is 1.
     threads: Vec<u32>,
-    runs: u32,
 }
 
 /// Runs the comparison and prints it. Returns whether everything ran and every answer is right.
@@ -163,8 +137,8 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
         return Ok(true);
     }
     let programs = std::path::absolute(root.join("programs")).unwrap_or_else(|_| root.join("programs"));
-    let (threads, runs) = (threads(args.threads.as_deref()), args.runs.unwrap_or(RUNS));
-    let plan = Plan { args, spec: &spec, programs, folder: TempDir::new()?, threads, runs };
+    let threads = threads(args.threads.as_deref());
+    let plan = Plan { args, spec: &spec, programs, folder: temp_dir()?, threads };
     let (mut here, mut absent, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
     for system in &spec.systems {
         match plan.build(system) {
@@ -176,9 +150,9 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
         let systems: Vec<_> = here.iter().copied().filter(|system| system.has(program)).collect();
         chosen.extend((!systems.is_empty()).then_some((program, systems)));
     }
-    let steps = chosen.iter().map(|(_, systems)| systems.len() * (1 + plan.threads.len() * runs as usize));
-    let mut session =
-        Session::begin(args, MachineFacts::here(&root), args.scale, steps.sum::<usize>() as u64);
+    let each = 1 + plan.threads.len() * args.rounds() as usize;
+    let steps = chosen.iter().map(|(_, systems)| systems.len() * each).sum();
+    let mut session = Session::begin(args, &root, args.scale, steps);
     for (name, why) in &absent {
         session.absent(GC, Some(name), why, &format!("{name}: {why}"));
     }
@@ -188,15 +162,14 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
         session.show(&Outcome { failures, ..outcome(program, &rows, &spec.reference) });
         all.push((*program, rows));
     }
-    let mut legend = LEGEND.to_owned();
+    let mut legend = include_str!("../legends/gc.txt").to_owned();
     for system in &here {
         let mut rows = all.iter().flat_map(|(_, rows)| rows);
         let about = rows.find(|row| row.system.name == system.name).map_or("", |row| &row.about);
-        let _ = write!(legend, "\n{}: {}; {about}", system.name, system.title);
+        let _ = writeln!(legend, "{}: {}; {about}", system.name, system.title);
     }
     let panels: Vec<_> = here.iter().flat_map(|system| panels(system, &all)).collect();
-    session.draw(&panels, &[(processors() as f64, "processors")])?;
-    Ok(session.end(&legend, Some(runs)))
+    session.end(&legend, &panels, &[(processors() as f64, "processors")])
 }
 
 impl Plan<'_> {
@@ -244,7 +217,7 @@ impl Plan<'_> {
             let mut command = self.command(system, &system.run);
             command.env("PROGRAM", &program.name);
             command.env("THREADS", threads.to_string()).env("TIMES", times.to_string());
-            let run = run(command, Duration::from_secs(self.args.cap.unwrap_or(CAP).into()))?;
+            let run = run(command, Duration::from_secs(self.args.limit().into()))?;
             let expected = vec![program.answer; threads as usize];
             run.answered(&program.name, Some((&expected, self.spec.tolerance))).map_err(Ended::Wrong)?;
             Ok(run)
@@ -277,9 +250,9 @@ impl Plan<'_> {
     ) -> (Vec<SystemRow<'s>>, Vec<String>) {
         let mut found = Vec::new();
         for system in systems {
-            session.at(format!("{}, {}: its answer", program.name, system.name));
+            session.progress.at(format!("{}, {}: its answer", program.name, system.name));
             found.push(self.repetitions(program, system));
-            session.step(1);
+            session.progress.step();
         }
         let times = |place: usize| found[place].as_ref().map_or(program.times, |times| *times);
         let mut all = Vec::new();
@@ -293,7 +266,7 @@ impl Plan<'_> {
                 all.push(Contestant { needs: vec![place], ..one });
             }
         }
-        let samples = session.rounds(&program.name, &all, self.runs as usize, None);
+        let samples = session.rounds(&program.name, &all, None);
         let (mut rows, mut failures) = (Vec::new(), Vec::new());
         for (line, system) in systems.iter().enumerate() {
             let one = &samples[line];

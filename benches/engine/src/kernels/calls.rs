@@ -1,7 +1,7 @@
 //! Calls Largesse's kernels on every instruction set, OpenBLAS's, plain loops, and the reference; times calls.
 
 use super::case::{BlasKernel, Case, Operation, Vectors};
-use crate::engine::{Contestant, Result, TempDir, take_turns};
+use crate::engine::*;
 use Operation::{Asum, Axpy, Dot, Dotu, Nrm2, Sum, Sumsq};
 use largesse_kernels::{Alone, Complex, Isa, Kernels, VectorMut, reference};
 use largesse_machine::cycles::Counter;
@@ -16,27 +16,23 @@ const FACTOR: f64 = 1e-9;
 const SLOW_UP_TO: usize = 1 << 20;
 /// Least length of a sample, in seconds.
 const SAMPLE: f64 = 200e-6;
-/// Number of elements from which fewer turns suffice, since a call takes long.
+/// Number of elements from which five turns suffice, since a call takes long.
 const LONG: usize = 4 << 20;
-const LONG_TURNS: u32 = 5;
 
 /// A function that calls its kernel this many times and returns the last result; for `daxpy`, zeros.
 type Call = Box<dyn Fn(Vectors, usize) -> [f64; 2]>;
 
-/// One column of the table.
+/// One column of the table. If the kernel is ours, its bits must equal the reference's.
 pub(super) struct Caller {
     pub(super) name: &'static str,
-    /// Whether the kernel is Largesse's, whose bits must equal the reference's.
     pub(super) ours: bool,
     pub(super) call: Call,
 }
 
-/// The seconds of a call.
-#[derive(Clone, Copy, Debug)]
+/// The seconds of a call in the best turn, and the median of the turns divided by them, less 1.
 pub(super) struct Time {
     pub(super) name: &'static str,
     pub(super) best: f64,
-    /// Median of the turns divided by the best, less 1.
     pub(super) spread: f64,
 }
 
@@ -47,17 +43,14 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Returns the seconds that `work` takes.
-    fn seconds(&self, work: impl FnOnce()) -> f64 {
-        let watch = self.counter.start();
-        work();
-        self.counter.nanoseconds(watch.stop()) * 1e-9
-    }
-
     /// Samples all callers in turns. A sample repeats calls that are shorter than [`SAMPLE`].
     pub(super) fn time<'c>(&self, all: impl IntoIterator<Item = &'c Caller>, vectors: Vectors) -> Vec<Time> {
         let contestant = |one: &'c Caller| {
-            let call = move |calls| self.seconds(|| _ = (one.call)(vectors, calls));
+            let call = move |calls| {
+                let watch = self.counter.start();
+                (one.call)(vectors, calls);
+                self.counter.nanoseconds(watch.stop()) * 1e-9
+            };
             let mut calls = 1;
             while call(calls) < SAMPLE {
                 calls *= 2;
@@ -65,8 +58,8 @@ impl Timer {
             (one.name, Contestant::new(one.name, move || Ok(call(calls) / calls as f64)))
         };
         let (names, contestants): (Vec<_>, Vec<_>) = all.into_iter().map(contestant).unzip();
-        let turns = if vectors.n >= LONG { self.turns.min(LONG_TURNS) } else { self.turns };
-        let samples = take_turns(&contestants, turns as usize, |_, _, _| ());
+        let turns = if vectors.n >= LONG { self.turns.min(5) } else { self.turns };
+        let samples = take_turns(&contestants, turns, |_, _, _| ());
         let times = names.into_iter().zip(samples).map(|(name, mut sample)| {
             sample.runs.sort_by(f64::total_cmp);
             let (best, middle) = (sample.runs[0], sample.runs[sample.runs.len() / 2]);
@@ -106,7 +99,7 @@ impl Library {
     pub(super) fn loops(root: &Path) -> Result<Library> {
         let source = root.join("programs/c/kernels/loops.c");
         // The library runs in this process: other users must not be able to write to the folder.
-        let folder = TempDir::new()?;
+        let folder = temp_dir()?;
         let made = folder.path().join("loops.so");
         let options = ["-O3", "-fPIC", "-shared", "-o"];
         let done = Command::new("gcc").args(options).arg(&made).arg(&source).arg("-lm").output();
@@ -233,7 +226,7 @@ pub(super) fn want(kernel: BlasKernel, v: Vectors) -> ([f64; 2], f64) {
     let norm = |x: &[f64]| best.nrm2(x, &Alone);
     let size = |x: &[f64]| best.asum(x, &Alone);
     let (answer, size) = match (kernel.operation, kernel.is_single()) {
-        (Sum, true) => (f64::from(reference::sum(v.x::<f32>())), best.asum(v.x::<f32>(), &Alone).into()),
+        (Sum, true) => (reference::sum(v.x::<f32>()).into(), best.asum(v.x::<f32>(), &Alone).into()),
         (Sum, false) => (reference::sum(v.x()), size(v.x())),
         (Asum, _) => (reference::asum(v.x()), size(v.x())),
         (Sumsq, _) => (reference::sumsq(v.x()), best.sumsq(v.x::<f64>(), &Alone)),

@@ -13,7 +13,7 @@ mod case;
 mod limits;
 
 use crate::args::{Args, KERNELS};
-use crate::engine::{MachineFacts, Outcome, Result, Session, benches, unknown};
+use crate::engine::*;
 use calls::{Caller, Library, Time, Timer};
 use case::{ALL, BlasKernel, Case, Data, Operation};
 use largesse_kernels::{Kernels, reference};
@@ -25,27 +25,17 @@ use limits::Levels;
 use serde_json::json;
 use std::fmt::Write as _;
 
-/// Default number of turns of each caller.
-const TURNS: u32 = 15;
 /// Number of elements of the ladder, which fit in the first-level cache.
 const LADDER: usize = 1024;
 
-const LEGEND: &str = "\
-Cells: 1e9 operations a second; per cent of the limit; distance of the median of all turns from the best, in per cent. The limit: the level's loads (of daxpy: two loads and a store), or the processor's operations, whichever
-takes longer, measured in this run. `lies`: bytes from the start of a cache line to the vectors; y - x, modulo 64 KiB.
-`GB/s`: of the first column. `x`: the first column over OpenBLAS. OpenBLAS has no sum of squares: its dsumsq is ddot(x, x).
-openblas and gcc -O3 give other bits, and other bits on other machines.";
-
-/// The measurements of one case.
+/// The measurements of one case: least seconds that level and processor allow, offset of `y` in its page less that of
+/// `x`, times, and the callers with wrong answers, whether they are ours, and how.
 struct Row {
     case: Case,
     level: &'static str,
-    /// Least seconds that level and processor allow; `None` where they were not measured.
     limit: Option<f64>,
-    /// Offset of `y` in its page less that of `x`, in bytes; 0 with one vector.
     offset: usize,
     times: Vec<Time>,
-    /// Callers that were not timed since their answers were wrong, whether they are ours, and how.
     wrong: Vec<(&'static str, bool, String)>,
 }
 
@@ -64,10 +54,10 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
     let root = benches(args.programs.as_deref())?;
     let data = Data::new(args.scale).map_err(|why| format!("no memory to measure in: {why}"))?;
     let peers = [("openblas", Library::open_blas()), ("gcc -O3", Library::loops(&root))];
-    let timer = Timer { counter: Counter::calibrate(), turns: args.runs.unwrap_or(TURNS) };
+    let timer = Timer { counter: Counter::calibrate(), turns: args.rounds() };
     let levels = Levels::measure(&data, &timer);
-    let steps = kernels.iter().map(|kernel| kernel.cases(data.room).len() as u64).sum();
-    let mut session = Session::begin(args, MachineFacts::here(&root), 1.0, steps);
+    let steps = kernels.iter().map(|kernel| kernel.cases(data.room).len()).sum();
+    let mut session = Session::begin(args, &root, 1.0, steps);
     show_levels(&session, &levels);
     let mut libraries = Vec::new();
     for (name, library) in peers {
@@ -80,17 +70,17 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
     for kernel in kernels {
         let mut rows = Vec::new();
         for case in kernel.cases(data.room) {
-            session.at(case.title());
+            session.progress.at(case.title());
             rows.push(measure(case, &data, &calls::of(&case, &libraries), &levels, &timer));
-            session.step(1);
+            session.progress.step();
         }
         session.show(&outcome(kernel, &rows));
         panels.push(panel(kernel, &rows));
     }
     climb(&session, &data, &libraries, &levels, &timer);
     let known = levels.levels.iter().filter(|level| level.size != usize::MAX);
-    session.draw(&panels, &known.map(|level| (level.size as f64, level.name)).collect::<Vec<_>>())?;
-    Ok(session.end(LEGEND, None))
+    let walls: Vec<_> = known.map(|level| (level.size as f64, level.name)).collect();
+    session.end(include_str!("../legends/kernels.txt"), &panels, &walls)
 }
 
 fn measure(case: Case, data: &Data, all: &[Caller], levels: &Levels, timer: &Timer) -> Row {
@@ -131,19 +121,9 @@ fn wrong(case: &Case, data: &Data, all: &[Caller]) -> Vec<(&'static str, bool, S
 }
 
 impl Row {
-    /// Returns the operations a second of a call that takes `seconds`, in units of 1e9.
-    fn gflops(&self, seconds: f64) -> f64 {
-        self.case.kernel.flops() * self.case.n as f64 / seconds * 1e-9
-    }
-
-    /// Returns the bytes a second, in units of 1e9.
-    fn gigabytes(&self, seconds: f64) -> f64 {
-        self.case.kernel.moved() * self.case.n as f64 / seconds * 1e-9
-    }
-
-    /// Returns the speed in per cent of the limit.
-    fn per_cent(&self, seconds: f64) -> Option<f64> {
-        self.limit.map(|limit| 100.0 * limit / seconds)
+    /// Returns the rate of a call that takes `seconds`, in units of 1e9 a second, if an element counts as `each`.
+    fn rate(&self, each: f64, seconds: f64) -> f64 {
+        each * self.case.n as f64 / seconds * 1e-9
     }
 }
 
@@ -167,15 +147,18 @@ fn outcome(kernel: BlasKernel, rows: &[Row]) -> Outcome {
             let _ = write!(lies, " {:+}", row.offset);
         }
         let time = |name: &str| row.times.iter().find(|time| time.name == name);
+        let gflops = |seconds| row.rate(kernel.flops(), seconds);
+        let gigabytes = |seconds| row.rate(kernel.moved(), seconds);
+        let per_cent = |seconds: f64| row.limit.map(|limit| 100.0 * limit / seconds);
         let mut cells = vec![n.to_string(), row.level.to_owned(), lies];
         for name in &names {
             cells.push(time(name).map_or("-".to_owned(), |time| {
-                let of_limit = row.per_cent(time.best).map_or(String::new(), |part| format!(" {part:.0}%"));
-                format!("{:.2}{of_limit} +{:.0}", row.gflops(time.best), 100.0 * time.spread)
+                let of_limit = per_cent(time.best).map_or(String::new(), |part| format!(" {part:.0}%"));
+                format!("{:.2}{of_limit} +{:.0}", gflops(time.best), 100.0 * time.spread)
             }));
         }
         let first = row.times.first();
-        cells.push(first.map_or("-".to_owned(), |time| format!("{:.1}", row.gigabytes(time.best))));
+        cells.push(first.map_or("-".to_owned(), |time| format!("{:.1}", gigabytes(time.best))));
         let blas = time("openblas").zip(first).map(|(blas, first)| blas.best / first.best);
         cells.push(blas.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
         table.row(cells);
@@ -183,7 +166,7 @@ fn outcome(kernel: BlasKernel, rows: &[Row]) -> Outcome {
             objects.push(json!({
                 "kind": "line", "bench": KERNELS, "kernel": kernel.name, "n": n, "level": row.level,
                 "shift": shift, "offset": row.offset, "who": name, "seconds": best, "spread": spread,
-                "gflops": row.gflops(*best), "gigabytes": row.gigabytes(*best), "per_cent": row.per_cent(*best),
+                "gflops": gflops(*best), "gigabytes": gigabytes(*best), "per_cent": per_cent(*best),
             }));
         }
         for (name, ours, how) in &row.wrong {
@@ -199,16 +182,13 @@ fn outcome(kernel: BlasKernel, rows: &[Row]) -> Outcome {
 /// Prints the measured limits.
 fn show_levels(session: &Session<'_>, levels: &Levels) {
     let rate = |rate: Option<f64>| rate.map_or("not known".to_owned(), |rate| format!("{:.2}", rate * 1e-9));
-    let mut text = format!(
-        "Limits: clock {} GHz, {} GFlop/s of additions, {} of multiplications with additions.\n",
-        rate(levels.clock),
-        rate(levels.additions),
-        rate(levels.multiply_adds)
-    );
+    let [clock, additions, fused] = [levels.clock, levels.additions, levels.multiply_adds].map(rate);
+    let operations = format!("{additions} GFlop/s of additions, {fused} of multiplications with additions");
+    let mut text = format!("Limits: clock {clock} GHz, {operations}.\n");
     for level in &levels.levels {
-        let (name, read, update, kib) =
-            (level.name, rate(level.read), rate(level.update), level.measured >> 10);
-        let _ = writeln!(text, "  {name:6} {read} GB/s of loads, {update} of loads and stores ({kib} KiB)");
+        let ([read, update], kib) = ([level.read, level.update].map(rate), level.measured >> 10);
+        let rates = format!("{read} GB/s of loads, {update} of loads and stores ({kib} KiB)");
+        let _ = writeln!(text, "  {:6} {rates}", level.name);
     }
     let object = json!({
         "kind": "limits", "bench": KERNELS, "clock": levels.clock, "additions": levels.additions,
@@ -231,12 +211,10 @@ fn climb(session: &Session<'_>, data: &Data, libraries: &[Library], levels: &Lev
     let steps = loops.iter().flat_map(|loops| steps.map(|(function, name)| loops.sum(function, name)));
     let all: Vec<Caller> = steps.flatten().chain([calls::ours(ALL[0], Kernels::best())]).collect();
     let mut objects = Vec::new();
-    let mut text = String::from(
-        "The sum of 1024 doubles, step by step (GFlop/s, per cent of the processor's additions):\n",
-    );
-    for Time { name, best, spread } in
-        timer.time(&all, data.fill(&Case { kernel: ALL[0], n: LADDER, shift: 0 }))
-    {
+    let title = "The sum of 1024 doubles, step by step (GFlop/s, per cent of the processor's additions)";
+    let mut text = format!("{title}:\n");
+    let vectors = data.fill(&Case { kernel: ALL[0], n: LADDER, shift: 0 });
+    for Time { name, best, spread } in timer.time(&all, vectors) {
         let gflops = LADDER as f64 / best * 1e-9;
         let per_cent = levels.additions.map(|most| 100.0 * gflops * 1e9 / most);
         objects.push(json!({
@@ -254,12 +232,10 @@ fn climb(session: &Session<'_>, data: &Data, libraries: &[Library], levels: &Lev
             "kind": "latency", "bench": KERNELS, "addition": add, "multiplication": multiply,
             "gigahertz": clock * 1e-9,
         }));
-        let _ = writeln!(
-            text,
-            "Ten operations, each waiting for the one before: {:.0} cycles of additions, {:.0} of multiplications.\n\
-             \x20 On the HA8000 40 and 40, when compiled with -O2.",
-            10.0 * add,
-            10.0 * multiply
+        let (add, multiply) = (10.0 * add, 10.0 * multiply);
+        text += &format!(
+            "Ten operations, each waiting for the one before: {add:.0} cycles of additions, {multiply:.0} of multiplications.\n\
+             \x20 On the HA8000 40 and 40, when compiled with -O2.\n"
         );
     }
     session.print(&objects, &text);
@@ -271,13 +247,13 @@ fn panel(kernel: BlasKernel, rows: &[Row]) -> Panel {
     for row in rows.iter().filter(|row| row.case.shift == 0) {
         let width = row.case.footprint() as f64;
         for time in &row.times {
-            let point = (width, row.gflops(time.best));
+            let point = (width, row.rate(kernel.flops(), time.best));
             match series.iter_mut().find(|one| one.name == time.name) {
                 Some(one) => one.points.push(point),
                 None => series.push(Series { name: time.name.to_owned(), points: vec![point] }),
             }
         }
-        limit.extend(row.limit.map(|seconds| (width, row.gflops(seconds))));
+        limit.extend(row.limit.map(|seconds| (width, row.rate(kernel.flops(), seconds))));
     }
     Panel { title: format!("{}: {}", kernel.name, kernel.formula), axes: Axes::Speed, limit, series }
 }

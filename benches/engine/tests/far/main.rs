@@ -20,15 +20,13 @@ fn bench(words: &[&str], programs: &Path) -> Command {
 }
 
 /// Compiles the program into a folder. Prints why and returns `None` if there is no far memory or no compiler here.
-fn programs(name: &str) -> Option<std::path::PathBuf> {
-    let largesse = Path::new(BENCH).with_file_name("largesse");
+fn programs() -> Option<tempfile::TempDir> {
     let far = ["run", "--local", "1M", "--far", "memory:", "--", "true"];
-    let may = Command::new(largesse).args(far).output();
+    let may = Command::new(Path::new(BENCH).with_file_name("largesse")).args(far).output();
     let may = may.expect("the command `largesse`, as `cargo build -p largesse-cli` makes it");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/far/programs/walk.c");
-    let made = Command::new("cc").arg("-O1").arg("-o").arg(folder.join("walk")).arg(source).status();
+    let made = Command::new("cc").arg("-O1").arg("-o").arg(folder.path().join("walk")).arg(source).status();
     let here = may.status.success() && made.is_ok_and(|made| made.success());
     if !here {
         eprintln!("skipped: no C compiler, or {}", String::from_utf8_lossy(&may.stderr).trim());
@@ -38,9 +36,8 @@ fn programs(name: &str) -> Option<std::path::PathBuf> {
 
 #[test]
 fn cells_have_right_answers_and_evictions() {
-    let Some(programs) = programs("walks") else { return };
-    let output = bench(&["--runs", "2", "--json"], &programs).output().unwrap();
-    std::fs::remove_dir_all(&programs).unwrap();
+    let Some(programs) = programs() else { return };
+    let output = bench(&["--runs", "2", "--json"], programs.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -72,9 +69,10 @@ fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
 // This fails if the program does not ask for the signal.
 #[test]
 fn killed_benches_leave_no_program() {
-    let Some(programs) = programs("sleeps") else { return };
+    let Some(programs) = programs() else { return };
     let words = ["--runs", "1", "--only", "sleep"];
-    let mut bench = bench(&words, &programs).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut bench =
+        bench(&words, programs.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let children = format!("/proc/{0}/task/{0}/children", bench.id());
     let program = soon(|| {
         let all = std::fs::read_to_string(&children).ok()?;
@@ -84,7 +82,6 @@ fn killed_benches_leave_no_program() {
     });
     bench.kill().unwrap();
     bench.wait().unwrap();
-    std::fs::remove_dir_all(&programs).unwrap();
     let program = program.expect("no program");
     // The process does not exist any more, or is a zombie.
     let gone = soon(|| match std::fs::read_to_string(format!("/proc/{program}/stat")) {

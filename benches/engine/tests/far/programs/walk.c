@@ -1,6 +1,4 @@
-/* Walks through some MiB page by page, once for each of --times.
- * `lies`: the answer differs in far memory. `idles`: transfers of 64K take a minute.
- * `sleeps`: all runs take a minute. */
+/* Walks through some MiB page by page. `sleeps`: it takes a minute. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,17 +6,14 @@
 #include <unistd.h>
 
 int main(int argc, char **argv) {
-    const char *mode = argc > 1 ? argv[1] : "", *size = getenv("LARGESSE_PAGE_SIZE");
     size_t bytes = 16 << 20;
     long *all = malloc(bytes), sum = 0;
     struct timespec begin, end;
     for (size_t i = 0; i < bytes / sizeof *all; i++) all[i] = (long)i;
-    if (!strcmp(mode, "sleeps")) sleep(60);
-    if (!strcmp(mode, "idles") && size && !strcmp(size, "65536")) sleep(60);
+    if (argc > 1 && !strcmp(argv[1], "sleeps")) sleep(60);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (size_t i = 0; i < bytes / sizeof *all; i += 512) sum += all[i];
     clock_gettime(CLOCK_MONOTONIC, &end);
-    if (!strcmp(mode, "lies") && getenv("LARGESSE_LOCAL")) sum++;
     double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     printf("{\"test\":\"walk\",\"seconds\":%.9f,\"answer\":[%ld],\"bits\":\"%lx\"}\n", seconds, sum, (unsigned long)sum);
     printf("{\"peak_kb\":1,\"hugetlb_kb\":0,\"about\":\"C\"}\n");

@@ -1,7 +1,12 @@
 # Prints what a program of `bench r` prints. Every run takes a little longer than the one before: $STATE counts.
 mode=$1 count=$(cat "$STATE" 2>/dev/null || echo 0)
 echo $((count + 1)) > "$STATE"
-[ "$mode" = fails ] && { echo "no package" >&2; exit 3; }
+case $mode in
+    fails) echo "no package" >&2; exit 3;;
+    hello) echo hello; exit;;
+    mute) exit;;
+    killed) kill -9 $$;;
+esac
 [ "$UNDER" = broken ] && { echo one >&2; echo two >&2; exit 4; }
 case $UNDER in stock) time=1000;; largesse) time=800;; quick) time=500;; *) time=1500;; esac
 bits=f0
