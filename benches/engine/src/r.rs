@@ -23,18 +23,6 @@ struct Plan<'a> {
     absent: Vec<&'a Setting>,
 }
 
-/// One line of the table.
-struct Line<'a> {
-    name: &'a str,
-    /// Unit of its values, and what there is less of if they are smaller.
-    unit: &'static str,
-    of: &'static str,
-    /// Cells in the order of the settings; the first is the baseline's.
-    cells: Vec<Cell>,
-    /// Least distance of a ratio from 1 that counts as a difference.
-    noise: Option<f64>,
-}
-
 /// Runs the chosen benches. Returns whether everything ran and every answer agrees.
 pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Settings) -> Result<bool> {
     let mut plans = Vec::new();
@@ -73,10 +61,9 @@ impl Plan<'_> {
             let start = move || {
                 let mut command = self.settings.command(self.line_up[place], &[], &words);
                 command.env(TOUCH_VARIABLE, touch_command(touch));
+                let needs = &self.bench.needs;
                 run(command, Duration::MAX).map_err(|ended| match ended {
-                    Ended::Failed(why) if place < 2 => {
-                        Ended::Failed(format!("{why}; needed: {}", self.bench.needs))
-                    }
+                    Ended::Failed(why) if place < 2 => Ended::Failed(format!("{why}; needed: {needs}")),
                     other => other,
                 })
             };
@@ -90,12 +77,8 @@ impl Plan<'_> {
         format!("{}{}", self.line_up[place].name, if place == 1 { " again" } else { "" })
     }
 
-    fn is_peer(&self, place: usize) -> bool {
-        self.line_up[place].role == Role::Peer
-    }
-
-    /// Judges every answer, then compares the times of right ones. Returns the lines and what failed.
-    fn lines(&self, samples: &[Samples<Run>]) -> (Vec<Line<'_>>, Vec<String>) {
+    /// Judges every answer. Returns the values of each column, line by line, and what failed.
+    fn judged(&self, samples: &[Samples<Run>]) -> (Vec<Vec<Values>>, Vec<String>) {
         let (bench, mut failures, mut columns) = (self.bench, Vec::new(), Vec::new());
         for (place, sample) in samples.iter().enumerate() {
             let column = self.column(place);
@@ -119,53 +102,51 @@ impl Plan<'_> {
             columns.push(values);
         }
         failures.sort_by_key(|why| why.starts_with("WRONG"));
-        let times =
-            bench.tests.iter().map(|test| &*test.name).chain(["total"]).map(|name| (name, "s", "time"));
-        let lines =
-            times.chain([("peak memory", "KiB", "memory")]).enumerate().map(|(row, (name, unit, of))| {
-                let values = |place: usize| columns[place][row].as_deref().ok();
-                let baseline = values(0).and_then(Summary::of);
-                let cell = |column: &Vec<Values>| match &column[row] {
-                    Ok(values) => Cell::of(values, baseline),
-                    Err(cell) => *cell,
-                };
-                let noise = values(0).zip(values(1)).and_then(|(first, again)| noise(first, again));
-                Line { name, unit, of, cells: columns.iter().map(cell).collect(), noise }
-            });
-        (lines.collect(), failures)
+        (columns, failures)
     }
 
+    /// Compares the times of right answers.
     fn outcome(&self, samples: &[Samples<Run>]) -> Outcome {
-        let (bench, (lines, failures)) = (self.bench, self.lines(samples));
+        let (bench, (columns, failures)) = (self.bench, self.judged(samples));
         let subject = self.line_up.iter().position(|it| it.role == Role::Subject).unwrap_or(0);
-        let mut columns = vec![Column::text(bench.name.clone(), 8)];
+        let mut heads = vec![Column::text(bench.name.clone(), 8)];
         for (place, setting) in self.line_up.iter().enumerate() {
-            let column = Column::number(if place == 1 { "noise" } else { &*setting.name });
+            let head = Column::number(if place == 1 { "noise" } else { &*setting.name });
             // Stock, its noise and the subject are always shown; peers are left out first.
-            columns.push(if place <= subject.max(1) { column } else { column.spare(1) });
+            heads.push(if place <= subject.max(1) { head } else { head.spare(1) });
         }
-        let peers = (0..self.line_up.len()).any(|place| self.is_peer(place));
-        columns.extend(peers.then(|| Column::number("to best peer")));
-        columns.push(Column::words("reading", 10));
-        let (mut table, mut objects) = (Table::new(columns), Vec::new());
-        for line in &lines {
-            let best = (0..line.cells.len()).filter(|place| self.is_peer(*place));
-            let best = best.filter_map(|place| Some((place, line.cells[place].ratio()?)));
+        let peers: Vec<_> =
+            (0..columns.len()).filter(|place| self.line_up[*place].role == Role::Peer).collect();
+        heads.extend((!peers.is_empty()).then(|| Column::number("to best peer")));
+        heads.push(Column::words("reading", 10));
+        let (mut table, mut objects) = (Table::new(heads), Vec::new());
+        let mut lines: Vec<_> = bench.tests.iter().map(|test| (&*test.name, "s", "time")).collect();
+        lines.extend([("total", "s", "time"), ("peak memory", "KiB", "memory")]);
+        for (row, (line, unit, of)) in lines.into_iter().enumerate() {
+            let values = |place: usize| columns[place][row].as_deref().ok();
+            let baseline = values(0).and_then(Summary::of);
+            let cell = |column: &Vec<Values>| match &column[row] {
+                Ok(values) => Cell::of(values, baseline),
+                Err(cell) => *cell,
+            };
+            let cells: Vec<_> = columns.iter().map(cell).collect();
+            let noise = values(0).zip(values(1)).and_then(|(first, again)| noise(first, again));
+            let best = peers.iter().filter_map(|&place| Some((place, cells[place].ratio()?)));
             let best = best.min_by(|(_, one), (_, other)| one.total_cmp(other));
-            let mut row = vec![line.name.to_owned()];
-            row.extend((0..line.cells.len()).map(|place| line.cell(place)));
-            if peers {
-                let to_best = best.zip(line.cells[subject].ratio());
-                row.push(to_best.map_or("-".into(), |((place, best), ratio)| {
+            let mut shown = vec![line.to_owned()];
+            shown.extend((0..cells.len()).map(|place| text(place, &cells[place], unit, noise)));
+            if !peers.is_empty() {
+                let to_best = best.zip(cells[subject].ratio());
+                shown.push(to_best.map_or("-".into(), |((place, best), ratio)| {
                     format!("{} {:.3}", self.line_up[place].name, ratio / best)
                 }));
             }
-            row.push(line.reading(subject));
-            table.row(row);
-            for (place, cell) in line.cells.iter().enumerate() {
+            shown.push(reading(&cells, subject, noise, of));
+            table.row(shown);
+            for (place, cell) in cells.iter().enumerate() {
                 let mut keys = json!({
-                    "kind": "line", "bench": bench.name, "line": line.name, "setting": self.column(place),
-                    "unit": line.unit, "noise": line.noise,
+                    "kind": "line", "bench": bench.name, "line": line, "setting": self.column(place),
+                    "unit": unit, "noise": noise,
                 });
                 if cell.summary().is_some() {
                     keys["ratio"] = Value::Null;
@@ -179,42 +160,37 @@ impl Plan<'_> {
         let unchecked = bench.tests.iter().filter(|test| !expected(&test.name)).count();
         let mut below = String::from("\n");
         if unchecked > 0 {
-            let _ = writeln!(
-                below,
-                "The definition has no expected answer for {} at this size: only that all agree to the bit was checked.",
-                counted(unchecked as u64, "test")
-            );
+            let tests = counted(unchecked as u64, "test");
+            let _ = write!(below, "The definition has no expected answer for {tests} at this size: ");
+            below += "only that all agree to the bit was checked.\n";
         }
         Outcome { below, objects, failures, ..Outcome::new(&bench.name, title, table) }
     }
 }
 
-impl Line<'_> {
-    /// Returns the verdict on the cell `subject` in words.
-    fn reading(&self, subject: usize) -> String {
-        let runs = self.cells.iter().filter_map(|cell| Some(cell.summary()?.runs)).min().unwrap_or(0);
-        match (&self.cells[subject], self.noise) {
-            (Cell::Wrong, _) => "WRONG".into(),
-            (Cell::Measured(_, Some(_)), Some(_)) if no_claim(runs).is_some() => {
-                no_claim(runs).unwrap_or_default().into()
-            }
-            (Cell::Measured(_, Some(ratio)), Some(noise)) => match ratio - 1.0 {
-                apart if apart.abs() <= noise => "no difference seen".into(),
-                apart if apart < 0.0 => format!("{:.1}% less {}", -100.0 * apart, self.of),
-                apart => format!("{:.1}% more {}", 100.0 * apart, self.of),
-            },
-            (Cell::Measured(..), _) => "nothing to compare with".into(),
-            _ => "not run".into(),
-        }
+/// Returns the verdict on the cell `subject` in words; `of` is the quantity.
+fn reading(cells: &[Cell], subject: usize, noise: Option<f64>, of: &str) -> String {
+    let runs = cells.iter().filter_map(|cell| Some(cell.summary()?.runs)).min().unwrap_or(0);
+    match (&cells[subject], noise) {
+        (Cell::Wrong, _) => "WRONG".into(),
+        (Cell::Measured(_, Some(_)), Some(_)) if runs < 3 => no_claim(runs).unwrap_or_default().into(),
+        (Cell::Measured(_, Some(ratio)), Some(noise)) => match ratio - 1.0 {
+            apart if apart.abs() <= noise => "no difference seen".into(),
+            apart if apart < 0.0 => format!("{:.1}% less {of}", -100.0 * apart),
+            apart => format!("{:.1}% more {of}", 100.0 * apart),
+        },
+        (Cell::Measured(..), _) => "nothing to compare with".into(),
+        _ => "not run".into(),
     }
+}
 
-    fn cell(&self, place: usize) -> String {
-        match (place, &self.cells[place]) {
-            (1, _) => self.noise.map_or("-".into(), |noise| format!("±{:.1}%", noise * 100.0)),
-            (0, Cell::Measured(it, _)) if self.unit == "s" => it.spread_after(format!("{:.4} s", it.median)),
-            (0, Cell::Measured(it, _)) => it.spread_after(format!("{:.0} MiB", it.median / 1024.0)),
-            (_, Cell::Measured(it, Some(ratio))) => it.spread_after(format!("{ratio:.3}")),
-            (_, other) => other.word(),
-        }
+/// Returns the text of the cell in a column: the baseline's value, its noise, or a ratio.
+fn text(place: usize, cell: &Cell, unit: &str, noise: Option<f64>) -> String {
+    match (place, cell) {
+        (1, _) => noise.map_or("-".into(), |noise| format!("±{:.1}%", noise * 100.0)),
+        (0, Cell::Measured(it, _)) if unit == "s" => it.spread_after(format!("{:.4} s", it.median)),
+        (0, Cell::Measured(it, _)) => it.spread_after(format!("{:.0} MiB", it.median / 1024.0)),
+        (_, Cell::Measured(it, Some(ratio))) => it.spread_after(format!("{ratio:.3}")),
+        (_, other) => other.word(),
     }
 }

@@ -22,17 +22,9 @@ mod settings;
 mod stats;
 mod warm;
 
-pub(crate) use definition::{Bench, FarSpec, OTHER_FILES, choose, read, read_all, scaled, unknown};
-pub(crate) use folders::{benches, temp_dir};
-pub(crate) use machine::{MachineFacts, available_mib, processors};
-pub(crate) use outcome::{Cell, Outcome, merged};
-pub(crate) use program::{Measured, Run, Values, run};
-pub(crate) use rounds::{Contestant, Ended, Event, Samples, take_turns};
-pub(crate) use session::Session;
-pub(crate) use settings::{Role, Setting, Settings};
-pub(crate) use stats::{Summary, no_claim, noise};
+pub(crate) use self::{definition::*, folders::*, machine::*, outcome::*, program::*, rounds::*};
+pub(crate) use self::{session::*, settings::*, stats::*, warm::*};
 pub(crate) use tempfile::TempDir;
-pub(crate) use warm::{TOUCH_VARIABLE, touch_command, touch_mib};
 
 /// A result whose error is a message for the user.
 pub(crate) type Result<T> = std::result::Result<T, String>;

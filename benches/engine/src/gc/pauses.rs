@@ -44,24 +44,20 @@ impl Pauses {
         })
     }
 
-    /// Returns the number of objects marked in a second of marking.
-    fn mark_rate(&self) -> Option<f64> {
-        (self.marking > 0.0).then(|| self.objects / self.marking)
-    }
-
     /// Returns a line and a histogram; empty if there was no pause.
     pub(super) fn text(&self, of: &str) -> String {
         let (Some(median), Some(most)) = (self.quantile(50), self.quantile(90)) else { return String::new() };
         let mut text = format!("{of}: {} pauses, half of them within {median:.2} ms", self.count());
         let _ = write!(text, ", nine of ten within {most:.2} ms");
-        if let Some(rate) = self.mark_rate() {
-            let _ = write!(text, "; {:.0} million objects marked a second", rate / 1e6);
+        if self.marking > 0.0 {
+            let rate = self.objects / self.marking / 1e6;
+            let _ = write!(text, "; {rate:.0} million objects marked a second");
         }
         text.push('\n');
         let highest = self.counts.values().max().copied().unwrap_or(1);
         for (nanos, count) in &self.counts {
-            let bar: String = (0..(count * BAR).div_ceil(highest)).map(|_| '#').collect();
-            let _ = writeln!(text, "{:>10.2} ms {bar} {count}", *nanos as f64 / 1e6);
+            let (ms, bar) = (*nanos as f64 / 1e6, usize::try_from((count * BAR).div_ceil(highest)));
+            let _ = writeln!(text, "{ms:>10.2} ms {} {count}", "#".repeat(bar.unwrap_or(0)));
         }
         text
     }
@@ -69,13 +65,12 @@ impl Pauses {
     /// Adds the counts to the JSON object of a cell.
     pub(super) fn add_to(&self, cell: &mut Value) {
         if let Some(median) = self.quantile(50) {
-            let counts: Vec<_> =
-                self.counts.iter().map(|(nanos, count)| (*nanos as f64 / 1e9, count)).collect();
-            cell["pauses"] = json!(counts);
+            let seconds = self.counts.iter().map(|(nanos, count)| (*nanos as f64 / 1e9, count));
+            cell["pauses"] = json!(seconds.collect::<Vec<_>>());
             cell["pause_median"] = (median / 1e3).into();
         }
-        if let Some(rate) = self.mark_rate() {
-            cell["marked_per_second"] = rate.into();
+        if self.marking > 0.0 {
+            cell["marked_per_second"] = (self.objects / self.marking).into();
         }
     }
 }

@@ -50,42 +50,32 @@ impl Levels {
         ];
         let level = |(name, size, measured): (&'static str, usize, usize)| {
             let measured = measured.min(data.room);
-            let bytes =
-                |operation| move |one: &Limits| bytes_a_second(*one, operation, measured, data, timer);
-            let read = limits.iter().map(bytes(Operation::Sum)).reduce(f64::max);
-            let update = limits.iter().map(bytes(Operation::Axpy)).reduce(f64::max);
+            let [read, update] = [Operation::Sum, Operation::Axpy].map(|operation| {
+                let rates = limits.iter().map(|one| bytes_a_second(*one, operation, measured, data, timer));
+                rates.reduce(f64::max)
+            });
             Level { name, size, measured, read, update }
         };
-        let additions = |one: &Limits| {
-            let one = *one;
-            rate(data, timer, move || Some(one.additions(100_000)))
-        };
-        let fused = |one: &Limits| {
-            let one = *one;
-            rate(data, timer, move || one.multiply_adds(100_000))
-        };
+        let additions = |one: Limits| rate(data, timer, move || Some(one.additions(100_000)));
+        let fused = |one: Limits| rate(data, timer, move || one.multiply_adds(100_000));
         let latency = |chain: Chain| Some(1.0 / rate(data, timer, move || chain.run(3_000))?);
         Levels {
             levels: places.into_iter().map(level).collect(),
             clock: CoreClock::measure(&timer.counter).map(|clock| clock.hertz),
-            additions: limits.iter().filter_map(additions).reduce(f64::max),
-            multiply_adds: limits.iter().filter_map(fused).reduce(f64::max),
+            additions: limits.iter().copied().filter_map(additions).reduce(f64::max),
+            multiply_adds: limits.iter().copied().filter_map(fused).reduce(f64::max),
             latency: latency(Chain::Additions).zip(latency(Chain::Multiplications)),
         }
     }
 
-    fn of(&self, footprint: usize) -> Option<&Level> {
-        self.levels.iter().find(|level| footprint <= level.size)
-    }
-
-    pub(super) fn name_of(&self, footprint: usize) -> &'static str {
-        self.of(footprint).map_or("memory", |level| level.name)
+    /// Returns the level of a case.
+    pub(super) fn of(&self, case: &Case) -> Option<&Level> {
+        self.levels.iter().find(|level| case.footprint() <= level.size)
     }
 
     /// Returns the least seconds of a case: its bytes at the level's rate, or its operations at the processor's.
     pub(super) fn limit(&self, case: &Case) -> Option<f64> {
-        let level = self.of(case.footprint())?;
-        let (kernel, n) = (case.kernel, case.n as f64);
+        let (level, kernel, n) = (self.of(case)?, case.kernel, case.n as f64);
         let bytes = if kernel.operation == Operation::Axpy { level.update } else { level.read }?;
         // With more than one operation for each element, an addition is fused with a multiplication.
         let flops = if kernel.flops() > 1.0 { self.multiply_adds } else { self.additions }?;

@@ -90,7 +90,7 @@ fn measure(case: Case, data: &Data, all: &[Caller], levels: &Levels, timer: &Tim
     let offset = vectors.y.addr().wrapping_sub(vectors.x.addr()) % (64 << 10);
     Row {
         case,
-        level: levels.name_of(case.footprint()),
+        level: levels.of(&case).map_or("memory", |level| level.name),
         limit: levels.limit(&case),
         offset: if case.kernel.vectors() == 2 { offset } else { 0 },
         times: timer.time(right, vectors),
