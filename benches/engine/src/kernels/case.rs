@@ -1,66 +1,10 @@
 //! Defines what is measured: a kernel, a number of elements, and where the vectors lie.
 
+use super::kernel::BlasKernel;
 use crate::engine::available_mib;
 use largesse_pages::{MapError, PageKind, Reserved, SPAN};
 
-/// The computation of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
-    Sum,
-    Asum,
-    Sumsq,
-    Nrm2,
-    Dot,
-    Axpy,
-    Dotu,
-}
-use Operation::{Asum, Axpy, Dot, Dotu, Nrm2, Sum, Sumsq};
-
-/// A kernel by its BLAS name. An element has `element` bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BlasKernel {
-    pub(super) operation: Operation,
-    pub(super) name: &'static str,
-    pub(super) formula: &'static str,
-    pub(super) element: usize,
-}
-
-/// All kernels, in the order of their tables.
-pub(super) const ALL: [BlasKernel; 9] = [
-    BlasKernel { operation: Sum, name: "dsum", formula: "sum of x[i]", element: 8 },
-    BlasKernel { operation: Asum, name: "dasum", formula: "sum of |x[i]|", element: 8 },
-    BlasKernel { operation: Sumsq, name: "dsumsq", formula: "sum of x[i]^2", element: 8 },
-    BlasKernel { operation: Nrm2, name: "dnrm2", formula: "root of the sum of x[i]^2, safe", element: 8 },
-    BlasKernel { operation: Dot, name: "ddot", formula: "sum of x[i] * y[i]", element: 8 },
-    BlasKernel { operation: Axpy, name: "daxpy", formula: "y[i] = a * x[i] + y[i]", element: 8 },
-    BlasKernel { operation: Dotu, name: "zdotu", formula: "sum of x[i] * y[i], complex", element: 16 },
-    BlasKernel { operation: Sum, name: "ssum", formula: "sum of x[i]", element: 4 },
-    BlasKernel { operation: Dot, name: "sdot", formula: "sum of x[i] * y[i]", element: 4 },
-];
-
 impl BlasKernel {
-    /// Returns the number of additions and multiplications for each element.
-    pub(super) fn flops(self) -> f64 {
-        match self.operation {
-            Sum | Asum => 1.0,
-            Sumsq | Nrm2 | Dot | Axpy => 2.0,
-            Dotu => 8.0,
-        }
-    }
-
-    pub(super) fn is_single(self) -> bool {
-        self.element == 4
-    }
-
-    pub(super) fn vectors(self) -> usize {
-        if matches!(self.operation, Dot | Axpy | Dotu) { 2 } else { 1 }
-    }
-
-    /// Returns the bytes moved for each element; a stored element counts twice.
-    pub(super) fn moved(self) -> f64 {
-        ((self.vectors() + usize::from(self.operation == Axpy)) * self.element) as f64
-    }
-
     /// Returns all lengths that fit in vectors of `room` bytes: aligned, and for some of them misaligned by a part of
     /// a cache line, which should cost little.
     pub(super) fn cases(self, room: usize) -> Vec<Case> {
@@ -76,7 +20,7 @@ impl BlasKernel {
 }
 
 /// One row of a table: a kernel, and the bytes from the start of a cache line to the start of both vectors.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) kernel: BlasKernel,
     pub(super) n: usize,
@@ -86,7 +30,7 @@ pub(super) struct Case {
 impl Case {
     /// Returns the bytes of all vectors.
     pub(super) fn footprint(&self) -> usize {
-        self.n * self.kernel.element * self.kernel.vectors()
+        self.n * self.kernel.element * self.kernel.vectors
     }
 
     pub(super) fn title(&self) -> String {

@@ -1,7 +1,8 @@
 //! Measures the limits of the processor and of each cache level, with loads and operations alone.
 
 use super::calls::{Caller, Timer};
-use super::case::{ALL, Case, Data, Operation, Vectors};
+use super::case::{Case, Data, Vectors};
+use super::kernel::ALL;
 use largesse_kernels::Isa;
 use largesse_kernels::limits::{Chain, Limits, STRIDE};
 use largesse_machine::clock::CoreClock;
@@ -50,8 +51,8 @@ impl Levels {
         ];
         let level = |(name, size, measured): (&'static str, usize, usize)| {
             let measured = measured.min(data.room);
-            let [read, update] = [Operation::Sum, Operation::Axpy].map(|operation| {
-                let rates = limits.iter().map(|one| bytes_a_second(*one, operation, measured, data, timer));
+            let [read, update] = [false, true].map(|updates| {
+                let rates = limits.iter().map(|one| bytes_a_second(*one, updates, measured, data, timer));
                 rates.reduce(f64::max)
             });
             Level { name, size, measured, read, update }
@@ -76,11 +77,11 @@ impl Levels {
     /// Returns the least seconds of a case: its bytes at the level's rate, or its operations at the processor's.
     pub(super) fn limit(&self, case: &Case) -> Option<f64> {
         let (level, kernel, n) = (self.of(case)?, case.kernel, case.n as f64);
-        let bytes = if kernel.operation == Operation::Axpy { level.update } else { level.read }?;
+        let bytes = if kernel.updates() { level.update } else { level.read }?;
         // With more than one operation for each element, an addition is fused with a multiplication.
-        let flops = if kernel.flops() > 1.0 { self.multiply_adds } else { self.additions }?;
+        let flops = if kernel.flops > 1.0 { self.multiply_adds } else { self.additions }?;
         let lanes = if kernel.is_single() { 2.0 } else { 1.0 };
-        Some((kernel.moved() * n / bytes).max(kernel.flops() * n / (flops * lanes)))
+        Some((kernel.moved() * n / bytes).max(kernel.flops * n / (flops * lanes)))
     }
 }
 
@@ -101,17 +102,17 @@ fn rate(data: &Data, timer: &Timer, work: impl Fn() -> Option<usize> + 'static) 
 }
 
 /// Returns the best rate at which vectors of `bytes` bytes are read (sum) or updated (axpy).
-fn bytes_a_second(limits: Limits, operation: Operation, bytes: usize, data: &Data, timer: &Timer) -> f64 {
-    let kernel = ALL.into_iter().find(|it| it.operation == operation).unwrap_or(ALL[0]);
-    let n = bytes / (8 * kernel.vectors()) / STRIDE * STRIDE;
+fn bytes_a_second(limits: Limits, updates: bool, bytes: usize, data: &Data, timer: &Timer) -> f64 {
+    let kernel = ALL.into_iter().find(|kernel| kernel.updates() == updates).unwrap_or(ALL[0]);
+    let n = bytes / (8 * kernel.vectors) / STRIDE * STRIDE;
     let vectors = data.vectors(&Case { kernel, n, shift: 0 });
-    let seconds = best(timer, vectors, move |v, passes| match operation {
-        Operation::Axpy => {
+    let seconds = best(timer, vectors, move |v, passes| {
+        if updates {
             // SAFETY: `y` has `n` elements, and no other code uses them.
-            let y = unsafe { std::slice::from_raw_parts_mut(v.y, v.n) };
-            limits.update(v.x(), y, passes);
+            limits.update(v.x(), unsafe { std::slice::from_raw_parts_mut(v.y, v.n) }, passes);
+        } else {
+            limits.read(v.x(), passes);
         }
-        _ => limits.read(v.x(), passes),
     });
     kernel.moved() * n as f64 / seconds
 }

@@ -10,12 +10,14 @@
 
 mod calls;
 mod case;
+mod kernel;
 mod limits;
 
 use crate::args::{Args, KERNELS};
 use crate::engine::*;
 use calls::{Caller, Library, Time, Timer};
-use case::{ALL, BlasKernel, Case, Data, Operation};
+use case::{Case, Data};
+use kernel::{ALL, BlasKernel};
 use largesse_kernels::{Kernels, reference};
 use largesse_machine::cycles::Counter;
 use largesse_plot::curves::{Axes, Panel, Series};
@@ -92,7 +94,7 @@ fn measure(case: Case, data: &Data, all: &[Caller], levels: &Levels, timer: &Tim
         case,
         level: levels.of(&case).map_or("memory", |level| level.name),
         limit: levels.limit(&case),
-        offset: if case.kernel.vectors() == 2 { offset } else { 0 },
+        offset: if case.kernel.vectors == 2 { offset } else { 0 },
         times: timer.time(right, vectors),
         wrong,
     }
@@ -102,12 +104,12 @@ fn measure(case: Case, data: &Data, all: &[Caller], levels: &Levels, timer: &Tim
 /// difference exceeds the error of rounding.
 fn wrong(case: &Case, data: &Data, all: &[Caller]) -> Vec<(&'static str, bool, String)> {
     let vectors = data.fill(case);
-    let (want, size) = calls::want(case.kernel, vectors);
+    let (want, size) = (case.kernel.want)(vectors);
     let epsilon = if case.kernel.is_single() { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let near = (case.n as f64 * epsilon).min(1.0) * size;
     let wrong = |one: &Caller| {
         let mut got = (one.call)(vectors, 1);
-        if case.kernel.operation == Operation::Axpy {
+        if case.kernel.updates() {
             got[0] = reference::sum(vectors.y::<f64>());
             data.fill(case);
         }
@@ -143,11 +145,11 @@ fn outcome(kernel: BlasKernel, rows: &[Row]) -> Outcome {
     for row in rows {
         let (n, shift) = (row.case.n, row.case.shift);
         let mut lies = shift.to_string();
-        if kernel.vectors() == 2 {
+        if kernel.vectors == 2 {
             let _ = write!(lies, " {:+}", row.offset);
         }
         let time = |name: &str| row.times.iter().find(|time| time.name == name);
-        let gflops = |seconds| row.rate(kernel.flops(), seconds);
+        let gflops = |seconds| row.rate(kernel.flops, seconds);
         let gigabytes = |seconds| row.rate(kernel.moved(), seconds);
         let per_cent = |seconds: f64| row.limit.map(|limit| 100.0 * limit / seconds);
         let mut cells = vec![n.to_string(), row.level.to_owned(), lies];
@@ -247,13 +249,13 @@ fn panel(kernel: BlasKernel, rows: &[Row]) -> Panel {
     for row in rows.iter().filter(|row| row.case.shift == 0) {
         let width = row.case.footprint() as f64;
         for time in &row.times {
-            let point = (width, row.rate(kernel.flops(), time.best));
+            let point = (width, row.rate(kernel.flops, time.best));
             match series.iter_mut().find(|one| one.name == time.name) {
                 Some(one) => one.points.push(point),
                 None => series.push(Series { name: time.name.to_owned(), points: vec![point] }),
             }
         }
-        limit.extend(row.limit.map(|seconds| (width, row.rate(kernel.flops(), seconds))));
+        limit.extend(row.limit.map(|seconds| (width, row.rate(kernel.flops, seconds))));
     }
     Panel { title: format!("{}: {}", kernel.name, kernel.formula), axes: Axes::Speed, limit, series }
 }
