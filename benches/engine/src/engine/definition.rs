@@ -4,7 +4,7 @@ use super::Result;
 use crate::args::{GC, KERNELS};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -123,19 +123,9 @@ impl Bench {
         scaled(self.memory_mib, scale)
     }
 
-    /// Returns the names that `--only` takes: the group, the bench, and its tests.
-    fn names(&self) -> Vec<String> {
-        let tests = self.tests.iter().map(|test| format!("{}/{}", self.name, test.name));
-        [self.group.clone(), self.name.clone()].into_iter().chain(tests).collect()
-    }
-
-    /// Keeps the tests that `only` names as `bench/test`; the name of the bench or its group keeps all.
-    fn narrowed(mut self, only: &[String]) -> Option<Bench> {
-        let named = only.contains(&self.name) || only.contains(&self.group);
-        if !(named || only.is_empty() && !self.only_by_name) {
-            self.tests.retain(|test| only.contains(&format!("{}/{}", self.name, test.name)));
-        }
-        (!self.tests.is_empty()).then_some(self)
+    /// Returns the names after `--only` that choose a test: the group, the bench, and its own.
+    fn names(&self, test: &Test) -> [String; 3] {
+        [self.group.clone(), self.name.clone(), format!("{}/{}", self.name, test.name)]
     }
 }
 
@@ -172,18 +162,26 @@ pub(crate) fn read_all(root: &Path) -> Result<Vec<Bench>> {
 
 /// Returns the benches of `comparison` that `only` names; if it is empty, all that do not take long.
 pub(crate) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> Result<Vec<Bench>> {
-    let (ours, others): (Vec<_>, Vec<_>) =
+    let (mut ours, others): (Vec<_>, Vec<_>) =
         benches.into_iter().partition(|bench| bench.comparison == comparison);
     if ours.is_empty() {
         let there = others.into_iter().map(|bench| bench.comparison);
-        let there = sorted(there.chain([GC, KERNELS].map(str::to_owned)).collect());
+        let there = sorted(there.chain([GC, KERNELS].map(str::to_owned)));
         return Err(format!("there is no comparison `{comparison}` here; type one of: {there}"));
     }
-    let names: Vec<_> = ours.iter().flat_map(Bench::names).collect();
-    match only.iter().find(|asked| !names.contains(asked)) {
-        Some(asked) => Err(unknown(asked, &sorted(names))),
-        None => Ok(ours.into_iter().filter_map(|bench| bench.narrowed(only)).collect()),
+    let names = ours.iter().flat_map(|bench| bench.tests.iter().flat_map(|test| bench.names(test)));
+    let names: Vec<_> = names.collect();
+    if let Some(asked) = only.iter().find(|asked| !names.contains(asked)) {
+        return Err(unknown(asked, &sorted(names)));
     }
+    for bench in &mut ours {
+        let mut tests = std::mem::take(&mut bench.tests);
+        let named = |test: &Test| bench.names(test).iter().any(|name| only.contains(name));
+        tests.retain(|test| if only.is_empty() { !bench.only_by_name } else { named(test) });
+        bench.tests = tests;
+    }
+    ours.retain(|bench| !bench.tests.is_empty());
+    Ok(ours)
 }
 
 /// Returns the message for a name after `--only` that does not exist.
@@ -191,10 +189,8 @@ pub(crate) fn unknown(asked: &str, there: &str) -> String {
     format!("--only {asked}: no such bench, group or test; there are: {there}")
 }
 
-fn sorted(mut names: Vec<String>) -> String {
-    names.sort();
-    names.dedup();
-    names.join(", ")
+fn sorted(names: impl IntoIterator<Item = String>) -> String {
+    Vec::from_iter(BTreeSet::from_iter(names)).join(", ")
 }
 
 #[cfg(test)]

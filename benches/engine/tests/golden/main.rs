@@ -4,6 +4,7 @@
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Replaces what differs between machines: the description of the machine, free memory and lower bounds.
 fn masked(line: &str) -> String {
@@ -72,4 +73,42 @@ fn full_disk_is_reported_once() {
     let output = output.wait_with_output().unwrap();
     let error = "largesse: standard output: No space left on device (os error 28)\n";
     assert_eq!((String::from_utf8_lossy(&output.stderr), output.status.code()), (error.into(), Some(2)));
+}
+
+/// Calls `look` until it returns a value, for ten seconds.
+fn soon<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let since = Instant::now();
+    while since.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(10));
+        if let found @ Some(_) = look() {
+            return found;
+        }
+    }
+    None
+}
+
+// This fails if the program does not ask for the signal.
+#[test]
+fn killed_benches_leave_no_program() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_largesse-bench"));
+    command.args(["r", "--only", "sleeps", "--programs"]).arg(here).env("STATE", "/dev/null");
+    let mut bench = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", bench.id());
+    let program = soon(|| {
+        let all = std::fs::read_to_string(&children).ok()?;
+        let sleeps = |id: &&str| {
+            std::fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|comm| comm == "sleep\n")
+        };
+        all.split_whitespace().find(sleeps).map(str::to_owned)
+    });
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    let program = program.expect("no program");
+    // The process does not exist any more, or is a zombie.
+    let gone = soon(|| match std::fs::read_to_string(format!("/proc/{program}/stat")) {
+        Ok(stat) => stat.contains(") Z ").then_some(()),
+        Err(_) => Some(()),
+    });
+    assert!(gone.is_some(), "{program} is still running");
 }

@@ -5,6 +5,7 @@ case $mode in
     fails) echo "no package" >&2; exit 3;;
     hello) echo hello; exit;;
     mute) exit;;
+    sleeps) exec sleep 60;;
     killed) kill -9 $$;;
 esac
 [ "$UNDER" = broken ] && { echo one >&2; echo two >&2; exit 4; }
