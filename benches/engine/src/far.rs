@@ -92,19 +92,14 @@ impl Plan<'_> {
         self.bench.needed_mib(self.args.scale) * if self.store() == "memory:" { 2 } else { 1 }
     }
 
-    /// Makes a contestant that runs the program with further arguments under a setting, with further options of
-    /// `largesse run`. Its result has the far memory of the report.
-    fn contestant<'s>(
-        &'s self,
-        name: String,
-        setting: &'s Setting,
-        options: &[&str],
-        arguments: &[String],
-    ) -> Contestant<'s, Run> {
+    /// Makes a contestant that runs the program with `more` arguments, in far memory with further options of
+    /// `largesse run`, or in none. Its result has the far memory of the report.
+    fn contestant(&self, name: String, far: bool, options: &[&str], more: &[String]) -> Contestant<'_, Run> {
+        let setting = if far { self.far } else { self.stock };
         let mut options: Vec<OsString> = options.iter().map(OsString::from).collect();
         options.extend(["--report".into(), self.report.clone().into()]);
         let mut words = self.bench.words(self.root, self.args.scale, self.args.times);
-        words.extend(arguments.iter().map(OsString::from));
+        words.extend(more.iter().map(OsString::from));
         let cap = Duration::from_secs(self.args.limit().into());
         let start = move || run(self.settings.command(setting, &options, &words), cap);
         let set_up = Box::new(|| touch_mib(self.args.touch.unwrap_or(self.needed_mib())));
@@ -131,7 +126,7 @@ impl Plan<'_> {
         let local = local.to_string();
         let mut options = vec!["--local", &local, "--far", self.store(), "--page-size", size];
         options.extend(self.args.fault_engine.iter().flat_map(|engine| ["--fault-engine", engine]));
-        Contestant { keys, ..self.contestant(name, self.far, &options, marks) }
+        Contestant { keys, ..self.contestant(name, true, &options, marks) }
     }
 
     /// Returns the bytes of far memory that the program touches: its resident memory at the end, if no page was
@@ -165,7 +160,7 @@ impl Plan<'_> {
         };
         session.print(&[json!({ "kind": "footprint", "bench": name, "bytes": footprint })], "");
         session.progress.step();
-        let stock = |name: &str| self.contestant(name.into(), self.stock, &[], &[]);
+        let stock = |name: &str| self.contestant(name.into(), false, &[], &[]);
         let mut all = vec![stock("stock"), stock("stock again")];
         // The index of each cell's contestant; none where the local memory would be less than the minimum.
         let mut places = Vec::new();
@@ -196,11 +191,11 @@ impl Plan<'_> {
         };
         failures.extend(why.map(|why| format!("{}, {name}: could not run: {why}", bench.name)));
         let baseline = stock.first().ok_or(Cell::Absent)?;
-        let right =
-            sample.seconds(bench, &bench.tests[0].name, self.args.scale, baseline).map_err(|why| {
-                failures.push(format!("WRONG: {}, {name}: {why}", bench.name));
-                Cell::Wrong
-            })?;
+        let test = &bench.tests[0].name;
+        let right = sample.seconds(bench, test, self.args.scale, baseline).map_err(|why| {
+            failures.push(format!("WRONG: {}, {name}: {why}", bench.name));
+            Cell::Wrong
+        })?;
         match sample.ended {
             None => Ok(right),
             Some(Ended::Stopped) => {
@@ -215,7 +210,7 @@ impl Plan<'_> {
     /// Compares the times of right answers.
     fn outcome(
         &self,
-        touched: u64,
+        bytes: u64,
         places: &[Option<usize>],
         all: &[Samples<Run>],
         values: &[Values],
@@ -234,8 +229,8 @@ impl Plan<'_> {
         let sizes: Vec<_> = (0..percents.len()).map(|column| Sizes::of(&rows, column)).collect();
 
         let (bench, test) = (&self.bench.name, &self.bench.tests[0].name);
-        let mut lines: Vec<_> =
-            rows.iter().map(|(size, row)| ((*size).to_owned(), row.iter().map(shown).collect())).collect();
+        let texts = |row: &[Cell]| row.iter().map(shown).collect();
+        let mut lines: Vec<_> = rows.iter().map(|(size, row)| (size.to_string(), texts(row))).collect();
         let mut last = |name: &str, cell: &dyn Fn(&Sizes<'_>) -> Option<String>| {
             let cells = sizes.iter().map(|sizes| cell(sizes).unwrap_or("-".into()));
             lines.push((name.to_owned(), cells.collect()));
@@ -253,7 +248,7 @@ impl Plan<'_> {
         if let Some(noise) = noise {
             title += &format!(", noise ±{:.1}%", noise * 100.0);
         }
-        let mib = touched as f64 / f64::from(1 << 20);
+        let mib = bytes as f64 / f64::from(1 << 20);
         title += &format!("; touches {mib:.1} MiB; store {}\nslowdown, by local memory", self.store());
 
         let stock = baseline.map(|stock| merged(json!({ "noise": noise }), &json!(stock)));
@@ -277,8 +272,8 @@ impl Plan<'_> {
         }
         let published = self.spec.published.as_ref().map(|it| {
             let ratio = |seconds: &f64| times(seconds / it.baseline_seconds);
-            let rows =
-                it.rows.iter().map(|row| (row.page_size.clone(), row.seconds.iter().map(ratio).collect()));
+            let ratios = |row: &PublishedRow| row.seconds.iter().map(ratio).collect();
+            let rows = it.rows.iter().map(|row| (row.page_size.clone(), ratios(row)));
             (it.title.clone(), self::table(Column::text("", 8), &it.local_percent, rows))
         });
         let last = self.decisions(places, all);
@@ -318,8 +313,7 @@ impl<'a> Sizes<'a> {
         let best = ratios.min_by(|(_, one), (_, other)| one.total_cmp(other));
         let auto = rows.iter().find(|(size, _)| *size == AUTO).map(|(_, row)| row[column]);
         let reached = |cell: Cell| if let Cell::Above(bound) = cell { Some(bound) } else { cell.ratio() };
-        let to_best =
-            |(auto, (_, best)): (Cell, (_, f64))| Some((reached(auto)? / best, auto.ratio().is_some()));
+        let to_best = |(it, (_, best)): (Cell, (_, f64))| Some((reached(it)? / best, it.ratio().is_some()));
         let worst = fixed().filter_map(|(_, row)| reached(row[column])).max_by(f64::total_cmp);
         let worst_to_auto = worst.zip(auto.and_then(|auto| auto.ratio())).map(|(worst, auto)| worst / auto);
         Sizes { best, auto_to_best: auto.zip(best).and_then(to_best), worst_to_auto }

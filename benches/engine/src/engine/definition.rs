@@ -162,8 +162,8 @@ pub(crate) fn read_all(root: &Path) -> Result<Vec<Bench>> {
 
 /// Returns the benches of `comparison` that `only` names; if it is empty, all that do not take long.
 pub(crate) fn choose(benches: Vec<Bench>, comparison: &str, only: &[String]) -> Result<Vec<Bench>> {
-    let (mut ours, others): (Vec<_>, Vec<_>) =
-        benches.into_iter().partition(|bench| bench.comparison == comparison);
+    let is_ours = |bench: &Bench| bench.comparison == comparison;
+    let (mut ours, others): (Vec<_>, Vec<_>) = benches.into_iter().partition(is_ours);
     if ours.is_empty() {
         let there = others.into_iter().map(|bench| bench.comparison);
         let there = sorted(there.chain([GC, KERNELS].map(str::to_owned)));
@@ -213,10 +213,8 @@ mod tests {
             };
             let text = std::fs::read_to_string(root.join("programs").join(&program)).expect(&program);
             assert!(root.join("programs").join(&bench.program).is_file() && !bench.interpreter.is_empty());
-            assert_eq!(
-                text.matches("\nmeasure(\"").count(),
-                if bench.far.is_some() { 0 } else { bench.tests.len() }
-            );
+            let tests = if bench.far.is_some() { 0 } else { bench.tests.len() };
+            assert_eq!(text.matches("\nmeasure(\"").count(), tests, "{name}");
             for test in &bench.tests {
                 let measured = ["\nmeasure(\"", "result(\""].map(|call| format!("{call}{}\"", test.name));
                 assert!(measured.iter().any(|call| text.contains(call)), "{name}/{}", test.name);

@@ -63,18 +63,18 @@ impl<'a> Session<'a> {
     /// Runs programs in rounds, and prints every run; stopped ones, too, if their `cap` is given.
     pub(crate) fn rounds(
         &self,
-        bench: &str,
+        of: &str,
         all: &[Contestant<'_, Run>],
         cap: Option<u32>,
     ) -> Vec<Samples<Run>> {
         take_turns(all, self.args.rounds(), |one, round, event| {
             let (kind, more) = match event {
-                Event::Begins => return self.progress.at(format!("{bench}, {}", one.name)),
+                Event::Begins => return self.progress.at(format!("{of}, {}", one.name)),
                 Event::Done(Ok(run)) => ("run", json!(run)),
                 Event::Done(Err(Ended::Stopped)) if cap.is_some() => ("stopped", json!({ "cap": cap })),
                 Event::Done(Err(_)) | Event::Skipped => return self.progress.step(),
             };
-            let object = merged(json!({ "kind": kind, "bench": bench, "round": round }), &one.keys);
+            let object = merged(json!({ "kind": kind, "bench": of, "round": round }), &one.keys);
             self.print(&[merged(object, &more)], "");
             self.progress.step();
         })
@@ -93,15 +93,12 @@ impl<'a> Session<'a> {
     pub(crate) fn end(self, legend: &str, panels: &[Panel], walls: &[(f64, &str)]) -> Result<bool> {
         self.progress.finish();
         let (runs, cap) = (counted(self.args.rounds(), "run"), self.args.limit().to_string());
-        self.print(
-            &[],
-            legend.trim_end_matches('\n').replace("{runs}", &runs).replace("{cap}", &cap).as_str(),
-        );
-        let words = no_claim(self.args.rounds() as usize).map(|words| format!("{words}, good for a look."));
-        self.print(
-            &[],
-            &words.filter(|_| self.args.name != KERNELS && !legend.is_empty()).unwrap_or_default(),
-        );
+        let legend = legend.trim_end().replace("{runs}", &runs).replace("{cap}", &cap);
+        self.print(&[], &legend);
+        let claims = self.args.name != KERNELS && !legend.is_empty();
+        if let Some(words) = no_claim(self.args.rounds() as usize).filter(|_| claims) {
+            self.print(&[], &format!("{words}, good for a look."));
+        }
         if let Some(path) = &self.args.svg {
             let picture = svg(&self.machine.line(), panels, walls)?;
             std::fs::write(path, picture).map_err(|why| format!("{}: {why}", path.display()))?;

@@ -1,7 +1,7 @@
 //! Makes callers of Largesse's kernels on every instruction set, of OpenBLAS's and of plain loops, and times them.
 
-use super::case::{Case, Vectors};
-use super::kernel::{ALL, BlasKernel, Call};
+use super::case::Case;
+use super::kernel::{ALL, BlasKernel, Call, Vectors};
 use crate::engine::*;
 use largesse_kernels::{Isa, Kernels};
 use largesse_machine::cycles::Counter;

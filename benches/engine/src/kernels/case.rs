@@ -1,6 +1,6 @@
 //! Defines what is measured: a kernel, a number of elements, and where the vectors lie.
 
-use super::kernel::BlasKernel;
+use super::kernel::{BlasKernel, Vectors};
 use crate::engine::available_mib;
 use largesse_pages::{MapError, PageKind, Reserved, SPAN};
 
@@ -51,27 +51,6 @@ pub(super) struct Data {
     pub(super) room: usize,
 }
 
-/// The addresses of a case's vectors, and their number of elements.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Vectors {
-    pub(super) x: *const f64,
-    pub(super) y: *mut f64,
-    pub(super) n: usize,
-}
-
-impl Vectors {
-    /// Returns `x` as elements of the kernel's type, or as their parts.
-    pub(super) fn x<E>(&self) -> &'static [E] {
-        // SAFETY: only `Data` makes vectors, with room for `n` elements, and it outlives every use.
-        unsafe { std::slice::from_raw_parts(self.x.cast(), self.n) }
-    }
-
-    /// Returns `y`, like [`Vectors::x`].
-    pub(super) fn y<E>(&self) -> &'static [E] {
-        Vectors { x: self.y, ..*self }.x()
-    }
-}
-
 impl Data {
     /// Allocates a quarter of the available memory, or `share` of that; at most 512 MiB for each vector.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sizes of memory")]
@@ -98,10 +77,7 @@ impl Data {
     }
 
     /// Fills the vectors of a case: 1, 1/2, 1/3, …, and numbers from -1 to 1.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a double rounded to a float is a number to sum, too"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "a rounded double is a number to sum, too")]
     pub(super) fn fill(&self, case: &Case) -> Vectors {
         let vectors = self.vectors(case);
         let (x, y) = (vectors.x.cast_mut(), vectors.y);

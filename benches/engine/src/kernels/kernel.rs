@@ -1,12 +1,32 @@
 //! Defines the kernels: for each the calls of Largesse's, of the reference and of a library in C.
 
-use super::case::Vectors;
 use largesse_kernels::{Alone, Complex, Kernels, VectorMut, reference};
 use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 
 /// Factor of `daxpy`, small so that sums of many calls stay small.
 const FACTOR: f64 = 1e-9;
+
+/// The addresses of a case's vectors, and their number of elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vectors {
+    pub(super) x: *const f64,
+    pub(super) y: *mut f64,
+    pub(super) n: usize,
+}
+
+impl Vectors {
+    /// Returns `x` as elements of the kernel's type, or as their parts.
+    pub(super) fn x<E>(&self) -> &'static [E] {
+        // SAFETY: only `Data` makes vectors, with room for `n` elements, and it outlives every use.
+        unsafe { std::slice::from_raw_parts(self.x.cast(), self.n) }
+    }
+
+    /// Returns `y`, like [`Vectors::x`].
+    pub(super) fn y<E>(&self) -> &'static [E] {
+        Vectors { x: self.y, ..*self }.x()
+    }
+}
 
 /// A function that calls its kernel this many times and returns the last result; for `daxpy`, zeros.
 pub(super) type Call = Box<dyn Fn(Vectors, usize) -> [f64; 2]>;

@@ -1,8 +1,8 @@
 //! Measures the limits of the processor and of each cache level, with loads and operations alone.
 
 use super::calls::{Caller, Timer};
-use super::case::{Case, Data, Vectors};
-use super::kernel::ALL;
+use super::case::{Case, Data};
+use super::kernel::{ALL, Vectors};
 use largesse_kernels::Isa;
 use largesse_kernels::limits::{Chain, Limits, STRIDE};
 use largesse_machine::clock::CoreClock;
