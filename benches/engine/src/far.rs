@@ -1,7 +1,7 @@
 //! Measures what a program loses with less local memory than it uses: `largesse bench far`.
 //!
 //! Rows are page sizes, columns are shares of local memory; contestants are stock, stock again, and every cell. A way
-//! to keep memory elsewhere is one more function that returns a contestant, like [`Plan::cell`].
+//! to keep memory elsewhere is one more function that returns a contestant, like [`FarPlan::cell`].
 //! # Invariants
 //! 1. An answer that differs from stock's in a bit has no time.
 //! 2. A run that was stopped has a lower bound, and counts as neither wrong nor measured.
@@ -22,7 +22,7 @@ const EVERYTHING: u64 = 1 << 50;
 const AUTO: &str = "auto";
 
 /// A bench and the way it is run.
-struct Plan<'a> {
+struct FarPlan<'a> {
     args: &'a Args,
     bench: &'a Bench,
     settings: &'a Settings,
@@ -72,7 +72,7 @@ pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Se
             return Err(incomplete("names no subject in `settings`"));
         };
         let report = folder.path().join("report");
-        plans.push(Plan { args, bench, settings, spec, stock, far, root, report });
+        plans.push(FarPlan { args, bench, settings, spec, stock, far, root, report });
     }
     let cells = plans.iter().map(|plan| plan.spec.local_percent.len() * plan.spec.page_sizes.len());
     let steps = cells.map(|cells| 1 + args.rounds() as usize * (2 + cells)).sum();
@@ -82,7 +82,7 @@ pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Se
     session.end(legend, &[], &[])
 }
 
-impl Plan<'_> {
+impl FarPlan<'_> {
     fn store(&self) -> &str {
         self.args.store.as_deref().unwrap_or("memory:")
     }

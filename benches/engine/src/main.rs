@@ -3,7 +3,7 @@
 //! # Invariants
 //! 1. No time is printed of an answer that was not found right.
 //! 2. Contestants take turns, each is first equally often, and the same amount of memory is touched
-//!    and freed before every run, and again right before the clock starts (see `engine::warm`).
+//!    and freed before every run, and again right before the clock starts (see `engine::machine`).
 #![deny(clippy::print_stdout, reason = "`say!` lives when the reader of the pipe does not")]
 
 mod args;

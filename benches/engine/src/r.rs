@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A bench and the settings of its columns: the baseline, the baseline again, and the others.
-struct Plan<'a> {
+struct LineUp<'a> {
     args: &'a Args,
     bench: &'a Bench,
     settings: &'a Settings,
@@ -31,7 +31,7 @@ pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Se
         let is_here = |setting: &&Setting| settings.missing(setting).is_none();
         let (mut line_up, absent): (Vec<_>, Vec<_>) = chosen.into_iter().partition(is_here);
         line_up.insert(0, line_up[0]);
-        plans.push(Plan { args, bench, settings, line_up, absent });
+        plans.push(LineUp { args, bench, settings, line_up, absent });
     }
     let columns: usize = plans.iter().map(|plan| plan.line_up.len()).sum();
     let mut session = Session::begin(args, root, args.scale, columns * args.rounds() as usize);
@@ -52,7 +52,7 @@ pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Se
     session.end(&(include_str!("legends/r.txt").to_owned() + &peers), &[], &[])
 }
 
-impl Plan<'_> {
+impl LineUp<'_> {
     fn contestants(&self, root: &Path) -> Vec<Contestant<'_, Run>> {
         let words = self.bench.words(root, self.args.scale, Some(self.args.times.unwrap_or(1)));
         let touch = self.args.touch.unwrap_or_else(|| self.bench.needed_mib(self.args.scale));

@@ -20,10 +20,9 @@ mod rounds;
 mod session;
 mod settings;
 mod stats;
-mod warm;
 
 pub(crate) use self::{definition::*, folders::*, machine::*, outcome::*, program::*, rounds::*};
-pub(crate) use self::{session::*, settings::*, stats::*, warm::*};
+pub(crate) use self::{session::*, settings::*, stats::*};
 pub(crate) use tempfile::TempDir;
 
 /// A result whose error is a message for the user.

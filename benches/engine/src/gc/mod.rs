@@ -119,7 +119,7 @@ struct SystemRow<'a> {
 
 /// The way a comparison is run: folders of programs and of builds; numbers of threads, ascending, of which the first
 /// is 1.
-struct Plan<'a> {
+struct GcPlan<'a> {
     args: &'a Args,
     spec: &'a GcSpec,
     programs: PathBuf,
@@ -138,7 +138,7 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
     }
     let programs = std::path::absolute(root.join("programs")).unwrap_or_else(|_| root.join("programs"));
     let threads = threads(args.threads.as_deref());
-    let plan = Plan { args, spec: &spec, programs, folder: temp_dir()?, threads };
+    let plan = GcPlan { args, spec: &spec, programs, folder: temp_dir()?, threads };
     let (mut here, mut absent, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
     for system in &spec.systems {
         match plan.build(system) {
@@ -172,7 +172,7 @@ pub(crate) fn compare(args: &Args) -> Result<bool> {
     session.end(&legend, &panels, &[(processors() as f64, "processors")])
 }
 
-impl Plan<'_> {
+impl GcPlan<'_> {
     /// Builds `system`; the error says why it cannot be built here, and what to install.
     fn build(&self, system: &System) -> Result<()> {
         let (folder, needs) = (self.folder.path().join(&system.name), &system.needs);
