@@ -1,7 +1,7 @@
 //! Measures what a program loses with less local memory than it uses: `largesse bench far`.
 //!
-//! Rows are page sizes, columns are shares of local memory; contestants are stock, stock again, and every cell. A way
-//! to keep memory elsewhere is one more function that returns a contestant, like [`FarPlan::cell`].
+//! Rows are page sizes, columns are shares of local memory; contestants are stock, stock again, and every cell. Another
+//! way to keep memory elsewhere is one more [`FarColumn`].
 //! # Invariants
 //! 1. An answer that differs from stock's in a bit has no time.
 //! 2. A run that was stopped has a lower bound, and counts as neither wrong nor measured.
@@ -34,6 +34,16 @@ struct FarPlan<'a> {
     root: &'a Path,
     /// File of the last run's report.
     report: PathBuf,
+}
+
+/// A function that makes the contestant of a row, a page size; none where that is not possible.
+type MakeContestant<'a> = Box<dyn Fn(&str) -> Option<Contestant<'a, Run>> + 'a>;
+
+/// A column of the table: its heading, the JSON keys that identify it, and its contestants.
+struct FarColumn<'a> {
+    heading: String,
+    keys: Value,
+    contestant: MakeContestant<'a>,
 }
 
 /// One iteration of a compute core, as the tuner reports it.
@@ -116,6 +126,18 @@ impl FarPlan<'_> {
         Contestant { needs: vec![0], set_up, tear_down, ..Contestant::new(name, start) }
     }
 
+    /// Returns the columns of a program that touches `footprint` bytes; a cell with too little local memory is none.
+    fn columns(&self, footprint: u64) -> Vec<FarColumn<'_>> {
+        let column = |&percent: &u8| {
+            let local = footprint * u64::from(percent) / 100;
+            let contestant =
+                move |size: &str| (local >= LEAST_LOCAL).then(|| self.cell(size, percent, local));
+            let (heading, keys) = (format!("{percent}%"), json!({ "local_percent": percent }));
+            FarColumn { heading, keys, contestant: Box::new(contestant) }
+        };
+        self.spec.local_percent.iter().map(column).collect()
+    }
+
     /// Makes the contestant of a cell with `local` bytes of local memory.
     fn cell(&self, size: &str, percent: u8, local: u64) -> Contestant<'_, Run> {
         let name = format!("{percent}% local, {size}");
@@ -162,13 +184,13 @@ impl FarPlan<'_> {
         session.progress.step();
         let stock = |name: &str| self.contestant(name.into(), false, &[], &[]);
         let mut all = vec![stock("stock"), stock("stock again")];
-        // The index of each cell's contestant; none where the local memory would be less than the minimum.
-        let mut places = Vec::new();
+        // The index of each cell's contestant, row by row.
+        let (columns, mut places) = (self.columns(footprint), Vec::new());
         for size in &self.spec.page_sizes {
-            for &percent in &self.spec.local_percent {
-                let local = footprint * u64::from(percent) / 100;
-                places.push((local >= LEAST_LOCAL).then_some(all.len()));
-                all.extend((local >= LEAST_LOCAL).then(|| self.cell(size, percent, local)));
+            for column in &columns {
+                let contestant = (column.contestant)(size);
+                places.push(contestant.is_some().then_some(all.len()));
+                all.extend(contestant);
             }
         }
         let absent = self.args.rounds() as usize * (2 + places.len() - all.len());
@@ -178,7 +200,8 @@ impl FarPlan<'_> {
         let seconds = |place| self.seconds(place, &all[place].name, &samples, &mut failures);
         let values: Vec<_> = (0..all.len()).map(seconds).collect();
         failures.sort_by_key(|why| why.starts_with("WRONG"));
-        session.show(&Outcome { failures, ..self.outcome(footprint, &places, &samples, &values) });
+        let outcome = self.outcome(footprint, &columns, &places, &samples, &values);
+        session.show(&Outcome { failures, ..outcome });
     }
 
     /// Returns the seconds of each run of a contestant, whose index is `place`.
@@ -211,6 +234,7 @@ impl FarPlan<'_> {
     fn outcome(
         &self,
         bytes: u64,
+        columns: &[FarColumn<'_>],
         places: &[Option<usize>],
         all: &[Samples<Run>],
         values: &[Values],
@@ -223,10 +247,10 @@ impl FarPlan<'_> {
             _ => Cell::Absent,
         };
         let cells: Vec<_> = places.iter().map(cell).collect();
-        let percents = &self.spec.local_percent;
-        let rows = self.spec.page_sizes.iter().map(String::as_str).zip(cells.chunks(percents.len()));
+        let rows = self.spec.page_sizes.iter().map(String::as_str).zip(cells.chunks(columns.len()));
         let rows: Vec<(&str, &[Cell])> = rows.collect();
-        let sizes: Vec<_> = (0..percents.len()).map(|column| Sizes::of(&rows, column)).collect();
+        let sizes: Vec<_> = (0..columns.len()).map(|column| Sizes::of(&rows, column)).collect();
+        let headings: Vec<_> = columns.iter().map(|column| column.heading.clone()).collect();
 
         let (bench, test) = (&self.bench.name, &self.bench.tests[0].name);
         let texts = |row: &[Cell]| row.iter().map(shown).collect();
@@ -241,7 +265,7 @@ impl FarPlan<'_> {
             (bound, false) => Some(format!("> {}", rounded_down(bound))),
         });
         last("worst to auto", &|it| it.worst_to_auto.map(times));
-        let mut table = table(Column::text(bench, 8), percents, lines);
+        let mut table = table(Column::text(bench, 8), &headings, lines);
         table.apart(3);
         let mut title = self.bench.headline(self.args.scale, all[0].about()) + "\nstock: ";
         title += &baseline.map_or("-".into(), |stock| stock.spread_after(format!("{:.4} s", stock.median)));
@@ -254,17 +278,15 @@ impl FarPlan<'_> {
         let stock = baseline.map(|stock| merged(json!({ "noise": noise }), &json!(stock)));
         let mut objects = vec![json!({ "kind": "stock", "bench": bench, "test": test, "stock": stock })];
         for (size, row) in &rows {
-            for (percent, cell) in percents.iter().zip(*row) {
-                objects.push(cell.object(json!({
-                    "kind": "cell", "bench": bench, "test": test, "page_size": size, "local_percent": percent,
-                })));
+            for (column, cell) in columns.iter().zip(*row) {
+                let object = json!({ "kind": "cell", "bench": bench, "test": test, "page_size": size });
+                objects.push(cell.object(merged(object, &column.keys)));
             }
         }
-        for (percent, sizes) in percents.iter().zip(&sizes) {
+        for (column, sizes) in columns.iter().zip(&sizes) {
             let Some((size, ratio)) = sizes.best else { continue };
-            let mut object = json!({
-                "kind": "best", "bench": bench, "local_percent": percent, "page_size": size, "ratio": ratio,
-            });
+            let object = json!({ "kind": "best", "bench": bench, "page_size": size, "ratio": ratio });
+            let mut object = merged(object, &column.keys);
             if let Some((ratio, measured)) = sizes.auto_to_best {
                 object[if measured { "auto_to_best" } else { "auto_to_best_above" }] = ratio.into();
             }
@@ -274,22 +296,27 @@ impl FarPlan<'_> {
             let ratio = |seconds: &f64| times(seconds / it.baseline_seconds);
             let ratios = |row: &PublishedRow| row.seconds.iter().map(ratio).collect();
             let rows = it.rows.iter().map(|row| (row.page_size.clone(), ratios(row)));
-            (it.title.clone(), self::table(Column::text("", 8), &it.local_percent, rows))
+            let headings: Vec<_> = it.local_percent.iter().map(|percent| format!("{percent}%")).collect();
+            (it.title.clone(), self::table(Column::text("", 8), &headings, rows))
         });
-        let last = self.decisions(places, all);
+        let last = self.decisions(&headings, places, all);
         Outcome { below: String::new(), published, last, objects, ..Outcome::new(bench, title, table) }
     }
 
     /// Returns a table of the tuner's decisions in the last run, iterations by shares of local memory; none for a
     /// program without marks.
-    fn decisions(&self, places: &[Option<usize>], samples: &[Samples<Run>]) -> Option<(String, Table)> {
-        let percents = &self.spec.local_percent;
-        let marked = self.spec.page_sizes.iter().position(|size| size == MARKED)? * percents.len();
+    fn decisions(
+        &self,
+        headings: &[String],
+        places: &[Option<usize>],
+        samples: &[Samples<Run>],
+    ) -> Option<(String, Table)> {
+        let marked = self.spec.page_sizes.iter().position(|size| size == MARKED)? * headings.len();
         let passes = |place: &Option<usize>| -> Option<Vec<Pass>> {
             let run = samples[(*place)?].runs.last()?;
             serde_json::from_value(run.more.get("tuned")?[0]["iterations"].clone()).ok()
         };
-        let places = &places[marked..][..percents.len()];
+        let places = &places[marked..][..headings.len()];
         let columns: Vec<_> = places.iter().map(|place| passes(place).unwrap_or_default()).collect();
         let most = columns.iter().map(Vec::len).max().filter(|most| *most > 0)?;
         let cell = |pass: &Pass| {
@@ -301,7 +328,7 @@ impl FarPlan<'_> {
             let cells = columns.iter().map(|passes| passes.get(turn).map_or("-".into(), cell));
             ((turn + 1).to_string(), cells.collect())
         };
-        let table = table(Column::number("iteration"), percents, (0..most).map(row));
+        let table = table(Column::number("iteration"), headings, (0..most).map(row));
         Some(("marked: page size, sets swapped in/sets that fit, seconds (last run)".into(), table))
     }
 }
@@ -320,10 +347,10 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// Makes a table with a cell for each share of local memory; the smallest shares, which are last, are left out first.
-fn table(first: Column, percents: &[u8], rows: impl IntoIterator<Item = (String, Vec<String>)>) -> Table {
-    let shares = percents.iter().map(|percent| Column::number(format!("{percent}%")).spare(1));
-    let mut table = Table::new([first].into_iter().chain(shares));
+/// Makes a table with a cell for each column. The smallest shares, which are last, are left out first.
+fn table(first: Column, headings: &[String], rows: impl IntoIterator<Item = (String, Vec<String>)>) -> Table {
+    let columns = headings.iter().map(|heading| Column::number(heading).spare(1));
+    let mut table = Table::new([first].into_iter().chain(columns));
     rows.into_iter().for_each(|(name, cells)| table.row([name].into_iter().chain(cells)));
     table
 }
