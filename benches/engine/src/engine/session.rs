@@ -93,7 +93,7 @@ impl<'a> Session<'a> {
     pub(crate) fn end(self, legend: &str, panels: &[Panel], walls: &[(f64, &str)]) -> Result<bool> {
         self.progress.finish();
         let (runs, cap) = (counted(self.args.rounds(), "run"), self.args.limit().to_string());
-        let legend = legend.trim_end().replace("{runs}", &runs).replace("{cap}", &cap);
+        let legend = legend.trim_end_matches('\n').replace("{runs}", &runs).replace("{cap}", &cap);
         self.print(&[], &legend);
         let claims = self.args.name != KERNELS && !legend.is_empty();
         if let Some(words) = no_claim(self.args.rounds() as usize).filter(|_| claims) {

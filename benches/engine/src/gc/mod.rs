@@ -421,3 +421,27 @@ fn threads(asked: Option<&[u32]>) -> Vec<u32> {
 fn shared(times: u64, share: f64) -> u64 {
     ((times as f64 * share.clamp(0.001, 1000.0)) as u64).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_definition_is_complete() {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../benches");
+        let spec = read::<GcSpec>(&root, OTHER_FILES[1]).unwrap();
+        assert!(spec.systems.iter().any(|system| system.name == spec.reference));
+        let driver = std::fs::read_to_string(root.join("programs/lisp/threads.l")).unwrap();
+        let defined = |program: &GcProgram| driver.contains(&format!("\"{}\"", program.name));
+        assert!(spec.programs.iter().all(|it| defined(it) && it.times > 0 && it.answer != 0.0));
+        for system in &spec.systems {
+            assert_eq!(system.build.is_empty(), system.needs.is_empty(), "{}", system.name);
+            let known = |name: &String| spec.programs.iter().any(|program| program.name == *name);
+            assert!(system.programs.iter().all(known), "{}", system.name);
+            for (_, file) in system.build.iter().flatten().filter_map(|word| word.split_once("{programs}/")) {
+                let file = root.join("programs").join(file.split('"').next().unwrap_or(file));
+                assert!(file.is_file(), "{}", file.display());
+            }
+        }
+    }
+}

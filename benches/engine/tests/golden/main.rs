@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Replaces what differs between machines: the description of the machine, free memory and lower bounds.
+/// Replaces what differs between machines: their descriptions, free memory, the C library and lower bounds.
 fn masked(line: &str) -> String {
     if let Ok(mut object) = serde_json::from_str::<Value>(line) {
         if let Some(machine) = object["machine"].as_object() {
@@ -26,8 +26,9 @@ fn masked(line: &str) -> String {
         return "MACHINE".into();
     }
     let words: Vec<&str> = line.split(' ').collect();
-    let word = |(place, word): (usize, &&str)| match words[..place].last() {
-        Some(&">") => word.replace(|letter: char| letter.is_ascii_digit(), "#"),
+    let word = |(place, word): (usize, &&str)| match words[..place] {
+        [.., ">"] => word.replace(|letter: char| letter.is_ascii_digit(), "#"),
+        [.., "here", "is"] => "#".into(),
         _ if words[place + 1..].starts_with(&["MiB", "are"]) => "#".into(),
         _ => (*word).into(),
     };
@@ -63,6 +64,19 @@ fn output_is_as_recorded() {
             assert_eq!(found.len(), expected.len(), "{case} {json:?}");
         }
     }
+}
+
+#[test]
+fn pictures_have_two_points_for_each_cell() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let picture = folder.path().join("picture.svg");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_largesse-bench"));
+    command.args(["gc", "--only=ours", "--only=hangs", "--only=lists", "--threads=3", "--runs=1", "--cap=1"]);
+    command.arg("--programs").arg(here).arg("--svg").arg(&picture).output().unwrap();
+    let drawn = std::fs::read_to_string(picture).unwrap();
+    // Two cells of `ours`, one of `hangs`: each is a gain and a share.
+    assert_eq!((drawn.matches("<circle").count(), drawn.matches("share of GC").count()), (2 * 3, 2));
 }
 
 #[test]
