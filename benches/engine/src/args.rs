@@ -1,0 +1,149 @@
+//! Defines the options of `largesse bench`.
+
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Comparisons, and the argument that only touches memory.
+const R: &str = "r";
+pub(crate) const FAR: &str = "far";
+pub(crate) const GC: &str = "gc";
+pub(crate) const KERNELS: &str = "kernels";
+pub(crate) const TOUCH: &str = "touch";
+/// Page size of the tuner for a program that marks its compute core.
+pub(crate) const MARKED: &str = "marked";
+/// Greatest number of threads, which is EusLisp's.
+const MOST_THREADS: u32 = 64;
+
+/// Compare programs with and without Largesse.
+///
+/// Programs run in turns under each setting; ratios are of medians, to the C library's malloc. `r`: R under Largesse
+/// and other allocators. `far`: programs with less local memory than they use, by its share and the page size.
+/// `kernels`: sums and products at every length, compared with OpenBLAS and plain loops, as per cent of each cache
+/// level's limit. `gc`: programs on garbage-collected heaps by threads, under each `largesse lisp --sync`, and in
+/// EusLisp and other installed languages. Exit status: 0 when everything ran and every answer agrees, 1 when not, 2
+/// for a wrong option.
+#[derive(Debug, Parser)]
+#[command(name = "largesse-bench", bin_name = "largesse bench", version)]
+pub(crate) struct Args {
+    /// Comparison to run: r, far, gc, kernels; or `touch`: only touch and free --touch MiB
+    pub(crate) name: String,
+    /// Print one JSON object a line, raw samples included
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Compare with other installed allocators, too
+    #[arg(long)]
+    pub(crate) peers: bool,
+    /// Run each program this many times under each setting [default: 5; far: 3; kernels: 15]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: Option<u32>,
+    /// Repeat each test this often within a run; its time is their mean [default: 1]. far: iterate this often; the
+    /// time is their sum [default: the program's own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) times: Option<u32>,
+    /// Use this share of the data; answers are known for 1, 0.25 and 0.01. gc: share of the repetitions
+    #[arg(long, value_name = "F", default_value = "1", value_parser = share)]
+    pub(crate) scale: f64,
+    /// Run only this bench, group or single test (BENCH/TEST); gc: program or system; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Vec<String>,
+    /// Print the benches and their tests, and run none
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Touch and free this much memory before every run and every test, in MiB, or a size such as 4G [default: the
+    /// memory that the program needs, and at most half of the available memory]
+    #[arg(long, value_name = "MIB", value_parser = touch)]
+    pub(crate) touch: Option<u64>,
+    /// Read `definitions` and `programs` from this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) programs: Option<PathBuf>,
+    /// Stop a run after this many seconds; the table then shows a lower bound [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "far, gc")]
+    pub(crate) cap: Option<u32>,
+    /// Keep far pages in this store: memory:, file:PATH or redis://HOST:PORT [default: memory:]
+    #[arg(long, value_name = "STORE", value_parser = store, help_heading = "far")]
+    pub(crate) store: Option<String>,
+    /// Keep these percentages of the touched memory local, one column each [default: the bench's own]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "far")]
+    pub(crate) local: Option<Vec<u8>>,
+    /// Use these page sizes, one row each, as `largesse run --page-size` takes them [default: the bench's own]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = page_size, help_heading = "far")]
+    pub(crate) page_sizes: Option<Vec<String>>,
+    /// Handle faults with this engine, as `largesse run --fault-engine` takes it [default: auto]
+    #[arg(long, value_name = "ENGINE", help_heading = "far")]
+    pub(crate) fault_engine: Option<String>,
+    /// Draw the measurements as a picture in this file
+    #[arg(long, value_name = "FILE", help_heading = "gc, kernels")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Run with these numbers of threads, and with 1 [default: 1,2,4,8,16, up to twice the processors]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = threads, help_heading = "gc")]
+    pub(crate) threads: Option<Vec<u32>>,
+}
+
+impl Args {
+    /// Returns the number of rounds.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.runs.unwrap_or(match &*self.name {
+            FAR => 3,
+            KERNELS => 15,
+            _ => 5,
+        })
+    }
+
+    /// Returns the limit of a run, in seconds.
+    pub(crate) fn limit(&self) -> u32 {
+        self.cap.unwrap_or(60)
+    }
+
+    /// Returns the message for an option that belongs to another comparison.
+    pub(crate) fn misplaced(&self) -> Option<String> {
+        let options: [(_, _, &[_]); 10] = [
+            ("--cap", self.cap.is_some(), &[FAR, GC]),
+            ("--fault-engine", self.fault_engine.is_some(), &[FAR]),
+            ("--local", self.local.is_some(), &[FAR]),
+            ("--page-sizes", self.page_sizes.is_some(), &[FAR]),
+            ("--peers", self.peers, &[R]),
+            ("--store", self.store.is_some(), &[FAR]),
+            ("--svg", self.svg.is_some(), &[GC, KERNELS]),
+            ("--threads", self.threads.is_some(), &[GC]),
+            ("--times", self.times.is_some(), &[R, FAR]),
+            ("--touch", self.touch.is_some(), &[R, FAR, GC]),
+        ];
+        let name = [R, FAR, GC, KERNELS].into_iter().find(|known| self.name == *known)?;
+        let (option, _, of) = options.into_iter().find(|(_, given, of)| *given && !of.contains(&name))?;
+        let of = of.join("` and `largesse bench ");
+        Some(format!("{option} is an option of `largesse bench {of}` only"))
+    }
+}
+
+/// Reads `--touch` and returns it in MiB.
+fn touch(text: &str) -> Result<u64, String> {
+    let bytes = largesse_settings::touch(text).map_err(|why| format!("{text} {why}"))?;
+    Ok(bytes as u64 >> 20)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 16.0);
+    share.ok_or_else(|| "a number above 0 and up to 16, such as 0.25".into())
+}
+
+fn store(text: &str) -> Result<String, String> {
+    let is_file = text.strip_prefix("file:").is_some_and(|path| !path.is_empty());
+    if !is_file && largesse_far::has_password(text) {
+        // The name becomes an argument of other programs, which all users can read.
+        return Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into());
+    }
+    let known = is_file || largesse_far::is_agents(text);
+    known.then(|| text.to_owned()).ok_or_else(|| format!("file:PATH, {}", largesse_far::accepted()))
+}
+
+/// Reads an element of `--page-sizes`, which becomes a row of the table: a size, `auto` or `marked`.
+fn page_size(text: &str) -> Result<String, String> {
+    let size = if text == MARKED { Ok(None) } else { largesse_settings::page_size(text) };
+    size.map(|_| text.to_owned()).map_err(|why| format!("{text} {why}, or {MARKED}"))
+}
+
+/// Reads one of the numbers after `--threads`.
+fn threads(text: &str) -> Result<u32, String> {
+    let threads = text.parse().ok().filter(|threads| (1..=MOST_THREADS).contains(threads));
+    threads.ok_or_else(|| format!("numbers from 1 to {MOST_THREADS} with commas between: 1,2,4"))
+}

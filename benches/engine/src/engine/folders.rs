@@ -1,0 +1,53 @@
+//! Finds the folder of the benches, and makes temporary ones.
+
+use super::Result;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use tempfile::{Builder, TempDir};
+
+/// Returns the folder with `definitions` and `programs`: the named one, else the one installed with the command, else
+/// the one of the checkout that the command was built in.
+pub(crate) fn benches(named: Option<&Path>) -> Result<PathBuf> {
+    let around = || around(&largesse_terminal::own::path().unwrap_or_default());
+    let looked = named.map_or_else(around, |named| vec![named.to_owned()]);
+    let is_one = |root: &&PathBuf| root.join("definitions").is_dir() && root.join("programs").is_dir();
+    looked.iter().find(is_one).cloned().ok_or_else(|| {
+        let looked: String = looked.iter().map(|path| format!("\n  {}", path.display())).collect();
+        format!(
+            "no benches found; --programs DIR says where `definitions` and `programs` are. Looked in:{looked}"
+        )
+    })
+}
+
+fn around(command: &Path) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    if let Some(prefix) = command.parent().and_then(Path::parent) {
+        places.push(prefix.join("share/largesse/benches"));
+    }
+    // The command may be `target/release/largesse` of a checkout.
+    places.extend(command.ancestors().skip(3).take(2).map(|above| above.join("benches")));
+    places.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches"));
+    places
+}
+
+/// Makes a temporary directory that only this user may enter. It is removed with its contents when dropped.
+pub(crate) fn temp_dir() -> Result<TempDir> {
+    let made = Builder::new().prefix("largesse-bench-").permissions(Permissions::from_mode(0o700)).tempdir();
+    made.map_err(|why| format!("{}: {why}", std::env::temp_dir().display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_search_share_then_their_checkout() {
+        assert_eq!(around(Path::new("/usr/bin/largesse"))[0], Path::new("/usr/share/largesse/benches"));
+        assert!(around(Path::new("/x/target/release/largesse")).contains(&PathBuf::from("/x/benches")));
+        let message = benches(Some(Path::new("/nowhere"))).unwrap_err();
+        assert!(message.ends_with("are. Looked in:\n  /nowhere"), "{message}");
+        let mode = temp_dir().unwrap().path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "only this user may enter");
+    }
+}

@@ -1,0 +1,129 @@
+//! Describes where and when a comparison was run, and touches its memory.
+//!
+//! Memory is touched and freed so that no run pays for pages that a virtual machine does not have yet: a hypervisor with
+//! free page reporting takes free 2 MiB pages back after two seconds, and the next touch takes twenty times longer. A
+//! program that prepares its input for seconds would be charged for this; therefore every program under every setting
+//! runs [`touch_command`] right before it starts the clock.
+
+use super::Result;
+use crate::args::TOUCH;
+use largesse_pages::{MapError, PageKind, Reserved, SPAN, base_page};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+/// The facts in the line above every table.
+#[derive(Debug, Serialize)]
+pub(crate) struct MachineFacts {
+    processor: String,
+    cores: usize,
+    memory_mib: u64,
+    kernel: String,
+    thp: String,
+    version: &'static str,
+    /// Commit of the checkout that holds the benches, if any.
+    commit: Option<String>,
+    date: String,
+    /// `LARGESSE_*` variables, which change the measurements.
+    settings: Vec<String>,
+}
+
+impl MachineFacts {
+    pub(crate) fn here(benches: &Path) -> MachineFacts {
+        let kib = field("/proc/meminfo", "MemTotal").and_then(|it| it.split(' ').next()?.parse::<u64>().ok());
+        let text = |(name, value): (OsString, OsString)| format!("{}={}", name.display(), value.display());
+        let mut settings: Vec<_> =
+            std::env::vars_os().map(text).filter(|line| line.starts_with("LARGESSE_")).collect();
+        settings.sort();
+        let thp = read("/sys/kernel/mm/transparent_hugepage/enabled");
+        let git = ["-C", &benches.to_string_lossy(), "describe", "--always", "--dirty", "--exclude=*"];
+        MachineFacts {
+            processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
+            cores: processors(),
+            memory_mib: kib.unwrap_or(0) / 1024,
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            thp: thp.split(['[', ']']).nth(1).unwrap_or("none").to_owned(),
+            version: env!("CARGO_PKG_VERSION"),
+            commit: printed("git", &git),
+            date: printed("date", &["-u", "+%Y-%m-%d %H:%M UTC"]).unwrap_or_default(),
+            settings,
+        }
+    }
+
+    /// Returns the facts as one line.
+    pub(crate) fn line(&self) -> String {
+        let MachineFacts { processor, cores, memory_mib, kernel, thp, version, date, .. } = self;
+        let commit = self.commit.as_ref().map(|commit| format!(" ({commit})")).unwrap_or_default();
+        let machine = format!("{processor}, {cores} cores, {memory_mib} MiB, Linux {kernel}, THP {thp}");
+        let mut line = format!("{machine}; largesse {version}{commit}; {date}");
+        if !self.settings.is_empty() {
+            line += &format!("; in the environment: {}", self.settings.join(" "));
+        }
+        line
+    }
+}
+
+/// Returns the number of processors that this process may use.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the MiB of memory that can be allocated now without reclaim or swapping.
+pub(crate) fn available_mib() -> u64 {
+    largesse_store::available() >> 20
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Returns the value after the first occurrence of `name` and a colon.
+fn field(path: &str, name: &str) -> Option<String> {
+    let text = read(path);
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+/// Returns the output of `program` without the newline, if it succeeds and prints something.
+fn printed(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+/// Variable with the command line to run before the clock starts.
+pub(crate) const TOUCH_VARIABLE: &str = "LARGESSE_BENCH_TOUCH";
+
+/// Returns a shell command that touches `mib` MiB without the setting's own allocator.
+pub(crate) fn touch_command(mib: u64) -> String {
+    let own = largesse_terminal::own::path().unwrap_or_else(|_| "largesse-bench".into());
+    let own = own.display().to_string().replace('\'', r"'\''");
+    format!("env -u LD_PRELOAD -u GLIBC_TUNABLES '{own}' {TOUCH} --touch {mib}")
+}
+
+/// Touches `mib` MiB, and at most half of the available memory.
+pub(crate) fn touch_mib(mib: u64) -> Result<()> {
+    let mib = mib.min(available_mib() / 2);
+    let touched = touch(usize::try_from(mib << 20).unwrap_or(0));
+    touched.map_err(|error| format!("{mib} MiB could not be touched before the run: {error:?}"))
+}
+
+/// Touches `bytes` bytes, on large pages where possible, and returns them to the kernel.
+fn touch(bytes: usize) -> std::result::Result<(), MapError> {
+    let len = bytes.next_multiple_of(SPAN);
+    if len == 0 {
+        return Ok(());
+    }
+    let range = Reserved::new(len, SPAN)?;
+    range.commit(0, len, PageKind::Thp)?;
+    if range.populate(0, len).is_err() {
+        // Linux before 5.14 cannot populate on request, so every page is written.
+        for offset in (0..len).step_by(base_page()) {
+            // SAFETY: `offset` is below the length of a range that was just committed, and no other code has its
+            // address.
+            unsafe { range.start().add(offset).write_volatile(1) };
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Runs a comparison from its first line to its last: the machine, rounds, outcomes, the legend and the picture.
+
+use super::{Contestant, Ended, Event, MachineFacts, Outcome, Result, Run, Samples};
+use super::{available_mib, merged, no_claim, take_turns};
+use crate::args::{Args, KERNELS};
+use largesse_plot::curves::{Panel, svg};
+use largesse_terminal::progress::Progress;
+use largesse_terminal::say::{counted, say};
+use largesse_terminal::table::Paper;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// A running comparison.
+pub(crate) struct Session<'a> {
+    args: &'a Args,
+    machine: MachineFacts,
+    pub(crate) progress: Progress,
+    pub(crate) compared: usize,
+    good: bool,
+}
+
+impl<'a> Session<'a> {
+    /// Prints the machine. The comparison has `steps` turns.
+    pub(crate) fn begin(args: &'a Args, root: &Path, scale: f64, steps: usize) -> Session<'a> {
+        let machine = MachineFacts::here(root);
+        if args.json {
+            say!("{}", json!({ "kind": "machine", "machine": machine, "scale": scale }));
+        } else {
+            say!("{}\n", machine.line());
+        }
+        Session { args, machine, progress: Progress::over(steps as u64), compared: 0, good: true }
+    }
+
+    /// Prints JSON objects, or the text, which may be empty.
+    pub(crate) fn print(&self, objects: &[Value], text: &str) {
+        self.progress.aside(|| {
+            if self.args.json {
+                objects.iter().for_each(|object| say!("{object}"));
+            } else if !text.is_empty() {
+                say!("{}", Paper::here().page(text));
+            }
+        });
+    }
+
+    /// Prints that a setting is not possible here, or, without a setting, the whole bench.
+    pub(crate) fn absent(&self, bench: &str, setting: Option<&str>, why: &str, text: &str) {
+        self.print(&[json!({ "kind": "absent", "bench": bench, "setting": setting, "why": why })], text);
+    }
+
+    pub(crate) fn skip(&self, bench: &str, why: &str) {
+        self.absent(bench, None, why, &format!("{bench}: skipped: {why}\n"));
+    }
+
+    /// Returns whether there are `needed` MiB of memory, and skips the bench if not.
+    pub(crate) fn has_room(&self, bench: &str, needed: u64) -> bool {
+        let available = available_mib();
+        if needed > available {
+            self.skip(bench, &format!("needs {needed} MiB of memory; {available} MiB are available"));
+        }
+        needed <= available
+    }
+
+    /// Runs programs in rounds, and prints every run; stopped ones, too, if their `cap` is given.
+    pub(crate) fn rounds(
+        &self,
+        of: &str,
+        all: &[Contestant<'_, Run>],
+        cap: Option<u32>,
+    ) -> Vec<Samples<Run>> {
+        take_turns(all, self.args.rounds(), |one, round, event| {
+            let (kind, more) = match event {
+                Event::Begins => return self.progress.at(format!("{of}, {}", one.name)),
+                Event::Done(Ok(run)) => ("run", json!(run)),
+                Event::Done(Err(Ended::Stopped)) if cap.is_some() => ("stopped", json!({ "cap": cap })),
+                Event::Done(Err(_)) | Event::Skipped => return self.progress.step(),
+            };
+            let object = merged(json!({ "kind": kind, "bench": of, "round": round }), &one.keys);
+            self.print(&[merged(object, &more)], "");
+            self.progress.step();
+        })
+    }
+
+    /// Prints the outcome of a bench.
+    pub(crate) fn show(&mut self, outcome: &Outcome) {
+        self.compared += 1;
+        let objects = outcome.objects();
+        self.good &= objects.iter().all(|object| object["kind"] != "trouble");
+        self.print(&objects, &outcome.text(Paper::here()));
+    }
+
+    /// Prints the legend, and whether there are enough runs to claim a difference; draws the picture that `--svg` asks
+    /// for, of panels and of widths with a name. Returns whether everything ran and every answer agrees.
+    pub(crate) fn end(self, legend: &str, panels: &[Panel], walls: &[(f64, &str)]) -> Result<bool> {
+        self.progress.finish();
+        let (runs, cap) = (counted(self.args.rounds(), "run"), self.args.limit().to_string());
+        let legend = legend.trim_end_matches('\n').replace("{runs}", &runs).replace("{cap}", &cap);
+        self.print(&[], &legend);
+        let claims = self.args.name != KERNELS && !legend.is_empty();
+        if let Some(words) = no_claim(self.args.rounds() as usize).filter(|_| claims) {
+            self.print(&[], &format!("{words}, good for a look."));
+        }
+        if let Some(path) = &self.args.svg {
+            let picture = svg(&self.machine.line(), panels, walls)?;
+            std::fs::write(path, picture).map_err(|why| format!("{}: {why}", path.display()))?;
+        }
+        Ok(self.good && self.compared > 0)
+    }
+}

@@ -1,0 +1,128 @@
+//! Measures the limits of the processor and of each cache level, with loads and operations alone.
+
+use super::calls::{Caller, Timer};
+use super::case::{Case, Data};
+use super::kernel::{ALL, Vectors};
+use largesse_kernels::Isa;
+use largesse_kernels::limits::{Chain, Limits, STRIDE};
+use largesse_machine::clock::CoreClock;
+use largesse_machine::{Topology, pin};
+use serde::Serialize;
+use std::hint::black_box;
+
+/// A cache level, or memory, and its limits.
+#[derive(Debug, Serialize)]
+pub(super) struct Level {
+    #[serde(rename = "level")]
+    pub(super) name: &'static str,
+    /// Bytes that fit in the level.
+    #[serde(skip)]
+    pub(super) size: usize,
+    /// Bytes of the vectors that were read for the measurement.
+    #[serde(rename = "bytes")]
+    pub(super) measured: usize,
+    /// Rate of loads, and of two loads and a store, in bytes a second.
+    pub(super) read: Option<f64>,
+    pub(super) update: Option<f64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Levels {
+    pub(super) levels: Vec<Level>,
+    /// Cycles of the core a second.
+    pub(super) clock: Option<f64>,
+    /// Rate of operations on `f64`, a second.
+    pub(super) additions: Option<f64>,
+    pub(super) multiply_adds: Option<f64>,
+    /// Seconds of an addition and of a multiplication, each of which depends on the one before.
+    pub(super) latency: Option<(f64, f64)>,
+}
+
+impl Levels {
+    pub(super) fn measure(data: &Data, timer: &Timer) -> Levels {
+        let limits: Vec<Limits> = Isa::ALL.into_iter().filter_map(Limits::of).collect();
+        let [l1, l2, l3] = cache_sizes();
+        let places = [
+            ("L1", l1, l1 / 2),
+            // Vectors as large as the cache would be evicted in part.
+            ("L2", l2 / 8 * 7, l2 / 2),
+            ("L3", l3 / 8 * 7, (l3 / 4).clamp(2 * l2, 8 << 20)),
+            ("memory", usize::MAX, data.room),
+        ];
+        let level = |(name, size, measured): (&'static str, usize, usize)| {
+            let measured = measured.min(data.room);
+            let [read, update] = [false, true].map(|updates| {
+                let rates = limits.iter().map(|one| bytes_a_second(*one, updates, measured, data, timer));
+                rates.reduce(f64::max)
+            });
+            Level { name, size, measured, read, update }
+        };
+        let additions = |one: Limits| rate(data, timer, move || Some(one.additions(100_000)));
+        let fused = |one: Limits| rate(data, timer, move || one.multiply_adds(100_000));
+        let latency = |chain: Chain| Some(1.0 / rate(data, timer, move || chain.run(3_000))?);
+        Levels {
+            levels: places.into_iter().map(level).collect(),
+            clock: CoreClock::measure(&timer.counter).map(|clock| clock.hertz),
+            additions: limits.iter().copied().filter_map(additions).reduce(f64::max),
+            multiply_adds: limits.iter().copied().filter_map(fused).reduce(f64::max),
+            latency: latency(Chain::Additions).zip(latency(Chain::Multiplications)),
+        }
+    }
+
+    /// Returns the level of a case.
+    pub(super) fn of(&self, case: &Case) -> Option<&Level> {
+        self.levels.iter().find(|level| case.footprint() <= level.size)
+    }
+
+    /// Returns the least seconds of a case: its bytes at the level's rate, or its operations at the processor's.
+    pub(super) fn limit(&self, case: &Case) -> Option<f64> {
+        let (level, kernel, n) = (self.of(case)?, case.kernel, case.n as f64);
+        let bytes = if kernel.updates() { level.update } else { level.read }?;
+        // With more than one operation for each element, an addition is fused with a multiplication.
+        let flops = if kernel.flops > 1.0 { self.multiply_adds } else { self.additions }?;
+        let lanes = if kernel.is_single() { 2.0 } else { 1.0 };
+        Some((kernel.moved() * n / bytes).max(kernel.flops * n / (flops * lanes)))
+    }
+}
+
+/// Returns the seconds of the fastest turn of `work`, whose second argument is how often to do it.
+fn best(timer: &Timer, vectors: Vectors, work: impl Fn(Vectors, usize) + 'static) -> f64 {
+    let call = Box::new(move |vectors, times| {
+        work(vectors, times);
+        [0.0; 2]
+    });
+    timer.time([&Caller { name: "", ours: true, call }], vectors)[0].best
+}
+
+/// Returns the best rate, a second, of work that returns the number of its operations; `None` if it is not possible.
+fn rate(data: &Data, timer: &Timer, work: impl Fn() -> Option<usize> + 'static) -> Option<f64> {
+    let count = work()? as f64;
+    let nothing = data.vectors(&Case { kernel: ALL[0], n: 0, shift: 0 });
+    Some(count / best(timer, nothing, move |_, times| (0..times).for_each(|_| _ = black_box(work()))))
+}
+
+/// Returns the best rate at which vectors of `bytes` bytes are read (sum) or updated (axpy).
+fn bytes_a_second(limits: Limits, updates: bool, bytes: usize, data: &Data, timer: &Timer) -> f64 {
+    let kernel = ALL.into_iter().find(|kernel| kernel.updates() == updates).unwrap_or(ALL[0]);
+    let n = bytes / (8 * kernel.vectors) / STRIDE * STRIDE;
+    let vectors = data.vectors(&Case { kernel, n, shift: 0 });
+    let seconds = best(timer, vectors, move |v, passes| {
+        if updates {
+            // SAFETY: `y` has `n` elements, and no other code uses them.
+            limits.update(v.x(), unsafe { std::slice::from_raw_parts_mut(v.y, v.n) }, passes);
+        } else {
+            limits.read(v.x(), passes);
+        }
+    });
+    kernel.moved() * n as f64 / seconds
+}
+
+/// Returns the sizes of the data caches of the first permitted processor, or usual sizes if the system has none.
+fn cache_sizes() -> [usize; 3] {
+    let topology = Topology::read("/".as_ref()).ok();
+    let cpu = pin::current().ok().and_then(|cpus| cpus.first()).unwrap_or(0);
+    [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)].map(|(level, usual)| {
+        let cache = topology.as_ref().and_then(|topology| topology.data_cache(cpu, level));
+        cache.and_then(|cache| usize::try_from(cache.size).ok()).filter(|size| *size > 0).unwrap_or(usual)
+    })
+}

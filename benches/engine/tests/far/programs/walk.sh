@@ -1,0 +1,2 @@
+# Becomes the program that the test compiled.
+exec "$PROGRAMS/walk" "$@"
