@@ -38,6 +38,7 @@ mod warm;
 use clap::Parser;
 use definition::Bench;
 use error::Error;
+use largesse_settings::StoreName;
 use largesse_terminal::progress::Progress;
 use largesse_terminal::say::{self, complain, counted, say};
 use largesse_terminal::table::Paper;
@@ -256,13 +257,13 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn store(text: &str) -> Result<String, String> {
-    match text.split_once(':') {
-        Some(("file", path)) if !path.is_empty() => Ok(text.to_owned()),
+    match StoreName::parse(text) {
+        Some(StoreName::File(_)) => Ok(text.to_owned()),
         // The name becomes an argument of other programs, which all users can read.
         _ if largesse_far::has_password(text) => {
             Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into())
         }
         _ if largesse_far::is_agents(text) => Ok(text.to_owned()),
-        _ => Err(format!("file:PATH, {}", largesse_far::accepted())),
+        _ => Err(format!("file:PATH, {}", largesse_far::ACCEPTED)),
     }
 }
