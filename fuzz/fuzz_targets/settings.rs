@@ -1,8 +1,6 @@
 //! Parses any text as a setting: the result is a value or an error that says what is accepted, never a panic.
 #![no_main]
 
-#[path = "../../fronts/preload/src/far_config.rs"]
-mod far_config;
 #[path = "../../fronts/preload/src/options.rs"]
 mod options;
 

@@ -31,13 +31,24 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("largesse-gc", &["largesse-arena", "largesse-pages"]),
     ("largesse-lisp", &["largesse-arena", "largesse-gc", "largesse-pages"]),
     (
+        "largesse-paging",
+        &[
+            "largesse-agent",
+            "largesse-pager",
+            "largesse-pages",
+            "largesse-policy",
+            "largesse-settings",
+            "largesse-store",
+        ],
+    ),
+    (
         "largesse-far",
         &[
             "largesse-agent",
             "largesse-machine",
             "largesse-mpi",
-            "largesse-pager",
             "largesse-pages",
+            "largesse-paging",
             "largesse-settings",
             "largesse-store",
             "largesse-terminal",
@@ -46,13 +57,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "largesse-preload",
         &[
-            "largesse-agent",
             "largesse-arena",
             "largesse-kernels",
             "largesse-machine",
             "largesse-malloc",
             "largesse-pager",
             "largesse-pages",
+            "largesse-paging",
             "largesse-policy",
             "largesse-report",
             "largesse-settings",
@@ -81,14 +92,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "largesse-lisp-command",
         &[
-            "largesse-agent",
             "largesse-arena",
             "largesse-far",
             "largesse-gc",
             "largesse-lisp",
             "largesse-pager",
             "largesse-pages",
-            "largesse-policy",
+            "largesse-paging",
             "largesse-settings",
             "largesse-store",
             "largesse-terminal",

@@ -1,6 +1,7 @@
 //! Defines the options of `largesse bench`.
 
 use clap::Parser;
+use largesse_settings::StoreName;
 use std::path::PathBuf;
 
 /// Comparisons, and the argument that only touches memory.
@@ -127,13 +128,15 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn store(text: &str) -> Result<String, String> {
-    let is_file = text.strip_prefix("file:").is_some_and(|path| !path.is_empty());
-    if !is_file && largesse_far::has_password(text) {
+    match StoreName::parse(text) {
+        Some(StoreName::File(_)) => Ok(text.to_owned()),
         // The name becomes an argument of other programs, which all users can read.
-        return Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into());
+        _ if largesse_far::has_password(text) => {
+            Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into())
+        }
+        _ if largesse_far::is_agents(text) => Ok(text.to_owned()),
+        _ => Err(format!("file:PATH, {}", largesse_far::ACCEPTED)),
     }
-    let known = is_file || largesse_far::is_agents(text);
-    known.then(|| text.to_owned()).ok_or_else(|| format!("file:PATH, {}", largesse_far::accepted()))
 }
 
 /// Reads an element of `--page-sizes`, which becomes a row of the table: a size, `auto` or `marked`.

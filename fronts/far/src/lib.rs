@@ -24,8 +24,8 @@ pub mod totals;
 
 pub use error::FarError;
 pub use library::library;
-pub use options::{FarOptions, ranks, set_store, start_agent, variables, warn_of_passwords};
+pub use options::{config, ranks, set_store, start_agent, variables, warn_of_passwords};
 pub use setting::{Given, Setting};
-pub use stores::{PASSWORD, Scheme, accepted, has_password, is_agents, scheme, without_secrets};
+pub use stores::{ACCEPTED, PASSWORD, has_password, is_agents, without_secrets};
 
 use largesse_terminal::{own, say};

@@ -9,74 +9,66 @@ use crate::say::complain;
 use crate::setting::{Given, Setting};
 use crate::stores::{self, PASSWORD};
 use largesse_agent::Name;
-use largesse_pager::Local;
-use largesse_settings::Amount;
+use largesse_paging::{FarConfig, Store, default_file};
+use largesse_settings::{Amount, FaultEngine, SWITCH, StoreName};
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-const ENGINES: [(&str, ()); 4] = [("auto", ()), ("events", ()), ("user-mode", ()), ("thread", ())];
 const ENGINE: &str = "LARGESSE_FAULT_ENGINE";
 const SWITCHES: [&str; 2] = ["LARGESSE_STATIC_DATA", "LARGESSE_PREFETCH"];
-/// The far memory of one of Largesse's own commands.
-#[derive(Debug)]
-pub struct FarOptions {
-    /// Limit on resident memory: bytes, or per cent of the far memory.
-    pub local: Local,
-    /// Name of the store: `file:PATH` or `agent:NAME`.
-    pub store: String,
+
+/// The settings of far memory, each read once.
+struct Parsed {
+    /// Limit on resident memory.
+    local: Amount,
     /// Bytes moved at a time; `None` lets the tuner choose.
-    pub page_size: Option<usize>,
+    page_size: Option<usize>,
+    /// All of them, as variables for the environment of a program.
+    variables: Vec<(&'static str, OsString)>,
 }
 
-impl FarOptions {
-    /// Reads the options; variables only apply to programs that are started. When this returns, the store can be
-    /// reached. Of a launcher's ranks only the first returns, in a forked process. The caller must have one thread.
-    ///
-    /// # Errors
-    /// Returns the setting that is refused, or why the store cannot be made ready.
-    pub fn of(
-        local: Option<&OsString>,
-        store: Option<&OsString>,
-        page_size: Option<&OsString>,
-    ) -> Result<Option<FarOptions>, FarError> {
-        let given: Vec<Given> = [
-            ("--local", "LARGESSE_LOCAL", local),
-            ("--far", "LARGESSE_FAR", store),
-            ("--page-size", "LARGESSE_PAGE_SIZE", page_size),
-        ]
-        .into_iter()
-        .filter_map(|(option, variable, value)| Some(Given { option, variable, value: value?.clone() }))
-        .collect();
-        let mut variables = variables(|name| Setting::of(name, &given, |_: &str| None), environment::get)?;
-        warn_of_passwords(&given);
-        match ranks(&variables)? {
-            None => start_agent(&mut variables)?,
-            Some(server) if !server.is_first() => {
-                server.serve().map_err(FarError::Ranks)?;
-                std::process::exit(0);
-            }
-            Some(first) => {
-                set_store(&mut variables, first.host().map_err(FarError::Ranks)?);
-                environment::remove_all(&mpi::VARIABLES);
-            }
-        }
+/// Reads the options of one of Largesse's own commands; variables only apply to programs that are started. When this
+/// returns, the store can be reached. Of a launcher's ranks only the first returns, in a forked process. The caller
+/// must have one thread.
+///
+/// # Errors
+/// Returns the setting that is refused, or why the store cannot be made ready.
+pub fn config(
+    local: Option<&OsString>,
+    store: Option<&OsString>,
+    page_size: Option<&OsString>,
+) -> Result<Option<FarConfig>, FarError> {
+    let given: Vec<Given> = [
+        ("--local", "LARGESSE_LOCAL", local),
+        ("--far", "LARGESSE_FAR", store),
+        ("--page-size", "LARGESSE_PAGE_SIZE", page_size),
+    ]
+    .into_iter()
+    .filter_map(|(option, variable, value)| Some(Given { option, variable, value: value?.clone() }))
+    .collect();
+    let parsed = parse(|name| Setting::of(name, &given, |_: &str| None), environment::get)?;
+    let Some(Parsed { local, page_size, mut variables }) = parsed else {
         environment::remove(PASSWORD);
-        let word = |name| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| value.to_string_lossy().into_owned())
-        };
-        let (local, store) = (word("LARGESSE_LOCAL"), word("LARGESSE_FAR"));
-        let local = local.and_then(|text| largesse_settings::local(&text).ok());
-        let Some((amount, store)) = local.zip(store) else { return Ok(None) };
-        let local = match amount {
-            Amount::Bytes(bytes) => Local::Bytes(bytes),
-            Amount::Percent(percent) => Local::Percent(percent),
-        };
-        let page_size = word("LARGESSE_PAGE_SIZE").and_then(|text| largesse_settings::page_size(&text).ok());
-        Ok(Some(FarOptions { local, store, page_size: page_size.flatten() }))
+        return Ok(None);
+    };
+    warn_of_passwords(&given);
+    match ranks(&variables)? {
+        None => start_agent(&mut variables)?,
+        Some(server) if !server.is_first() => {
+            server.serve().map_err(FarError::Ranks)?;
+            std::process::exit(0);
+        }
+        Some(first) => {
+            set_store(&mut variables, first.host().map_err(FarError::Ranks)?);
+            environment::remove_all(&mpi::VARIABLES);
+        }
     }
+    environment::remove(PASSWORD);
+    let store = named_store(&variables).and_then(|store| Store::parse(&store.to_string_lossy()));
+    let store = store.ok_or(FarError::Unready)?;
+    Ok(Some(FarConfig { local, store, page_size, prefetch: true, engine: FaultEngine::Auto }))
 }
 
 /// Returns the launcher's ranks if they are to hold the pages.
@@ -85,7 +77,7 @@ impl FarOptions {
 /// Returns an error if this process is not a rank, or if its MPI library has no plug-in.
 pub fn ranks(variables: &[(&'static str, OsString)]) -> Result<Option<Ranks>, FarError> {
     let here = || library(environment::get("LARGESSE_LIBRARY")).ok();
-    let Some(store) = store(variables) else { return Ok(None) };
+    let Some(store) = named_store(variables) else { return Ok(None) };
     Ranks::of(store, environment::get, here).map_err(FarError::Ranks)
 }
 
@@ -106,60 +98,63 @@ pub fn variables(
     value: impl Fn(&'static str) -> Option<Setting>,
     get: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Vec<(&'static str, OsString)>, FarError> {
+    Ok(parse(value, get)?.map_or_else(Vec::new, |parsed| parsed.variables))
+}
+
+/// Reads and checks all settings of far memory; `None` without far memory.
+fn parse(
+    value: impl Fn(&'static str) -> Option<Setting>,
+    get: impl Fn(&str) -> Option<OsString>,
+) -> Result<Option<Parsed>, FarError> {
     let local = value("LARGESSE_LOCAL");
     let Some(local) = local else {
         let unused =
             ["LARGESSE_FAR", "LARGESSE_PAGE_SIZE", ENGINE].into_iter().chain(SWITCHES).find_map(&value);
-        return unused.map_or(Ok(Vec::new()), |it| Err(it.refused("nothing without --local SIZE")));
+        return unused.map_or(Ok(None), |it| Err(it.refused("nothing without --local SIZE")));
     };
-    local.size(largesse_settings::local)?;
+    let amount = local.size(largesse_settings::local)?;
+    let mut page_size = None;
     let mut variables = vec![("LARGESSE_LOCAL", local.value)];
     let store = match value("LARGESSE_FAR") {
         Some(store) => named(&store)?,
-        None => default_store(get),
+        None => in_file(default_file(get("TMPDIR"))),
     };
     variables.push(("LARGESSE_FAR", store));
     if let Some(size) = value("LARGESSE_PAGE_SIZE") {
-        let bytes = size.size(largesse_settings::page_size)?;
-        let value = bytes.map_or_else(|| "auto".to_owned(), |bytes| bytes.to_string());
+        page_size = size.size(largesse_settings::page_size)?;
+        let value = page_size.map_or_else(|| "auto".to_owned(), |bytes| bytes.to_string());
         variables.push(("LARGESSE_PAGE_SIZE", value.into()));
     }
     if let Some(engine) = value(ENGINE) {
-        engine.word(&ENGINES)?;
+        engine.word(&FaultEngine::WORDS)?;
         variables.push((ENGINE, engine.value));
     }
     for name in SWITCHES {
         if let Some(switch) = value(name) {
-            switch.word(&[("on", ()), ("off", ())])?;
+            switch.word(&SWITCH)?;
             variables.push((name, switch.value));
         }
     }
-    Ok(variables)
+    Ok(Some(Parsed { local: amount, page_size, variables }))
 }
 
 fn named(store: &Setting) -> Result<OsString, FarError> {
     let text = store.value.to_string_lossy();
-    match text.split_once(':') {
-        _ if stores::is_agents(&text) => Ok(store.value.clone()),
-        Some(("mpi", "")) => Ok(store.value.clone()),
-        Some(("mpi", room)) => match largesse_settings::room(room) {
+    match StoreName::parse(&text) {
+        Some(StoreName::Memory(_) | StoreName::Redis | StoreName::Mpi("")) => Ok(store.value.clone()),
+        Some(StoreName::Mpi(room)) => match largesse_settings::room(room) {
             Ok(bytes) => Ok(format!("mpi:{bytes}").into()),
             Err(why) => Err(FarError::BadSize { origin: store.origin, value: text.into_owned(), why }),
         },
-        Some(("agent", name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
-        Some(("file", path)) if !path.is_empty() => {
-            // The program may change its working directory before the file is created.
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
-            let mut value = OsString::from("file:");
-            value.push(path);
-            Ok(value)
-        }
-        _ => Err(store.refused(format!("file:PATH, mpi:, mpi:SIZE, {}", stores::accepted()))),
+        Some(StoreName::Agent(name)) if Name::parse(name).is_some() => Ok(store.value.clone()),
+        // The program may change its working directory before the file is created.
+        Some(StoreName::File(path)) => Ok(in_file(std::path::absolute(path).unwrap_or_else(|_| path.into()))),
+        _ => Err(store.refused(format!("file:PATH, mpi:, mpi:SIZE, {}", stores::ACCEPTED))),
     }
 }
 
 /// Returns the store among `variables`; `None` without far memory.
-fn store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> {
+fn named_store<'a>(variables: &'a [(&'static str, OsString)]) -> Option<&'a OsString> {
     variables.iter().find(|(name, _)| *name == "LARGESSE_FAR").map(|(_, store)| store)
 }
 
@@ -175,7 +170,7 @@ pub fn set_store(variables: &mut [(&'static str, OsString)], store: OsString) {
 /// # Errors
 /// Returns an error if the agent was not started.
 pub fn start_agent(variables: &mut [(&'static str, OsString)]) -> Result<(), FarError> {
-    if let Some(needs) = store(variables).filter(|store| stores::is_agents(&store.to_string_lossy())) {
+    if let Some(needs) = named_store(variables).filter(|store| stores::is_agents(&store.to_string_lossy())) {
         let name = agent_for(needs).map_err(FarError::Agent)?;
         set_store(variables, name.ok_or(FarError::Unready)?);
     }
@@ -199,11 +194,10 @@ fn agent_for(store: &OsString) -> std::io::Result<Option<OsString>> {
     Ok(child.wait()?.success().then(|| name.trim_end().into()))
 }
 
-/// Returns a file in `$TMPDIR`, or in `/var/tmp`, where temporary files of any size belong.
-fn default_store(get: impl Fn(&str) -> Option<OsString>) -> OsString {
-    let folder = get("TMPDIR").filter(|it| !it.is_empty()).map_or_else(|| "/var/tmp".into(), PathBuf::from);
+/// Returns the name of the store in the file `path`.
+fn in_file(path: PathBuf) -> OsString {
     let mut value = OsString::from("file:");
-    value.push(folder.join("largesse.far"));
+    value.push(path);
     value
 }
 

@@ -1,40 +1,17 @@
-//! Recognizes the stores that are reached through an agent, by the word before the colon of their names.
+//! Recognizes the stores that are reached through an agent, and the secrets in their names.
+
+use largesse_settings::StoreName;
 
 /// Variable with the password of a store. It is removed before the program starts.
 pub const PASSWORD: &str = "LARGESSE_REDIS_PASSWORD";
 
-/// A kind of store that an agent opens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// The memory of the agent.
-    Memory,
-    /// A Redis or Valkey server.
-    Redis,
-}
+/// Messages list these forms of names of stores that programs reach through an agent.
+pub const ACCEPTED: &str = "memory:, redis://HOST:PORT, rediss://HOST:PORT";
 
-const STORES: [(&str, &str, Scheme); 3] = [
-    ("memory", "memory:", Scheme::Memory),
-    ("redis", "redis://HOST:PORT", Scheme::Redis),
-    ("rediss", "rediss://HOST:PORT", Scheme::Redis),
-];
-
-/// Returns the kind of the store; `None` where programs do not reach it through an agent of their own.
-#[must_use]
-pub fn scheme(store: &str) -> Option<Scheme> {
-    let (word, _) = store.split_once(':')?;
-    STORES.iter().find(|(known, ..)| *known == word).map(|(.., scheme)| *scheme)
-}
-
-/// Returns whether programs reach `store` through an agent.
+/// Returns whether programs reach `store` through an agent that is started for them.
 #[must_use]
 pub fn is_agents(store: &str) -> bool {
-    scheme(store).is_some()
-}
-
-/// Returns the forms of such names, for messages.
-#[must_use]
-pub fn accepted() -> String {
-    STORES.map(|(_, written, _)| written).join(", ")
+    matches!(StoreName::parse(store), Some(StoreName::Memory(_) | StoreName::Redis))
 }
 
 /// Returns whether the name of the store contains a password.
@@ -76,8 +53,8 @@ mod tests {
     }
 
     #[test]
-    fn stores_are_recognized_by_their_first_word() {
-        assert!(is_agents("memory:") && !is_agents("memory") && !is_agents("file:/x") && !is_agents(""));
-        assert_eq!(scheme("rediss://host"), Some(Scheme::Redis));
+    fn stores_of_agents_are_recognized() {
+        assert!(ACCEPTED.split(", ").all(is_agents));
+        assert!(!is_agents("memory") && !is_agents("file:/x") && !is_agents("mpi:") && !is_agents(""));
     }
 }

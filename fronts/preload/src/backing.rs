@@ -2,12 +2,8 @@
 
 use core::ptr::NonNull;
 use largesse_arena::{Backing, NearMemory, Purged, Refusal, SpanKind};
-use largesse_pager::FarMemory;
 use largesse_pages::MapError;
-use largesse_store::PageStore;
-
-/// Far memory over the configured store.
-pub(crate) type Far = FarMemory<Box<dyn PageStore>>;
+pub(crate) use largesse_paging::Far;
 
 /// Backs the process's heap by near or far memory, chosen once.
 #[derive(Debug)]

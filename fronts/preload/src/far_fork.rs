@@ -8,12 +8,12 @@ use crate::lost::LOST;
 use crate::message::warn;
 use crate::{far, heap, io};
 use largesse_pager::{HeldPager, Mappings};
-use largesse_store::PageStore;
+use largesse_paging::AnyStore;
 use std::sync::MutexGuard;
 
 /// Keeps the pager stopped by its locks while the process forks.
 pub(crate) struct StoppedPager {
-    held: HeldPager<'static, Box<dyn PageStore>>,
+    held: HeldPager<'static, AnyStore>,
     mappings: MutexGuard<'static, Mappings>,
 }
 

@@ -42,7 +42,6 @@ mod cycles;
 mod errno;
 mod exports;
 mod far;
-mod far_config;
 mod far_counters;
 mod far_fork;
 mod fork;

@@ -2,7 +2,6 @@
 
 use crate::backing::HeapBacking;
 use crate::causes::{count_early, note};
-use crate::far_config::FarConfig;
 use crate::guard::Inside;
 use crate::heap::{self, LargeHeap, backing, heap};
 use crate::message::warn;
@@ -10,6 +9,7 @@ use crate::routing::ROUTING;
 use crate::settings::options;
 use crate::{new_heap, refused, shortage, signpost};
 use core::sync::atomic::{AtomicU32, Ordering};
+use largesse_paging::FarConfig;
 use largesse_report::Cause;
 
 /// Tells whether a thread makes the heap, or forbids that: [`UNCLAIMED`], [`MAKER`] or [`FORKER`].
@@ -63,7 +63,8 @@ pub(crate) fn make_far(config: &FarConfig) -> Result<(), String> {
             .into()),
         None => match options().excluded_by_far() {
             Some((name, accepts)) => Err(format!("{name} is set; it accepts {accepts}")),
-            None => new_heap::make_far(config).map(|(backing, heap)| _ = publish(backing, heap)),
+            // Static arrays cannot become far: the program already uses them.
+            None => new_heap::make_far(config, false).map(|(backing, heap)| _ = publish(backing, heap)),
         },
     };
     MAKING.store(UNCLAIMED, Ordering::Release);

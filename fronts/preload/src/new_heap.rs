@@ -2,7 +2,6 @@
 
 use crate::backing::HeapBacking;
 use crate::causes::note;
-use crate::far_config::FarConfig;
 use crate::heap::LargeHeap;
 use crate::message::refuse_to_start;
 use crate::options::Options;
@@ -14,6 +13,7 @@ use core::ptr::NonNull;
 use largesse_arena::{NearMemory, Retention};
 use largesse_malloc::{LargeBlockHeap, LargeHeapSettings};
 use largesse_pages::{MapError, Offer, PageKind, Reserved, SPAN, Thp};
+use largesse_paging::FarConfig;
 use largesse_report::{Cause, PageChoice};
 
 const GIB: usize = 1 << 30;
@@ -30,20 +30,20 @@ pub(crate) fn make() -> Option<Made> {
             let made = make_on(near_backing(options)?, Retention::default());
             made.inspect(|(_, heap)| limit::first(heap))
         }
-        Some(config) => match make_far(config) {
+        Some(config) => match make_far(config, options.static_data) {
             Ok(made) => Some(made),
             Err(why) => refuse_to_start(&format!("no far memory: {}", shortage::with_limits(why))),
         },
     }
 }
 
-/// Makes the heap on far memory; otherwise returns a message for the user.
-pub(crate) fn make_far(config: &FarConfig) -> Result<Made, String> {
+/// Makes the heap, and the program's static arrays if asked, far memory; otherwise returns a message for the user.
+pub(crate) fn make_far(config: &FarConfig, static_data: bool) -> Result<Made, String> {
     // The two ranges share the bytes of a limit on data that the pager does not need.
     let data = soft_limit(libc::RLIMIT_DATA).saturating_sub(FAR_DATA) / 2;
     let most = (soft_limit(libc::RLIMIT_AS) / 4).min(data);
     let range = || reserve(SPAN, most).ok_or("no address space");
-    let far = far::make(range()?, range()?, config)?;
+    let far = far::make(range()?, range()?, config, static_data)?;
     // Free memory should not occupy the store.
     let made = make_on(HeapBacking::Far(far), Retention { share: 0, floor: 0 });
     made.ok_or_else(|| "no address space for its tables".into())

@@ -1,12 +1,11 @@
 //! Parses the settings once, by a pure function. `docs/settings.md` has a line for each.
 
-use crate::far_config::{Engine, FarConfig, Store};
 use largesse_kernels::Isa;
 use largesse_malloc::DataAlign;
-use largesse_pager::Local;
 use largesse_pages::Placement;
+use largesse_paging::{FarConfig, FaultEngine, Store};
 use largesse_report::PageChoice;
-use largesse_settings::{Amount, Misread, block_size};
+use largesse_settings::{Misread, SWITCH, block_size};
 
 /// The heap serves requests from this many KiB on by default; `docs/decisions/003-min-kb.md` has the measurement.
 pub(crate) const DEFAULT_MIN_KB: usize = 256;
@@ -37,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) ahead: bool,
     /// Settings of far memory; `None` for memory of this machine.
     pub(crate) far: Option<FarConfig>,
+    /// Whether the program's static arrays are far memory, too, if there is any.
+    pub(crate) static_data: bool,
     /// Instruction set of the kernels; `None`: the fastest.
     pub(crate) isa: Option<Isa>,
     /// Number of threads of the kernels, from `OMP_NUM_THREADS`; `None`: one for each processor.
@@ -99,6 +100,7 @@ impl Default for Options {
             pid: None,
             ahead: true,
             far: None,
+            static_data: true,
             isa: None,
             threads: None,
         }
@@ -115,7 +117,7 @@ impl Options {
         let crossed =
             |name, kib: usize| UnknownValue { name, value: kib.to_string(), reason: Reason::MinAboveMax };
         let max = size(get, "LARGESSE_MAX_KB", block_size)?.unwrap_or(LARGEST_KB << 10);
-        let far = far(get)?;
+        let (far, static_data) = far(get)?;
         let default_min = if far.is_some() { FAR_MIN_KB } else { DEFAULT_MIN_KB };
         let given_min = size(get, "LARGESSE_MIN_KB", block_size)?;
         let min = given_min.unwrap_or(default_min << 10);
@@ -129,9 +131,9 @@ impl Options {
                 "LARGESSE_PAGES",
                 "auto, thp, hugetlb, hugetlb-1g, 64k, 4k",
                 PageChoice::Auto,
-                |text| PageChoice::WORDS.iter().find(|(word, _)| *word == text).map(|(_, pages)| *pages),
+                word(&PageChoice::WORDS),
             )?,
-            lock: one(get, "LARGESSE_LOCK", "0, 1", false, switch("0", "1"))?,
+            lock: one(get, "LARGESSE_LOCK", "0, 1", false, word(&[("0", false), ("1", true)]))?,
             min,
             max,
             header: size(get, "LARGESSE_HEADER", largesse_settings::header)?,
@@ -151,11 +153,12 @@ impl Options {
                     number => number.parse().ok().filter(|&node| node < 1024).map(Placement::Node),
                 },
             )?,
-            children: one(get, "LARGESSE_CHILDREN", "on, off", true, switch("off", "on"))?,
+            children: one(get, "LARGESSE_CHILDREN", "on, off", true, word(&SWITCH))?,
             report: get("LARGESSE_REPORT_FOLDER"),
             pid: one(get, "LARGESSE_PID", "a process number", None, |text| text.parse().ok().map(Some))?,
-            ahead: one(get, "LARGESSE_AHEAD", "on, off", true, switch("off", "on"))?,
+            ahead: one(get, "LARGESSE_AHEAD", "on, off", true, word(&SWITCH))?,
             far,
+            static_data,
             isa: one(
                 get,
                 "LARGESSE_ISA",
@@ -197,42 +200,28 @@ impl Options {
     }
 }
 
-/// Reads the settings of far memory; `None` unless `LARGESSE_LOCAL` is set.
-fn far(get: &Get<'_>) -> Result<Option<FarConfig>, UnknownValue> {
+/// Reads the settings of far memory, `None` unless `LARGESSE_LOCAL` is set, and whether static arrays are part of it.
+fn far(get: &Get<'_>) -> Result<(Option<FarConfig>, bool), UnknownValue> {
     let local = size(get, "LARGESSE_LOCAL", largesse_settings::local)?;
     let store = one(get, "LARGESSE_FAR", Store::ACCEPTED, None, |text| Store::parse(text).map(Some))?;
     let page_size = size(get, "LARGESSE_PAGE_SIZE", largesse_settings::page_size)?.flatten();
-    let static_data = one(get, "LARGESSE_STATIC_DATA", "on, off", true, switch("off", "on"))?;
-    let prefetch = one(get, "LARGESSE_PREFETCH", "on, off", true, switch("off", "on"))?;
+    let static_data = one(get, "LARGESSE_STATIC_DATA", "on, off", true, word(&SWITCH))?;
+    let prefetch = one(get, "LARGESSE_PREFETCH", "on, off", true, word(&SWITCH))?;
     let engine = one(
         get,
         "LARGESSE_FAULT_ENGINE",
         "auto, events, user-mode, thread",
-        Engine::Auto,
-        |text| match text {
-            "auto" => Some(Engine::Auto),
-            "events" => Some(Engine::Events),
-            "user-mode" => Some(Engine::UserMode),
-            "thread" => Some(Engine::Thread),
-            _ => None,
-        },
+        FaultEngine::Auto,
+        word(&FaultEngine::WORDS),
     )?;
-    let Some(local) = local else { return Ok(None) };
+    let Some(local) = local else { return Ok((None, static_data)) };
     let missing = || UnknownValue {
         name: "LARGESSE_FAR",
         value: String::new(),
         reason: Reason::NoStore(Store::ACCEPTED),
     };
     let store = store.ok_or_else(missing)?;
-    Ok(Some(FarConfig { local: local_of(local), store, page_size, static_data, prefetch, engine }))
-}
-
-/// Converts the setting `amount` to the pager's bound on resident memory.
-pub(crate) fn local_of(amount: Amount) -> Local {
-    match amount {
-        Amount::Bytes(bytes) => Local::Bytes(bytes),
-        Amount::Percent(percent) => Local::Percent(percent),
-    }
+    Ok((Some(FarConfig { local, store, page_size, prefetch, engine }), static_data))
 }
 
 /// Reads the variable `name` by `read`; `None` if it is unset.
@@ -245,8 +234,9 @@ fn size<T>(
     read(&value).map(Some).map_err(|misread| UnknownValue { name, value, reason: Reason::Size(misread) })
 }
 
-fn switch(off: &'static str, on: &'static str) -> impl Fn(&str) -> Option<bool> {
-    move |text| (text == on).then_some(true).or((text == off).then_some(false))
+/// Returns a function that finds the meaning of a text, which must be one of `words`.
+fn word<T: Copy>(words: &[(&str, T)]) -> impl Fn(&str) -> Option<T> {
+    move |text| words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value)
 }
 
 fn one<T>(
@@ -265,6 +255,7 @@ fn one<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use largesse_paging::Amount;
 
     #[track_caller]
     fn check<T: PartialEq + core::fmt::Debug>(
@@ -319,9 +310,9 @@ mod tests {
         let local =
             |text| [("LARGESSE_LOCAL", text), ("LARGESSE_FAR", "file:/x"), ("LARGESSE_PAGE_SIZE", "64KB")];
         let far = |o: Options| o.far.map(|config| (config.local, config.page_size));
-        check(&local("4GB"), far, Ok(Some((Local::Bytes(4 << 30), Some(64 << 10)))));
-        check(&local("1.5g"), far, Ok(Some((Local::Bytes(3 << 29), Some(64 << 10)))));
-        check(&local("50 %"), far, Ok(Some((Local::Percent(50), Some(64 << 10)))));
+        check(&local("4GB"), far, Ok(Some((Amount::Bytes(4 << 30), Some(64 << 10)))));
+        check(&local("1.5g"), far, Ok(Some((Amount::Bytes(3 << 29), Some(64 << 10)))));
+        check(&local("50 %"), far, Ok(Some((Amount::Percent(50), Some(64 << 10)))));
         check(&local("4"), far, Err("LARGESSE_LOCAL"));
         check(&[("LARGESSE_LOCAL", "4G")], far, Err("LARGESSE_FAR"));
         check(&[("LARGESSE_PAGE_SIZE", "5000")], far, Err("LARGESSE_PAGE_SIZE"));

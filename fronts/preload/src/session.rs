@@ -3,17 +3,16 @@
 //! Later requests, and wrong settings, are refused with a message: a session holds data and is never ended for a
 //! setting.
 
-use crate::far_config::{Engine, FarConfig, Store};
 use crate::guard::Inside;
-use crate::options::{FAR_MIN_KB, local_of};
+use crate::options::FAR_MIN_KB;
 use crate::routing::ROUTING;
 use crate::slots::eligibility;
 use crate::{make, settings, timeline};
 use core::ffi::{CStr, c_char};
 use core::ptr::null;
+use largesse_paging::{FarConfig, FaultEngine, Store, default_file};
 use largesse_settings::{Misread, local as local_size, page_size as transfer_size};
 use std::ffi::CString;
-use std::path::PathBuf;
 
 /// Makes large blocks far memory from now on; returns NULL, or a message that is never freed.
 ///
@@ -67,38 +66,31 @@ fn parse_config(
 ) -> Result<FarConfig, String> {
     let misread = |what: &str, value: &str, why: Misread| format!("{what} \"{value}\" {why}");
     let text = local.unwrap_or_default();
-    let local = local_size(text).map(local_of).map_err(|why| misread("local", text, why))?;
+    let local = local_size(text).map_err(|why| misread("local", text, why))?;
     let store = match store {
         Some(text) => Store::parse(text)
             .ok_or_else(|| format!("store \"{text}\" is not understood; it accepts {}", Store::ACCEPTED))?,
-        None => Store::File(default_file()),
+        None => Store::File(default_file(settings::environment("TMPDIR").map(Into::into))),
     };
     let text = page_size.unwrap_or("auto");
     let page_size = transfer_size(text).map_err(|why| misread("page_size", text, why))?;
-    // Static arrays cannot become far: the program already uses them.
-    Ok(FarConfig { local, store, page_size, static_data: false, prefetch: true, engine: Engine::Auto })
-}
-
-/// Returns the name of a file in `$TMPDIR`, or else in `/var/tmp`, which is meant for large files.
-fn default_file() -> PathBuf {
-    let folder = settings::environment("TMPDIR").filter(|it| !it.is_empty());
-    PathBuf::from(folder.unwrap_or_else(|| "/var/tmp".into())).join("largesse.far")
+    Ok(FarConfig { local, store, page_size, prefetch: true, engine: FaultEngine::Auto })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use largesse_pager::Local;
+    use largesse_paging::Amount;
 
     #[test]
     fn arguments_are_parsed_or_refused() {
         let good = parse_config(Some("512M"), Some("file:/scratch/a"), Some("64K")).unwrap();
-        assert_eq!((good.local, good.page_size), (Local::Bytes(512 << 20), Some(64 << 10)));
+        assert_eq!((good.local, good.page_size), (Amount::Bytes(512 << 20), Some(64 << 10)));
         let spaced = parse_config(Some("512 mb"), None, Some("64KiB")).unwrap();
         assert_eq!((spaced.local, spaced.page_size), (good.local, good.page_size));
         assert_eq!(good.store, Store::File("/scratch/a".into()));
         let share = parse_config(Some("50%"), None, None).unwrap();
-        assert_eq!((share.local, share.page_size), (Local::Percent(50), None));
+        assert_eq!((share.local, share.page_size), (Amount::Percent(50), None));
         for (local, store, page_size, words) in [
             (None, None, None, "local \"\" is not a size"),
             (Some("1000"), None, None, "the least is 1M"),

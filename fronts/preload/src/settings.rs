@@ -1,10 +1,10 @@
 //! Holds the settings of this process, which are read from the environment once.
 
-use crate::far_config::Store;
 use crate::message::refuse_to_start;
 use crate::options::Options;
 use crate::slots::object;
 use core::ffi::CStr;
+use largesse_paging::Store;
 use std::ffi::CString;
 use std::sync::OnceLock;
 

@@ -2,15 +2,16 @@
 
 use super::redis;
 use largesse_agent::PageStorage;
-use largesse_far::{Scheme, accepted, scheme, without_secrets};
+use largesse_far::{ACCEPTED, without_secrets};
+use largesse_settings::StoreName;
 
 /// Opens a store by its name. The error is a message to the user.
 pub(super) fn open(store: &str) -> Result<PageStorage, String> {
-    match scheme(store) {
-        Some(Scheme::Memory) if store == "memory:" => PageStorage::memory(),
-        Some(Scheme::Memory) => Err(format!("{store} is not understood; it is memory: alone")),
-        Some(Scheme::Redis) => redis::open(store),
-        None => Err(format!("{} is not a store; {} are", without_secrets(store), accepted())),
+    match StoreName::parse(store) {
+        Some(StoreName::Memory("")) => PageStorage::memory(),
+        Some(StoreName::Memory(_)) => Err(format!("{store} is not understood; it is memory: alone")),
+        Some(StoreName::Redis) => redis::open(store),
+        _ => Err(format!("{} is not a store; {ACCEPTED} are", without_secrets(store))),
     }
 }
 

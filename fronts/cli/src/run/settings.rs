@@ -6,7 +6,7 @@ use super::error::LaunchError;
 use super::report::ReportTarget;
 use largesse_far::{Given, Setting};
 use largesse_report::PageChoice;
-use largesse_settings::block_size;
+use largesse_settings::{SWITCH, block_size};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io;
@@ -56,9 +56,7 @@ impl Settings {
         let lock =
             value("LARGESSE_LOCK").map_or(Ok(false), |setting| setting.word(&[("0", false), ("1", true)]))?;
         value("LARGESSE_ALIGN").map_or(Ok(()), |setting| setting.word(&[("64", ()), ("native", ())]))?;
-        let switch = |variable| {
-            value(variable).map_or(Ok(true), |setting| setting.word(&[("on", true), ("off", false)]))
-        };
+        let switch = |variable| value(variable).map_or(Ok(true), |setting| setting.word(&SWITCH));
         let children = switch("LARGESSE_CHILDREN")?;
         switch("LARGESSE_AHEAD")?;
         let node = value("LARGESSE_NODE").map_or(Ok(Node::FirstTouch), |setting| node_of(&setting))?;

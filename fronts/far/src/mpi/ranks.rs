@@ -3,6 +3,7 @@
 use super::error::RanksError;
 use super::host;
 use largesse_mpi::{Family, Launched, Memory, Mpi, NotLaunched, World, room, serve};
+use largesse_settings::StoreName;
 use largesse_store::available;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ impl Ranks {
         get: impl Fn(&str) -> Option<OsString>,
         library: impl FnOnce() -> Option<PathBuf>,
     ) -> Result<Option<Ranks>, RanksError> {
-        let Some(asked) = store.to_str().and_then(|store| store.strip_prefix("mpi:")) else {
+        let Some(StoreName::Mpi(asked)) = store.to_str().and_then(StoreName::parse) else {
             return Ok(None);
         };
         let launched =

@@ -4,14 +4,12 @@
 //! No system call gets an address of the heap, since input and output pass through buffers. So fault engines that
 //! need no privilege suffice, and no call is filtered.
 
-use largesse_agent::{AgentStore, Name};
-use largesse_far::FarOptions;
 use largesse_far::totals::totals;
-use largesse_pager::{Count, FarMemory, FarRange, Linux, Pager, PagerError, Segments};
-use largesse_pages::fault::{FaultError, OPEN_METHODS, Userfault};
-use largesse_pages::{Reserved, SPAN, base_page};
-use largesse_policy::transfer::TransferSize;
-use largesse_store::{Broker, FileStore, PageStore, borrow_stderr};
+use largesse_pager::{Count, PagerError};
+use largesse_pages::fault::FaultError;
+use largesse_pages::{Reserved, SPAN};
+use largesse_paging::{Error, Far, FarBuilder, FarConfig, FarPager, start_broker};
+use largesse_store::borrow_stderr;
 use largesse_terminal::say::complain;
 use largesse_terminal::table::Paper;
 use std::fmt::Write as _;
@@ -20,13 +18,10 @@ use std::sync::Arc;
 /// Exit status when far memory is lost, equal to that of the library.
 const LOST: i32 = 74;
 
-/// The pager of the heap, over any store.
-type OurPager = Arc<Pager<Linux, Box<dyn PageStore>>>;
-
 /// The data for the report on far memory.
 #[derive(Clone, Debug)]
 pub(super) struct FarReport {
-    pager: OurPager,
+    pager: Arc<FarPager>,
     store: String,
 }
 
@@ -40,46 +35,29 @@ impl FarReport {
     }
 }
 
-/// Makes `range` the backing of a heap, with at most `far.local` of it resident and the rest in the store.
-pub(super) fn over(
-    range: Reserved,
-    far: &FarOptions,
-) -> Result<(FarMemory<Box<dyn PageStore>>, FarReport), String> {
-    let broker = Broker::start().map_err(no_thread)?;
-    let faults = broker.call(|| Userfault::open(&OPEN_METHODS)).map_err(|FaultError(errno)| {
-        format!(
-            "no far memory: userfaultfd: {}; `largesse doctor` says what to set",
-            std::io::Error::from_raw_os_error(errno)
-        )
-    })?;
-    let mut segments = Segments::new();
-    let no_addresses = "no address space for far memory";
+/// The message if a range or the tables of the pager do not fit into the address space.
+const NO_ADDRESSES: &str = "no address space for far memory";
+
+/// Makes `range` the backing of a heap, with at most `config.local` of it resident and the rest in the store.
+pub(super) fn over(range: Reserved, config: &FarConfig) -> Result<(Far, FarReport), String> {
+    let mut builder = FarBuilder::open(start_broker().map_err(words)?, config.engine).map_err(words)?;
     // The Lisp maps no other memory, so this range is never used.
-    let none = FarRange::new(Reserved::new(SPAN, SPAN).map_err(|_| no_addresses)?, &mut segments);
-    let heap = FarRange::new(range, &mut segments);
-    let (store, called) = store(&far.store, segments.pages() * base_page(), &broker)?;
-    let bounds = segments.clone();
-    let kernel = Linux::new(broker, faults, segments).map_err(|FaultError(errno)| {
-        format!("no far memory: userfaultfd: {}", std::io::Error::from_raw_os_error(errno))
-    })?;
-    let (local, size) = (far.local.first_pages(), TransferSize::from_bytes(far.page_size, base_page()));
-    let pager = Arc::new(Pager::new(kernel, store, bounds, local, size, true).ok_or(no_addresses)?);
-    largesse_pager::start(&pager, lost).map_err(no_thread)?;
-    let report = FarReport { pager: Arc::clone(&pager), store: called };
-    Ok((FarMemory::new(heap, none, pager, far.local, lost), report))
+    let none = builder.add_range(Reserved::new(SPAN, SPAN).map_err(|_| NO_ADDRESSES)?);
+    let heap = builder.add_range(range);
+    let unstarted = builder.build(heap, none, config, lost).map_err(words)?;
+    let (far, store) = unstarted.start().map_err(words)?;
+    let report = FarReport { pager: Arc::clone(far.pager()), store: store.name };
+    Ok((far, report))
 }
 
-/// Opens the store `name`. Returns it with its name for messages.
-fn store(name: &str, len: usize, broker: &Arc<Broker>) -> Result<(Box<dyn PageStore>, String), String> {
-    if let Some(name) = name.strip_prefix("agent:").and_then(Name::parse) {
-        let store = AgentStore::connect(&name, len).map_err(|refused| format!("no far memory: {refused}"))?;
-        let called = store.about().store.clone();
-        return Ok((Box::new(store), called));
+fn words(error: Error) -> String {
+    match error {
+        Error::Tables => NO_ADDRESSES.to_owned(),
+        Error::Kernel(FaultError(errno)) => {
+            format!("no far memory: userfaultfd: {}", std::io::Error::from_raw_os_error(errno))
+        }
+        error => format!("no far memory: {error}"),
     }
-    let path = name.strip_prefix("file:").unwrap_or(name);
-    let store = FileStore::create(path.as_ref(), broker)
-        .map_err(|refused| format!("no far memory: file:{refused}"))?;
-    Ok((Box::new(store), format!("file:{path}")))
 }
 
 /// Ends the process: the heap's contents cannot be read any more, and no wrong data has reached the program.
@@ -88,8 +66,4 @@ fn lost(error: &PagerError) -> ! {
     complain!("largesse lisp: far memory is lost, and the program with it: {error}");
     // SAFETY: only a number is passed. An ordinary exit would run handlers that could touch the heap.
     unsafe { libc::_exit(LOST) }
-}
-
-fn no_thread(error: std::io::Error) -> String {
-    format!("no far memory: its threads could not be started: {error}")
 }

@@ -10,9 +10,9 @@ mod prompt;
 
 use crate::exit::{failed, status};
 use clap::{Parser, ValueEnum};
-use largesse_far::FarOptions;
 use largesse_gc::{GcSettings, Sync};
 use largesse_lisp::Interpreter;
+use largesse_paging::FarConfig;
 use largesse_terminal::say::complain;
 use std::ffi::OsString;
 use std::mem::ManuallyDrop;
@@ -79,7 +79,7 @@ const ROOTS: usize = 1 << 22;
 fn main() -> ExitCode {
     let args = Args::parse();
     // This must come first: ranks of a launcher fork, which needs a process with one thread.
-    let far = match FarOptions::of(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {
+    let far = match largesse_far::config(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {
         Ok(far) => far,
         Err(error) => {
             complain!("largesse lisp: {error}");
@@ -101,7 +101,7 @@ fn main() -> ExitCode {
     std::process::exit(status)
 }
 
-fn run_here(args: &Args, far: Option<&FarOptions>) -> i32 {
+fn run_here(args: &Args, far: Option<&FarConfig>) -> i32 {
     let defaults = GcSettings::default();
     let settings = GcSettings {
         sync: match args.sync {
@@ -135,7 +135,7 @@ fn run_here(args: &Args, far: Option<&FarOptions>) -> i32 {
 }
 
 /// Starts a Lisp whose heap is in local memory, or in far memory if `far` is given.
-fn start(args: &Args, settings: GcSettings, far: Option<&FarOptions>) -> Result<Interpreter, String> {
+fn start(args: &Args, settings: GcSettings, far: Option<&FarConfig>) -> Result<Interpreter, String> {
     let range = memory::reserve(settings.limit)?;
     let files = args.files.clone();
     let Some(far) = far else {

@@ -2,10 +2,9 @@
 
 use clap::ValueEnum;
 use largesse_arena::NearMemory;
-use largesse_far::FarOptions;
 use largesse_gc::GcSettings;
-use largesse_pager::Local;
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
+use largesse_paging::{Amount, FarConfig};
 
 /// The kind of pages that the heap asks for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -36,10 +35,10 @@ pub(super) fn default_limit(far: bool) -> usize {
 
 /// Returns the least number of bytes allocated between two collections: an eighth of local memory, so that new
 /// objects stay resident. `None` leaves the heap's default.
-pub(super) fn floor(far: &FarOptions) -> Option<usize> {
+pub(super) fn floor(far: &FarConfig) -> Option<usize> {
     match far.local {
-        Local::Bytes(bytes) => Some((bytes / 8).clamp(1 << 20, GcSettings::default().floor)),
-        Local::Percent(_) => None,
+        Amount::Bytes(bytes) => Some((bytes / 8).clamp(1 << 20, GcSettings::default().floor)),
+        Amount::Percent(_) => None,
     }
 }
 

@@ -1,0 +1,123 @@
+//! Makes far memory step by step. The steps are apart because the library adds its own between them.
+
+use crate::config::FarConfig;
+use crate::error::Error;
+use crate::store::{self, AnyStore, StoreInfo};
+use largesse_pager::{FarMemory, FarRange, Fatal, Linux, Local, Pager, Segments};
+use largesse_pages::fault::{OPEN_METHODS, OpenMethod, Userfault};
+use largesse_pages::{Reserved, SPAN, base_page};
+use largesse_policy::PageNumber;
+use largesse_policy::transfer::TransferSize;
+use largesse_settings::{Amount, FaultEngine};
+use largesse_store::Broker;
+use std::sync::Arc;
+
+/// The pager of this machine's kernel over any store.
+pub type FarPager = Pager<Linux, AnyStore>;
+/// Far memory over any store.
+pub type Far = FarMemory<AnyStore>;
+
+/// Starts the thread that owns the descriptors of far memory.
+///
+/// # Errors
+/// Returns an error if the thread was not started.
+pub fn start_broker() -> Result<Arc<Broker>, Error> {
+    Broker::start().map_err(Error::Threads)
+}
+
+/// Collects the ranges of far memory before their pager is made.
+#[derive(Debug)]
+pub struct FarBuilder {
+    broker: Arc<Broker>,
+    faults: Userfault,
+    segments: Segments,
+}
+
+impl FarBuilder {
+    /// Opens the userfaultfd that `engine` needs, in the descriptor table of `broker`. Faults by SIGBUS need it in the
+    /// table of the calling thread, which must be the first of the process.
+    ///
+    /// # Errors
+    /// Returns an error if this process may not open it.
+    pub fn open(broker: Arc<Broker>, engine: FaultEngine) -> Result<FarBuilder, Error> {
+        let methods = match engine {
+            FaultEngine::Auto | FaultEngine::Thread => &OPEN_METHODS[..],
+            FaultEngine::Events => &[OpenMethod::Device, OpenMethod::Call],
+            FaultEngine::UserMode => &[OpenMethod::UserModeOnly],
+        };
+        let faults = match engine {
+            FaultEngine::Thread => Userfault::open_by_signal(methods),
+            _ => broker.call(|| Userfault::open(methods)),
+        };
+        Ok(FarBuilder { broker, faults: faults.map_err(Error::Userfaultfd)?, segments: Segments::new() })
+    }
+
+    /// Returns whether system calls fail on pages that are not resident, so that a filter must make them resident
+    /// first.
+    #[must_use]
+    pub fn needs_filter(&self) -> bool {
+        self.faults.by_signal() || self.faults.method() == OpenMethod::UserModeOnly
+    }
+
+    /// Adds `len` bytes of mapped memory at the address `start` as a segment; returns the number of its first page.
+    pub fn add(&mut self, start: usize, len: usize) -> PageNumber {
+        let page = base_page();
+        self.segments.add(start, len / page, SPAN / page)
+    }
+
+    /// Adds a reserved range as a segment. Segments that are added first have the lowest offsets in the store.
+    pub fn add_range(&mut self, range: Reserved) -> FarRange {
+        FarRange::new(range, &mut self.segments)
+    }
+
+    /// Opens the store and makes the pager of all segments. `lost` is called when pages become unreachable.
+    ///
+    /// # Errors
+    /// Returns an error if the store or the kernel refuses, or if there is no address space for tables.
+    pub fn build(
+        self,
+        heap: FarRange,
+        mappings: FarRange,
+        config: &FarConfig,
+        lost: Fatal,
+    ) -> Result<Unstarted, Error> {
+        let FarBuilder { broker, faults, segments } = self;
+        let (store, info) = store::open(&config.store, segments.pages() * base_page(), &broker)?;
+        let bounds = segments.clone();
+        let kernel = Linux::new(broker, faults, segments).map_err(Error::Kernel)?;
+        let local = match config.local {
+            Amount::Bytes(bytes) => Local::Bytes(bytes),
+            Amount::Percent(percent) => Local::Percent(percent),
+        };
+        let size = TransferSize::from_bytes(config.page_size, base_page());
+        let pager = FarPager::new(kernel, store, bounds, local.first_pages(), size, config.prefetch);
+        let pager = Arc::new(pager.ok_or(Error::Tables)?);
+        Ok(Unstarted { far: FarMemory::new(heap, mappings, pager, local, lost), store: info, lost })
+    }
+}
+
+/// Far memory without threads: its faults are not handled yet.
+#[derive(Debug)]
+#[must_use = "a thread that touches the memory waits for good"]
+pub struct Unstarted {
+    far: Far,
+    store: StoreInfo,
+    lost: Fatal,
+}
+
+impl Unstarted {
+    /// Returns the kernel's side of the pager.
+    #[must_use]
+    pub fn kernel(&self) -> &Linux {
+        self.far.pager().kernel()
+    }
+
+    /// Starts the threads that handle faults and evict pages; they end with the process.
+    ///
+    /// # Errors
+    /// Returns an error if a thread was not started.
+    pub fn start(self) -> Result<(Far, StoreInfo), Error> {
+        largesse_pager::start(self.far.pager(), self.lost).map_err(Error::Threads)?;
+        Ok((self.far, self.store))
+    }
+}
