@@ -3,13 +3,15 @@
 mod layer;
 mod refused;
 mod unnamed;
+mod uring;
 
-use crate::{Broker, Fork, Overlay, PageStore, StoreError};
+use crate::{Broker, Fork, Mechanism, Overlay, PageStore, StoreError, ThreadQueue, TransferQueue};
 use largesse_pages::thread_id;
 use layer::{File, Handle};
 pub use refused::FileRefused;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use uring::UringQueue;
 
 /// A store in files without names, one for each layer of the [`Overlay`], with each page at its own offset.
 ///
@@ -23,10 +25,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct FileStore {
     /// Files are made in the directory of this path, which need not exist itself.
     path: PathBuf,
-    overlay: Overlay<File>,
+    overlay: Arc<Overlay<File>>,
     fork_files: Mutex<ForkFiles>,
     broker: Arc<Broker>,
+    mechanism: Mechanism,
 }
+
+/// Number of threads of a queue where io_uring cannot be used: more in flight gain little on one disk.
+const MOST_THREADS: usize = 16;
 
 #[derive(Debug, Default)]
 struct ForkFiles {
@@ -39,10 +45,12 @@ struct ForkFiles {
 impl FileStore {
     /// Makes the first file, in the directory of `path`. Any number of processes may give the same path.
     pub fn create(path: &Path, broker: &Arc<Broker>) -> Result<FileStore, FileRefused> {
+        // Where it cannot be used, `open_queue` uses threads.
+        let mechanism = Mechanism::IoUring;
         // The program may change its directory before it forks.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let overlay = Overlay::new(broker.call(|| File::create(&path))?);
-        Ok(FileStore { path, overlay, fork_files: Mutex::default(), broker: Arc::clone(broker) })
+        let overlay = Arc::new(Overlay::new(broker.call(|| File::create(&path))?));
+        Ok(FileStore { path, overlay, fork_files: Mutex::default(), broker: Arc::clone(broker), mechanism })
     }
 
     fn fork_files(&self) -> MutexGuard<'_, ForkFiles> {
@@ -93,6 +101,20 @@ impl PageStore for FileStore {
 
     fn discard(&self, at: u64, len: u64) {
         self.broker.call(|| self.overlay.discard(at, len));
+    }
+
+    fn open_queue(&self, bytes: usize, depth: usize) -> Result<Option<Box<dyn TransferQueue>>, StoreError> {
+        if self.mechanism == Mechanism::IoUring
+            && let Ok(queue) = UringQueue::open(&self.overlay, bytes, depth)
+        {
+            return Ok(Some(Box::new(queue)));
+        }
+        let queue = ThreadQueue::open(&self.overlay, bytes, depth.min(MOST_THREADS));
+        let refused = |error: std::io::Error| StoreError::System {
+            call: "pthread_create",
+            errno: error.raw_os_error().unwrap_or(libc::ENOMEM),
+        };
+        queue.map(|queue| Some(Box::new(queue) as Box<dyn TransferQueue>)).map_err(refused)
     }
 
     fn fork(&self, step: Fork) -> Result<(), StoreError> {

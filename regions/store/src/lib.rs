@@ -5,6 +5,7 @@
 //!   pager ──reserve, read, write, discard──► PageStore
 //!                                               ├─ FileStore ─► Overlay of files, read and written by threads of the Broker
 //!                                               └─ others: the agent, a Redis server, MPI ranks
+//!   pager ──start, reap──► TransferQueue ──► io_uring, or threads that call read and write
 //!   agent ──create──► StoreProvider ──► ProvidedStore: MemoryStore, or one of the others
 //! ```
 //! # Knows / does not know
@@ -26,6 +27,8 @@ mod page_store;
 mod provider;
 mod ranges;
 mod room;
+mod threads;
+mod transfer;
 
 pub use broker::{Broker, HeldBroker, borrow_stderr};
 pub use copy::copy_past_caches;
@@ -36,3 +39,5 @@ pub use page_store::{Fork, PageStore};
 pub use provider::{MappedSpan, ProvidedStore, StoreProvider};
 pub use ranges::{Ranges, bytes, offsets};
 pub use room::available;
+pub use threads::ThreadQueue;
+pub use transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};

@@ -60,41 +60,19 @@ impl<S: Layer> Overlay<S> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves bytes in the top layer, as [`PageStore::reserve`] does.
-    pub fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
-        let mut inner = self.lock();
-        inner.top().reserve(at, len)?;
-        inner.reserved.add(at..at + len);
-        Ok(())
+    /// Returns the layer that holds the first of these bytes, and how many bytes from there on it holds.
+    pub(crate) fn source(&self, at: u64, len: usize) -> (Arc<S>, usize) {
+        self.lock().owner(at, len)
     }
 
-    /// Reads bytes from the layers that hold them, as [`PageStore::read`] does.
-    pub fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
-        let mut done = 0;
-        while done < into.len() {
-            let from = at + done as u64;
-            let (layer, len) = self.lock().owner(from, into.len() - done);
-            layer.read(from, &mut into[done..done + len])?;
-            done += len;
-        }
-        Ok(())
+    /// Returns the layer for a write of these bytes, which has room for them.
+    pub(crate) fn target(&self, at: u64, len: usize) -> Result<Arc<S>, StoreError> {
+        self.lock().write_to(at, len)
     }
 
-    /// Writes bytes to the top layer, as [`PageStore::write`] does.
-    pub fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
-        // The pager is at rest during a fork, so that none comes between these two steps.
-        let top = self.lock().write_to(at, from.len())?;
-        top.write(at, from)?;
-        self.lock().written(at, from.len());
-        Ok(())
-    }
-
-    /// Discards bytes of the top layer, as [`PageStore::discard`] does.
-    pub fn discard(&self, at: u64, len: u64) {
-        let mut inner = self.lock();
-        inner.reserved.remove(&(at..at + len));
-        // Other processes share the other layers. A hole in the top layer hides the pages below as well.
-        inner.top().discard(at, len);
+    /// Records that these bytes were written to their [target](Overlay::target).
+    pub(crate) fn written(&self, at: u64, len: usize) {
+        self.lock().written(at, len);
     }
 
     /// Prepares for a fork with pages below `bytes`. Returns whether the top layer holds pages, so that parent and
@@ -154,6 +132,41 @@ impl<S: Layer> Overlay<S> {
             ..*inner
         };
         Overlay { inner: Mutex::new(copy) }
+    }
+}
+
+/// Room and writes are those of the top layer; bytes are read from the layers that hold them.
+impl<S: Layer> PageStore for Overlay<S> {
+    fn reserve(&self, at: u64, len: u64) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.top().reserve(at, len)?;
+        inner.reserved.add(at..at + len);
+        Ok(())
+    }
+
+    fn read(&self, at: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        let mut done = 0;
+        while done < into.len() {
+            let from = at + done as u64;
+            let (layer, len) = self.source(from, into.len() - done);
+            layer.read(from, &mut into[done..done + len])?;
+            done += len;
+        }
+        Ok(())
+    }
+
+    fn write(&self, at: u64, from: &[u8]) -> Result<(), StoreError> {
+        // The pager is at rest during a fork, so that none comes between these two steps.
+        self.target(at, from.len())?.write(at, from)?;
+        self.written(at, from.len());
+        Ok(())
+    }
+
+    fn discard(&self, at: u64, len: u64) {
+        let mut inner = self.lock();
+        inner.reserved.remove(&(at..at + len));
+        // Other processes share the other layers. A hole in the top layer hides the pages below as well.
+        inner.top().discard(at, len);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The interface to backing storage for far pages.
 
 use crate::StoreError;
+use crate::transfer::TransferQueue;
 use core::ops::Deref;
 use std::fmt;
 
@@ -21,6 +22,13 @@ pub trait PageStore: Send + Sync + fmt::Debug {
 
     /// Frees the room of `len` bytes at `at`, whose contents are no longer needed.
     fn discard(&self, at: u64, len: u64);
+
+    /// Opens a queue of `depth` transfers with `bytes` bytes of memory, in a thread whose descriptor table is that of the
+    /// threads which use the queue. `None` if every transfer ends at once, so that it is best made by
+    /// [`read`](PageStore::read) and [`write`](PageStore::write).
+    fn open_queue(&self, _bytes: usize, _depth: usize) -> Result<Option<Box<dyn TransferQueue>>, StoreError> {
+        Ok(None)
+    }
 
     /// Takes one step of a process fork, during which no other method is called.
     ///
@@ -62,6 +70,9 @@ where
     }
     fn discard(&self, at: u64, len: u64) {
         (**self).discard(at, len);
+    }
+    fn open_queue(&self, bytes: usize, depth: usize) -> Result<Option<Box<dyn TransferQueue>>, StoreError> {
+        (**self).open_queue(bytes, depth)
     }
     fn fork(&self, step: Fork) -> Result<(), StoreError> {
         (**self).fork(step)

@@ -93,11 +93,16 @@ impl File {
         Ok(())
     }
 
-    fn uncache(&self, at: u64, len: usize) {
+    /// Removes bytes from the page cache, if the file does not bypass it.
+    pub(super) fn uncache(&self, at: u64, len: usize) {
         if self.cached {
             // SAFETY: advice on our own descriptor.
             unsafe { libc::posix_fadvise(self.fd, at.cast_signed(), len as i64, libc::POSIX_FADV_DONTNEED) };
         }
+    }
+
+    pub(super) const fn descriptor(&self) -> c_int {
+        self.fd
     }
 
     pub(super) const fn handle(&self) -> Handle {

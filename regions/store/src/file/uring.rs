@@ -1,0 +1,303 @@
+//! Transfers to and from files by `io_uring(7)`, several at a time and past the page cache.
+//!
+//! The calls are made by instructions of this crate and not by the C library: a filter for the program's system calls traps
+//! those of the C library (`io_uring_setup` among them).
+//!
+//! A transfer whose pages lie in several layers (see [`Overlay`](crate::Overlay)) is made in pieces, one for each run of
+//! pages in one layer. A transfer ends when its last piece has.
+
+use super::layer::File;
+use crate::transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};
+use crate::{Overlay, StoreError};
+use core::ffi::c_int;
+use core::ops::Range;
+use io_uring::{IoUring, opcode, squeue, types};
+use largesse_pages::Table;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The registered buffer that holds the memory of all transfers.
+const BUFFER: u16 = 0;
+/// Number of times that a system call may transfer nothing before the transfer is given up.
+const MAX_IDLE: u8 = 3;
+
+/// A queue of transfers on an io_uring of its own.
+pub(super) struct UringQueue {
+    ring: IoUring,
+    overlay: Arc<Overlay<File>>,
+    memory: Table<u8>,
+    /// Whether the kernel keeps the memory pinned, so that it need not pin it for each transfer.
+    registered: bool,
+    transfers: Vec<Option<InFlight>>,
+    free_transfers: Vec<usize>,
+    pieces: Vec<Option<Piece>>,
+    free_pieces: Vec<usize>,
+    /// Pieces for which the submission queue had no room.
+    waiting: VecDeque<usize>,
+    /// Transfers that ended without the device.
+    ended: Vec<Completion>,
+}
+
+/// A transfer that was started and has not ended.
+#[derive(Debug)]
+struct InFlight {
+    transfer: Transfer,
+    /// Number of pieces that have not ended.
+    pieces: usize,
+    result: Result<(), StoreError>,
+}
+
+/// A part of a transfer, in one file.
+#[derive(Debug)]
+struct Piece {
+    /// Index of the transfer.
+    of: usize,
+    file: Arc<File>,
+    at: u64,
+    /// Position in the queue's memory.
+    memory: usize,
+    len: usize,
+    /// Number of bytes of the piece that were transferred.
+    done: usize,
+    /// Number of completions in a row that transferred nothing.
+    idle: u8,
+}
+
+impl std::fmt::Debug for UringQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UringQueue").field("transfers", &self.transfers).finish_non_exhaustive()
+    }
+}
+
+impl UringQueue {
+    /// Makes a queue of `depth` transfers with `bytes` bytes of memory. The error is the kernel's: io_uring can be absent,
+    /// switched off (`kernel.io_uring_disabled`) or forbidden (seccomp).
+    pub(super) fn open(overlay: &Arc<Overlay<File>>, bytes: usize, depth: usize) -> io::Result<UringQueue> {
+        let mut memory = Table::<u8>::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
+        let ring = IoUring::builder().dontfork().setup_clamp().build(entries)?;
+        let buffer = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
+        // SAFETY: the queue keeps the memory for as long as the ring exists.
+        // It fails where `RLIMIT_MEMLOCK` is small: each transfer then pins its pages by itself.
+        let registered = unsafe { ring.submitter().register_buffers(&[buffer]) }.is_ok();
+        Ok(UringQueue {
+            ring,
+            overlay: Arc::clone(overlay),
+            memory,
+            registered,
+            transfers: (0..depth).map(|_| None).collect(),
+            free_transfers: (0..depth).rev().collect(),
+            pieces: Vec::with_capacity(depth),
+            free_pieces: Vec::with_capacity(depth),
+            waiting: VecDeque::with_capacity(depth),
+            ended: Vec::with_capacity(depth),
+        })
+    }
+
+    fn add_piece(&mut self, piece: Piece) {
+        let index = self.free_pieces.pop().unwrap_or_else(|| {
+            self.pieces.push(None);
+            self.pieces.len() - 1
+        });
+        self.pieces[index] = Some(piece);
+        self.waiting.push_back(index);
+    }
+
+    /// Moves pieces that wait to the submission queue, as far as it has room.
+    fn push_waiting(&mut self) {
+        while let Some(&index) = self.waiting.front() {
+            let Some(entry) = self.entry(index) else {
+                self.waiting.pop_front();
+                continue;
+            };
+            // SAFETY: the memory is the queue's, which waits for its transfers before it ends; the piece keeps its file.
+            if unsafe { self.ring.submission().push(&entry) }.is_err() {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    fn entry(&mut self, index: usize) -> Option<squeue::Entry> {
+        let piece = self.pieces[index].as_ref()?;
+        let direction = self.transfers[piece.of].as_ref()?.transfer.direction;
+        let fd = types::Fd(piece.file.descriptor());
+        let memory = self.memory.as_mut_ptr().wrapping_add(piece.memory + piece.done);
+        let len = u32::try_from(piece.len - piece.done).unwrap_or(u32::MAX);
+        let offset = piece.at + piece.done as u64;
+        let entry = match (direction, self.registered) {
+            (Direction::Read, true) => opcode::ReadFixed::new(fd, memory, len, BUFFER).offset(offset).build(),
+            (Direction::Read, false) => opcode::Read::new(fd, memory, len).offset(offset).build(),
+            (Direction::Write, true) => {
+                opcode::WriteFixed::new(fd, memory, len, BUFFER).offset(offset).build()
+            }
+            (Direction::Write, false) => opcode::Write::new(fd, memory, len).offset(offset).build(),
+        };
+        Some(entry.user_data(index as u64))
+    }
+
+    /// Handles the kernel's answer for a piece: the rest of it is transferred, or it has ended.
+    fn answered(&mut self, index: usize, answer: i32) {
+        let Some(piece) = self.pieces.get_mut(index).and_then(Option::as_mut) else { return };
+        let Some(transfer) = self.transfers[piece.of].as_mut() else { return };
+        let call = match transfer.transfer.direction {
+            Direction::Read => "io_uring read",
+            Direction::Write => "io_uring write",
+        };
+        let ended = match usize::try_from(answer) {
+            Ok(0) if piece.idle == MAX_IDLE => {
+                Some(Err(StoreError::Short { call, wanted: piece.len, done: piece.done }))
+            }
+            Ok(more) => {
+                piece.done += more;
+                piece.idle = if more == 0 { piece.idle + 1 } else { 0 };
+                (piece.done >= piece.len).then_some(Ok(()))
+            }
+            Err(_) if [libc::EINTR, libc::EAGAIN].contains(&-answer) => None,
+            Err(_) => Some(Err(StoreError::System { call, errno: -answer })),
+        };
+        let Some(result) = ended else { return self.waiting.push_back(index) };
+        piece.file.uncache(piece.at, piece.len);
+        let of = piece.of;
+        transfer.pieces -= 1;
+        if result.is_err() {
+            transfer.result = result;
+        }
+        self.pieces[index] = None;
+        self.free_pieces.push(index);
+        if self.transfers[of].as_ref().is_some_and(|transfer| transfer.pieces == 0) {
+            self.end(of);
+        }
+    }
+
+    /// All pieces of a transfer have ended.
+    fn end(&mut self, of: usize) {
+        let Some(InFlight { transfer, result, .. }) = self.transfers[of].take() else { return };
+        self.free_transfers.push(of);
+        if transfer.direction == Direction::Write && result.is_ok() {
+            self.overlay.written(transfer.at, transfer.memory.len());
+        }
+        self.ended.push(Completion { id: transfer.id, result });
+    }
+
+    /// Passes what waits to the kernel.
+    fn submit(&mut self) {
+        self.push_waiting();
+        if !self.ring_is_idle() {
+            // The kernel keeps what it did not take now in the queue, and is given it again the next time.
+            let _ = self.ring.submit();
+        }
+    }
+
+    /// Handles what the kernel has completed.
+    fn collect(&mut self) {
+        loop {
+            let Some(entry) = self.ring.completion().next() else { break };
+            self.answered(usize::try_from(entry.user_data()).unwrap_or(usize::MAX), entry.result());
+        }
+    }
+
+    /// Waits for a completion, and passes what waits to the kernel.
+    fn wait(&mut self, wait: Duration) {
+        self.push_waiting();
+        let time = types::Timespec::from(wait);
+        // Interrupted, or nothing ended in time: the caller tries again.
+        let _ = self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time));
+    }
+
+    /// Returns whether the kernel has taken all that is in the submission queue, and has no work left for this thread.
+    fn ring_is_idle(&mut self) -> bool {
+        let queue = self.ring.submission();
+        queue.is_empty() && !queue.cq_overflow() && !queue.taskrun()
+    }
+}
+
+impl TransferQueue for UringQueue {
+    fn mechanism(&self) -> Mechanism {
+        Mechanism::IoUring
+    }
+
+    fn depth(&self) -> usize {
+        self.transfers.len()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.transfers.len() - self.free_transfers.len() + self.ended.len()
+    }
+
+    unsafe fn memory(&mut self, range: Range<usize>) -> &mut [u8] {
+        let all = self.memory.as_mut_ptr();
+        assert!(
+            range.start <= range.end && range.end <= self.memory.len(),
+            "{range:?} is outside of the memory"
+        );
+        // SAFETY: inside the memory, and no transfer in flight changes these bytes (the caller's promise). A reference to
+        // all of the memory would cover those of transfers.
+        unsafe { core::slice::from_raw_parts_mut(all.add(range.start), range.len()) }
+    }
+
+    fn start(&mut self, transfer: Transfer) {
+        let Some(of) = self.free_transfers.pop() else {
+            // The starter did not keep to the depth: the transfer is refused, not lost.
+            let result = Err(StoreError::System { call: "io_uring", errno: libc::EBUSY });
+            return self.ended.push(Completion { id: transfer.id, result });
+        };
+        let Transfer { direction, memory, at, .. } = transfer.clone();
+        self.transfers[of] = Some(InFlight { transfer, pieces: 0, result: Ok(()) });
+        let mut done = 0;
+        while done < memory.len() {
+            let (at, left) = (at + done as u64, memory.len() - done);
+            let target = match direction {
+                Direction::Read => Ok(self.overlay.source(at, left)),
+                Direction::Write => self.overlay.target(at, left).map(|file| (file, left)),
+            };
+            let Some(in_flight) = self.transfers[of].as_mut() else { return };
+            match target {
+                Ok((file, len)) => {
+                    in_flight.pieces += 1;
+                    let memory = memory.start + done;
+                    self.add_piece(Piece { of, file, at, memory, len, done: 0, idle: 0 });
+                    done += len;
+                }
+                Err(error) => {
+                    in_flight.result = Err(error);
+                    break;
+                }
+            }
+        }
+        if self.transfers[of].as_ref().is_some_and(|transfer| transfer.pieces == 0) {
+            self.end(of);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.submit();
+    }
+
+    fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
+        self.submit();
+        self.collect();
+        if self.ended.is_empty() && self.in_flight() > 0 && !wait.is_zero() {
+            self.wait(wait);
+            self.collect();
+        }
+        self.ended.drain(..).for_each(done);
+    }
+
+    fn descriptor(&self) -> Option<c_int> {
+        Some(self.ring.as_raw_fd())
+    }
+}
+
+impl Drop for UringQueue {
+    /// Waits for the transfers in flight, whose memory belongs to others afterwards.
+    fn drop(&mut self) {
+        while self.free_transfers.len() < self.transfers.len() {
+            self.wait(Duration::from_millis(100));
+            self.collect();
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Transfers by threads that make blocking calls, where io_uring is absent or forbidden, and for stores that only block.
+
+use crate::transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};
+use crate::{PageStore, StoreError};
+use core::ffi::c_int;
+use core::ops::Range;
+use largesse_pages::Table;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Stack size of a thread, in bytes.
+const STACK: usize = 128 << 10;
+
+/// A queue of transfers, made by threads of its own.
+#[derive(Debug)]
+pub struct ThreadQueue {
+    shared: Arc<Shared>,
+    memory: Table<u8>,
+    depth: usize,
+    in_flight: usize,
+    /// Completions that were taken from the threads and not reaped.
+    ended: VecDeque<Completion>,
+}
+
+/// The part of a queue that its threads use.
+#[derive(Debug)]
+struct Shared {
+    jobs: Mutex<Jobs>,
+    started: Condvar,
+    ended: Condvar,
+    /// An eventfd that is readable when `ended` has a completion.
+    event: c_int,
+}
+
+#[derive(Debug, Default)]
+struct Jobs {
+    started: VecDeque<Job>,
+    ended: VecDeque<Completion>,
+    closed: bool,
+}
+
+/// A transfer with the address of its memory.
+#[derive(Debug)]
+struct Job {
+    transfer: Transfer,
+    memory: *mut u8,
+}
+
+// SAFETY: the memory belongs to the transfer until it was reaped, whichever thread makes it.
+unsafe impl Send for Job {}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ThreadQueue {
+    /// Starts a queue of `depth` transfers with as many threads, which use `store`, and with `bytes` bytes of memory. It is
+    /// called in a thread whose descriptor table they share.
+    pub fn open<S: PageStore + 'static>(
+        store: &Arc<S>,
+        bytes: usize,
+        depth: usize,
+    ) -> io::Result<ThreadQueue> {
+        let memory = Table::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: numbers only.
+        let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if event < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let jobs = Jobs {
+            started: VecDeque::with_capacity(depth),
+            ended: VecDeque::with_capacity(depth),
+            closed: false,
+        };
+        let (jobs, started, ended) = (Mutex::new(jobs), Condvar::new(), Condvar::new());
+        let shared = Arc::new(Shared { jobs, started, ended, event });
+        let queue =
+            ThreadQueue { shared, memory, depth, in_flight: 0, ended: VecDeque::with_capacity(depth) };
+        for _ in 0..depth {
+            let (shared, store) = (Arc::clone(&queue.shared), Arc::clone(store));
+            largesse_machine::service::start(c"largesse-io", STACK, &[], move || work(&shared, &*store))?;
+        }
+        Ok(queue)
+    }
+}
+
+/// Makes transfers until the queue is closed.
+fn work(shared: &Shared, store: &dyn PageStore) {
+    let mut jobs = shared.lock();
+    while !jobs.closed {
+        let Some(job) = jobs.started.pop_front() else {
+            jobs = shared.started.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        drop(jobs);
+        let result = make(store, &job);
+        jobs = shared.lock();
+        jobs.ended.push_back(Completion { id: job.transfer.id, result });
+        shared.ended.notify_one();
+        let one = 1_u64;
+        // SAFETY: our own descriptor and eight bytes. It fails only if the counter is full, and is readable then.
+        unsafe { libc::write(shared.event, (&raw const one).cast(), size_of::<u64>()) };
+    }
+}
+
+fn make(store: &dyn PageStore, Job { transfer, memory }: &Job) -> Result<(), StoreError> {
+    let (at, len) = (transfer.at, transfer.memory.len());
+    match transfer.direction {
+        // SAFETY: the memory belongs to this transfer until it was reaped, and the queue waits for that before it ends.
+        Direction::Read => store.read(at, unsafe { core::slice::from_raw_parts_mut(*memory, len) }),
+        // SAFETY: as above; nobody writes to it.
+        Direction::Write => store.write(at, unsafe { core::slice::from_raw_parts(*memory, len) }),
+    }
+}
+
+impl TransferQueue for ThreadQueue {
+    fn mechanism(&self) -> Mechanism {
+        Mechanism::Threads
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    unsafe fn memory(&mut self, range: Range<usize>) -> &mut [u8] {
+        let all = self.memory.as_mut_ptr();
+        assert!(
+            range.start <= range.end && range.end <= self.memory.len(),
+            "{range:?} is outside of the memory"
+        );
+        // SAFETY: inside the memory, and no transfer in flight changes these bytes (the caller's promise).
+        unsafe { core::slice::from_raw_parts_mut(all.add(range.start), range.len()) }
+    }
+
+    fn start(&mut self, transfer: Transfer) {
+        assert!(transfer.memory.end <= self.memory.len(), "{transfer:?} is outside of the memory");
+        self.in_flight += 1;
+        let memory = self.memory.as_mut_ptr().wrapping_add(transfer.memory.start);
+        self.shared.lock().started.push_back(Job { transfer, memory });
+        self.shared.started.notify_one();
+    }
+
+    fn flush(&mut self) {}
+
+    fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
+        let began = Instant::now();
+        let mut jobs = self.shared.lock();
+        while jobs.ended.is_empty() && self.in_flight > 0 {
+            let left = wait.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.shared.ended.wait_timeout(jobs, left);
+            jobs = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.ended.append(&mut jobs.ended);
+        if !self.ended.is_empty() {
+            let mut count = 0_u64;
+            // SAFETY: our own descriptor and room for eight bytes; it does not block.
+            unsafe { libc::read(self.shared.event, (&raw mut count).cast(), size_of::<u64>()) };
+        }
+        drop(jobs);
+        self.in_flight -= self.ended.len();
+        self.ended.drain(..).for_each(done);
+    }
+
+    fn descriptor(&self) -> Option<c_int> {
+        Some(self.shared.event)
+    }
+}
+
+impl Drop for ThreadQueue {
+    /// Waits for the transfers in flight, whose memory belongs to others afterwards.
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            self.reap(Duration::from_millis(100), &mut |_| {});
+        }
+        self.shared.lock().closed = true;
+        self.shared.started.notify_all();
+    }
+}

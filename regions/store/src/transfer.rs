@@ -1,0 +1,99 @@
+//! Transfers that run while the thread that started them continues.
+//!
+//! ```text
+//!   start ──► [ queue: at most `depth` in flight ] ──► device
+//!   reap  ◄── completions, in any order ◄──────────────┘
+//! ```
+//! A queue belongs to one thread, and owns the memory that its transfers read and write. The identifier of a transfer is
+//! chosen by its starter and returned with its completion.
+
+use crate::StoreError;
+use core::ffi::c_int;
+use core::ops::Range;
+use std::fmt;
+use std::time::Duration;
+
+/// The direction of a transfer, as seen from memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the store into memory.
+    Read,
+    /// From memory to the store.
+    Write,
+}
+
+/// A transfer of bytes between the memory of a queue and a store.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Identifies the transfer in its completion.
+    pub id: usize,
+    /// Whether memory is written or read.
+    pub direction: Direction,
+    /// Position in the store, in bytes.
+    pub at: u64,
+    /// Position in the queue's memory, in bytes.
+    pub memory: Range<usize>,
+}
+
+/// The end of a transfer.
+#[derive(Debug)]
+pub struct Completion {
+    /// The identifier of the transfer.
+    pub id: usize,
+    /// Whether all bytes were transferred. After a failed write the contents of these bytes in the store are undefined.
+    pub result: Result<(), StoreError>,
+}
+
+/// The way in which a queue reaches its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// `io_uring(7)`.
+    IoUring,
+    /// Threads that make blocking system calls.
+    Threads,
+}
+
+impl Mechanism {
+    /// Returns the name that `largesse status` shows.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mechanism::IoUring => "io_uring",
+            Mechanism::Threads => "threads",
+        }
+    }
+}
+
+/// Transfers of one thread to and from a store, several at a time.
+pub trait TransferQueue: Send + fmt::Debug {
+    /// Returns how transfers are made.
+    fn mechanism(&self) -> Mechanism;
+
+    /// Returns the largest number of transfers in flight.
+    fn depth(&self) -> usize;
+
+    /// Returns the number of transfers in flight: started, and not reaped.
+    fn in_flight(&self) -> usize;
+
+    /// Returns the bytes of `range` in the queue's memory.
+    ///
+    /// # Safety
+    ///
+    /// None of them belongs to a transfer in flight; if all of these are writes, the bytes may be read.
+    unsafe fn memory(&mut self, range: Range<usize>) -> &mut [u8];
+
+    /// Adds a transfer to those in flight, of which there are fewer than [`depth`](TransferQueue::depth), and whose memory
+    /// it does not share. It may wait for the next call of [`reap`](TransferQueue::reap) or
+    /// [`flush`](TransferQueue::flush) to reach the device.
+    fn start(&mut self, transfer: Transfer);
+
+    /// Passes all started transfers to the device.
+    fn flush(&mut self);
+
+    /// Passes all started transfers to the device, and calls `done` for each one that has ended since. If there is none and
+    /// transfers are in flight, waits for the next one, at most for `wait`.
+    fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion));
+
+    /// Returns a descriptor of the calling thread's table that is readable when a transfer has ended and was not reaped.
+    fn descriptor(&self) -> Option<c_int>;
+}
