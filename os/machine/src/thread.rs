@@ -40,10 +40,27 @@ pub fn process_cpu_time() -> std::time::Duration {
 }
 
 /// Returns the number of threads of this process, including a first thread that has ended, or `None` if `/proc` does
-/// not say.
+/// not say. The kernel's own workers for `io_uring(7)`, which it lists among them, do not count.
 #[must_use]
 pub fn count() -> Option<u32> {
-    status("Threads:")
+    Some(status("Threads:")?.saturating_sub(io_workers()))
+}
+
+/// Returns the number of threads of the kernel that work on this process's requests to `io_uring`.
+fn io_workers() -> u32 {
+    /// Index of the thread's flags among the fields of `stat` after the name.
+    const FLAGS: usize = 6;
+    /// `PF_IO_WORKER` of the kernel.
+    const IO_WORKER: u32 = 0x10;
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let is_worker = |stat: &String| {
+        let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+        let flags = fields.split(' ').nth(FLAGS).and_then(|flags| flags.parse::<u32>().ok());
+        flags.is_some_and(|flags| flags & IO_WORKER != 0)
+    };
+    let stats =
+        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
+    u32::try_from(stats.filter(is_worker).count()).unwrap_or(u32::MAX)
 }
 
 /// Returns whether another process traces the calling thread, as debuggers do; `false` if `/proc` does not say.

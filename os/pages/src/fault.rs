@@ -209,7 +209,14 @@ impl Userfault {
     /// Waits for a fault for at most `milliseconds`. Returns whether one is pending.
     #[must_use]
     pub fn wait(&self, milliseconds: u16) -> bool {
-        sys::userfault::poll(self.fd.0, milliseconds.into())
+        sys::userfault::poll(self.fd.0, None, milliseconds.into())
+    }
+
+    /// Waits for at most `milliseconds` until a fault is pending or the descriptor `other` is readable. Returns whether there
+    /// is either.
+    #[must_use]
+    pub fn wait_or(&self, other: core::ffi::c_int, milliseconds: u16) -> bool {
+        sys::userfault::poll(self.fd.0, Some(other), milliseconds.into())
     }
 }
 

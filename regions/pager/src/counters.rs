@@ -57,6 +57,26 @@ pub enum Count {
     NoRoom,
     /// Resident bytes of the program outside far memory, when they were counted last; 0 while they are few.
     UncoveredBytes,
+    /// Way in which pages are transferred: 0 by calls that block, otherwise 1 by io_uring, 2 by threads.
+    Mechanism,
+    /// Transfers from the store that ended, if they run while the threads that started them continue.
+    Reads,
+    /// Nanoseconds from their starts to their ends, in sum.
+    ReadNs,
+    /// Nanoseconds in which at least one of them was in flight.
+    ReadBusyNs,
+    /// Of `ReadNs`, those of reads for which no thread had to wait: the part that prefetch hid.
+    HiddenNs,
+    /// Largest number of them in flight at once.
+    MostReads,
+    /// The same for transfers to the store.
+    Writes,
+    /// Nanoseconds from their starts to their ends, in sum.
+    WriteNs,
+    /// Nanoseconds in which at least one of them was in flight.
+    WriteBusyNs,
+    /// Largest number of them in flight at once.
+    MostWrites,
     /// Segments that have words of their own.
     Segments,
 }
@@ -95,14 +115,30 @@ impl Count {
         "pinned",
         "no_room",
         "uncovered_bytes",
+        "mechanism",
+        "reads",
+        "read_ns",
+        "read_busy_ns",
+        "hidden_ns",
+        "most_reads",
+        "writes",
+        "write_ns",
+        "write_busy_ns",
+        "most_writes",
         "segments",
     ];
 }
 
 /// The words.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(C)]
 pub struct Counters([AtomicU64; COUNTS]);
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters([const { AtomicU64::new(0) }; COUNTS])
+    }
+}
 
 // Relaxed throughout: statistics.
 impl Counters {
@@ -116,6 +152,11 @@ impl Counters {
 
     pub(crate) fn set(&self, count: Count, now: u64) {
         self.0[count as usize].store(now, Ordering::Relaxed);
+    }
+
+    /// Raises one of them to `now`, if it is less.
+    pub(crate) fn raise(&self, count: Count, now: u64) {
+        self.0[count as usize].fetch_max(now, Ordering::Relaxed);
     }
 
     /// One of them, now.

@@ -5,6 +5,8 @@
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
 //! again and again for a while before it sleeps.
 
+use crate::async_evict::{AsyncEvictor, WRITE_DEPTH, WRITE_PAGES};
+use crate::async_fill::{AsyncFiller, READ_DEPTH, READ_PAGES};
 use crate::fairness::FairnessThrottle;
 use crate::kernel::Linux;
 use crate::on_cpu;
@@ -23,12 +25,18 @@ use std::time::{Duration, Instant};
 /// How long to look for the next fault before sleeping.
 const SPIN: Duration = Duration::from_micros(50);
 
+/// How long to look for the end of a transfer before sleeping: a little longer than a disk takes.
+const SPIN_IN_FLIGHT: Duration = Duration::from_micros(150);
+
 /// What is done about a trouble that leaves the program without its pages. It must not return.
 pub type Fatal = fn(&PagerError) -> !;
 
 /// Starts the thread that serves faults, and the one that lets pages leave; they end with the process.
 /// The error: there is no memory for their buffers, or no thread to be had.
 pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) -> io::Result<()> {
+    if let Some((filler, evictor)) = open_queues(pager)? {
+        return start_async(pager, filler, evictor, fatal);
+    }
     let mut buffer = Buffer::new(MAX_TRANSFER).ok_or(io::ErrorKind::OutOfMemory)?;
     let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
     pager.kernel().on_cpu.forget();
@@ -53,6 +61,93 @@ pub fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal)
             }
         })
     })
+}
+
+/// Opens the queues of a store whose transfers take time, in the broker's thread; `None` if they end at once.
+fn open_queues<S: PageStore>(pager: &Pager<Linux, S>) -> io::Result<Option<(AsyncFiller, AsyncEvictor)>> {
+    let page = pager.kernel().page();
+    let open = |pages: usize, depth| {
+        let opened = pager.kernel().broker().call(|| pager.store.open_queue(pages * page, depth));
+        opened.map_err(|error| io::Error::other(error.to_string()))
+    };
+    let Some(reads) = open(READ_PAGES, READ_DEPTH)? else { return Ok(None) };
+    let Some(writes) = open(WRITE_PAGES, WRITE_DEPTH)? else { return Ok(None) };
+    let filler = AsyncFiller::new(reads, READ_PAGES, page).ok_or(io::ErrorKind::OutOfMemory)?;
+    Ok(Some((filler, AsyncEvictor::new(writes, WRITE_PAGES, page))))
+}
+
+/// As [`start`], with a queue for each thread.
+fn start_async<S: PageStore + 'static>(
+    pager: &Arc<Pager<Linux, S>>,
+    mut filler: AsyncFiller,
+    mut evictor: AsyncEvictor,
+    fatal: Fatal,
+) -> io::Result<()> {
+    pager.transfer_asynchronously(filler.queue().mechanism());
+    let (filling, evicting) = (Arc::clone(pager), Arc::clone(pager));
+    pager.kernel().broker().call(|| {
+        spawn(c"largesse-fill", move || {
+            let Err(error) = fill_async(&filling, &mut filler);
+            fatal(&error);
+        })?;
+        spawn(c"largesse-evict", move || {
+            let Err(error) = evict_async(&evicting, &mut evictor);
+            fatal(&error);
+        })
+    })
+}
+
+fn fill_async<S: PageStore>(
+    pager: &Pager<Linux, S>,
+    filler: &mut AsyncFiller,
+) -> Result<Infallible, PagerError> {
+    let kernel = pager.kernel();
+    let mut last = Instant::now();
+    let mut throttle = FairnessThrottle::new();
+    loop {
+        let inside = kernel.gate.enter();
+        while !kernel.gate.is_closing() {
+            let mut busy = filler.reap(pager, Duration::ZERO)?;
+            if let Some(touch) = kernel.next_fault() {
+                filler.serve(pager, touch)?;
+                busy = true;
+            }
+            if filler.prefetch(pager)? || busy {
+                last = Instant::now();
+                throttle.rest_if_short(last);
+            } else if last.elapsed() < if filler.in_flight() == 0 { SPIN } else { SPIN_IN_FLIGHT } {
+                core::hint::spin_loop();
+            } else if filler.in_flight() == 0 {
+                break;
+            } else if !kernel.wait_for_fault_or(filler.queue()) {
+                filler.reap(pager, SPIN)?;
+            }
+        }
+        if kernel.gate.is_closing() {
+            filler.drain(pager)?;
+        }
+        drop(inside);
+        if !kernel.gate.is_closing() {
+            kernel.wait_for_fault();
+        }
+    }
+}
+
+fn evict_async<S: PageStore>(
+    pager: &Pager<Linux, S>,
+    evictor: &mut AsyncEvictor,
+) -> Result<Infallible, PagerError> {
+    let gate = &pager.kernel().gate;
+    loop {
+        let inside = gate.enter();
+        while !gate.is_closing() {
+            if !evictor.step(pager)? {
+                evictor.wait(pager)?;
+            }
+        }
+        evictor.drain(pager)?;
+        drop(inside);
+    }
 }
 
 /// Starts a thread that receives no signal: a handler of the program could touch far memory, and wait for this very

@@ -25,6 +25,15 @@ pub(crate) struct EvictionResult {
     full: bool,
 }
 
+/// The contents of a page that was taken from the program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contents {
+    /// Its checksum; `None` if it need not be kept, because it is zero or nobody wants it.
+    pub(crate) sum: Option<u64>,
+    /// Whether the store must be given it.
+    pub(crate) changed: bool,
+}
+
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Lets pages leave until `wanted` more fit. `false`: nothing can leave.
     pub(crate) fn make_room<'a>(
@@ -153,44 +162,53 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(EvictionResult { gone, writes, full })
     }
 
-    /// Sends pages that left to the store: none that is zero, none that nobody wants.
+    /// Writes pages that were taken from the program to the store: none that is zero or unchanged, none that nobody wants.
     fn write_changed(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), PagerError> {
         let size = self.kernel.page();
-        let before: Vec<_> = {
-            let inner = self.lock();
-            inner.pages[range.clone()]
-                .iter()
-                .map(|page| (page.idle, page.stored.then_some(page.sum)))
-                .collect()
-        };
-        let sums: Vec<Option<u64>> = bytes
-            .chunks_exact(size)
-            .zip(&before)
-            .map(|(bytes, &(idle, _))| (!idle && !is_zero(bytes)).then(|| checksum(bytes)))
-            .collect();
-        let changed = |page: PageNumber| {
-            sums[page - range.start].is_some_and(|sum| before[page - range.start].1 != Some(sum))
-        };
-        for (run, ()) in runs(range.clone(), |page| changed(page).then_some(())) {
+        let contents = self.contents_of(range.start, bytes);
+        for (run, ()) in runs(range.clone(), |page| contents[page - range.start].changed.then_some(())) {
             let bytes = &bytes[(run.start - range.start) * size..(run.end - range.start) * size];
             if let Err(error) = self.store.write((run.start * size) as u64, bytes) {
-                // What it has of them now nobody knows.
-                let mut inner = self.lock();
-                range.clone().filter(|&page| changed(page)).for_each(|page| inner.pages[page].stored = false);
+                let changed = runs(range.clone(), |page| contents[page - range.start].changed.then_some(()));
+                changed.iter().for_each(|(run, ())| self.forget_stored(run));
                 return Err(error.into());
             }
             self.count(run.start, Count::WriteBacks, run.len() as u64);
             self.count(run.start, Count::BytesOut, bytes.len() as u64);
         }
-        let mut inner = self.lock();
-        for number in range.clone() {
-            let sum = sums[number - range.start];
-            let page = &mut inner.pages[number];
-            page.changed = if changed(number) { 2 } else { page.changed.saturating_sub(1) };
-            page.stored = sum.is_some();
-            page.sum = sum.unwrap_or(0);
-        }
+        self.note_contents(range, &contents);
         Ok(())
+    }
+
+    /// Compares pages that were taken from the program, from `first` on, with what the store holds of them.
+    pub(crate) fn contents_of(&self, first: PageNumber, bytes: &[u8]) -> Vec<Contents> {
+        let size = self.kernel.page();
+        let range = first..first + bytes.len() / size;
+        let before: Vec<_> = {
+            let inner = self.lock();
+            inner.pages[range].iter().map(|page| (page.idle, page.stored.then_some(page.sum))).collect()
+        };
+        let page = |(bytes, &(idle, stored)): (&[u8], &(bool, Option<u64>))| {
+            let sum = (!idle && !is_zero(bytes)).then(|| checksum(bytes));
+            Contents { sum, changed: sum.is_some() && sum != stored }
+        };
+        bytes.chunks_exact(size).zip(&before).map(page).collect()
+    }
+
+    /// Notes that the store holds these contents, or that zero pages need none.
+    pub(crate) fn note_contents(&self, range: &Range<PageNumber>, contents: &[Contents]) {
+        let mut inner = self.lock();
+        for (page, contents) in inner.pages[range.clone()].iter_mut().zip(contents) {
+            page.changed = if contents.changed { 2 } else { page.changed.saturating_sub(1) };
+            page.stored = contents.sum.is_some();
+            page.sum = contents.sum.unwrap_or(0);
+        }
+    }
+
+    /// Notes that the contents of these pages in the store are undefined, after a write that failed.
+    pub(crate) fn forget_stored(&self, range: &Range<PageNumber>) {
+        let mut inner = self.lock();
+        inner.pages[range.clone()].iter_mut().for_each(|page| page.stored = false);
     }
 
     /// Lets pages leave if there is little room. `false`: there was nothing to do.

@@ -4,7 +4,7 @@
 //! # Picture
 //! ```text
 //!   program ──touches──► Segments ──fault──► engine ──► Pager ──read, write──► PageStore (largesse-store)
-//!                            ▲                            │ │
+//!                            ▲                            │ │    or AsyncFiller, AsyncEvictor ──► TransferQueue
 //!                            └── fill, protect, forget ───┘ └── asks for decisions ──► largesse-policy
 //! ```
 //! A page has a fixed position in the store (its *home*, as in DLM, Midorikawa et al., FIT 2011, section 3.1); local memory
@@ -22,6 +22,8 @@
 //! 4. Room in the store is reserved when memory is handed out.
 #![cfg(not(miri))]
 
+mod async_evict;
+mod async_fill;
 mod contents;
 mod counters;
 mod doorbell;
@@ -34,6 +36,7 @@ mod fill_order;
 mod fork;
 mod gate;
 mod in_thread;
+mod incoming;
 mod kernel;
 mod mappings;
 mod notify;
@@ -42,12 +45,15 @@ mod page;
 mod page_in;
 mod pager;
 mod pin;
+mod queue_memory;
 mod segments;
 mod speculative;
 mod staging;
 mod state;
 mod transfers;
 
+pub use async_evict::AsyncEvictor;
+pub use async_fill::AsyncFiller;
 pub use counters::{COUNTS, Count, Counters, MOST_SEGMENTS, SegmentWords};
 pub use engine::{Fatal, start};
 pub use error::PagerError;

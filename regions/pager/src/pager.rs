@@ -32,11 +32,13 @@ use largesse_policy::replacement::{Refaults, ReplacementQueue};
 use largesse_policy::stall_time::StallTime;
 use largesse_policy::streams::Streams;
 use largesse_policy::transfer::{ComputeCore, Iteration, TransferSize, TransferUnits};
-use largesse_policy::{PrefetchQueue, SpeculativePages, max_prefetch};
-use largesse_store::PageStore;
+use largesse_policy::{FreeReserve, PrefetchQueue, SpeculativePages, max_prefetch};
+use largesse_store::{Mechanism, PageStore};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Time to stop and wake the thread that faults, which no clock of the pager sees, in nanoseconds.
+pub(crate) const WAKE_NS: u64 = 8_000;
 /// Local memory is never less than this number of pages.
 pub const LEAST_LOCAL: usize = 64;
 
@@ -124,6 +126,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             eviction_cost: EvictionCost::default(),
             full: None,
             deferred_since: None,
+            asynchronous: false,
+            leaving: 0,
+            stuck: 0,
+            stuck_since_full: false,
+            free_reserve: FreeReserve::default(),
             core: (0, 0),
         };
         kernel.keep(max_prefetch(inner.local));
@@ -151,6 +158,18 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Faults may be served on the processor of who waits, if that turns out better.
     pub(crate) fn allow_on_cpu(&self, may: bool) {
         self.lock().reclaim_mode.allow_on_cpu(may);
+    }
+
+    /// From now on transfers run while the threads that started them continue.
+    pub(crate) fn transfer_asynchronously(&self, mechanism: Mechanism) {
+        self.lock().asynchronous = true;
+        self.counters.set(
+            Count::Mechanism,
+            match mechanism {
+                Mechanism::IoUring => 1,
+                Mechanism::Threads => 2,
+            },
+        );
     }
 
     /// Somebody waited there for too long.
@@ -275,7 +294,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 }
 
 pub(crate) fn nanoseconds(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    as_nanoseconds(since.elapsed())
+}
+
+pub(crate) fn as_nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn number(page: usize) -> u32 {

@@ -5,12 +5,12 @@ use crate::pager::{Touch, number};
 use crate::pin::Pins;
 use core::ops::Range;
 use largesse_pages::Table;
-use largesse_policy::SpeculativePages;
 use largesse_policy::eviction_cost::EvictionCost;
 use largesse_policy::reclaim_mode::ReclaimMode;
 use largesse_policy::replacement::{PageRun, Protection, ReplacementQueue};
 use largesse_policy::streams::{Access, Streams};
 use largesse_policy::transfer::TransferUnits;
+use largesse_policy::{FreeReserve, SpeculativePages};
 use largesse_policy::{MAX_TRANSFER, PageNumber};
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,16 @@ pub(crate) struct PagerState {
     pub(crate) reclaim_mode: ReclaimMode,
     /// What leaving costs, for the trial.
     pub(crate) eviction_cost: EvictionCost,
+    /// Whether transfers run while the threads that started them continue.
+    pub(crate) asynchronous: bool,
+    /// Pages that are being written in order to be evicted, by such transfers.
+    pub(crate) leaving: usize,
+    /// Number of times that nothing could be evicted by them although room was wanted.
+    pub(crate) stuck: u64,
+    /// Whether this was so the last time, and because the store is full.
+    pub(crate) stuck_since_full: bool,
+    /// Pages that such transfers keep free.
+    pub(crate) free_reserve: FreeReserve,
     /// The number of the compute core that runs, and the sets it swapped in.
     pub(crate) core: (u16, usize),
 }
@@ -209,6 +219,35 @@ impl PagerState {
     /// of ours runs, so that two who serve at once hold each other up. Then the evictor sees to the limit alone.
     pub(crate) fn low_watermark(&self) -> usize {
         if self.fills_many() && self.reclaim_mode.in_background() { self.high_watermark() } else { 0 }
+    }
+
+    /// Returns whether waiting for room is in vain: since `stuck` the evicting thread found nothing that it could evict, again
+    /// and again, or once if most of local memory is pinned.
+    pub(crate) fn nothing_can_leave(&self, stuck: u64) -> bool {
+        const PATIENCE: u64 = 200;
+        let patience = if self.pins.pages() * 2 > self.local { 1 } else { PATIENCE };
+        self.stuck_since_full && self.store_is_full() || self.stuck - stuck >= patience
+    }
+
+    /// Notes that there was no room for `pages` pages. More free pages would not help while the store is full.
+    pub(crate) fn found_no_room(&mut self, pages: usize) {
+        if !self.store_is_full() {
+            self.free_reserve.found_no_room(pages);
+        }
+    }
+
+    /// Notes whether the evicting thread found pages that it could evict.
+    pub(crate) fn note_victims(&mut self, any: bool) {
+        let stuck = !any && self.leaving == 0;
+        self.stuck += u64::from(stuck);
+        self.stuck_since_full = stuck && self.store_is_full();
+    }
+
+    /// Returns the number of pages that are to be evicted by asynchronous writes, in addition to those that are leaving.
+    pub(crate) fn wanted_evictions(&self) -> usize {
+        // Of the few pages that can leave while the store is full, none should leave before it was used.
+        let reserve = if self.store_is_full() { 1 } else { self.free_reserve.pages(self.local) };
+        (self.resident + reserve).saturating_sub(self.local + self.leaving)
     }
 
     /// The set of a page belongs to the working set of the compute core that runs.

@@ -9,6 +9,9 @@ use largesse_policy::transfer::TransferUnits;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_policy::{PrefetchQueue, max_prefetch};
 
+/// Largest number of pages that one fault prefetches from a store whose transfers take time.
+const MOST_IN_FLIGHT: usize = 512;
+
 impl PagerState {
     /// Base pages that move together at `page`: never more than an eighth of what may be here. With new pages nothing is
     /// tried.
@@ -16,6 +19,14 @@ impl PagerState {
         let new = self.pages[page].state == PageState::Zero;
         let set = if new { self.units.in_force(page, Access::Dense) } else { self.units.at(page, access) };
         set.min(self.largest_unit())
+    }
+
+    /// Returns the largest number of pages that one fault prefetches. Transfers that take time need more of them in flight.
+    fn most_prefetched(&self) -> usize {
+        match self.asynchronous {
+            true => (self.local / 8).min(MOST_IN_FLIGHT),
+            false => max_prefetch(self.local),
+        }
     }
 
     /// An eighth of what may be here.
@@ -69,6 +80,7 @@ impl PagerState {
         &self,
         page: PageNumber,
         access: Access,
+        most: usize,
         prefetch_queue: &mut PrefetchQueue,
     ) -> PageNumber {
         let state = self.pages[page].state;
@@ -77,7 +89,7 @@ impl PagerState {
         let are_alike = |pages: Range<PageNumber>| {
             self.pages.get(pages).is_some_and(|pages| pages.iter().all(|page| page.state == state))
         };
-        prefetch_queue.coalesce(page, access, gap, |page, access| self.unit_of(page, access), are_alike)
+        prefetch_queue.coalesce(page, access, gap, most, |page, access| self.unit_of(page, access), are_alike)
     }
 
     /// Cuts pages that come together into sets.
@@ -106,7 +118,7 @@ impl PagerState {
         let units = Access::ALL.map(in_force);
         let here = |page: PageNumber| self.pages[page].state.is_resident();
         let fault = FaultContext::new(page, units, bounds, here);
-        let most = max_prefetch(self.local);
+        let most = self.most_prefetched();
         let (Some(streams), pages, units) = (&mut self.streams, &mut self.pages, &self.units) else {
             return (Access::Dense, 0);
         };

@@ -2,45 +2,13 @@
 
 mod common;
 
-use common::{PAGE, Simulated, SimulatedFault, TestPager, TestStore, pager, pager_over, run, run_to_trouble};
+use common::{
+    PAGE, Random, Simulated, SimulatedFault, THREADS, TestStore, pager, pager_over, random_words, run,
+    run_to_trouble,
+};
 use largesse_pager::{Buffer, Count, Pager, PagerError, Segments, Touch};
 use largesse_policy::transfer::TransferSize;
 use std::sync::Arc;
-
-const THREADS: usize = 4;
-
-/// A cheap random sequence.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % limit
-    }
-}
-
-/// Each thread owns one word of every page, and knows what it wrote there.
-fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: u64) {
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            scope.spawn(move || {
-                let mut random = Random(seed + 77 * thread as u64 + 1);
-                let mut known = vec![0_u64; pages];
-                for step in 0..steps {
-                    let page = random.below(pages);
-                    if random.below(3) == 0 {
-                        known[page] = ((step as u64) << 8) + thread as u64 + 1;
-                        pager.kernel().word(page, thread, Some(known[page]));
-                    } else {
-                        assert_eq!(pager.kernel().word(page, thread, None), known[page], "page {page}");
-                    }
-                }
-            });
-        }
-    });
-}
 
 #[test]
 fn every_word_is_as_it_was_left_whatever_the_set() {

@@ -16,15 +16,19 @@
 #![forbid(unsafe_code)]
 
 pub mod eviction_cost;
+mod free_reserve;
 mod prefetch_queue;
 pub mod reclaim_mode;
 pub mod replacement;
+mod service_time;
 mod speculative;
 pub mod stall_time;
 pub mod streams;
 pub mod transfer;
 
+pub use free_reserve::FreeReserve;
 pub use prefetch_queue::{PrefetchQueue, max_prefetch};
+pub use service_time::ServiceTime;
 pub use speculative::SpeculativePages;
 
 /// The number of a page: its position in far memory and in the store, which never changes.

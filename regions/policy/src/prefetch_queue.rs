@@ -44,6 +44,11 @@ impl PrefetchQueue {
         self.0.push_back((page, access));
     }
 
+    /// Puts a page back that was removed from the front.
+    pub fn put_back(&mut self, page: PageNumber, access: Access) {
+        self.0.push_front((page, access));
+    }
+
     /// Removes and returns the page that is expected to be used first.
     pub fn pop(&mut self) -> Option<(PageNumber, Access)> {
         self.0.pop_front()
@@ -54,12 +59,13 @@ impl PrefetchQueue {
     ///
     /// `unit_of` returns the transfer unit of a page. The run may contain gaps of fewer than `gap` pages between units.
     /// It ends before the first unit for which `are_alike` is false, because a transfer only moves pages in the same
-    /// state.
+    /// state, and has at most `most` pages after `page`.
     pub fn coalesce(
         &mut self,
         page: PageNumber,
         access: Access,
         gap: usize,
+        most: usize,
         unit_of: impl Fn(PageNumber, Access) -> Range<PageNumber>,
         are_alike: impl Fn(Range<PageNumber>) -> bool,
     ) -> PageNumber {
@@ -68,7 +74,7 @@ impl PrefetchQueue {
         let (mut end, mut alike) = (unit_of(page, access).end, page);
         while let Some(next) = self.0.front().map(|&(next, access)| unit_of(next, access))
             && next.start < end + gap
-            && (page + 1..=page + MAX_PREFETCH).contains(&next.end)
+            && (page + 1..=page + most.min(MAX_PREFETCH)).contains(&next.end)
             && alike <= next.end
             && are_alike(alike..next.end)
         {
@@ -88,7 +94,8 @@ mod tests {
         let mut queue = PrefetchQueue::new();
         pages.iter().for_each(|&page| queue.push(page, Access::Dense));
         let unit_of = |page: usize, _| page / 4 * 4..page / 4 * 4 + 4;
-        let end = queue.coalesce(pages[0] - 4, Access::Dense, gap, unit_of, |pages| pages.end <= 100);
+        let end =
+            queue.coalesce(pages[0] - 4, Access::Dense, gap, MAX_PREFETCH, unit_of, |pages| pages.end <= 100);
         (end, queue.pop().map(|(page, _)| page))
     }
 
@@ -109,7 +116,10 @@ mod tests {
         let mut queue = PrefetchQueue::new();
         all.iter().for_each(|&page| queue.push(page, Access::Dense));
         let unit_of = |page: usize, _| page..page + 4;
-        assert_eq!(queue.coalesce(996, Access::Dense, 4, unit_of, |_| true), 996 + MAX_PREFETCH);
+        assert_eq!(
+            queue.coalesce(996, Access::Dense, 4, MAX_PREFETCH, unit_of, |_| true),
+            996 + MAX_PREFETCH
+        );
         assert_eq!(coalesced(&[8, 4], 4), (12, Some(4)));
     }
 }

@@ -172,10 +172,13 @@ unsafe fn request(fd: c_int, which: c_ulong, words: &mut [u64]) -> Result<(), i3
 }
 
 /// Waits for messages for at most `timeout_ms`. Returns whether there is one.
-pub(crate) fn poll(fd: c_int, timeout_ms: c_int) -> bool {
-    let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry.
-    unsafe { libc::poll(&raw mut entry, 1, timeout_ms) > 0 }
+/// Waits until `fd`, or the descriptor `or` if there is one, is readable. Returns whether one is.
+pub(crate) fn poll(fd: c_int, or: Option<c_int>, timeout_ms: c_int) -> bool {
+    let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // The kernel skips negative descriptors.
+    let mut entries = [entry(fd), entry(or.unwrap_or(-1))];
+    // SAFETY: two entries.
+    unsafe { libc::poll(entries.as_mut_ptr(), 2, timeout_ms) > 0 }
 }
 
 /// Reads messages without blocking and returns their number.

@@ -13,7 +13,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
 use largesse_policy::PageNumber;
-use largesse_store::{Broker, Ranges};
+use largesse_store::{Broker, Ranges, TransferQueue};
 use largesse_store::{bytes, offsets};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -200,6 +200,19 @@ impl Linux {
             self.fault_queue.wait(Duration::from_millis(MOST.into()));
         } else {
             let _ = self.faults().wait(MOST);
+        }
+    }
+
+    /// Sleeps until there is a fault or a transfer of `queue` has ended, or for a while. Returns whether it could sleep for
+    /// both: faults that come by signal have no descriptor.
+    pub(crate) fn wait_for_fault_or(&self, queue: &dyn TransferQueue) -> bool {
+        const MOST: u16 = 100;
+        match queue.descriptor() {
+            Some(descriptor) if !self.faults().by_signal() => {
+                let _ = self.faults().wait_or(descriptor, MOST);
+                true
+            }
+            _ => false,
         }
     }
 

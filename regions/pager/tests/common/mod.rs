@@ -1,6 +1,11 @@
 //! A kernel and stores that tests can see through.
 #![allow(dead_code, reason = "each test uses its part")]
 
+mod queue;
+
+#[allow(unused_imports, reason = "each test uses its part")]
+pub(crate) use queue::ReorderingQueue;
+
 use largesse_pager::{Buffer, Kernel, Pager, PagerError, Segments, Show, Touch};
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
@@ -115,6 +120,11 @@ impl Simulated {
         // SAFETY: inside the page, under the lock.
         unsafe { self.bytes[page * PAGE + word * 8].get().cast::<u64>().write_unaligned(new) };
         true
+    }
+
+    /// The next fault, if there is one.
+    pub(crate) fn try_next_fault(&self) -> Option<Touch> {
+        self.state.lock().unwrap().queue.pop()
     }
 
     /// The next fault, unless `stop` says that there will be none.
@@ -247,6 +257,8 @@ pub(crate) struct TestStore {
     pub(crate) transfers: AtomicU32,
     pub(crate) reads: AtomicU32,
     pub(crate) writes: AtomicU32,
+    /// Largest number of reads of a queue that were in flight at once.
+    pub(crate) most_reads_in_flight: AtomicU32,
 }
 
 impl TestStore {
@@ -259,6 +271,7 @@ impl TestStore {
             transfers: AtomicU32::new(0),
             reads: AtomicU32::new(0),
             writes: AtomicU32::new(0),
+            most_reads_in_flight: AtomicU32::new(0),
         }
     }
 
@@ -350,9 +363,28 @@ pub(crate) fn pager_over(
     set: usize,
     store: &Arc<TestStore>,
 ) -> Arc<TestPager> {
-    let mut bounds = Segments::new();
+    make(kernel, pages, (local, set), true, store)
+}
+
+pub(crate) fn pager_without_prefetch(
+    pages: usize,
+    local: usize,
+    unit: usize,
+    store: &Arc<TestStore>,
+) -> Arc<TestPager> {
+    make(Simulated::new(pages), pages, (local, unit), false, store)
+}
+
+fn make(
+    kernel: Simulated,
+    pages: usize,
+    (local, unit): (usize, usize),
+    prefetch: bool,
+    store: &Arc<TestStore>,
+) -> Arc<TestPager> {
+    let (mut bounds, size) = (Segments::new(), TransferSize::Fixed(unit));
     bounds.add(0, pages, 1);
-    Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, TransferSize::Fixed(set), true).unwrap())
+    Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, size, prefetch).unwrap())
 }
 
 /// Runs `program` while two threads serve its faults and one lets pages leave. The program may end
@@ -413,4 +445,40 @@ fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -
         }
     });
     trouble.into_inner().unwrap().map_or(Ok(()), Err)
+}
+
+pub(crate) const THREADS: usize = 4;
+
+/// A cheap random sequence.
+#[derive(Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % limit
+    }
+}
+
+/// Each thread owns one word of every page, and knows what it wrote there.
+pub(crate) fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: u64) {
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let mut random = Random(seed + 77 * thread as u64 + 1);
+                let mut known = vec![0_u64; pages];
+                for step in 0..steps {
+                    let page = random.below(pages);
+                    if random.below(3) == 0 {
+                        known[page] = ((step as u64) << 8) + thread as u64 + 1;
+                        pager.kernel().word(page, thread, Some(known[page]));
+                    } else {
+                        assert_eq!(pager.kernel().word(page, thread, None), known[page], "page {page}");
+                    }
+                }
+            });
+        }
+    });
 }

@@ -1,0 +1,299 @@
+//! Evicts pages to a store whose transfers take time: several writes in flight, ahead of need.
+//!
+//! ```text
+//!   step: victims, in the order of their pages ──► clean: forgotten at once
+//!                                              └─► dirty: moved out, copied to the queue's memory ──► write ──► gone
+//! ```
+//! What is written is a copy that nobody changes, and its checksum is that of the copy. A page is `Leaving` until its write
+//! has ended, so that a touch in between waits, and there is never more than one write of a page in flight.
+
+use crate::evict::Contents;
+use crate::page::{PageState, runs};
+use crate::pager::{Pager, as_nanoseconds, nanoseconds};
+use crate::queue_memory::QueueMemory;
+use crate::state::PagerState;
+use crate::{Count, Kernel, PagerError};
+use core::ops::Range;
+use largesse_policy::eviction_cost::WriteCosts;
+use largesse_policy::{MAX_TRANSFER, PageNumber, ServiceTime};
+use largesse_store::{Completion, Direction, PageStore, Transfer, TransferQueue};
+use std::sync::MutexGuard;
+use std::time::{Duration, Instant};
+
+/// Largest number of writes in flight.
+pub(crate) const WRITE_DEPTH: usize = 16;
+/// Memory of writes, in pages.
+pub(crate) const WRITE_PAGES: usize = 2 * MAX_TRANSFER;
+/// Largest number of pages of one write.
+const MOST_PAGES: usize = 256;
+/// Smallest number of pages that are chosen at once, so that neighbours among them are written together.
+const BATCH: usize = 128;
+/// Runs of pages that are tried, one after the other, when none of their pages can be evicted.
+const TRIES: usize = 32;
+
+/// The writing side of a pager over a queue of transfers. It belongs to one thread.
+#[derive(Debug)]
+pub struct AsyncEvictor {
+    queue: Box<dyn TransferQueue>,
+    memory: QueueMemory,
+    /// Writes in flight, by their identifiers.
+    writes: Vec<Option<Write>>,
+    service: ServiceTime,
+}
+
+#[derive(Debug)]
+struct Write {
+    range: Range<PageNumber>,
+    /// The checksum of each page.
+    sums: Vec<u64>,
+    memory: Range<usize>,
+    began: Instant,
+}
+
+impl AsyncEvictor {
+    /// Makes the writing side over a queue whose memory has room for `pages` pages of `page` bytes.
+    #[must_use]
+    pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> AsyncEvictor {
+        AsyncEvictor {
+            memory: QueueMemory::new(pages * page, queue.depth()),
+            writes: (0..queue.depth()).map(|_| None).collect(),
+            queue,
+            service: ServiceTime::default(),
+        }
+    }
+
+    /// Returns the number of writes in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.queue.in_flight()
+    }
+
+    /// Evicts some pages, if there is little free room, and notes the ends of writes. Returns whether there was anything to do.
+    pub fn step<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
+        let inner = pager.lock();
+        if inner.has_untouched_to_check() {
+            drop(pager.evict_untouched(inner)?);
+            return Ok(true);
+        }
+        let evicted = self.evict(pager, inner)?;
+        Ok(self.reap(pager, Duration::ZERO)? || evicted)
+    }
+
+    fn evict<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        mut inner: MutexGuard<'_, PagerState>,
+    ) -> Result<bool, PagerError> {
+        let wanted = inner.wanted_evictions();
+        if wanted == 0 {
+            return Ok(false);
+        }
+        let batch = wanted.max(BATCH.min(inner.local / 64));
+        let (victims, units) = inner.select_victims(batch, &mut { TRIES });
+        inner.leaving += victims.iter().map(|(range, _)| range.len()).sum::<usize>();
+        inner.note_victims(!victims.is_empty());
+        drop(inner);
+        if victims.is_empty() {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
+        let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
+        pager.kernel.forget(&gone)?;
+        pager.finish_leaving(&gone, units, nanoseconds(began), WriteCosts::default());
+        for (range, _) in victims.iter().filter(|(_, state)| *state != PageState::Clean) {
+            gone.clear();
+            let (mut next, mut stay) = (range.start, Vec::new());
+            pager.kernel.take(range.clone(), &mut |first, bytes| {
+                if next < first {
+                    stay.push(next..first);
+                }
+                next = first + bytes.len() / pager.kernel.page();
+                self.write_changed(pager, first, bytes, &mut gone)
+            })?;
+            if next < range.end {
+                stay.push(next..range.end);
+            }
+            pager.finish_leaving(&gone, 0, 0, WriteCosts::default());
+            for pages in &stay {
+                pager.stay(pages, Count::Pinned);
+            }
+        }
+        self.queue.flush();
+        Ok(true)
+    }
+
+    /// Starts the writes of pages that were moved out; those that need none are added to `gone`.
+    fn write_changed<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        first: PageNumber,
+        bytes: &[u8],
+        gone: &mut Vec<Range<PageNumber>>,
+    ) -> Result<(), PagerError> {
+        let size = pager.kernel.page();
+        let contents = pager.contents_of(first, bytes);
+        let all = first..first + bytes.len() / size;
+        for (run, changed) in runs(all, |page| Some(contents[page - first].changed)) {
+            let part = &contents[run.start - first..run.end - first];
+            if !changed {
+                pager.note_contents(&run, part);
+                gone.push(run);
+                continue;
+            }
+            for start in run.clone().step_by(MOST_PAGES) {
+                let pages = start..run.end.min(start + MOST_PAGES);
+                let sums = part[pages.start - run.start..pages.end - run.start].iter();
+                let sums = sums.map(|page| page.sum.unwrap_or(0)).collect();
+                let at = (pages.start - first) * size..(pages.end - first) * size;
+                self.start(pager, pages, sums, &bytes[at])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        range: Range<PageNumber>,
+        sums: Vec<u64>,
+        bytes: &[u8],
+    ) -> Result<(), PagerError> {
+        let memory = loop {
+            if self.queue.in_flight() < self.queue.depth()
+                && let Some(memory) = self.memory.take(bytes.len())
+            {
+                break memory;
+            }
+            self.reap(pager, Duration::from_secs(1))?;
+        };
+        // SAFETY: no transfer in flight has these bytes.
+        unsafe { self.queue.memory(memory.clone()) }.copy_from_slice(bytes);
+        let Some(id) = self.writes.iter().position(Option::is_none) else {
+            return Err(PagerError::Kernel(largesse_pages::fault::FaultError(libc::EBUSY)));
+        };
+        let at = (range.start * pager.kernel.page()) as u64;
+        self.queue.start(Transfer { id, direction: Direction::Write, at, memory: memory.clone() });
+        pager.counters.raise(Count::MostWrites, self.queue.in_flight() as u64);
+        self.writes[id] = Some(Write { range, sums, memory, began: Instant::now() });
+        Ok(())
+    }
+
+    /// Notes the ends of writes: their pages have left. Waits for the next end, at most for `wait`, if there is none. Returns
+    /// whether there were any.
+    pub fn reap<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        wait: Duration,
+    ) -> Result<bool, PagerError> {
+        let mut ended = Vec::new();
+        self.queue.reap(wait, &mut |completion| ended.push(completion));
+        let any = !ended.is_empty();
+        for completion in ended {
+            self.finish(pager, completion)?;
+        }
+        Ok(any)
+    }
+
+    fn finish<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        Completion { id, result }: Completion,
+    ) -> Result<(), PagerError> {
+        let Some(Write { range, sums, memory, began }) = self.writes[id].take() else { return Ok(()) };
+        let len = memory.len() as u64;
+        match result {
+            Ok(()) => {
+                let now = Instant::now();
+                let ns = as_nanoseconds(self.service.ended(began, now));
+                pager.counters.add(Count::Writes, 1);
+                pager.counters.add(Count::WriteNs, as_nanoseconds(now.saturating_duration_since(began)));
+                pager.counters.add(Count::WriteBusyNs, ns);
+                let contents: Vec<_> =
+                    sums.into_iter().map(|sum| Contents { sum: Some(sum), changed: true }).collect();
+                pager.note_contents(&range, &contents);
+                pager.count(range.start, Count::WriteBacks, range.len() as u64);
+                pager.count(range.start, Count::BytesOut, len);
+                let mut writes = WriteCosts::default();
+                writes.add_write(range.len(), ns);
+                pager.finish_leaving(core::slice::from_ref(&range), 1, ns, writes);
+            }
+            Err(error) if error.is_full() => {
+                pager.forget_stored(&range);
+                // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
+                let bytes = unsafe { self.queue.memory(memory.clone()) };
+                pager.kernel.fill(range.start, bytes, false)?;
+                pager.lock().full = Some(Instant::now());
+                pager.stay(&range, Count::NoRoom);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.memory.give_back(&memory);
+        Ok(())
+    }
+
+    /// Waits for the writes in flight, and starts no more.
+    pub fn drain<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
+        while self.queue.in_flight() > 0 {
+            self.reap(pager, Duration::from_secs(1))?;
+        }
+        Ok(())
+    }
+
+    /// Sleeps until there may be something to do: a write has ended, or a fault took room.
+    pub fn wait<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
+        if self.queue.in_flight() > 0 {
+            return self.reap(pager, Duration::from_millis(1)).map(drop);
+        }
+        let inner = pager.lock();
+        if inner.wanted_evictions() == 0 && !inner.has_untouched_to_check() {
+            drop(pager.reclaim_needed.wait_at_most(inner, 500));
+        } else {
+            drop(pager.reclaim_needed.wait_at_most(inner, 1)); // all that could leave is pinned or in flight
+        }
+        Ok(())
+    }
+}
+
+impl<K: Kernel, S: PageStore> Pager<K, S> {
+    /// Wakes the evicting thread if there is little free room.
+    pub(crate) fn notify_if_low(&self) {
+        let inner = self.lock();
+        if inner.wanted_evictions() > 0 || inner.has_untouched_to_check() {
+            drop(inner);
+            self.reclaim_needed.notify_all();
+        }
+    }
+
+    /// Notes that leaving pages of these runs are not resident any more, at a cost of `ns` nanoseconds for `units` units.
+    fn finish_leaving(&self, gone: &[Range<PageNumber>], units: usize, ns: u64, writes: WriteCosts) {
+        if gone.is_empty() {
+            return;
+        }
+        let pages = gone.iter().map(Range::len).sum();
+        let mut inner = self.lock();
+        inner.leaving -= pages;
+        inner.free_reserve.evicted(pages);
+        inner.eviction_cost.evicted(units, pages, ns, writes);
+        self.finish_eviction(&mut inner, gone);
+        self.landed(inner, gone);
+    }
+
+    /// Notes that leaving pages stay after all, and counts the cause.
+    fn stay(&self, pages: &Range<PageNumber>, cause: Count) {
+        let mut inner = self.lock();
+        inner.leaving -= pages.len();
+        for (run, part) in runs(pages.clone(), |page| Some(inner.part(page))) {
+            inner.stay(&run, part);
+        }
+        self.count(pages.start, cause, pages.len() as u64);
+        self.landed(inner, core::slice::from_ref(pages));
+    }
+
+    /// Wakes the threads that wait for pages which were in flight.
+    fn landed(&self, mut inner: MutexGuard<'_, PagerState>, pages: &[Range<PageNumber>]) {
+        self.tell(&inner);
+        self.io_done.notify_all();
+        pages.iter().for_each(|range| self.wake_waiting(&mut inner, range.clone()));
+    }
+}

@@ -1,0 +1,322 @@
+//! Fills missing pages from a store whose transfers take time, many at once.
+//!
+//! ```text
+//!   fault ──► serve: the read of its unit is started, then those of prefetched units ──► program goes on elsewhere
+//!   queue ──► reap:  each unit that was read is filled, and its threads are woken, in any order
+//! ```
+//! A fault does not wait for the reads of others. A touch of a page whose prefetch is in flight still tells the streams that
+//! the program has come so far, so that they prefetch further.
+
+use crate::incoming::{Admission, Incoming};
+use crate::page::PageState;
+use crate::pager::{Pager, Touch, WAKE_NS, as_nanoseconds, nanoseconds};
+use crate::queue_memory::QueueMemory;
+use crate::{Count, FillOrder, Kernel, PagerError};
+use core::ops::Range;
+use largesse_pages::Table;
+use largesse_pages::fault::FaultError;
+use largesse_policy::streams::Access;
+use largesse_policy::{MAX_TRANSFER, PageNumber, PrefetchQueue, ServiceTime};
+use largesse_store::{Completion, Direction, PageStore, Transfer, TransferQueue};
+use std::time::{Duration, Instant};
+
+/// Largest number of reads in flight.
+pub(crate) const READ_DEPTH: usize = 32;
+/// Memory of reads, in pages: two units of the largest size.
+pub(crate) const READ_PAGES: usize = 2 * MAX_TRANSFER;
+/// Reads in flight that only faults may start, so that a fault does not wait for prefetches.
+const FAULT_SLOTS: usize = 8;
+/// Largest number of pages that one prefetch reads: enough for the bandwidth of a disk, and little enough that the first pages
+/// are there soon.
+const PREFETCH_PAGES: usize = 32;
+/// Largest number of new pages that one fault fills because a stream expects their use.
+const NEW_PAGES: usize = 64;
+/// A fault waits this long at a time for room in local memory, in milliseconds.
+const ROOM_WAIT: u64 = 1;
+
+/// The reading side of a pager over a queue of transfers. It belongs to one thread.
+#[derive(Debug)]
+pub struct AsyncFiller {
+    queue: Box<dyn TransferQueue>,
+    memory: QueueMemory,
+    /// Reads in flight, by their identifiers.
+    reads: Vec<Option<Read>>,
+    prefetch_queue: PrefetchQueue,
+    zeros: Table<u8>,
+    service: ServiceTime,
+    /// Whether the last prefetch found no room, which is noted once.
+    short_of_room: bool,
+}
+
+#[derive(Debug)]
+struct Read {
+    incoming: Incoming,
+    memory: Range<usize>,
+    began: Instant,
+    /// Since when a thread waits for one of the pages.
+    waited_since: Option<Instant>,
+}
+
+impl AsyncFiller {
+    /// Makes the reading side over a queue whose memory has room for `pages` pages of `page` bytes. `None` without memory.
+    #[must_use]
+    pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> Option<AsyncFiller> {
+        let mut zeros = Table::new(MAX_TRANSFER * page)?;
+        // The handling of a fault must not fault in memory that is missing itself.
+        zeros.fill(0);
+        Some(AsyncFiller {
+            memory: QueueMemory::new(pages * page, queue.depth()),
+            reads: (0..queue.depth()).map(|_| None).collect(),
+            queue,
+            prefetch_queue: PrefetchQueue::new(),
+            zeros,
+            service: ServiceTime::default(),
+            short_of_room: false,
+        })
+    }
+
+    /// Returns the number of reads in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.queue.in_flight()
+    }
+
+    /// Returns the queue.
+    #[must_use]
+    pub fn queue(&self) -> &dyn TransferQueue {
+        &*self.queue
+    }
+
+    /// Serves one fault. The thread is woken at once, or when the page has been read.
+    pub fn serve<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        touch: Touch,
+    ) -> Result<(), PagerError> {
+        let began = Instant::now();
+        pager.count(touch.page, Count::Faults, 1);
+        let (access, mut upto) = self.observe(pager, touch, began);
+        let mut stuck = None;
+        let incoming = loop {
+            let mut inner = pager.lock();
+            match pager.admit(&mut inner, (touch, access), upto, false, false)? {
+                Admission::Settled(pages) => {
+                    drop(inner);
+                    pager.kernel.wake(pages);
+                    pager.count(touch.page, Count::WaitNs, nanoseconds(began));
+                    return Ok(());
+                }
+                Admission::Begun(incoming) => break incoming,
+                Admission::NoRoom(pages) => {
+                    inner.found_no_room(pages);
+                    upto = 0; // there may be room for the unit alone
+                    pager.reclaim_needed.notify_all();
+                    if inner.nothing_can_leave(*stuck.get_or_insert(inner.stuck))
+                        && let Some(incoming) = pager.admit_over_limit(&mut inner, (touch, access), false)
+                    {
+                        break incoming;
+                    }
+                    let waited = Instant::now();
+                    // Pages of reads that end meanwhile can be evicted.
+                    if self.queue.in_flight() > 0 {
+                        drop(inner);
+                        self.reap(pager, Duration::ZERO)?;
+                        inner = pager.lock();
+                    }
+                    if inner.resident + pages > inner.local {
+                        drop(pager.io_done.wait_at_most(inner, ROOM_WAIT));
+                    }
+                    pager.count(touch.page, Count::RoomNs, nanoseconds(waited));
+                }
+            }
+        };
+        pager.notify_if_low();
+        if incoming.from == PageState::Zero {
+            self.fill_zero(pager, incoming, began)
+        } else {
+            self.start(pager, incoming, Some(began))
+        }
+    }
+
+    /// Tells the streams of a fault, or of a touch of a page whose prefetch is in flight. Returns how the pages around it are
+    /// used, and the end of the new pages that are expected to be used next, which are filled together.
+    fn observe<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        touch: Touch,
+        now: Instant,
+    ) -> (Access, PageNumber) {
+        let mut inner = pager.lock();
+        let page = &mut inner.pages[touch.page];
+        let late = page.state == PageState::Filling && core::mem::take(&mut page.prefetched);
+        if page.state.is_resident() && !late {
+            return (Access::Dense, 0);
+        }
+        let new = page.state == PageState::Zero;
+        if late {
+            let reads = self.reads.iter_mut().flatten();
+            for read in reads.filter(|read| read.incoming.range.contains(&touch.page)) {
+                read.waited_since.get_or_insert(now);
+            }
+            pager.count(touch.page, Count::PrefetchHits, 1);
+        }
+        self.prefetch_queue.clear();
+        let bounds = pager.bounds.around(touch.page);
+        let (access, hits) = inner.observe_fault(touch, &bounds, &mut self.prefetch_queue);
+        pager.count(touch.page, Count::PrefetchHits, hits as u64);
+        let upto =
+            if new { inner.coalesce(touch.page, access, NEW_PAGES, &mut self.prefetch_queue) } else { 0 };
+        (access, upto)
+    }
+
+    fn fill_zero<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        incoming: Incoming,
+        began: Instant,
+    ) -> Result<(), PagerError> {
+        let (range, page) = (incoming.range.clone(), incoming.touch.page);
+        let asked = page..page + 1;
+        let order = FillOrder::new(&range, asked.clone(), asked);
+        pager.fill_zero(&order, incoming.touch.write, &self.zeros)?;
+        let ns = nanoseconds(began) + WAKE_NS;
+        if pager.end_fill(incoming, ns) {
+            pager.kernel.wake(range);
+        }
+        pager.count(page, Count::WaitNs, nanoseconds(began));
+        pager.stall_time.add(began, Instant::now());
+        Ok(())
+    }
+
+    /// Starts the read of pages for which a thread waits since then.
+    fn start<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        incoming: Incoming,
+        waited_since: Option<Instant>,
+    ) -> Result<(), PagerError> {
+        let size = pager.kernel.page();
+        let memory = loop {
+            if self.queue.in_flight() < self.queue.depth()
+                && let Some(memory) = self.memory.take(incoming.range.len() * size)
+            {
+                break memory;
+            }
+            self.reap(pager, Duration::from_secs(1))?;
+        };
+        let Some(id) = self.reads.iter().position(Option::is_none) else {
+            return Err(PagerError::Kernel(FaultError(libc::EBUSY))); // not with fewer in flight than the depth
+        };
+        let at = (incoming.range.start * size) as u64;
+        self.queue.start(Transfer { id, direction: Direction::Read, at, memory: memory.clone() });
+        pager.counters.raise(Count::MostReads, self.queue.in_flight() as u64);
+        self.reads[id] = Some(Read { incoming, memory, began: Instant::now(), waited_since });
+        Ok(())
+    }
+
+    /// Starts the reads of prefetched units, as far as there is room, and passes all started reads to the store. Returns
+    /// whether it started any.
+    pub fn prefetch<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
+        let mut any = false;
+        while self.queue.in_flight() + FAULT_SLOTS < self.queue.depth()
+            && let Some((page, access)) = self.prefetch_queue.pop()
+        {
+            let mut inner = pager.lock();
+            if inner.pages[page].state != PageState::SwappedOut {
+                continue; // it was filled, or there is nothing to read
+            }
+            // Units that do not fit stay in the queue.
+            let room = inner.local.saturating_sub(inner.resident).min(PREFETCH_PAGES);
+            let upto = inner.coalesce(page, access, room, &mut self.prefetch_queue);
+            let touch = Touch { page, write: false };
+            match pager.admit(&mut inner, (touch, access), upto, true, false)? {
+                Admission::Settled(_) => {}
+                Admission::Begun(incoming) => {
+                    drop(inner);
+                    any = true;
+                    self.start(pager, incoming, None)?;
+                }
+                Admission::NoRoom(pages) => {
+                    // Asked again when there is room: a fault would have to wait for it, too.
+                    self.prefetch_queue.put_back(page, access);
+                    if !core::mem::replace(&mut self.short_of_room, true) {
+                        inner.found_no_room(pages);
+                    }
+                    drop(inner);
+                    pager.reclaim_needed.notify_all();
+                    self.queue.flush();
+                    return Ok(any);
+                }
+            }
+        }
+        self.short_of_room = false;
+        if any {
+            pager.notify_if_low();
+        }
+        self.queue.flush();
+        Ok(any)
+    }
+
+    /// Fills the pages of reads that have ended, and wakes their threads. Waits for the next one, at most for `wait`, if none
+    /// has. Returns whether there were any.
+    pub fn reap<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        wait: Duration,
+    ) -> Result<bool, PagerError> {
+        let mut ended = Vec::new();
+        self.queue.reap(wait, &mut |completion| ended.push(completion));
+        let any = !ended.is_empty();
+        for completion in ended {
+            self.finish(pager, completion)?;
+        }
+        Ok(any)
+    }
+
+    fn finish<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        Completion { id, result }: Completion,
+    ) -> Result<(), PagerError> {
+        let Some(Read { incoming, memory, began, waited_since }) = self.reads[id].take() else {
+            return Ok(());
+        };
+        result?;
+        let now = Instant::now();
+        let service = self.service.ended(began, now);
+        let latency = as_nanoseconds(now.saturating_duration_since(began));
+        pager.counters.add(Count::Reads, 1);
+        pager.counters.add(Count::ReadNs, latency);
+        pager.counters.add(Count::ReadBusyNs, as_nanoseconds(service));
+        if waited_since.is_none() {
+            pager.counters.add(Count::HiddenNs, latency);
+        }
+        let (range, asked) = (incoming.range.clone(), incoming.touch.page);
+        // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
+        let bytes = unsafe { self.queue.memory(memory.clone()) };
+        pager.check(&range, &incoming.plan, bytes)?;
+        let first = if waited_since.is_some() { asked..asked + 1 } else { range.start..range.start };
+        let order = FillOrder::new(&range, first.clone(), first);
+        pager.fill_from(&order, &incoming.plan, bytes)?;
+        self.memory.give_back(&memory);
+        // A unit for which no thread waits costs the time in which the store could not do anything else.
+        let cost = waited_since.map_or(as_nanoseconds(service), |since| nanoseconds(since) + WAKE_NS);
+        if pager.end_fill(incoming, cost) {
+            pager.kernel.wake(range);
+        }
+        if let Some(since) = waited_since {
+            pager.count(asked, Count::WaitNs, nanoseconds(since));
+            pager.stall_time.add(since, Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Waits for the reads in flight, and starts no more.
+    pub fn drain<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
+        self.prefetch_queue.clear();
+        while self.queue.in_flight() > 0 {
+            self.reap(pager, Duration::from_secs(1))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! Programs of several threads over a simulated kernel and a store whose transfers end late and in random order: every word
+//! that is read is checked.
+
+mod common;
+
+use common::{
+    PAGE, ReorderingQueue, SimulatedFault, THREADS, TestPager, TestStore, pager, pager_without_prefetch,
+    random_words,
+};
+use largesse_pager::{AsyncEvictor, AsyncFiller, Count, PagerError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Runs `program` while one thread fills pages and one evicts them, as in a process. `program` is told of trouble.
+fn run_while(
+    pager: &Arc<TestPager>,
+    store: &Arc<TestStore>,
+    seed: u64,
+    program: impl FnOnce(&AtomicBool) + Send,
+) -> Result<(), PagerError> {
+    let (stop, trouble) = (AtomicBool::new(false), Mutex::new(None));
+    let fail = |found: PagerError| {
+        trouble.lock().unwrap().get_or_insert(found);
+        stop.store(true, Ordering::Relaxed);
+        pager.kernel().poke();
+    };
+    let queue = |pages, depth, seed| Box::new(ReorderingQueue::new(store, pages, depth, seed));
+    let mut filler = AsyncFiller::new(queue(1024, 12, seed), 1024, PAGE).unwrap();
+    let mut evictor = AsyncEvictor::new(queue(512, 8, seed + 1), 512, PAGE);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut fill = || -> Result<(), PagerError> {
+                while !stop.load(Ordering::Relaxed) {
+                    filler.reap(pager, Duration::ZERO)?;
+                    while let Some(touch) = pager.kernel().try_next_fault() {
+                        filler.serve(pager, touch)?;
+                    }
+                    filler.prefetch(pager)?;
+                    std::thread::yield_now();
+                }
+                filler.drain(pager)
+            };
+            fill().err().map(fail)
+        });
+        scope.spawn(|| {
+            let mut evict = || -> Result<(), PagerError> {
+                while !stop.load(Ordering::Relaxed) {
+                    if !evictor.step(pager)? {
+                        evictor.wait(pager)?;
+                    }
+                }
+                evictor.drain(pager)
+            };
+            evict().err().map(fail)
+        });
+        // Threads end even when the program fails its own checks.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| program(&stop)));
+        stop.store(true, Ordering::Relaxed);
+        pager.set_local(usize::MAX / 8192);
+        if let Err(panic) = outcome {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    trouble.into_inner().unwrap().map_or(Ok(()), Err)
+}
+
+fn run(pager: &Arc<TestPager>, store: &Arc<TestStore>, program: impl FnOnce() + Send) {
+    run_while(pager, store, 11, |_| program()).unwrap();
+}
+
+/// Runs a `program` that must come into trouble. Its thread waits for its page for good, and is left there.
+fn run_to_trouble(
+    pager: &Arc<TestPager>,
+    store: &Arc<TestStore>,
+    program: impl FnOnce() + Send + 'static,
+) -> PagerError {
+    run_while(pager, store, 7, |stop| {
+        let apart = std::thread::spawn(program);
+        let since = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            assert!(!apart.is_finished(), "the program ended without trouble");
+            assert!(since.elapsed() < Duration::from_secs(60), "no trouble in sight");
+            std::thread::yield_now();
+        }
+    })
+    .unwrap_err()
+}
+
+#[test]
+fn every_word_is_as_it_was_left_whatever_the_unit_and_the_order_of_completions() {
+    for (unit, seed) in [(1, 1), (2, 2), (8, 3), (64, 4), (4, 5), (4, 6)] {
+        let store = Arc::new(TestStore::new(SimulatedFault::None));
+        let pager = pager(1024, 256, unit, &store);
+        run_while(&pager, &store, seed, |_| random_words(&pager, 1024, 3000, seed)).unwrap();
+        assert!(pager.counters.get(Count::Evictions) > 1000, "too few evictions to show anything");
+        assert_eq!(pager.counters.get(Count::OverLimit), 0, "units of {unit}");
+    }
+}
+
+#[test]
+fn local_memory_is_never_exceeded_and_all_of_it_is_used() {
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
+    let pager = pager(2048, 256, 4, &store);
+    run(&pager, &store, || {
+        for lap in 0..3_u64 {
+            for page in 0..2048 {
+                assert_eq!(pager.kernel().word(page, 0, None), lap * (page as u64 + 1));
+                pager.kernel().word(page, 0, Some((lap + 1) * (page as u64 + 1)));
+                assert!(pager.kernel().present() <= 256);
+            }
+        }
+        assert!(pager.kernel().present() >= 256 * 3 / 4, "{}", pager.kernel().present());
+    });
+    assert_eq!(pager.counters.get(Count::OverLimit), 0);
+}
+
+#[test]
+fn faults_of_several_threads_are_in_flight_at_once() {
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
+    let pager = pager_without_prefetch(4096, 512, 1, &store);
+    run(&pager, &store, || random_words(&pager, 4096, 2000, 3));
+    let most = store.most_reads_in_flight.load(Ordering::Relaxed);
+    assert_eq!(most as usize, THREADS, "each thread has a read in flight");
+}
+
+#[test]
+fn sequential_reads_are_prefetched_by_touches_of_pages_in_flight() {
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
+    let pager = pager(4096, 1024, 4, &store);
+    run(&pager, &store, || {
+        (0..4096).for_each(|page| _ = pager.kernel().word(page, 0, Some(page as u64)));
+        let before = pager.counters.get(Count::Fills);
+        (0..4096).for_each(|page| assert_eq!(pager.kernel().word(page, 0, None), page as u64));
+        let [fills, prefetched] = [Count::Fills, Count::Prefetched].map(|count| pager.counters.get(count));
+        assert!(prefetched * 10 > (fills - before) * 8, "{prefetched} of {} were prefetched", fills - before);
+    });
+}
+
+#[test]
+fn dropped_pages_read_as_zero_and_leave_the_store() {
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
+    let pager = pager(512, 128, 4, &store);
+    run(&pager, &store, || {
+        (0..512).for_each(|page| _ = pager.kernel().word(page, 0, Some(9)));
+        for turn in 0..8 {
+            let range = turn * 64..turn * 64 + 64;
+            pager.drop_contents(range.clone()).unwrap();
+            range.for_each(|page| assert_eq!(pager.kernel().word(page, 0, None), 0, "page {page}"));
+        }
+    });
+    assert_eq!(store.held(), 0, "pages that nobody wants are still stored");
+}
+
+#[test]
+fn pages_that_a_device_writes_to_stay_until_it_is_done() {
+    let store = Arc::new(TestStore::new(SimulatedFault::None));
+    let pager = pager(1024, 256, 4, &store);
+    run(&pager, &store, || {
+        (0..96).for_each(|page| _ = pager.kernel().word(page, 4, Some(1)));
+        pager.kernel().pin(0..96);
+        random_words(&pager, 1024, 1000, 6);
+        assert!((0..96).all(|page| pager.kernel().is_here(page)));
+        pager.kernel().pin(0..0);
+    });
+    assert!(pager.counters.get(Count::Pinned) >= 96);
+}
+
+#[test]
+fn a_page_that_came_back_wrong_is_never_handed_out() {
+    for fault in [SimulatedFault::Flip(30), SimulatedFault::Stale(200)] {
+        let store = Arc::new(TestStore::new(fault));
+        let pager = pager(256, 64, 1, &store);
+        let program = Arc::clone(&pager);
+        let trouble = run_to_trouble(&pager, &store, move || {
+            for lap in 1..20_u64 {
+                for page in 0..256 {
+                    assert_eq!(program.kernel().word(page, 0, None), if lap == 1 { 0 } else { lap - 1 });
+                    program.kernel().word(page, 0, Some(lap));
+                }
+            }
+        });
+        assert!(matches!(trouble, PagerError::Damaged { .. }), "{fault:?}: {trouble:?}");
+    }
+}
+
+#[test]
+fn a_store_that_fails_ends_the_program() {
+    for fault in [SimulatedFault::FailWrite(5), SimulatedFault::FailRead(5)] {
+        let store = Arc::new(TestStore::new(fault));
+        let pager = pager(256, 64, 1, &store);
+        let program = Arc::clone(&pager);
+        let trouble = run_to_trouble(&pager, &store, move || {
+            for page in (0..256).chain(0..256) {
+                program.kernel().word(page, 0, Some(page as u64 + 1));
+            }
+        });
+        assert!(matches!(trouble, PagerError::Store(_)), "{fault:?}: {trouble:?}");
+    }
+}
+
+#[test]
+fn pages_for_which_the_store_has_no_room_stay_until_it_has() {
+    let store = Arc::new(TestStore::new(SimulatedFault::Full(300, 12)));
+    let pager = pager(1024, 128, 4, &store);
+    run(&pager, &store, || {
+        for pass in 0..60_u64 {
+            (0..160).for_each(|page| _ = pager.kernel().word(page, 0, Some(pass % 2 + 1)));
+            assert!((0..160).all(|page| pager.kernel().word(page, 0, None) == pass % 2 + 1), "pass {pass}");
+        }
+    });
+    assert!(pager.counters.get(Count::NoRoom) > 0);
+}
