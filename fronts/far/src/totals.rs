@@ -31,6 +31,45 @@ fn on_another_cpu(words: &Words) -> String {
     word(words, "faults").saturating_sub(word(words, "beside")).to_string()
 }
 
+/// Returns how pages are transferred while the threads that started the transfers continue.
+fn mechanism(words: &Words) -> &'static str {
+    match word(words, "mechanism") {
+        1 => "io_uring",
+        2 => "threads (no io_uring)",
+        _ => "blocking calls",
+    }
+}
+
+/// Returns a quotient, or a dash if there is nothing to divide by.
+fn quotient(dividend: u64, divisor: u64, show: impl Fn(f64) -> String) -> String {
+    if divisor == 0 { "–".to_owned() } else { show(dividend as f64 / divisor as f64) }
+}
+
+/// Formats the mean number of transfers in flight while there were any (Little's law), and the largest one.
+fn in_flight(words: &Words, direction: &str) -> String {
+    let [sum, busy] = ["ns", "busy_ns"].map(|name| word(words, &format!("{direction}_{name}")));
+    let most = word(words, &format!("most_{direction}s"));
+    quotient(sum, busy, |mean| format!("{mean:.1}, most {most}"))
+}
+
+/// Formats the mean time from the start of a transfer to its end.
+fn latency(words: &Words, direction: &str) -> String {
+    let [sum, count] = ["_ns", "s"].map(|name| word(words, &format!("{direction}{name}")));
+    quotient(sum, count, |mean| format!("{:.0} µs", mean * 1e-3))
+}
+
+/// Formats the bandwidth in the time in which transfers were in flight.
+fn speed(words: &Words, bytes: &str, direction: &str) -> String {
+    let [bytes, busy] = [bytes, &format!("{direction}_busy_ns")].map(|name| word(words, name));
+    quotient(bytes, busy, |speed| format!("{speed:.2} GB/s"))
+}
+
+/// Formats the share of the time of reads in which no thread waited for them.
+fn hidden(words: &Words) -> String {
+    let [hidden, all] = ["hidden_ns", "read_ns"].map(|name| word(words, name));
+    quotient(hidden, all, |share| format!("{:.0} %", share * 100.0))
+}
+
 /// Returns the table of all counters of far memory.
 #[must_use]
 pub fn totals(words: &Words, paper: Paper) -> String {
@@ -62,9 +101,46 @@ pub fn totals(words: &Words, paper: Paper) -> String {
         ("prefetched", count("prefetched")),
         ("of these in time", count("prefetch_hits")),
     ];
+    if word(words, "mechanism") > 0 {
+        pairs.extend([
+            ("store transfers by", mechanism(words).to_owned()),
+            ("reads in flight", in_flight(words, "read")),
+            ("time of a read", latency(words, "read")),
+            ("read speed", speed(words, "bytes_in", "read")),
+            ("read waits hidden", hidden(words)),
+            ("writes in flight", in_flight(words, "write")),
+            ("time of a write", latency(words, "write")),
+            ("write speed", speed(words, "bytes_out", "write")),
+        ]);
+    }
     // Memory outside of far memory is only shown if it is large.
     if word(words, "uncovered_bytes") > 0 {
         pairs.push(("not covered by --local", bytes("uncovered_bytes")));
     }
     facts(&pairs, paper)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_are_described_by_littles_law() {
+        let words = Words::from([
+            ("mechanism", 1),
+            ("reads", 4),
+            ("read_ns", 400_000),
+            ("read_busy_ns", 100_000),
+            ("hidden_ns", 300_000),
+            ("most_reads", 7),
+            ("bytes_in", 200_000),
+        ]);
+        assert_eq!(in_flight(&words, "read"), "4.0, most 7");
+        assert_eq!(latency(&words, "read"), "100 µs");
+        assert_eq!(
+            (speed(&words, "bytes_in", "read").as_str(), hidden(&words).as_str()),
+            ("2.00 GB/s", "75 %")
+        );
+        assert_eq!(latency(&words, "write"), "–");
+    }
 }
