@@ -13,7 +13,7 @@
 
 static const struct { const char *name; unsigned number; } calls[] = {
     {"userfaultfd", SYS_userfaultfd}, {"close_range", SYS_close_range}, {"pidfd_getfd", SYS_pidfd_getfd},
-    {"io_setup", SYS_io_setup},
+    {"io_setup", SYS_io_setup}, {"io_uring_setup", SYS_io_uring_setup},
 };
 /* USERFAULTFD_IOC_NEW is the ioctl of /dev/userfaultfd that creates a descriptor. */
 enum { USERFAULTFD_IOC_NEW = 0xaa00, MOST = 32 };
