@@ -16,7 +16,7 @@ const STACK: usize = 128 << 10;
 /// A queue of transfers, made by threads of its own.
 #[derive(Debug)]
 pub struct ThreadQueue {
-    shared: Arc<Shared>,
+    shared: Arc<JobQueue>,
     memory: Table<u8>,
     depth: usize,
     in_flight: usize,
@@ -24,9 +24,9 @@ pub struct ThreadQueue {
     ended: VecDeque<Completion>,
 }
 
-/// The part of a queue that its threads use.
+/// The part of a queue that its threads share.
 #[derive(Debug)]
-struct Shared {
+struct JobQueue {
     jobs: Mutex<Jobs>,
     started: Condvar,
     ended: Condvar,
@@ -51,7 +51,7 @@ struct Job {
 // SAFETY: the memory belongs to the transfer until it was reaped, whichever thread makes it.
 unsafe impl Send for Job {}
 
-impl Shared {
+impl JobQueue {
     fn lock(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,7 +77,7 @@ impl ThreadQueue {
             closed: false,
         };
         let (jobs, started, ended) = (Mutex::new(jobs), Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { jobs, started, ended, event });
+        let shared = Arc::new(JobQueue { jobs, started, ended, event });
         let queue =
             ThreadQueue { shared, memory, depth, in_flight: 0, ended: VecDeque::with_capacity(depth) };
         for _ in 0..depth {
@@ -89,7 +89,7 @@ impl ThreadQueue {
 }
 
 /// Makes transfers until the queue is closed.
-fn work(shared: &Shared, store: &dyn PageStore) {
+fn work(shared: &JobQueue, store: &dyn PageStore) {
     let mut jobs = shared.lock();
     while !jobs.closed {
         let Some(job) = jobs.started.pop_front() else {

@@ -33,7 +33,7 @@ pub(super) struct UringQueue {
     registered: bool,
     transfers: Vec<Option<InFlight>>,
     free_transfers: Vec<usize>,
-    pieces: Vec<Option<Piece>>,
+    pieces: Vec<Option<FilePart>>,
     free_pieces: Vec<usize>,
     /// Pieces for which the submission queue had no room.
     waiting: VecDeque<usize>,
@@ -52,7 +52,7 @@ struct InFlight {
 
 /// A part of a transfer, in one file.
 #[derive(Debug)]
-struct Piece {
+struct FilePart {
     /// Index of the transfer.
     of: usize,
     file: Arc<File>,
@@ -97,7 +97,7 @@ impl UringQueue {
         })
     }
 
-    fn add_piece(&mut self, piece: Piece) {
+    fn add_piece(&mut self, piece: FilePart) {
         let index = self.free_pieces.pop().unwrap_or_else(|| {
             self.pieces.push(None);
             self.pieces.len() - 1
@@ -259,7 +259,7 @@ impl TransferQueue for UringQueue {
                 Ok((file, len)) => {
                     in_flight.pieces += 1;
                     let memory = memory.start + done;
-                    self.add_piece(Piece { of, file, at, memory, len, done: 0, idle: 0 });
+                    self.add_piece(FilePart { of, file, at, memory, len, done: 0, idle: 0 });
                     done += len;
                 }
                 Err(error) => {
