@@ -5,6 +5,8 @@ use largesse_arena::NearMemory;
 use largesse_gc::{GcSettings, Sync};
 use largesse_lisp::{Ended, Interpreter};
 use largesse_pages::{PageKind, Placement, Reserved, SPAN};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const STACK: usize = 64 << 20;
 
@@ -168,16 +170,42 @@ fn error_report_has_a_backtrace() {
     });
 }
 
-/// Evaluates a text and interrupts it after a number of milliseconds.
+/// Evaluates a text and interrupts it when it has used a number of milliseconds of processor time, which other programs
+/// do not shorten.
 fn interrupted(lisp: &mut Interpreter, milliseconds: u64, text: &str) -> Result<Option<String>, Ended> {
     let interrupt = lisp.interrupt();
+    let (clock, is_over) = (ThreadClock::of_this_thread(), AtomicBool::new(false));
+    let due = clock.now() + Duration::from_millis(milliseconds);
     std::thread::scope(|scope| {
-        scope.spawn(move || {
-            std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        scope.spawn(|| {
+            while clock.now() < due && !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             interrupt.all_threads();
         });
-        lisp.evaluate(text)
+        let answer = lisp.evaluate(text);
+        is_over.store(true, Ordering::Relaxed);
+        answer
     })
+}
+
+/// The processor time of one thread, which other threads can read while it runs.
+struct ThreadClock(libc::clockid_t);
+
+impl ThreadClock {
+    fn of_this_thread() -> ThreadClock {
+        let mut clock = 0;
+        // SAFETY: a thread that asks for its own clock runs, and `clock` is writable.
+        assert_eq!(unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) }, 0);
+        ThreadClock(clock)
+    }
+
+    fn now(&self) -> Duration {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `now` is writable.
+        assert_eq!(unsafe { libc::clock_gettime(self.0, &raw mut now) }, 0);
+        Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).unwrap())
+    }
 }
 
 /// Returns whether all workers stop; on a loaded machine this may take longer than one second.

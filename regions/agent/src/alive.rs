@@ -68,14 +68,16 @@ mod tests {
     #[test]
     fn ended_thread_is_seen_as_dead() {
         let (into, from) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel();
         let holder = std::thread::spawn(move || {
             let alive = Alive::hold().unwrap();
             into.send(alive.page().map(false).unwrap()).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            ended.recv().unwrap();
             core::mem::forget(alive); // SIGKILL does not unlock either
         });
         let page = from.recv().unwrap();
         assert!(is_alive(&page));
+        end.send(()).unwrap();
         holder.join().unwrap();
         assert!(!is_alive(&page));
     }

@@ -124,6 +124,16 @@ fn forked(store: &AgentStore, child: impl FnOnce() -> bool) -> i32 {
     }
 }
 
+/// Returns when `condition` is true; panics after 20 seconds.
+#[track_caller]
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        assert!(since.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn ended_well(pid: i32) -> bool {
     let mut status = 0;
     // SAFETY: the process is a child of this one.
@@ -140,13 +150,14 @@ fn fork_separates_later_writes() {
         let first = forked(&parent, || {
             write(&parent, 3, &[3, 3]);
             let own = read(&parent, 0, 8) == [1, 1, 1, 3, 3, 1, 1, 1];
+            let (mut changed, mut change) = std::io::pipe().unwrap();
             let second = forked(&parent, || {
                 write(&parent, 4, &[5, 5]);
-                std::thread::sleep(Duration::from_millis(50));
-                read(&parent, 0, 8) == [1, 1, 1, 3, 5, 5, 1, 1]
+                changed.read_exact(&mut [0]).is_ok() && read(&parent, 0, 8) == [1, 1, 1, 3, 5, 5, 1, 1]
             });
             write(&parent, 0, &[4, 4]);
             parent.discard(3 * PAGE as u64, 2 * PAGE as u64);
+            change.write_all(&[1]).unwrap();
             own && ended_well(second) && read(&parent, 0, 3) == [4, 4, 1]
         });
         write(&parent, 2, &[2, 2]);
@@ -179,7 +190,10 @@ fn stores_are_freed_after_their_readers() {
     let parent = store(&name);
     write(&parent, 0, &[1; 2]);
     let child = forked(&parent, || {
-        std::thread::sleep(Duration::from_secs(30));
+        // SAFETY: plain calls; the child waits to be killed, at the latest by the end of the thread that forked it.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        // SAFETY: as above.
+        unsafe { libc::pause() };
         true
     });
     assert_eq!(stores.load(Ordering::SeqCst), 3);
@@ -187,11 +201,7 @@ fn stores_are_freed_after_their_readers() {
     // SAFETY: the process is a child of this one.
     unsafe { libc::kill(child, libc::SIGKILL) };
     assert!(!ended_well(child));
-    let since = Instant::now();
-    while stores.load(Ordering::SeqCst) > 0 {
-        assert!(since.elapsed() < Duration::from_secs(20), "{stores:?} are left");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("no store is left", || stores.load(Ordering::SeqCst) == 0);
 }
 
 #[test]
@@ -245,8 +255,9 @@ fn agent_death_is_an_error() {
         known.read_to_string(&mut name).unwrap();
         let store = AgentStore::connect(&Name::parse(&name).unwrap(), BYTES).unwrap();
         store.reserve(0, BYTES as u64).unwrap();
+        let written = [const { AtomicUsize::new(0) }; 6];
         std::thread::scope(|scope| {
-            for thread in 0..6_u64 {
+            for (thread, written) in (0_u64..).zip(&written) {
                 let store = &store;
                 scope.spawn(move || {
                     let page = [7; 4 * PAGE];
@@ -254,11 +265,14 @@ fn agent_death_is_an_error() {
                         if let Err(error) = store.write(thread << 20, &page) {
                             break error;
                         }
+                        written.fetch_add(1, Ordering::Relaxed);
                     };
                     assert!(error.to_string().contains(&format!("process {pid}) has died")), "{error}");
                 });
             }
-            std::thread::sleep(Duration::from_millis(60));
+            wait_until("every thread transfers", || {
+                written.iter().all(|count| count.load(Ordering::Relaxed) >= 20)
+            });
             // SAFETY: the process is a child of this one.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         });
@@ -312,10 +326,14 @@ proptest! {
                     }
                 }
             }
-            for (page, byte) in model.iter().enumerate() {
-                if let Some(byte) = byte {
-                    prop_assert_eq!(read(&store, page, 1), vec![*byte]);
+            // Runs of pages that were written; a run is one request, which other programs may delay.
+            let mut first = 0;
+            for run in model.split_inclusive(Option::is_none) {
+                let want: Vec<u8> = run.iter().flatten().copied().collect();
+                if !want.is_empty() {
+                    prop_assert_eq!(read(&store, first, want.len()), want);
                 }
+                first += run.len();
             }
         }
     }

@@ -218,7 +218,12 @@ fn server_that_restarted_without_its_data_is_lost() {
     let mut server = Server::start(&[]);
     let (_provider, store) = new_store(&server.address());
     store.write(0, &pages(0, PAGE, 1)).unwrap();
-    std::thread::sleep(Duration::from_secs(3)); // the server gives its uptime in whole seconds
+    // A restart shows in the uptime, which counts whole seconds and is compared with a tolerance of two.
+    until("the server is three seconds old", || {
+        let info = server.text(&["INFO", "server"]);
+        let uptime = info.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"));
+        uptime.unwrap().trim().parse::<u32>().unwrap() >= 3
+    });
     server.kill();
     let _second = Server::start_at(server.port, &[]);
     store.write(STEP, &pages(STEP, PAGE, 1)).unwrap();
@@ -234,6 +239,7 @@ fn server_that_pauses_is_awaited_and_one_without_answer_is_lost() {
     server.signal("-STOP");
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // The length of the interruption is what is tested.
             std::thread::sleep(Duration::from_millis(1200));
             server.signal("-CONT");
         });

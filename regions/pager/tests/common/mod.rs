@@ -279,6 +279,12 @@ impl TestStore {
         self.pages.lock().unwrap().len()
     }
 
+    /// Whether every write that is to find no room was made.
+    pub(crate) fn has_room_again(&self) -> bool {
+        let SimulatedFault::Full(first, count) = self.fault else { return true };
+        self.calls.load(Ordering::Relaxed) >= first + count
+    }
+
     /// This call is the one that goes wrong.
     fn now(&self, number: u32) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed) == number
