@@ -128,6 +128,14 @@ const WITHOUT_ALLOC: &[&str] = &["os/pages", "regions/arena", "heaps/report", "h
 /// Crates that decide from numbers alone: they forbid unsafe code, read no clock, and neither read nor write anything.
 const PURE: &[&str] = &["regions/policy"];
 
+/// Files of crates of the library that start threads: the one way to start a service thread, the thread that ends the
+/// process as one of the program would, and the agent, which is a process of its own.
+const STARTERS: &[&str] = &[
+    "os/machine/src/service.rs",
+    "fronts/preload/src/last_thread.rs",
+    "regions/agent/src/client_session.rs",
+];
+
 /// Folders of crates that users run. Only these crates read settings.
 const FRONTS: &[&str] = &["fronts", "tests", "benches", "fuzz"];
 
@@ -216,6 +224,37 @@ fn clock_or_io_in_a_pure_crate_is_reported() {
     }
     let tested = "fn f() {}\n#[cfg(test)]\nmod tests {\n    fn g() { Instant::now(); }\n}\n";
     assert_eq!(impure_lines(Path::new("lib.rs"), tested).len(), 0);
+}
+
+/// A thread of another kind would take signals of the program, and count as one of its threads.
+#[test]
+fn library_starts_only_service_threads() {
+    let metadata = metadata();
+    let mut library = BTreeSet::from(["largesse-preload"]);
+    for (name, uses) in LAYERS.iter().rev() {
+        if library.contains(name) {
+            library.extend(*uses);
+        }
+    }
+    let mut starters = BTreeSet::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        if !library.contains(package["name"].as_str().unwrap()) {
+            continue;
+        }
+        let folder = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap();
+        for file in sources(&folder.join("src")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            if product(&file, &text).any(starts_a_thread) {
+                let file = file.strip_prefix(workspace().canonicalize().unwrap()).unwrap();
+                starters.insert(file.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    assert_eq!(starters, STARTERS.iter().map(|&file| file.to_owned()).collect());
+}
+
+fn starts_a_thread(line: &str) -> bool {
+    ["thread::spawn", "thread::Builder", "pthread_create("].iter().any(|word| line.contains(word))
 }
 
 #[test]

@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "this file is where the ban points to")]
 
 use crate::Bitmap;
+use crate::service;
 use crate::unread::{self, Unread};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -142,7 +143,7 @@ pub fn permitted() -> Bitmap {
         let everywhere = Bitmap::from_words(&[u64::MAX; WORDS]);
         set(ME, &everywhere).and_then(|()| affinity(ME)).ok()
     };
-    std::thread::spawn(ask).join().ok().flatten().or_else(|| current().ok()).unwrap_or_default()
+    service::ask(ask).ok().flatten().or_else(|| current().ok()).unwrap_or_default()
 }
 
 /// Returns the nodes permitted by `proc/self/status` below `root`, or `None` if it does not list them.

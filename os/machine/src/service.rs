@@ -1,7 +1,11 @@
 //! Starts and counts the library's own threads in the process of a program.
 //!
-//! They are detached, receive none of the program's signals, and are counted, so that the program's threads can be
-//! counted without them.
+//! They receive none of the program's signals, and are counted, so that the program's threads can be counted without
+//! them. Every thread that runs in the process of a program is started here, with one exception: the thread that calls
+//! `exit(0)` for a program whose threads have all ended (`fronts/preload/src/last_thread.rs`) is like one of the
+//! program. The standard library's threads are not used there: they take a lock of the dynamic linker, which a forked
+//! child may find taken. They are used in the processes of Largesse's own programs: the commands, the agent, MPI ranks,
+//! and the Lisp with the garbage-collected heap.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::null_mut;
@@ -18,9 +22,7 @@ static STARTING: AtomicU32 = AtomicU32::new(0);
 
 /// Starts a detached thread called `name` (at most 15 bytes) with a stack of `stack` bytes.
 ///
-/// The thread blocks every signal except those in `unblocked`, because a handler of the program must not run in it. The
-/// standard library's threads are not used: they take a lock of the dynamic linker, which a forked child may find
-/// taken.
+/// The thread blocks every signal except those in `unblocked`, because a handler of the program must not run in it.
 ///
 /// # Errors
 /// An error is returned if the C library cannot start a thread.
@@ -28,20 +30,51 @@ pub fn start<W>(name: &'static CStr, stack: usize, unblocked: &[c_int], work: W)
 where
     W: FnOnce() + Send + 'static,
 {
+    // SAFETY: `work` borrows nothing.
+    unsafe { create(name, stack, unblocked, libc::PTHREAD_CREATE_DETACHED, work) }.map(|_| ())
+}
+
+/// Returns the result of `work`, which runs in a service thread of its own: for questions to the kernel that change the
+/// thread that asks. The thread has ended when the function returns.
+///
+/// # Errors
+/// An error is returned if the C library cannot start a thread.
+pub fn ask<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    const STACK: usize = 128 << 10;
+    let mut answer = None;
+    let ask = || answer = Some(work());
+    // SAFETY: the thread ends before the borrows of `ask` do, since it is joined below.
+    let thread = unsafe { create(c"largesse-ask", STACK, &[], libc::PTHREAD_CREATE_JOINABLE, ask)? };
+    // SAFETY: the thread is joinable, and no other thread knows it.
+    let refused = unsafe { libc::pthread_join(thread, null_mut()) };
+    answer.ok_or_else(|| io::Error::from_raw_os_error(refused))
+}
+
+/// Starts a service thread, `state` being `PTHREAD_CREATE_DETACHED` or `PTHREAD_CREATE_JOINABLE`.
+///
+/// # Safety
+/// What `work` borrows must live until the thread has ended.
+unsafe fn create<W: FnOnce() + Send>(
+    name: &'static CStr,
+    stack: usize,
+    unblocked: &[c_int],
+    state: c_int,
+    work: W,
+) -> io::Result<libc::pthread_t> {
     let start = Box::into_raw(Box::new((name, work)));
+    let mut thread: libc::pthread_t = 0;
     // SAFETY: plain C calls on local structures that are initialised first. The new thread owns the box.
     let refused = unsafe {
         let mut blocked: libc::sigset_t = core::mem::zeroed();
         let mut before: libc::sigset_t = core::mem::zeroed();
         let mut attributes: libc::pthread_attr_t = core::mem::zeroed();
-        let mut thread: libc::pthread_t = 0;
         libc::sigfillset(&raw mut blocked);
         for &signal in unblocked {
             libc::sigdelset(&raw mut blocked, signal);
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, &raw mut before);
         libc::pthread_attr_init(&raw mut attributes);
-        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_attr_setdetachstate(&raw mut attributes, state);
         libc::pthread_attr_setstacksize(&raw mut attributes, stack);
         STARTING.fetch_add(1, Ordering::Relaxed); // Relaxed: as in `run`
         let refused = libc::pthread_create(&raw mut thread, &raw const attributes, run::<W>, start.cast());
@@ -55,7 +88,7 @@ where
         drop(unsafe { Box::from_raw(start) });
         return Err(io::Error::from_raw_os_error(refused));
     }
-    Ok(())
+    Ok(thread)
 }
 
 extern "C" fn run<W: FnOnce()>(start: *mut c_void) -> *mut c_void {
@@ -91,28 +124,17 @@ pub fn forget() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
 
     #[test]
-    fn service_thread_counts_and_blocks_signals() {
-        let (into, from) = channel();
-        let (stop, stopped) = channel::<()>();
-        let work = move || {
-            // SAFETY: both sets are local; a mask of NULL queries the current one.
-            let blocks = unsafe {
-                let mut mask: libc::sigset_t = core::mem::zeroed();
-                libc::pthread_sigmask(libc::SIG_BLOCK, core::ptr::null(), &raw mut mask);
-                [libc::SIGTERM, libc::SIGBUS].map(|signal| libc::sigismember(&raw const mask, signal) == 1)
-            };
-            into.send(blocks).unwrap();
-            let _ = stopped.recv();
-        };
-        start(c"a-service", 64 << 10, &[libc::SIGBUS], work).unwrap();
-        assert_eq!(from.recv().unwrap(), [true, false], "SIGTERM must be blocked, SIGBUS must not");
-        assert_eq!(running(), 1, "number of running service threads");
-        drop(stop);
-        while running() != 0 {
-            std::thread::yield_now();
-        }
+    fn question_is_answered_by_another_thread() {
+        let text = String::from("borrowed");
+        let (there, len) = ask(|| (this_thread(), text.len())).unwrap();
+        assert_ne!(this_thread(), there, "the question must run in a thread of its own");
+        assert_eq!(len, text.len());
+    }
+
+    fn this_thread() -> libc::pthread_t {
+        // SAFETY: no preconditions.
+        unsafe { libc::pthread_self() }
     }
 }

@@ -6,7 +6,7 @@ use crate::settings::options;
 use crate::status::{BAD_ARGUMENT, OK};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use largesse_machine::{Bitmap, pin};
+use largesse_machine::{Bitmap, pin, service};
 
 /// The most threads that a call uses, which is the number of parts that its work is divided into.
 const MOST: usize = largesse_kernels::reference::PARTS;
@@ -36,12 +36,10 @@ fn within_quota(processors: &Bitmap) -> usize {
     }
     // The standard library reads quotas, but counts the processors of the calling thread, so a thread bound to all of
     // them asks.
-    let processors = processors.clone();
-    let ask = move || {
-        let _ = pin::thread(&processors);
+    let answer = service::ask(|| {
+        let _ = pin::thread(processors);
         std::thread::available_parallelism().map_or(1, usize::from)
-    };
-    let answer = std::thread::Builder::new().spawn(ask).ok().and_then(|thread| thread.join().ok());
+    });
     let answer = answer.unwrap_or(number as usize).min(MOST);
     KNOWN.store(number << 32 | answer as u64, Ordering::Relaxed);
     answer
