@@ -36,6 +36,17 @@ pub(crate) fn plain(value: &f64) -> String {
     }
 }
 
+/// Returns the label of an axis of sizes at a power of two, given by its exponent; none between two powers.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and greater sizes do not exist"
+)]
+pub(crate) fn power_label(power: f64) -> String {
+    let exact = power.round();
+    if (exact - power).abs() > 0.01 { String::new() } else { largesse_text::size(exact.exp2() as u64) }
+}
+
 pub(crate) fn ink(size: i32) -> TextStyle<'static> {
     (FONT, size).into_font().color(&INK)
 }

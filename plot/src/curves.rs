@@ -1,6 +1,6 @@
 //! Draws curves over powers of two below a limit, panel by panel: speed over bytes, or gain and share over threads.
 
-use crate::canvas::{DrawError, well_formed};
+use crate::canvas::{DrawError, power_label, well_formed};
 use plotters::coord::Shift;
 use plotters::prelude::{
     ChartBuilder, Circle, DashedLineSeries, DrawingArea, EmptyElement, IntoDrawingArea as _, IntoFont as _,
@@ -55,7 +55,7 @@ impl Axes {
     /// positions between two powers of two have none.
     fn label(self, power: f64) -> String {
         match self {
-            Axes::Speed => bytes(power),
+            Axes::Speed => power_label(power.round()),
             Axes::Gain | Axes::Share if (power - power.round()).abs() > 0.01 => String::new(),
             Axes::Gain | Axes::Share => format!("{:.0}", power.exp2()),
         }
@@ -185,16 +185,6 @@ fn draw_panel(
 
 fn ink(size: u32) -> TextStyle<'static> {
     TextStyle::from((FONT, size).into_font()).color(&INK)
-}
-
-/// Formats a number of bytes, given as the exponent of a power of two, in the largest unit that suits.
-fn bytes(power: f64) -> String {
-    match power.round() {
-        gib if gib >= 30.0 => format!("{:.0} GiB", (gib - 30.0).exp2()),
-        mib if mib >= 20.0 => format!("{:.0} MiB", (mib - 20.0).exp2()),
-        kib if kib >= 10.0 => format!("{:.0} KiB", (kib - 10.0).exp2()),
-        few => format!("{:.0} B", few.exp2()),
-    }
 }
 
 #[cfg(test)]

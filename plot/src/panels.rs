@@ -1,7 +1,9 @@
 //! Draws the panels of a time line, one below the other.
 
 use crate::Moment;
-use crate::canvas::{Area, BLUE, DrawError, GREEN, GRID, INK, LEFT, LETTER, ORANGE, RED, SKY, ink, plain};
+use crate::canvas::{
+    Area, BLUE, DrawError, GREEN, GRID, INK, LEFT, LETTER, ORANGE, RED, SKY, ink, plain, power_label,
+};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{
     AreaSeries, Cartesian2d, ChartBuilder, ChartContext, Color as _, DashedLineSeries, LineSeries,
@@ -83,12 +85,8 @@ fn transfer_panel(area: &Area<'_>, moments: &[Moment]) -> Result<(), DrawError> 
         lines.push(Curve { name: "smallest", colour: ORANGE, style: CurveStyle::Dashed, points: smallest });
         lines.push(Curve { name: "largest", colour: GREEN, style: CurveStyle::Dashed, points: largest });
     }
-    let label = |power: &f64| match power.round() {
-        exact if (exact - power).abs() > 0.01 => String::new(),
-        mib if mib >= 20.0 => format!("{:.0} MiB", (mib - 20.0).exp2()),
-        kib => format!("{:.0} KiB", (kib - 10.0).exp2()),
-    };
-    let words = Words { title: "Transfer size", label: &label, labels: 10, time: false };
+    let words =
+        Words { title: "Transfer size", label: &|power: &f64| power_label(*power), labels: 10, time: false };
     panel(area, end(moments), TRANSFERS.0 - 0.5..TRANSFERS.1 + 0.5, &words, lines)
 }
 

@@ -105,7 +105,7 @@ fn programs_run_on_an_older_kernel() {
             "sleep 60 | largesse run -- blocks wait > said & until grep -q . said; do sleep 0.1; done; largesse status $(pidof blocks); kill $(pidof blocks)"
                 .into(),
             0,
-            "64.0 MiB  thp",
+            "64 MiB  thp",
         ),
         ("doctor", "largesse doctor".into(), 0, "without PAGEMAP_SCAN"),
         ("far, memory", far("--far=memory:"), 0, "1310720 words, 0 wrong"),

@@ -8,6 +8,7 @@
 
 use crate::args::{Args, MARKED};
 use crate::engine::*;
+use largesse_settings::Short;
 use largesse_terminal::table::{Column, Table};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -320,8 +321,7 @@ impl FarPlan<'_> {
         let columns: Vec<_> = places.iter().map(|place| passes(place).unwrap_or_default()).collect();
         let most = columns.iter().map(Vec::len).max().filter(|most| *most > 0)?;
         let cell = |pass: &Pass| {
-            let kib = pass.set_bytes >> 10;
-            let size = if kib < 1024 { format!("{kib}K") } else { format!("{}M", kib >> 10) };
+            let size = Short(usize::try_from(pass.set_bytes).unwrap_or(usize::MAX));
             format!("{size} {}/{} {:.2}", pass.working_set, pass.local_sets, pass.seconds)
         };
         let row = |turn: usize| {

@@ -1,6 +1,6 @@
 //! Formats the counters of far memory as a table.
 
-use largesse_terminal::size::size;
+use largesse_terminal::size;
 use largesse_terminal::table::{Paper, facts};
 use std::collections::BTreeMap;
 

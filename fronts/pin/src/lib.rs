@@ -68,6 +68,7 @@ fn processors_for(start: Start) -> Vec<u32> {
 #[expect(clippy::disallowed_methods, reason = "this library is a front, and this is its one setting")]
 fn list() -> Vec<u32> {
     let text = std::env::var("LARGESSE_THREAD_CPUS").unwrap_or_default();
+    // Numbers in the order of the threads, which a set does not keep.
     text.split(',').filter_map(|number| number.parse().ok()).collect()
 }
 

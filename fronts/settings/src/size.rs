@@ -271,8 +271,9 @@ fn suggest(f: &mut fmt::Formatter<'_>, rule: Rule, number: usize) -> fmt::Result
     }
 }
 
-/// Prints bytes in the largest unit that divides them: `64K`, `2M`.
-struct Short(usize);
+/// Prints bytes as users type them, in the largest unit that divides them: `64K`, `2M`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short(pub usize);
 
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

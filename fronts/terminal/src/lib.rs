@@ -3,8 +3,7 @@
 //! # Picture
 //! ```text
 //!   table ─► lines ─► say ─► standard output     complain ─► standard error     progress ─► the terminal
-//!              ▲                                 own: the folder of the running command
-//!            size
+//!                                                own: the folder of the running command
 //! ```
 //! # Knows / does not know
 //! Knows terminals, locales and the folder of the running command. Does not know the content of the output.
@@ -16,5 +15,6 @@
 pub mod own;
 pub mod progress;
 pub mod say;
-pub mod size;
 pub mod table;
+
+pub use largesse_text::size;

@@ -1,9 +1,10 @@
-//! Makes texts from other processes harmless for terminals, JSON and XML.
+//! Makes texts from other processes harmless for terminals, JSON and XML, and writes sizes.
 //!
 //! # Picture
 //! ```text
 //!   command lines, names of files, labels ─► line  ─► one line of a table or a message
 //!   a whole message, table, JSON, picture ─► lines ─► standard output and error, files
+//!   a number of bytes                     ─► size  ─► `1.5 GiB`, the same in every table, message and picture
 //! ```
 //! # Knows / does not know
 //! Knows which characters are not text. Does not know where a text comes from, nor where it goes.
@@ -11,6 +12,10 @@
 //! 1. No result contains control characters, characters that change the direction of text, or those that XML 1.0
 //!    forbids, except ends of lines and tabs from [`lines`].
 //! 2. Escapes are those of JSON strings: [`lines`] keeps the meaning of a JSON text.
+
+mod size;
+
+pub use size::size;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

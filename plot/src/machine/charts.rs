@@ -2,7 +2,7 @@
 
 use super::drawing::{Bars, MachineDrawing, Series};
 use crate::canvas::{
-    Area, BLUE, DrawError, GREEN, GRID, INK, LEFT, LETTER, ORANGE, RED, SKY, WIDTH, ink, plain,
+    Area, BLUE, DrawError, GREEN, GRID, INK, LEFT, LETTER, ORANGE, RED, SKY, WIDTH, ink, plain, power_label,
 };
 use plotters::prelude::{ChartBuilder, Circle, Color as _, LineSeries, RGBColor, Rectangle};
 
@@ -91,12 +91,6 @@ pub(super) fn latency(area: &Area<'_>, series: &[Series]) -> Result<(), DrawErro
         .x_label_area_size(30)
         .y_label_area_size(LEFT)
         .build_cartesian_2d(low..high, 0.0..most * 1.1)?;
-    let bytes = |power: &f64| match power.round() {
-        between if (between - power).abs() > 0.01 => String::new(),
-        gib if gib >= 30.0 => format!("{:.0} GiB", (gib - 30.0).exp2()),
-        mib if mib >= 20.0 => format!("{:.0} MiB", (mib - 20.0).exp2()),
-        kib => format!("{:.0} KiB", (kib - 10.0).exp2()),
-    };
     chart
         .configure_mesh()
         .light_line_style(RGBColor(255, 255, 255).mix(0.0))
@@ -105,7 +99,7 @@ pub(super) fn latency(area: &Area<'_>, series: &[Series]) -> Result<(), DrawErro
         .label_style(ink(14))
         .x_labels(13)
         .y_labels(6)
-        .x_label_formatter(&bytes)
+        .x_label_formatter(&|power| power_label(*power))
         .y_label_formatter(&plain)
         .draw()?;
     for (one, colour) in series.iter().zip(COLOURS.iter().cycle()) {

@@ -82,34 +82,3 @@ impl Finding {
         self
     }
 }
-
-/// Formats bytes with one decimal at most, such as `23.5 GiB` or `64 KiB`.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
-    }
-    let mut scaled = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while scaled >= 1023.95 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    let text = format!("{scaled:.1}");
-    format!("{} {}", text.strip_suffix(".0").unwrap_or(&text), UNITS[unit])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_have_one_decimal() {
-        assert_eq!(size(0), "0 bytes");
-        assert_eq!(size(1023), "1023 bytes");
-        assert_eq!(size(64 << 10), "64 KiB");
-        assert_eq!(size((1 << 20) - 1), "1 MiB");
-        assert_eq!(size(24_684_096 << 10), "23.5 GiB");
-        assert_eq!(size(u64::MAX), "16 EiB");
-    }
-}

@@ -3,6 +3,7 @@
 use super::live::Live;
 use super::probe;
 use super::tree::Tree;
+use largesse_machine::Bitmap;
 use largesse_machine::room::Mount;
 use serde::Serialize;
 
@@ -112,14 +113,9 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Returns how many numbers are in a list such as `0-3,8`.
+/// Returns how many numbers are in a list such as `0-3,8`; none are in another text.
 fn count(list: &str) -> usize {
-    let range = |part: &str| -> Option<usize> {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        Some(last.saturating_sub(first) + 1)
-    };
-    list.split(',').filter_map(range).sum()
+    list.parse().map_or(0, |numbers: Bitmap| numbers.len())
 }
 
 /// The file with the control groups of the first process, whose names reveal a container.

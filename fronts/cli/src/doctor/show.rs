@@ -1,7 +1,8 @@
 //! Formats findings as a table: one line for what is fine, several lines for advice and problems.
 
-use super::finding::{Finding, Status, Subject, size};
+use super::finding::{Finding, Status, Subject};
 use super::machine::MachineFacts;
+use largesse_terminal::size;
 use largesse_terminal::table::folded as fold;
 
 /// Minimum width in columns; narrower lines would hold single words.

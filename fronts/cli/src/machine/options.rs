@@ -14,7 +14,7 @@ pub(super) fn limits(memory: Option<&str>, seconds: u64) -> Result<Limits, Strin
             let wanted = largesse_settings::memory(text).map_err(|why| format!("--memory {text} {why}"))?;
             let wanted = wanted as u64;
             if wanted > available {
-                let there = largesse_terminal::size::size(available);
+                let there = largesse_terminal::size(available);
                 return Err(format!("--memory {text}: only {there} of memory is available now"));
             }
             wanted

@@ -7,7 +7,7 @@ use super::words::name;
 use largesse_machine::topology::Holds;
 use largesse_machine::{Bitmap, Topology};
 use largesse_plot::machine::{Bars, MachineDrawing, NamedBox, Series};
-use largesse_terminal::size::size;
+use largesse_terminal::size;
 
 pub(super) fn svg(seen: &MachineSnapshot, measured: &Measured) -> Result<String, String> {
     let topology = &seen.topology;

@@ -6,7 +6,7 @@ use super::measure::cores::CorePair;
 use super::measure::ladder::{Ladder, SIZES};
 use super::text::table;
 use largesse_machine::Bitmap;
-use largesse_terminal::size::size;
+use largesse_terminal::size;
 use std::fmt::Write as _;
 
 const NONE: &str = "-";

@@ -6,7 +6,7 @@ use super::words::{memory, name};
 use largesse_machine::topology::Cache;
 use largesse_machine::{Bitmap, Topology};
 use largesse_terminal::say::counted;
-use largesse_terminal::size::size;
+use largesse_terminal::size;
 use largesse_terminal::table::{Column, Paper, Table};
 use std::fmt::Write as _;
 

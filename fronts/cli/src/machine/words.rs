@@ -1,7 +1,7 @@
 //! Describes caches, and the memory of NUMA nodes, in a few words.
 
 use largesse_machine::topology::{Cache, Holds, NumaNode};
-use largesse_terminal::size::size;
+use largesse_terminal::size;
 
 /// Returns the memory of a node and how much of it is free.
 pub(super) fn memory(node: &NumaNode) -> String {

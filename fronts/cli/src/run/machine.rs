@@ -2,7 +2,7 @@
 
 use super::error::LaunchError;
 use super::settings::{Node, Settings};
-use largesse_machine::unread;
+use largesse_machine::{Bitmap, unread};
 use std::path::Path;
 
 const NODES: &str = "sys/devices/system/node";
@@ -27,15 +27,9 @@ fn no_such_node(node: u32, nodes: &str) -> LaunchError {
     largesse_far::FarError::BadValue { origin: "--node", value: node.to_string(), accepts }.into()
 }
 
-/// Returns whether `number` is in a list such as `0-3,8`.
+/// Returns whether `number` is in a list such as `0-3,8`; no number is in another text.
 pub(super) fn in_list(list: &str, number: u32) -> bool {
-    list.split(',').any(|part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
-            (Ok(first), Ok(last)) => (first..=last).contains(&number),
-            _ => false,
-        }
-    })
+    list.parse().is_ok_and(|numbers: Bitmap| numbers.contains(number))
 }
 
 /// Returns the text of a small file below `root` without surrounding white space, or `None` if it cannot be read.

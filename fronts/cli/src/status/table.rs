@@ -8,7 +8,7 @@ use super::process_snapshot::{Advised, Block, NotGranted, ProcessSnapshot, Tally
 use crate::doctor::is_root;
 use known::known;
 use largesse_terminal::say::counted;
-use largesse_terminal::size::size;
+use largesse_terminal::size;
 use largesse_terminal::table::{Column, Paper, Table, facts};
 use std::fmt::Write as _;
 

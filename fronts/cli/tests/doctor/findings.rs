@@ -92,7 +92,7 @@ fn machines_get_their_findings() {
 
 #[test]
 fn findings_show_present_values() {
-    check_now("container", "cgroup-memory", "advice", "4 GiB of the machine's 23.5 GiB, 3.9 GiB in use");
+    check_now("container", "cgroup-memory", "advice", "4 GiB of the machine's 23.5 GiB, 3.8 GiB in use");
     check_now("container", "cgroup-memory-high", "info", "3 GiB");
     check_now("container", "container", "info", "Docker (/.dockerenv)");
     check_now("container", "userfaultfd", "advice", "forbidden, most likely by seccomp");
@@ -109,7 +109,7 @@ fn findings_show_present_values() {
     check_now("virtual-machine", "idle", "info", "idle processors halt at once");
     check_now("pool", "hugetlb-shm-group", "info", "group 50");
     check_now("pool", "shm", "info", "32 MiB");
-    check_now("strict", "overcommit", "advice", "strict (2): 11.7 GiB of 11.8 GiB left");
+    check_now("strict", "overcommit", "advice", "strict (2): 11.7 GiB of 11.7 GiB left");
     check_now("size-never", "thp-prctl", "ok", "disabled except where asked for");
     check_now("thp-never", "cores", "info", "1");
     check_now(

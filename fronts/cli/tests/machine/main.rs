@@ -157,9 +157,9 @@ fn shared_caches_are_shown_once() {
         &[
             "package 0: processors 0-19",
             "  node 0: 30.9 GiB, 26.8 GiB free",
-            "    L3 24.0 MiB: 0-1 | 2-3 | 4-5 | 6-7 | 8-9 | 10-11",
-            "      L2 2.0 MiB: 12 | 13 | 14 | 15",
-            "      L2 2.0 MiB: 16 | 17 | 18 | 19",
+            "    L3 24 MiB: 0-1 | 2-3 | 4-5 | 6-7 | 8-9 | 10-11",
+            "      L2 2 MiB: 12 | 13 | 14 | 15",
+            "      L2 2 MiB: 16 | 17 | 18 | 19",
             "",
             "Kinds of cores",
             "  performance  6 cores   processors 0-11",
@@ -168,16 +168,16 @@ fn shared_caches_are_shown_once() {
     );
     shows(
         "memory-tiers",
-        &["package 0: processors 0-5", "  L3 16.0 MiB", "    node 0: 2.8 GiB, 2.6 GiB free", "      0 | 1"],
+        &["package 0: processors 0-5", "  L3 16 MiB", "    node 0: 2.8 GiB, 2.6 GiB free", "      0 | 1"],
     );
     shows(
         "memory-side-caches",
-        &["    node 0: 370 GiB, 369 GiB free, behind a cache of 96.0 GiB\n      0,40 | 4,44 |"],
+        &["    node 0: 370 GiB, 369 GiB free, behind a cache of 96 GiB\n      0,40 | 4,44 |"],
     );
     for (name, box_name, count) in [
-        ("one-socket-hybrid", "L3 24.0 MiB", 1),
-        ("memory-tiers", "L3 16.0 MiB", 1),
-        ("one-socket-hybrid", "L2 2.0 MiB", 2),
+        ("one-socket-hybrid", "L3 24 MiB", 1),
+        ("memory-tiers", "L3 16 MiB", 1),
+        ("one-socket-hybrid", "L2 2 MiB", 2),
     ] {
         let saved = Unfolded::of(name);
         let svg = saved.root().join("machine.svg");

@@ -129,7 +129,7 @@ fn table_agrees_with_json() {
     let Some(target) = TargetProcess::start("good") else { return };
     let text = stdout(&status(&[&target.pid()]));
     for words in
-        ["4.0 MiB", "2 blocks", "6.0 MiB", "blocks from 256 KiB", "header 48", "sysctl vm.nr_hugepages=N"]
+        ["4 MiB", "2 blocks", "6 MiB", "blocks from 256 KiB", "header 48", "sysctl vm.nr_hugepages=N"]
     {
         assert!(text.contains(words), "no '{words}' in:\n{text}");
     }

@@ -1,10 +1,11 @@
 //! Checks the limits of this process's control groups up to the root, of versions 1 and 2.
 
 use crate::doctor::finding::Subject::Container;
-use crate::doctor::finding::{Finding, Status, size};
+use crate::doctor::finding::{Finding, Status};
 use crate::doctor::machine::MachineFacts;
 use crate::doctor::tree::Tree;
 use largesse_machine::room::{folders, groups};
+use largesse_terminal::size;
 use std::path::Path;
 
 pub(crate) fn findings(tree: &Tree, machine: &MachineFacts) -> Vec<Finding> {

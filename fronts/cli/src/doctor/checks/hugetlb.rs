@@ -1,9 +1,10 @@
 //! Checks hugetlb: the pool of each page size by node, the mounts, and the group that may share pages.
 
 use crate::doctor::finding::Subject::Hugetlb;
-use crate::doctor::finding::{Finding, Status, size};
+use crate::doctor::finding::{Finding, Status};
 use crate::doctor::tree::Tree;
 use largesse_machine::room::Mount;
+use largesse_terminal::size;
 
 const POOLS: &str = "/sys/kernel/mm/hugepages";
 const MOUNTS: &str = "/proc/self/mountinfo";

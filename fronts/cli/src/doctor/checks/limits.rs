@@ -1,11 +1,12 @@
 //! Checks the limits of a process: locked memory, address space, mappings, segments, commitments.
 
 use crate::doctor::finding::Subject::Limits;
-use crate::doctor::finding::{Finding, Status, size};
+use crate::doctor::finding::{Finding, Status};
 use crate::doctor::machine::{MachineFacts, kib_field};
 use crate::doctor::tree::Tree;
 use largesse_machine::Unread;
 use largesse_terminal::say::counted;
+use largesse_terminal::size;
 
 /// Name of the group whose members may lock memory and use `/dev/userfaultfd`.
 pub(crate) const GROUP: &str = "largesse";

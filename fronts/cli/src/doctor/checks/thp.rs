@@ -1,10 +1,11 @@
 //! Checks the settings of transparent huge pages, and the result of a trial.
 
 use crate::doctor::finding::Subject::Transparent;
-use crate::doctor::finding::{Finding, Status, size};
+use crate::doctor::finding::{Finding, Status};
 use crate::doctor::live::{Live, Verdict};
 use crate::doctor::machine::MachineFacts;
 use crate::doctor::tree::Tree;
+use largesse_terminal::size;
 
 pub(crate) const DIRECTORY: &str = "/sys/kernel/mm/transparent_hugepage";
 

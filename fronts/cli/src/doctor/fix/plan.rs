@@ -5,11 +5,11 @@ use super::step::{ChangeStep, Owner};
 use crate::doctor::checks::far::{self, DEVICE, FOR_ALL};
 use crate::doctor::checks::limits::{GROUP, PROCESS, lockable, soft};
 use crate::doctor::checks::thp::{self, Switches, chosen};
-use crate::doctor::finding::size;
 use crate::doctor::live::Live;
 use crate::doctor::machine::{MachineFacts, kib_field};
 use crate::doctor::tree::Tree;
 use largesse_machine::Unread;
+use largesse_terminal::size;
 
 const POOL: &str = "/proc/sys/vm/nr_hugepages";
 

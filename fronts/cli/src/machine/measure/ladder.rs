@@ -53,7 +53,7 @@ pub(crate) fn climb(
         match memory {
             Ok((mut memory, most)) => {
                 for bytes in SIZES.into_iter().filter(|bytes| *bytes <= most) {
-                    step(format!("{} pages, {}", rung.name(), largesse_terminal::size::size(bytes)));
+                    step(format!("{} pages, {}", rung.name(), largesse_terminal::size(bytes)));
                     if limits.time_is_up() {
                         climb.why_not = Some("no time was left".into());
                         break;
@@ -111,7 +111,7 @@ mod tests {
             climbs[3].why_not.as_deref(),
             Some("the pool of 2 MiB pages is empty (/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)")
         );
-        assert!(said[0] == "4k pages, 1.0 MiB", "{said:?}");
+        assert!(said[0] == "4k pages, 1 MiB", "{said:?}");
         let late = climb(&Counter::calibrate(), &|_| 0, &Limits::new(4 << 20, 0), &mut |_| {});
         assert_eq!((late[0].why_not.as_deref(), late[0].steps.len()), (Some("no time was left"), 0));
     }

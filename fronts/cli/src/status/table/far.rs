@@ -3,7 +3,7 @@
 use super::known::known;
 use crate::status::process_snapshot::{FarRegion, FarSnapshot};
 use largesse_far::totals::{seconds, totals, transfer_sizes, word};
-use largesse_terminal::size::size;
+use largesse_terminal::size;
 use largesse_terminal::table::{Column, Paper, Table};
 use std::cmp::Reverse;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Formats bytes that may be unknown.
 
-use largesse_terminal::size::size;
+use largesse_terminal::size;
 
 /// Formats bytes as [`size`] does, or `?` if they are unknown.
 pub(super) fn known(bytes: Option<u64>) -> String {

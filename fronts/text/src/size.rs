@@ -1,6 +1,7 @@
 //! Formats sizes for people.
 
-/// Formats a number of bytes in at most four characters and the unit: `1.5 GiB`.
+/// Formats a number of bytes in at most four characters and the unit: `64 KiB` for an exact multiple of the unit, and
+/// `1.5 GiB` or `118 MiB`, rounded down, for other sizes.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -12,6 +13,7 @@ pub fn size(bytes: u64) -> String {
                 (0, _) => "0".into(),
                 (1..1024, _) => format!("{bytes} B"),
                 (_, 1000..) => format!("{} {name}", tenths / 10),
+                _ if bytes.is_multiple_of(unit) => format!("{} {name}", tenths / 10),
                 _ => format!("{}.{} {name}", tenths / 10, tenths % 10),
             };
         }
@@ -30,16 +32,19 @@ mod tests {
             (0, "0"),
             (1, "1 B"),
             (1023, "1023 B"),
-            (1024, "1.0 KiB"),
+            (1024, "1 KiB"),
+            (1025, "1.0 KiB"),
             (1536, "1.5 KiB"),
+            (64 << 10, "64 KiB"),
             ((100 << 20) + 1, "100 MiB"),
-            (1 << 20, "1.0 MiB"),
+            (1 << 20, "1 MiB"),
             ((1 << 20) - 1, "1023 KiB"),
-            (3 << 60, "3.0 EiB"),
+            (24_684_096 << 10, "23.5 GiB"),
+            (3 << 60, "3 EiB"),
             (u64::MAX, "15.9 EiB"),
         ];
         for (bytes, want) in cases {
-            assert_eq!(size(bytes), want);
+            assert_eq!(size(bytes), want, "{bytes} bytes");
         }
     }
 }
