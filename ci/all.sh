@@ -1,15 +1,32 @@
 #!/usr/bin/env bash
 # Every check but numa.sh (`make test-numa`), stress.sh and start.sh (`make soak`). all.sh quick: those of the stable
-# toolchain only, as `make test` runs them. A check that fails does not stop those behind it: the end names each.
+# toolchain only, as `make test` runs them. A check that fails does not stop those behind it: the end names each, and
+# says how long each took.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-checks=(style test loom exports deny r)
+checks=(style test deny r loom)
 [ "${1:-}" = quick ] || checks+=(isa hwloc miri san lisp fuzz foreign)
-failed=()
+failed=() times=() beside=
+log=$(mktemp)
+trap '[ -z "$beside" ] || kill "$beside" 2> /dev/null; rm -f "$log"' EXIT
 for check in "${checks[@]}"; do
-    echo "== ci/$check.sh"
-    "ci/$check.sh" || failed+=("$check")
+    echo "== ci/$check.sh, $SECONDS s after the start"
+    since=$SECONDS
+    case $check in
+    r) # R uses one processor, so loom runs beside it; its output follows.
+        ci/loom.sh > "$log" 2>&1 &
+        beside=$!
+        ci/r.sh ;;
+    loom)
+        wait "$beside"
+        status=$? beside=
+        cat "$log"
+        (exit $status) ;;
+    *) "ci/$check.sh" ;;
+    esac || failed+=("$check")
+    times+=("$check $((SECONDS - since))")
 done
+echo "Seconds: $(printf '%s, ' "${times[@]}")together $SECONDS"
 if [ ${#failed[@]} -gt 0 ]; then
     echo "failed: ${failed[*]} (each alone: ci/NAME.sh)" >&2
     exit 1

@@ -6,11 +6,12 @@ if ! command -v R > /dev/null; then
     echo "skipped: no R (apt-get install r-base-core)"
     exit 0
 fi
-cargo build --profile preload -p largesse-preload
-make -C fronts/r check
-make -C fronts/r check-preloaded
+cargo build --profile preload -p largesse-preload -p largesse-pin
+checks=(check check-preloaded)
 if [ "$(id -u)" = 0 ]; then
-    make -C fronts/r check-unprivileged
+    checks+=(check-unprivileged)
 else
     echo "skipped: only root can become an unprivileged user; the current one is one"
 fi
+# One call, which builds the package once.
+make -C fronts/r "${checks[@]}"
