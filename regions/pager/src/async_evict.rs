@@ -28,6 +28,8 @@ pub(crate) const WRITE_PAGES: usize = 2 * MAX_TRANSFER;
 const MOST_PAGES: usize = 256;
 /// Smallest number of pages that are chosen at once, so that neighbours among them are written together.
 const BATCH: usize = 128;
+/// Largest number of pages that are chosen at once, which a touch may have to wait for.
+const MOST_AT_ONCE: usize = 512;
 /// Runs of pages that are tried, one after the other, when none of their pages can be evicted.
 const TRIES: usize = 32;
 
@@ -88,8 +90,9 @@ impl AsyncEvictor {
         if wanted == 0 {
             return Ok(false);
         }
-        let batch = wanted.max(BATCH.min(inner.local / 64));
-        let (victims, units) = inner.select_victims(batch, &mut { TRIES });
+        let batch = wanted.clamp(BATCH.min(inner.local / 64), MOST_AT_ONCE);
+        let mut tries = TRIES; // counted down
+        let (victims, _) = inner.select_victims(batch, &mut tries);
         inner.leaving += victims.iter().map(|(range, _)| range.len()).sum::<usize>();
         inner.note_victims(!victims.is_empty());
         drop(inner);
@@ -100,7 +103,7 @@ impl AsyncEvictor {
         let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         pager.kernel.forget(&gone)?;
-        pager.finish_leaving(&gone, units, nanoseconds(began), WriteCosts::default());
+        pager.finish_leaving(&gone, gone.len(), nanoseconds(began), WriteCosts::default());
         for (range, _) in victims.iter().filter(|(_, state)| *state != PageState::Clean) {
             gone.clear();
             let (mut next, mut stay) = (range.start, Vec::new());
@@ -240,17 +243,21 @@ impl AsyncEvictor {
         Ok(())
     }
 
-    /// Sleeps until there may be something to do: a write has ended, or a fault took room.
-    pub fn wait<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
+    /// Sleeps until there may be something to do: a write has ended, or a fault took room. `hurry` says that it must not be for
+    /// long; a thread that makes it true takes the pager's lock before it notifies this one.
+    pub fn wait<K: Kernel, S: PageStore>(
+        &mut self,
+        pager: &Pager<K, S>,
+        hurry: impl Fn() -> bool,
+    ) -> Result<(), PagerError> {
         if self.queue.in_flight() > 0 {
             return self.reap(pager, Duration::from_millis(1)).map(drop);
         }
         let inner = pager.lock();
-        if inner.wanted_evictions() == 0 && !inner.has_untouched_to_check() {
-            drop(pager.reclaim_needed.wait_at_most(inner, 500));
-        } else {
-            drop(pager.reclaim_needed.wait_at_most(inner, 1)); // all that could leave is pinned or in flight
-        }
+        // If there is something to do and it could not be done, all that could leave is pinned or in flight.
+        let nothing_to_do = inner.wanted_evictions() == 0 && !inner.has_untouched_to_check();
+        let milliseconds = if nothing_to_do && !hurry() { 500 } else { 1 };
+        drop(pager.reclaim_needed.wait_at_most(inner, milliseconds));
         Ok(())
     }
 }

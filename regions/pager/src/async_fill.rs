@@ -29,6 +29,8 @@ const FAULT_SLOTS: usize = 8;
 /// Largest number of pages that one prefetch reads: enough for the bandwidth of a disk, and little enough that the first pages
 /// are there soon.
 const PREFETCH_PAGES: usize = 32;
+/// Pages of prefetches in flight, unless a single one has more: half of the memory of reads.
+const MOST_PREFETCHING: usize = READ_PAGES / 2;
 /// Largest number of new pages that one fault fills because a stream expects their use.
 const NEW_PAGES: usize = 64;
 /// A fault waits this long at a time for room in local memory, in milliseconds.
@@ -44,7 +46,9 @@ pub struct AsyncFiller {
     prefetch_queue: PrefetchQueue,
     zeros: Table<u8>,
     service: ServiceTime,
-    /// Whether the last prefetch found no room, which is noted once.
+    /// Pages of prefetches in flight.
+    prefetching: usize,
+    /// Whether the free reserve was told that prefetches find no room; it is told again after all of them were started.
     short_of_room: bool,
 }
 
@@ -53,6 +57,8 @@ struct Read {
     incoming: Incoming,
     memory: Range<usize>,
     began: Instant,
+    /// Whether no thread waited for it when it began.
+    prefetch: bool,
     /// Since when a thread waits for one of the pages.
     waited_since: Option<Instant>,
 }
@@ -71,6 +77,7 @@ impl AsyncFiller {
             prefetch_queue: PrefetchQueue::new(),
             zeros,
             service: ServiceTime::default(),
+            prefetching: 0,
             short_of_room: false,
         })
     }
@@ -99,6 +106,7 @@ impl AsyncFiller {
         let mut stuck = None;
         let incoming = loop {
             let mut inner = pager.lock();
+            inner.room_wanted = 0;
             match pager.admit(&mut inner, (touch, access), upto, false, false)? {
                 Admission::Settled(pages) => {
                     drop(inner);
@@ -109,11 +117,13 @@ impl AsyncFiller {
                 Admission::Begun(incoming) => break incoming,
                 Admission::NoRoom(pages) => {
                     inner.found_no_room(pages);
+                    inner.room_wanted = pages;
                     upto = 0; // there may be room for the unit alone
                     pager.reclaim_needed.notify_all();
                     if inner.nothing_can_leave(*stuck.get_or_insert(inner.stuck))
                         && let Some(incoming) = pager.admit_over_limit(&mut inner, (touch, access), false)
                     {
+                        inner.room_wanted = 0;
                         break incoming;
                     }
                     let waited = Instant::now();
@@ -209,8 +219,10 @@ impl AsyncFiller {
         };
         let at = (incoming.range.start * size) as u64;
         self.queue.start(Transfer { id, direction: Direction::Read, at, memory: memory.clone() });
+        self.prefetching += if waited_since.is_none() { incoming.range.len() } else { 0 };
+        let prefetch = waited_since.is_none();
         pager.counters.raise(Count::MostReads, self.queue.in_flight() as u64);
-        self.reads[id] = Some(Read { incoming, memory, began: Instant::now(), waited_since });
+        self.reads[id] = Some(Read { incoming, memory, began: Instant::now(), prefetch, waited_since });
         Ok(())
     }
 
@@ -224,6 +236,12 @@ impl AsyncFiller {
             let mut inner = pager.lock();
             if inner.pages[page].state != PageState::SwappedOut {
                 continue; // it was filled, or there is nothing to read
+            }
+            // Memory of reads remains for a fault.
+            let most = inner.unit_at(page, access).max(PREFETCH_PAGES);
+            if self.prefetching > 0 && self.prefetching + most > MOST_PREFETCHING {
+                self.prefetch_queue.put_back(page, access);
+                break;
             }
             // Units that do not fit stay in the queue.
             let room = inner.local.saturating_sub(inner.resident).min(PREFETCH_PAGES);
@@ -278,10 +296,11 @@ impl AsyncFiller {
         pager: &Pager<K, S>,
         Completion { id, result }: Completion,
     ) -> Result<(), PagerError> {
-        let Some(Read { incoming, memory, began, waited_since }) = self.reads[id].take() else {
+        let Some(Read { incoming, memory, began, prefetch, waited_since }) = self.reads[id].take() else {
             return Ok(());
         };
         result?;
+        self.prefetching -= if prefetch { incoming.range.len() } else { 0 };
         let now = Instant::now();
         let service = self.service.ended(began, now);
         let latency = as_nanoseconds(now.saturating_duration_since(began));

@@ -80,19 +80,28 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.uncount(run.start, Count::ResidentBytes, (run.len() * size) as u64);
             self.count(run.start, Count::Dropped, run.len() as u64);
         }
+        // `Leaving` until the store has discarded them: otherwise a page that is filled, written and evicted meanwhile would be
+        // discarded, too.
+        for number in range.clone() {
+            let page = &mut inner.pages[number];
+            if page.state == PageState::SwappedOut {
+                self.uncount(number, Count::StoredBytes, size as u64);
+            }
+            if page.state != PageState::Outside {
+                page.state = PageState::Leaving;
+            }
+        }
+        drop(inner);
+        self.store.discard((range.start * size) as u64, (range.len() * size) as u64);
+        let mut inner = self.lock();
         for number in range.clone() {
             let page = &mut inner.pages[number];
             let state = if page.state == PageState::Outside { page.state } else { then };
-            if core::mem::replace(page, PageEntry { state, ..PageEntry::default() }).state
-                == PageState::SwappedOut
-            {
-                self.uncount(number, Count::StoredBytes, size as u64);
-            }
+            *page = PageEntry { state, waited: page.waited, ..PageEntry::default() };
         }
         self.tell(&inner);
-        drop(inner);
-        self.store.discard((range.start * size) as u64, (range.len() * size) as u64);
         self.io_done.notify_all();
+        self.wake_waiting(&mut inner, range);
         Ok(())
     }
 }

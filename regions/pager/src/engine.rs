@@ -1,5 +1,8 @@
 //! The threads that serve faults.
 //!
+//! Over a store whose transfers take time, two threads have a queue each: one starts and ends reads (`fill_async`), the other
+//! one writes (`evict_async`). Over a store whose transfers end at once:
+//!
 //! One thread serves faults, as the descriptor tells them or as the `FaultQueue` hands them on (`in_thread.rs`); one lets
 //! pages leave ahead of need, and starts a third one, which takes the place of the first where one processor does better (`on_cpu.rs`).
 //! Waking a sleeping thread on another processor costs more than a fault, so the first one looks
@@ -140,9 +143,10 @@ fn evict_async<S: PageStore>(
     let gate = &pager.kernel().gate;
     loop {
         let inside = gate.enter();
-        while !gate.is_closing() {
+        // A fault that is being served may need room before its thread can leave.
+        while !gate.is_closing() || !gate.is_last() {
             if !evictor.step(pager)? {
-                evictor.wait(pager)?;
+                evictor.wait(pager, || gate.is_closing())?;
             }
         }
         evictor.drain(pager)?;

@@ -45,6 +45,11 @@ impl Gate {
         self.closing.load(Ordering::Relaxed)
     }
 
+    /// Returns whether only the caller's thread is inside.
+    pub(crate) fn is_last(&self) -> bool {
+        *self.lock() == 1
+    }
+
     /// Waits until nobody is inside; `wake` makes those go who sleep there.
     pub(crate) fn close(&self, wake: impl FnOnce()) -> Closed<'_> {
         self.closing.store(true, Ordering::Relaxed); // Relaxed: see `is_closing`

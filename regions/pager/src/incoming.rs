@@ -88,7 +88,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         reuses: bool,
     ) -> Option<Incoming> {
         self.count(touch.page, Count::OverLimit, 1);
-        let missing = !inner.pages[touch.page].state.is_resident();
+        let missing = matches!(inner.pages[touch.page].state, PageState::Zero | PageState::SwappedOut);
         let page = touch.page..touch.page + 1;
         missing.then(|| self.begin_fill(inner, page, (touch, access), false, reuses))
     }

@@ -128,6 +128,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             deferred_since: None,
             asynchronous: false,
             leaving: 0,
+            room_wanted: 0,
             stuck: 0,
             stuck_since_full: false,
             free_reserve: FreeReserve::default(),

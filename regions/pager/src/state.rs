@@ -55,6 +55,8 @@ pub(crate) struct PagerState {
     pub(crate) asynchronous: bool,
     /// Pages that are being written in order to be evicted, by such transfers.
     pub(crate) leaving: usize,
+    /// Pages for which a fault waits for room, 0 if none does.
+    pub(crate) room_wanted: usize,
     /// Number of times that nothing could be evicted by them although room was wanted.
     pub(crate) stuck: u64,
     /// Whether this was so the last time, and because the store is full.
@@ -247,6 +249,7 @@ impl PagerState {
     pub(crate) fn wanted_evictions(&self) -> usize {
         // Of the few pages that can leave while the store is full, none should leave before it was used.
         let reserve = if self.store_is_full() { 1 } else { self.free_reserve.pages(self.local) };
+        let reserve = reserve.max(self.room_wanted);
         (self.resident + reserve).saturating_sub(self.local + self.leaving)
     }
 

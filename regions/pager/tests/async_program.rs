@@ -47,7 +47,7 @@ fn run_while(
             let mut evict = || -> Result<(), PagerError> {
                 while !stop.load(Ordering::Relaxed) {
                     if !evictor.step(pager)? {
-                        evictor.wait(pager)?;
+                        evictor.wait(pager, || stop.load(Ordering::Relaxed))?;
                     }
                 }
                 evictor.drain(pager)
@@ -210,4 +210,18 @@ fn pages_for_which_the_store_has_no_room_stay_until_it_has() {
         }
     });
     assert!(pager.counters.get(Count::NoRoom) > 0);
+}
+
+// Seen to hang when the room that a fault waits for is not wanted of the evicting thread: less than a unit is free.
+#[test]
+fn a_store_that_stays_full_lets_pages_over_the_limit() {
+    for local in [125, 126, 127, 128] {
+        let store = Arc::new(TestStore::new(SimulatedFault::Full(100, 1 << 30)));
+        let pager = pager(512, local, 4, &store);
+        run(&pager, &store, || {
+            (0..400).for_each(|page| _ = pager.kernel().word(page, 0, Some(page as u64 + 1)));
+            (0..400).for_each(|page| assert_eq!(pager.kernel().word(page, 0, None), page as u64 + 1));
+        });
+        assert!(pager.counters.get(Count::OverLimit) > 0, "{local} local pages");
+    }
 }

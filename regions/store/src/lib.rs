@@ -25,6 +25,7 @@ pub mod memory;
 mod overlay;
 mod page_store;
 mod provider;
+mod queue_bytes;
 mod ranges;
 mod room;
 mod threads;

@@ -1,10 +1,10 @@
 //! Transfers by threads that make blocking calls, where io_uring is absent or forbidden, and for stores that only block.
 
+use crate::queue_bytes::QueueBytes;
 use crate::transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};
 use crate::{PageStore, StoreError};
 use core::ffi::c_int;
 use core::ops::Range;
-use largesse_pages::Table;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ const STACK: usize = 128 << 10;
 #[derive(Debug)]
 pub struct ThreadQueue {
     shared: Arc<JobQueue>,
-    memory: Table<u8>,
+    memory: QueueBytes,
     depth: usize,
     in_flight: usize,
     /// Completions that were taken from the threads and not reaped.
@@ -57,6 +57,13 @@ impl JobQueue {
     }
 }
 
+impl Drop for JobQueue {
+    fn drop(&mut self) {
+        // SAFETY: our own descriptor; the last thread closes it once, in the descriptor table of all of them.
+        unsafe { libc::close(self.event) };
+    }
+}
+
 impl ThreadQueue {
     /// Starts a queue of `depth` transfers with as many threads, which use `store`, and with `bytes` bytes of memory. It is
     /// called in a thread whose descriptor table they share.
@@ -65,7 +72,7 @@ impl ThreadQueue {
         bytes: usize,
         depth: usize,
     ) -> io::Result<ThreadQueue> {
-        let memory = Table::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = QueueBytes::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: numbers only.
         let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if event < 0 {
@@ -131,19 +138,14 @@ impl TransferQueue for ThreadQueue {
     }
 
     unsafe fn memory(&mut self, range: Range<usize>) -> &mut [u8] {
-        let all = self.memory.as_mut_ptr();
-        assert!(
-            range.start <= range.end && range.end <= self.memory.len(),
-            "{range:?} is outside of the memory"
-        );
-        // SAFETY: inside the memory, and no transfer in flight changes these bytes (the caller's promise).
-        unsafe { core::slice::from_raw_parts_mut(all.add(range.start), range.len()) }
+        // SAFETY: the caller's promise.
+        unsafe { self.memory.bytes(range) }
     }
 
     fn start(&mut self, transfer: Transfer) {
         assert!(transfer.memory.end <= self.memory.len(), "{transfer:?} is outside of the memory");
         self.in_flight += 1;
-        let memory = self.memory.as_mut_ptr().wrapping_add(transfer.memory.start);
+        let memory = self.memory.address(transfer.memory.start);
         self.shared.lock().started.push_back(Job { transfer, memory });
         self.shared.started.notify_one();
     }
@@ -178,7 +180,7 @@ impl TransferQueue for ThreadQueue {
 }
 
 impl Drop for ThreadQueue {
-    /// Waits for the transfers in flight, whose memory belongs to others afterwards.
+    /// Waits for the transfers in flight, which use the memory.
     fn drop(&mut self) {
         while self.in_flight > 0 {
             self.reap(Duration::from_millis(100), &mut |_| {});

@@ -79,7 +79,7 @@ pub trait TransferQueue: Send + fmt::Debug {
     ///
     /// # Safety
     ///
-    /// None of them belongs to a transfer in flight; if all of these are writes, the bytes may be read.
+    /// No transfer in flight uses any of these bytes.
     unsafe fn memory(&mut self, range: Range<usize>) -> &mut [u8];
 
     /// Adds a transfer to those in flight, of which there are fewer than [`depth`](TransferQueue::depth), and whose memory

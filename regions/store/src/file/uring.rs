@@ -7,12 +7,12 @@
 //! pages in one layer. A transfer ends when its last piece has.
 
 use super::layer::File;
+use crate::queue_bytes::QueueBytes;
 use crate::transfer::{Completion, Direction, Mechanism, Transfer, TransferQueue};
 use crate::{Overlay, StoreError};
 use core::ffi::c_int;
 use core::ops::Range;
 use io_uring::{IoUring, opcode, squeue, types};
-use largesse_pages::Table;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -28,7 +28,7 @@ const MAX_IDLE: u8 = 3;
 pub(super) struct UringQueue {
     ring: IoUring,
     overlay: Arc<Overlay<File>>,
-    memory: Table<u8>,
+    memory: QueueBytes,
     /// Whether the kernel keeps the memory pinned, so that it need not pin it for each transfer.
     registered: bool,
     transfers: Vec<Option<InFlight>>,
@@ -76,10 +76,10 @@ impl UringQueue {
     /// Makes a queue of `depth` transfers with `bytes` bytes of memory. The error is the kernel's: io_uring can be absent,
     /// switched off (`kernel.io_uring_disabled`) or forbidden (seccomp).
     pub(super) fn open(overlay: &Arc<Overlay<File>>, bytes: usize, depth: usize) -> io::Result<UringQueue> {
-        let mut memory = Table::<u8>::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = QueueBytes::new(bytes).ok_or(io::ErrorKind::OutOfMemory)?;
         let entries = u32::try_from(depth.next_power_of_two()).unwrap_or(u32::MAX);
         let ring = IoUring::builder().dontfork().setup_clamp().build(entries)?;
-        let buffer = libc::iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: memory.len() };
+        let buffer = libc::iovec { iov_base: memory.address(0).cast(), iov_len: memory.len() };
         // SAFETY: the queue keeps the memory for as long as the ring exists.
         // It fails where `RLIMIT_MEMLOCK` is small: each transfer then pins its pages by itself.
         let registered = unsafe { ring.submitter().register_buffers(&[buffer]) }.is_ok();
@@ -121,11 +121,11 @@ impl UringQueue {
         }
     }
 
-    fn entry(&mut self, index: usize) -> Option<squeue::Entry> {
+    fn entry(&self, index: usize) -> Option<squeue::Entry> {
         let piece = self.pieces[index].as_ref()?;
         let direction = self.transfers[piece.of].as_ref()?.transfer.direction;
         let fd = types::Fd(piece.file.descriptor());
-        let memory = self.memory.as_mut_ptr().wrapping_add(piece.memory + piece.done);
+        let memory = self.memory.address(piece.memory + piece.done);
         let len = u32::try_from(piece.len - piece.done).unwrap_or(u32::MAX);
         let offset = piece.at + piece.done as u64;
         let entry = match (direction, self.registered) {
@@ -229,14 +229,8 @@ impl TransferQueue for UringQueue {
     }
 
     unsafe fn memory(&mut self, range: Range<usize>) -> &mut [u8] {
-        let all = self.memory.as_mut_ptr();
-        assert!(
-            range.start <= range.end && range.end <= self.memory.len(),
-            "{range:?} is outside of the memory"
-        );
-        // SAFETY: inside the memory, and no transfer in flight changes these bytes (the caller's promise). A reference to
-        // all of the memory would cover those of transfers.
-        unsafe { core::slice::from_raw_parts_mut(all.add(range.start), range.len()) }
+        // SAFETY: the caller's promise.
+        unsafe { self.memory.bytes(range) }
     }
 
     fn start(&mut self, transfer: Transfer) {
@@ -293,7 +287,7 @@ impl TransferQueue for UringQueue {
 }
 
 impl Drop for UringQueue {
-    /// Waits for the transfers in flight, whose memory belongs to others afterwards.
+    /// Waits for the transfers in flight, which use the memory.
     fn drop(&mut self) {
         while self.free_transfers.len() < self.transfers.len() {
             self.wait(Duration::from_millis(100));
