@@ -73,6 +73,7 @@ impl AsyncEvictor {
     /// Evicts some pages, if there is little free room, and notes the ends of writes. Returns whether there was anything to do.
     pub fn step<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
         let inner = pager.lock();
+        // New pages that were filled along with others and never written leave first (`speculative.rs`), without a write.
         if inner.has_untouched_to_check() {
             drop(pager.evict_untouched(inner)?);
             return Ok(true);

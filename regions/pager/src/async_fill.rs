@@ -103,7 +103,8 @@ impl AsyncFiller {
         let began = Instant::now();
         pager.count(touch.page, Count::Faults, 1);
         let (access, mut upto) = self.observe(pager, touch, began);
-        let mut stuck = None;
+        // The number of failed attempts of the evicting thread when this fault first found no room.
+        let mut stuck_before = None;
         let incoming = loop {
             let mut inner = pager.lock();
             inner.room_wanted = 0;
@@ -120,7 +121,7 @@ impl AsyncFiller {
                     inner.room_wanted = pages;
                     upto = 0; // there may be room for the unit alone
                     pager.reclaim_needed.notify_all();
-                    if inner.nothing_can_leave(*stuck.get_or_insert(inner.stuck))
+                    if inner.nothing_can_leave(*stuck_before.get_or_insert(inner.stuck))
                         && let Some(incoming) = pager.admit_over_limit(&mut inner, (touch, access), false)
                     {
                         inner.room_wanted = 0;
@@ -158,6 +159,7 @@ impl AsyncFiller {
     ) -> (Access, PageNumber) {
         let mut inner = pager.lock();
         let page = &mut inner.pages[touch.page];
+        // Only the first such touch is told to the streams: it clears the flag.
         let late = page.state == PageState::Filling && core::mem::take(&mut page.prefetched);
         if page.state.is_resident() && !late {
             return (Access::Dense, 0);
@@ -318,7 +320,7 @@ impl AsyncFiller {
         let order = FillOrder::new(&range, first.clone(), first);
         pager.fill_from(&order, &incoming.plan, bytes)?;
         self.memory.give_back(&memory);
-        // A unit for which no thread waits costs the time in which the store could not do anything else.
+        // The cost by which the transfer size is chosen: what a thread waited, or the service time if none did.
         let cost = waited_since.map_or(as_nanoseconds(service), |since| nanoseconds(since) + WAKE_NS);
         if pager.end_fill(incoming, cost) {
             pager.kernel.wake(range);

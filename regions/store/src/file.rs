@@ -28,6 +28,7 @@ pub struct FileStore {
     overlay: Arc<Overlay<File>>,
     fork_files: Mutex<ForkFiles>,
     broker: Arc<Broker>,
+    /// The mechanism that queues try first; tests choose threads.
     mechanism: Mechanism,
 }
 

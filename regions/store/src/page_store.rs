@@ -23,9 +23,9 @@ pub trait PageStore: Send + Sync + fmt::Debug {
     /// Frees the room of `len` bytes at `at`, whose contents are no longer needed.
     fn discard(&self, at: u64, len: u64);
 
-    /// Opens a queue of `depth` transfers with `bytes` bytes of memory, in a thread whose descriptor table is that of the
-    /// threads which use the queue. `None` if every transfer ends at once, so that it is best made by
-    /// [`read`](PageStore::read) and [`write`](PageStore::write).
+    /// Opens a queue of `depth` transfers with `bytes` bytes of memory. It is called in the broker's thread, and only threads
+    /// that share its descriptor table may use the queue. `None` if transfers are made by [`read`](PageStore::read) and
+    /// [`write`](PageStore::write) only.
     fn open_queue(&self, _bytes: usize, _depth: usize) -> Result<Option<Box<dyn TransferQueue>>, StoreError> {
         Ok(None)
     }
