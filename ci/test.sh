@@ -8,7 +8,4 @@ cargo build --profile preload-checked -p largesse-preload
 cargo build --release -p largesse-cli -p largesse-lisp-command -p largesse-bench
 regions/mpi/plugin/build.sh "${CARGO_TARGET_DIR:-target}/preload"
 if [ $# -eq 0 ]; then set -- --workspace; fi
-# Many tests wait for servers, deadlines and ends of processes, and leave a processor idle.
-processors=$(nproc)
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((processors < 4 ? 4 : processors))}
 exec ci/cargo-test.sh "$@"
