@@ -43,24 +43,29 @@ pub fn process_cpu_time() -> std::time::Duration {
 /// not say. The kernel's own workers for `io_uring(7)`, which it lists among them, do not count.
 #[must_use]
 pub fn count() -> Option<u32> {
-    Some(status("Threads:")?.saturating_sub(io_workers()))
+    // A worker that is there before and after was there when the threads were counted. Others may be new or gone: taken off,
+    // they would hide a thread of the program.
+    let before = io_workers();
+    let threads = status("Threads:")?;
+    let after = if before.is_empty() { Vec::new() } else { io_workers() };
+    let both = after.iter().filter(|worker| before.contains(worker)).count();
+    Some(threads.saturating_sub(u32::try_from(both).unwrap_or(u32::MAX)))
 }
 
-/// Returns the number of threads of the kernel that work on this process's requests to `io_uring`.
-fn io_workers() -> u32 {
+/// Returns the numbers of the kernel's threads that work on this process's requests to `io_uring`.
+fn io_workers() -> Vec<std::ffi::OsString> {
     /// Index of the thread's flags among the fields of `stat` after the name.
     const FLAGS: usize = 6;
     /// `PF_IO_WORKER` of the kernel.
     const IO_WORKER: u32 = 0x10;
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return 0 };
-    let is_worker = |stat: &String| {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let is_worker = |thread: &std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
         let flags = fields.split(' ').nth(FLAGS).and_then(|flags| flags.parse::<u32>().ok());
         flags.is_some_and(|flags| flags & IO_WORKER != 0)
     };
-    let stats =
-        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
-    u32::try_from(stats.filter(is_worker).count()).unwrap_or(u32::MAX)
+    threads.flatten().filter(is_worker).map(|thread| thread.file_name()).collect()
 }
 
 /// Returns whether another process traces the calling thread, as debuggers do; `false` if `/proc` does not say.
