@@ -87,13 +87,13 @@ fn files_of_r_python_and_sqlite_are_the_same() {
     let sql = "create table t(x); with recursive n(i) as (select 1 union all select i+1 from n where i<200000) \
         insert into t select printf('%050d', i * 7919 % 200003) from n; pragma cache_size=20000; \
         select count(*), max(x) from t; select sum(length(a.x)) from t a join t b on a.rowid = b.rowid + 1;";
-    let programs: [(&str, &str, Vec<&str>); 3] = [
-        ("Rscript", "--version", vec!["Rscript", "--vanilla", "-e", r]),
-        ("/usr/bin/python3", "--version", vec!["/usr/bin/python3", "-c", python]),
-        ("sqlite3", "--version", vec!["sqlite3", ":memory:", sql]),
+    let programs: [(&str, &[&str], Vec<&str>); 3] = [
+        ("Rscript", &["--version"], vec!["Rscript", "--vanilla", "-e", r]),
+        ("/usr/bin/python3", &["-c", "import numpy"], vec!["/usr/bin/python3", "-c", python]),
+        ("sqlite3", &["--version"], vec!["sqlite3", ":memory:", sql]),
     ];
-    for (name, version, words) in programs {
-        if has_program(name, &[version]) {
+    for (name, check, words) in programs {
+        if has_program(name, check) {
             for engine in ["user-mode", "thread"] {
                 let options = ["--local=16M", "--far=memory:", "--fault-engine", engine];
                 same_output(&Run::new(&stage, &words), &options, 1);
