@@ -4,19 +4,19 @@
 //!   step: victims, in the order of their pages ──► clean: forgotten at once
 //!                                              └─► dirty: moved out, copied to the queue's memory ──► write ──► gone
 //! ```
-//! What is written is a copy that nobody changes, and its checksum is that of the copy. A page is `Leaving` until its write
+//! A write is made from a copy that does not change, and the checksum is that of the copy. A page is `Leaving` until its write
 //! has ended, so that a touch in between waits, and there is never more than one write of a page in flight.
 
 use crate::evict::Contents;
+use crate::in_flight::{EndedTransfer, InFlight};
 use crate::page::{PageState, runs};
 use crate::pager::{Pager, as_nanoseconds, nanoseconds};
-use crate::queue_memory::QueueMemory;
 use crate::state::PagerState;
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::eviction_cost::WriteCosts;
-use largesse_policy::{MAX_TRANSFER, PageNumber, ServiceTime};
-use largesse_store::{Completion, Direction, PageStore, Transfer, TransferQueue};
+use largesse_policy::{MAX_TRANSFER, PageNumber};
+use largesse_store::{Direction, PageStore, TransferQueue};
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
@@ -36,11 +36,7 @@ const TRIES: usize = 32;
 /// The writing side of a pager over a queue of transfers. It belongs to one thread.
 #[derive(Debug)]
 pub struct AsyncEvictor {
-    queue: Box<dyn TransferQueue>,
-    memory: QueueMemory,
-    /// Writes in flight, by their identifiers.
-    writes: Vec<Option<Write>>,
-    service: ServiceTime,
+    writes: InFlight<Write>,
 }
 
 #[derive(Debug)]
@@ -48,26 +44,13 @@ struct Write {
     range: Range<PageNumber>,
     /// The checksum of each page.
     sums: Vec<u64>,
-    memory: Range<usize>,
-    began: Instant,
 }
 
 impl AsyncEvictor {
     /// Makes the writing side over a queue whose memory has room for `pages` pages of `page` bytes.
     #[must_use]
     pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> AsyncEvictor {
-        AsyncEvictor {
-            memory: QueueMemory::new(pages * page, queue.depth()),
-            writes: (0..queue.depth()).map(|_| None).collect(),
-            queue,
-            service: ServiceTime::default(),
-        }
-    }
-
-    /// Returns the number of writes in flight.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.queue.in_flight()
+        AsyncEvictor { writes: InFlight::new(queue, pages * page) }
     }
 
     /// Evicts some pages, if there is little free room, and notes the ends of writes. Returns whether there was anything to do.
@@ -123,7 +106,7 @@ impl AsyncEvictor {
                 pager.stay(pages, Count::Pinned);
             }
         }
-        self.queue.flush();
+        self.writes.flush();
         Ok(true)
     }
 
@@ -164,22 +147,16 @@ impl AsyncEvictor {
         bytes: &[u8],
     ) -> Result<(), PagerError> {
         let memory = loop {
-            if self.queue.in_flight() < self.queue.depth()
-                && let Some(memory) = self.memory.take(bytes.len())
-            {
-                break memory;
+            match self.writes.take(bytes.len()) {
+                Some(memory) => break memory,
+                None => _ = self.reap(pager, Duration::from_secs(1))?,
             }
-            self.reap(pager, Duration::from_secs(1))?;
         };
-        // SAFETY: no transfer in flight has these bytes.
-        unsafe { self.queue.memory(memory.clone()) }.copy_from_slice(bytes);
-        let Some(id) = self.writes.iter().position(Option::is_none) else {
-            return Err(PagerError::Kernel(largesse_pages::fault::FaultError(libc::EBUSY)));
-        };
+        // SAFETY: the transfer of this memory is started below.
+        unsafe { self.writes.bytes(&memory) }.copy_from_slice(bytes);
         let at = (range.start * pager.kernel.page()) as u64;
-        self.queue.start(Transfer { id, direction: Direction::Write, at, memory: memory.clone() });
-        pager.counters.raise(Count::MostWrites, self.queue.in_flight() as u64);
-        self.writes[id] = Some(Write { range, sums, memory, began: Instant::now() });
+        self.writes.start(Direction::Write, at, memory, Write { range, sums });
+        pager.counters.raise(Count::MostWrites, self.writes.len() as u64);
         Ok(())
     }
 
@@ -190,11 +167,10 @@ impl AsyncEvictor {
         pager: &Pager<K, S>,
         wait: Duration,
     ) -> Result<bool, PagerError> {
-        let mut ended = Vec::new();
-        self.queue.reap(wait, &mut |completion| ended.push(completion));
+        let ended = self.writes.reap(wait);
         let any = !ended.is_empty();
-        for completion in ended {
-            self.finish(pager, completion)?;
+        for write in ended {
+            self.finish(pager, write)?;
         }
         Ok(any)
     }
@@ -202,16 +178,14 @@ impl AsyncEvictor {
     fn finish<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
-        Completion { id, result }: Completion,
+        EndedTransfer { of: Write { range, sums }, memory, result, latency, service }: EndedTransfer<Write>,
     ) -> Result<(), PagerError> {
-        let Some(Write { range, sums, memory, began }) = self.writes[id].take() else { return Ok(()) };
         let len = memory.len() as u64;
         match result {
             Ok(()) => {
-                let now = Instant::now();
-                let ns = as_nanoseconds(self.service.ended(began, now));
+                let ns = as_nanoseconds(service);
                 pager.counters.add(Count::Writes, 1);
-                pager.counters.add(Count::WriteNs, as_nanoseconds(now.saturating_duration_since(began)));
+                pager.counters.add(Count::WriteNs, as_nanoseconds(latency));
                 pager.counters.add(Count::WriteBusyNs, ns);
                 let contents: Vec<_> =
                     sums.into_iter().map(|sum| Contents { sum: Some(sum), changed: true }).collect();
@@ -225,20 +199,20 @@ impl AsyncEvictor {
             Err(error) if error.is_full() => {
                 pager.forget_stored(&range);
                 // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
-                let bytes = unsafe { self.queue.memory(memory.clone()) };
+                let bytes = unsafe { self.writes.bytes(&memory) };
                 pager.kernel.fill(range.start, bytes, false)?;
                 pager.lock().full = Some(Instant::now());
                 pager.stay(&range, Count::NoRoom);
             }
             Err(error) => return Err(error.into()),
         }
-        self.memory.give_back(&memory);
+        self.writes.give_back(&memory);
         Ok(())
     }
 
     /// Waits for the writes in flight, and starts no more.
     pub fn drain<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
-        while self.queue.in_flight() > 0 {
+        while self.writes.len() > 0 {
             self.reap(pager, Duration::from_secs(1))?;
         }
         Ok(())
@@ -251,7 +225,7 @@ impl AsyncEvictor {
         pager: &Pager<K, S>,
         hurry: impl Fn() -> bool,
     ) -> Result<(), PagerError> {
-        if self.queue.in_flight() > 0 {
+        if self.writes.len() > 0 {
             return self.reap(pager, Duration::from_millis(1)).map(drop);
         }
         let inner = pager.lock();

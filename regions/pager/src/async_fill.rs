@@ -4,20 +4,18 @@
 //!   fault ──► serve: the read of its unit is started, then those of prefetched units ──► program goes on elsewhere
 //!   queue ──► reap:  each unit that was read is filled, and its threads are woken, in any order
 //! ```
-//! A fault does not wait for the reads of others. A touch of a page whose prefetch is in flight still tells the streams that
-//! the program has come so far, so that they prefetch further.
+//! A fault does not wait for the reads of others. A touch of a page whose prefetch is in flight is told to the streams like a
+//! fault: otherwise prefetching would end as soon as the program catches up with it.
 
+use crate::in_flight::{EndedTransfer, InFlight};
 use crate::incoming::{Admission, Incoming};
 use crate::page::PageState;
 use crate::pager::{Pager, Touch, WAKE_NS, as_nanoseconds, nanoseconds};
-use crate::queue_memory::QueueMemory;
 use crate::{Count, FillOrder, Kernel, PagerError};
-use core::ops::Range;
 use largesse_pages::Table;
-use largesse_pages::fault::FaultError;
 use largesse_policy::streams::Access;
-use largesse_policy::{MAX_TRANSFER, PageNumber, PrefetchQueue, ServiceTime};
-use largesse_store::{Completion, Direction, PageStore, Transfer, TransferQueue};
+use largesse_policy::{MAX_TRANSFER, PageNumber, PrefetchQueue};
+use largesse_store::{Direction, PageStore, TransferQueue};
 use std::time::{Duration, Instant};
 
 /// Largest number of reads in flight.
@@ -39,13 +37,9 @@ const ROOM_WAIT: u64 = 1;
 /// The reading side of a pager over a queue of transfers. It belongs to one thread.
 #[derive(Debug)]
 pub struct AsyncFiller {
-    queue: Box<dyn TransferQueue>,
-    memory: QueueMemory,
-    /// Reads in flight, by their identifiers.
-    reads: Vec<Option<Read>>,
+    reads: InFlight<Read>,
     prefetch_queue: PrefetchQueue,
     zeros: Table<u8>,
-    service: ServiceTime,
     /// Pages of prefetches in flight.
     prefetching: usize,
     /// Whether the free reserve was told that prefetches find no room; it is told again after all of them were started.
@@ -55,8 +49,6 @@ pub struct AsyncFiller {
 #[derive(Debug)]
 struct Read {
     incoming: Incoming,
-    memory: Range<usize>,
-    began: Instant,
     /// Whether no thread waited for it when it began.
     prefetch: bool,
     /// Since when a thread waits for one of the pages.
@@ -71,12 +63,9 @@ impl AsyncFiller {
         // The handling of a fault must not fault in memory that is missing itself.
         zeros.fill(0);
         Some(AsyncFiller {
-            memory: QueueMemory::new(pages * page, queue.depth()),
-            reads: (0..queue.depth()).map(|_| None).collect(),
-            queue,
+            reads: InFlight::new(queue, pages * page),
             prefetch_queue: PrefetchQueue::new(),
             zeros,
-            service: ServiceTime::default(),
             prefetching: 0,
             short_of_room: false,
         })
@@ -85,13 +74,13 @@ impl AsyncFiller {
     /// Returns the number of reads in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.queue.in_flight()
+        self.reads.len()
     }
 
     /// Returns the queue.
     #[must_use]
     pub fn queue(&self) -> &dyn TransferQueue {
-        &*self.queue
+        self.reads.queue()
     }
 
     /// Serves one fault. The thread is woken at once, or when the page has been read.
@@ -128,8 +117,8 @@ impl AsyncFiller {
                         break incoming;
                     }
                     let waited = Instant::now();
-                    // Pages of reads that end meanwhile can be evicted.
-                    if self.queue.in_flight() > 0 {
+                    // Pages of reads that have ended can be evicted.
+                    if self.reads.len() > 0 {
                         drop(inner);
                         self.reap(pager, Duration::ZERO)?;
                         inner = pager.lock();
@@ -166,8 +155,7 @@ impl AsyncFiller {
         }
         let new = page.state == PageState::Zero;
         if late {
-            let reads = self.reads.iter_mut().flatten();
-            for read in reads.filter(|read| read.incoming.range.contains(&touch.page)) {
+            for read in self.reads.iter_mut().filter(|read| read.incoming.range.contains(&touch.page)) {
                 read.waited_since.get_or_insert(now);
             }
             pager.count(touch.page, Count::PrefetchHits, 1);
@@ -200,7 +188,7 @@ impl AsyncFiller {
         Ok(())
     }
 
-    /// Starts the read of pages for which a thread waits since then.
+    /// Starts the read of pages, for which a thread waits since `waited_since`, or which are prefetched.
     fn start<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
@@ -209,22 +197,16 @@ impl AsyncFiller {
     ) -> Result<(), PagerError> {
         let size = pager.kernel.page();
         let memory = loop {
-            if self.queue.in_flight() < self.queue.depth()
-                && let Some(memory) = self.memory.take(incoming.range.len() * size)
-            {
-                break memory;
+            match self.reads.take(incoming.range.len() * size) {
+                Some(memory) => break memory,
+                None => _ = self.reap(pager, Duration::from_secs(1))?,
             }
-            self.reap(pager, Duration::from_secs(1))?;
-        };
-        let Some(id) = self.reads.iter().position(Option::is_none) else {
-            return Err(PagerError::Kernel(FaultError(libc::EBUSY))); // not with fewer in flight than the depth
         };
         let at = (incoming.range.start * size) as u64;
-        self.queue.start(Transfer { id, direction: Direction::Read, at, memory: memory.clone() });
-        self.prefetching += if waited_since.is_none() { incoming.range.len() } else { 0 };
         let prefetch = waited_since.is_none();
-        pager.counters.raise(Count::MostReads, self.queue.in_flight() as u64);
-        self.reads[id] = Some(Read { incoming, memory, began: Instant::now(), prefetch, waited_since });
+        self.prefetching += if prefetch { incoming.range.len() } else { 0 };
+        self.reads.start(Direction::Read, at, memory, Read { incoming, prefetch, waited_since });
+        pager.counters.raise(Count::MostReads, self.reads.len() as u64);
         Ok(())
     }
 
@@ -232,7 +214,7 @@ impl AsyncFiller {
     /// whether it started any.
     pub fn prefetch<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<bool, PagerError> {
         let mut any = false;
-        while self.queue.in_flight() + FAULT_SLOTS < self.queue.depth()
+        while self.reads.free() > FAULT_SLOTS
             && let Some((page, access)) = self.prefetch_queue.pop()
         {
             let mut inner = pager.lock();
@@ -264,7 +246,7 @@ impl AsyncFiller {
                     }
                     drop(inner);
                     pager.reclaim_needed.notify_all();
-                    self.queue.flush();
+                    self.reads.flush();
                     return Ok(any);
                 }
             }
@@ -273,7 +255,7 @@ impl AsyncFiller {
         if any {
             pager.notify_if_low();
         }
-        self.queue.flush();
+        self.reads.flush();
         Ok(any)
     }
 
@@ -284,11 +266,10 @@ impl AsyncFiller {
         pager: &Pager<K, S>,
         wait: Duration,
     ) -> Result<bool, PagerError> {
-        let mut ended = Vec::new();
-        self.queue.reap(wait, &mut |completion| ended.push(completion));
+        let ended = self.reads.reap(wait);
         let any = !ended.is_empty();
-        for completion in ended {
-            self.finish(pager, completion)?;
+        for read in ended {
+            self.finish(pager, read)?;
         }
         Ok(any)
     }
@@ -296,30 +277,25 @@ impl AsyncFiller {
     fn finish<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
-        Completion { id, result }: Completion,
+        EndedTransfer { of: read, memory, result, latency, service }: EndedTransfer<Read>,
     ) -> Result<(), PagerError> {
-        let Some(Read { incoming, memory, began, prefetch, waited_since }) = self.reads[id].take() else {
-            return Ok(());
-        };
+        let Read { incoming, prefetch, waited_since } = read;
         result?;
         self.prefetching -= if prefetch { incoming.range.len() } else { 0 };
-        let now = Instant::now();
-        let service = self.service.ended(began, now);
-        let latency = as_nanoseconds(now.saturating_duration_since(began));
         pager.counters.add(Count::Reads, 1);
-        pager.counters.add(Count::ReadNs, latency);
+        pager.counters.add(Count::ReadNs, as_nanoseconds(latency));
         pager.counters.add(Count::ReadBusyNs, as_nanoseconds(service));
         if waited_since.is_none() {
-            pager.counters.add(Count::HiddenNs, latency);
+            pager.counters.add(Count::HiddenNs, as_nanoseconds(latency));
         }
         let (range, asked) = (incoming.range.clone(), incoming.touch.page);
         // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
-        let bytes = unsafe { self.queue.memory(memory.clone()) };
+        let bytes = unsafe { self.reads.bytes(&memory) };
         pager.check(&range, &incoming.plan, bytes)?;
         let first = if waited_since.is_some() { asked..asked + 1 } else { range.start..range.start };
         let order = FillOrder::new(&range, first.clone(), first);
         pager.fill_from(&order, &incoming.plan, bytes)?;
-        self.memory.give_back(&memory);
+        self.reads.give_back(&memory);
         // The cost by which the transfer size is chosen: what a thread waited, or the service time if none did.
         let cost = waited_since.map_or(as_nanoseconds(service), |since| nanoseconds(since) + WAKE_NS);
         if pager.end_fill(incoming, cost) {
@@ -335,7 +311,7 @@ impl AsyncFiller {
     /// Waits for the reads in flight, and starts no more.
     pub fn drain<K: Kernel, S: PageStore>(&mut self, pager: &Pager<K, S>) -> Result<(), PagerError> {
         self.prefetch_queue.clear();
-        while self.queue.in_flight() > 0 {
+        while self.reads.len() > 0 {
             self.reap(pager, Duration::from_secs(1))?;
         }
         Ok(())

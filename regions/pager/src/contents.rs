@@ -36,8 +36,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.reclaim_needed.notify_all();
     }
 
-    /// Nobody wants what the pages hold any more, or somebody does from now on. Unwanted pages leave
-    /// without being written, and may come back as zeros.
+    /// Says whether the program still needs the contents of the pages. If not, they are evicted without being written, and
+    /// may be filled with zeros.
     pub fn set_wanted(&self, range: Range<PageNumber>, wanted: bool) {
         let mut inner = self.lock();
         for number in range {
@@ -50,7 +50,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Nobody wants what the pages hold: they read as zero, here and in the store there is room again.
+    /// Drops the contents of the pages: they read as zero, and free their room in local memory and in the store.
     pub fn drop_contents(&self, range: Range<PageNumber>) -> Result<(), PagerError> {
         self.empty(range, PageState::Zero)
     }
@@ -74,14 +74,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         let here = runs(range.clone(), |page| inner.pages[page].state.is_resident().then_some(()));
         for (run, ()) in &here {
-            // Under the lock: nobody fills them again in between.
+            // Under the lock, so that no thread fills them again in between.
             self.kernel.forget(core::slice::from_ref(run))?;
             inner.resident -= run.len();
             self.uncount(run.start, Count::ResidentBytes, (run.len() * size) as u64);
             self.count(run.start, Count::Dropped, run.len() as u64);
         }
-        // `Leaving` until the store has discarded them: otherwise a page that is filled, written and evicted meanwhile would be
-        // discarded, too.
+        // `Leaving` until the store has discarded them: otherwise a page that is filled, written and evicted in between would
+        // be discarded, too.
         for number in range.clone() {
             let page = &mut inner.pages[number];
             if page.state == PageState::SwappedOut {

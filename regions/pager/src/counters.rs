@@ -15,7 +15,7 @@ pub enum Count {
     StoredBytes,
     /// Bytes that may be anywhere, now.
     MappedBytes,
-    /// Bytes that move together, now: where most pages came lately.
+    /// Size of a transfer unit in bytes, now, where most pages were filled recently.
     SetBytes,
     /// The same where they are least,
     LeastSetBytes,
@@ -33,7 +33,7 @@ pub enum Count {
     ZeroFills,
     /// Pages that were fetched ahead of a fault.
     Prefetched,
-    /// Of these, those that the program then went past without a fault; at least so many.
+    /// Lower bound of those of them that the program then used without a fault.
     PrefetchHits,
     /// Pages that left.
     Evictions,
@@ -180,7 +180,7 @@ pub struct SegmentWords {
     pub start: AtomicU64,
     /// Length in bytes.
     pub len: AtomicU64,
-    /// What it is, in the words of whoever made it.
+    /// Kind of the segment, as a number that its creator chose.
     pub label: AtomicU64,
     /// What happened there. Local memory is shared by all segments: `LocalBytes` is 0.
     pub counts: Counters,

@@ -35,6 +35,7 @@ mod far;
 mod fill_order;
 mod fork;
 mod gate;
+mod in_flight;
 mod in_thread;
 mod incoming;
 mod kernel;

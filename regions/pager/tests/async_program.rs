@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    PAGE, ReorderingQueue, SimulatedFault, THREADS, TestPager, TestStore, pager, pager_without_prefetch,
-    random_words,
+    PAGE, ReorderingQueue, SimulatedFault, THREADS, TestPager, TestStore, change_in_laps, drop_in_parts,
+    pager, pager_without_prefetch, random_words, write_twice,
 };
 use largesse_pager::{AsyncEvictor, AsyncFiller, Count, PagerError};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,14 +141,7 @@ fn sequential_reads_are_prefetched_by_touches_of_pages_in_flight() {
 fn dropped_pages_read_as_zero_and_leave_the_store() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(512, 128, 4, &store);
-    run(&pager, &store, || {
-        (0..512).for_each(|page| _ = pager.kernel().word(page, 0, Some(9)));
-        for turn in 0..8 {
-            let range = turn * 64..turn * 64 + 64;
-            pager.drop_contents(range.clone()).unwrap();
-            range.for_each(|page| assert_eq!(pager.kernel().word(page, 0, None), 0, "page {page}"));
-        }
-    });
+    run(&pager, &store, || drop_in_parts(&pager));
     assert_eq!(store.held(), 0, "pages that nobody wants are still stored");
 }
 
@@ -172,14 +165,7 @@ fn a_page_that_came_back_wrong_is_never_handed_out() {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
         let program = Arc::clone(&pager);
-        let trouble = run_to_trouble(&pager, &store, move || {
-            for lap in 1..20_u64 {
-                for page in 0..256 {
-                    assert_eq!(program.kernel().word(page, 0, None), if lap == 1 { 0 } else { lap - 1 });
-                    program.kernel().word(page, 0, Some(lap));
-                }
-            }
-        });
+        let trouble = run_to_trouble(&pager, &store, move || change_in_laps(&program));
         assert!(matches!(trouble, PagerError::Damaged { .. }), "{fault:?}: {trouble:?}");
     }
 }
@@ -190,11 +176,7 @@ fn a_store_that_fails_ends_the_program() {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
         let program = Arc::clone(&pager);
-        let trouble = run_to_trouble(&pager, &store, move || {
-            for page in (0..256).chain(0..256) {
-                program.kernel().word(page, 0, Some(page as u64 + 1));
-            }
-        });
+        let trouble = run_to_trouble(&pager, &store, move || write_twice(&program));
         assert!(matches!(trouble, PagerError::Store(_)), "{fault:?}: {trouble:?}");
     }
 }

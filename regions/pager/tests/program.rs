@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    PAGE, Random, Simulated, SimulatedFault, THREADS, TestStore, pager, pager_over, random_words, run,
-    run_to_trouble,
+    PAGE, Random, Simulated, SimulatedFault, THREADS, TestStore, change_in_laps, drop_in_parts, pager,
+    pager_over, random_words, run, run_to_trouble, write_twice,
 };
 use largesse_pager::{Buffer, Count, Pager, PagerError, Segments, Touch};
 use largesse_policy::transfer::TransferSize;
@@ -292,19 +292,7 @@ fn what_is_foreseen_comes_also_where_sets_between_are_here() {
 fn dropped_pages_read_as_zero_and_leave_the_store() {
     let store = Arc::new(TestStore::new(SimulatedFault::Slow));
     let pager = pager(512, 128, 4, &store);
-    run(&pager, || {
-        for page in 0..512 {
-            pager.kernel().word(page, 0, Some(9));
-        }
-        for turn in 0..8 {
-            let range = turn * 64..turn * 64 + 64;
-            pager.drop_contents(range.clone()).unwrap();
-            for page in range {
-                assert_eq!(pager.kernel().word(page, 0, None), 0, "page {page}");
-            }
-        }
-    })
-    .unwrap();
+    run(&pager, || drop_in_parts(&pager)).unwrap();
     assert_eq!(store.held(), 0, "pages that nobody wants are still stored");
 }
 
@@ -314,15 +302,7 @@ fn a_page_that_came_back_wrong_is_never_handed_out() {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
         let program = Arc::clone(&pager);
-        let trouble = run_to_trouble(&pager, move || {
-            for lap in 1..20_u64 {
-                for page in 0..256 {
-                    let was = program.kernel().word(page, 0, None);
-                    assert_eq!(was, if lap == 1 { 0 } else { lap - 1 });
-                    program.kernel().word(page, 0, Some(lap));
-                }
-            }
-        });
+        let trouble = run_to_trouble(&pager, move || change_in_laps(&program));
         assert!(matches!(trouble, PagerError::Damaged { .. }), "{fault:?}: {trouble:?}");
     }
 }
@@ -333,11 +313,7 @@ fn a_store_that_fails_is_told() {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
         let program = Arc::clone(&pager);
-        let trouble = run_to_trouble(&pager, move || {
-            for page in (0..256).chain(0..256) {
-                program.kernel().word(page, 0, Some(page as u64 + 1));
-            }
-        });
+        let trouble = run_to_trouble(&pager, move || write_twice(&program));
         assert!(matches!(trouble, PagerError::Store(_)), "{fault:?}: {trouble:?}");
     }
 }

@@ -488,3 +488,28 @@ pub(crate) fn random_words(pager: &TestPager, pages: usize, steps: usize, seed: 
         }
     });
 }
+
+/// Writes each of 512 pages, and drops them in eight parts, which then read as zero.
+pub(crate) fn drop_in_parts(pager: &TestPager) {
+    (0..512).for_each(|page| _ = pager.kernel().word(page, 0, Some(9)));
+    for turn in 0..8 {
+        let range = turn * 64..turn * 64 + 64;
+        pager.drop_contents(range.clone()).unwrap();
+        range.for_each(|page| assert_eq!(pager.kernel().word(page, 0, None), 0, "page {page}"));
+    }
+}
+
+/// Reads and writes 256 pages in 19 laps; each page must hold what the lap before wrote.
+pub(crate) fn change_in_laps(pager: &TestPager) {
+    for lap in 1..20_u64 {
+        for page in 0..256 {
+            assert_eq!(pager.kernel().word(page, 0, None), lap - 1);
+            pager.kernel().word(page, 0, Some(lap));
+        }
+    }
+}
+
+/// Writes each of 256 pages twice.
+pub(crate) fn write_twice(pager: &TestPager) {
+    (0..256).chain(0..256).for_each(|page| _ = pager.kernel().word(page, 0, Some(page as u64 + 1)));
+}

@@ -1,0 +1,108 @@
+//! The transfers that one thread has in flight, each with what is needed at its end.
+
+use crate::queue_memory::QueueMemory;
+use core::ops::Range;
+use largesse_policy::ServiceTime;
+use largesse_store::{Completion, Direction, StoreError, Transfer, TransferQueue};
+use std::time::{Duration, Instant};
+
+/// A queue, the use of its memory, and a `T` for each transfer in flight.
+#[derive(Debug)]
+pub(crate) struct InFlight<T> {
+    queue: Box<dyn TransferQueue>,
+    memory: QueueMemory,
+    /// The transfers by their identifiers, which are indices.
+    started: Vec<Option<Started<T>>>,
+    service: ServiceTime,
+}
+
+#[derive(Debug)]
+struct Started<T> {
+    of: T,
+    memory: Range<usize>,
+    began: Instant,
+}
+
+/// A transfer that has ended. Its memory is [given back](InFlight::give_back) by the caller.
+#[derive(Debug)]
+pub(crate) struct EndedTransfer<T> {
+    pub(crate) of: T,
+    pub(crate) memory: Range<usize>,
+    pub(crate) result: Result<(), StoreError>,
+    /// Time from its start to its end.
+    pub(crate) latency: Duration,
+    /// Time for which the store worked on it (see [`ServiceTime`]).
+    pub(crate) service: Duration,
+}
+
+impl<T> InFlight<T> {
+    /// For a queue with `bytes` bytes of memory.
+    pub(crate) fn new(queue: Box<dyn TransferQueue>, bytes: usize) -> InFlight<T> {
+        let depth = queue.depth();
+        let started = (0..depth).map(|_| None).collect();
+        InFlight { queue, memory: QueueMemory::new(bytes, depth), started, service: ServiceTime::default() }
+    }
+
+    pub(crate) fn queue(&self) -> &dyn TransferQueue {
+        &*self.queue
+    }
+
+    /// Returns the number of transfers in flight.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.in_flight()
+    }
+
+    /// Returns what belongs to each transfer in flight.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.started.iter_mut().flatten().map(|started| &mut started.of)
+    }
+
+    /// Returns the number of transfers that can be started before one ends.
+    pub(crate) fn free(&self) -> usize {
+        self.queue.depth() - self.queue.in_flight()
+    }
+
+    /// Takes memory for a transfer of `len` bytes; `None` if there is too little, or the depth is reached.
+    pub(crate) fn take(&mut self, len: usize) -> Option<Range<usize>> {
+        if self.free() == 0 { None } else { self.memory.take(len) }
+    }
+
+    /// Returns the bytes of memory that was taken.
+    ///
+    /// # Safety
+    ///
+    /// No transfer of this memory is in flight.
+    pub(crate) unsafe fn bytes(&mut self, memory: &Range<usize>) -> &mut [u8] {
+        // SAFETY: the caller's promise, and each part of the memory was taken by one transfer only.
+        unsafe { self.queue.memory(memory.clone()) }
+    }
+
+    /// Starts a transfer of memory that was taken.
+    pub(crate) fn start(&mut self, direction: Direction, at: u64, memory: Range<usize>, of: T) {
+        let free = self.started.iter().position(Option::is_none);
+        let id = free.unwrap_or_else(|| unreachable!("memory is only taken below the depth"));
+        self.queue.start(Transfer { id, direction, at, memory: memory.clone() });
+        self.started[id] = Some(Started { of, memory, began: Instant::now() });
+    }
+
+    /// Passes all started transfers to the store.
+    pub(crate) fn flush(&mut self) {
+        self.queue.flush();
+    }
+
+    /// Returns the transfers that have ended. If none has, waits for the next one, at most for `wait`.
+    pub(crate) fn reap(&mut self, wait: Duration) -> Vec<EndedTransfer<T>> {
+        let (started, service, mut ended) = (&mut self.started, &mut self.service, Vec::new());
+        self.queue.reap(wait, &mut |Completion { id, result }| {
+            let Some(Started { of, memory, began }) = started[id].take() else { return };
+            let now = Instant::now();
+            let latency = now.saturating_duration_since(began);
+            ended.push(EndedTransfer { of, memory, result, latency, service: service.ended(began, now) });
+        });
+        ended
+    }
+
+    pub(crate) fn give_back(&mut self, memory: &Range<usize>) {
+        self.memory.give_back(memory);
+    }
+}
