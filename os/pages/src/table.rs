@@ -34,6 +34,16 @@ impl<T: Zeroed> Table<T> {
     }
 }
 
+impl Table<u8> {
+    /// Maps a table of `len` zeros that can be read without a page fault and takes no memory, since the kernel has one
+    /// page of zeros for all pages that were only read. Returns `None` if the kernel refuses the address space.
+    pub fn zeros(len: usize) -> Option<Table<u8>> {
+        let table = Table::new(len)?;
+        table.iter().step_by(crate::base_page()).for_each(|byte| _ = core::hint::black_box(*byte));
+        Some(table)
+    }
+}
+
 impl<T> core::ops::Deref for Table<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Largest number of writes in flight.
 pub(crate) const WRITE_DEPTH: usize = 16;
 /// Memory of writes, in pages.
-pub(crate) const WRITE_PAGES: usize = 2 * MAX_TRANSFER;
+pub(crate) const WRITE_PAGES: usize = MAX_TRANSFER;
 /// Largest number of pages of one write.
 const MOST_PAGES: usize = 256;
 /// Smallest number of pages that are chosen at once, so that neighbours among them are written together.

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Largest number of reads in flight.
 pub(crate) const READ_DEPTH: usize = 32;
-/// Memory of reads, in pages: two units of the largest size.
-pub(crate) const READ_PAGES: usize = 2 * MAX_TRANSFER;
+/// Memory of reads, in pages: a unit of the largest size, and half as much for others.
+pub(crate) const READ_PAGES: usize = MAX_TRANSFER + MAX_TRANSFER / 2;
 /// Reads in flight that only faults may start, so that a fault does not wait for prefetches.
 const FAULT_SLOTS: usize = 8;
 /// Largest number of pages that one prefetch reads: enough for the bandwidth of a disk, and little enough that the first pages
@@ -59,13 +59,10 @@ impl AsyncFiller {
     /// Makes the reading side over a queue whose memory has room for `pages` pages of `page` bytes. `None` without memory.
     #[must_use]
     pub fn new(queue: Box<dyn TransferQueue>, pages: usize, page: usize) -> Option<AsyncFiller> {
-        let mut zeros = Table::new(MAX_TRANSFER * page)?;
-        // The handling of a fault must not fault in memory that is missing itself.
-        zeros.fill(0);
         Some(AsyncFiller {
             reads: InFlight::new(queue, pages * page),
             prefetch_queue: PrefetchQueue::new(),
-            zeros,
+            zeros: Table::zeros(MAX_TRANSFER * page)?,
             prefetching: 0,
             short_of_room: false,
         })

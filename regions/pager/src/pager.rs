@@ -68,10 +68,9 @@ impl Buffer {
     #[must_use]
     pub fn new(pages: usize) -> Option<Buffer> {
         let len = pages * largesse_pages::base_page();
-        let (mut bytes, mut zeros) = (Table::new(len)?, Table::new(len)?);
-        // The way of a fault must not fault into memory that is not there yet.
+        let (mut bytes, zeros) = (Table::new(len)?, Table::zeros(len)?);
+        // The handling of a fault must not fault in memory that is missing itself.
         bytes.fill(1);
-        zeros.fill(0);
         Some(Buffer { bytes, zeros, prefetch_queue: PrefetchQueue::new(), own: false })
     }
 
