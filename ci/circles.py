@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """Finds circles of files within a crate: file A uses an item of file B, and B, directly or through others, one of A.
 
-usage: circles.py [--edges] [--exempt CRATE-FOLDER]... [CRATE-FOLDER...]     Without folders, every crate of the
-workspace.
+usage: circles.py [--edges] [CRATE-FOLDER...]     Without folders, every crate of the workspace.
 
 A file in a circle cannot be understood, tested or moved without the others. Uses are paths in `use` declarations and
 in code that begin with `crate::`, `super::`, `self::` or the name of a child module. A path to a re-exported name leads
 to the file that defines it, so that a parent module that only declares and re-exports its children is in no circle.
-Test code does not count. --edges prints each use between the files of a circle. Exits with 1 if a crate that is not
-exempt has a circle. circles.sh is the check, with the list of exempt crates.
+Test code does not count. --edges prints each use between the files of a circle. Exits with 1 if a crate has one.
 """
 import argparse
 import collections
@@ -188,14 +186,13 @@ def circles(edges):
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--edges", action="store_true", help="print each use between the files of a circle")
-    arguments.add_argument("--exempt", action="append", default=[], help="folder of a crate that may have circles")
     arguments.add_argument("folders", nargs="*", help="folders of crates")
     given = arguments.parse_args()
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*Cargo.toml"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     folders = given.folders or sorted(str(pathlib.Path(name).parent) for name in names)
     sys.setrecursionlimit(10_000)
-    failed, unused = False, []
+    failed = False
     for folder in folders:
         crate = Crate(ROOT / folder)
         edges, reasons = collections.defaultdict(set), collections.defaultdict(set)
@@ -204,12 +201,10 @@ def main():
             edges[used] |= set()
             reasons[user, used].add(path)
         found = circles(edges)
-        exempt = folder.rstrip("/") in given.exempt
-        failed = failed or bool(found) and not exempt
         if not found:
-            unused += [folder] if exempt else []
             continue
-        print(f"{folder}: {len(found)} circles of {sum(map(len, found))} files{' (exempt)' if exempt else ''}")
+        failed = True
+        print(f"{folder}: {len(found)} circles of {sum(map(len, found))} files")
 
         def show(module):
             return str(crate.modules[module].relative_to(crate.folder / "src"))
@@ -219,11 +214,8 @@ def main():
             for (user, used), paths in sorted(reasons.items()) if given.edges else ():
                 if user in circle and used in circle:
                     print(f"      {show(user)} -> {show(used)}: {', '.join(sorted(paths))}")
-    if unused:
-        print(f"circles: {', '.join(unused)} no longer needs an exemption")
     if not failed:
-        others = f", but {', '.join(sorted(given.exempt))} may have some" if given.exempt else ""
-        print("circles: no crate has a circle of files" + others)
+        print("circles: no crate has a circle of files")
     sys.exit(failed)
 
 

@@ -9,8 +9,8 @@
 
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::incoming::{Admission, Incoming};
-use crate::page::PageState;
-use crate::pager::{Pager, Touch, WAKE_NS, as_nanoseconds, nanoseconds};
+use crate::page::{PageState, Touch};
+use crate::pager::{Pager, WAKE_NS, as_nanoseconds, nanoseconds};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use largesse_pages::Table;
 use largesse_policy::streams::Access;

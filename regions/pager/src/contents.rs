@@ -1,7 +1,7 @@
 //! Whether anybody wants what pages hold: memory that is handed out, taken over, given back, or mapped to something else.
 
-use crate::page::{PageEntry, PageState, runs};
-use crate::pager::{Pager, number};
+use crate::page::{PageEntry, PageState, number, runs};
+use crate::pager::Pager;
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::PageNumber;

@@ -5,7 +5,7 @@
 //! descriptor either (`largesse_store::Broker`). So it touches a page of ours that is registered with the descriptor and always
 //! missing. The serving thread reads that fault like any other, takes the request, and fills the page when it has served it.
 
-use crate::pager::Touch;
+use crate::page::Touch;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::fault::{FaultError, Userfault};
 use largesse_pages::{MapError, PageKind, Reserved, SPAN, Table, base_page};

@@ -10,16 +10,15 @@
 
 use crate::async_evict::{AsyncEvictor, WRITE_DEPTH, WRITE_PAGES};
 use crate::async_fill::{AsyncFiller, READ_DEPTH, READ_PAGES};
+use crate::buffer::Buffer;
 use crate::fairness::FairnessThrottle;
+use crate::fault_thread::{Fatal, serve_next, spawn};
 use crate::kernel::Linux;
 use crate::on_cpu;
-use crate::pager::{Buffer, Pager};
+use crate::pager::Pager;
 use crate::{Kernel as _, PagerError};
 use core::convert::Infallible;
-use core::ffi::CStr;
-use core::ops::Range;
-use largesse_machine::service;
-use largesse_policy::{MAX_TRANSFER, PageNumber};
+use largesse_policy::MAX_TRANSFER;
 use largesse_store::PageStore;
 use std::io;
 use std::sync::Arc;
@@ -30,9 +29,6 @@ const SPIN: Duration = Duration::from_micros(50);
 
 /// How long to look for the end of a transfer before sleeping: a little longer than a disk takes.
 const SPIN_IN_FLIGHT: Duration = Duration::from_micros(150);
-
-/// What is done about a trouble that leaves the program without its pages. It must not return.
-pub type Fatal = fn(&PagerError) -> !;
 
 /// Starts the thread that serves faults, and the one that lets pages leave; they end with the process.
 /// The error: there is no memory for their buffers, or no thread to be had.
@@ -154,13 +150,6 @@ fn evict_async<S: PageStore>(
     }
 }
 
-/// Starts a thread that receives no signal: a handler of the program could touch far memory, and wait for this very
-/// thread.
-pub(crate) fn spawn<W: FnOnce() + Send + 'static>(name: &'static CStr, work: W) -> io::Result<()> {
-    const STACK: usize = 256 << 10;
-    service::start(name, STACK, &[], work)
-}
-
 fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<Infallible, PagerError> {
     let mut last = Instant::now();
     let mut throttle = FairnessThrottle::new();
@@ -187,15 +176,4 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<I
         last = Instant::now();
         throttle.rest_if_short(last);
     }
-}
-
-/// Serves the next fault, if one waits: its page, and the pages for which somebody is to be woken.
-pub(crate) fn serve_next<S: PageStore>(
-    pager: &Pager<Linux, S>,
-    buffer: &mut Buffer,
-) -> Result<Option<(PageNumber, Range<PageNumber>)>, PagerError> {
-    // Whatever puts pages in flight happens inside: a fork waits for it.
-    let _inside = pager.kernel().gate.enter();
-    let Some(touch) = pager.kernel().next_fault() else { return Ok(None) };
-    Ok(Some((touch.page, pager.serve(touch, buffer)?)))
 }

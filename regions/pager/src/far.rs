@@ -1,13 +1,14 @@
 //! Far memory as a heap's ground.
 
+use crate::far_range::FarRange;
 use crate::kernel::Linux;
 use crate::mappings::Mappings;
 use crate::pager::{LEAST_LOCAL, Pager};
-use crate::{Count, Fatal, Segments};
+use crate::{Count, Fatal};
 use core::ops::Range;
 use core::ptr::NonNull;
 use largesse_arena::{Backing, Purged, SpanKind};
-use largesse_pages::{MapError, MapOp, PageKind, Reserved, SPAN, base_page};
+use largesse_pages::{MapError, MapOp, PageKind, SPAN, base_page};
 use largesse_policy::PageNumber;
 use largesse_store::{PageStore, StoreError};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -29,31 +30,6 @@ impl Local {
             Local::Bytes(bytes) => bytes / base_page(),
             Local::Percent(_) => LEAST_LOCAL,
         }
-    }
-}
-
-/// A reserved range with the number of its first page.
-#[derive(Debug)]
-pub struct FarRange {
-    /// Its addresses.
-    pub range: Reserved,
-    /// The pager knows its pages from here on.
-    pub first: PageNumber,
-}
-
-impl FarRange {
-    /// The next of the segments, which will be this range.
-    #[must_use]
-    pub fn new(range: Reserved, segments: &mut Segments) -> FarRange {
-        let page = base_page();
-        let first = segments.add(range.start().as_ptr().addr(), range.len() / page, SPAN / page);
-        FarRange { range, first }
-    }
-
-    /// The pages that lie wholly in these bytes.
-    pub(crate) fn pages(&self, offset: usize, len: usize) -> Range<PageNumber> {
-        let page = base_page();
-        self.first + offset.div_ceil(page)..self.first + (offset + len) / page
     }
 }
 

@@ -1,6 +1,5 @@
 //! Pages on their way in: in which order they come, and when who waits for them goes on.
 
-use crate::Kernel;
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
@@ -32,16 +31,16 @@ impl FillOrder {
         self.range.clone()
     }
 
-    /// Puts one part after the other in place.
-    pub fn each<K: Kernel + ?Sized>(
+    /// Calls `put` for one part after the other, and `wake` as soon as the pages are in place whose threads continue at once.
+    pub fn each(
         &self,
-        kernel: &K,
         mut put: impl FnMut(&Range<PageNumber>) -> Result<(), FaultError>,
+        wake: impl Fn(Range<PageNumber>),
     ) -> Result<(), FaultError> {
         for part in self.parts.iter().filter(|part| !part.is_empty()) {
             put(part)?;
             if !self.woken.is_empty() && part.contains(&self.woken.start) {
-                kernel.wake(self.woken.clone());
+                wake(self.woken.clone());
             }
         }
         Ok(())

@@ -126,7 +126,7 @@ impl<S: PageStore> HeldPager<'_, S> {
         pager.store.fork(Fork::InChild)?;
         // SAFETY: the caller's promise.
         unsafe { pager.kernel.renew()? };
-        inner.pins.forget();
+        inner.pins.forget_held();
         let clean = pager.clean(&mut inner).ok_or(PagerError::Kernel(FaultError(libc::EBUSY)))?;
         let protect = || clean.into_iter().try_for_each(|run| pager.kernel.protect(run, true));
         pager.kernel.broker().call(protect)?;

@@ -7,8 +7,8 @@
 //! ```
 //! The caller makes the transfer: at once (`page_in.rs`), or while it serves other faults (`async_fill.rs`).
 
-use crate::page::{PageState, runs};
-use crate::pager::{Pager, Touch, number};
+use crate::page::{PageState, Touch, number, runs};
+use crate::pager::Pager;
 use crate::state::{FillPlan, PagerState, WRITE_AHEAD};
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;

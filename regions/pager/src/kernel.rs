@@ -68,5 +68,8 @@ fn copied<K: Kernel + ?Sized>(
     fetch(spare)?;
     let (first, page) = (order.range().start, kernel.page());
     let at = |number: PageNumber| (number - first) * page;
-    Ok(order.each(kernel, |it| kernel.fill(it.start, &spare[at(it.start)..at(it.end)], false))?)
+    Ok(order.each(
+        |it| kernel.fill(it.start, &spare[at(it.start)..at(it.end)], false),
+        |woken| kernel.wake(woken),
+    )?)
 }

@@ -40,6 +40,15 @@ impl PageState {
     }
 }
 
+/// A touch of a page of far memory that the kernel reported, or that a thread asks to be served.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch {
+    /// The page.
+    pub page: PageNumber,
+    /// Whether the page is written to.
+    pub write: bool,
+}
+
 /// One page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PageEntry {
@@ -80,6 +89,11 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     // SAFETY: any eight bytes are a number; the middle part is aligned.
     let (head, words, tail) = unsafe { bytes.align_to::<u64>() };
     head.iter().chain(tail).all(|&byte| byte == 0) && words.iter().all(|&word| word == 0)
+}
+
+/// The number of a page, or a number of pages, as the policies keep it.
+pub(crate) fn number(page: usize) -> u32 {
+    u32::try_from(page).unwrap_or(u32::MAX)
 }
 
 /// The longest run of pages around `at`, inside `within`, that satisfies `same`.

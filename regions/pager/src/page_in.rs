@@ -1,8 +1,9 @@
 //! The way in: faults are served, foreseen pages fetched.
 
+use crate::buffer::Buffer;
 use crate::incoming::Admission;
-use crate::page::{PageState, checksum, runs};
-use crate::pager::{Buffer, Pager, Touch, WAKE_NS, nanoseconds};
+use crate::page::{PageState, Touch, checksum, runs};
+use crate::pager::{Pager, WAKE_NS, nanoseconds};
 use crate::state::{FillPlan, LARGE_UNIT, PagerState};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use core::ops::Range;
@@ -36,7 +37,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 inner.observe_fault(touch, &self.bounds.around(touch.page), &mut buffer.prefetch_queue);
             self.count(touch.page, Count::PrefetchHits, hits as u64);
             let small = inner.unit_at(touch.page, access) < LARGE_UNIT;
-            if small || buffer.own {
+            if small || buffer.on_cpu {
                 upto = inner.coalesce(touch.page, access, MAX_TRANSFER, &mut buffer.prefetch_queue);
                 drop(inner);
                 while let Some(next) = buffer.prefetch_queue.pop() {
@@ -45,7 +46,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 inner = self.lock();
             }
         }
-        let waking = if buffer.own { SIGNAL_NS } else { WAKE_NS };
+        let waking = if buffer.on_cpu { SIGNAL_NS } else { WAKE_NS };
         let waiting = self.page_in_range(inner, (touch, access), upto, waking, buffer)?;
         self.count(touch.page, Count::WaitNs, nanoseconds(began));
         self.stall_time.add(began, Instant::now());
@@ -124,7 +125,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let served = Instant::now();
         // A thread that waits on another processor wakes up while the rest is done, which takes as long; also for one page
         // of a few, while the others are filled. With many, the thread would overtake the fills and wait again.
-        let apart = waking > 0 && !buffer.own;
+        let apart = waking > 0 && !buffer.on_cpu;
         let range = &incoming.range;
         let asked = touch.page..touch.page + 1;
         let first = if apart && range.len() <= FEW { asked.clone() } else { range.start..range.start };
@@ -141,10 +142,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so
     /// that all of them may be written, without a second fault for each.
     pub(crate) fn fill_zero(&self, order: &FillOrder, dirty: bool, zeros: &[u8]) -> Result<(), PagerError> {
-        order.each(&self.kernel, |part| {
+        let put = |part: &Range<PageNumber>| {
             let len = part.len() * self.kernel.page();
             self.kernel.fill(part.start, &zeros[..len], !dirty)
-        })?;
+        };
+        order.each(put, |woken| self.kernel.wake(woken))?;
         let range = order.range();
         self.count(range.start, Count::ZeroFills, range.len() as u64);
         Ok(())
@@ -169,14 +171,14 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         bytes: &[u8],
     ) -> Result<(), PagerError> {
         let (range, page) = (order.range(), self.kernel.page());
-        order.each(&self.kernel, |part| {
+        let put = |part: &Range<PageNumber>| {
             for (part, dirty) in runs(part.clone(), |number| Some(plan[number - range.start].dirty)) {
                 let at = (part.start - range.start) * page;
                 self.kernel.fill(part.start, &bytes[at..at + part.len() * page], !dirty)?;
             }
             Ok(())
-        })?;
-        Ok(())
+        };
+        Ok(order.each(put, |woken| self.kernel.wake(woken))?)
     }
 
     /// Reads pages from the store.

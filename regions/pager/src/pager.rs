@@ -19,7 +19,7 @@
 //! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
 use crate::notify::CountingCondvar;
-use crate::pin::Pins;
+use crate::pins::Pins;
 use crate::state::PagerState;
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ops::Range;
@@ -32,7 +32,7 @@ use largesse_policy::replacement::{Refaults, ReplacementQueue};
 use largesse_policy::stall_time::StallTime;
 use largesse_policy::streams::Streams;
 use largesse_policy::transfer::{ComputeCore, Iteration, TransferSize, TransferUnits};
-use largesse_policy::{FreeReserve, PrefetchQueue, SpeculativePages, max_prefetch};
+use largesse_policy::{FreeReserve, SpeculativePages, max_prefetch};
 use largesse_store::{Mechanism, PageStore};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,45 +41,6 @@ use std::time::{Duration, Instant};
 pub(crate) const WAKE_NS: u64 = 8_000;
 /// Local memory is never less than this number of pages.
 pub const LEAST_LOCAL: usize = 64;
-
-/// What a thread waits for.
-#[derive(Clone, Copy, Debug)]
-pub struct Touch {
-    /// The page.
-    pub page: PageNumber,
-    /// To write to it.
-    pub write: bool,
-}
-
-/// Memory for one thread that serves faults: pages on their way from the store.
-#[derive(Debug)]
-pub struct Buffer {
-    pub(crate) bytes: largesse_pages::Table<u8>,
-    pub(crate) zeros: largesse_pages::Table<u8>,
-    /// Pages that are foreseen, to be fetched when there is time.
-    pub(crate) prefetch_queue: PrefetchQueue,
-    /// Of a thread that serves faults on the processor of who waits, perhaps its own: nobody fetches while that one runs, and
-    /// it is woken last.
-    pub(crate) own: bool,
-}
-
-impl Buffer {
-    /// Room for a set of `pages` pages.
-    #[must_use]
-    pub fn new(pages: usize) -> Option<Buffer> {
-        let len = pages * largesse_pages::base_page();
-        let (mut bytes, zeros) = (Table::new(len)?, Table::zeros(len)?);
-        // The handling of a fault must not fault in memory that is missing itself.
-        bytes.fill(1);
-        Some(Buffer { bytes, zeros, prefetch_queue: PrefetchQueue::new(), own: false })
-    }
-
-    /// For a thread that serves on the processor of who waits.
-    #[must_use]
-    pub fn on_cpu(pages: usize) -> Option<Buffer> {
-        Some(Buffer { own: true, ..Buffer::new(pages)? })
-    }
-}
 
 /// Far memory over a store.
 #[derive(Debug)]
@@ -299,8 +260,4 @@ pub(crate) fn nanoseconds(since: Instant) -> u64 {
 
 pub(crate) fn as_nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn number(page: usize) -> u32 {
-    u32::try_from(page).unwrap_or(u32::MAX)
 }

@@ -8,45 +8,15 @@
 //! asking one. When half of what may be here is pinned, the next ones get as many pages as their owner cannot do without,
 //! over the limit if need be; a longer request is cut, and its owner works in pieces.
 
-use crate::page::{PageState, runs};
+use crate::page::PageState;
 use crate::pager::Pager;
 use crate::{Kernel, Linux};
 use core::ops::Range;
 use largesse_policy::PageNumber;
-use largesse_policy::replacement::Protection;
 use largesse_store::PageStore;
 
 /// Pages that a system call may pin whatever others hold: more than the longest datagram over a network has.
 pub const LEAST_PIN: usize = 18;
-
-/// What is pinned, once for each who asked.
-#[derive(Debug, Default)]
-pub(crate) struct Pins {
-    held: Vec<Range<PageNumber>>,
-    /// For good.
-    kept: Vec<Range<PageNumber>>,
-}
-
-impl Pins {
-    pub(crate) fn hold(&self, page: PageNumber) -> bool {
-        self.held.iter().chain(&self.kept).any(|pin| pin.contains(&page))
-    }
-
-    pub(crate) fn pages(&self) -> usize {
-        self.held.iter().chain(&self.kept).map(Range::len).sum()
-    }
-
-    fn give_back(&mut self, pinned: &Range<PageNumber>) {
-        if let Some(at) = self.held.iter().position(|pin| pin == pinned) {
-            self.held.swap_remove(at);
-        }
-    }
-
-    /// Nobody holds any but those for good: in a forked child, whose only thread does not.
-    pub(crate) fn forget(&mut self) {
-        self.held.clear();
-    }
-}
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Pins the first pages of `range`: once resident, or from now on if they are, they are not evicted until they are
@@ -59,7 +29,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         if pinned.is_empty() {
             return pinned;
         }
-        inner.pins.held.push(pinned.clone());
+        inner.pins.hold(pinned.clone());
         // A page that is leaving can still be read, and would be gone in the midst of the call.
         while pinned.clone().any(|page| inner.pages[page].state == PageState::Leaving) {
             inner = self.io_done.wait(inner);
@@ -77,11 +47,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// What [`pin`](Pager::pin) returned stays for good, in forked children too.
     pub fn keep(&self, pinned: &Range<PageNumber>) {
-        let pins = &mut self.lock().pins;
-        pins.give_back(pinned);
-        if !pins.kept.contains(pinned) {
-            pins.kept.push(pinned.clone());
-        }
+        self.lock().pins.keep(pinned);
     }
 }
 
@@ -94,18 +60,5 @@ impl<S: PageStore> Pager<Linux, S> {
         let pinned = self.pin(far, least);
         let start = self.bounds.address(pinned.start, size);
         Some((start..start + pinned.len() * size, pinned))
-    }
-}
-
-impl crate::state::PagerState {
-    /// Of a run whose turn it is to leave, the pinned pages stay. Returns whether there are any.
-    pub(crate) fn defer_pinned(&mut self, range: &Range<PageNumber>, part: Protection) -> bool {
-        let pinned = runs(range.clone(), |page| {
-            (self.pins.hold(page) && self.pages[page].state.is_resident()).then_some(())
-        });
-        for (run, ()) in &pinned {
-            self.defer(run, part);
-        }
-        !pinned.is_empty()
     }
 }

@@ -1,8 +1,8 @@
 //! Checks zero pages that were filled along with others, and evicts those that were never written
 //! ([`SpeculativePages`](largesse_policy::SpeculativePages)).
 
-use crate::page::{PageState, runs};
-use crate::pager::{Pager, number};
+use crate::page::{PageState, number, runs};
+use crate::pager::Pager;
 use crate::state::PagerState;
 use crate::{Kernel, PagerError};
 use core::ops::Range;
@@ -62,7 +62,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let Some(pages) = inner.speculative.pop() else { return Ok(inner) };
         let looked_at = runs(pages.clone(), |number| {
             let page = &inner.pages[number];
-            let may = !page.stored && !inner.pins.hold(number);
+            let may = !page.stored && !inner.pins.contains(number);
             (may && matches!(page.state, PageState::Clean | PageState::Dirty)).then_some(page.state)
         });
         // In flight: nobody else lets them leave, or drops them, while they are looked at.

@@ -1,8 +1,7 @@
 //! What the pager knows under its lock.
 
-use crate::page::{PageEntry, PageState, runs};
-use crate::pager::{Touch, number};
-use crate::pin::Pins;
+use crate::page::{PageEntry, PageState, Touch, number, runs};
+use crate::pins::Pins;
 use core::ops::Range;
 use largesse_pages::Table;
 use largesse_policy::eviction_cost::EvictionCost;
@@ -132,7 +131,7 @@ impl PagerState {
             let some_stay = self.defer_pinned(&range, part) | self.defer_dirty(full, &range, part);
             let parts = runs(range, |number| {
                 let page = self.pages[number];
-                let may = !some_stay || !self.pins.hold(number);
+                let may = !some_stay || !self.pins.contains(number);
                 let goes = page.state == PageState::Clean || page.state == PageState::Dirty && !full;
                 (may && goes).then_some(page.state)
             });
@@ -168,10 +167,21 @@ impl PagerState {
         self.full.is_some_and(|since| since.elapsed() < RETRY_AFTER)
     }
 
+    /// Defers the pinned pages of a run whose turn it is to be evicted. Returns whether there are any.
+    fn defer_pinned(&mut self, range: &Range<PageNumber>, part: Protection) -> bool {
+        let pinned = runs(range.clone(), |page| {
+            (self.pins.contains(page) && self.pages[page].state.is_resident()).then_some(())
+        });
+        for (run, ()) in &pinned {
+            self.defer(run, part);
+        }
+        !pinned.is_empty()
+    }
+
     /// Where the store is `full`, pages of a run whose turn it is that were changed stay. Returns whether there are any.
     fn defer_dirty(&mut self, full: bool, range: &Range<PageNumber>, part: Protection) -> bool {
         let changed = |page: PageNumber| {
-            (full && self.pages[page].state == PageState::Dirty && !self.pins.hold(page)).then_some(())
+            (full && self.pages[page].state == PageState::Dirty && !self.pins.contains(page)).then_some(())
         };
         let stay = runs(range.clone(), changed);
         stay.iter().for_each(|(run, ())| self.defer(run, part));

@@ -1,7 +1,6 @@
 //! What moves together: sets of pages, by where they are and how they are used, and what is fetched ahead of need.
 
-use crate::page::{PageState, run_around};
-use crate::pager::Touch;
+use crate::page::{PageState, Touch, run_around};
 use crate::state::PagerState;
 use core::ops::Range;
 use largesse_policy::streams::{Access, FaultContext};

@@ -2,11 +2,10 @@
 
 use super::{Fetch, Kernel, Show, copied};
 use crate::doorbell::Doorbell;
+use crate::fault_queue::FaultQueue;
 use crate::gate::Gate;
-use crate::in_thread::FaultQueue;
 use crate::on_cpu::OnCpuHandler;
-use crate::page::is_zero;
-use crate::pager::Touch;
+use crate::page::{Touch, is_zero};
 use crate::staging::{Frames, Staging, are_here};
 use crate::{FillOrder, PagerError, Segments};
 use core::ops::Range;
@@ -295,7 +294,9 @@ impl Kernel for Linux {
             fetch(frames.bytes())?;
             let part =
                 |it: &Range<PageNumber>| ((it.start - first) * page, self.address(it.start), it.len() * page);
-            return Ok(frames.put(self.faults(), |put| order.each(self, |it| put(part(it))))?);
+            return Ok(
+                frames.put(self.faults(), |put| order.each(|it| put(part(it)), |woken| self.wake(woken)))?
+            );
         }
         copied(self, order, spare, fetch)
     }

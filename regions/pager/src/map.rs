@@ -1,0 +1,157 @@
+//! Mappings of the program in far memory: what `mmap`, `munmap`, `madvise` and `mremap` do to it.
+//!
+//! They lie in a reserved range of their own. What is not mapped there is inaccessible, as it would be anywhere
+//! else, and has no room in the store. Some calls reach all of far memory, a heap's blocks and static arrays too.
+
+use crate::mappings::Mappings;
+use crate::{FarMemory, PagerError};
+use core::ops::Range;
+use largesse_pages::fault::FaultError;
+use largesse_pages::{PageKind, base_page};
+use largesse_policy::PageNumber;
+use largesse_store::PageStore;
+use largesse_store::{bytes, offsets};
+use std::sync::{MutexGuard, PoisonError};
+
+/// Why there is no mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoMapping {
+    /// No addresses are left.
+    NoAddresses,
+    /// The store has no room, or the kernel refused.
+    Refused(PagerError),
+}
+
+impl<T: Into<PagerError>> From<T> for NoMapping {
+    fn from(error: T) -> NoMapping {
+        NoMapping::Refused(error.into())
+    }
+}
+
+impl<S: PageStore> FarMemory<S> {
+    /// While it is held nobody maps or unmaps: for a fork.
+    pub fn mappings(&self) -> MutexGuard<'_, Mappings> {
+        self.mappings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether any of these addresses is far.
+    pub fn is_far(&self, at: &Range<usize>) -> bool {
+        !self.far_parts(at).is_empty()
+    }
+
+    /// Which of these addresses are not far, or not any more.
+    pub fn near_parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
+        let near = self.pager().kernel().far_in(at).missing(&bytes(at));
+        near.iter().map(|part| offsets(&part)).collect()
+    }
+
+    /// New memory of `len` bytes, a number of whole pages; it reads as zero.
+    pub fn map(&self, len: usize) -> Result<usize, NoMapping> {
+        let mut mappings = self.mappings();
+        let part = mappings.free(len).ok_or(NoMapping::NoAddresses)?;
+        self.take(&mut mappings, &part)?;
+        Ok(mappings.start() + part.start)
+    }
+
+    /// Makes a mapping at `old` longer, if what follows is free.
+    pub fn extend(&self, old: &Range<usize>, more: usize) -> Result<(), NoMapping> {
+        let mut mappings = self.mappings();
+        let end = mappings.inside(old).end;
+        let part = end..end.saturating_add(more);
+        if !mappings.is_free(&part) {
+            return Err(NoMapping::NoAddresses);
+        }
+        self.take(&mut mappings, &part)
+    }
+
+    fn take(&self, mappings: &mut Mappings, part: &Range<usize>) -> Result<(), NoMapping> {
+        let pages = mappings.place.pages(part.start, part.len());
+        self.enter(pages.clone())?;
+        if let Err(error) = mappings.place.range.commit(part.start, part.len(), PageKind::Small) {
+            self.pager().drop_contents(pages)?;
+            return Err(FaultError(error.errno).into());
+        }
+        mappings.taken.add(bytes(part));
+        self.mapped_more(mappings.place.first, part.len());
+        Ok(())
+    }
+
+    /// Whether the program has all of these addresses from [`map`](FarMemory::map).
+    pub fn is_mapped(&self, at: &Range<usize>) -> bool {
+        let mappings = self.mappings();
+        let part = mappings.inside(at);
+        part.len() == at.len() && self.taken(&mappings, at) == [part]
+    }
+
+    /// Mappings at these addresses are gone: they are inaccessible, and the store has their room again.
+    pub fn unmap(&self, at: &Range<usize>) -> Result<(), PagerError> {
+        let mut mappings = self.mappings();
+        for part in self.taken(&mappings, at) {
+            // First of all nobody touches it any more.
+            let _ = mappings.place.range.guard(part.start, part.len());
+            self.pager().drop_contents(mappings.place.pages(part.start, part.len()))?;
+            mappings.taken.remove(&bytes(&part));
+            self.mapped_less(mappings.place.first, part.len());
+        }
+        Ok(())
+    }
+
+    /// What these addresses hold is gone: they read as zero. Their room in the store stays theirs.
+    pub fn discard(&self, at: &Range<usize>) -> Result<(), PagerError> {
+        let mappings = self.mappings();
+        let ours = mappings.place.pages(0, mappings.place.range.len());
+        let elsewhere = self.far_parts(at).into_iter().filter(|pages| !ours.contains(&pages.start));
+        let taken = self.taken(&mappings, at);
+        let taken = taken.iter().map(|part| mappings.place.pages(part.start, part.len()));
+        for pages in elsewhere.chain(taken) {
+            self.pager().drop_contents(pages.clone())?;
+            self.enter(pages)?;
+        }
+        Ok(())
+    }
+
+    /// New memory in the place of what is there, and of what was there once. `false`: not all of it is far.
+    pub fn map_over(&self, at: &Range<usize>) -> Result<bool, NoMapping> {
+        if !self.near_parts(at).is_empty() {
+            return Ok(false);
+        }
+        self.discard(at)?;
+        let mut mappings = self.mappings();
+        let inside = bytes(&mappings.inside(at));
+        for free in mappings.taken.missing(&inside).iter() {
+            self.take(&mut mappings, &offsets(&free))?;
+        }
+        Ok(true)
+    }
+
+    /// The program maps something else there, with `map`: these addresses are not far memory any more, for good.
+    pub fn leave_out<R>(&self, at: &Range<usize>, map: impl FnOnce() -> R) -> Result<R, PagerError> {
+        let mut mappings = self.mappings();
+        self.mapped_less(mappings.place.first, self.taken(&mappings, at).iter().map(Range::len).sum());
+        for pages in self.far_parts(at) {
+            self.pager().leave_out(pages.clone())?;
+            self.pager().kernel().leave_out(&pages);
+        }
+        // Never handed out again.
+        let ours = bytes(&mappings.inside(at));
+        mappings.taken.add(ours);
+        Ok(map())
+    }
+
+    /// The parts of the mappings' range, by offset, that the program has and that are still far.
+    fn taken(&self, mappings: &Mappings, at: &Range<usize>) -> Vec<Range<usize>> {
+        let far = self.pager().kernel().far_in(at);
+        far.iter().flat_map(|part| mappings.taken_in(&mappings.inside(&offsets(&part)))).collect()
+    }
+
+    /// The pages of these addresses that are far.
+    fn far_parts(&self, at: &Range<usize>) -> Vec<Range<PageNumber>> {
+        let kernel = self.pager().kernel();
+        let pages = |part: Range<u64>| {
+            let part = offsets(&part);
+            let first = kernel.page_at(part.start)?;
+            Some(first..first + part.len() / base_page())
+        };
+        kernel.far_in(at).iter().filter_map(pages).collect()
+    }
+}
