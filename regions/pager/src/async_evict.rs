@@ -7,9 +7,9 @@
 //! A write is made from a copy that does not change, and the checksum is that of the copy. A page is `Leaving` until its write
 //! has ended, so that a touch in between waits, and there is never more than one write of a page in flight.
 
-use crate::evict::Contents;
 use crate::in_flight::{EndedTransfer, InFlight};
 use crate::page::{PageState, runs};
+use crate::page_table::Contents;
 use crate::pager::{Pager, as_nanoseconds, nanoseconds};
 use crate::state::PagerState;
 use crate::{Count, Kernel, PagerError};

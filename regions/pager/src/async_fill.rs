@@ -120,7 +120,7 @@ impl AsyncFiller {
                         self.reap(pager, Duration::ZERO)?;
                         inner = pager.lock();
                     }
-                    if inner.resident + pages > inner.local {
+                    if inner.pages.resident() + pages > inner.local {
                         drop(pager.io_done.wait_at_most(inner, ROOM_WAIT));
                     }
                     pager.count(touch.page, Count::RoomNs, nanoseconds(waited));
@@ -144,13 +144,13 @@ impl AsyncFiller {
         now: Instant,
     ) -> (Access, PageNumber) {
         let mut inner = pager.lock();
-        let page = &mut inner.pages[touch.page];
+        let state = inner.pages[touch.page].state;
         // Only the first such touch is told to the streams: it clears the flag.
-        let late = page.state == PageState::Filling && core::mem::take(&mut page.prefetched);
-        if page.state.is_resident() && !late {
+        let late = state == PageState::Filling && inner.pages.take_prefetched(touch.page);
+        if state.is_resident() && !late {
             return (Access::Dense, 0);
         }
-        let new = page.state == PageState::Zero;
+        let new = state == PageState::Zero;
         if late {
             for read in self.reads.iter_mut().filter(|read| read.incoming.range.contains(&touch.page)) {
                 read.waited_since.get_or_insert(now);
@@ -225,7 +225,7 @@ impl AsyncFiller {
                 break;
             }
             // Units that do not fit stay in the queue.
-            let room = inner.local.saturating_sub(inner.resident).min(PREFETCH_PAGES);
+            let room = inner.local.saturating_sub(inner.pages.resident()).min(PREFETCH_PAGES);
             let upto = inner.coalesce(page, access, room, &mut self.prefetch_queue);
             let touch = Touch { page, write: false };
             match pager.admit(&mut inner, (touch, access), upto, true, false)? {

@@ -1,6 +1,6 @@
 //! Whether anybody wants what pages hold: memory that is handed out, taken over, given back, or mapped to something else.
 
-use crate::page::{PageEntry, PageState, number, runs};
+use crate::page::{PageState, number, runs};
 use crate::pager::Pager;
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
@@ -15,7 +15,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.store.reserve((range.start * size) as u64, (range.len() * size) as u64)?;
         let mut inner = self.lock();
         for page in range {
-            inner.pages[page].idle = false;
+            inner.pages.set_wanted(page, true);
         }
         Ok(())
     }
@@ -26,8 +26,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         let local = inner.local;
         for page in here {
-            inner.pages[page].state = PageState::Dirty;
-            inner.resident += 1;
+            inner.pages.adopt(page);
             self.count(page, Count::ResidentBytes, self.kernel.page() as u64);
             inner.queue.insert(PageRun { first: number(page), pages: 1 }, local, None);
         }
@@ -41,10 +40,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     pub fn set_wanted(&self, range: Range<PageNumber>, wanted: bool) {
         let mut inner = self.lock();
         for number in range {
-            let page = &mut inner.pages[number];
-            page.idle = !wanted;
-            if !wanted && page.state == PageState::SwappedOut {
-                *page = PageEntry { idle: true, ..PageEntry::default() };
+            inner.pages.set_wanted(number, wanted);
+            if inner.pages.forget_unwanted(number) {
                 self.uncount(number, Count::StoredBytes, self.kernel.page() as u64);
             }
         }
@@ -65,7 +62,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         loop {
             for page in range.clone() {
-                inner.pages[page].idle = true; // whoever carries them does not write them
+                inner.pages.set_wanted(page, false); // an eviction in flight does not write them
             }
             if !range.clone().any(|page| inner.pages[page].state.in_flight()) {
                 break;
@@ -76,28 +73,21 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         for (run, ()) in &here {
             // Under the lock, so that no thread fills them again in between.
             self.kernel.forget(core::slice::from_ref(run))?;
-            inner.resident -= run.len();
             self.uncount(run.start, Count::ResidentBytes, (run.len() * size) as u64);
             self.count(run.start, Count::Dropped, run.len() as u64);
         }
         // `Leaving` until the store has discarded them: otherwise a page that is filled, written and evicted in between would
         // be discarded, too.
         for number in range.clone() {
-            let page = &mut inner.pages[number];
-            if page.state == PageState::SwappedOut {
+            if inner.pages.begin_drop(number) == PageState::SwappedOut {
                 self.uncount(number, Count::StoredBytes, size as u64);
-            }
-            if page.state != PageState::Outside {
-                page.state = PageState::Leaving;
             }
         }
         drop(inner);
         self.store.discard((range.start * size) as u64, (range.len() * size) as u64);
         let mut inner = self.lock();
         for number in range.clone() {
-            let page = &mut inner.pages[number];
-            let state = if page.state == PageState::Outside { page.state } else { then };
-            *page = PageEntry { state, waited: page.waited, ..PageEntry::default() };
+            inner.pages.end_drop(number, then);
         }
         self.tell(&inner);
         self.io_done.notify_all();

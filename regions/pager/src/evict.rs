@@ -1,6 +1,7 @@
 //! The way out: pages leave when others need their place.
 
 use crate::page::{PageState, checksum, is_zero, runs};
+use crate::page_table::Contents;
 use crate::pager::{Pager, nanoseconds};
 use crate::state::PagerState;
 use crate::{Count, Kernel, PagerError};
@@ -25,15 +26,6 @@ pub(crate) struct EvictionResult {
     full: bool,
 }
 
-/// The contents of a page that was taken from the program.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Contents {
-    /// Its checksum; `None` if it need not be kept, because it is zero or nobody wants it.
-    pub(crate) sum: Option<u64>,
-    /// Whether the store must be given it.
-    pub(crate) changed: bool,
-}
-
 impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Lets pages leave until `wanted` more fit. `false`: nothing can leave.
     pub(crate) fn make_room<'a>(
@@ -43,9 +35,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     ) -> Result<(MutexGuard<'a, PagerState>, bool), PagerError> {
         // Where much is pinned, waiting for others to carry pages out is likely to be in vain.
         let mut patience = if inner.pins.pages() * 2 > inner.local { 1 } else { 200 };
-        while inner.resident + wanted > inner.local {
+        while inner.pages.resident() + wanted > inner.local {
             let leaving;
-            let missing = inner.resident + wanted - inner.local;
+            let missing = inner.pages.resident() + wanted - inner.local;
             let together = inner.batch(missing);
             (inner, leaving) = self.evict(inner, together)?;
             if leaving {
@@ -103,7 +95,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// The flight of these pages is over: who met them in it tries again.
     pub(crate) fn wake_waiting(&self, inner: &mut PagerState, pages: Range<PageNumber>) {
         for number in pages {
-            if core::mem::take(&mut inner.pages[number].waited) {
+            if inner.pages.take_waiting(number) {
                 self.kernel.wake(number..number + 1);
             }
         }
@@ -114,17 +106,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let clock = inner.queue.clock();
         let size = self.kernel.page() as u64;
         for range in gone {
-            let mut stored = 0;
-            for page in &mut inner.pages[range.clone()] {
-                page.state = if page.stored && !page.idle { PageState::SwappedOut } else { PageState::Zero };
-                page.left = clock;
-                stored += u64::from(page.state == PageState::SwappedOut);
-            }
+            let stored = inner.pages.end_evict(range.clone(), clock) as u64;
             for (range, access) in runs(range.clone(), |page| Some(inner.pages[page].access)) {
                 inner.units.evicted(&range, access);
             }
             let gone = range.len() as u64;
-            inner.resident -= range.len();
             self.uncount(range.start, Count::ResidentBytes, gone * size);
             self.count(range.start, Count::StoredBytes, stored * size);
             self.count(range.start, Count::Evictions, gone);
@@ -186,10 +172,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let range = first..first + bytes.len() / size;
         let before: Vec<_> = {
             let inner = self.lock();
-            inner.pages[range].iter().map(|page| (page.idle, page.stored.then_some(page.sum))).collect()
+            inner.pages[range].iter().map(|page| (page.unwanted, page.stored.then_some(page.sum))).collect()
         };
-        let page = |(bytes, &(idle, stored)): (&[u8], &(bool, Option<u64>))| {
-            let sum = (!idle && !is_zero(bytes)).then(|| checksum(bytes));
+        let page = |(bytes, &(unwanted, stored)): (&[u8], &(bool, Option<u64>))| {
+            let sum = (!unwanted && !is_zero(bytes)).then(|| checksum(bytes));
             Contents { sum, changed: sum.is_some() && sum != stored }
         };
         bytes.chunks_exact(size).zip(&before).map(page).collect()
@@ -197,18 +183,13 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
 
     /// Notes that the store holds these contents, or that zero pages need none.
     pub(crate) fn note_contents(&self, range: &Range<PageNumber>, contents: &[Contents]) {
-        let mut inner = self.lock();
-        for (page, contents) in inner.pages[range.clone()].iter_mut().zip(contents) {
-            page.changed = if contents.changed { 2 } else { page.changed.saturating_sub(1) };
-            page.stored = contents.sum.is_some();
-            page.sum = contents.sum.unwrap_or(0);
-        }
+        debug_assert_eq!(range.len(), contents.len());
+        self.lock().pages.note_contents(range.start, contents);
     }
 
     /// Notes that the contents of these pages in the store are undefined, after a write that failed.
     pub(crate) fn forget_stored(&self, range: &Range<PageNumber>) {
-        let mut inner = self.lock();
-        inner.pages[range.clone()].iter_mut().for_each(|page| page.stored = false);
+        self.lock().pages.forget_stored(range.clone());
     }
 
     /// Lets pages leave if there is little room. `false`: there was nothing to do.
@@ -216,7 +197,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let inner = self.lock();
         if !inner.reclaim_mode.in_background()
             || inner.fills_many()
-            || inner.resident + inner.high_watermark() <= inner.local
+            || inner.pages.resident() + inner.high_watermark() <= inner.local
         {
             return Ok(false);
         }
@@ -232,7 +213,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 inner = self.evict_untouched(inner)?;
                 continue;
             }
-            if inner.resident + inner.low_watermark() <= inner.local {
+            if inner.pages.resident() + inner.low_watermark() <= inner.local {
                 inner = self.reclaim_needed.wait_at_most(inner, 500);
                 continue;
             }

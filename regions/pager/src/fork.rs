@@ -80,7 +80,7 @@ impl<S: PageStore> Pager<Linux, S> {
         let here = |range: &Range<PageNumber>| {
             range.clone().filter(|&page| inner.pages[page].state.is_resident()).count()
         };
-        if queued.iter().map(here).sum::<usize>() != inner.resident {
+        if queued.iter().map(here).sum::<usize>() != inner.pages.resident() {
             queued.clear();
             queued.push(0..self.bounds.pages());
         }

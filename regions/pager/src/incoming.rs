@@ -57,10 +57,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     ) -> Result<Admission, PagerError> {
         let mapped = usize::try_from(self.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
         inner.mapped = mapped / self.kernel.page();
-        let page = &mut inner.pages[touch.page];
-        match page.state {
+        match inner.pages[touch.page].state {
             PageState::Filling | PageState::Leaving => {
-                page.waited = true;
+                inner.pages.wait_for(touch.page);
                 return Ok(Admission::Settled(0..0));
             }
             PageState::Dirty | PageState::Outside => {
@@ -73,7 +72,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             PageState::Zero | PageState::SwappedOut => {}
         }
         let range = inner.fill_range(touch.page, access, upto, &self.bounds.around(touch.page));
-        if inner.resident + range.len() > inner.local {
+        if inner.pages.resident() + range.len() > inner.local {
             return Ok(Admission::NoRoom(range.len()));
         }
         Ok(Admission::Begun(self.begin_fill(inner, range, (touch, access), prefetch, reuses)))
@@ -88,7 +87,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         reuses: bool,
     ) -> Option<Incoming> {
         self.count(touch.page, Count::OverLimit, 1);
-        let missing = matches!(inner.pages[touch.page].state, PageState::Zero | PageState::SwappedOut);
+        let missing = inner.pages[touch.page].state.is_missing();
         let page = touch.page..touch.page + 1;
         missing.then(|| self.begin_fill(inner, page, (touch, access), false, reuses))
     }
@@ -119,14 +118,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
         for unit in &units {
             let prefetched = from == PageState::SwappedOut && (prefetch || !unit.contains(&touch.page));
-            for page in &mut inner.pages[unit.clone()] {
-                (page.state, page.prefetched, page.access) = (PageState::Filling, prefetched, access);
-            }
+            inner.pages.begin_fill(unit.clone(), access, prefetched);
             if prefetched {
                 self.count(unit.start, Count::Prefetched, unit.len() as u64);
             }
         }
-        inner.resident += range.len();
         inner.filled(range.len());
         self.kernel.serve_on_cpu(inner.reclaim_mode.on_cpu());
         self.count(range.start, Count::ResidentBytes, bytes);
@@ -140,11 +136,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let mut inner = self.lock();
         let mut waited = false;
         for number in range.clone() {
-            let page = &mut inner.pages[number];
-            debug_assert_eq!(page.state, PageState::Filling, "page {number}");
             let dirty = if from == PageState::Zero { touch.write } else { plan[number - range.start].dirty };
-            page.state = if dirty { PageState::Dirty } else { PageState::Clean };
-            waited |= core::mem::take(&mut page.waited);
+            waited |= inner.pages.end_fill(number, dirty);
         }
         let costs = inner.eviction_cost.costs(self.lap(touch.page));
         let (local, mapped) = (inner.local, inner.mapped);
@@ -201,9 +194,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         });
         for (range, ()) in written {
             // Under the lock: nobody may take the pages for clean ones in between.
-            for page in range.clone() {
-                inner.pages[page].state = PageState::Dirty;
-            }
+            inner.pages.allow_writes(range.clone());
             self.kernel.protect(range, false)?;
         }
         Ok(())

@@ -49,6 +49,7 @@ mod notify;
 mod on_cpu;
 mod page;
 mod page_in;
+mod page_table;
 mod pager;
 mod pin;
 mod pins;

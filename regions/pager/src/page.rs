@@ -1,9 +1,7 @@
 //! What is known of each page of far memory, resident or not.
 
 use core::ops::Range;
-use largesse_pages::Zeroed;
 use largesse_policy::PageNumber;
-use largesse_policy::streams::Access;
 
 /// Where a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -33,6 +31,12 @@ impl PageState {
         !matches!(self, PageState::Zero | PageState::SwappedOut | PageState::Outside)
     }
 
+    /// Returns whether the page is not resident and can be filled.
+    #[must_use]
+    pub const fn is_missing(self) -> bool {
+        matches!(self, PageState::Zero | PageState::SwappedOut)
+    }
+
     /// In nobody's hands but the pager's: to be waited for.
     #[must_use]
     pub const fn in_flight(self) -> bool {
@@ -48,35 +52,6 @@ pub struct Touch {
     /// Whether the page is written to.
     pub write: bool,
 }
-
-/// One page.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PageEntry {
-    /// Checksum of what the store holds.
-    pub(crate) sum: u64,
-    /// When it was last evicted (see `largesse_policy::replacement`).
-    pub(crate) left: u32,
-    /// The compute core in which it was last swapped in (see `largesse_policy::transfer`).
-    pub(crate) core: u16,
-    pub(crate) state: PageState,
-    /// The store holds its contents, or an older version of them.
-    pub(crate) stored: bool,
-    /// Nobody wants its contents: it may be dropped instead of written.
-    pub(crate) idle: bool,
-    /// It was changed while it was here: the last time 2, the time before 1, longer ago 0.
-    pub(crate) changed: u8,
-    /// It was fetched ahead of need, and nobody is known to have needed it.
-    pub(crate) prefetched: bool,
-    /// The expected use when it was filled (see `largesse_policy::streams`).
-    pub(crate) access: Access,
-    /// A thread waits for the end of its flight and must be woken.
-    pub(crate) waited: bool,
-    /// Whether it was evicted from the protected part (see `largesse_policy::replacement`).
-    pub(crate) from_protected: bool,
-}
-
-// SAFETY: zero bytes are a page in state `Zero`, used `Dense`, with every flag unset.
-unsafe impl Zeroed for PageEntry {}
 
 /// The checksum of a page's contents. By 64 bits, pages that differ are never taken for equal: what
 /// looks like the store's copy is not sent again.

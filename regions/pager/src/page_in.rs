@@ -78,7 +78,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             0
         };
         let set = inner.fill_range(page, access, 0, &self.bounds.around(page));
-        if !at_any_price && inner.resident + set.len() > inner.local {
+        if !at_any_price && inner.pages.resident() + set.len() > inner.local {
             return Ok(());
         }
         let waiting = self.page_in_range(inner, (Touch { page, write: false }, access), upto, 0, buffer)?;
@@ -117,7 +117,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 }
             }
         };
-        let behind = inner.resident + inner.low_watermark() > inner.local || inner.has_untouched_to_check();
+        let behind =
+            inner.pages.resident() + inner.low_watermark() > inner.local || inner.has_untouched_to_check();
         drop(inner);
         if behind {
             self.reclaim_needed.notify_all();

@@ -19,6 +19,7 @@
 //! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
 use crate::notify::CountingCondvar;
+use crate::page_table::PageTable;
 use crate::pins::Pins;
 use crate::state::PagerState;
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
@@ -72,10 +73,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         prefetch: bool,
     ) -> Option<Pager<K, S>> {
         let inner = PagerState {
-            pages: Table::new(bounds.pages())?,
+            pages: PageTable::new(bounds.pages())?,
             queue: ReplacementQueue::new(),
             pins: Pins::default(),
-            resident: 0,
             local: local.max(LEAST_LOCAL),
             mapped: 0,
             units: TransferUnits::new(size),

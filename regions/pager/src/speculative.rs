@@ -67,9 +67,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         });
         // In flight: nobody else lets them leave, or drops them, while they are looked at.
         for (range, _) in &looked_at {
-            for page in &mut inner.pages[range.clone()] {
-                (page.state, page.from_protected) = (PageState::Leaving, false);
-            }
+            inner.pages.begin_evict(range.clone(), Protection::Probationary);
         }
         drop(inner);
         let mut going = Vec::new();
@@ -83,10 +81,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.finish_eviction(&mut inner, &gone);
         inner.queue.evicted_speculative(gone.iter().map(Range::len).sum());
         for (range, state) in &looked_at {
-            for page in &mut inner.pages[range.clone()] {
-                if page.state == PageState::Leaving {
-                    page.state = *state;
-                }
+            let leaving = |page: PageNumber| (inner.pages[page].state == PageState::Leaving).then_some(());
+            for (run, ()) in runs(range.clone(), leaving) {
+                inner.pages.cancel_evict(run, *state);
             }
         }
         inner.enqueue(&pages);

@@ -1,9 +1,9 @@
 //! What the pager knows under its lock.
 
-use crate::page::{PageEntry, PageState, Touch, number, runs};
+use crate::page::{PageState, Touch, number, runs};
+use crate::page_table::PageTable;
 use crate::pins::Pins;
 use core::ops::Range;
-use largesse_pages::Table;
 use largesse_policy::eviction_cost::EvictionCost;
 use largesse_policy::reclaim_mode::ReclaimMode;
 use largesse_policy::replacement::{PageRun, Protection, ReplacementQueue};
@@ -26,11 +26,9 @@ const LATELY: f64 = 1.0 / 32.0;
 
 #[derive(Debug)]
 pub(crate) struct PagerState {
-    pub(crate) pages: Table<PageEntry>,
+    pub(crate) pages: PageTable,
     pub(crate) queue: ReplacementQueue,
     pub(crate) pins: Pins,
-    /// Pages that take local memory.
-    pub(crate) resident: usize,
     /// Pages that may.
     pub(crate) local: usize,
     /// All that the program has, as far as anybody knows; 0: nobody does.
@@ -87,9 +85,7 @@ impl PagerState {
 
     /// Pages that were to leave stay after all.
     pub(crate) fn stay(&mut self, range: &Range<PageNumber>, part: Protection) {
-        for page in &mut self.pages[range.clone()] {
-            page.state = PageState::Dirty;
-        }
+        self.pages.cancel_evict(range.clone(), PageState::Dirty);
         self.defer(range, part);
     }
 
@@ -139,13 +135,10 @@ impl PagerState {
             *tries -= usize::from(some_stay && parts.is_empty());
             units += usize::from(!parts.is_empty());
             for (range, state) in parts {
-                for page in &mut self.pages[range.clone()] {
-                    if state == PageState::Clean {
-                        page.changed = page.changed.saturating_sub(1);
-                    }
-                    page.state = PageState::Leaving;
-                    page.from_protected = part == Protection::Protected;
+                if state == PageState::Clean {
+                    self.pages.note_unchanged(range.clone());
                 }
+                self.pages.begin_evict(range.clone(), part);
                 pages += range.len();
                 going.push((range, state));
             }
@@ -190,13 +183,12 @@ impl PagerState {
 
     /// How a page left, if it did.
     pub(crate) fn back(&self, page: PageNumber) -> Option<(Protection, u32)> {
-        let left = self.pages[page].left;
-        (left != 0).then_some((self.part(page), left))
+        self.pages[page].last_eviction()
     }
 
     /// Where it was when its turn came.
     pub(crate) fn part(&self, page: PageNumber) -> Protection {
-        if self.pages[page].from_protected { Protection::Protected } else { Protection::Probationary }
+        self.pages[page].part()
     }
 
     /// So many pages came that left in this way.
@@ -209,7 +201,7 @@ impl PagerState {
     pub(crate) fn filled(&mut self, pages: usize) {
         self.together += (pages as f64 - self.together) * LATELY;
         // As long as there is room nothing leaves, in either way.
-        if self.resident + self.high_watermark() > self.local {
+        if self.pages.resident() + self.high_watermark() > self.local {
             self.reclaim_mode.filled(pages, Instant::now());
         }
     }
@@ -260,23 +252,21 @@ impl PagerState {
         // Of the few pages that can leave while the store is full, none should leave before it was used.
         let reserve = if self.store_is_full() { 1 } else { self.free_reserve.pages(self.local) };
         let reserve = reserve.max(self.room_wanted);
-        (self.resident + reserve).saturating_sub(self.local + self.leaving)
+        (self.pages.resident() + reserve).saturating_sub(self.local + self.leaving)
     }
 
     /// The set of a page belongs to the working set of the compute core that runs.
     pub(crate) fn note_refault_of_unit(&mut self, page: PageNumber) {
         let set = self.units.in_force(page, Access::Dense);
         let (core, count) = &mut self.core;
-        let first = &mut self.pages[page / set * set];
-        if *core != 0 && first.core != *core {
-            first.core = *core;
+        if *core != 0 && self.pages.swap_in_during(page / set * set, *core) {
             *count += 1;
         }
     }
 
     /// Forgets runs of which no page is resident any more, when there are too many of them.
     pub(crate) fn tidy(&mut self) {
-        if self.queue.runs() > 2 * self.resident + 1024 {
+        if self.queue.runs() > 2 * self.pages.resident() + 1024 {
             let pages = &self.pages;
             self.queue.retain(|run| run.range().any(|page| pages[page].state.is_resident()));
         }

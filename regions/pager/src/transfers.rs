@@ -43,7 +43,7 @@ impl PagerState {
     /// What comes of new pages at once: the set, and more of them as long as there is much room, or room for all. They are
     /// fetched from nowhere, and what the program does not use of them leaves unwritten.
     fn zero_fill_range(&self, page: PageNumber) -> Range<PageNumber> {
-        let room = self.local.saturating_sub(self.resident);
+        let room = self.local.saturating_sub(self.pages.resident());
         let all_fit = (1..=self.local + self.local / 64).contains(&self.mapped);
         let at_once = if all_fit { room } else { room / 8 };
         let step = match self.units {
@@ -126,7 +126,7 @@ impl PagerState {
             let set = sets_in_force[access as usize];
             let first = (passed.start / set * set).max(bounds.start);
             for page in first..(first + set).max(passed.end).min(bounds.end) {
-                hits += usize::from(core::mem::take(&mut pages[page].prefetched));
+                hits += usize::from(pages.take_prefetched(page));
             }
         };
         let access = streams.on_fault(&fault, most, passed, |pages, access| {
