@@ -7,14 +7,13 @@
 use crate::lost::LOST;
 use crate::message::warn;
 use crate::{far, heap, io};
-use largesse_pager::{HeldPager, Mappings};
+use largesse_pager::{HeldMappings, HeldPager};
 use largesse_paging::AnyStore;
-use std::sync::MutexGuard;
 
 /// Keeps the pager stopped by its locks while the process forks.
 pub(crate) struct StoppedPager {
     held: HeldPager<'static, AnyStore>,
-    mappings: MutexGuard<'static, Mappings>,
+    mappings: HeldMappings<'static>,
 }
 
 /// Stops the pager before `fork`; `None` without far memory. The caller holds the heap's lock, so that no thread

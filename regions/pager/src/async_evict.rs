@@ -11,13 +11,13 @@ use crate::in_flight::{EndedTransfer, InFlight};
 use crate::page::{PageState, runs};
 use crate::page_table::Contents;
 use crate::pager::{Pager, as_nanoseconds, nanoseconds};
-use crate::state::PagerState;
+use crate::state::StateGuard;
+use crate::victims::TRIES;
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::eviction_cost::WriteCosts;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::{Direction, PageStore, TransferQueue};
-use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 /// Largest number of writes in flight.
@@ -30,8 +30,6 @@ const MOST_PAGES: usize = 256;
 const BATCH: usize = 128;
 /// Largest number of pages that are chosen at once, which a touch may have to wait for.
 const MOST_AT_ONCE: usize = 512;
-/// Runs of pages that are tried, one after the other, when none of their pages can be evicted.
-const TRIES: usize = 32;
 
 /// The writing side of a pager over a queue of transfers. It belongs to one thread.
 #[derive(Debug)]
@@ -68,17 +66,18 @@ impl AsyncEvictor {
     fn evict<K: Kernel, S: PageStore>(
         &mut self,
         pager: &Pager<K, S>,
-        mut inner: MutexGuard<'_, PagerState>,
+        mut inner: StateGuard<'_>,
     ) -> Result<bool, PagerError> {
-        let wanted = inner.wanted_evictions();
+        let now = Instant::now();
+        let wanted = inner.wanted_evictions(now);
         if wanted == 0 {
             return Ok(false);
         }
         let batch = wanted.clamp(BATCH.min(inner.local / 64), MOST_AT_ONCE);
         let mut tries = TRIES; // counted down
-        let (victims, _) = inner.select_victims(batch, &mut tries);
+        let victims = inner.select_victims(batch, &mut tries, now).runs;
         inner.leaving += victims.iter().map(|(range, _)| range.len()).sum::<usize>();
-        inner.note_victims(!victims.is_empty());
+        inner.note_victims(!victims.is_empty(), now);
         drop(inner);
         if victims.is_empty() {
             return Ok(false);
@@ -124,7 +123,7 @@ impl AsyncEvictor {
         for (run, changed) in runs(all, |page| Some(contents[page - first].changed)) {
             let part = &contents[run.start - first..run.end - first];
             if !changed {
-                pager.note_contents(&run, part);
+                pager.lock().pages.note_contents(run.start, part);
                 gone.push(run);
                 continue;
             }
@@ -189,7 +188,7 @@ impl AsyncEvictor {
                 pager.counters.add(Count::WriteBusyNs, ns);
                 let contents: Vec<_> =
                     sums.into_iter().map(|sum| Contents { sum: Some(sum), changed: true }).collect();
-                pager.note_contents(&range, &contents);
+                pager.lock().pages.note_contents(range.start, &contents);
                 pager.count(range.start, Count::WriteBacks, range.len() as u64);
                 pager.count(range.start, Count::BytesOut, len);
                 let mut writes = WriteCosts::default();
@@ -197,7 +196,7 @@ impl AsyncEvictor {
                 pager.finish_leaving(core::slice::from_ref(&range), 1, ns, writes);
             }
             Err(error) if error.is_full() => {
-                pager.forget_stored(&range);
+                pager.lock().pages.forget_stored(range.clone());
                 // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
                 let bytes = unsafe { self.writes.bytes(&memory) };
                 pager.kernel.fill(range.start, bytes, false)?;
@@ -230,7 +229,7 @@ impl AsyncEvictor {
         }
         let inner = pager.lock();
         // If there is something to do and it could not be done, all that could leave is pinned or in flight.
-        let nothing_to_do = inner.wanted_evictions() == 0 && !inner.has_untouched_to_check();
+        let nothing_to_do = inner.wanted_evictions(Instant::now()) == 0 && !inner.has_untouched_to_check();
         let milliseconds = if nothing_to_do && !hurry() { 500 } else { 1 };
         drop(pager.reclaim_needed.wait_at_most(inner, milliseconds));
         Ok(())
@@ -241,7 +240,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     /// Wakes the evicting thread if there is little free room.
     pub(crate) fn notify_if_low(&self) {
         let inner = self.lock();
-        if inner.wanted_evictions() > 0 || inner.has_untouched_to_check() {
+        if inner.wanted_evictions(Instant::now()) > 0 || inner.has_untouched_to_check() {
             drop(inner);
             self.reclaim_needed.notify_all();
         }
@@ -265,15 +264,16 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     fn stay(&self, pages: &Range<PageNumber>, cause: Count) {
         let mut inner = self.lock();
         inner.leaving -= pages.len();
-        for (run, part) in runs(pages.clone(), |page| Some(inner.part(page))) {
-            inner.stay(&run, part);
+        let now = Instant::now();
+        for (run, part) in runs(pages.clone(), |page| Some(inner.pages[page].part())) {
+            inner.stay(&run, part, now);
         }
         self.count(pages.start, cause, pages.len() as u64);
         self.landed(inner, core::slice::from_ref(pages));
     }
 
     /// Wakes the threads that wait for pages which were in flight.
-    fn landed(&self, mut inner: MutexGuard<'_, PagerState>, pages: &[Range<PageNumber>]) {
+    fn landed(&self, mut inner: StateGuard<'_>, pages: &[Range<PageNumber>]) {
         self.tell(&inner);
         self.io_done.notify_all();
         pages.iter().for_each(|range| self.wake_waiting(&mut inner, range.clone()));

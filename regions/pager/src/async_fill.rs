@@ -8,7 +8,7 @@
 //! fault: otherwise prefetching would end as soon as the program catches up with it.
 
 use crate::in_flight::{EndedTransfer, InFlight};
-use crate::incoming::{Admission, Incoming};
+use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming};
 use crate::page::{PageState, Touch};
 use crate::pager::{Pager, WAKE_NS, as_nanoseconds, nanoseconds};
 use crate::{Count, FillOrder, Kernel, PagerError};
@@ -88,27 +88,32 @@ impl AsyncFiller {
     ) -> Result<(), PagerError> {
         let began = Instant::now();
         pager.count(touch.page, Count::Faults, 1);
-        let (access, mut upto) = self.observe(pager, touch, began);
+        let (access, upto) = self.observe(pager, touch, began);
+        let (reason, frames) = (FillReason::Fault, FrameSource::Allocated);
+        let mut request = FillRequest { touch, access, upto, reason, frames };
         // The number of failed attempts of the evicting thread when this fault first found no room.
         let mut stuck_before = None;
         let incoming = loop {
             let mut inner = pager.lock();
             inner.room_wanted = 0;
-            match pager.admit(&mut inner, (touch, access), upto, false, false)? {
-                Admission::Settled(pages) => {
+            let now = Instant::now();
+            match pager.admit(&mut inner, &request, now)? {
+                settled @ (Admission::Resident | Admission::InFlight) => {
                     drop(inner);
-                    pager.kernel.wake(pages);
+                    if matches!(settled, Admission::Resident) {
+                        pager.kernel.wake(touch.page..touch.page + 1);
+                    }
                     pager.count(touch.page, Count::WaitNs, nanoseconds(began));
                     return Ok(());
                 }
                 Admission::Begun(incoming) => break incoming,
                 Admission::NoRoom(pages) => {
-                    inner.found_no_room(pages);
+                    inner.found_no_room(pages, now);
                     inner.room_wanted = pages;
-                    upto = 0; // there may be room for the unit alone
+                    request.upto = 0; // there may be room for the unit alone
                     pager.reclaim_needed.notify_all();
-                    if inner.nothing_can_leave(*stuck_before.get_or_insert(inner.stuck))
-                        && let Some(incoming) = pager.admit_over_limit(&mut inner, (touch, access), false)
+                    if inner.nothing_can_leave(*stuck_before.get_or_insert(inner.stuck), now)
+                        && let Some(incoming) = pager.admit_over_limit(&mut inner, &request, now)
                     {
                         inner.room_wanted = 0;
                         break incoming;
@@ -128,7 +133,7 @@ impl AsyncFiller {
             }
         };
         pager.notify_if_low();
-        if incoming.from == PageState::Zero {
+        if incoming.plan.from == PageState::Zero {
             self.fill_zero(pager, incoming, began)
         } else {
             self.start(pager, incoming, Some(began))
@@ -152,7 +157,7 @@ impl AsyncFiller {
         }
         let new = state == PageState::Zero;
         if late {
-            for read in self.reads.iter_mut().filter(|read| read.incoming.range.contains(&touch.page)) {
+            for read in self.reads.iter_mut().filter(|read| read.incoming.plan.range.contains(&touch.page)) {
                 read.waited_since.get_or_insert(now);
             }
             pager.count(touch.page, Count::PrefetchHits, 1);
@@ -172,12 +177,12 @@ impl AsyncFiller {
         incoming: Incoming,
         began: Instant,
     ) -> Result<(), PagerError> {
-        let (range, page) = (incoming.range.clone(), incoming.touch.page);
+        let (range, page) = (incoming.plan.range.clone(), incoming.touch.page);
         let asked = page..page + 1;
         let order = FillOrder::new(&range, asked.clone(), asked);
         pager.fill_zero(&order, incoming.touch.write, &self.zeros)?;
         let ns = nanoseconds(began) + WAKE_NS;
-        if pager.end_fill(incoming, ns) {
+        if pager.commit(incoming, ns) {
             pager.kernel.wake(range);
         }
         pager.count(page, Count::WaitNs, nanoseconds(began));
@@ -194,14 +199,14 @@ impl AsyncFiller {
     ) -> Result<(), PagerError> {
         let size = pager.kernel.page();
         let memory = loop {
-            match self.reads.take(incoming.range.len() * size) {
+            match self.reads.take(incoming.plan.range.len() * size) {
                 Some(memory) => break memory,
                 None => _ = self.reap(pager, Duration::from_secs(1))?,
             }
         };
-        let at = (incoming.range.start * size) as u64;
+        let at = (incoming.plan.range.start * size) as u64;
         let prefetch = waited_since.is_none();
-        self.prefetching += if prefetch { incoming.range.len() } else { 0 };
+        self.prefetching += if prefetch { incoming.plan.range.len() } else { 0 };
         self.reads.start(Direction::Read, at, memory, Read { incoming, prefetch, waited_since });
         pager.counters.raise(Count::MostReads, self.reads.len() as u64);
         Ok(())
@@ -228,8 +233,11 @@ impl AsyncFiller {
             let room = inner.local.saturating_sub(inner.pages.resident()).min(PREFETCH_PAGES);
             let upto = inner.coalesce(page, access, room, &mut self.prefetch_queue);
             let touch = Touch { page, write: false };
-            match pager.admit(&mut inner, (touch, access), upto, true, false)? {
-                Admission::Settled(_) => {}
+            let (reason, frames) = (FillReason::Prefetch, FrameSource::Allocated);
+            let request = FillRequest { touch, access, upto, reason, frames };
+            let now = Instant::now();
+            match pager.admit(&mut inner, &request, now)? {
+                Admission::Resident | Admission::InFlight => {}
                 Admission::Begun(incoming) => {
                     drop(inner);
                     any = true;
@@ -239,7 +247,7 @@ impl AsyncFiller {
                     // Asked again when there is room: a fault would have to wait for it, too.
                     self.prefetch_queue.put_back(page, access);
                     if !core::mem::replace(&mut self.short_of_room, true) {
-                        inner.found_no_room(pages);
+                        inner.found_no_room(pages, now);
                     }
                     drop(inner);
                     pager.reclaim_needed.notify_all();
@@ -278,24 +286,24 @@ impl AsyncFiller {
     ) -> Result<(), PagerError> {
         let Read { incoming, prefetch, waited_since } = read;
         result?;
-        self.prefetching -= if prefetch { incoming.range.len() } else { 0 };
+        self.prefetching -= if prefetch { incoming.plan.range.len() } else { 0 };
         pager.counters.add(Count::Reads, 1);
         pager.counters.add(Count::ReadNs, as_nanoseconds(latency));
         pager.counters.add(Count::ReadBusyNs, as_nanoseconds(service));
         if waited_since.is_none() {
             pager.counters.add(Count::HiddenNs, as_nanoseconds(latency));
         }
-        let (range, asked) = (incoming.range.clone(), incoming.touch.page);
+        let (range, asked) = (incoming.plan.range.clone(), incoming.touch.page);
         // SAFETY: the transfer of these bytes has ended, and none other has them before they are given back.
         let bytes = unsafe { self.reads.bytes(&memory) };
-        pager.check(&range, &incoming.plan, bytes)?;
+        pager.check(&range, &incoming.plan.pages, bytes)?;
         let first = if waited_since.is_some() { asked..asked + 1 } else { range.start..range.start };
         let order = FillOrder::new(&range, first.clone(), first);
-        pager.fill_from(&order, &incoming.plan, bytes)?;
+        pager.fill_from(&order, &incoming.plan.pages, bytes)?;
         self.reads.give_back(&memory);
         // The cost by which the transfer size is chosen: what a thread waited, or the service time if none did.
         let cost = waited_since.map_or(as_nanoseconds(service), |since| nanoseconds(since) + WAKE_NS);
-        if pager.end_fill(incoming, cost) {
+        if pager.commit(incoming, cost) {
             pager.kernel.wake(range);
         }
         if let Some(since) = waited_since {

@@ -5,11 +5,11 @@
 //! descriptor either (`largesse_store::Broker`). So it touches a page of ours that is registered with the descriptor and always
 //! missing. The serving thread reads that fault like any other, takes the request, and fills the page when it has served it.
 
+use crate::lock::{DOORBELL, REQUEST, RankedGuard, RankedMutex};
 use crate::page::Touch;
 use core::sync::atomic::{AtomicBool, Ordering};
 use largesse_pages::fault::{FaultError, Userfault};
 use largesse_pages::{MapError, PageKind, Reserved, SPAN, Table, base_page};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The page that is touched, and the request.
 #[derive(Debug)]
@@ -18,9 +18,9 @@ pub(crate) struct Doorbell {
     /// The bytes that fill it.
     zeros: Table<u8>,
     /// Held by the asking thread until it is answered.
-    turn: Mutex<()>,
+    turn: RankedMutex<(), DOORBELL>,
     /// The request of the thread that has its turn; `None` once it was taken.
-    request: Mutex<Option<Touch>>,
+    request: RankedMutex<Option<Touch>, REQUEST>,
     /// A request was taken and is not answered yet.
     taken: AtomicBool,
 }
@@ -34,8 +34,8 @@ impl Doorbell {
         Ok(Doorbell {
             page,
             zeros,
-            turn: Mutex::default(),
-            request: Mutex::default(),
+            turn: RankedMutex::default(),
+            request: RankedMutex::default(),
             taken: AtomicBool::new(false),
         })
     }
@@ -52,7 +52,7 @@ impl Doorbell {
     /// Has a fault served by a serving thread. It may return a moment before the page is resident.
     pub(crate) fn ask(&self, touch: Touch) {
         let _turn = self.hold();
-        *lock(&self.request) = Some(touch);
+        *self.request.lock() = Some(touch);
         // SAFETY: the page is ours, committed for good and read by its holder of the turn alone; the fault is served.
         unsafe { self.page.start().as_ptr().read_volatile() };
         // SAFETY: only the holder of the turn reads the page, and never uses its contents. A fill that is late leaves it resident:
@@ -61,8 +61,8 @@ impl Doorbell {
     }
 
     /// Waits until no thread asks, and lets none ask: for a fork.
-    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
-        lock(&self.turn)
+    pub(crate) fn hold(&self) -> RankedGuard<'_, (), DOORBELL> {
+        self.turn.lock()
     }
 
     /// The request that waits, if `fault` is at the page.
@@ -70,7 +70,7 @@ impl Doorbell {
         if fault.wrapping_sub(self.address()) >= base_page() {
             return None;
         }
-        let touch = lock(&self.request).take()?;
+        let touch = self.request.lock().take()?;
         self.taken.store(true, Ordering::Relaxed); // Relaxed: a second serving thread may answer early, see `ask`
         Some(touch)
     }
@@ -84,8 +84,4 @@ impl Doorbell {
         }
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,50 +1,56 @@
-//! The way out: pages leave when others need their place.
+//! Evicts pages by transfers that end at once: at need, inside a fault, or ahead of need, in a thread of its own.
+//!
+//! ```text
+//!   select_victims: Leaving ──► write_back, outside the lock ──► finish_eviction: SwappedOut or Zero
+//!     (victims.rs)                Clean: forgotten      └──► stay: resident again, and deferred
+//!                                 Dirty: taken from the program; written if changed
+//! ```
+//! `async_evict.rs` does the same with several writes in flight.
 
 use crate::page::{PageState, checksum, is_zero, runs};
 use crate::page_table::Contents;
 use crate::pager::{Pager, nanoseconds};
-use crate::state::PagerState;
+use crate::state::{PagerState, StateGuard};
+use crate::victims::{TRIES, Victims};
 use crate::{Count, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_policy::eviction_cost::WriteCosts;
 use largesse_store::PageStore;
-use std::sync::MutexGuard;
 use std::time::Instant;
 
-/// Pages of small sets that leave at once when it is done ahead of need.
-const MANY: usize = 64;
-/// Runs that are tried, one after the other, when none of their pages can leave.
-const TRIES: usize = 32;
+/// Largest number of pages of small units that are evicted together ahead of need.
+const AHEAD: usize = 64;
+/// Number of milliseconds for which a fault waits for evictions of other threads before it gives up.
+const PATIENCE: u32 = 200;
 
-/// What became of pages that were to leave.
+/// The end of a write-back.
 pub(crate) struct EvictionResult {
-    /// These left.
+    /// The pages that left the program.
     pub(crate) gone: Vec<Range<PageNumber>>,
     writes: WriteCosts,
-    /// Some stayed because the store had no room.
+    /// Whether some pages stay because the store had no room for them.
     full: bool,
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Lets pages leave until `wanted` more fit. `false`: nothing can leave.
+    /// Evicts pages until local memory has room for `wanted` more. `false`: no page can be evicted.
     pub(crate) fn make_room<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, PagerState>,
+        mut inner: StateGuard<'a>,
         wanted: usize,
-    ) -> Result<(MutexGuard<'a, PagerState>, bool), PagerError> {
-        // Where much is pinned, waiting for others to carry pages out is likely to be in vain.
-        let mut patience = if inner.pins.pages() * 2 > inner.local { 1 } else { 200 };
+    ) -> Result<(StateGuard<'a>, bool), PagerError> {
+        let mut patience = if inner.mostly_pinned() { 1 } else { PATIENCE };
         while inner.pages.resident() + wanted > inner.local {
-            let leaving;
+            let evicted;
             let missing = inner.pages.resident() + wanted - inner.local;
             let together = inner.batch(missing);
-            (inner, leaving) = self.evict(inner, together)?;
-            if leaving {
+            (inner, evicted) = self.evict(inner, together)?;
+            if evicted {
                 continue;
             }
-            // Others are carrying pages out; if none are, nothing will ever change.
-            if patience == 0 || inner.store_is_full() {
+            // Other threads may be evicting pages. If none are, nothing will ever change.
+            if patience == 0 || inner.store_is_full(Instant::now()) {
                 return Ok((inner, false));
             }
             patience -= 1;
@@ -53,46 +59,58 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok((inner, true))
     }
 
-    /// Lets runs of at least `wanted` pages leave, together. `false`: there are none that could.
+    /// Evicts at least `wanted` pages together. `false`: no page could be evicted.
     fn evict<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, PagerState>,
+        mut inner: StateGuard<'a>,
         wanted: usize,
-    ) -> Result<(MutexGuard<'a, PagerState>, bool), PagerError> {
+    ) -> Result<(StateGuard<'a>, bool), PagerError> {
         let mut tries = TRIES;
         loop {
-            let (going, units) = inner.select_victims(wanted, &mut tries);
-            if going.is_empty() {
+            let victims = inner.select_victims(wanted, &mut tries, Instant::now());
+            if victims.runs.is_empty() {
                 return Ok((inner, false));
             }
             drop(inner);
             let began = Instant::now();
-            // A trouble ends the program: until then nobody gets what did not reach the store.
-            let EvictionResult { gone, writes, full } = self.write_back(&going)?;
+            // An error ends the program: no thread reads pages that did not reach the store.
+            let result = self.write_back(&victims.runs)?;
             inner = self.lock();
-            inner.full = full.then(Instant::now).or(inner.full);
-            inner.eviction_cost.evicted(units, gone.iter().map(Range::len).sum(), nanoseconds(began), writes);
-            self.finish_eviction(&mut inner, &gone);
-            for (range, _) in &going {
-                let still = |page: PageNumber| inner.pages[page].state == PageState::Leaving;
-                let stay = runs(range.clone(), |page| still(page).then(|| inner.part(page)));
-                for (run, part) in stay {
-                    inner.stay(&run, part);
-                    let why = if full { Count::NoRoom } else { Count::Pinned };
-                    self.count(run.start, why, run.len() as u64);
-                }
-            }
-            self.tell(&inner);
-            self.io_done.notify_all();
-            going.iter().for_each(|(range, _)| self.wake_waiting(&mut inner, range.clone()));
-            if !gone.is_empty() {
+            self.commit_eviction(&mut inner, &victims, &result, began);
+            if !result.gone.is_empty() {
                 return Ok((inner, true));
             }
             tries = tries.saturating_sub(1);
         }
     }
 
-    /// The flight of these pages is over: who met them in it tries again.
+    /// Ends the transitions of all victims: those that are gone are missing, the others are resident again.
+    fn commit_eviction(
+        &self,
+        inner: &mut PagerState,
+        victims: &Victims,
+        EvictionResult { gone, writes, full }: &EvictionResult,
+        began: Instant,
+    ) {
+        let (now, pages) = (Instant::now(), gone.iter().map(Range::len).sum());
+        inner.full = full.then_some(now).or(inner.full);
+        inner.eviction_cost.evicted(victims.units, pages, nanoseconds(began), *writes);
+        self.finish_eviction(inner, gone);
+        for (range, _) in &victims.runs {
+            let leaving = |page: PageNumber| inner.pages[page].state == PageState::Leaving;
+            let stay = runs(range.clone(), |page| leaving(page).then(|| inner.pages[page].part()));
+            for (run, part) in stay {
+                inner.stay(&run, part, now);
+                let why = if *full { Count::NoRoom } else { Count::Pinned };
+                self.count(run.start, why, run.len() as u64);
+            }
+        }
+        self.tell(inner);
+        self.io_done.notify_all();
+        victims.runs.iter().for_each(|(range, _)| self.wake_waiting(inner, range.clone()));
+    }
+
+    /// Wakes the threads that touched these pages while they were in flight.
     pub(crate) fn wake_waiting(&self, inner: &mut PagerState, pages: Range<PageNumber>) {
         for number in pages {
             if inner.pages.take_waiting(number) {
@@ -101,7 +119,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Notes that pages are not here any more.
+    /// Makes `Leaving` pages missing, and counts them.
     pub(crate) fn finish_eviction(&self, inner: &mut PagerState, gone: &[Range<PageNumber>]) {
         let clock = inner.queue.clock();
         let size = self.kernel.page() as u64;
@@ -117,17 +135,17 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Writes what must be written of pages that are leaving. Not all leave: what a device may be writing to stays, and what
-    /// the store has no room for.
+    /// Takes `Leaving` pages from the program, and writes the changed ones to the store. Pages stay if a device may be writing to
+    /// them, or if the store has no room for them.
     pub(crate) fn write_back(
         &self,
-        going: &[(Range<PageNumber>, PageState)],
+        victims: &[(Range<PageNumber>, PageState)],
     ) -> Result<EvictionResult, PagerError> {
-        let clean = going.iter().filter(|(_, state)| *state == PageState::Clean);
+        let clean = victims.iter().filter(|(_, state)| *state == PageState::Clean);
         let mut gone: Vec<_> = clean.map(|(range, _)| range.clone()).collect();
         self.kernel.forget(&gone)?;
         let (mut writes, mut full) = (WriteCosts::default(), false);
-        for (range, _) in going.iter().filter(|(_, state)| *state != PageState::Clean) {
+        for (range, _) in victims.iter().filter(|(_, state)| *state != PageState::Clean) {
             let began = Instant::now();
             self.kernel.take(range.clone(), &mut |first, bytes| {
                 let part = first..first + bytes.len() / self.kernel.page();
@@ -148,31 +166,34 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(EvictionResult { gone, writes, full })
     }
 
-    /// Writes pages that were taken from the program to the store: none that is zero or unchanged, none that nobody wants.
+    /// Writes the changed ones of pages that were taken from the program to the store. Pages that are zero, unchanged or
+    /// unwanted need no write.
     fn write_changed(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), PagerError> {
         let size = self.kernel.page();
         let contents = self.contents_of(range.start, bytes);
-        for (run, ()) in runs(range.clone(), |page| contents[page - range.start].changed.then_some(())) {
+        let changed = runs(range.clone(), |page| contents[page - range.start].changed.then_some(()));
+        for (run, ()) in &changed {
             let bytes = &bytes[(run.start - range.start) * size..(run.end - range.start) * size];
             if let Err(error) = self.store.write((run.start * size) as u64, bytes) {
-                let changed = runs(range.clone(), |page| contents[page - range.start].changed.then_some(()));
-                changed.iter().for_each(|(run, ())| self.forget_stored(run));
+                let mut inner = self.lock();
+                changed.iter().for_each(|(run, ())| inner.pages.forget_stored(run.clone()));
                 return Err(error.into());
             }
             self.count(run.start, Count::WriteBacks, run.len() as u64);
             self.count(run.start, Count::BytesOut, bytes.len() as u64);
         }
-        self.note_contents(range, &contents);
+        self.lock().pages.note_contents(range.start, &contents);
         Ok(())
     }
 
-    /// Compares pages that were taken from the program, from `first` on, with what the store holds of them.
+    /// Compares pages that were taken from the program, from `first` on, with their checksums in the store.
     pub(crate) fn contents_of(&self, first: PageNumber, bytes: &[u8]) -> Vec<Contents> {
         let size = self.kernel.page();
         let range = first..first + bytes.len() / size;
         let before: Vec<_> = {
             let inner = self.lock();
-            inner.pages[range].iter().map(|page| (page.unwanted, page.stored.then_some(page.sum))).collect()
+            let stored = inner.pages[range].iter();
+            stored.map(|page| (page.unwanted, page.stored.then_some(page.sum))).collect()
         };
         let page = |(bytes, &(unwanted, stored)): (&[u8], &(bool, Option<u64>))| {
             let sum = (!unwanted && !is_zero(bytes)).then(|| checksum(bytes));
@@ -181,22 +202,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         bytes.chunks_exact(size).zip(&before).map(page).collect()
     }
 
-    /// Notes that the store holds these contents, or that zero pages need none.
-    pub(crate) fn note_contents(&self, range: &Range<PageNumber>, contents: &[Contents]) {
-        debug_assert_eq!(range.len(), contents.len());
-        self.lock().pages.note_contents(range.start, contents);
-    }
-
-    /// Notes that the contents of these pages in the store are undefined, after a write that failed.
-    pub(crate) fn forget_stored(&self, range: &Range<PageNumber>) {
-        self.lock().pages.forget_stored(range.clone());
-    }
-
-    /// Lets pages leave if there is little room. `false`: there was nothing to do.
+    /// Evicts one run of pages if there is little free room. For the thread that serves faults, while no fault waits. `false`:
+    /// there was nothing to do.
     pub(crate) fn reclaim(&self) -> Result<bool, PagerError> {
         let inner = self.lock();
         if !inner.reclaim_mode.in_background()
-            || inner.fills_many()
+            || inner.fills_are_large()
             || inner.pages.resident() + inner.high_watermark() <= inner.local
         {
             return Ok(false);
@@ -205,7 +216,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(self.evict(inner, 1)?.1)
     }
 
-    /// Keeps a little room ahead of need, until `stop` says so. For a thread of its own.
+    /// Keeps some pages free ahead of need, until `stop` returns true. For a thread of its own.
     pub fn reclaim_in_background(&self, stop: impl Fn() -> bool) -> Result<(), PagerError> {
         let mut inner = self.lock();
         while !stop() {
@@ -217,10 +228,10 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
                 inner = self.reclaim_needed.wait_at_most(inner, 500);
                 continue;
             }
-            let left;
-            let together = inner.batch(MANY);
-            (inner, left) = self.evict(inner, together)?;
-            if !left {
+            let evicted;
+            let together = inner.batch(AHEAD);
+            (inner, evicted) = self.evict(inner, together)?;
+            if !evicted {
                 inner = self.io_done.wait_at_most(inner, 1);
             }
         }

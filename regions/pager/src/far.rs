@@ -2,6 +2,7 @@
 
 use crate::far_range::FarRange;
 use crate::kernel::Linux;
+use crate::lock::{MAPPINGS, RankedMutex};
 use crate::mappings::Mappings;
 use crate::pager::{LEAST_LOCAL, Pager};
 use crate::{Count, Fatal};
@@ -11,7 +12,7 @@ use largesse_arena::{Backing, Purged, SpanKind};
 use largesse_pages::{MapError, MapOp, PageKind, SPAN, base_page};
 use largesse_policy::PageNumber;
 use largesse_store::{PageStore, StoreError};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// How much of far memory may be here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Local {
 #[derive(Debug)]
 pub struct FarMemory<S> {
     heap: FarRange,
-    pub(crate) mappings: Mutex<Mappings>,
+    pub(crate) mappings: RankedMutex<Mappings, MAPPINGS>,
     pager: Arc<Pager<Linux, S>>,
     local: Local,
     lost: Fatal,
@@ -56,7 +57,7 @@ impl<S: PageStore> FarMemory<S> {
     ) -> FarMemory<S> {
         FarMemory {
             heap,
-            mappings: Mutex::new(Mappings::new(mappings)),
+            mappings: RankedMutex::new(Mappings::new(mappings)),
             pager,
             local,
             lost,

@@ -1,22 +1,23 @@
 //! Faults that come as a signal and are served by the handler thread, because only our own threads have the store's descriptors.
 
 use crate::buffer::Buffer;
+use crate::lock::{FAULTS, RankedMutex};
 use crate::page::Touch;
 use largesse_policy::MAX_TRANSFER;
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::Condvar;
 use std::time::Duration;
 
 /// Faults for the thread that fills.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue {
-    faults: Mutex<Faults>,
+    faults: RankedMutex<Faults, FAULTS>,
     /// Somebody asks.
     asked: Condvar,
     /// Some were served.
     served: Condvar,
     /// For threads that serve faults on the processor of who waits.
-    buffers: Mutex<Vec<Buffer>>,
+    buffers: RankedMutex<Vec<Buffer>, FAULTS>,
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ struct Faults {
 impl FaultQueue {
     /// The next fault; what was handed out before has been served.
     pub(crate) fn next(&self) -> Option<Touch> {
-        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = self.faults.lock();
         let served = faults.come - faults.waiting.len() as u64;
         if faults.served != served {
             faults.served = served;
@@ -41,30 +42,30 @@ impl FaultQueue {
 
     /// Sleeps until there is one, at most so long.
     pub(crate) fn wait(&self, most: Duration) {
-        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let faults = self.faults.lock();
         if faults.waiting.is_empty() {
-            drop(self.asked.wait_timeout(faults, most));
+            drop(faults.wait_at_most(&self.asked, most));
         }
     }
 
     /// Has a fault served by the thread that fills.
     pub(crate) fn ask(&self, touch: Touch) {
-        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = self.faults.lock();
         faults.waiting.push_back(touch);
         faults.come += 1;
         let own = faults.come;
         self.asked.notify_one();
         while faults.served < own {
-            faults = self.served.wait(faults).unwrap_or_else(PoisonError::into_inner);
+            faults = faults.wait(&self.served);
         }
     }
 
     pub(crate) fn buffer(&self) -> Option<Buffer> {
-        let free = self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = self.buffers.lock().pop();
         free.or_else(|| Buffer::on_cpu(MAX_TRANSFER))
     }
 
     pub(crate) fn give_back(&self, buffer: Buffer) {
-        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        self.buffers.lock().push(buffer);
     }
 }

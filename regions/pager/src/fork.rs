@@ -18,16 +18,16 @@
 //! either side.
 
 use crate::gate::Closed;
+use crate::lock::{DOORBELL, RankedGuard};
 use crate::page::{PageState, runs};
 use crate::pager::Pager;
-use crate::state::PagerState;
+use crate::state::{PagerState, StateGuard};
 use crate::{Kernel as _, Linux, PagerError};
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
 use largesse_store::HeldBroker;
 use largesse_store::{Fork, PageStore, StoreError};
-use std::sync::MutexGuard;
 
 /// A pager at rest: no page is in flight, and faults wait.
 #[derive(Debug)]
@@ -37,9 +37,9 @@ pub struct HeldPager<'a, S> {
     ranges: Result<(), FaultError>,
     // Dropped in this order.
     broker: HeldBroker<'a>,
-    inner: MutexGuard<'a, PagerState>,
+    inner: StateGuard<'a>,
     closed: Closed<'a>,
-    doorbell: MutexGuard<'a, ()>,
+    doorbell: RankedGuard<'a, (), DOORBELL>,
 }
 
 impl<S: PageStore> Pager<Linux, S> {

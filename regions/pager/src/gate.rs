@@ -1,13 +1,14 @@
 //! Who serves faults passes here, so that a fork can wait until nobody does.
 
+use crate::lock::{GATE, RankedGuard, RankedMutex};
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Condvar;
 
 /// A gate: open, threads go in and out; closed, they wait outside.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     /// Threads that are inside.
-    inside: Mutex<usize>,
+    inside: RankedMutex<usize, GATE>,
     left: Condvar,
     closing: AtomicBool,
 }
@@ -21,19 +22,15 @@ pub(crate) struct Inside<'a>(&'a Gate);
 #[derive(Debug)]
 pub(crate) struct Closed<'a> {
     gate: &'a Gate,
-    _inside: MutexGuard<'a, usize>,
+    _inside: RankedGuard<'a, usize, GATE>,
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Goes in, when the gate is open.
     pub(crate) fn enter(&self) -> Inside<'_> {
-        let mut inside = self.lock();
+        let mut inside = self.inside.lock();
         while self.is_closing() {
-            inside = self.left.wait(inside).unwrap_or_else(PoisonError::into_inner);
+            inside = inside.wait(&self.left);
         }
         *inside += 1;
         Inside(self)
@@ -47,16 +44,16 @@ impl Gate {
 
     /// Returns whether only the caller's thread is inside.
     pub(crate) fn is_last(&self) -> bool {
-        *self.lock() == 1
+        *self.inside.lock() == 1
     }
 
     /// Waits until nobody is inside; `wake` makes those go who sleep there.
     pub(crate) fn close(&self, wake: impl FnOnce()) -> Closed<'_> {
         self.closing.store(true, Ordering::Relaxed); // Relaxed: see `is_closing`
         wake();
-        let mut inside = self.lock();
+        let mut inside = self.inside.lock();
         while *inside != 0 {
-            inside = self.left.wait(inside).unwrap_or_else(PoisonError::into_inner);
+            inside = inside.wait(&self.left);
         }
         Closed { gate: self, _inside: inside }
     }
@@ -64,7 +61,7 @@ impl Gate {
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        *self.0.lock() -= 1;
+        *self.0.inside.lock() -= 1;
         if self.0.is_closing() {
             self.0.left.notify_all();
         }

@@ -6,6 +6,9 @@
 //!   program ──touches──► Segments ──fault──► engine ──► Pager ──read, write──► PageStore (largesse-store)
 //!                            ▲                            │ │    or AsyncFiller, AsyncEvictor ──► TransferQueue
 //!                            └── fill, protect, forget ───┘ └── asks for decisions ──► largesse-policy
+//!
+//!   fault ──► plan ──► admit ──► transfer ──► commit        (incoming.rs, admit.rs; page_in.rs or async_fill.rs; commit.rs)
+//!   evict ──► select_victims ──► write back ──► commit      (victims.rs; evict.rs or async_evict.rs)
 //! ```
 //! A page has a fixed position in the store (its *home*, as in DLM, Midorikawa et al., FIT 2011, section 3.1); local memory
 //! is a cache. A transfer moves a *unit* of 1, 2, 4 … base pages, and the size of units may change while pages that were
@@ -14,6 +17,22 @@
 //! Knows pages' states and their transitions, transfers, and how faults are received. Does not know which page to evict or
 //! prefetch and how many to transfer (largesse-policy decides), how a store keeps pages, what the pages contain, or the
 //! environment.
+//! # Lock order
+//! A thread that holds a lock takes only locks of higher rank. `lock.rs` defines the ranks, and debug builds check them at every
+//! lock. A lock that is only tried never waits, and may have any rank.
+//!
+//! | Rank | Lock | It guards | Held while |
+//! |---|---|---|---|
+//! | 0 | mappings (`mappings.rs`) | what the program mapped in far memory | it maps or unmaps, or forks |
+//! | 1 | doorbell (`doorbell.rs`) | the right to ask for a page | a thread waits for the answer, or forks |
+//! | 2 | request (`doorbell.rs`) | the page that is asked for | it is handed over |
+//! | 3 | faults (`fault_queue.rs`) | faults that come by signal | they are handed over |
+//! | 4 | gate (`gate.rs`) | the number of threads that serve faults or evict | one enters or leaves, or the process forks |
+//! | 5 | staging (`staging.rs`) | pages that were taken from the program | they are written back, or their frames are filled |
+//! | 6 | state (`state.rs`) | the page table and the policies | a decision is made, never during a transfer |
+//! | 7 | outside (`kernel/linux.rs`) | addresses that are no longer far memory | they are looked up |
+//!
+//! Locks of the store and of its broker come after all of these: nothing here is called while they are held.
 //! # Invariants
 //! 1. A page is handed to the program with its last contents, or not at all: every page that is read from the store is
 //!    compared with the checksum of what was written.
@@ -22,9 +41,11 @@
 //! 4. Room in the store is reserved when memory is handed out.
 #![cfg(not(miri))]
 
+mod admit;
 mod async_evict;
 mod async_fill;
 mod buffer;
+mod commit;
 mod contents;
 mod counters;
 mod doorbell;
@@ -43,6 +64,7 @@ mod in_flight;
 mod in_thread;
 mod incoming;
 mod kernel;
+mod lock;
 mod map;
 mod mappings;
 mod notify;
@@ -59,6 +81,7 @@ mod speculative;
 mod staging;
 mod state;
 mod transfers;
+mod victims;
 
 pub use async_evict::AsyncEvictor;
 pub use async_fill::AsyncFiller;
@@ -72,7 +95,8 @@ pub use fault_thread::Fatal;
 pub use fill_order::FillOrder;
 pub use fork::HeldPager;
 pub use kernel::{Fetch, Kernel, Linux, Show};
-pub use map::NoMapping;
+pub use lock::{MAPPINGS, RankedGuard};
+pub use map::{HeldMappings, NoMapping};
 pub use mappings::Mappings;
 pub use page::{PageState, Touch};
 pub use pager::{LEAST_LOCAL, Pager};

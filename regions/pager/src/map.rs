@@ -3,6 +3,7 @@
 //! They lie in a reserved range of their own. What is not mapped there is inaccessible, as it would be anywhere
 //! else, and has no room in the store. Some calls reach all of far memory, a heap's blocks and static arrays too.
 
+use crate::lock::{MAPPINGS, RankedGuard};
 use crate::mappings::Mappings;
 use crate::{FarMemory, PagerError};
 use core::ops::Range;
@@ -11,7 +12,9 @@ use largesse_pages::{PageKind, base_page};
 use largesse_policy::PageNumber;
 use largesse_store::PageStore;
 use largesse_store::{bytes, offsets};
-use std::sync::{MutexGuard, PoisonError};
+
+/// The program's mappings, which no other thread changes.
+pub type HeldMappings<'a> = RankedGuard<'a, Mappings, MAPPINGS>;
 
 /// Why there is no mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +33,8 @@ impl<T: Into<PagerError>> From<T> for NoMapping {
 
 impl<S: PageStore> FarMemory<S> {
     /// While it is held nobody maps or unmaps: for a fork.
-    pub fn mappings(&self) -> MutexGuard<'_, Mappings> {
-        self.mappings.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn mappings(&self) -> HeldMappings<'_> {
+        self.mappings.lock()
     }
 
     /// Whether any of these addresses is far.

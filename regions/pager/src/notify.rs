@@ -1,7 +1,8 @@
 //! Telling threads that wait, for nothing when there are none: waking nobody is a system call, too.
 
+use crate::lock::RankedGuard;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::Condvar;
 use std::time::Duration;
 
 /// Something that threads wait for, together with one lock.
@@ -14,23 +15,26 @@ pub(crate) struct CountingCondvar {
 
 impl CountingCondvar {
     /// Sleeps until there are some.
-    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    pub(crate) fn wait<'a, T, const RANK: u8>(
+        &self,
+        guard: RankedGuard<'a, T, RANK>,
+    ) -> RankedGuard<'a, T, RANK> {
         self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: the lock orders it
-        let guard = self.condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        let guard = guard.wait(&self.condvar);
         self.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
         guard
     }
 
     /// Sleeps until there are some, or for so many milliseconds.
-    pub(crate) fn wait_at_most<'a, T>(
+    pub(crate) fn wait_at_most<'a, T, const RANK: u8>(
         &self,
-        guard: MutexGuard<'a, T>,
+        guard: RankedGuard<'a, T, RANK>,
         milliseconds: u64,
-    ) -> MutexGuard<'a, T> {
+    ) -> RankedGuard<'a, T, RANK> {
         self.waiting.fetch_add(1, Ordering::Relaxed); // Relaxed: the lock orders it
-        let woken = self.condvar.wait_timeout(guard, Duration::from_millis(milliseconds));
+        let guard = guard.wait_at_most(&self.condvar, Duration::from_millis(milliseconds));
         self.waiting.fetch_sub(1, Ordering::Relaxed); // Relaxed: as above
-        woken.unwrap_or_else(PoisonError::into_inner).0
+        guard
     }
 
     /// By who changed something under the lock.
@@ -45,17 +49,17 @@ impl CountingCondvar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
+    use crate::lock::{RankedMutex, STATE};
 
     #[test]
     fn everybody_who_waits_is_told() {
-        let (condvar, turn) = (CountingCondvar::default(), Mutex::new(0));
+        let (condvar, turn) = (CountingCondvar::default(), RankedMutex::<_, STATE>::new(0));
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 let (condvar, turn) = (&condvar, &turn);
                 scope.spawn(move || {
                     for round in 0..500 {
-                        let mut now = turn.lock().unwrap();
+                        let mut now = turn.lock();
                         while *now % 4 != thread {
                             now = if round % 2 == 0 {
                                 condvar.wait(now)
@@ -70,7 +74,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(turn.into_inner().unwrap(), 4 * 500);
+        assert_eq!(*turn.lock(), 4 * 500);
         assert_eq!(condvar.waiting.into_inner(), 0);
     }
 }

@@ -1,30 +1,35 @@
-//! The way in: faults are served, foreseen pages fetched.
+//! Paging in by transfers that end at once: faults are served, and predicted pages are prefetched.
+//!
+//! ```text
+//!   serve ──► observe_fault: the streams predict pages ──► page_in: admit ──► transfer ──► commit
+//!                └── small units: prefetched before the faulting thread goes on
+//!   idle ───► large units: prefetched while it runs; or pages are evicted ahead of need
+//! ```
 
 use crate::buffer::Buffer;
-use crate::incoming::Admission;
+use crate::incoming::{Admission, FillReason, FillRequest, FrameSource, Incoming, PagePlan};
 use crate::page::{PageState, Touch, checksum, runs};
 use crate::pager::{Pager, WAKE_NS, nanoseconds};
-use crate::state::{FillPlan, LARGE_UNIT, PagerState};
+use crate::state::{LARGE_UNIT, StateGuard};
 use crate::{Count, FillOrder, Kernel, PagerError};
 use core::ops::Range;
 use largesse_policy::streams::Access;
 use largesse_policy::{MAX_TRANSFER, PageNumber};
 use largesse_store::PageStore;
-use std::sync::MutexGuard;
 use std::time::Instant;
 
-/// A signal to the thread itself, or to change places with it on its processor, and the way back.
-const SIGNAL_NS: u64 = 3_000;
-/// Pages that come in the time that a thread needs to wake up.
+/// Nanoseconds to wake a thread on the same CPU: by the return from a signal, or by one switch of threads.
+const SWITCH_NS: u64 = 3_000;
+/// Largest number of pages that are filled in the time that a thread on another CPU needs to wake up.
 const FEW: usize = 32;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Serves one fault. When it returns, and who waits for the pages that it returns is [woken](Kernel::wake), the thread
-    /// that waited runs again, or will when a page in flight lands.
+    /// Serves one fault. Once the threads that wait for the returned pages are [woken](Kernel::wake), the faulting thread
+    /// continues, or will when the transition of its page ends.
     ///
-    /// Small sets that the thread is foreseen to touch next come before it runs, those that follow each other in one
-    /// transfer: it would stop again at once, and each waking costs as much as several pages. Large ones are left to
-    /// [`Pager::idle`], which fetches them while the thread runs; where both have one processor they come first, too.
+    /// Small units that a stream predicts are prefetched before the faulting thread goes on, those that follow each other in one
+    /// transfer: the thread would fault on them at once, and each wake-up costs as much as several pages. Large units are left
+    /// to [`Pager::idle`], which prefetches them while the thread runs, unless the two threads share a CPU.
     pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, PagerError> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
@@ -40,108 +45,145 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             if small || buffer.on_cpu {
                 upto = inner.coalesce(touch.page, access, MAX_TRANSFER, &mut buffer.prefetch_queue);
                 drop(inner);
-                while let Some(next) = buffer.prefetch_queue.pop() {
-                    self.prefetch(next, true, buffer)?;
+                while let Some((page, access)) = buffer.prefetch_queue.pop() {
+                    self.prefetch(page, access, buffer)?;
                 }
                 inner = self.lock();
             }
         }
-        let waking = if buffer.on_cpu { SIGNAL_NS } else { WAKE_NS };
-        let waiting = self.page_in_range(inner, (touch, access), upto, waking, buffer)?;
+        let request =
+            FillRequest { touch, access, upto, reason: FillReason::Fault, frames: FrameSource::Evicted };
+        let waiting = self.page_in_range(inner, request, buffer)?;
         self.count(touch.page, Count::WaitNs, nanoseconds(began));
         self.stall_time.add(began, Instant::now());
         Ok(waiting)
     }
 
-    /// What to do while nobody waits: fetch a set that is foreseen, or let pages leave. `false`: nothing.
+    /// Works while no fault waits: prefetches a predicted unit, or evicts pages ahead of need. `false`: there was nothing to do.
     pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, PagerError> {
         match buffer.prefetch_queue.pop() {
-            Some(next) => self.prefetch(next, false, buffer).map(|()| true),
+            Some((page, access)) => self.prefetch_if_room(page, access, buffer).map(|()| true),
             None => self.reclaim(),
         }
     }
 
-    /// Fetches the set of a page that nobody waits for yet, `at_any_price`: others leave for it.
-    fn prefetch(
+    /// Prefetches the unit of a page, and the predicted units that follow it. Other pages are evicted for them.
+    fn prefetch(&self, page: PageNumber, access: Access, buffer: &mut Buffer) -> Result<(), PagerError> {
+        let inner = self.lock();
+        if inner.pages[page].state != PageState::SwappedOut {
+            return Ok(()); // it was filled, or there is nothing to read
+        }
+        let upto = inner.coalesce(page, access, MAX_TRANSFER, &mut buffer.prefetch_queue);
+        self.page_in_predicted(inner, (page, access), upto, buffer)
+    }
+
+    /// Prefetches the unit of a page if there is room for it.
+    fn prefetch_if_room(
         &self,
-        (page, access): (PageNumber, Access),
-        at_any_price: bool,
+        page: PageNumber,
+        access: Access,
         buffer: &mut Buffer,
     ) -> Result<(), PagerError> {
         let inner = self.lock();
         if inner.pages[page].state != PageState::SwappedOut {
-            return Ok(()); // it came, or there is nothing to fetch
+            return Ok(()); // as above
         }
-        let upto = if at_any_price {
-            inner.coalesce(page, access, MAX_TRANSFER, &mut buffer.prefetch_queue)
-        } else {
-            0
-        };
-        let set = inner.fill_range(page, access, 0, &self.bounds.around(page));
-        if !at_any_price && inner.pages.resident() + set.len() > inner.local {
+        let unit = inner.fill_range(page, access, 0, &self.bounds.around(page));
+        if inner.pages.resident() + unit.len() > inner.local {
             return Ok(());
         }
-        let waiting = self.page_in_range(inner, (Touch { page, write: false }, access), upto, 0, buffer)?;
+        self.page_in_predicted(inner, (page, access), 0, buffer)
+    }
+
+    fn page_in_predicted<'a>(
+        &'a self,
+        inner: StateGuard<'a>,
+        (page, access): (PageNumber, Access),
+        upto: PageNumber,
+        buffer: &mut Buffer,
+    ) -> Result<(), PagerError> {
+        let (touch, reason) = (Touch { page, write: false }, FillReason::Prefetch);
+        let request = FillRequest { touch, access, upto, reason, frames: FrameSource::Evicted };
+        let waiting = self.page_in_range(inner, request, buffer)?;
         self.kernel.wake(waiting);
         Ok(())
     }
 
-    /// Pages in the unit of a page, and the units that follow it up to the page `upto`, by transfers that end at once. It
-    /// costs `waking` nanoseconds in addition to what is measured here: none if no thread waits, so that all units are
-    /// prefetched. Returns the pages for which threads wait that were not woken yet.
+    /// Pages in what a request asks for. Returns the pages for which threads wait that were not woken yet.
     fn page_in_range<'a>(
         &'a self,
-        mut inner: MutexGuard<'a, PagerState>,
-        (touch, access): (Touch, Access),
-        mut upto: PageNumber,
-        waking: u64,
+        inner: StateGuard<'a>,
+        request: FillRequest,
         buffer: &mut Buffer,
     ) -> Result<Range<PageNumber>, PagerError> {
-        let reuses = true;
-        let incoming = loop {
-            match self.admit(&mut inner, (touch, access), upto, waking == 0, reuses)? {
-                Admission::Settled(pages) => return Ok(pages),
-                Admission::Begun(incoming) => break incoming,
-                Admission::NoRoom(pages) => {
-                    let waited = Instant::now();
-                    let roomy;
-                    (inner, roomy) = self.make_room(inner, pages)?;
-                    self.count(touch.page, Count::RoomNs, nanoseconds(waited));
-                    if !roomy && upto > 0 {
-                        upto = 0; // there may be room for the unit alone
-                    } else if !roomy
-                        && let Some(incoming) = self.admit_over_limit(&mut inner, (touch, access), reuses)
-                    {
-                        break incoming;
-                    }
-                }
+        let (page, fault) = (request.touch.page, request.reason == FillReason::Fault);
+        let incoming = match self.admit_or_evict(inner, request)? {
+            Admission::Begun(incoming) => incoming,
+            Admission::Resident => return Ok(page..page + 1),
+            Admission::InFlight | Admission::NoRoom(_) => return Ok(0..0),
+        };
+        let began = Instant::now();
+        // A faulting thread on another CPU is woken as soon as its page is there, and wakes up while the rest is done. With many
+        // pages it would overtake their fills and fault again, so that its page is then filled in the order of all.
+        let apart = fault && !buffer.on_cpu;
+        self.transfer(&incoming, apart, buffer)?;
+        let wake_up = match (fault, buffer.on_cpu) {
+            (false, _) => 0,
+            (true, true) => SWITCH_NS,
+            (true, false) => WAKE_NS,
+        };
+        let range = incoming.plan.range.clone();
+        let waited = self.commit(incoming, nanoseconds(began) + wake_up);
+        Ok(if waited || fault && !apart { range } else { 0..0 })
+    }
+
+    /// Admits what a request asks for, and evicts pages until there is room.
+    fn admit_or_evict<'a>(
+        &'a self,
+        mut inner: StateGuard<'a>,
+        mut request: FillRequest,
+    ) -> Result<Admission, PagerError> {
+        let admission = loop {
+            let pages = match self.admit(&mut inner, &request, Instant::now())? {
+                Admission::NoRoom(pages) => pages,
+                admission => break admission,
+            };
+            let waited = Instant::now();
+            let roomy;
+            (inner, roomy) = self.make_room(inner, pages)?;
+            self.count(request.touch.page, Count::RoomNs, nanoseconds(waited));
+            if !roomy && request.upto > 0 {
+                request.upto = 0; // there may be room for the unit alone
+            } else if !roomy
+                && let Some(incoming) = self.admit_over_limit(&mut inner, &request, Instant::now())
+            {
+                break Admission::Begun(incoming);
             }
         };
-        let behind =
+        let low =
             inner.pages.resident() + inner.low_watermark() > inner.local || inner.has_untouched_to_check();
         drop(inner);
-        if behind {
+        if low && matches!(admission, Admission::Begun(_)) {
             self.reclaim_needed.notify_all();
         }
-        let served = Instant::now();
-        // A thread that waits on another processor wakes up while the rest is done, which takes as long; also for one page
-        // of a few, while the others are filled. With many, the thread would overtake the fills and wait again.
-        let apart = waking > 0 && !buffer.on_cpu;
-        let range = &incoming.range;
+        Ok(admission)
+    }
+
+    /// Fills pages. `apart`: the faulting thread runs on another CPU, and is woken on the way.
+    fn transfer(&self, incoming: &Incoming, apart: bool, buffer: &mut Buffer) -> Result<(), PagerError> {
+        let Incoming { touch, plan, .. } = incoming;
+        let range = &plan.range;
         let asked = touch.page..touch.page + 1;
         let first = if apart && range.len() <= FEW { asked.clone() } else { range.start..range.start };
         let order = FillOrder::new(range, first, if apart { asked } else { 0..0 });
-        match incoming.from {
-            PageState::Zero => self.fill_zero(&order, touch.write, &buffer.zeros)?,
-            _ => self.fill(&order, &incoming.plan, buffer)?,
+        match plan.from {
+            PageState::Zero => self.fill_zero(&order, touch.write, &buffer.zeros),
+            _ => self.fill(&order, &plan.pages, buffer),
         }
-        let range = range.clone();
-        let waited = self.end_fill(incoming, nanoseconds(served) + waking);
-        Ok(if waited || waking > 0 && !apart { range } else { 0..0 })
     }
 
-    /// Makes new pages. `dirty`: who writes to one new page writes to its neighbours, so
-    /// that all of them may be written, without a second fault for each.
+    /// Fills new pages with zeros. A write to one new page is followed by writes to its neighbours, so that `dirty` pages may all
+    /// be written to, without a second fault for each.
     pub(crate) fn fill_zero(&self, order: &FillOrder, dirty: bool, zeros: &[u8]) -> Result<(), PagerError> {
         let put = |part: &Range<PageNumber>| {
             let len = part.len() * self.kernel.page();
@@ -153,8 +195,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Reads pages from the store and fills them; those that `plan` says are dirty may be written at once.
-    fn fill(&self, order: &FillOrder, plan: &[FillPlan], buffer: &mut Buffer) -> Result<(), PagerError> {
+    /// Reads pages from the store, and fills them as `plan` says.
+    fn fill(&self, order: &FillOrder, plan: &[PagePlan], buffer: &mut Buffer) -> Result<(), PagerError> {
         let (range, page) = (&order.range(), self.kernel.page());
         let bytes = &mut buffer.bytes[..range.len() * page];
         if plan.iter().all(|page| page.dirty) {
@@ -164,11 +206,11 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.fill_from(order, plan, bytes)
     }
 
-    /// Fills pages with `bytes`; those that `plan` says are dirty may be written at once.
+    /// Fills pages with `bytes`, as `plan` says.
     pub(crate) fn fill_from(
         &self,
         order: &FillOrder,
-        plan: &[FillPlan],
+        plan: &[PagePlan],
         bytes: &[u8],
     ) -> Result<(), PagerError> {
         let (range, page) = (order.range(), self.kernel.page());
@@ -183,16 +225,16 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
     }
 
     /// Reads pages from the store.
-    fn fetch(&self, range: &Range<PageNumber>, plan: &[FillPlan], room: &mut [u8]) -> Result<(), PagerError> {
+    fn fetch(&self, range: &Range<PageNumber>, plan: &[PagePlan], room: &mut [u8]) -> Result<(), PagerError> {
         self.store.read((range.start * self.kernel.page()) as u64, room)?;
         self.check(range, plan, room)
     }
 
-    /// Checks pages that were read from the store: different bytes than those written last end the program.
+    /// Compares pages that were read from the store with the checksums of what was written. A difference ends the program.
     pub(crate) fn check(
         &self,
         range: &Range<PageNumber>,
-        plan: &[FillPlan],
+        plan: &[PagePlan],
         bytes: &[u8],
     ) -> Result<(), PagerError> {
         self.count(range.start, Count::Fills, range.len() as u64);

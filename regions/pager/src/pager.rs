@@ -18,10 +18,11 @@
 //! not possible, protected against writing, copied and forgotten (`staging.rs`). A touch in between stops in a
 //! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
 
+use crate::lock::{RankedMutex, STATE};
 use crate::notify::CountingCondvar;
 use crate::page_table::PageTable;
 use crate::pins::Pins;
-use crate::state::PagerState;
+use crate::state::{PagerState, StateGuard};
 use crate::{Count, Counters, Kernel, MOST_SEGMENTS, SegmentWords};
 use core::ops::Range;
 use core::sync::atomic::Ordering;
@@ -35,7 +36,6 @@ use largesse_policy::streams::Streams;
 use largesse_policy::transfer::{ComputeCore, Iteration, TransferSize, TransferUnits};
 use largesse_policy::{FreeReserve, SpeculativePages, max_prefetch};
 use largesse_store::{Mechanism, PageStore};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time to stop and wake the thread that faults, which no clock of the pager sees, in nanoseconds.
@@ -48,7 +48,7 @@ pub const LEAST_LOCAL: usize = 64;
 pub struct Pager<K, S> {
     pub(crate) kernel: K,
     pub(crate) store: S,
-    pub(crate) inner: Mutex<PagerState>,
+    pub(crate) inner: RankedMutex<PagerState, STATE>,
     /// Something in flight has landed, or a page has left.
     pub(crate) io_done: CountingCondvar,
     /// The evictor has something to do.
@@ -80,7 +80,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             mapped: 0,
             units: TransferUnits::new(size),
             streams: prefetch.then(Streams::new),
-            together: 0.0,
+            mean_fill: 0.0,
             speculative: SpeculativePages::default(),
             reclaim_mode: ReclaimMode::default(),
             eviction_cost: EvictionCost::default(),
@@ -104,7 +104,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         let pager = Pager {
             kernel,
             store,
-            inner: Mutex::new(inner),
+            inner: RankedMutex::new(inner),
             io_done: CountingCondvar::default(),
             reclaim_needed: CountingCondvar::default(),
             bounds,
@@ -249,8 +249,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, PagerState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> StateGuard<'_> {
+        self.inner.lock()
     }
 }
 

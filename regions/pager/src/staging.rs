@@ -10,11 +10,11 @@ mod frames;
 pub(crate) use frames::Frames;
 
 use crate::PagerError;
+use crate::lock::{RankedGuard, RankedMutex, STAGING};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use largesse_pages::fault::{FaultError, MoveError, Userfault, read_guarded};
 use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
 use largesse_policy::MAX_TRANSFER;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Threads that may carry pages out at the same time; more wait.
 const LANES: usize = 8;
@@ -34,11 +34,14 @@ pub(crate) struct Staging {
     /// For pages that are moved: one part a lane.
     range: Reserved,
     /// A lane is its holder's.
-    lanes: [Mutex<Lane>; LANES],
+    lanes: [RankedMutex<Lane, STAGING>; LANES],
     moves: bool,
     /// Pages of a lane whose frames wait for pages that come.
     kept: AtomicUsize,
 }
+
+/// The lock of a lane, held.
+type LaneGuard<'a> = RankedGuard<'a, Lane, STAGING>;
 
 #[derive(Debug)]
 struct Lane {
@@ -57,7 +60,7 @@ impl Staging {
         let mut lanes = Vec::with_capacity(LANES);
         for _ in 0..LANES {
             let copies = Table::new(MAX_TRANSFER * base_page()).ok_or(FaultError(libc::ENOMEM))?;
-            lanes.push(Mutex::new(Lane { copies, shown: 0 }));
+            lanes.push(RankedMutex::new(Lane { copies, shown: 0 }));
         }
         let lanes = lanes.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
         Ok(Staging { range, lanes, moves: false, kept: AtomicUsize::new(0) })
@@ -93,15 +96,13 @@ impl Staging {
     }
 
     /// A lane with its place in the range.
-    fn lane(&self) -> (MutexGuard<'_, Lane>, usize) {
+    fn lane(&self) -> (LaneGuard<'_>, usize) {
         for (number, lane) in self.lanes.iter().enumerate() {
-            match lane.try_lock() {
-                Ok(free) => return (free, self.start_of(number)),
-                Err(TryLockError::Poisoned(free)) => return (free.into_inner(), self.start_of(number)),
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(free) = lane.try_lock() {
+                return (free, self.start_of(number));
             }
         }
-        (self.lanes[0].lock().unwrap_or_else(PoisonError::into_inner), self.start_of(0))
+        (self.lanes[0].lock(), self.start_of(0))
     }
 
     /// Takes resident pages from the program, and shows what they held. What is not shown stays.

@@ -4,6 +4,7 @@ use super::{Fetch, Kernel, Show, copied};
 use crate::doorbell::Doorbell;
 use crate::fault_queue::FaultQueue;
 use crate::gate::Gate;
+use crate::lock::{OUTSIDE, RankedMutex};
 use crate::on_cpu::OnCpuHandler;
 use crate::page::{Touch, is_zero};
 use crate::staging::{Frames, Staging, are_here};
@@ -14,7 +15,7 @@ use largesse_pages::fault::{FaultError, PageFault, Userfault, read_guarded};
 use largesse_policy::PageNumber;
 use largesse_store::{Broker, Ranges, TransferQueue};
 use largesse_store::{bytes, offsets};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes that are looked at together, on the stack.
@@ -33,7 +34,7 @@ pub struct Linux {
     faults: AtomicPtr<Userfault>,
     segments: Segments,
     /// Addresses of segments at which the program mapped something else.
-    outside: Mutex<Ranges>,
+    outside: RankedMutex<Ranges, OUTSIDE>,
     staging: Staging,
     page: usize,
     /// Closed while the process forks.
@@ -55,7 +56,7 @@ impl Linux {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
         let staging = Staging::new()?;
-        let (outside, gate, fault_queue) = (Mutex::default(), Gate::default(), FaultQueue::default());
+        let (outside, gate, fault_queue) = (RankedMutex::default(), Gate::default(), FaultQueue::default());
         let mut kernel = Linux {
             broker,
             faults,
@@ -130,7 +131,7 @@ impl Linux {
 
     /// The far parts of a range of addresses: those of each segment, without what is outside.
     fn parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
-        let outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        let outside = self.outside.lock();
         let far =
             |segment| outside.missing(&bytes(&segment)).iter().map(|it| offsets(&it)).collect::<Vec<_>>();
         self.segments.within(at, self.page).flat_map(far).collect()
@@ -139,7 +140,7 @@ impl Linux {
     /// From now on the addresses of these pages are none of ours.
     pub(crate) fn leave_out(&self, pages: &Range<PageNumber>) {
         let at = self.address(pages.start);
-        let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outside = self.outside.lock();
         outside.add(bytes(&(at..at + pages.len() * self.page)));
     }
 

@@ -4,10 +4,9 @@
 //! moved in cannot be protected in the same step: the program may write to it at once, and whether it did is found by its
 //! checksum when it leaves.
 
-use super::{LANES, Lane, Staging, are_here};
+use super::{LANES, LaneGuard, Staging, are_here};
 use largesse_pages::base_page;
 use largesse_pages::fault::{FaultError, Userfault};
-use std::sync::MutexGuard;
 
 /// Lanes that may be held while pages come, which lasts as long as the store takes: others remain for those that leave.
 const COMING: usize = LANES / 2;
@@ -17,7 +16,7 @@ type Protection = (usize, usize, usize);
 
 /// Frames of a lane, the last ones, for pages that come.
 pub(crate) struct Frames<'a> {
-    lane: MutexGuard<'a, Lane>,
+    lane: LaneGuard<'a>,
     start: usize,
     len: usize,
 }
@@ -26,7 +25,7 @@ impl Staging {
     /// Frames for so many bytes, if there are any.
     pub(crate) fn frames(&self, len: usize) -> Option<Frames<'_>> {
         self.lanes[..COMING].iter().enumerate().find_map(|(number, lane)| {
-            let lane = lane.try_lock().ok()?;
+            let lane = lane.try_lock()?;
             (lane.shown >= len).then(|| Frames { lane, start: self.start_of(number), len })
         })
     }

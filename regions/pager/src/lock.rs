@@ -1,0 +1,178 @@
+//! A mutex with a rank: debug builds check that each thread takes locks in the order of their ranks. The table is in `lib.rs`.
+//!
+//! A lock of the same or a lower rank than one that the thread holds could wait for a thread that waits for this one. Debug
+//! builds panic at such a call, whether or not another thread is in the way. Release builds hold no rank and check nothing.
+
+use core::ops::{Deref, DerefMut};
+use core::time::Duration;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Mappings of the program (`mappings.rs`).
+pub const MAPPINGS: u8 = 0;
+/// The right to use the doorbell (`doorbell.rs`).
+pub(crate) const DOORBELL: u8 = 1;
+/// The request that is handed over by the doorbell (`doorbell.rs`).
+pub(crate) const REQUEST: u8 = 2;
+/// Faults that come by signal, and the buffers of their threads (`fault_queue.rs`).
+pub(crate) const FAULTS: u8 = 3;
+/// The number of threads inside of the pager (`gate.rs`).
+pub(crate) const GATE: u8 = 4;
+/// Pages on their way out of the program (`staging.rs`).
+pub(crate) const STAGING: u8 = 5;
+/// The page table and the policies (`state.rs`).
+pub(crate) const STATE: u8 = 6;
+/// Addresses that are no longer far memory (`kernel/linux.rs`).
+pub(crate) const OUTSIDE: u8 = 7;
+
+/// A mutex of rank `RANK`. Poisoning is ignored: a panic of one thread must not stop the others from serving faults.
+#[derive(Debug, Default)]
+pub(crate) struct RankedMutex<T, const RANK: u8>(Mutex<T>);
+
+/// Exclusive use of the value of a [`RankedMutex`].
+#[derive(Debug)]
+pub struct RankedGuard<'a, T, const RANK: u8> {
+    guard: MutexGuard<'a, T>,
+    held: Held<RANK>,
+}
+
+impl<T, const RANK: u8> RankedMutex<T, RANK> {
+    /// Makes an unlocked mutex.
+    pub(crate) const fn new(value: T) -> RankedMutex<T, RANK> {
+        RankedMutex(Mutex::new(value))
+    }
+
+    /// Waits until the lock is free, and takes it.
+    pub(crate) fn lock(&self) -> RankedGuard<'_, T, RANK> {
+        let held = Held::in_order();
+        RankedGuard { guard: self.0.lock().unwrap_or_else(PoisonError::into_inner), held }
+    }
+
+    /// Takes the lock if it is free. This never waits, so that any order is permitted.
+    pub(crate) fn try_lock(&self) -> Option<RankedGuard<'_, T, RANK>> {
+        let guard = match self.0.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(RankedGuard { guard, held: Held::in_any_order() })
+    }
+}
+
+impl<'a, T, const RANK: u8> RankedGuard<'a, T, RANK> {
+    /// Releases the lock, waits until `condvar` is notified, and takes it again.
+    pub(crate) fn wait(self, condvar: &Condvar) -> RankedGuard<'a, T, RANK> {
+        let RankedGuard { guard, held } = self;
+        RankedGuard { guard: condvar.wait(guard).unwrap_or_else(PoisonError::into_inner), held }
+    }
+
+    /// As [`wait`](RankedGuard::wait), but at most for the time `most`.
+    pub(crate) fn wait_at_most(self, condvar: &Condvar, most: Duration) -> RankedGuard<'a, T, RANK> {
+        let RankedGuard { guard, held } = self;
+        let (guard, _) = condvar.wait_timeout(guard, most).unwrap_or_else(PoisonError::into_inner);
+        RankedGuard { guard, held }
+    }
+}
+
+impl<T, const RANK: u8> Deref for RankedGuard<'_, T, RANK> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T, const RANK: u8> DerefMut for RankedGuard<'_, T, RANK> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// A note that the calling thread holds a lock of this rank. Empty in release builds.
+#[derive(Debug)]
+struct Held<const RANK: u8>;
+
+#[cfg(debug_assertions)]
+mod held {
+    use super::{Held, OUTSIDE};
+    use core::cell::Cell;
+
+    const RANKS: usize = OUTSIDE as usize + 1;
+
+    thread_local! {
+        /// The number of locks of each rank that this thread holds.
+        static HELD: Cell<[u8; RANKS]> = const { Cell::new([0; RANKS]) };
+    }
+
+    fn change(rank: u8, change: impl Fn(u8) -> u8) {
+        let mut held = HELD.get();
+        held[usize::from(rank)] = change(held[usize::from(rank)]);
+        HELD.set(held);
+    }
+
+    impl<const RANK: u8> Held<RANK> {
+        pub(super) fn in_order() -> Held<RANK> {
+            let highest = HELD.get().iter().rposition(|&count| count > 0);
+            assert!(
+                highest.is_none_or(|highest| highest < usize::from(RANK)),
+                "a lock of rank {RANK} is taken while one of rank {highest:?} is held: see the table in lib.rs"
+            );
+            Held::in_any_order()
+        }
+
+        pub(super) fn in_any_order() -> Held<RANK> {
+            change(RANK, |count| count + 1);
+            Held
+        }
+    }
+
+    impl<const RANK: u8> Drop for Held<RANK> {
+        fn drop(&mut self) {
+            change(RANK, |count| count - 1);
+        }
+    }
+}
+
+// Release builds have nothing of it: neither memory nor code at the end of a guard.
+#[cfg(not(debug_assertions))]
+const _: () = assert!(size_of::<Held<STATE>>() == 0 && !core::mem::needs_drop::<Held<STATE>>());
+
+#[cfg(not(debug_assertions))]
+impl<const RANK: u8> Held<RANK> {
+    const fn in_order() -> Held<RANK> {
+        Held
+    }
+
+    const fn in_any_order() -> Held<RANK> {
+        Held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_may_rise() {
+        let (low, high) = (RankedMutex::<_, GATE>::new(1), RankedMutex::<_, STATE>::new(2));
+        let (first, second) = (low.lock(), high.lock());
+        assert_eq!((*first, *second), (1, 2));
+        // In any order of release, and again.
+        drop(first);
+        drop(second);
+        drop((low.lock(), high.lock()));
+        drop((high.lock(), low.try_lock()));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn falling_rank_panics_in_debug_builds() {
+        let taken = std::panic::catch_unwind(|| {
+            let (low, high) = (RankedMutex::<_, GATE>::new(()), RankedMutex::<_, STATE>::new(()));
+            drop((high.lock(), low.lock()));
+        });
+        let message = *taken.unwrap_err().downcast::<String>().unwrap();
+        assert!(message.contains("rank 4 is taken while one of rank Some(6) is held"), "{message}");
+        // The panic gave its locks back.
+        drop(RankedMutex::<_, MAPPINGS>::new(()).lock());
+    }
+}

@@ -1,0 +1,137 @@
+//! Which pages are evicted next.
+//!
+//! The order is that of [`ReplacementQueue`](largesse_policy::replacement::ReplacementQueue): a segmented LRU (Karedla, Love and
+//! Wherry 1994) that is driven by refault distances, which `replacement.rs` of `largesse_policy` explains. This file leaves out
+//! the pages that cannot be evicted now: pinned ones, and changed ones while the store is full. They are *deferred*, which
+//! means that they are victims again after `RETRY_AFTER`; tried again at once, they would be in the way of those that can go.
+
+use crate::page::{PageState, number, runs};
+use crate::state::{PagerState, RETRY_AFTER};
+use core::ops::Range;
+use largesse_policy::replacement::{PageRun, Protection};
+use largesse_policy::streams::Access;
+use largesse_policy::{MAX_TRANSFER, PageNumber};
+use std::time::Instant;
+
+/// Number of runs of the replacement queue that are tried in vain before eviction gives up.
+pub(crate) const TRIES: usize = 32;
+
+/// Pages that were made `Leaving`.
+#[derive(Debug, Default)]
+pub(crate) struct Victims {
+    /// Runs of pages, each with its state before, in the order of page numbers. Neighbours in one state are joined.
+    pub(crate) runs: Vec<(Range<PageNumber>, PageState)>,
+    /// The number of runs of the replacement queue from which they are.
+    pub(crate) units: usize,
+}
+
+impl PagerState {
+    /// Makes at least `wanted` pages `Leaving`, as far as there are victims. Counts down `tries` for each run of the replacement
+    /// queue of which no page can be evicted, and stops at 0.
+    pub(crate) fn select_victims(&mut self, wanted: usize, tries: &mut usize, now: Instant) -> Victims {
+        let (mut victims, mut pages) = (Victims::default(), 0);
+        if self.deferred_since.is_some_and(|since| now.saturating_duration_since(since) >= RETRY_AFTER) {
+            self.retry_all_deferred();
+        }
+        while pages < wanted && *tries > 0 {
+            let Some((run, part)) = self.next_victim() else { break };
+            let (parts, some_stay) = self.evictable(run, part, now);
+            // A run without resident pages was evicted in another way, and counts as no try.
+            *tries -= usize::from(some_stay && parts.is_empty());
+            victims.units += usize::from(!parts.is_empty());
+            for (range, state) in parts {
+                if state == PageState::Clean {
+                    self.pages.note_unchanged(range.clone());
+                }
+                self.pages.begin_evict(range.clone(), part);
+                pages += range.len();
+                victims.runs.push((range, state));
+            }
+        }
+        join_neighbours(&mut victims.runs);
+        victims
+    }
+
+    /// Returns the parts of a run that can be evicted, each with its state, and defers the rest. The flag says whether any page
+    /// was deferred.
+    fn evictable(
+        &mut self,
+        run: PageRun,
+        part: Protection,
+        now: Instant,
+    ) -> (Vec<(Range<PageNumber>, PageState)>, bool) {
+        let (range, full) = (run.range(), self.store_is_full(now));
+        let pinned = runs(range.clone(), |page| {
+            (self.pins.contains(page) && self.pages[page].state.is_resident()).then_some(())
+        });
+        let unwritable = runs(range.clone(), |page| {
+            let changed = full && self.pages[page].state == PageState::Dirty;
+            (changed && !self.pins.contains(page)).then_some(())
+        });
+        for (run, ()) in pinned.iter().chain(&unwritable) {
+            self.defer(run, part, now);
+        }
+        let some_stay = !pinned.is_empty() || !unwritable.is_empty();
+        let parts = runs(range, |page| {
+            let state = self.pages[page].state;
+            let may = !some_stay || !self.pins.contains(page);
+            let goes = state == PageState::Clean || state == PageState::Dirty && !full;
+            (may && goes).then_some(state)
+        });
+        (parts, some_stay)
+    }
+
+    /// Returns the next run of the replacement queue with the part that it was in. If the queue is empty, it first gets the
+    /// speculative pages that were not checked yet, and then the deferred pages.
+    fn next_victim(&mut self) -> Option<(PageRun, Protection)> {
+        while self.queue.is_empty()
+            && let Some(pages) = self.speculative.pop()
+        {
+            self.enqueue_resident(&pages);
+        }
+        if self.queue.is_empty() {
+            self.retry_all_deferred();
+        }
+        self.queue.select_victim(self.local)
+    }
+
+    /// Adds the resident ones of some new pages to the replacement queue, a transfer unit at a time.
+    pub(crate) fn enqueue_resident(&mut self, pages: &Range<PageNumber>) {
+        for unit in self.units_in(pages, Access::Dense) {
+            let resident = runs(unit, |page| self.pages[page].state.is_resident().then_some(()));
+            for (run, ()) in resident {
+                let run = PageRun { first: number(run.start), pages: number(run.len()) };
+                self.queue.insert(run, self.local, None);
+            }
+        }
+    }
+
+    /// Makes `Leaving` pages resident again, which cannot be evicted now, and defers them.
+    pub(crate) fn stay(&mut self, range: &Range<PageNumber>, part: Protection, now: Instant) {
+        self.pages.cancel_evict(range.clone(), PageState::Dirty);
+        self.defer(range, part, now);
+    }
+
+    fn defer(&mut self, range: &Range<PageNumber>, part: Protection, now: Instant) {
+        self.queue.defer(PageRun { first: number(range.start), pages: number(range.len()) }, part);
+        self.deferred_since.get_or_insert(now);
+    }
+
+    fn retry_all_deferred(&mut self) {
+        self.queue.retry_deferred(&(0..PageNumber::MAX), self.local);
+        self.deferred_since = None;
+    }
+}
+
+/// Sorts runs by their pages, and joins neighbours in one state, up to the largest transfer.
+fn join_neighbours(runs: &mut Vec<(Range<PageNumber>, PageState)>) {
+    runs.sort_unstable_by_key(|(range, _)| range.start);
+    runs.dedup_by(|next, before| {
+        let fits = before.0.len() + next.0.len() <= MAX_TRANSFER;
+        let follows = fits && before.0.end == next.0.start && before.1 == next.1;
+        if follows {
+            before.0.end = next.0.end;
+        }
+        follows
+    });
+}
