@@ -6,7 +6,7 @@ usage: prose.py [--show] [--limit N] [PATH...]
 Without PATH, checks the folders below and prints one row for each. A folder fails if it has more than N phrases
 (0.3 by default) that hide what is meant, per 1,000 words of comments and prose. Documents (*.md) also fail if a line
 of prose is longer than 120 characters, and decisions if they lack one of their five parts or exceed 500 words.
-Folders in LATER are counted and do not fail. --show prints each finding with its file and line.
+--show prints each finding with its file and line.
 
 Code, inline code, quoted text, link targets and fenced blocks do not count. The count does not replace a reader: a
 sentence without a finding can still be unclear, and a finding can be right. CONTRIBUTING.md explains the habits.
@@ -37,10 +37,6 @@ FOLDERS = [
     "plot",
     "regions",
     "tests",
-]
-# Folders that do not keep the limit yet. Each belongs in FOLDERS once it does.
-LATER = [
-    "regions/pager",
 ]
 
 PATTERNS = {
@@ -149,7 +145,7 @@ def main():
     arguments.add_argument("--limit", type=float, default=0.3, help="phrases per 1,000 words (0.3)")
     arguments.add_argument("paths", nargs="*", help="check these instead of the lists in this script")
     given = arguments.parse_args()
-    listed = [str(pathlib.Path(path).resolve()) for path in given.paths] or FOLDERS + LATER
+    listed = [str(pathlib.Path(path).resolve()) for path in given.paths] or FOLDERS
     failed = False
     print(f"{'per 1,000':>9} {'words':>7} {'lines':>6}  folder")
     for folder in listed:
@@ -158,15 +154,14 @@ def main():
         words, hits, faults = check(folder, listed, given.show)
         rate = 1000 * sum(hits.values()) / max(words, 1)
         wrong = faults or rate > given.limit
-        later = not given.paths and folder in LATER
-        failed = failed or bool(wrong) and not later
+        failed = failed or bool(wrong)
         name = pathlib.Path(folder)
         name = name.relative_to(ROOT) if name.is_absolute() and name.is_relative_to(ROOT) else name
-        note = (" (later)" if wrong else " (ready for FOLDERS)") if later else " FAILS" if wrong else ""
+        note = " FAILS" if wrong else ""
         print(f"{rate:9.2f} {words:7} {len(faults):6}  {name}{note}")
-        if faults and (given.show or not later):
+        if faults:
             print("\n".join(f"    {fault}" for fault in faults))
-        if any(hits.values()) and wrong and not later and not given.show:
+        if any(hits.values()) and wrong and not given.show:
             print("    " + "; ".join(f"{name}: {count}" for name, count in hits.items() if count))
     if failed:
         print(f"prose: more than {given.limit} phrases per 1,000 words, or a fault above; ci/prose.py --show says where")

@@ -23,9 +23,9 @@ impl PagerState {
         FillPlan { range, from: self.pages[touch.page].state, pages, units, evictions }
     }
 
-    /// Plans the fill of one page. It may be written to at once if it was changed during one of its last two residencies, or
-    /// lies at most `WRITE_AHEAD` pages after one that is written to: this spares a second fault. If it turns out unchanged, its
-    /// eviction needs no write.
+    /// Plans the fill of one page. It may be written to at once if it was changed during one of its last two
+    /// residencies, or lies at most `WRITE_AHEAD` pages after one that is written to: this spares a second fault. If it
+    /// turns out unchanged, its eviction needs no write.
     fn plan_page(&self, number: PageNumber, request: &FillRequest) -> PagePlan {
         let (page, touch) = (&self.pages[number], request.touch);
         let near = touch.write && (touch.page..touch.page + WRITE_AHEAD).contains(&number);
@@ -64,8 +64,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(Admission::Begun(self.begin_fill(inner, request, range, now)))
     }
 
-    /// Admits a page alone although local memory is full, because nothing can be evicted: everything is in flight or pinned.
-    /// `None` if the page is no longer missing.
+    /// Admits a page alone although local memory is full, because nothing can be evicted: everything is in flight or
+    /// pinned. `None` if the page is no longer missing.
     pub(crate) fn admit_over_limit(
         &self,
         inner: &mut PagerState,
@@ -116,8 +116,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Incoming { touch, access, plan }
     }
 
-    /// Handles a touch of a `Clean` page. A write makes it and its next neighbours `Dirty`; a read found it resident only after
-    /// its fault was reported.
+    /// Handles a touch of a `Clean` page. A write makes it and its next neighbours `Dirty`; a read found it resident
+    /// only after its fault was reported.
     fn touch_clean(&self, inner: &mut PagerState, touch: Touch) -> Result<(), PagerError> {
         if !touch.write {
             return Ok(());

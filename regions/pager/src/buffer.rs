@@ -10,8 +10,8 @@ pub struct Buffer {
     pub(crate) zeros: Table<u8>,
     /// Pages to prefetch when no fault waits.
     pub(crate) prefetch_queue: PrefetchQueue,
-    /// Whether the thread shares its CPU with the faulting thread, or is that thread: prefetches do not run while the program
-    /// does, and the faulting thread is woken last.
+    /// Whether the thread shares its CPU with the faulting thread, or is that thread: prefetches do not run while the
+    /// program does, and the faulting thread is woken last.
     pub(crate) on_cpu: bool,
 }
 

@@ -11,8 +11,8 @@ use largesse_policy::transfer::{TransferUnits, first_unit};
 use largesse_store::PageStore;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Makes pages resident whose transfer has ended, and for which the program waited `ns` nanoseconds. Returns whether threads
-    /// wait for them that must be woken.
+    /// Makes pages resident whose transfer has ended, and for which the program waited `ns` nanoseconds. Returns
+    /// whether threads wait for them that must be woken.
     pub(crate) fn commit(&self, incoming: Incoming, ns: u64) -> bool {
         let Incoming { touch, plan, .. } = &incoming;
         let mut inner = self.lock();
@@ -54,8 +54,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Returns the number of pages with contents in the segment of a page, resident or not: the length of an epoch of the
-    /// transfer sizes' duel.
+    /// Returns the number of pages with contents in the segment of a page, resident or not: the length of an epoch of
+    /// the transfer sizes' duel.
     fn epoch(&self, page: PageNumber) -> usize {
         let counts = self.words_of(page).map_or(&self.counters, |words| &words.counts);
         let bytes = counts.get(Count::StoredBytes) + counts.get(Count::ResidentBytes);

@@ -1,4 +1,4 @@
-//! Whether anybody wants what pages hold: memory that is handed out, taken over, given back, or mapped to something else.
+//! Calls by which the program gets pages, gives them back, or maps something else in their place.
 
 use crate::page::{PageState, number, runs};
 use crate::pager::Pager;
@@ -9,7 +9,7 @@ use largesse_policy::replacement::PageRun;
 use largesse_store::{PageStore, StoreError};
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// The pages are to be used: from now on their contents matter, and the store has room for them.
+    /// Hands out pages: reserves their room in the store, and keeps their contents from now on.
     pub fn enter(&self, range: Range<PageNumber>) -> Result<(), StoreError> {
         let size = self.kernel.page();
         self.store.reserve((range.start * size) as u64, (range.len() * size) as u64)?;
@@ -20,8 +20,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(())
     }
 
-    /// Takes over pages that the program used before: those in `here` are here, the rest is zero.
-    /// They may be more than fit; the next evictions see to that.
+    /// Takes over pages that the program used before they became far memory: those in `here` are resident, all others
+    /// zero. They may exceed local memory, until the next evictions.
     pub fn adopt(&self, here: impl Iterator<Item = PageNumber>) {
         let mut inner = self.lock();
         let local = inner.local;
@@ -35,8 +35,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.reclaim_needed.notify_all();
     }
 
-    /// Says whether the program still needs the contents of the pages. If not, they are evicted without being written, and
-    /// may be filled with zeros.
+    /// Says whether the program still needs the contents of the pages. If not, they are evicted without being written,
+    /// and may be filled with zeros.
     pub fn set_wanted(&self, range: Range<PageNumber>, wanted: bool) {
         let mut inner = self.lock();
         for number in range {
@@ -52,11 +52,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.empty(range, PageState::Zero)
     }
 
-    /// The program maps something else there: from now on the pages are not far memory, for good.
+    /// Takes pages out of far memory for good, because the program maps something else there.
     pub fn leave_out(&self, range: Range<PageNumber>) -> Result<(), PagerError> {
         self.empty(range, PageState::Outside)
     }
 
+    /// Drops the contents of pages, which then are in the state `then`.
     fn empty(&self, range: Range<PageNumber>, then: PageState) -> Result<(), PagerError> {
         let size = self.kernel.page();
         let mut inner = self.lock();
@@ -76,8 +77,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             self.uncount(run.start, Count::ResidentBytes, (run.len() * size) as u64);
             self.count(run.start, Count::Dropped, run.len() as u64);
         }
-        // `Leaving` until the store has discarded them: otherwise a page that is filled, written and evicted in between would
-        // be discarded, too.
+        // `Leaving` until the store has discarded them: otherwise a page that is filled, written and evicted in between
+        // would be discarded, too.
         for number in range.clone() {
             if inner.pages.begin_drop(number) == PageState::SwappedOut {
                 self.uncount(number, Count::StoredBytes, size as u64);

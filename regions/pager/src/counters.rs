@@ -1,94 +1,94 @@
-//! What happened, in numbers that other processes can read: words in a fixed order.
+//! Counts of what happened, which other processes can read: words in a fixed order.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use largesse_pages::Zeroed;
 
-/// The place of a word. Pages unless the name says otherwise.
+/// The position of a word. Words count pages unless their comment says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Count {
-    /// Bytes that may be here, now.
+    /// Bytes of local memory: the upper bound of resident bytes, at present.
     LocalBytes,
-    /// Bytes that are here, now.
+    /// Resident bytes of far memory, at present.
     ResidentBytes,
-    /// Bytes that are in the store and not here, now.
+    /// Bytes that are in the store and not resident, at present.
     StoredBytes,
-    /// Bytes that may be anywhere, now.
+    /// Bytes that the program may use, resident or not, at present.
     MappedBytes,
-    /// Size of a transfer unit in bytes, now, where most pages were filled recently.
+    /// Present size of transfer units in bytes, where most pages were filled recently.
     SetBytes,
-    /// The same where they are least,
+    /// Smallest present size of transfer units in bytes.
     LeastSetBytes,
-    /// and where they are most.
+    /// Largest present size of transfer units in bytes.
     MostSetBytes,
-    /// Faults that were served.
+    /// Number of faults that were served.
     Faults,
-    /// Of these, for the right to write only.
+    /// Number of faults that were writes to resident, protected pages.
     WriteFaults,
-    /// Of all faults, those that were served on the processor of the thread that waited (`on_cpu.rs`).
+    /// Number of faults that were handled on the faulting CPU (`on_cpu.rs`).
     OnCpu,
-    /// Pages that came from the store.
+    /// Pages that were filled from the store.
     Fills,
-    /// Pages that came as zeros, without the store.
+    /// Pages that were filled with zeros, without the store.
     ZeroFills,
-    /// Pages that were fetched ahead of a fault.
+    /// Pages that were prefetched.
     Prefetched,
-    /// Lower bound of those of them that the program then used without a fault.
+    /// Lower bound of the prefetched pages that the program then used without a fault.
     PrefetchHits,
-    /// Pages that left.
+    /// Pages that were evicted.
     Evictions,
-    /// Of these, written to the store.
+    /// Pages that were written to the store.
     WriteBacks,
-    /// Pages that the program gave back, so that they were never written.
+    /// Resident pages that the program gave back, so that they were not written.
     Dropped,
     /// Bytes read from the store.
     BytesIn,
     /// Bytes written to the store.
     BytesOut,
-    /// Nanoseconds that threads waited for faults to be served.
+    /// Nanoseconds that threads waited for faults, in sum.
     WaitNs,
-    /// Of these, for room.
+    /// Nanoseconds of these in which they waited for room in local memory.
     RoomNs,
-    /// Fills that found no room and went over the limit, because nothing could leave.
+    /// Number of fills that exceeded local memory because no page could be evicted.
     OverLimit,
-    /// Pages that could not leave when it was their turn: a device may have been writing to them.
+    /// Pages that could not be evicted because a device may have been writing to them.
     Pinned,
-    /// Pages that could not leave because the store had no room for them.
+    /// Pages that could not be evicted because the store had no room for them.
     NoRoom,
-    /// Resident bytes of the program outside far memory, when they were counted last; 0 while they are few.
+    /// Resident bytes of the program outside far memory, when they were last counted; 0 while they are few.
     UncoveredBytes,
-    /// Way in which pages are transferred: 0 by calls that block, otherwise 1 by io_uring, 2 by threads.
+    /// Mechanism of transfers: 0 for calls that block, 1 for io_uring, 2 for threads.
     Mechanism,
-    /// Transfers from the store that ended, if they run while the threads that started them continue.
+    /// Number of transfers from the store that ended, if they run while the threads that started them continue.
     Reads,
-    /// Nanoseconds from their starts to their ends, in sum.
+    /// Nanoseconds from the start to the end of each such transfer from the store, in sum.
     ReadNs,
-    /// Nanoseconds in which at least one of them was in flight.
+    /// Nanoseconds in which at least one transfer from the store was in flight.
     ReadBusyNs,
-    /// Of `ReadNs`, those of reads for which no thread had to wait: the part that prefetch hid.
+    /// The part of `ReadNs` for which no thread had to wait: prefetching hid it.
     HiddenNs,
-    /// Largest number of them in flight at once.
+    /// Largest number of transfers from the store in flight at once.
     MostReads,
-    /// The same for transfers to the store.
+    /// Number of transfers to the store that ended, if they run while the threads that started them continue.
     Writes,
-    /// Nanoseconds from their starts to their ends, in sum.
+    /// Nanoseconds from the start to the end of each such transfer to the store, in sum.
     WriteNs,
-    /// Nanoseconds in which at least one of them was in flight.
+    /// Nanoseconds in which at least one transfer to the store was in flight.
     WriteBusyNs,
-    /// Largest number of them in flight at once.
+    /// Largest number of transfers to the store in flight at once.
     MostWrites,
-    /// Segments that have words of their own.
+    /// Number of segments that have words of their own.
     Segments,
 }
 
-/// Segments that have words of their own at most; what happens in others is counted in all.
+/// Largest number of segments that have words of their own. Further segments are counted only in the sums.
 pub const MOST_SEGMENTS: usize = 4096;
 
-/// How many there are.
+/// Number of words.
 pub const COUNTS: usize = Count::Segments as usize + 1;
 
 impl Count {
-    /// Names for readers, in the order of the words.
+    /// Names of the words, in their order, for readers.
     pub const NAMES: [&str; COUNTS] = [
         "local_bytes",
         "resident_bytes",
@@ -129,7 +129,7 @@ impl Count {
     ];
 }
 
-/// The words.
+/// The words of all counts.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Counters([AtomicU64; COUNTS]);
@@ -154,35 +154,35 @@ impl Counters {
         self.0[count as usize].store(now, Ordering::Relaxed);
     }
 
-    /// Raises one of them to `now`, if it is less.
+    /// Raises a word to `now`, if it is less.
     pub(crate) fn raise(&self, count: Count, now: u64) {
         self.0[count as usize].fetch_max(now, Ordering::Relaxed);
     }
 
-    /// One of them, now.
+    /// Returns one word.
     #[must_use]
     pub fn get(&self, count: Count) -> u64 {
         self.0[count as usize].load(Ordering::Relaxed)
     }
 
-    /// All of them, now.
+    /// Returns all words.
     #[must_use]
     pub fn all(&self) -> [u64; COUNTS] {
         core::array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
     }
 }
 
-/// The words of one segment, where another process finds them.
+/// The words of one segment, in memory that another process reads.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct SegmentWords {
-    /// First address.
+    /// The first address of the segment.
     pub start: AtomicU64,
-    /// Length in bytes.
+    /// The length of the segment in bytes.
     pub len: AtomicU64,
     /// Kind of the segment, as a number that its creator chose.
     pub label: AtomicU64,
-    /// What happened there. Local memory is shared by all segments: `LocalBytes` is 0.
+    /// Counts of this segment. All segments share local memory, so that `LocalBytes` is 0.
     pub counts: Counters,
 }
 

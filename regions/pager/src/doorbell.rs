@@ -1,9 +1,10 @@
-//! Asks the thread that serves faults for a page, without a touch of that page.
+//! The doorbell: asks the handler thread for a page, without a touch of that page.
 //!
-//! The pages of a system call may have any protection, and addresses that a program passes to one may be wrong: to touch
-//! them could end the program where the kernel answers `EFAULT`. The thread that makes the call may not use the userfaultfd
-//! descriptor either (`largesse_store::Broker`). So it touches a page of ours that is registered with the descriptor and always
-//! missing. The serving thread reads that fault like any other, takes the request, and fills the page when it has served it.
+//! The pages of a system call may have any protection, and addresses that a program passes to one may be wrong: to
+//! touch them could end the program where the kernel answers `EFAULT`. The thread that makes the call may not use the
+//! userfaultfd descriptor either (`largesse_store::Broker`). So it touches a page of ours that is registered with the
+//! descriptor and always missing. The serving thread reads that fault like any other, takes the request, and fills the
+//! page when it has served it.
 
 use crate::lock::{DOORBELL, REQUEST, RankedGuard, RankedMutex};
 use crate::page::Touch;
@@ -55,8 +56,8 @@ impl Doorbell {
         *self.request.lock() = Some(touch);
         // SAFETY: the page is ours, committed for good and read by its holder of the turn alone; the fault is served.
         unsafe { self.page.start().as_ptr().read_volatile() };
-        // SAFETY: only the holder of the turn reads the page, and never uses its contents. A fill that is late leaves it resident:
-        // the next fault is then not asked for, and the caller tries its own page again.
+        // SAFETY: only the holder of the turn reads the page, and never uses its contents. A fill that is late leaves
+        // it resident: the next fault is then not asked for, and the caller tries its own page again.
         let _ = unsafe { self.page.purge(0, base_page()) };
     }
 

@@ -1,24 +1,24 @@
-//! Why far memory cannot go on.
+//! Errors that end the program, because it cannot have its pages.
 
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
 use largesse_store::StoreError;
 
-/// Why far memory cannot go on. Nothing wrong was handed to the program.
+/// An error that ends the program, because it cannot have its pages. The program has received no wrong data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagerError {
     /// The store failed.
     Store(StoreError),
-    /// A page came back different from what left.
+    /// The contents of a page in the store differ from those that were written.
     Damaged {
         /// The page.
         page: PageNumber,
-        /// What the store was given, as a checksum.
+        /// Checksum of the contents that were written.
         sent: u64,
-        /// What came back.
+        /// Checksum of the contents that were read.
         read: u64,
     },
-    /// The kernel refused.
+    /// The kernel refused an operation on pages.
     Kernel(FaultError),
 }
 

@@ -135,8 +135,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Takes `Leaving` pages from the program, and writes the changed ones to the store. Pages stay if a device may be writing to
-    /// them, or if the store has no room for them.
+    /// Takes `Leaving` pages from the program, and writes the changed ones to the store. Pages stay if a device may be
+    /// writing to them, or if the store has no room for them.
     pub(crate) fn write_back(
         &self,
         victims: &[(Range<PageNumber>, PageState)],
@@ -166,8 +166,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(EvictionResult { gone, writes, full })
     }
 
-    /// Writes the changed ones of pages that were taken from the program to the store. Pages that are zero, unchanged or
-    /// unwanted need no write.
+    /// Writes the changed ones of pages that were taken from the program to the store. Pages that are zero, unchanged
+    /// or unwanted need no write.
     fn write_changed(&self, range: &Range<PageNumber>, bytes: &[u8]) -> Result<(), PagerError> {
         let size = self.kernel.page();
         let contents = self.contents_of(range.start, bytes);
@@ -202,8 +202,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         bytes.chunks_exact(size).zip(&before).map(page).collect()
     }
 
-    /// Evicts one run of pages if there is little free room. For the thread that serves faults, while no fault waits. `false`:
-    /// there was nothing to do.
+    /// Evicts one run of pages if there is little free room. For the thread that serves faults, while no fault waits.
+    /// `false`: there was nothing to do.
     pub(crate) fn reclaim(&self) -> Result<bool, PagerError> {
         let inner = self.lock();
         if !inner.reclaim_mode.in_background()

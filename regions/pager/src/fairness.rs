@@ -1,32 +1,36 @@
-//! Rests of the thread that serves faults, where it shares a processor with those who fault.
+//! Sleeps of the handler thread, where it shares a CPU with the faulting threads.
 //!
-//! Whom it wakes takes the processor from it, faults, and gives it back: tens of thousands of times a second, and always
-//! one of them can run. Linux 6.18 then keeps everybody else of that processor waiting, for minutes (EEVDF: each change
-//! renews the slice of their group): another session's or control group's threads, a store's process, and kernel threads
-//! that a fork or the end of a process waits for. When all of them sleep for a moment the group gives way.
+//! There, a woken thread takes the CPU from the handler, faults, and gives it back: tens of thousands of times a
+//! second, and one of the two is always ready to run. Linux 6.18 then lets all other threads of that CPU wait for
+//! minutes, because each switch renews the time slice of their group (EEVDF): threads of other sessions and control
+//! groups, the process of a store, and kernel threads for which a fork or the end of a process waits. When all threads
+//! of the group sleep for a moment, others get their turn.
 //!
-//! Where another thread of the program has work meanwhile, they do not all sleep; but a group in which nobody changes
-//! places for a slice gives way too. So from time to time the rest is as long as that. One that has is who
-//! waits for the end of a process: the kernel lets it spin until the last thread of that process has cleared away what
-//! was looked up below `/proc/PID`, and that one had no turn.
+//! If another thread of the program works, they do not all sleep. But a group that switches no threads for a time slice
+//! gives way as well, so that the handler sleeps that long now and then. This helps, for example, a thread that waits
+//! for the end of a process: the kernel lets it spin until the last thread of that process has freed its entries below
+//! `/proc/PID`.
 
 use largesse_machine::thread::{involuntary_switches, process_cpu_time};
 use std::time::{Duration, Instant};
 
-/// So often it is looked at.
+/// Time between two checks.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Turns within an interval that are too short: each change of threads is one.
+/// Number of involuntary switches in an interval from which on the handler sleeps.
 const SHORT: i64 = 50;
+/// Duration of a usual sleep.
 const REST: Duration = Duration::from_micros(100);
-/// A slice (2.8 ms at most) is seen to be over when the clock of the kernel ticks (each 4 ms in most kernels).
+/// Duration of a long sleep. A time slice has at most 2.8 ms, and the kernel notices its end at a tick of its clock,
+/// each 4 ms in most kernels.
 const LONG_REST: Duration = Duration::from_millis(8);
+/// Shortest time between two long sleeps.
 const SELDOM: Duration = Duration::from_millis(500);
 
-/// The turns of the calling thread.
+/// The switches of the calling thread, and its sleeps.
 pub(crate) struct FairnessThrottle {
     since: Instant,
     taken: i64,
-    /// The last long rest.
+    /// The end of the last long sleep.
     rested: Instant,
 }
 
@@ -36,7 +40,7 @@ impl FairnessThrottle {
         FairnessThrottle { since: now, taken: involuntary_switches(), rested: now }
     }
 
-    /// At most about a fortieth of the time, and none where nobody takes the processor away.
+    /// Sleeps, if the CPU was often taken from the calling thread: for about a fortieth of the time at most.
     pub(crate) fn rest_if_short(&mut self, now: Instant) {
         if now.duration_since(self.since) < INTERVAL {
             return;
@@ -45,8 +49,8 @@ impl FairnessThrottle {
         if taken - self.taken > SHORT {
             let worked = process_cpu_time();
             std::thread::sleep(REST);
-            let somebody_works = process_cpu_time().saturating_sub(worked) > REST / 2;
-            if somebody_works && now.duration_since(self.rested) > SELDOM {
+            let others_work = process_cpu_time().saturating_sub(worked) > REST / 2;
+            if others_work && now.duration_since(self.rested) > SELDOM {
                 std::thread::sleep(LONG_REST);
                 self.rested = now;
             }

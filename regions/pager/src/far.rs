@@ -1,4 +1,4 @@
-//! Far memory as a heap's ground.
+//! Far memory as the backing of a heap.
 
 use crate::far_range::FarRange;
 use crate::kernel::Linux;
@@ -14,17 +14,17 @@ use largesse_policy::PageNumber;
 use largesse_store::{PageStore, StoreError};
 use std::sync::{Arc, OnceLock};
 
-/// How much of far memory may be here.
+/// Size of local memory: the upper bound of resident far pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(usize),
-    /// Of 100 bytes that are far at the moment, so many.
+    /// A percentage of the bytes that the program may use at the moment.
     Percent(u8),
 }
 
 impl Local {
-    /// How many pages that is before anything is far.
+    /// Returns the number of pages while the program uses no far memory yet.
     #[must_use]
     pub fn first_pages(self) -> usize {
         match self {
@@ -34,7 +34,7 @@ impl Local {
     }
 }
 
-/// Reserved ranges whose pages come and go: one for a heap, one for mappings (`mappings.rs`).
+/// Two reserved ranges of far memory: one for a heap, one for mappings (`map.rs`).
 #[derive(Debug)]
 pub struct FarMemory<S> {
     heap: FarRange,
@@ -46,7 +46,8 @@ pub struct FarMemory<S> {
 }
 
 impl<S: PageStore> FarMemory<S> {
-    /// The pages of two ranges, which `pager` knows; `lost` is called when the store turns out to be.
+    /// Makes far memory of two ranges, which are segments of `pager`. `lost` is called if the store has lost its
+    /// contents.
     #[must_use]
     pub const fn new(
         heap: FarRange,
@@ -65,8 +66,8 @@ impl<S: PageStore> FarMemory<S> {
         }
     }
 
-    /// As [`Pager::enter`]. A store that has no room refuses; one that is lost has taken with it what the program
-    /// has already, and refusing more would only hide that.
+    /// As [`Pager::enter`]. A store without room refuses. If the store is lost, so are pages that the program already
+    /// has, and the program ends.
     pub(crate) fn enter(&self, pages: Range<PageNumber>) -> Result<(), StoreError> {
         let entered = self.pager.enter(pages);
         match &entered {
@@ -77,30 +78,31 @@ impl<S: PageStore> FarMemory<S> {
         entered
     }
 
-    /// Why the store refused room for the first time; `None` when it never did.
+    /// Returns why the store refused room for the first time; `None` if it never did.
     #[must_use]
     pub fn refused(&self) -> Option<&StoreError> {
         self.refused.get()
     }
 
-    /// The segment that starts with page `first` may hold so many bytes more.
+    /// Adds to the number of bytes that the program may use in the segment that starts with page `first`.
     pub fn mapped_more(&self, first: PageNumber, bytes: usize) {
         self.pager.mapped_more(first, bytes);
         self.share();
     }
 
-    /// The pager.
+    /// Returns the pager.
     #[must_use]
     pub const fn pager(&self) -> &Arc<Pager<Linux, S>> {
         &self.pager
     }
 
+    /// Subtracts from the number of bytes that the program may use in the segment that starts with page `first`.
     pub(crate) fn mapped_less(&self, first: PageNumber, bytes: usize) {
         self.pager.uncount(first, Count::MappedBytes, bytes as u64);
         self.share();
     }
 
-    /// A share of what may be anywhere is here.
+    /// Adapts local memory, if it is a percentage, to the number of bytes that the program may use.
     fn share(&self) {
         if let Local::Percent(percent) = self.local {
             let bytes = usize::try_from(self.pager.counters.get(Count::MappedBytes)).unwrap_or(usize::MAX);
@@ -109,8 +111,8 @@ impl<S: PageStore> FarMemory<S> {
     }
 }
 
-// SAFETY: a committed span is readable and writable; the pager brings each page as it was last left,
-// and as zeros when it never was or was dropped since.
+// SAFETY: a committed span is readable and writable. The pager fills each page with its last contents, and with zeros
+// if it has none or they were dropped.
 unsafe impl<S: PageStore> Backing for FarMemory<S> {
     fn start(&self) -> NonNull<u8> {
         self.heap.range.start()
@@ -142,12 +144,12 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
         }
     }
 
-    /// Contents of far pages have a place of their own in the store: they are copied.
+    /// Refuses: contents of far pages have a fixed home in the store, so that the caller copies them.
     unsafe fn relocate(&self, _: usize, _: usize, _: usize) -> bool {
         false
     }
 
-    /// Whoever asks to have pages here early would push out others.
+    /// Refuses: pages that are filled before their use would evict others.
     fn populate(&self, _: usize, _: usize) -> bool {
         false
     }
@@ -157,7 +159,7 @@ unsafe impl<S: PageStore> Backing for FarMemory<S> {
     }
 
     fn wanted(&self, offset: usize, len: usize, wanted: bool) {
-        // A page that is not wholly given back still belongs to somebody; taken ones all count.
+        // Of bytes that are given back only whole pages are unwanted; of bytes that are taken every page is wanted.
         let page = base_page();
         let pages = if wanted {
             self.heap.first + offset / page..self.heap.first + (offset + len).div_ceil(page)

@@ -5,17 +5,17 @@ use core::ops::Range;
 use largesse_pages::{Reserved, SPAN, base_page};
 use largesse_policy::PageNumber;
 
-/// A reserved range with the number of its first page.
+/// A reserved range of addresses, which is one segment of far memory.
 #[derive(Debug)]
 pub struct FarRange {
-    /// Its addresses.
+    /// The addresses.
     pub range: Reserved,
-    /// The pager knows its pages from here on.
+    /// The number of its first page.
     pub first: PageNumber,
 }
 
 impl FarRange {
-    /// The next of the segments, which will be this range.
+    /// Adds a range to the segments.
     #[must_use]
     pub fn new(range: Reserved, segments: &mut Segments) -> FarRange {
         let page = base_page();
@@ -23,7 +23,7 @@ impl FarRange {
         FarRange { range, first }
     }
 
-    /// The pages that lie wholly in these bytes.
+    /// Returns the pages that lie entirely in `len` bytes at an offset.
     pub(crate) fn pages(&self, offset: usize, len: usize) -> Range<PageNumber> {
         let page = base_page();
         self.first + offset.div_ceil(page)..self.first + (offset + len) / page

@@ -1,4 +1,5 @@
-//! Faults that come as a signal and are served by the handler thread, because only our own threads have the store's descriptors.
+//! Faults that come as a signal and are served by the handler thread, because only our own threads have the store's
+//! descriptors.
 
 use crate::buffer::Buffer;
 use crate::lock::{FAULTS, RankedMutex};
@@ -8,28 +9,29 @@ use std::collections::VecDeque;
 use std::sync::Condvar;
 use std::time::Duration;
 
-/// Faults for the thread that fills.
+/// Faults for the handler thread.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue {
     faults: RankedMutex<Faults, FAULTS>,
-    /// Somebody asks.
+    /// Notified of each fault.
     asked: Condvar,
-    /// Some were served.
+    /// Notified when faults were served.
     served: Condvar,
-    /// For threads that serve faults on the processor of who waits.
+    /// Unused buffers of threads that serve their own faults.
     buffers: RankedMutex<Vec<Buffer>, FAULTS>,
 }
 
 #[derive(Debug, Default)]
 struct Faults {
     waiting: VecDeque<Touch>,
-    /// So many have come, and so many were served, in their order.
+    /// Number of faults since the start.
     come: u64,
+    /// Number of them that were served, in the same order.
     served: u64,
 }
 
 impl FaultQueue {
-    /// The next fault; what was handed out before has been served.
+    /// Returns the next fault. The caller has served those that it got before.
     pub(crate) fn next(&self) -> Option<Touch> {
         let mut faults = self.faults.lock();
         let served = faults.come - faults.waiting.len() as u64;
@@ -40,7 +42,7 @@ impl FaultQueue {
         faults.waiting.pop_front()
     }
 
-    /// Sleeps until there is one, at most so long.
+    /// Sleeps until there is a fault, at most for the time `most`.
     pub(crate) fn wait(&self, most: Duration) {
         let faults = self.faults.lock();
         if faults.waiting.is_empty() {
@@ -48,7 +50,7 @@ impl FaultQueue {
         }
     }
 
-    /// Has a fault served by the thread that fills.
+    /// Has a fault served by the handler thread, and waits for that.
     pub(crate) fn ask(&self, touch: Touch) {
         let mut faults = self.faults.lock();
         faults.waiting.push_back(touch);
@@ -60,11 +62,13 @@ impl FaultQueue {
         }
     }
 
+    /// Takes an unused buffer, or makes one. `None` without memory.
     pub(crate) fn buffer(&self) -> Option<Buffer> {
         let free = self.buffers.lock().pop();
         free.or_else(|| Buffer::on_cpu(MAX_TRANSFER))
     }
 
+    /// Returns a buffer for the next thread.
     pub(crate) fn give_back(&self, buffer: Buffer) {
         self.buffers.lock().push(buffer);
     }

@@ -1,21 +1,22 @@
-//! Pages on their way in: in which order they come, and when who waits for them goes on.
+//! The order in which the pages of one fill are put in place, and when the faulting thread is woken.
 
 use core::ops::Range;
 use largesse_pages::fault::FaultError;
 use largesse_policy::PageNumber;
 
-/// Pages that come together.
+/// The order of one fill.
 #[derive(Debug)]
 pub struct FillOrder {
     range: Range<PageNumber>,
-    /// The pages of `range`, in their order of coming.
+    /// The parts of `range`, in the order in which they are put in place.
     parts: [Range<PageNumber>; 3],
-    /// Who waits for these goes on as soon as they are here, while others come or are noted.
+    /// Pages whose threads are woken as soon as these are in place, while the others are filled.
     woken: Range<PageNumber>,
 }
 
 impl FillOrder {
-    /// `range`, and of it `first` before the others. Who waits for the pages `woken` goes on at once.
+    /// Orders the fill of `range`: `first`, a part of it, before the others. Threads that wait for the pages `woken`
+    /// are woken as soon as these are in place.
     pub(crate) fn new(
         range: &Range<PageNumber>,
         first: Range<PageNumber>,
@@ -25,13 +26,14 @@ impl FillOrder {
         FillOrder { range: range.clone(), parts, woken }
     }
 
-    /// All of them.
+    /// Returns all pages of the fill.
     #[must_use]
     pub fn range(&self) -> Range<PageNumber> {
         self.range.clone()
     }
 
-    /// Calls `put` for one part after the other, and `wake` as soon as the pages are in place whose threads continue at once.
+    /// Calls `put` for one part after the other, and `wake` as soon as the pages are in place whose threads continue at
+    /// once.
     pub fn each(
         &self,
         mut put: impl FnMut(&Range<PageNumber>) -> Result<(), FaultError>,

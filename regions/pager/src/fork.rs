@@ -1,21 +1,20 @@
 //! Far memory across `fork`: a fork is a snapshot.
 //!
-//! The kernel gives a child neither the registration of the far range nor the protection of pages:
-//! what is not here would read as zeros there, and writes to clean pages would not be told. So the
-//! pager is brought to rest before, and the child makes its own before its program goes on.
+//! The kernel gives a child neither the registration of far ranges nor the protection of pages: missing pages would
+//! read as zeros there, and writes to clean pages would not be reported. So the pager is brought to rest before the
+//! fork, and the child sets up its own before its program goes on.
 //!
 //! ```text
-//!   hold: bell held (nobody asks) ─► gate closed (nobody serves, no page in flight) ─► states locked ─► store.fork(Before)
-//!           ─► broker idle ─► ranges are inherited
-//!   parent: ranges are not inherited ─► broker ─► store.fork(InParent) ─► states unlocked ─► gate open
+//!   hold:   doorbell held (no thread asks) ─► gate closed (no thread serves, no page in flight) ─► state locked
+//!           ─► store.fork(Before) ─► broker idle ─► ranges are inherited
+//!   parent: ranges are not inherited ─► broker ─► store.fork(InParent) ─► state unlocked ─► gate open
 //!   child:  own broker ─► store.fork(InChild) ─► own descriptor, ranges registered
-//!           ─► clean pages protected ─► states unlocked ─► gate open ─► own threads (`start`)
+//!           ─► clean pages protected ─► state unlocked ─► gate open ─► own threads (`start`)
 //! ```
-//! Ranges are inherited for that moment only: a child of a raw `clone` or of `_Fork` finds nothing at
-//! their addresses, and ends by a signal when it touches them.
+//! Ranges are inherited for that moment only: a child of a raw `clone` or of `_Fork` has no memory at their addresses,
+//! and is ended by a signal when it touches them.
 //!
-//! Locks are taken by the thread that forks, which is the only one in the child: it gives them back on
-//! either side.
+//! The thread that forks takes the locks. It is the only thread in the child, and releases them in both processes.
 
 use crate::gate::Closed;
 use crate::lock::{DOORBELL, RankedGuard};
@@ -43,13 +42,13 @@ pub struct HeldPager<'a, S> {
 }
 
 impl<S: PageStore> Pager<Linux, S> {
-    /// Brings everything to rest, for a fork. The caller sees to it that nobody calls
-    /// [`enter`](Pager::enter) or [`drop_contents`](Pager::drop_contents) until the end.
+    /// Brings the pager to rest, for a fork. Until the end the caller lets no thread call [`enter`](Pager::enter) or
+    /// [`drop_contents`](Pager::drop_contents).
     pub fn hold(&self) -> HeldPager<'_, S> {
-        // First: whoever asks waits for a thread that passes the gate.
+        // First, since a thread that uses the doorbell waits for one that enters the gate.
         let doorbell = self.kernel.doorbell.hold();
         let closed = self.kernel.gate.close(|| {
-            // Under the lock: the evictor has either seen that the gate closes, or sleeps.
+            // Under the lock: the evicting thread either has seen that the gate closes, or sleeps.
             let _inner = self.lock();
             self.reclaim_needed.notify_all();
         });
@@ -61,9 +60,9 @@ impl<S: PageStore> Pager<Linux, S> {
         HeldPager { pager: self, store, ranges, broker, inner, closed, doorbell }
     }
 
-    /// The pages that are here and clean, in runs; `None` when one is in flight after all.
+    /// Returns the clean pages, in runs; `None` if a page is in flight after all.
     fn clean(&self, inner: &mut PagerState) -> Option<Vec<Range<PageNumber>>> {
-        // Resident pages are in the queue, or wait to be looked at: the table of all pages may be very long.
+        // Resident pages are in the replacement queue, or wait for their check: the page table may be very long.
         let mut queued: Vec<_> = inner.speculative.pages().collect();
         inner.queue.retain(|run| {
             queued.push(run.range());
@@ -87,7 +86,7 @@ impl<S: PageStore> Pager<Linux, S> {
         if queued.iter().any(|run| run.clone().any(|page| inner.pages[page].state.in_flight())) {
             return None;
         }
-        // Numbers that follow each other across two segments are not neighbours.
+        // Pages with consecutive numbers in two segments are not neighbours.
         let segment = |page: PageNumber| {
             (inner.pages[page].state == PageState::Clean).then(|| self.bounds.around(page).start)
         };
@@ -96,10 +95,10 @@ impl<S: PageStore> Pager<Linux, S> {
 }
 
 impl<S: PageStore> HeldPager<'_, S> {
-    /// After the fork, or its failure, in the parent: all goes on.
+    /// Lets the parent continue, after the fork or its failure.
     pub fn in_parent(self) {
         let HeldPager { pager, store, broker, inner, closed, doorbell, .. } = self;
-        // What was refused is inherited as before: zeros for whom we do not know of.
+        // If the kernel refuses, children that are made without the pager read zeros.
         let _ = pager.kernel.let_inherit(false);
         drop(broker);
         if store.is_ok() {
@@ -108,8 +107,8 @@ impl<S: PageStore> HeldPager<'_, S> {
         drop((inner, closed, doorbell));
     }
 
-    /// In the child. When this is `Ok`, threads that serve faults must be started before far memory
-    /// is touched; when not, it must never be touched again.
+    /// Sets up far memory in the child. After `Ok`, threads that serve faults must be started before far memory is
+    /// touched; after an error it must never be touched again.
     ///
     /// # Safety
     /// This is the child's only thread.

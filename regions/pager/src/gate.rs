@@ -1,24 +1,25 @@
-//! Who serves faults passes here, so that a fork can wait until nobody does.
+//! A gate that all threads pass which put pages in flight, so that a fork can wait until no page is.
 
 use crate::lock::{GATE, RankedGuard, RankedMutex};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Condvar;
 
-/// A gate: open, threads go in and out; closed, they wait outside.
+/// While it is open, threads enter and leave. While it is closed, no thread is inside, and threads that want to enter
+/// wait.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// Threads that are inside.
+    /// Number of threads inside.
     inside: RankedMutex<usize, GATE>,
     left: Condvar,
     closing: AtomicBool,
 }
 
-/// A thread is inside.
+/// The presence of one thread inside a gate, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside<'a>(&'a Gate);
 
-/// Nobody is inside, and nobody comes in. Whoever wants to waits for the lock itself: so a forked
-/// child has the gate as it should be once this is dropped.
+/// A closed gate, which opens when this is dropped. Threads that want to enter wait for the lock itself, so that the
+/// gate of a forked child is open and empty once the child's copy of this is dropped.
 #[derive(Debug)]
 pub(crate) struct Closed<'a> {
     gate: &'a Gate,
@@ -26,7 +27,7 @@ pub(crate) struct Closed<'a> {
 }
 
 impl Gate {
-    /// Goes in, when the gate is open.
+    /// Waits until the gate is open, and enters.
     pub(crate) fn enter(&self) -> Inside<'_> {
         let mut inside = self.inside.lock();
         while self.is_closing() {
@@ -36,7 +37,7 @@ impl Gate {
         Inside(self)
     }
 
-    /// Who is inside for long leaves when this is so.
+    /// Returns whether a thread waits for the gate to be empty. Threads that stay inside for long ask this, and leave.
     pub(crate) fn is_closing(&self) -> bool {
         // Relaxed: the lock orders what must be ordered; elsewhere it is a request.
         self.closing.load(Ordering::Relaxed)
@@ -47,7 +48,7 @@ impl Gate {
         *self.inside.lock() == 1
     }
 
-    /// Waits until nobody is inside; `wake` makes those go who sleep there.
+    /// Closes the gate, and waits until no thread is inside. `wake` wakes threads that sleep inside.
     pub(crate) fn close(&self, wake: impl FnOnce()) -> Closed<'_> {
         self.closing.store(true, Ordering::Relaxed); // Relaxed: see `is_closing`
         wake();
@@ -70,7 +71,7 @@ impl Drop for Inside<'_> {
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        // The guard is dropped after this: who is woken waits for the lock, and then finds it open.
+        // The guard is dropped after this: woken threads wait for the lock, and then find the gate open.
         self.gate.closing.store(false, Ordering::Relaxed); // Relaxed: under the lock
         self.gate.left.notify_all();
     }
@@ -82,7 +83,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn nobody_is_inside_a_closed_gate_and_everybody_comes_in_again() {
+    fn closed_gate_is_empty_and_opens_again() {
         let (gate, inside, stop) = (Gate::default(), AtomicUsize::new(0), AtomicBool::new(false));
         let rounds = AtomicUsize::new(0);
         std::thread::scope(|scope| {

@@ -36,13 +36,14 @@ pub(crate) struct EndedTransfer<T> {
 }
 
 impl<T> InFlight<T> {
-    /// For a queue with `bytes` bytes of memory.
+    /// Makes the list for a queue with `bytes` bytes of memory.
     pub(crate) fn new(queue: Box<dyn TransferQueue>, bytes: usize) -> InFlight<T> {
         let depth = queue.depth();
         let started = (0..depth).map(|_| None).collect();
         InFlight { queue, memory: QueueMemory::new(bytes, depth), started, service: ServiceTime::default() }
     }
 
+    /// Returns the queue.
     pub(crate) fn queue(&self) -> &dyn TransferQueue {
         &*self.queue
     }
@@ -102,6 +103,7 @@ impl<T> InFlight<T> {
         ended
     }
 
+    /// Frees memory that was taken.
     pub(crate) fn give_back(&mut self, memory: &Range<usize>) {
         self.memory.give_back(memory);
     }

@@ -1,10 +1,10 @@
-//! Faults that come as a signal to the thread that meets them.
+//! Faults that the kernel reports by a signal to the faulting thread (SIGBUS).
 //!
 //! ```text
-//!   thread ──SIGBUS──► resolve ──the store works in every thread──► Pager::serve, here
-//!                         └──it needs the descriptors of our threads──► FaultQueue ──► the thread that fills
+//!   faulting thread ──SIGBUS──► resolve ──the store works in every thread──► Pager::serve, in the faulting thread
+//!                                  └──it needs the descriptors of our threads──► FaultQueue ──► handler thread
 //! ```
-//! Here means no other thread is woken, which costs more than the fault itself.
+//! Service in the faulting thread wakes no other thread, which would cost more than the fault itself.
 
 use crate::PagerError;
 use crate::kernel::Linux;
@@ -16,15 +16,15 @@ use largesse_policy::PageNumber;
 use largesse_store::PageStore;
 
 impl<S: PageStore> Pager<Linux, S> {
-    /// Serves a fault of the calling thread, in it (`here`) or in the thread that fills. When it
-    /// returns, the thread may try again. `false`: the page is not far memory any more, and the fault is none of ours. The
-    /// caller lets no signal come in between.
+    /// Serves a fault of the calling thread: in this thread (`here`), or in the handler thread. When it returns, the
+    /// calling thread may touch the page again. `false`: the page is no longer far memory, and the fault is not the
+    /// pager's. The caller blocks signals.
     pub fn resolve(&self, touch: Touch, here: bool) -> Result<bool, PagerError> {
         let fault_queue = &self.kernel().fault_queue;
         if !self.kernel().faults().by_signal() {
             self.kernel().doorbell.ask(touch);
         } else if here {
-            // Whatever puts pages in flight happens inside: a fork waits for it.
+            // Pages are in flight only inside the gate: a fork waits for that.
             let _inside = self.kernel().gate.enter();
             let mut buffer = fault_queue.buffer().ok_or(FaultError(libc::ENOMEM))?;
             self.serve(touch, &mut buffer)?;
@@ -39,9 +39,9 @@ impl<S: PageStore> Pager<Linux, S> {
         Ok(inner.pages[touch.page].state != PageState::Outside)
     }
 
-    /// Makes pinned pages resident, and lets them be written to if asked, without touching them: the program
-    /// may have protected them, and a touch would be a signal. `here` is as for [`resolve`](Pager::resolve); the caller lets no
-    /// signal come in between.
+    /// Makes pinned pages resident, and writable if `write` says so, without touching them: the program may have
+    /// protected them, so that a touch would be a signal. `here` is as for [`resolve`](Pager::resolve). The caller
+    /// blocks signals.
     pub fn page_in(&self, pinned: &Range<PageNumber>, write: bool, here: bool) -> Result<(), PagerError> {
         let mut inner = self.lock();
         for page in pinned.clone() {

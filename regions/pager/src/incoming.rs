@@ -5,8 +5,8 @@
 //!               │                Filling                                    Clean or Dirty
 //!               └── no room: the caller evicts, and asks again
 //! ```
-//! `admit.rs` plans and admits, `commit.rs` commits. The transfer in between is made by the caller: at once (`page_in.rs`), or
-//! while it serves other faults (`async_fill.rs`).
+//! `admit.rs` plans and admits, `commit.rs` commits. The transfer in between is made by the caller: at once
+//! (`page_in.rs`), or while it serves other faults (`async_fill.rs`).
 
 use crate::page::{PageState, Touch};
 use core::ops::Range;
@@ -43,7 +43,7 @@ pub(crate) enum FrameSource {
     Evicted,
 }
 
-/// What is to be filled, and how each page of it.
+/// The pages to fill, and how to fill each of them.
 #[derive(Debug)]
 pub(crate) struct FillPlan {
     pub(crate) range: Range<PageNumber>,
@@ -52,8 +52,8 @@ pub(crate) struct FillPlan {
     pub(crate) pages: Vec<PagePlan>,
     /// The transfer units of the range.
     pub(crate) units: Vec<Range<PageNumber>>,
-    /// How each unit was last evicted: from which part of the replacement queue, and the eviction clock then. `None` if it
-    /// never was.
+    /// How each unit was last evicted: from which part of the replacement queue, and the eviction clock then. `None` if
+    /// it never was.
     pub(crate) evictions: Vec<Option<(Protection, u32)>>,
 }
 

@@ -1,4 +1,5 @@
-//! What the pager asks of the system. The real one is userfaultfd; tests bring a simulated one.
+//! The operations on pages that the pager needs of the kernel: of Linux with userfaultfd (`kernel/linux.rs`), or of a
+//! simulated kernel in tests.
 
 mod linux;
 
@@ -9,52 +10,53 @@ use largesse_policy::PageNumber;
 
 pub use linux::Linux;
 
-/// What is done with pages that left, from a page on.
+/// Receives the contents of consecutive pages, from the given page on, that were taken from the program.
 pub type Show<'a> = &'a mut dyn FnMut(PageNumber, &[u8]) -> Result<(), PagerError>;
 
-/// Puts what pages hold into the room for them.
+/// Writes the contents of pages into the given bytes.
 pub type Fetch<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<(), PagerError>;
 
-/// Pages of the program, by number.
+/// The program's pages in the kernel, by number.
 pub trait Kernel: Send + Sync {
-    /// Bytes of a page.
+    /// Returns the size of a page in bytes.
     fn page(&self) -> usize;
 
-    /// Put `bytes` into missing pages from `first` on, protected against writing if asked. Nobody is woken.
+    /// Fills missing pages from `first` on with `bytes`, and write-protects them if `protect` says so. Wakes no thread.
     fn fill(&self, first: PageNumber, bytes: &[u8], protect: bool) -> Result<(), FaultError>;
 
-    /// Frames of so many pages that left may wait for pages that come.
+    /// Keeps up to `_pages` frames of evicted pages for later fills.
     fn keep(&self, _pages: usize) {}
 
-    /// Whether so many pages come together in frames of others that left. They may be written to at once, since what was
-    /// changed is found when it leaves; so may all that are to give their frames in turn.
+    /// Returns whether a fill of `_pages` pages can use frames of evicted pages. Such pages are writable at once:
+    /// whether they were changed is found by their checksums when they are evicted.
     fn reuses(&self, _pages: usize) -> bool {
         false
     }
 
-    /// Fill missing pages, which may be written to, with what `fetch` puts into the room for them. `spare` is room for all,
-    /// where there is no better.
+    /// Fills missing pages, writable, with the contents that `fetch` provides: directly in frames of evicted pages, or
+    /// in `spare`, which has room for all of them.
     fn page_in(&self, order: &FillOrder, spare: &mut [u8], fetch: Fetch<'_>) -> Result<(), PagerError> {
         copied(self, order, spare, fetch)
     }
 
-    /// Writes to resident pages stop and are told (`on`), or go on; who waited does once it is woken.
+    /// Write-protects resident pages (`on`), so that a write is a fault, or lifts the protection. Wakes no thread.
     fn protect(&self, pages: Range<PageNumber>, on: bool) -> Result<(), FaultError>;
 
-    /// Take resident pages from the program, in one step for whoever uses them: the next touch is a fault. What
-    /// they held is shown, in parts. What is not shown stays: a device may be writing to it.
+    /// Takes resident pages from the program, each in one step for all threads: the next touch is a fault. Passes their
+    /// contents to `show`, in parts. Pages that are not shown stay resident, because a device may be writing to them.
     fn take(&self, pages: Range<PageNumber>, show: Show<'_>) -> Result<(), PagerError>;
 
-    /// Forget resident pages, together; the next touch is a fault.
+    /// Drops resident pages, all in one call; the next touch is a fault.
     fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError>;
 
-    /// Which of some resident pages, in flight, are all zero now. A hint: the program may write to them meanwhile.
+    /// Returns for each of some resident pages whether all its bytes are zero. A hint: the program may be writing to
+    /// them.
     fn zeros(&self, pages: Range<PageNumber>) -> Vec<bool>;
 
-    /// Who waits for the pages tries again.
+    /// Wakes the threads that wait for faults on the pages.
     fn wake(&self, pages: Range<PageNumber>);
 
-    /// Faults are to be served on the processor of the thread that waits, if that can be (`on_cpu.rs`).
+    /// Asks for faults to be handled on the faulting CPU, where that is possible (`on_cpu.rs`), or no longer.
     fn serve_on_cpu(&self, _wanted: bool) {}
 }
 

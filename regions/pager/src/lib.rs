@@ -1,5 +1,5 @@
-//! A user-space pager: keeps a bounded set of pages resident and the rest in a backing store, so that a program can use more
-//! memory than its limit.
+//! A user-space pager: keeps a bounded set of pages resident and the rest in a backing store, so that a program can use
+//! more memory than its limit.
 //!
 //! # Picture
 //! ```text
@@ -10,26 +10,26 @@
 //!   fault ──► plan ──► admit ──► transfer ──► commit        (incoming.rs, admit.rs; page_in.rs or async_fill.rs; commit.rs)
 //!   evict ──► select_victims ──► write back ──► commit      (victims.rs; evict.rs or async_evict.rs)
 //! ```
-//! A page has a fixed position in the store (its *home*, as in DLM, Midorikawa et al., FIT 2011, section 3.1); local memory
-//! is a cache. A transfer moves a *unit* of 1, 2, 4 … base pages, and the size of units may change while pages that were
-//! transferred in other units are resident.
+//! A page has a fixed position in the store (its *home*, as in DLM, Midorikawa et al., FIT 2011, section 3.1); local
+//! memory is a cache. A transfer moves a *unit* of 1, 2, 4 … base pages, and the size of units may change while pages
+//! that were transferred in other units are resident.
 //! # Knows / does not know
-//! Knows pages' states and their transitions, transfers, and how faults are received. Does not know which page to evict or
-//! prefetch and how many to transfer (largesse-policy decides), how a store keeps pages, what the pages contain, or the
-//! environment.
+//! Knows pages' states and their transitions, transfers, and how faults are received. Does not know which page to evict
+//! or prefetch and how many to transfer (largesse-policy decides), how a store keeps pages, what the pages contain, or
+//! the environment.
 //! # Lock order
-//! A thread that holds a lock takes only locks of higher rank. `lock.rs` defines the ranks, and debug builds check them at every
-//! lock. A lock that is only tried never waits, and may have any rank.
+//! A thread that holds a lock takes only locks of higher rank. `lock.rs` defines the ranks, and debug builds check them
+//! at every lock. A lock that is only tried never waits, and may have any rank.
 //!
 //! | Rank | Lock | It guards | Held while |
 //! |---|---|---|---|
 //! | 0 | mappings (`mappings.rs`) | what the program mapped in far memory | it maps or unmaps, or forks |
-//! | 1 | doorbell (`doorbell.rs`) | the right to ask for a page | a thread waits for the answer, or forks |
+//! | 1 | doorbell (`doorbell.rs`) | the right to ask for a page | a thread awaits the answer, or forks |
 //! | 2 | request (`doorbell.rs`) | the page that is asked for | it is handed over |
 //! | 3 | faults (`fault_queue.rs`) | faults that come by signal | they are handed over |
-//! | 4 | gate (`gate.rs`) | the number of threads that serve faults or evict | one enters or leaves, or the process forks |
-//! | 5 | staging (`staging.rs`) | pages that were taken from the program | they are written back, or their frames are filled |
-//! | 6 | state (`state.rs`) | the page table and the policies | a decision is made, never during a transfer |
+//! | 4 | gate (`gate.rs`) | the number of threads inside the pager | one enters or leaves, or forks |
+//! | 5 | staging (`staging.rs`) | pages taken from the program | they are written back, or their frames filled |
+//! | 6 | state (`state.rs`) | the page table and the policies | a decision is made; never during a transfer |
 //! | 7 | outside (`kernel/linux.rs`) | addresses that are no longer far memory | they are looked up |
 //!
 //! Locks of the store and of its broker come after all of these: nothing here is called while they are held.

@@ -1,7 +1,9 @@
-//! A mutex with a rank: debug builds check that each thread takes locks in the order of their ranks. The table is in `lib.rs`.
+//! A mutex with a rank: debug builds check that each thread takes locks in the order of their ranks. The table is in
+//! `lib.rs`.
 //!
-//! A lock of the same or a lower rank than one that the thread holds could wait for a thread that waits for this one. Debug
-//! builds panic at such a call, whether or not another thread is in the way. Release builds hold no rank and check nothing.
+//! A lock of the same or a lower rank than one that the thread holds could wait for a thread that waits for this one.
+//! Debug builds panic at such a call, whether or not another thread is in the way. Release builds hold no rank and
+//! check nothing.
 
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;

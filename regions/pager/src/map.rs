@@ -1,7 +1,7 @@
 //! Mappings of the program in far memory: what `mmap`, `munmap`, `madvise` and `mremap` do to it.
 //!
-//! They lie in a reserved range of their own. What is not mapped there is inaccessible, as it would be anywhere
-//! else, and has no room in the store. Some calls reach all of far memory, a heap's blocks and static arrays too.
+//! Mappings have a reserved range of their own. Its unmapped parts are inaccessible, and have no room in the store.
+//! Some calls apply to all of far memory: to blocks of a heap and to static arrays, too.
 
 use crate::lock::{MAPPINGS, RankedGuard};
 use crate::mappings::Mappings;
@@ -16,12 +16,12 @@ use largesse_store::{bytes, offsets};
 /// The program's mappings, which no other thread changes.
 pub type HeldMappings<'a> = RankedGuard<'a, Mappings, MAPPINGS>;
 
-/// Why there is no mapping.
+/// Why a mapping could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoMapping {
-    /// No addresses are left.
+    /// The range has no free part of this length.
     NoAddresses,
-    /// The store has no room, or the kernel refused.
+    /// The store has no room, or the kernel refused to map.
     Refused(PagerError),
 }
 
@@ -32,23 +32,23 @@ impl<T: Into<PagerError>> From<T> for NoMapping {
 }
 
 impl<S: PageStore> FarMemory<S> {
-    /// While it is held nobody maps or unmaps: for a fork.
+    /// Locks the mappings, for a fork: until the guard is dropped, no thread maps or unmaps.
     pub fn mappings(&self) -> HeldMappings<'_> {
         self.mappings.lock()
     }
 
-    /// Whether any of these addresses is far.
+    /// Returns whether any of these addresses is far.
     pub fn is_far(&self, at: &Range<usize>) -> bool {
         !self.far_parts(at).is_empty()
     }
 
-    /// Which of these addresses are not far, or not any more.
+    /// Returns those of these addresses that are not far memory, or no longer.
     pub fn near_parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
         let near = self.pager().kernel().far_in(at).missing(&bytes(at));
         near.iter().map(|part| offsets(&part)).collect()
     }
 
-    /// New memory of `len` bytes, a number of whole pages; it reads as zero.
+    /// Maps `len` bytes, a number of whole pages, which read as zero. Returns their address.
     pub fn map(&self, len: usize) -> Result<usize, NoMapping> {
         let mut mappings = self.mappings();
         let part = mappings.free(len).ok_or(NoMapping::NoAddresses)?;
@@ -56,7 +56,7 @@ impl<S: PageStore> FarMemory<S> {
         Ok(mappings.start() + part.start)
     }
 
-    /// Makes a mapping at `old` longer, if what follows is free.
+    /// Makes a mapping at `old` longer by `more` bytes, if the part that follows is free.
     pub fn extend(&self, old: &Range<usize>, more: usize) -> Result<(), NoMapping> {
         let mut mappings = self.mappings();
         let end = mappings.inside(old).end;
@@ -67,6 +67,7 @@ impl<S: PageStore> FarMemory<S> {
         self.take(&mut mappings, &part)
     }
 
+    /// Maps a free part.
     fn take(&self, mappings: &mut Mappings, part: &Range<usize>) -> Result<(), NoMapping> {
         let pages = mappings.place.pages(part.start, part.len());
         self.enter(pages.clone())?;
@@ -79,18 +80,18 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// Whether the program has all of these addresses from [`map`](FarMemory::map).
+    /// Returns whether all of these addresses are mapped by [`map`](FarMemory::map).
     pub fn is_mapped(&self, at: &Range<usize>) -> bool {
         let mappings = self.mappings();
         let part = mappings.inside(at);
         part.len() == at.len() && self.taken(&mappings, at) == [part]
     }
 
-    /// Mappings at these addresses are gone: they are inaccessible, and the store has their room again.
+    /// Unmaps these addresses: they are inaccessible, and their room in the store is free.
     pub fn unmap(&self, at: &Range<usize>) -> Result<(), PagerError> {
         let mut mappings = self.mappings();
         for part in self.taken(&mappings, at) {
-            // First of all nobody touches it any more.
+            // Inaccessible first, so that no thread fills the pages again.
             let _ = mappings.place.range.guard(part.start, part.len());
             self.pager().drop_contents(mappings.place.pages(part.start, part.len()))?;
             mappings.taken.remove(&bytes(&part));
@@ -99,7 +100,7 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// What these addresses hold is gone: they read as zero. Their room in the store stays theirs.
+    /// Drops the contents of these addresses: they read as zero. Their room in the store stays reserved.
     pub fn discard(&self, at: &Range<usize>) -> Result<(), PagerError> {
         let mappings = self.mappings();
         let ours = mappings.place.pages(0, mappings.place.range.len());
@@ -113,7 +114,8 @@ impl<S: PageStore> FarMemory<S> {
         Ok(())
     }
 
-    /// New memory in the place of what is there, and of what was there once. `false`: not all of it is far.
+    /// Replaces mappings at these addresses, and maps those that are not mapped: they read as zero. `false`: not all of
+    /// them are far.
     pub fn map_over(&self, at: &Range<usize>) -> Result<bool, NoMapping> {
         if !self.near_parts(at).is_empty() {
             return Ok(false);
@@ -127,7 +129,7 @@ impl<S: PageStore> FarMemory<S> {
         Ok(true)
     }
 
-    /// The program maps something else there, with `map`: these addresses are not far memory any more, for good.
+    /// Takes these addresses out of far memory for good, and calls `map`, which maps something else there.
     pub fn leave_out<R>(&self, at: &Range<usize>, map: impl FnOnce() -> R) -> Result<R, PagerError> {
         let mut mappings = self.mappings();
         self.mapped_less(mappings.place.first, self.taken(&mappings, at).iter().map(Range::len).sum());
@@ -135,19 +137,19 @@ impl<S: PageStore> FarMemory<S> {
             self.pager().leave_out(pages.clone())?;
             self.pager().kernel().leave_out(&pages);
         }
-        // Never handed out again.
+        // Marked as mapped, so that they are never mapped again.
         let ours = bytes(&mappings.inside(at));
         mappings.taken.add(ours);
         Ok(map())
     }
 
-    /// The parts of the mappings' range, by offset, that the program has and that are still far.
+    /// Returns the mapped parts of these addresses that are still far, by their offsets in the range of mappings.
     fn taken(&self, mappings: &Mappings, at: &Range<usize>) -> Vec<Range<usize>> {
         let far = self.pager().kernel().far_in(at);
         far.iter().flat_map(|part| mappings.taken_in(&mappings.inside(&offsets(&part)))).collect()
     }
 
-    /// The pages of these addresses that are far.
+    /// Returns the far pages of these addresses.
     fn far_parts(&self, at: &Range<usize>) -> Vec<Range<PageNumber>> {
         let kernel = self.pager().kernel();
         let pages = |part: Range<u64>| {

@@ -1,15 +1,15 @@
-//! The parts of a far range that the program mapped.
+//! The parts of a far range that the program has mapped.
 
 use crate::far_range::FarRange;
 use core::ops::Range;
 use largesse_pages::{SPAN, base_page};
 use largesse_store::{Ranges, bytes, offsets};
 
-/// Which parts of the range the program has.
+/// A range for mappings, and its parts that the program has mapped.
 #[derive(Debug)]
 pub struct Mappings {
     pub(crate) place: FarRange,
-    /// By offset.
+    /// Mapped parts, by their offsets in the range.
     pub(crate) taken: Ranges,
 }
 
@@ -22,13 +22,13 @@ impl Mappings {
         self.place.range.start().as_ptr().addr()
     }
 
-    /// The offsets of a range of addresses, as far as they are ours.
+    /// Returns the offsets of those of some addresses that lie in the range.
     pub(crate) fn inside(&self, at: &Range<usize>) -> Range<usize> {
         let (start, len) = (self.start(), self.place.range.len());
         at.start.clamp(start, start + len) - start..at.end.clamp(start, start + len) - start
     }
 
-    /// Parts of `within` that the program has.
+    /// Returns the mapped parts of `within`, by offset.
     pub(crate) fn taken_in(&self, within: &Range<usize>) -> Vec<Range<usize>> {
         let mut taken = Ranges::new();
         taken.add(bytes(within));
@@ -36,7 +36,8 @@ impl Mappings {
         taken.iter().map(|part| offsets(&part)).collect()
     }
 
-    /// The lowest free part of `len` bytes. Long ones begin where sets of pages do.
+    /// Returns the lowest free part of `len` bytes, if there is one. Parts of at least a span are aligned to spans, as
+    /// transfer units are.
     pub(crate) fn free(&self, len: usize) -> Option<Range<usize>> {
         let align = if len >= SPAN { SPAN } else { base_page() };
         self.taken.missing(&bytes(&(0..self.place.range.len()))).iter().find_map(|part| {

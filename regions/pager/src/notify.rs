@@ -1,20 +1,21 @@
-//! Telling threads that wait, for nothing when there are none: waking nobody is a system call, too.
+//! A condition variable that counts its waiting threads, so that notifying without any costs no system call.
 
 use crate::lock::RankedGuard;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Condvar;
 use std::time::Duration;
 
-/// Something that threads wait for, together with one lock.
+/// A condition variable of one lock.
 #[derive(Debug, Default)]
 pub(crate) struct CountingCondvar {
     condvar: Condvar,
-    /// Changed under the lock: who told of a change that it made under the lock sees everybody who had not seen it.
+    /// Number of waiting threads. It changes under the lock: a thread that notifies after a change under the lock sees
+    /// every thread that waits without having seen that change.
     waiting: AtomicUsize,
 }
 
 impl CountingCondvar {
-    /// Sleeps until there are some.
+    /// Releases the lock, waits until notified, and takes it again.
     pub(crate) fn wait<'a, T, const RANK: u8>(
         &self,
         guard: RankedGuard<'a, T, RANK>,
@@ -25,7 +26,7 @@ impl CountingCondvar {
         guard
     }
 
-    /// Sleeps until there are some, or for so many milliseconds.
+    /// As [`wait`](CountingCondvar::wait), for at most the given number of milliseconds.
     pub(crate) fn wait_at_most<'a, T, const RANK: u8>(
         &self,
         guard: RankedGuard<'a, T, RANK>,
@@ -37,7 +38,7 @@ impl CountingCondvar {
         guard
     }
 
-    /// By who changed something under the lock.
+    /// Wakes all waiting threads. The caller has made its change under the lock.
     pub(crate) fn notify_all(&self) {
         // Relaxed: the lock orders it
         if self.waiting.load(Ordering::Relaxed) > 0 {
@@ -52,7 +53,7 @@ mod tests {
     use crate::lock::{RankedMutex, STATE};
 
     #[test]
-    fn everybody_who_waits_is_told() {
+    fn every_waiting_thread_is_notified() {
         let (condvar, turn) = (CountingCondvar::default(), RankedMutex::<_, STATE>::new(0));
         std::thread::scope(|scope| {
             for thread in 0..4 {

@@ -1,23 +1,24 @@
-//! Faults served on the processor of the thread that waits.
+//! The on-CPU handler: a thread that handles faults on the CPU of the faulting thread.
 //!
-//! A fault that a descriptor tells of changes threads twice. Where the two run on different processors each change wakes a
-//! processor, by an interrupt, which in a virtual machine takes longer than the rest of the fault; on one, it is an ordinary
-//! switch, and what was copied is in the cache of whom it is for. But the scheduler wakes a thread where nobody runs, and so
-//! not beside the one that wakes it, and the program's threads are not ours to pin.
+//! A fault that is reported by a message switches threads twice. If the two run on different CPUs, each switch wakes a
+//! CPU by an interrupt, which in a virtual machine takes longer than the rest of the fault. On one CPU it is an
+//! ordinary switch, and the filled page is in that CPU's cache. But the scheduler wakes a thread on an idle CPU, not on
+//! that of the thread that wakes it, and the pager must not pin threads of the program.
 //!
-//! So the thread that serves here is of the idle class (`SCHED_IDLE`): a processor on which nobody else runs is a
-//! free one to the scheduler, and whom this thread wakes stays where it was. Who serves only has to be there:
+//! Therefore the handler has the scheduling class `SCHED_IDLE`: the scheduler regards a CPU that runs only threads of
+//! this class as idle, and leaves the woken thread there. The handler only has to follow the faulting thread:
 //!
 //! ```text
-//!   program   ──run──┐ fault          ┌──run──      both on one processor
-//!   beside           └─serve─►wake────┘ (gives way in the middle of the call that wakes)
+//!   program  ──run──┐ fault           ┌──run──      both on one CPU
+//!   handler         └─serve──►wake────┘ (is preempted in the middle of the call that wakes)
 //! ```
-//! The price: where others want the processor this thread has nothing to say. So
-//! - waking is the last thing it does for a fault, outside of every lock;
-//! - it is for programs of which one thread at a time meets faults; whether it is better is timed (`largesse_policy::reclaim_mode`);
-//! - the thread that serves otherwise looks, now and then, and serves what waits for too long ([`watch`]);
-//! - it is started for each stay anew, since an ordinary user cannot leave the class; and not by the thread that serves otherwise, since
-//!   that takes memory of the C library, whose locks may be held by a thread that waits for a page.
+//! The price is that every other thread takes the CPU from the handler. Hence
+//! - waking is its last step for a fault, outside of every lock;
+//! - it is for programs of which one thread at a time faults, and only where it is measured to be faster
+//!   (`largesse_policy::reclaim_mode`);
+//! - the ordinary handler looks every few milliseconds, and serves a fault that has waited too long ([`watch`]);
+//! - its thread is started each time that it is wanted, since an ordinary user cannot leave the class. The ordinary
+//!   handler does not start it, since that allocates memory of the C library, whose lock a faulting thread may hold.
 
 mod handler;
 
@@ -36,18 +37,19 @@ use largesse_store::PageStore;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The thread that does not serve looks so often whether the other one does.
+/// Time between two checks by the ordinary handler.
 const TICK: Duration = Duration::from_millis(2);
-/// When there was no fault for so many of these, both wait for the next one.
+/// Number of checks without a fault after which both handlers wait for the next one.
 const QUIET: u32 = 10;
-/// Starts the thread, if it is asked for. Not for one that serves faults.
+
+/// Starts the on-CPU handler, if it is asked for. A thread that serves faults must not call this.
 pub(crate) fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal: Fatal) {
     let on_cpu = &pager.kernel().on_cpu;
     if !on_cpu.asked.swap(false, Ordering::Relaxed) {
         return;
     }
     let serving = Arc::clone(pager);
-    let started = spawn(c"largesse-beside", move || {
+    let started = spawn(c"largesse-on-cpu", move || {
         let served = serve(&serving);
         serving.kernel().on_cpu.running.store(false, Ordering::Relaxed);
         if let Err(error) = served {
@@ -59,8 +61,8 @@ pub(crate) fn start<S: PageStore + 'static>(pager: &Arc<Pager<Linux, S>>, fatal:
     }
 }
 
-/// Lets faults be served beside those who meet them, as long as they should be. For the thread that serves otherwise: it
-/// sees to it that nobody waits for long.
+/// Leaves faults to the on-CPU handler as long as that is wanted, and serves those that it does not serve in time. For
+/// the ordinary handler.
 pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) -> Result<(), PagerError> {
     let on_cpu = &pager.kernel().on_cpu;
     let (mut seen, mut quiet) = (on_cpu.served.load(Ordering::Relaxed), 0);
@@ -87,12 +89,13 @@ pub(crate) fn watch<S: PageStore>(pager: &Pager<Linux, S>, buffer: &mut Buffer) 
     Ok(())
 }
 
-/// Serves faults on the processor of who meets them, as long as that should be.
+/// Serves faults on the faulting CPU, as long as that is wanted.
 fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), PagerError> {
     let kernel = pager.kernel();
     let on_cpu = &kernel.on_cpu;
-    // On one processor there is no elsewhere. And what was looked up of a thread below `/proc` the kernel clears away at its end:
-    // whoever waits for the end of its process spins meanwhile, and where the two share a processor that may be for long.
+    // With one CPU both handlers run on the faulting CPU. In addition, `processor_of` reads a file below `/proc`, which
+    // the kernel frees at the thread's end while a thread that waits for the end of the process spins: on one CPU
+    // possibly for long.
     let one = pin::current().is_ok_and(|cpus| cpus.len() < 2);
     if one || !thread::set_idle_policy() || !on_cpu.follow() {
         on_cpu.refused.store(true, Ordering::Relaxed);
@@ -108,7 +111,7 @@ fn serve<S: PageStore>(pager: &Pager<Linux, S>) -> Result<(), PagerError> {
         on_cpu.served.fetch_add(1, Ordering::Relaxed);
         pager.count(page, Count::OnCpu, 1);
         kernel.wake(woken);
-        // Whom it wakes here takes the processor from it. Who did not is elsewhere.
+        // A thread that is woken on this CPU preempts the handler. If none did, the faulting thread is on another CPU.
         let before = core::mem::replace(&mut taken, thread::involuntary_switches());
         if taken == before && !on_cpu.follow() {
             break;

@@ -1,31 +1,31 @@
-//! What is known of each page of far memory, resident or not.
+//! States of pages, touches of pages, and the checks of their bytes.
 
 use core::ops::Range;
 use largesse_policy::PageNumber;
 
-/// Where a page is.
+/// The state of a page of far memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum PageState {
-    /// Nowhere: it reads as zero.
+    /// Not resident and never stored: it reads as zero.
     #[default]
     Zero = 0,
-    /// On its way here.
+    /// In flight to the program. Threads that touch it wait.
     Filling,
-    /// Here and protected against writing; the store has the same, or it is all zero.
+    /// Resident and write-protected. The store holds the same contents, or they are all zero.
     Clean,
-    /// Here and perhaps changed.
+    /// Resident and writable. Its contents may differ from those in the store.
     Dirty,
-    /// On its way to the store, protected against writing.
+    /// In flight to the store. Threads that touch it wait.
     Leaving,
-    /// In the store only.
+    /// Not resident. The store holds its contents.
     SwappedOut,
-    /// Not far memory any more: the program mapped something else there.
+    /// No longer far memory: the program mapped something else there.
     Outside,
 }
 
 impl PageState {
-    /// Takes local memory.
+    /// Returns whether the page takes local memory.
     #[must_use]
     pub const fn is_resident(self) -> bool {
         !matches!(self, PageState::Zero | PageState::SwappedOut | PageState::Outside)
@@ -37,7 +37,7 @@ impl PageState {
         matches!(self, PageState::Zero | PageState::SwappedOut)
     }
 
-    /// In nobody's hands but the pager's: to be waited for.
+    /// Returns whether a thread of the pager works on the page, so that others must wait.
     #[must_use]
     pub const fn in_flight(self) -> bool {
         matches!(self, PageState::Filling | PageState::Leaving)
@@ -53,13 +53,13 @@ pub struct Touch {
     pub write: bool,
 }
 
-/// The checksum of a page's contents. By 64 bits, pages that differ are never taken for equal: what
-/// looks like the store's copy is not sent again.
+/// Returns the checksum of a page's contents. It has 64 bits, so that pages with equal checksums are taken for equal:
+/// an evicted page whose checksum is that of the store's copy is not written back.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     twox_hash::XxHash3_64::oneshot(bytes)
 }
 
-/// Whether a page's contents need not be kept.
+/// Returns whether all bytes of a page are zero, so that its contents need not be stored.
 pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     // SAFETY: any eight bytes are a number; the middle part is aligned.
     let (head, words, tail) = unsafe { bytes.align_to::<u64>() };
@@ -71,7 +71,7 @@ pub(crate) fn number(page: usize) -> u32 {
     u32::try_from(page).unwrap_or(u32::MAX)
 }
 
-/// The longest run of pages around `at`, inside `within`, that satisfies `same`.
+/// Returns the longest run of pages around `at`, inside `within`, for which `same` is true.
 pub(crate) fn run_around(
     at: PageNumber,
     within: Range<PageNumber>,
@@ -82,7 +82,7 @@ pub(crate) fn run_around(
     start..end
 }
 
-/// Cuts a range into its longest runs of pages with equal, present answers.
+/// Cuts a range into its longest runs of pages for which `of` returns equal values. Pages with `None` are left out.
 pub(crate) fn runs<T: PartialEq + Copy>(
     range: Range<PageNumber>,
     of: impl Fn(PageNumber) -> Option<T>,
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_ends_where_the_answer_changes_or_the_bounds_do() {
+    fn run_ends_at_another_answer_or_the_bounds() {
         let even_tens = |page: usize| (page / 10).is_multiple_of(2);
         assert_eq!(run_around(25, 0..100, even_tens), 20..30);
         assert_eq!(run_around(25, 22..27, even_tens), 22..27);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_skip_what_has_no_answer() {
+    fn runs_leave_out_pages_without_answer() {
         let kind = |page: usize| (page != 4).then_some(page < 7);
         assert_eq!(runs(2..9, kind), [(2..4, true), (5..7, true), (7..9, false)]);
         assert!(runs(4..5, kind).is_empty());

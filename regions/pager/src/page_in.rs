@@ -24,12 +24,13 @@ const SWITCH_NS: u64 = 3_000;
 const FEW: usize = 32;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// Serves one fault. Once the threads that wait for the returned pages are [woken](Kernel::wake), the faulting thread
-    /// continues, or will when the transition of its page ends.
+    /// Serves one fault. Once the threads that wait for the returned pages are [woken](Kernel::wake), the faulting
+    /// thread continues, or will when the transition of its page ends.
     ///
-    /// Small units that a stream predicts are prefetched before the faulting thread goes on, those that follow each other in one
-    /// transfer: the thread would fault on them at once, and each wake-up costs as much as several pages. Large units are left
-    /// to [`Pager::idle`], which prefetches them while the thread runs, unless the two threads share a CPU.
+    /// Small units that a stream predicts are prefetched before the faulting thread goes on, those that follow each
+    /// other in one transfer: the thread would fault on them at once, and each wake-up costs as much as several pages.
+    /// Large units are left to [`Pager::idle`], which prefetches them while the thread runs, unless the two threads
+    /// share a CPU.
     pub fn serve(&self, touch: Touch, buffer: &mut Buffer) -> Result<Range<PageNumber>, PagerError> {
         let began = Instant::now();
         self.count(touch.page, Count::Faults, 1);
@@ -59,7 +60,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Ok(waiting)
     }
 
-    /// Works while no fault waits: prefetches a predicted unit, or evicts pages ahead of need. `false`: there was nothing to do.
+    /// Works while no fault waits: prefetches a predicted unit, or evicts pages ahead of need. `false`: there was
+    /// nothing to do.
     pub fn idle(&self, buffer: &mut Buffer) -> Result<bool, PagerError> {
         match buffer.prefetch_queue.pop() {
             Some((page, access)) => self.prefetch_if_room(page, access, buffer).map(|()| true),
@@ -123,8 +125,9 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             Admission::InFlight | Admission::NoRoom(_) => return Ok(0..0),
         };
         let began = Instant::now();
-        // A faulting thread on another CPU is woken as soon as its page is there, and wakes up while the rest is done. With many
-        // pages it would overtake their fills and fault again, so that its page is then filled in the order of all.
+        // A faulting thread on another CPU is woken as soon as its page is there, and wakes up while the rest is done.
+        // With many pages it would overtake their fills and fault again, so that its page is then filled in the order
+        // of all.
         let apart = fault && !buffer.on_cpu;
         self.transfer(&incoming, apart, buffer)?;
         let wake_up = match (fault, buffer.on_cpu) {
@@ -182,8 +185,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// Fills new pages with zeros. A write to one new page is followed by writes to its neighbours, so that `dirty` pages may all
-    /// be written to, without a second fault for each.
+    /// Fills new pages with zeros. A write to one new page is followed by writes to its neighbours, so that `dirty`
+    /// pages may all be written to, without a second fault for each.
     pub(crate) fn fill_zero(&self, order: &FillOrder, dirty: bool, zeros: &[u8]) -> Result<(), PagerError> {
         let put = |part: &Range<PageNumber>| {
             let len = part.len() * self.kernel.page();
@@ -230,7 +233,8 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.check(range, plan, room)
     }
 
-    /// Compares pages that were read from the store with the checksums of what was written. A difference ends the program.
+    /// Compares pages that were read from the store with the checksums of what was written. A difference ends the
+    /// program.
     pub(crate) fn check(
         &self,
         range: &Range<PageNumber>,

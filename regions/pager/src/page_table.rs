@@ -7,11 +7,13 @@
 //!                          └───────────────► Dirty ────┘ ◄─────────────────┘
 //!                                                         cancel_evict
 //! ```
-//! In addition, `adopt` makes `Zero` pages `Dirty`, and `begin_drop` and `end_drop` take any page to `Zero` or `Outside`.
+//! In addition, `adopt` makes `Zero` pages `Dirty`, and `begin_drop` and `end_drop` take any page to `Zero` or
+//! `Outside`.
 //!
 //! No other file writes to an entry: they read entries by indexing. The pager's lock guards the table. A page that is
-//! `Filling` or `Leaving` belongs to the thread that made it so, which works on it outside the lock; all other threads wait
-//! until that thread ends the transition. Debug builds check that each transition begins in a state that permits it.
+//! `Filling` or `Leaving` belongs to the thread that made it so, which works on it outside the lock; all other threads
+//! wait until that thread ends the transition. Debug builds check that each transition begins in a state that permits
+//! it.
 
 mod contents;
 mod evict;
@@ -107,8 +109,8 @@ impl PageTable {
         core::mem::take(&mut self.entries[page].prefetched)
     }
 
-    /// Notes that the unit that begins with `page` is swapped in during compute core `core`. Returns whether that is the first
-    /// time in this core.
+    /// Notes that the unit that begins with `page` is swapped in during compute core `core`. Returns whether that is
+    /// the first time in this core.
     pub(crate) fn swap_in_during(&mut self, page: PageNumber, core: u16) -> bool {
         core::mem::replace(&mut self.entries[page].core, core) != core
     }

@@ -1,22 +1,17 @@
-//! The pager: states of pages, and the two ways between here and the store (`page_in.rs`, `evict.rs`). What the program
-//! wants of its pages is in `contents.rs`.
+//! The pager as a value: its parts, its settings while it runs, and its counters.
 //!
-//! # Picture
-//! ```text
-//!        fault, zero                    fault, from the store
-//!   Zero ─────────► Filling ──► Clean ◄───────────── Filling ◄── SwappedOut
-//!     ▲                │          │ write                          ▲
-//!     │                └──────► Dirty                              │
-//!     └── all zero, or idle ─────┴──► Leaving ── written, or same ─┘
-//! ```
-//! One lock guards the states; transfers run outside of it, on pages that are in flight and belong
-//! to the thread that put them there. Whoever meets a page in flight leaves a mark (`waited`) and is
-//! woken at the end of the flight.
+//! `page_table.rs` has the states of pages. `page_in.rs` and `async_fill.rs` page in, `evict.rs` and `async_evict.rs`
+//! evict, each over stores whose transfers end at once or take time. `contents.rs` has what the program says about its
+//! pages, `pin.rs` what the kernel needs of them.
+//!
+//! One lock guards the page table and the policies. Transfers run outside of it, on pages that are in flight and belong
+//! to the thread that started the transition. Another thread that touches such a page leaves a mark and is woken at its
+//! end.
 //!
 //! # No write is lost
-//! A page that changed is taken from the program in one step before it is read: moved away, or, where that is
-//! not possible, protected against writing, copied and forgotten (`staging.rs`). A touch in between stops in a
-//! fault, finds the page `Leaving`, and is repeated after it has left. What a device writes to stays.
+//! A changed page is taken from the program in one step before it is read: moved away, or, where the kernel cannot do
+//! that, protected against writing, copied and forgotten (`staging.rs`). A touch in between is a fault, which finds the
+//! page `Leaving` and is repeated after the eviction. Pages to which a device writes stay resident.
 
 use crate::lock::{RankedMutex, STATE};
 use crate::notify::CountingCondvar;
@@ -38,9 +33,9 @@ use largesse_policy::{FreeReserve, SpeculativePages, max_prefetch};
 use largesse_store::{Mechanism, PageStore};
 use std::time::{Duration, Instant};
 
-/// Time to stop and wake the thread that faults, which no clock of the pager sees, in nanoseconds.
+/// Nanoseconds to stop the faulting thread and to wake it, which no clock of the pager measures.
 pub(crate) const WAKE_NS: u64 = 8_000;
-/// Local memory is never less than this number of pages.
+/// Smallest size of local memory, in pages.
 pub const LEAST_LOCAL: usize = 64;
 
 /// Far memory over a store.
@@ -49,21 +44,21 @@ pub struct Pager<K, S> {
     pub(crate) kernel: K,
     pub(crate) store: S,
     pub(crate) inner: RankedMutex<PagerState, STATE>,
-    /// Something in flight has landed, or a page has left.
+    /// Notified at the end of each transition of a page.
     pub(crate) io_done: CountingCondvar,
-    /// The evictor has something to do.
+    /// Notified when the evicting thread may have something to do.
     pub(crate) reclaim_needed: CountingCondvar,
     pub(crate) bounds: crate::Segments,
-    /// Counts.
+    /// Counts of all segments, since the start.
     pub counters: Counters,
     pub(crate) stall_time: StallTime,
-    /// Of these, what happened in each segment.
+    /// The part of `counters` that happened in each segment.
     pub(crate) segments: Table<SegmentWords>,
 }
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
-    /// A pager for the pages of `bounds`, of which `local` may be here. `None` when the kernel has no
-    /// address space for the table.
+    /// Makes a pager for the pages of `bounds`, of which at most `local` are resident. `None` if the kernel has no
+    /// address space for the page table.
     pub fn new(
         kernel: K,
         store: S,
@@ -116,12 +111,12 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         Some(pager)
     }
 
-    /// Faults may be served on the processor of who waits, if that turns out better.
+    /// Sets whether faults may be handled on the faulting CPU, where measurements show that this is faster.
     pub(crate) fn allow_on_cpu(&self, may: bool) {
         self.lock().reclaim_mode.allow_on_cpu(may);
     }
 
-    /// From now on transfers run while the threads that started them continue.
+    /// Notes that transfers run, by `mechanism`, while the threads that started them continue.
     pub(crate) fn transfer_asynchronously(&self, mechanism: Mechanism) {
         self.lock().asynchronous = true;
         self.counters.set(
@@ -133,26 +128,26 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         );
     }
 
-    /// Somebody waited there for too long.
+    /// Notes that a fault waited too long for the on-CPU handler.
     pub(crate) fn note_late_on_cpu(&self) {
         let mut inner = self.lock();
         inner.reclaim_mode.note_late_on_cpu();
         self.kernel.serve_on_cpu(inner.reclaim_mode.on_cpu());
     }
 
-    /// The segment of `page` may hold so many bytes more.
+    /// Adds to the number of bytes that the program may use in the segment of `page`.
     pub fn mapped_more(&self, page: PageNumber, bytes: usize) {
         self.count(page, Count::MappedBytes, bytes as u64);
     }
 
-    /// What the segment of `page` is called, for readers of its words.
+    /// Sets the label of the segment of `page`, for readers of its words.
     pub fn set_label(&self, page: PageNumber, label: u64) {
         if let Some(words) = self.words_of(page) {
             words.label.store(label, Ordering::Relaxed); // Relaxed: for statistics
         }
     }
 
-    /// The words of each segment, of which the first [`Count::Segments`] are in use.
+    /// Returns the words of each segment. The first [`Count::Segments`] are in use.
     pub fn segments(&self) -> &[SegmentWords] {
         &self.segments
     }
@@ -167,36 +162,36 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         *self.lock().queue.refaults()
     }
 
-    /// Returns the time in which at least one thread waited for a fault to be served, since the start. Threads that wait
-    /// at the same time count once.
+    /// Returns the time in which at least one thread waited for a fault to be served, since the start. Threads that
+    /// wait at the same time count once.
     pub fn stalled(&self) -> Duration {
         self.stall_time.total()
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub const fn kernel(&self) -> &K {
         &self.kernel
     }
 
-    /// Base pages that move together.
+    /// Returns the transfer size that most pages have, in base pages.
     pub fn set(&self) -> usize {
         self.lock().units.commonest()
     }
 
-    /// From now on so many base pages move together (a power of two). Pages that came in other
-    /// sets stay as they are. For tests, which change the size more often than any tuner.
+    /// Sets the transfer size to `pages` base pages, a power of two. Resident pages stay as they are. For tests, which
+    /// change the size more often than any tuner.
     pub fn set_unit(&self, pages: usize) {
         debug_assert!(pages.is_power_of_two());
         self.lock().units = TransferUnits::Fixed(pages);
     }
 
-    /// A compute core begins: what is swapped in from now on is its working set.
+    /// Notes the start of a compute core. The units that are swapped in until its end are its working set.
     pub fn core_begins(&self) {
         let mut inner = self.lock();
         inner.core = (inner.core.0.wrapping_add(1).max(1), 0);
     }
 
-    /// It ends, after `took`; `core` decides the size of sets from here on.
+    /// Notes the end of a compute core, which took the time `took`. `core` chooses the transfer size from now on.
     pub fn core_ends(&self, core: &mut ComputeCore, took: Duration) -> Iteration {
         let mut inner = self.lock();
         let now =
@@ -207,7 +202,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         now
     }
 
-    /// From now on at most so many pages are here.
+    /// Sets the upper bound of resident pages, at least [`LEAST_LOCAL`].
     pub fn set_local(&self, pages: usize) {
         let pages = pages.max(LEAST_LOCAL);
         self.lock().local = pages;
@@ -215,7 +210,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         self.reclaim_needed.notify_all();
     }
 
-    /// Something happened to a page of a segment: counted in all, and there.
+    /// Adds `more` to a count, in all and in the segment of a page.
     pub(crate) fn count(&self, page: PageNumber, count: Count, more: u64) {
         self.counters.add(count, more);
         if let Some(words) = self.words_of(page) {
@@ -223,7 +218,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
-    /// A word for "now" becomes less, in all and in the segment of a page.
+    /// Subtracts `less` from a count of the present state, in all and in the segment of a page.
     pub(crate) fn uncount(&self, page: PageNumber, count: Count, less: u64) {
         self.counters.sub(count, less);
         if let Some(words) = self.words_of(page) {
@@ -231,17 +226,18 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
+    /// Returns the words of the segment of a page; `None` if there are more segments than words.
     pub(crate) fn words_of(&self, page: PageNumber) -> Option<&SegmentWords> {
         self.segments.get(self.bounds.place_of(page))
     }
 
-    /// Brings the words for "now" up to date.
+    /// Publishes the present size of local memory and of transfer units.
     pub(crate) fn tell(&self, inner: &PagerState) {
         self.counters.set(Count::LocalBytes, (inner.local * self.kernel.page()) as u64);
         self.publish_units(&self.counters, inner, &(0..usize::MAX));
     }
 
-    /// What moves together among some pages.
+    /// Publishes the transfer sizes of the pages `within` in `counters`.
     pub(crate) fn publish_units(&self, counters: &Counters, inner: &PagerState, within: &Range<PageNumber>) {
         let words = [Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes];
         for (count, set) in words.into_iter().zip(inner.units.sizes(within)) {
@@ -249,15 +245,18 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         }
     }
 
+    /// Takes the pager's lock.
     pub(crate) fn lock(&self) -> StateGuard<'_> {
         self.inner.lock()
     }
 }
 
+/// Returns the time since an instant in nanoseconds.
 pub(crate) fn nanoseconds(since: Instant) -> u64 {
     as_nanoseconds(since.elapsed())
 }
 
+/// Returns a duration in nanoseconds.
 pub(crate) fn as_nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,12 +1,12 @@
-//! Pages that stay: their addresses are in the kernel's hands, which cannot wait for a far page.
+//! Pins: pages stay resident while a system call uses them, because the kernel cannot wait for a far page there.
 //!
-//! A pin only forbids eviction. The pinning thread then has the pages [paged in](Pager::page_in), as by a fault: so
-//! nothing is held while they come, and the threads that serve faults need not know.
+//! A pin only forbids eviction. The pinning thread then has the pages [paged in](Pager::page_in), as by a fault. No
+//! lock is held while they are filled, and the threads that serve faults treat them like others.
 //!
 //! # Never a deadlock
-//! Pins are given at once, whatever others hold, since the holder may be a thread that waits for the
-//! asking one. When half of what may be here is pinned, the next ones get as many pages as their owner cannot do without,
-//! over the limit if need be; a longer request is cut, and its owner works in pieces.
+//! A pin never waits for other pins, since their holders may be waiting for the asking thread. Once half of local
+//! memory is pinned, a further pin gets only the number of pages that its system call needs at least, even over the
+//! limit of local memory; a longer request is cut, and the call is made in pieces.
 
 use crate::page::PageState;
 use crate::pager::Pager;
@@ -15,7 +15,7 @@ use core::ops::Range;
 use largesse_policy::PageNumber;
 use largesse_store::PageStore;
 
-/// Pages that a system call may pin whatever others hold: more than the longest datagram over a network has.
+/// Number of pages that a system call may always pin: more than the longest datagram of a network has.
 pub const LEAST_PIN: usize = 18;
 
 impl<K: Kernel, S: PageStore> Pager<K, S> {
@@ -30,7 +30,7 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
             return pinned;
         }
         inner.pins.hold(pinned.clone());
-        // A page that is leaving can still be read, and would be gone in the midst of the call.
+        // A page that is `Leaving` can still be read, and would be gone in the middle of the call.
         while pinned.clone().any(|page| inner.pages[page].state == PageState::Leaving) {
             inner = self.io_done.wait(inner);
         }
@@ -45,15 +45,15 @@ impl<K: Kernel, S: PageStore> Pager<K, S> {
         inner.queue.retry_deferred(pinned, local);
     }
 
-    /// What [`pin`](Pager::pin) returned stays for good, in forked children too.
+    /// Pins for good what [`pin`](Pager::pin) returned, in forked children too.
     pub fn keep(&self, pinned: &Range<PageNumber>) {
         self.lock().pins.keep(pinned);
     }
 }
 
 impl<S: PageStore> Pager<Linux, S> {
-    /// [Pins](Pager::pin) the first far pages of `len` bytes at an address. Returns their addresses, and what to
-    /// unpin; `None` when nothing there is far.
+    /// [Pins](Pager::pin) the first far pages of `len` bytes at an address. Returns their addresses, and the range to
+    /// unpin; `None` if no page there is far.
     pub fn pin_at(&self, at: usize, len: usize, least: usize) -> Option<(Range<usize>, Range<PageNumber>)> {
         let size = self.kernel.page();
         let far = self.bounds.overlap(at..at.saturating_add(len), size)?;

@@ -1,8 +1,8 @@
-//! Room for transfers in the memory of a queue.
+//! The memory of a queue, from which each transfer gets a part.
 
 use core::ops::Range;
 
-/// Allocates parts of a queue's memory, in bytes. First fit: parts are few, and live as long as a transfer.
+/// Allocates parts of a queue's memory, in bytes, by first fit: parts are few, and live as long as a transfer.
 #[derive(Debug)]
 pub(crate) struct QueueMemory {
     len: usize,
@@ -11,12 +11,12 @@ pub(crate) struct QueueMemory {
 }
 
 impl QueueMemory {
-    /// For a memory of `len` bytes and at most `parts` parts at a time.
+    /// Makes an allocator of `len` bytes, for at most `parts` parts at a time.
     pub(crate) fn new(len: usize, parts: usize) -> QueueMemory {
         QueueMemory { len, used: Vec::with_capacity(parts) }
     }
 
-    /// Takes a part of `len` bytes, if there is one.
+    /// Allocates `len` bytes, if a free part is long enough.
     pub(crate) fn take(&mut self, len: usize) -> Option<Range<usize>> {
         let mut start = 0;
         let mut place = self.used.len();
@@ -32,7 +32,7 @@ impl QueueMemory {
         Some(part)
     }
 
-    /// Returns a part.
+    /// Frees a part.
     pub(crate) fn give_back(&mut self, part: &Range<usize>) {
         self.used.retain(|used| used != part);
     }

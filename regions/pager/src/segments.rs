@@ -1,12 +1,12 @@
-//! Which addresses are far: ranges of the program, numbered through as pages.
+//! The segments of far memory: ranges of addresses, whose pages are numbered consecutively.
 
 use core::ops::Range;
 use largesse_policy::PageNumber;
 
-/// A range of addresses.
+/// A range of addresses that is far memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// First address, at a page.
+    /// First address, a multiple of the page size.
     pub start: usize,
     /// Length in pages.
     pub pages: usize,
@@ -14,23 +14,23 @@ pub struct Segment {
     pub first: PageNumber,
 }
 
-/// Every far range. Numbers of pages run through all of them; no set of pages leaves a segment.
+/// All segments. Page numbers run through all of them. No transfer unit exceeds a segment.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     all: Vec<Segment>,
-    /// The same, in the order of their addresses.
+    /// All segments, in the order of their addresses.
     by_address: Vec<Segment>,
 }
 
 impl Segments {
-    /// No far memory yet.
+    /// Makes an empty list.
     #[must_use]
     pub const fn new() -> Segments {
         Segments { all: Vec::new(), by_address: Vec::new() }
     }
 
-    /// Adds a range of `pages` pages at `start`, and returns the number of its first page. First
-    /// pages are multiples of `align`, so that sets of pages are where address and number agree.
+    /// Adds a range of `pages` pages at `start`, and returns the number of its first page. That is a multiple of
+    /// `align`, so that transfer units are aligned by address as well as by number.
     pub fn add(&mut self, start: usize, pages: usize, align: usize) -> PageNumber {
         let first = self.pages().next_multiple_of(align);
         let new = Segment { start, pages, first };
@@ -39,25 +39,26 @@ impl Segments {
         first
     }
 
-    /// In the order of their page numbers.
+    /// Returns all segments, in the order of their page numbers.
     #[must_use]
     pub fn all(&self) -> &[Segment] {
         &self.all
     }
 
-    /// Numbers are below this.
+    /// Returns the upper bound of page numbers.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.all.last().map_or(0, |last| last.first + last.pages)
     }
 
-    /// The pages of the segment that holds `page`.
+    /// Returns the pages of the segment that holds `page`.
     #[must_use]
     pub fn around(&self, page: PageNumber) -> Range<PageNumber> {
         let segment = self.of(page);
         segment.first..segment.first + segment.pages
     }
 
+    /// Returns the page at an address, with pages of `page` bytes; `None` if it is not far.
     pub(crate) fn page_at(&self, address: usize, page: usize) -> Option<PageNumber> {
         let after = self.by_address.partition_point(|it| it.start <= address);
         let segment = self.by_address.get(after.checked_sub(1)?)?;
@@ -65,28 +66,30 @@ impl Segments {
         (number < segment.pages).then_some(segment.first + number)
     }
 
-    /// The pages that hold far bytes of a range of addresses: those of the first such segment.
+    /// Returns the pages that hold far bytes of a range of addresses, in the first segment that has any.
     pub(crate) fn overlap(&self, at: Range<usize>, page: usize) -> Option<Range<PageNumber>> {
         let part = self.within(&at, page).next()?;
         Some(self.page_at(part.start, page)?..self.page_at(part.end - 1, page)? + 1)
     }
 
-    /// The parts of a range of addresses that lie in segments, in order.
+    /// Returns the parts of a range of addresses that lie in segments, in the order of addresses.
     pub(crate) fn within(&self, at: &Range<usize>, page: usize) -> impl Iterator<Item = Range<usize>> {
         let inside = move |it: &Segment| at.start.max(it.start)..at.end.min(it.start + it.pages * page);
         self.by_address.iter().map(inside).filter(|part| !part.is_empty())
     }
 
+    /// Returns whether any part of a range of addresses lies in a segment.
     pub(crate) fn touches(&self, at: &Range<usize>, page: usize) -> bool {
         self.within(at, page).next().is_some()
     }
 
+    /// Returns the address of a page, with pages of `page` bytes.
     pub(crate) fn address(&self, number: PageNumber, page: usize) -> usize {
         let segment = self.of(number);
         segment.start + (number - segment.first) * page
     }
 
-    /// The place of the segment that holds `page`, in the order of page numbers.
+    /// Returns the index of the segment that holds `page`, in the order of page numbers.
     pub(crate) fn place_of(&self, page: PageNumber) -> usize {
         self.all.partition_point(|segment| segment.first <= page).saturating_sub(1)
     }
@@ -101,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_numbers_translate_both_ways_in_every_segment() {
+    fn addresses_and_numbers_agree() {
         let mut segments = Segments::new();
         assert_eq!(segments.add(0x10_0000, 5, 512), 0);
         assert_eq!(segments.add(0x80_0000, 700, 512), 512);

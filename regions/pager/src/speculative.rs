@@ -11,8 +11,8 @@ use largesse_policy::replacement::Protection;
 use largesse_store::PageStore;
 
 impl PagerState {
-    /// Has new pages checked later, most of which no thread touched. They join the replacement queue after the check. `false`:
-    /// they are too few to be worth one.
+    /// Has new pages checked later, most of which no thread touched. They join the replacement queue after the check.
+    /// `false`: they are too few to be worth one.
     pub(crate) fn check_later(&mut self, pages: Range<PageNumber>) -> bool {
         self.speculative.add(pages, self.queue.clock())
     }

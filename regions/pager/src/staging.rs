@@ -1,9 +1,15 @@
-//! Where pages are on their way out, between the program and the store.
+//! Takes pages out of the program, and keeps them until they are written to the store.
 //!
-//! A page that leaves is *moved*, in one step for everybody who uses it: the program waits at its next touch,
-//! and the kernel refuses when a device may be writing to the page (direct I/O, io_uring), so that nothing of
-//! what comes in is lost. What cannot be moved is protected against writing, copied and forgotten: pages that
-//! the program itself may not write to (a collector's barrier, a guard), and all pages before Linux 6.8.
+//! An evicted page is *moved*, in one step for all threads: the program waits at its next touch, and the kernel refuses
+//! while a device may be writing to the page (direct I/O, io_uring), so that no write of a device is lost. A page that
+//! cannot be moved is protected against writing, copied and forgotten: pages to which the program itself may not write
+//! (a collector's barrier, a guard), and all pages before Linux 6.8.
+//!
+//! # Occupied places
+//! Linux 6.18 keeps its "try again" over the try that succeeds (`move_pages` sets `err` and never clears it): it does
+//! not count the page that this try moved, and then finds its place occupied. So if the page is no longer in the
+//! program, the page in its place is that page, and is shown. If it is, the page in its place belongs to no one; this
+//! was never seen, and the place is cleared once.
 
 mod frames;
 
@@ -16,42 +22,90 @@ use largesse_pages::fault::{FaultError, MoveError, Userfault, read_guarded};
 use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
 use largesse_policy::MAX_TRANSFER;
 
-/// Threads that may carry pages out at the same time; more wait.
+/// Number of threads that can take pages out at the same time. Others wait.
 const LANES: usize = 8;
-/// Most pages of a lane whose frames wait for pages that come.
+/// Largest number of pages of a lane whose frames are kept for later fills.
 const MOST_KEPT: usize = MAX_TRANSFER;
-/// When there are so many more the rest goes, together: each time that pages are unmapped interrupts other processors.
+/// Number of further pages from which on these are dropped, together: each unmapping of pages interrupts other CPUs.
 const BATCH: usize = 64;
-/// Pages of a lane.
+/// Length of a lane in pages.
 const LANE: usize = MOST_KEPT + BATCH + MAX_TRANSFER;
 
-/// What is done with pages that left, from an offset on.
+/// Receives the contents of pages that were taken, and their offset in bytes.
 pub(crate) type Show<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), PagerError>;
 
-/// Room for the largest set, for each of a few threads.
+/// Lanes for a few threads. Each has room for the largest transfer unit.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    /// For pages that are moved: one part a lane.
+    /// Addresses for pages that are moved, an equal part for each lane.
     range: Reserved,
-    /// A lane is its holder's.
+    /// A lane belongs to the thread that holds its lock.
     lanes: [RankedMutex<Lane, STAGING>; LANES],
+    /// Whether the kernel moves pages.
     moves: bool,
-    /// Pages of a lane whose frames wait for pages that come.
+    /// Number of pages of a lane whose frames are kept for later fills.
     kept: AtomicUsize,
 }
 
 /// The lock of a lane, held.
 type LaneGuard<'a> = RankedGuard<'a, Lane, STAGING>;
 
+/// The pages of one thread on their way to the store.
 #[derive(Debug)]
 struct Lane {
-    /// For pages that are copied.
+    /// Room for pages that are copied.
     copies: Table<u8>,
-    /// Bytes from the lane's start on in which pages were shown that are still there, all of them.
+    /// Number of bytes, from the lane's start on, that hold pages which were shown and not dropped since.
     shown: usize,
 }
 
+impl Lane {
+    /// Shows pages that were moved to the end of the lane, at `offset` in what is taken.
+    fn show(
+        &mut self,
+        start: usize,
+        (offset, len): (usize, usize),
+        show: Show<'_>,
+    ) -> Result<(), PagerError> {
+        let at = core::ptr::with_exposed_provenance::<u8>(start + self.shown);
+        self.shown += len;
+        // SAFETY: pages of this lane, which the caller holds; the kernel has moved them there.
+        show(offset, unsafe { core::slice::from_raw_parts(at, len) })
+    }
+
+    /// Shows pages that cannot be moved, from a copy. Returns the number of bytes that are done.
+    fn copy(
+        &mut self,
+        faults: &Userfault,
+        at: usize,
+        (offset, len): (usize, usize),
+        show: Show<'_>,
+    ) -> Result<usize, PagerError> {
+        if copy(faults, at, &mut self.copies[..len])? {
+            show(offset, &self.copies[..len])?;
+        }
+        Ok(len)
+    }
+
+    /// Shows zeros in the place of a page that the program gave back by a system call of its own. Returns the number of
+    /// bytes that are done.
+    fn show_zeros(&mut self, offset: usize, show: Show<'_>) -> Result<usize, PagerError> {
+        let page = base_page();
+        self.copies[..page].fill(0);
+        show(offset, &self.copies[..page])?;
+        Ok(page)
+    }
+
+    /// Drops pages of the lane that are not shown any more, at an offset.
+    fn forget(&self, start: usize, offset: usize, len: usize) -> Result<(), FaultError> {
+        let at = core::ptr::with_exposed_provenance_mut(start + offset);
+        // SAFETY: pages of this lane, which the caller holds, and of which it has no reference.
+        unsafe { largesse_pages::forget(at, len) }.map_err(|error| FaultError(error.errno))
+    }
+}
+
 impl Staging {
+    /// Reserves and maps the lanes.
     pub(crate) fn new() -> Result<Staging, FaultError> {
         let len = (LANES * LANE * base_page()).next_multiple_of(SPAN);
         let refused = |error: largesse_pages::MapError| FaultError(error.errno);
@@ -66,36 +120,36 @@ impl Staging {
         Ok(Staging { range, lanes, moves: false, kept: AtomicUsize::new(0) })
     }
 
-    /// Pages can be moved to registered ranges only.
+    /// Registers the lanes, since the kernel moves pages only to registered ranges.
     pub(crate) fn register(&self, faults: &Userfault) -> Result<(), FaultError> {
         faults.register(self.range.start().as_ptr().addr(), self.range.len())
     }
 
-    /// Whether the kernel moves pages (Linux 6.8 and later): one is moved.
+    /// Finds out whether the kernel moves pages (Linux 6.8 and later), by moving one.
     pub(crate) fn try_moving(&mut self, faults: &Userfault) -> Result<(), FaultError> {
         let (page, at) = (base_page(), self.range.start().as_ptr().addr());
         faults.fill(at, &vec![1; page], false)?;
         self.moves = faults.take(at, at + page, page) == (page, None);
-        // SAFETY: nobody uses the lanes yet.
+        // SAFETY: no thread uses the lanes yet.
         unsafe { self.range.purge(0, 2 * page) }.map_err(|error| FaultError(error.errno))
     }
 
-    /// Pages are moved: those that a device writes to are known.
+    /// Returns whether pages are moved, so that those to which a device writes stay resident.
     pub(crate) const fn moves(&self) -> bool {
         self.moves
     }
 
-    /// From now on frames of so many pages that left wait for pages that come, in each lane.
+    /// Sets the number of pages in each lane whose frames are kept for later fills.
     pub(crate) fn keep(&self, pages: usize) {
         self.kept.store(pages.min(MOST_KEPT), Ordering::Relaxed);
     }
 
-    /// Where a lane begins.
+    /// Returns the address of a lane.
     fn start_of(&self, number: usize) -> usize {
         self.range.start().as_ptr().addr() + number * LANE * base_page()
     }
 
-    /// A lane with its place in the range.
+    /// Takes a free lane, and waits for one if none is. Returns its address, too.
     fn lane(&self) -> (LaneGuard<'_>, usize) {
         for (number, lane) in self.lanes.iter().enumerate() {
             if let Some(free) = lane.try_lock() {
@@ -105,7 +159,8 @@ impl Staging {
         (self.lanes[0].lock(), self.start_of(0))
     }
 
-    /// Takes resident pages from the program, and shows what they held. What is not shown stays.
+    /// Takes `len` bytes of resident pages at the address `from` from the program, and shows their contents. Pages that
+    /// are not shown stay resident.
     pub(crate) fn take(
         &self,
         faults: &Userfault,
@@ -114,80 +169,62 @@ impl Staging {
         show: Show<'_>,
     ) -> Result<(), PagerError> {
         let (mut lane, start) = self.lane();
-        let page = base_page();
         let (mut done, mut most, mut cleared) = (0, len, None);
         while done < len {
             let part = most.min(len - done);
-            let to = start + lane.shown;
-            let (moved, why) =
-                if self.moves { faults.take(from + done, to, part) } else { (0, Some(MoveError::Guarded)) };
-            if moved > 0 {
-                lane.shown += moved;
-                let at = core::ptr::with_exposed_provenance::<u8>(to);
-                // SAFETY: pages of this lane, which is ours, and they were moved there just now.
-                show(done, unsafe { core::slice::from_raw_parts(at, moved) })?;
-                done += moved;
-            }
-            let to = start + lane.shown;
-            match why {
-                None => {}
-                Some(MoveError::Pinned) => done += page,
-                // The rest may lie in several mappings.
-                Some(MoveError::Guarded) if self.moves && part > page => most = page,
-                Some(MoveError::Guarded) => {
-                    if copy(faults, from + done, &mut lane.copies[..part])? {
-                        show(done, &lane.copies[..part])?;
-                    }
-                    done += part;
+            let why = if self.moves {
+                let (moved, why) = faults.take(from + done, start + lane.shown, part);
+                if moved > 0 {
+                    lane.show(start, (done, moved), show)?;
+                    done += moved;
                 }
-                // The program gave the page back by a system call of its own.
-                Some(MoveError::Missing) => {
-                    lane.copies[..page].fill(0);
-                    show(done, &lane.copies[..page])?;
-                    done += page;
+                why
+            } else {
+                Some(MoveError::Guarded)
+            };
+            let at = from + done;
+            done += match why {
+                None => 0,
+                Some(MoveError::Pinned) => base_page(),
+                Some(MoveError::Guarded) if self.moves && part > base_page() => {
+                    most = base_page(); // the rest may lie in several mappings
+                    0
                 }
-                // Linux 6.18 keeps its "try again" over the try that succeeds (`move_pages` sets `err` and never clears it): it
-                // does not count what that moved, and finds the place taken. So if the page is not where it was, what is here is
-                // that page. If it is, what is here is nobody's; that was never seen.
-                Some(MoveError::Occupied) if !are_here(from + done, page) => {
-                    lane.shown += page;
-                    let at = core::ptr::with_exposed_provenance::<u8>(to);
-                    // SAFETY: a page of this lane, and it is there, says the kernel.
-                    show(done, unsafe { core::slice::from_raw_parts(at, page) })?;
-                    done += page;
+                Some(MoveError::Guarded) => lane.copy(faults, at, (done, part), show)?,
+                Some(MoveError::Missing) => lane.show_zeros(done, show)?,
+                Some(MoveError::Occupied) if !are_resident(at, base_page()) => {
+                    lane.show(start, (done, base_page()), show)?;
+                    base_page()
                 }
                 Some(MoveError::Occupied) if cleared != Some(done) => {
                     cleared = Some(done);
-                    let at = core::ptr::with_exposed_provenance_mut(to);
-                    // SAFETY: the rest of the lane, beyond what was shown.
-                    unsafe { largesse_pages::forget(at, len - done) }.map_err(|it| FaultError(it.errno))?;
+                    lane.forget(start, lane.shown, len - done)?;
+                    0
                 }
                 Some(MoveError::Occupied) => return Err(FaultError(libc::EEXIST).into()),
                 Some(MoveError::Refused(error)) => return Err(error.into()),
-            }
+            };
         }
         // Relaxed: a number by itself.
-        let kept = self.kept.load(Ordering::Relaxed) * page;
-        if lane.shown > kept + BATCH * page {
-            let at = core::ptr::with_exposed_provenance_mut(start + kept);
-            // SAFETY: the pages are the lane's, and were shown.
-            unsafe { largesse_pages::forget(at, lane.shown - kept) }.map_err(|it| FaultError(it.errno))?;
+        let kept = self.kept.load(Ordering::Relaxed) * base_page();
+        if lane.shown > kept + BATCH * base_page() {
+            lane.forget(start, kept, lane.shown - kept)?;
             lane.shown = kept;
         }
         Ok(())
     }
 }
 
-/// Whether the program's pages are where they were.
-pub(crate) fn are_here(at: usize, len: usize) -> bool {
-    let mut here = 0;
+/// Returns whether all pages of `len` bytes at an address are resident.
+pub(crate) fn are_resident(at: usize, len: usize) -> bool {
+    let mut resident = 0;
     largesse_pages::each_resident(core::ptr::with_exposed_provenance_mut(at), len, &mut |_| {
-        here += base_page()
+        resident += base_page()
     });
-    here == len
+    resident == len
 }
 
-/// Copies pages and forgets them. `false`: they cannot be read, and stay.
+/// Copies pages and drops them. `false`: they cannot be read, and stay resident.
 fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, PagerError> {
     faults.protect(at, into.len(), true)?;
     if !read_guarded(at, into) {
@@ -195,7 +232,7 @@ fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, PagerErr
         return Ok(false);
     }
     let pages = core::ptr::with_exposed_provenance_mut(at);
-    // SAFETY: the pages are far memory that is leaving: a touch is a fault that waits.
+    // SAFETY: the pages are far memory in state `Leaving`: a touch is a fault that waits.
     unsafe { largesse_pages::forget(pages, into.len()) }.map_err(|error| FaultError(error.errno))?;
     Ok(true)
 }

@@ -1,7 +1,7 @@
 //! The state of the pager that its lock guards: the page table, the policies' memory, and the limits.
 //!
-//! `transfers.rs` adds which pages are filled together, `victims.rs` which are evicted. No function here reads a clock: `now` is
-//! passed in.
+//! `transfers.rs` adds which pages are filled together, `victims.rs` which are evicted. No function here reads a clock:
+//! `now` is passed in.
 
 use crate::lock::{RankedGuard, STATE};
 use crate::page_table::PageTable;
@@ -15,7 +15,8 @@ use largesse_policy::transfer::TransferUnits;
 use largesse_policy::{FreeReserve, SpeculativePages};
 use std::time::{Duration, Instant};
 
-/// Largest number of pages that a write makes writable at once, from the written one on: a loop writes to the next ones, too.
+/// Largest number of pages that a write makes writable at once, from the written one on: a loop writes to the next
+/// ones, too.
 pub(crate) const WRITE_AHEAD: usize = 16;
 /// From this number of pages on, evicting a unit takes longer than waking the thread that does it.
 pub(crate) const LARGE_UNIT: usize = 8;
@@ -53,7 +54,7 @@ pub(crate) struct PagerState {
     pub(crate) deferred_since: Option<Instant>,
     /// Whether evictions are made at need or ahead of it, and on which CPU faults are handled.
     pub(crate) reclaim_mode: ReclaimMode,
-    /// What evictions cost, for the choice of the transfer size.
+    /// The cost of evictions, for the choice of the transfer size.
     pub(crate) eviction_cost: EvictionCost,
     /// Whether transfers run while the threads that started them continue.
     pub(crate) asynchronous: bool,
@@ -72,15 +73,15 @@ pub(crate) struct PagerState {
 }
 
 impl PagerState {
-    /// Returns how many pages to evict together to make room for `missing` pages. Evicting several units at once is cheaper,
-    /// since each step of the kernel costs as much as several pages.
+    /// Returns how many pages to evict together to make room for `missing` pages. Evicting several units at once is
+    /// cheaper, since each step of the kernel costs as much as several pages.
     pub(crate) fn batch(&self, missing: usize) -> usize {
         let together = BATCH[usize::from(self.fills_are_large())];
         missing.max(together.min(self.local / 64))
     }
 
-    /// Returns whether the store had no room less than `RETRY_AFTER` ago: changed pages are then not evicted, so that no thread
-    /// waits for them in vain.
+    /// Returns whether the store had no room less than `RETRY_AFTER` ago: changed pages are then not evicted, so that
+    /// no thread waits for them in vain.
     pub(crate) fn store_is_full(&self, now: Instant) -> bool {
         self.full.is_some_and(|since| now.saturating_duration_since(since) < RETRY_AFTER)
     }
@@ -105,22 +106,22 @@ impl PagerState {
         self.mean_fill >= LARGE_UNIT as f64
     }
 
-    /// Returns the number of free pages that background reclaim restores, so that a fault need not wait for room: twice the size
-    /// of a recent fill, 16 to 512, and at most a sixteenth of local memory.
+    /// Returns the number of free pages that background reclaim restores, so that a fault need not wait for room: twice
+    /// the size of a recent fill, 16 to 512, and at most a sixteenth of local memory.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pages, at least 0")]
     pub(crate) fn high_watermark(&self) -> usize {
         ((self.mean_fill * 2.0) as usize).clamp(16, 512).min(self.local / 16)
     }
 
-    /// Returns the number of free pages below which the evicting thread starts. 0 while fills are small: then the thread that
-    /// serves faults evicts before and between them. Unmapping pages interrupts every CPU that runs a thread of the process, so
-    /// that two such threads at once would hold each other up.
+    /// Returns the number of free pages below which the evicting thread starts. 0 while fills are small: then the
+    /// thread that serves faults evicts before and between them. Unmapping pages interrupts every CPU that runs a
+    /// thread of the process, so that two such threads at once would hold each other up.
     pub(crate) fn low_watermark(&self) -> usize {
         if self.fills_are_large() && self.reclaim_mode.in_background() { self.high_watermark() } else { 0 }
     }
 
-    /// Returns whether waiting for room is in vain: since `stuck` had its value, the evicting thread found no victim again and
-    /// again, or once if most of local memory is pinned.
+    /// Returns whether waiting for room is in vain: since `stuck` had its value, the evicting thread found no victim
+    /// again and again, or once if most of local memory is pinned.
     pub(crate) fn nothing_can_leave(&self, stuck: u64, now: Instant) -> bool {
         const PATIENCE: u64 = 200;
         let patience = if self.mostly_pinned() { 1 } else { PATIENCE };
@@ -132,8 +133,8 @@ impl PagerState {
         self.pins.pages() * 2 > self.local
     }
 
-    /// Notes that a fault or a prefetch found no room for `pages` pages. A larger reserve would not help while the store is
-    /// full.
+    /// Notes that a fault or a prefetch found no room for `pages` pages. A larger reserve would not help while the
+    /// store is full.
     pub(crate) fn found_no_room(&mut self, pages: usize, now: Instant) {
         if !self.store_is_full(now) {
             self.free_reserve.found_no_room(pages);

@@ -1,4 +1,4 @@
-//! What moves together: sets of pages, by where they are and how they are used, and what is fetched ahead of need.
+//! Which pages are filled together: transfer units, runs of them, and predicted ones.
 
 use crate::page::{PageState, Touch, run_around};
 use crate::state::PagerState;
@@ -12,15 +12,16 @@ use largesse_policy::{PrefetchQueue, max_prefetch};
 const MOST_IN_FLIGHT: usize = 512;
 
 impl PagerState {
-    /// Base pages that move together at `page`: never more than an eighth of what may be here. With new pages nothing is
-    /// tried.
+    /// Returns the transfer size at `page`, in base pages: at most an eighth of local memory. New pages have the size
+    /// in force, also in leader blocks.
     pub(crate) fn unit_at(&self, page: PageNumber, access: Access) -> usize {
         let new = self.pages[page].state == PageState::Zero;
         let set = if new { self.units.in_force(page, Access::Dense) } else { self.units.at(page, access) };
         set.min(self.largest_unit())
     }
 
-    /// Returns the largest number of pages that one fault prefetches. Transfers that take time need more of them in flight.
+    /// Returns the largest number of pages that one fault prefetches. Transfers that take time need more of them in
+    /// flight.
     fn most_prefetched(&self) -> usize {
         match self.asynchronous {
             true => (self.local / 8).min(MOST_IN_FLIGHT),
@@ -28,20 +29,20 @@ impl PagerState {
         }
     }
 
-    /// An eighth of what may be here.
+    /// Returns the largest power of two that is at most an eighth of local memory, in pages.
     fn largest_unit(&self) -> usize {
         1 << (self.local / 8).max(1).ilog2()
     }
 
-    /// The set of a page.
+    /// Returns the transfer unit of a page.
     fn unit_of(&self, page: PageNumber, access: Access) -> Range<PageNumber> {
         let set = self.unit_at(page, access);
         let first = page / set * set;
         first..first + set
     }
 
-    /// What comes of new pages at once: the set, and more of them as long as there is much room, or room for all. They are
-    /// fetched from nowhere, and what the program does not use of them leaves unwritten.
+    /// Returns the new pages to fill along with `page`: its transfer unit, and more while much of local memory is free,
+    /// or all mapped pages fit. New pages need no transfer, and are evicted unwritten if the program does not use them.
     fn zero_fill_range(&self, page: PageNumber) -> Range<PageNumber> {
         let room = self.local.saturating_sub(self.pages.resident());
         let all_fit = (1..=self.local + self.local / 64).contains(&self.mapped);
@@ -56,8 +57,8 @@ impl PagerState {
         first..first + step
     }
 
-    /// The pages that come with `page`: those of its set, and of what follows it `upto` there, that are in the same
-    /// place.
+    /// Returns the pages to fill along with `page`: those around it in the same state, within its transfer unit, or up
+    /// to the page `upto` if that is later.
     pub(crate) fn fill_range(
         &self,
         page: PageNumber,
@@ -73,8 +74,8 @@ impl PagerState {
         run_around(page, within, |other| self.pages[other].state == state)
     }
 
-    /// Takes from `prefetch_queue` the pages whose transfer units follow that of `page` and are in the same state, so that one transfer
-    /// fetches all of them; returns the end of the last unit.
+    /// Takes from `prefetch_queue` the pages whose transfer units follow that of `page` in the same state, so that one
+    /// transfer of at most `most` pages fills all of them. Returns the end of the last unit.
     pub(crate) fn coalesce(
         &self,
         page: PageNumber,
@@ -83,7 +84,8 @@ impl PagerState {
         prefetch_queue: &mut PrefetchQueue,
     ) -> PageNumber {
         let state = self.pages[page].state;
-        // A gap is none that a unit in force would fill: leader blocks have smaller units here and there, and larger ones.
+        // A gap is none that a unit in force would fill: leader blocks have smaller units here and there, and larger
+        // ones.
         let gap = self.units.in_force(page, access);
         let are_alike = |pages: Range<PageNumber>| {
             self.pages.get(pages).is_some_and(|pages| pages.iter().all(|page| page.state == state))
@@ -91,7 +93,7 @@ impl PagerState {
         prefetch_queue.coalesce(page, access, gap, most, |page, access| self.unit_of(page, access), are_alike)
     }
 
-    /// Cuts pages that come together into sets.
+    /// Cuts a range of pages into its transfer units.
     pub(crate) fn units_in(&self, pages: &Range<PageNumber>, access: Access) -> Vec<Range<PageNumber>> {
         let mut units = Vec::with_capacity(1);
         let mut first = pages.start;
@@ -103,8 +105,8 @@ impl PagerState {
         units
     }
 
-    /// What a fault says about the next ones. Returns how it is used, and how many pages that were
-    /// fetched ahead the program went past.
+    /// Tells the streams of a fault, and adds the pages that they predict to `prefetch_queue`. Returns how the streams
+    /// classify the fault, and the number of prefetched pages that the program is now known to have used.
     pub(crate) fn observe_fault(
         &mut self,
         touch: Touch,
@@ -112,7 +114,7 @@ impl PagerState {
         prefetch_queue: &mut PrefetchQueue,
     ) -> (Access, usize) {
         let Touch { page, .. } = touch;
-        // The size in force, also where another one is tried: a stream goes on through both.
+        // The size in force, also in leader blocks of another size: a stream goes on through both.
         let in_force = |access| self.units.in_force(page, access).min(self.largest_unit());
         let units = Access::ALL.map(in_force);
         let here = |page: PageNumber| self.pages[page].state.is_resident();
@@ -130,7 +132,7 @@ impl PagerState {
             }
         };
         let access = streams.on_fault(&fault, most, passed, |pages, access| {
-            // A block of a trial takes several of its sets for one in force.
+            // A leader block of half the size has two units for each one in force.
             let mut page = pages.start;
             while page < pages.end.min(bounds.end) {
                 if page >= bounds.start {

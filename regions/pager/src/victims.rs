@@ -1,9 +1,10 @@
 //! Which pages are evicted next.
 //!
-//! The order is that of [`ReplacementQueue`](largesse_policy::replacement::ReplacementQueue): a segmented LRU (Karedla, Love and
-//! Wherry 1994) that is driven by refault distances, which `replacement.rs` of `largesse_policy` explains. This file leaves out
-//! the pages that cannot be evicted now: pinned ones, and changed ones while the store is full. They are *deferred*, which
-//! means that they are victims again after `RETRY_AFTER`; tried again at once, they would be in the way of those that can go.
+//! The order is that of [`ReplacementQueue`](largesse_policy::replacement::ReplacementQueue): a segmented LRU (Karedla,
+//! Love and Wherry 1994) that is driven by refault distances, which `replacement.rs` of `largesse_policy` explains.
+//! This file leaves out the pages that cannot be evicted now: pinned ones, and changed ones while the store is full.
+//! They are *deferred*, which means that they are victims again after `RETRY_AFTER`; tried again at once, they would be
+//! in the way of those that can go.
 
 use crate::page::{PageState, number, runs};
 use crate::state::{PagerState, RETRY_AFTER};
@@ -26,8 +27,8 @@ pub(crate) struct Victims {
 }
 
 impl PagerState {
-    /// Makes at least `wanted` pages `Leaving`, as far as there are victims. Counts down `tries` for each run of the replacement
-    /// queue of which no page can be evicted, and stops at 0.
+    /// Makes at least `wanted` pages `Leaving`, as far as there are victims. Counts down `tries` for each run of the
+    /// replacement queue of which no page can be evicted, and stops at 0.
     pub(crate) fn select_victims(&mut self, wanted: usize, tries: &mut usize, now: Instant) -> Victims {
         let (mut victims, mut pages) = (Victims::default(), 0);
         if self.deferred_since.is_some_and(|since| now.saturating_duration_since(since) >= RETRY_AFTER) {
@@ -52,8 +53,8 @@ impl PagerState {
         victims
     }
 
-    /// Returns the parts of a run that can be evicted, each with its state, and defers the rest. The flag says whether any page
-    /// was deferred.
+    /// Returns the parts of a run that can be evicted, each with its state, and defers the rest. The flag says whether
+    /// any page was deferred.
     fn evictable(
         &mut self,
         run: PageRun,
@@ -81,8 +82,8 @@ impl PagerState {
         (parts, some_stay)
     }
 
-    /// Returns the next run of the replacement queue with the part that it was in. If the queue is empty, it first gets the
-    /// speculative pages that were not checked yet, and then the deferred pages.
+    /// Returns the next run of the replacement queue with the part that it was in. If the queue is empty, it first gets
+    /// the speculative pages that were not checked yet, and then the deferred pages.
     fn next_victim(&mut self) -> Option<(PageRun, Protection)> {
         while self.queue.is_empty()
             && let Some(pages) = self.speculative.pop()

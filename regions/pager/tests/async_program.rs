@@ -1,5 +1,5 @@
-//! Programs of several threads over a simulated kernel and a store whose transfers end late and in random order: every word
-//! that is read is checked.
+//! Programs of several threads over a simulated kernel and a store whose transfers end late and in random order: every
+//! word that is read is checked.
 
 mod common;
 
@@ -88,7 +88,7 @@ fn run_to_trouble(
 }
 
 #[test]
-fn every_word_is_as_it_was_left_whatever_the_unit_and_the_order_of_completions() {
+fn words_survive_any_order_of_completions() {
     for (unit, seed) in [(1, 1), (2, 2), (8, 3), (64, 4), (4, 5), (4, 6)] {
         let store = Arc::new(TestStore::new(SimulatedFault::None));
         let pager = pager(1024, 256, unit, &store);
@@ -99,7 +99,7 @@ fn every_word_is_as_it_was_left_whatever_the_unit_and_the_order_of_completions()
 }
 
 #[test]
-fn local_memory_is_never_exceeded_and_all_of_it_is_used() {
+fn local_memory_is_used_and_never_exceeded() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(2048, 256, 4, &store);
     run(&pager, &store, || {
@@ -116,7 +116,7 @@ fn local_memory_is_never_exceeded_and_all_of_it_is_used() {
 }
 
 #[test]
-fn faults_of_several_threads_are_in_flight_at_once() {
+fn faults_of_threads_overlap() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager_without_prefetch(4096, 512, 1, &store);
     run(&pager, &store, || random_words(&pager, 4096, 2000, 3));
@@ -125,7 +125,7 @@ fn faults_of_several_threads_are_in_flight_at_once() {
 }
 
 #[test]
-fn sequential_reads_are_prefetched_by_touches_of_pages_in_flight() {
+fn touch_in_flight_prefetches_further() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(4096, 1024, 4, &store);
     run(&pager, &store, || {
@@ -138,7 +138,7 @@ fn sequential_reads_are_prefetched_by_touches_of_pages_in_flight() {
 }
 
 #[test]
-fn dropped_pages_read_as_zero_and_leave_the_store() {
+fn dropped_pages_read_as_zero() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(512, 128, 4, &store);
     run(&pager, &store, || drop_in_parts(&pager));
@@ -146,7 +146,7 @@ fn dropped_pages_read_as_zero_and_leave_the_store() {
 }
 
 #[test]
-fn pages_that_a_device_writes_to_stay_until_it_is_done() {
+fn pages_under_device_writes_stay() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(1024, 256, 4, &store);
     run(&pager, &store, || {
@@ -160,7 +160,7 @@ fn pages_that_a_device_writes_to_stay_until_it_is_done() {
 }
 
 #[test]
-fn a_page_that_came_back_wrong_is_never_handed_out() {
+fn damaged_page_ends_the_program() {
     for fault in [SimulatedFault::Flip(30), SimulatedFault::Stale(200)] {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
@@ -171,7 +171,7 @@ fn a_page_that_came_back_wrong_is_never_handed_out() {
 }
 
 #[test]
-fn a_store_that_fails_ends_the_program() {
+fn failing_store_ends_the_program() {
     for fault in [SimulatedFault::FailWrite(5), SimulatedFault::FailRead(5)] {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
@@ -182,7 +182,7 @@ fn a_store_that_fails_ends_the_program() {
 }
 
 #[test]
-fn pages_for_which_the_store_has_no_room_stay_until_it_has() {
+fn pages_stay_while_the_store_is_full() {
     let store = Arc::new(TestStore::new(SimulatedFault::Full(300, 12)));
     let pager = pager(1024, 128, 4, &store);
     run(&pager, &store, || {
@@ -196,7 +196,7 @@ fn pages_for_which_the_store_has_no_room_stay_until_it_has() {
 
 // Seen to hang when the room that a fault waits for is not wanted of the evicting thread: less than a unit is free.
 #[test]
-fn a_store_that_stays_full_lets_pages_over_the_limit() {
+fn lasting_full_store_exceeds_the_limit() {
     for local in [125, 126, 127, 128] {
         let store = Arc::new(TestStore::new(SimulatedFault::Full(100, 1 << 30)));
         let pager = pager(512, local, 4, &store);

@@ -8,7 +8,7 @@ use largesse_policy::PageNumber;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a system call does: it cannot wait, so that every page must be here.
+/// Acts as a system call, which cannot wait: every page must be resident.
 fn system_call(pager: &TestPager, pages: Range<PageNumber>, word: u64) {
     let mut rest = pages;
     while !rest.is_empty() {
@@ -36,7 +36,7 @@ fn sweep(pager: &TestPager, pages: Range<PageNumber>) {
 }
 
 #[test]
-fn pinned_pages_stay_while_others_come_and_go_and_leave_afterwards() {
+fn pinned_pages_stay_until_unpinned() {
     for set in [1, 16] {
         let store = Arc::new(TestStore::new(SimulatedFault::None));
         let pager = pager(2048, 128, set, &store);
@@ -60,7 +60,7 @@ fn pinned_pages_stay_while_others_come_and_go_and_leave_afterwards() {
 }
 
 #[test]
-fn many_threads_pin_more_than_fits_and_none_waits_for_another() {
+fn pins_never_wait_for_each_other() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(4096, 64, 4, &store);
     run(&pager, || {
@@ -75,7 +75,7 @@ fn many_threads_pin_more_than_fits_and_none_waits_for_another() {
                 });
             }
         });
-        // All that is here may be pinned: who needs another page has it, over the limit.
+        // All resident pages may be pinned: a thread that needs another page gets it, over the limit.
         let pins: Vec<_> = (0..6).map(|pin| pager.pin(pin * 64..pin * 64 + 64, LEAST_PIN)).collect();
         pins.iter().for_each(|pin| sweep(&pager, pin.clone()));
         pager.kernel().word(4000, 0, Some(1));

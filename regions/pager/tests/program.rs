@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn every_word_is_as_it_was_left_whatever_the_set() {
+fn words_survive_with_any_unit() {
     for (set, reuses) in [1, 2, 8, 64].into_iter().flat_map(|set| [(set, false), (set, true)]) {
         let store = Arc::new(TestStore::new(SimulatedFault::None));
         let kernel = Simulated::new(1024).that_reuses(reuses);
@@ -26,14 +26,14 @@ fn every_word_is_as_it_was_left_whatever_the_set() {
 }
 
 #[test]
-fn a_slow_store_changes_nothing() {
+fn words_survive_a_slow_store() {
     let store = Arc::new(TestStore::new(SimulatedFault::Slow));
     let pager = pager(512, 128, 4, &store);
     run(&pager, || random_words(&pager, 512, 1000, 9)).unwrap();
 }
 
 #[test]
-fn sets_of_all_sizes_live_together() {
+fn words_survive_changes_of_the_unit() {
     for reuses in [false, true] {
         let store = Arc::new(TestStore::new(SimulatedFault::None));
         let kernel = Simulated::new(1024).that_reuses(reuses);
@@ -52,7 +52,7 @@ fn sets_of_all_sizes_live_together() {
 }
 
 #[test]
-fn what_is_here_never_exceeds_local_memory() {
+fn resident_pages_never_exceed_local_memory() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(2048, 200, 8, &store);
     run(&pager, || {
@@ -69,7 +69,7 @@ fn what_is_here_never_exceeds_local_memory() {
 
 // Seen to fail (35 tries for each page that left) when what cannot leave has its turn again at once.
 #[test]
-fn pages_that_a_device_writes_to_stay_until_it_is_done() {
+fn pages_under_device_writes_stay() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(1024, 128, 4, &store);
     run(&pager, || {
@@ -93,7 +93,7 @@ fn pages_that_a_device_writes_to_stay_until_it_is_done() {
 }
 
 #[test]
-fn when_everything_is_pinned_the_limit_gives_way() {
+fn limit_yields_when_everything_is_pinned() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(256, 64, 1, &store);
     run(&pager, || {
@@ -107,7 +107,7 @@ fn when_everything_is_pinned_the_limit_gives_way() {
 }
 
 #[test]
-fn pages_that_were_not_written_never_reach_the_store() {
+fn unwritten_pages_are_not_stored() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(1024, 128, 4, &store);
     run(&pager, || {
@@ -120,7 +120,7 @@ fn pages_that_were_not_written_never_reach_the_store() {
 }
 
 #[test]
-fn pages_that_did_not_change_are_written_once() {
+fn unchanged_pages_are_written_once() {
     for reuses in [false, true] {
         let store = Arc::new(TestStore::new(SimulatedFault::None));
         let kernel = Simulated::new(1024).that_reuses(reuses);
@@ -140,7 +140,7 @@ fn pages_that_did_not_change_are_written_once() {
 }
 
 #[test]
-fn pages_that_change_each_time_cost_one_fault_each_and_are_sent_when_they_changed() {
+fn changing_pages_cost_one_fault() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(1024, 128, 1, &store);
     run(&pager, || {
@@ -163,14 +163,14 @@ fn pages_that_change_each_time_cost_one_fault_each_and_are_sent_when_they_change
 
 // Seen to fail where nothing is used again.
 #[test]
-fn pages_that_come_in_frames_of_others_cost_no_second_fault() {
+fn reused_frames_cost_one_fault() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager_over(Simulated::new(1024).that_reuses(true), 1024, 128, 4, &store);
     run(&pager, || {
         for page in 0..1024 {
             pager.kernel().word(page, 0, Some(1));
         }
-        // Pages that were changed lately are spared a second fault anyway.
+        // Pages that were changed recently are spared a second fault anyway.
         for page in (0..1024).chain(0..1024).chain(0..1024) {
             assert_eq!(pager.kernel().word(page, 0, None), 1);
         }
@@ -191,7 +191,7 @@ fn pages_that_come_in_frames_of_others_cost_no_second_fault() {
 }
 
 #[test]
-fn what_happens_in_the_segments_is_what_happens_in_all() {
+fn segments_add_up_to_all() {
     const SHARED: [Count; 5] =
         [Count::LocalBytes, Count::SetBytes, Count::LeastSetBytes, Count::MostSetBytes, Count::Segments];
     let store = Arc::new(TestStore::new(SimulatedFault::None));
@@ -226,7 +226,7 @@ fn what_happens_in_the_segments_is_what_happens_in_all() {
 }
 
 #[test]
-fn what_is_fetched_ahead_in_time_is_a_hit_and_nothing_else_is() {
+fn prefetches_in_time_are_hits() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(2048, 512, 2, &store);
     let words = || [Count::Prefetched, Count::PrefetchHits].map(|count| pager.counters.get(count));
@@ -245,15 +245,15 @@ fn what_is_fetched_ahead_in_time_is_a_hit_and_nothing_else_is() {
         for _ in 0..2000 {
             pager.kernel().word(random.below(2048), 0, None);
         }
-        // Pages that were fetched ahead above are still here, and neighbours meet by chance: some 60 of 2000 on an idle machine, up
-        // to 242 beside four busy loops.
+        // Pages that were fetched ahead above are still here, and neighbours meet by chance: some 60 of 2000 on an idle
+        // machine, up to 242 while four busy loops ran.
         assert!(words()[1] - before < 400, "at random: {}", words()[1] - before);
     })
     .unwrap();
 }
 
 #[test]
-fn small_sets_that_follow_each_other_come_in_one_transfer() {
+fn consecutive_small_units_are_coalesced() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(2048, 512, 2, &store);
     run(&pager, || {
@@ -270,7 +270,7 @@ fn small_sets_that_follow_each_other_come_in_one_transfer() {
 
 // Seen to fail (46 faults) when what is foreseen behind a set that is here is forgotten.
 #[test]
-fn what_is_foreseen_comes_also_where_sets_between_are_here() {
+fn prefetch_skips_resident_units() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let pager = pager(4096, 512, 16, &store);
     run(&pager, || (0..4096).for_each(|page| _ = pager.kernel().word(page, 0, Some(7)))).unwrap();
@@ -289,7 +289,7 @@ fn what_is_foreseen_comes_also_where_sets_between_are_here() {
 }
 
 #[test]
-fn dropped_pages_read_as_zero_and_leave_the_store() {
+fn dropped_pages_read_as_zero() {
     let store = Arc::new(TestStore::new(SimulatedFault::Slow));
     let pager = pager(512, 128, 4, &store);
     run(&pager, || drop_in_parts(&pager)).unwrap();
@@ -297,7 +297,7 @@ fn dropped_pages_read_as_zero_and_leave_the_store() {
 }
 
 #[test]
-fn a_page_that_came_back_wrong_is_never_handed_out() {
+fn damaged_page_ends_the_program() {
     for fault in [SimulatedFault::Flip(30), SimulatedFault::Stale(200)] {
         let store = Arc::new(TestStore::new(fault));
         let pager = pager(256, 64, 1, &store);
@@ -318,9 +318,10 @@ fn a_store_that_fails_is_told() {
     }
 }
 
-// Seen to fail when what the store had no room for counts as written; never ends when what arrived of it is taken for the page.
+// Seen to fail when what the store had no room for counts as written; never ends when what arrived of it is taken for
+// the page.
 #[test]
-fn what_the_store_has_no_room_for_stays_until_it_has() {
+fn pages_stay_while_the_store_is_full() {
     let store = Arc::new(TestStore::new(SimulatedFault::Full(300, 12)));
     let pager = pager(1024, 128, 4, &store);
     let count = |count| pager.counters.get(count);
@@ -344,7 +345,7 @@ fn what_the_store_has_no_room_for_stays_until_it_has() {
 }
 
 #[test]
-fn a_full_store_is_told_when_memory_is_asked_for() {
+fn full_store_refuses_new_memory() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     store.room.store(0, std::sync::atomic::Ordering::Relaxed);
     let pager = pager(256, 64, 1, &store);
@@ -352,7 +353,7 @@ fn a_full_store_is_told_when_memory_is_asked_for() {
 }
 
 #[test]
-fn new_pages_in_order_come_together_whatever_the_set() {
+fn new_pages_are_filled_together() {
     for set in [1, 2, 4] {
         let pager = pager(4096, 4096, set, &Arc::new(TestStore::new(SimulatedFault::None)));
         run(&pager, || (1001..4000).for_each(|page| _ = pager.kernel().word(page, 0, Some(7)))).unwrap();
@@ -362,7 +363,7 @@ fn new_pages_in_order_come_together_whatever_the_set() {
 }
 
 #[test]
-fn new_pages_come_in_large_steps_while_there_is_much_room() {
+fn free_memory_makes_fills_large() {
     let store = Arc::new(TestStore::new(SimulatedFault::None));
     let mut bounds = Segments::new();
     bounds.add(0, 4096, 512);
@@ -385,7 +386,7 @@ fn new_pages_come_in_large_steps_while_there_is_much_room() {
 
 // Seen to fail when all that is looked at is taken for written: 2250 to 3020 pages come back, not 450 to 650.
 #[test]
-fn what_came_along_and_was_never_written_makes_room_for_what_is_used() {
+fn untouched_pages_make_room() {
     // Of every fourth set one page is used, of the others all: 3088 pages of 4096, for which there is room.
     let used = |page: &usize| !(page / 64).is_multiple_of(4) || page % 64 == 5;
     let come_back = || {

@@ -1,4 +1,4 @@
-//! The kernel of this machine: userfaultfd.
+//! Linux: faults are reported by userfaultfd, as messages or as signals.
 
 use super::{Fetch, Kernel, Show, copied};
 use crate::doorbell::Doorbell;
@@ -7,7 +7,7 @@ use crate::gate::Gate;
 use crate::lock::{OUTSIDE, RankedMutex};
 use crate::on_cpu::OnCpuHandler;
 use crate::page::{Touch, is_zero};
-use crate::staging::{Frames, Staging, are_here};
+use crate::staging::{Frames, Staging, are_resident};
 use crate::{FillOrder, PagerError, Segments};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -18,40 +18,41 @@ use largesse_store::{bytes, offsets};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes that are looked at together, on the stack.
+/// Number of bytes that are checked together, on the stack.
 const LOOK: usize = 64 << 10;
 
-/// A page that comes alone is made anew: to move one interrupts other processors as often as to move many, and clean ones
-/// are forgotten many at a time.
+/// Smallest number of pages whose fill uses frames of evicted pages. To move a single page into place interrupts other
+/// CPUs as often as to move many; one in a new frame can be `Clean`, and clean pages are dropped many at a time.
 const LEAST_REUSED: usize = 2;
 
-/// The kernel of this machine: faults come through a descriptor or by signal, pages go by `madvise`.
+/// The segments of far memory as Linux knows them, with everything by which their faults are received.
 #[derive(Debug)]
 pub struct Linux {
-    /// The descriptor of `faults` is in its table; by signal in that of the program's first thread, too.
+    /// Its descriptor table has the descriptor of `faults`; if faults are signals, that of the program's first thread
+    /// has it, too.
     broker: Arc<Broker>,
-    /// From a box; another one in a forked child.
+    /// A leaked box. A forked child replaces it.
     faults: AtomicPtr<Userfault>,
     segments: Segments,
     /// Addresses of segments at which the program mapped something else.
     outside: RankedMutex<Ranges, OUTSIDE>,
     staging: Staging,
     page: usize,
-    /// Closed while the process forks.
+    /// Closed during a fork.
     pub(crate) gate: Gate,
-    /// Where faults wait that no descriptor tells of.
+    /// Faults that are signals, for the handler thread.
     pub(crate) fault_queue: FaultQueue,
-    /// Where faults are served that one tells of.
+    /// State of the handler on the faulting CPU, for faults that are messages.
     pub(crate) on_cpu: OnCpuHandler,
-    /// Where a thread asks for a page without touching it, where a descriptor tells of faults.
+    /// Asks the handler for a page without a touch of it, where faults are messages.
     pub(crate) doorbell: Doorbell,
-    /// The system may read pages after the call that was handed them.
+    /// Whether the kernel may read pages after the end of the call that was handed them.
     lent: AtomicBool,
 }
 
 impl Linux {
-    /// Faults of `segments`, told by `faults`, which `broker` opened; by signal, the first thread of the program
-    /// did. The segments must be mapped, and are registered here.
+    /// Registers the mapped ranges of `segments` with `faults`, which `broker` opened, or the program's first thread if
+    /// faults are signals.
     pub fn new(broker: Arc<Broker>, faults: Userfault, segments: Segments) -> Result<Linux, FaultError> {
         let page = largesse_pages::base_page();
         let faults = AtomicPtr::new(Box::into_raw(Box::new(faults)));
@@ -74,14 +75,14 @@ impl Linux {
             kernel.broker.call(|| kernel.faults().duplicate_here())?;
         }
         kernel.register_all()?;
-        // SAFETY: it was put there just now.
+        // SAFETY: the pointer is that of the box above, and nothing else uses it yet.
         let faults = unsafe { &**kernel.faults.get_mut() };
         kernel.broker.call(|| kernel.staging.try_moving(faults))?;
         Ok(kernel)
     }
 
-    /// In a forked child, where the ranges are nobody's: a descriptor of its own for them. What is
-    /// here can be written until it is protected again.
+    /// Opens a descriptor of a forked child, and registers its ranges, which the fork unregistered. Resident pages can
+    /// be written to until the caller protects them again.
     ///
     /// # Safety
     /// No other thread uses this value: the child has only one.
@@ -95,9 +96,9 @@ impl Linux {
         };
         // Release: pairs with the Acquire in `faults`.
         let before = self.faults.swap(Box::into_raw(Box::new(faults)), Ordering::AcqRel);
-        // SAFETY: it came from a box, and the caller is its only user.
+        // SAFETY: the pointer is that of a box, and the caller promises that no other thread uses it.
         let before = unsafe { Box::from_raw(before) };
-        // The parent has it: that number means nothing, or something else, in this process.
+        // The descriptor is the parent's: its number means nothing, or another file, in this process.
         core::mem::forget(*before);
         if by_signal {
             self.broker.call(|| self.faults().duplicate_here())?;
@@ -112,8 +113,8 @@ impl Linux {
         self.parts(&(0..usize::MAX)).iter().try_for_each(|part| self.register(part.start, part.len()))
     }
 
-    /// From now on faults of a mapped range are told. A child that is made without our knowledge finds
-    /// nothing there, not zeros. Large pages would take the place of pages that are to come one by one.
+    /// Registers a mapped range, so that its faults are reported. A child of a raw `clone` does not inherit the range:
+    /// it would read zeros there. Large pages are refused, because one would fill 512 missing pages at once.
     pub fn register(&self, at: usize, len: usize) -> Result<(), FaultError> {
         let _ = largesse_pages::advise_mapping(
             core::ptr::with_exposed_provenance_mut(at),
@@ -124,12 +125,12 @@ impl Linux {
         self.broker.call(|| self.faults().register(at, len))
     }
 
-    /// Whether a child that is forked now gets the pages that are here.
+    /// Sets whether a child that is forked now inherits the ranges with their resident pages.
     pub(crate) fn let_inherit(&self, yes: bool) -> Result<(), FaultError> {
         self.parts(&(0..usize::MAX)).iter().try_for_each(|part| inherited(part.start, part.len(), yes))
     }
 
-    /// The far parts of a range of addresses: those of each segment, without what is outside.
+    /// Returns the far parts of a range of addresses: those in segments, without pages that were left out.
     fn parts(&self, at: &Range<usize>) -> Vec<Range<usize>> {
         let outside = self.outside.lock();
         let far =
@@ -137,35 +138,36 @@ impl Linux {
         self.segments.within(at, self.page).flat_map(far).collect()
     }
 
-    /// From now on the addresses of these pages are none of ours.
+    /// Leaves pages out from now on: the program mapped something else at their addresses.
     pub(crate) fn leave_out(&self, pages: &Range<PageNumber>) {
         let at = self.address(pages.start);
         let mut outside = self.outside.lock();
         outside.add(bytes(&(at..at + pages.len() * self.page)));
     }
 
-    /// Who may use the descriptor.
+    /// Returns the broker, whose threads can use the descriptor.
     #[must_use]
     pub const fn broker(&self) -> &Arc<Broker> {
         &self.broker
     }
 
-    /// The descriptor, to wait for faults.
+    /// Returns the descriptor by which faults are received.
     #[must_use]
     pub fn faults(&self) -> &Userfault {
-        // SAFETY: set by `new`; replaced only when nobody has a reference (`renew`).
+        // SAFETY: set by `new`; replaced only by `renew`, whose caller promises that there is no reference.
         unsafe { &*self.faults.load(Ordering::Acquire) }
     }
 
-    /// Pages that a device writes to stay here (Linux 6.8 and later); where this is `false`, nobody may let a
-    /// device write to far memory.
+    /// Returns whether pages to which a device writes stay resident by themselves (Linux 6.8 and later). Otherwise a
+    /// device must not write to far memory.
     #[must_use]
     pub const fn knows_pinned(&self) -> bool {
         self.staging.moves()
     }
 
-    /// Called before pages are handed to the system for longer than a call (to a pipe, to a socket, without a copy). It refers
-    /// to their frames, wherever these go, and nobody tells when it does no more: from now on frames are used once.
+    /// Notes that pages are about to be handed to the kernel for longer than a call: to a pipe or a socket, without a
+    /// copy. It then refers to their frames, and does not tell for how long, so that frames of evicted pages are not
+    /// used again from now on.
     pub fn lend(&self) {
         // Relaxed: as in `is_lent`.
         if !self.lent.swap(true, Ordering::Relaxed) {
@@ -173,12 +175,12 @@ impl Linux {
         }
     }
 
-    /// The next fault that waits for the thread that fills.
+    /// Returns the next fault that waits for a handler thread.
     pub(crate) fn next_fault(&self) -> Option<Touch> {
         if self.faults().by_signal() {
             return self.fault_queue.next();
         }
-        // The request that was handed out before has been served. Where this fails, its page is asked for again.
+        // The request that was returned before has been served. If the answer fails, its page is asked for again.
         let _ = self.doorbell.answer(self.faults());
         let mut faults = [PageFault { address: 0, write: false, protected: false, thread: 0 }];
         if self.faults().read(&mut faults) == 0 {
@@ -193,7 +195,7 @@ impl Linux {
         Some(Touch { page, write: fault.write || fault.protected })
     }
 
-    /// Sleeps until there is one, or for a while.
+    /// Sleeps until there is a fault, or for half a second.
     pub(crate) fn wait_for_fault(&self) {
         const MOST: u16 = 500;
         if self.faults().by_signal() {
@@ -203,8 +205,8 @@ impl Linux {
         }
     }
 
-    /// Sleeps until there is a fault or a transfer of `queue` has ended, or for a while. Returns whether it could sleep for
-    /// both: faults that come by signal have no descriptor.
+    /// Sleeps until there is a fault or a transfer of `queue` has ended, or for a tenth of a second. Returns whether it
+    /// could sleep for both: faults that are signals have no descriptor.
     pub(crate) fn wait_for_fault_or(&self, queue: &dyn TransferQueue) -> bool {
         const MOST: u16 = 100;
         match queue.descriptor() {
@@ -216,19 +218,19 @@ impl Linux {
         }
     }
 
-    /// The page at an address.
+    /// Returns the page at an address.
     #[must_use]
     pub fn page_at(&self, address: usize) -> Option<PageNumber> {
         self.segments.page_at(address, self.page)
     }
 
-    /// Whether any of these addresses may be far. Takes no lock and no memory.
+    /// Returns whether any of these addresses may be far. Takes no lock and allocates nothing.
     #[must_use]
     pub fn touches(&self, at: &Range<usize>) -> bool {
         self.segments.touches(at, self.page)
     }
 
-    /// Which of these addresses are far.
+    /// Returns those of these addresses that are far.
     #[must_use]
     pub fn far_in(&self, at: &Range<usize>) -> Ranges {
         let mut far = Ranges::new();
@@ -237,14 +239,14 @@ impl Linux {
     }
 
     fn is_lent(&self) -> bool {
-        // Relaxed: what was lent comes here by way of the pager's lock and of a lane's.
+        // Relaxed: pages that were lent get here by way of the pager's lock and the lock of a lane.
         self.lent.load(Ordering::Relaxed)
     }
 
-    /// Frames of pages that left, for so many bytes that come.
+    /// Returns frames of evicted pages for `len` bytes that are filled.
     fn frames(&self, len: usize) -> Option<Frames<'_>> {
         let frames = self.reuses(len / self.page).then(|| self.staging.frames(len))?;
-        // Again, since these may be frames of what was lent and left meanwhile.
+        // Checked again, since these may be frames of pages that were lent and evicted since the first check.
         frames.filter(|_| !self.is_lent())
     }
 
@@ -255,7 +257,7 @@ impl Linux {
 
 impl Drop for Linux {
     fn drop(&mut self) {
-        // SAFETY: it came from a box and is dropped once.
+        // SAFETY: the pointer is that of a box, which is dropped once.
         let faults = unsafe { Box::from_raw(*self.faults.get_mut()) };
         self.broker.call(|| drop(faults));
     }
@@ -314,8 +316,8 @@ impl Kernel for Linux {
     fn forget(&self, pages: &[Range<PageNumber>]) -> Result<(), FaultError> {
         let bytes = |it: &Range<PageNumber>| (self.address(it.start), it.len() * self.page);
         let parts: Vec<_> = pages.iter().map(bytes).collect();
-        // SAFETY: the pages are far memory, which nobody reads while it leaves (the pager's states
-        // say so): a touch is a fault that waits.
+        // SAFETY: the pages are far memory in a state in which no thread of the pager reads them; a touch by the
+        // program is a fault that waits.
         unsafe { largesse_pages::forget_all(&parts) }.map_err(|error| FaultError(error.errno))
     }
 
@@ -325,8 +327,9 @@ impl Kernel for Linux {
         let at_once = (LOOK / self.page).max(1);
         for (first, zero) in pages.step_by(at_once).zip(zero.chunks_mut(at_once)) {
             let (at, bytes) = (self.address(first), &mut bytes[..zero.len() * self.page]);
-            // What the program gave back by a system call of its own would be a fault, of which we know nothing good.
-            if are_here(at, bytes.len()) && read_guarded(at, bytes) {
+            // A page that the program gave back by a system call of its own would fault here, in the thread that serves
+            // faults.
+            if are_resident(at, bytes.len()) && read_guarded(at, bytes) {
                 zero.iter_mut()
                     .zip(bytes.chunks_exact(self.page))
                     .for_each(|(zero, bytes)| *zero = is_zero(bytes));
@@ -340,7 +343,8 @@ impl Kernel for Linux {
     }
 
     fn wake(&self, pages: Range<PageNumber>) {
-        // By signal nobody waits in the kernel, and nobody does in a range that is not registered any more.
+        // If faults are signals, no thread waits in the kernel. A range that is no longer registered has no waiting
+        // threads either.
         if !pages.is_empty() && !self.faults().by_signal() {
             let _ = self.faults().wake(self.address(pages.start), pages.len() * self.page);
         }

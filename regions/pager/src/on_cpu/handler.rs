@@ -3,66 +3,67 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use largesse_machine::{pin, thread};
 
-/// Of this many, so many faults may be met by another thread than the one before.
+/// The unit of `others`: the value if every fault is of another thread than the one before.
 const WHOLE: u32 = 1024;
-const FEW: u32 = WHOLE / 8;
-/// How many faults that goes back.
-const LATELY: u32 = 32;
+/// Value of `others` from which on several threads fault in turn.
+const MANY: u32 = WHOLE / 8;
+/// Number of faults over which `others` is averaged.
+const RECENT: u32 = 32;
 
-/// Who serves, and whom.
+/// Whether the on-CPU handler is wanted and running, and which threads fault.
 ///
-/// All are hints: faults are served, and once, whatever these say. So no order is asked of them (`Relaxed`).
+/// All fields are hints, and need no order (`Relaxed`): whatever they say, each fault is served once.
 #[derive(Debug, Default)]
 pub(crate) struct OnCpuHandler {
-    /// It is to be tried, or was found better.
+    /// Whether it is to be measured, or was found to be faster.
     wanted: AtomicBool,
-    /// It was refused, and is not asked for again.
+    /// Whether the kernel refused it: it is then not asked for again.
     pub(super) refused: AtomicBool,
-    /// There is a thread for it, or it is to be started.
+    /// Whether its thread runs, or is to be started.
     pub(super) running: AtomicBool,
-    /// It is to be started.
+    /// Whether its thread is to be started.
     pub(super) asked: AtomicBool,
-    /// Faults that it served.
+    /// Number of faults that it served.
     pub(super) served: AtomicU64,
-    /// Who met the last fault.
+    /// The thread of the last fault.
     thread: AtomicU32,
-    /// How many are met by another thread than the one before, of [`WHOLE`].
+    /// The recent share of faults of another thread than the one before, in units of 1/[`WHOLE`].
     others: AtomicU32,
 }
 
 impl OnCpuHandler {
-    /// It should be, or should not.
+    /// Sets whether it is wanted.
     pub(crate) fn want(&self, wanted: bool) {
         self.wanted.store(wanted, Ordering::Relaxed);
     }
 
-    /// In a process that has none of our threads yet.
+    /// Notes that its thread does not exist, in a process that has just started or was forked.
     pub(crate) fn forget(&self) {
         self.running.store(false, Ordering::Relaxed);
         self.asked.store(false, Ordering::Relaxed);
     }
 
-    /// Somebody asks for the thread to be started.
+    /// Returns whether its thread is to be started.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// A thread met a fault.
+    /// Notes the thread of a fault.
     pub(crate) fn met_by(&self, thread: u32) {
         let other = self.thread.swap(thread, Ordering::Relaxed) != thread;
         let others = self.others.load(Ordering::Relaxed);
-        let now = others - others / LATELY + if other { WHOLE / LATELY } else { 0 };
+        let now = others - others / RECENT + if other { WHOLE / RECENT } else { 0 };
         self.others.store(now, Ordering::Relaxed);
     }
 
-    /// Faults are to be served here.
+    /// Returns whether it is to serve faults.
     pub(crate) fn is_on(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
             && !self.refused.load(Ordering::Relaxed)
-            && self.others.load(Ordering::Relaxed) < FEW
+            && self.others.load(Ordering::Relaxed) < MANY
     }
 
-    /// Goes where the last fault was met. `false`: that cannot be.
+    /// Pins the calling thread to the CPU of the last faulting thread. `false`: the kernel refuses.
     pub(super) fn follow(&self) -> bool {
         let Some(cpu) = thread::processor_of(self.thread.load(Ordering::Relaxed)) else { return true };
         pin::thread(&[cpu].into_iter().collect()).is_ok()

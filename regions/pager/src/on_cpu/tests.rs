@@ -7,7 +7,7 @@ use largesse_policy::transfer::TransferSize;
 use largesse_store::{Broker, StoreError};
 use std::sync::mpsc;
 
-/// For pages that nobody wrote to before.
+/// A store for pages that were never written.
 #[derive(Debug)]
 struct Nothing;
 
@@ -24,9 +24,9 @@ impl PageStore for Nothing {
     fn discard(&self, _: u64, _: u64) {}
 }
 
-/// A thread that should serve beside and never runs: what waits is served, and after some such faults all of them apart.
+/// The on-CPU handler never runs: faults that wait are served by the ordinary one, and after a few of them all faults.
 #[test]
-fn a_fault_that_waits_for_too_long_is_served_apart() {
+fn late_fault_is_served_by_the_ordinary_handler() {
     let broker = Broker::start().unwrap();
     let Ok(faults) = broker.call(|| Userfault::open(&OPEN_METHODS)) else {
         #[expect(clippy::disallowed_macros, reason = "absent features are printed as skipped")]
@@ -72,18 +72,18 @@ fn a_fault_that_waits_for_too_long_is_served_apart() {
 }
 
 #[test]
-fn it_is_for_faults_that_one_thread_meets() {
+fn handler_is_for_faults_of_one_thread() {
     let on_cpu = OnCpuHandler::default();
     let met = |threads: &[u32]| {
         (0..2000).for_each(|turn| on_cpu.met_by(threads[turn % threads.len()]));
         on_cpu.is_on()
     };
-    assert!(!met(&[7]), "nobody wants it");
+    assert!(!met(&[7]), "it is not wanted");
     on_cpu.want(true);
     assert!(met(&[7]));
     assert!(!met(&[7, 8]));
     assert!(!met(&[7, 7, 7, 8]));
-    assert!(met(&[7; 100].into_iter().chain([8]).collect::<Vec<_>>()), "now and then another one");
+    assert!(met(&[7; 100].into_iter().chain([8]).collect::<Vec<_>>()), "now and then of another thread");
     on_cpu.want(false);
     assert!(!met(&[7]));
 }

@@ -1,4 +1,5 @@
-//! What the table knows of pages' contents: whether the store holds them, and whether the program still needs them.
+//! The contents of pages as the table knows them: whether the store holds them, and whether the program still needs
+//! them.
 
 use super::{PageEntry, PageTable};
 use crate::page::PageState;
@@ -39,7 +40,8 @@ impl PageTable {
         self.entries[number].unwanted = !wanted;
     }
 
-    /// Makes an unwanted `SwappedOut` page `Zero`: its contents in the store are never read. Returns whether it was one.
+    /// Makes an unwanted `SwappedOut` page `Zero`: its contents in the store are never read. Returns whether it was
+    /// one.
     pub(crate) fn forget_unwanted(&mut self, number: PageNumber) -> bool {
         let page = &mut self.entries[number];
         let forget = page.unwanted && page.state == PageState::SwappedOut;

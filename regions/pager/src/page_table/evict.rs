@@ -17,8 +17,8 @@ impl PageTable {
         }
     }
 
-    /// Makes `Leaving` pages `SwappedOut` if the store holds their contents, otherwise `Zero`; `clock` is the eviction clock.
-    /// Returns the number of pages that the store holds.
+    /// Makes `Leaving` pages `SwappedOut` if the store holds their contents, otherwise `Zero`; `clock` is the eviction
+    /// clock. Returns the number of pages that the store holds.
     pub(crate) fn end_evict(&mut self, pages: Range<PageNumber>, clock: u32) -> usize {
         let mut stored = 0;
         self.resident -= pages.len();
@@ -41,7 +41,8 @@ impl PageTable {
         }
     }
 
-    /// Makes a page `Leaving` whose contents are dropped, and returns its state before. `Outside` pages stay as they are.
+    /// Makes a page `Leaving` whose contents are dropped, and returns its state before. `Outside` pages stay as they
+    /// are.
     pub(crate) fn begin_drop(&mut self, number: PageNumber) -> PageState {
         let page = &mut self.entries[number];
         let before = page.state;

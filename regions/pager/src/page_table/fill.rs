@@ -16,8 +16,8 @@ impl PageTable {
         }
     }
 
-    /// Makes a `Filling` page `Dirty`, if the program may write to it at once, or `Clean`. Returns whether a thread waits for it
-    /// and must be woken.
+    /// Makes a `Filling` page `Dirty`, if the program may write to it at once, or `Clean`. Returns whether a thread
+    /// waits for it and must be woken.
     pub(crate) fn end_fill(&mut self, number: PageNumber, dirty: bool) -> bool {
         let page = &mut self.entries[number];
         debug_assert_eq!(page.state, PageState::Filling, "page {number} was filled");

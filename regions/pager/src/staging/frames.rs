@@ -1,20 +1,21 @@
-//! The frames of pages that left, used again for pages that come.
+//! Reuses the frames of evicted pages for later fills.
 //!
-//! Otherwise the kernel frees the one and makes the other, and what comes is copied once more on its way. A page that is
-//! moved in cannot be protected in the same step: the program may write to it at once, and whether it did is found by its
-//! checksum when it leaves.
+//! This saves the kernel from freeing one frame and allocating another, and the pager from copying the page once more.
+//! A page that is moved into place cannot be protected in the same step: the program may write to it at once, and
+//! whether it did is found by its checksum when it is evicted.
 
-use super::{LANES, LaneGuard, Staging, are_here};
+use super::{LANES, LaneGuard, Staging, are_resident};
 use largesse_pages::base_page;
 use largesse_pages::fault::{FaultError, Userfault};
 
-/// Lanes that may be held while pages come, which lasts as long as the store takes: others remain for those that leave.
-const COMING: usize = LANES / 2;
+/// Number of lanes that fills can hold, each as long as its read from the store takes. The other lanes remain for
+/// evictions.
+const FILLING: usize = LANES / 2;
 
-/// Protection of pages that come: where it lies in the frames, where the program misses it, and its bytes.
-type Protection = (usize, usize, usize);
+/// A part of a fill: its offset in the frames, its address in the program, and its length in bytes.
+type Part = (usize, usize, usize);
 
-/// Frames of a lane, the last ones, for pages that come.
+/// The last frames of a lane, to be filled.
 pub(crate) struct Frames<'a> {
     lane: LaneGuard<'a>,
     start: usize,
@@ -22,9 +23,9 @@ pub(crate) struct Frames<'a> {
 }
 
 impl Staging {
-    /// Frames for so many bytes, if there are any.
+    /// Returns frames for `len` bytes, if a free lane has them.
     pub(crate) fn frames(&self, len: usize) -> Option<Frames<'_>> {
-        self.lanes[..COMING].iter().enumerate().find_map(|(number, lane)| {
+        self.lanes[..FILLING].iter().enumerate().find_map(|(number, lane)| {
             let lane = lane.try_lock()?;
             (lane.shown >= len).then(|| Frames { lane, start: self.start_of(number), len })
         })
@@ -32,25 +33,27 @@ impl Staging {
 }
 
 impl Frames<'_> {
+    /// Returns the address of the frames.
     fn at(&self) -> usize {
         self.start + self.lane.shown - self.len
     }
 
-    /// For what comes; they hold what left.
+    /// Returns the bytes of the frames, which hold the contents of evicted pages.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         let at = core::ptr::with_exposed_provenance_mut(self.at());
-        // SAFETY: pages of the lane, which is ours as long as its guard lives, and all that was shown is there.
+        // SAFETY: pages of the lane, which belongs to this value as long as its guard lives; all pages that were shown
+        // are resident.
         unsafe { core::slice::from_raw_parts_mut(at, self.len) }
     }
 
-    /// Moves them to where the program misses pages; `parts` calls what it is given with one after the other.
+    /// Moves the frames into place. `parts` calls its argument for each part of the fill.
     pub(crate) fn put(
         mut self,
         faults: &Userfault,
-        parts: impl FnOnce(&mut dyn FnMut(Protection) -> Result<(), FaultError>) -> Result<(), FaultError>,
+        parts: impl FnOnce(&mut dyn FnMut(Part) -> Result<(), FaultError>) -> Result<(), FaultError>,
     ) -> Result<(), FaultError> {
         let at = self.at();
-        // Whatever happens, the lane ends before them.
+        // Also after an error, the lane ends before the frames.
         self.lane.shown -= self.len;
         let mut all = true;
         parts(&mut |(offset, to, len)| {
@@ -63,24 +66,25 @@ impl Frames<'_> {
         })?;
         if !all {
             let at = core::ptr::with_exposed_provenance_mut(at);
-            // SAFETY: the lane's, which is still ours, and nobody reads them any more.
+            // SAFETY: pages of the lane, which this value holds, beyond those that may be read.
             unsafe { largesse_pages::forget(at, self.len) }.map_err(|it| FaultError(it.errno))?;
         }
         Ok(())
     }
 }
 
-/// What cannot be moved is copied: where the program may not write, and where its pages lie in several mappings.
+/// Copies pages that cannot be moved into place: where the program may not write, and where its pages lie in several
+/// mappings.
 fn copy(faults: &Userfault, from: usize, to: usize, len: usize) -> Result<(), FaultError> {
-    let whole = if are_here(from, len) { len } else { base_page() };
+    let whole = if are_resident(from, len) { len } else { base_page() };
     for offset in (0..len).step_by(whole.max(1)) {
-        // A frame that is not here is there: Linux 6.18 may say that the place is taken when it has just moved a page to it
-        // (see `Staging::take`).
-        if !are_here(from + offset, whole) {
+        // If the frame is not in the lane, its page is in place: Linux 6.18 may report a place as occupied to which it
+        // has just moved the page (see `staging.rs`).
+        if !are_resident(from + offset, whole) {
             continue;
         }
         let at = core::ptr::with_exposed_provenance(from + offset);
-        // SAFETY: pages of a lane that is the caller's, and they are there.
+        // SAFETY: resident pages of a lane that the caller holds.
         faults.fill(to + offset, unsafe { core::slice::from_raw_parts(at, whole) }, false)?;
     }
     Ok(())

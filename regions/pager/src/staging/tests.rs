@@ -1,9 +1,9 @@
-//! Needs a userfaultfd and Linux 6.8: elsewhere nothing is moved.
+//! Needs a userfaultfd and Linux 6.8: elsewhere pages are not moved.
 
 use super::*;
 use largesse_pages::fault::OpenMethod;
 
-/// A staging that moves, and a registered part of a program; nothing where that is not allowed, or not known.
+/// Returns a staging that moves pages, and a registered range; `None` where the kernel does not permit or know that.
 fn moving() -> Option<(Userfault, Staging, Reserved)> {
     let faults = Userfault::open(&[OpenMethod::Device, OpenMethod::Call, OpenMethod::UserModeOnly]).ok()?;
     let mut staging = Staging::new().unwrap();
@@ -15,7 +15,7 @@ fn moving() -> Option<(Userfault, Staging, Reserved)> {
     staging.moves().then_some((faults, staging, program))
 }
 
-/// Pages of a program, each full of its number from `first` on.
+/// Fills pages of a program, each with its number, from `first` on.
 fn fill(faults: &Userfault, at: usize, first: u8, pages: usize) {
     let page = base_page();
     for (number, byte) in (0..pages).zip(first..) {
@@ -23,7 +23,7 @@ fn fill(faults: &Userfault, at: usize, first: u8, pages: usize) {
     }
 }
 
-/// Takes pages that are full of one byte each.
+/// Takes pages out, and returns the byte of which each is full.
 fn taken(staging: &Staging, faults: &Userfault, at: usize, pages: usize) -> Vec<u8> {
     let page = base_page();
     let mut came = vec![0; pages];
@@ -41,7 +41,7 @@ fn taken(staging: &Staging, faults: &Userfault, at: usize, pages: usize) -> Vec<
 
 // Seen to fail ("File exists") without the two ways out.
 #[test]
-fn a_place_that_is_taken_costs_no_page() {
+fn occupied_place_loses_no_page() {
     let page = base_page();
     let stray = |faults: &Userfault, _: usize, to: usize| faults.fill(to, &vec![9; page], false).unwrap();
     let moved = |faults: &Userfault, from: usize, to: usize| assert_eq!(faults.take(from, to, page).0, page);
@@ -55,7 +55,7 @@ fn a_place_that_is_taken_costs_no_page() {
 }
 
 #[test]
-fn frames_of_what_left_hold_what_comes() {
+fn frames_of_evicted_pages_are_filled() {
     let Some((faults, staging, program)) = moving() else { return };
     let (page, at) = (base_page(), program.start().as_ptr().addr());
     staging.keep(4);
@@ -69,7 +69,7 @@ fn frames_of_what_left_hold_what_comes() {
     frames.bytes().chunks_exact_mut(page).zip(7..).for_each(|(bytes, new)| bytes.fill(new));
     frames.put(&faults, |put| put((page, at + page, 2 * page)).and_then(|()| put((0, at, page)))).unwrap();
     assert_eq!(taken(&staging, &faults, at, 3), [7, 8, 30]);
-    // What stayed and what came since lie together; all of it is there to be used.
+    // Frames that were kept and pages that were taken since lie together, and all of them can be used.
     assert!(staging.frames(7 * page).is_none());
     staging.frames(6 * page).unwrap().put(&faults, |put| put((0, at, 6 * page))).unwrap();
     assert!(staging.frames(page).is_none());
@@ -77,7 +77,7 @@ fn frames_of_what_left_hold_what_comes() {
 }
 
 #[test]
-fn frames_that_nobody_uses_go() {
+fn unused_frames_are_dropped() {
     let Some((faults, staging, program)) = moving() else { return };
     let (page, at) = (base_page(), program.start().as_ptr().addr());
     staging.keep(4);
@@ -86,17 +86,17 @@ fn frames_that_nobody_uses_go() {
         taken(&staging, &faults, at, pages);
     }
     assert!(staging.frames(5 * page).is_none() && staging.frames(4 * page).is_some());
-    assert!(!are_here(staging.start_of(0) + 4 * page, page));
+    assert!(!are_resident(staging.start_of(0) + 4 * page, page));
 }
 
 #[test]
-fn what_may_not_be_written_to_is_copied() {
+fn guarded_pages_are_copied() {
     let Some((faults, staging, program)) = moving() else { return };
     let (page, at) = (base_page(), program.start().as_ptr().addr());
     fill(&faults, at, 1, 4);
     taken(&staging, &faults, at, 4);
     let first = core::ptr::with_exposed_provenance_mut(at);
-    // SAFETY: a page of the test's own, of which nobody has a reference.
+    // SAFETY: a page of the test's own, without a reference to it.
     let guarded = unsafe { largesse_pages::raw_mprotect(first, page, libc::PROT_READ) };
     assert_eq!(guarded, 0);
     let mut frames = staging.frames(2 * page).unwrap();
@@ -105,6 +105,6 @@ fn what_may_not_be_written_to_is_copied() {
     let bytes = core::ptr::with_exposed_provenance::<u8>(at);
     // SAFETY: two pages that were filled just now, and can be read.
     assert!(unsafe { core::slice::from_raw_parts(bytes, 2 * page) }.iter().all(|byte| *byte == 5));
-    assert!(!are_here(staging.start_of(0) + 2 * page, page), "what was copied left no frame");
-    assert!(are_here(staging.start_of(0), 2 * page));
+    assert!(!are_resident(staging.start_of(0) + 2 * page, page), "a copied page leaves no frame");
+    assert!(are_resident(staging.start_of(0), 2 * page));
 }

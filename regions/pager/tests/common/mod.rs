@@ -1,4 +1,4 @@
-//! A kernel and stores that tests can see through.
+//! A simulated kernel, a store that makes mistakes, and threads over them.
 #![allow(dead_code, reason = "each test uses its part")]
 
 mod queue;
@@ -30,19 +30,19 @@ struct PageTableEntry {
 #[derive(Default)]
 struct SimulatedState {
     entries: Vec<PageTableEntry>,
-    /// Threads that wait, by page: the number counts wake-ups.
+    /// Number of wake-ups of each page for which threads wait.
     wakes: HashMap<PageNumber, u64>,
-    /// Faults that nobody has read yet.
+    /// Faults that were not read yet.
     queue: Vec<Touch>,
     pinned: Range<PageNumber>,
 }
 
-/// Page tables, a queue of faults, and the rule that who waits must be woken.
+/// Page tables and a queue of faults. A thread that waits for a page sleeps until that page is woken.
 pub(crate) struct Simulated {
     bytes: Box<[UnsafeCell<u8>]>,
     state: Mutex<SimulatedState>,
     changed: Condvar,
-    /// Pages that come together may be written to at once, as in frames of others that left.
+    /// Whether fills of several pages use frames of evicted pages, and are writable.
     reuses: bool,
 }
 
@@ -70,7 +70,7 @@ impl Simulated {
         self.changed.notify_all();
     }
 
-    /// Pages are gone. What is read of them shows.
+    /// Removes pages, and overwrites their bytes, so that a later use of them shows.
     fn clear(&self, state: &mut SimulatedState, pages: Range<PageNumber>) {
         for page in pages {
             state.entries[page] = PageTableEntry::default();
@@ -81,12 +81,12 @@ impl Simulated {
         }
     }
 
-    /// From now on a device writes to these pages, which are here.
+    /// Lets a device write to these resident pages from now on.
     pub(crate) fn pin(&self, pages: Range<PageNumber>) {
         self.state.lock().unwrap().pinned = pages;
     }
 
-    /// What a thread does: touches a word, waiting in faults like any thread.
+    /// Reads or writes a word, and waits in faults like any thread.
     pub(crate) fn word(&self, page: PageNumber, word: usize, new: Option<u64>) -> u64 {
         let mut state = self.state.lock().unwrap();
         loop {
@@ -111,7 +111,8 @@ impl Simulated {
         }
     }
 
-    /// What the kernel does for a system call: it writes a word, and cannot wait in a fault.
+    /// Writes a word as the kernel does for a system call, which cannot wait in a fault. `false`: the page is not
+    /// writable.
     pub(crate) fn try_write(&self, page: PageNumber, word: usize, new: u64) -> bool {
         let state = self.state.lock().unwrap();
         if !state.entries[page].writable {
@@ -122,12 +123,12 @@ impl Simulated {
         true
     }
 
-    /// The next fault, if there is one.
+    /// Returns the next fault, if there is one.
     pub(crate) fn try_next_fault(&self) -> Option<Touch> {
         self.state.lock().unwrap().queue.pop()
     }
 
-    /// The next fault, unless `stop` says that there will be none.
+    /// Waits for the next fault; `None` once `stop` is true.
     pub(crate) fn next_fault(&self, stop: &AtomicBool) -> Option<Touch> {
         let mut state = self.state.lock().unwrap();
         loop {
@@ -228,7 +229,7 @@ impl Kernel for Simulated {
     }
 }
 
-/// What a store does wrong, and when.
+/// A mistake of a store, and when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimulatedFault {
     None,
@@ -240,20 +241,20 @@ pub(crate) enum SimulatedFault {
     Stale(u32),
     /// The n-th write fails.
     FailWrite(u32),
-    /// From the n-th write on so many find no room.
+    /// From the write of the first number on, the second number of writes find no room.
     Full(u32, u32),
     /// The n-th read fails.
     FailRead(u32),
 }
 
-/// Pages in a table, with faults to order.
+/// A store in a table, which makes one kind of mistake.
 #[derive(Debug)]
 pub(crate) struct TestStore {
     pages: Mutex<HashMap<u64, [Vec<u8>; 2]>>,
     fault: SimulatedFault,
     calls: AtomicU32,
     pub(crate) room: AtomicU64,
-    /// Transfers, and the pages in them.
+    /// Number of reads, of pages in them, and of pages written.
     pub(crate) transfers: AtomicU32,
     pub(crate) reads: AtomicU32,
     pub(crate) writes: AtomicU32,
@@ -279,13 +280,13 @@ impl TestStore {
         self.pages.lock().unwrap().len()
     }
 
-    /// Whether every write that is to find no room was made.
+    /// Returns whether all writes were made that find no room.
     pub(crate) fn has_room_again(&self) -> bool {
         let SimulatedFault::Full(first, count) = self.fault else { return true };
         self.calls.load(Ordering::Relaxed) >= first + count
     }
 
-    /// This call is the one that goes wrong.
+    /// Counts a call, and returns whether it is the one with this number.
     fn now(&self, number: u32) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed) == number
     }
@@ -356,12 +357,12 @@ impl PageStore for TestStore {
 
 pub(crate) type TestPager = Pager<Simulated, Arc<TestStore>>;
 
-/// A pager of so many pages.
+/// Makes a pager of `pages` pages with transfer units of `set` pages.
 pub(crate) fn pager(pages: usize, local: usize, set: usize, store: &Arc<TestStore>) -> Arc<TestPager> {
     pager_over(Simulated::new(pages), pages, local, set, store)
 }
 
-/// A pager of so many pages of a kernel.
+/// As [`pager`], over a kernel.
 pub(crate) fn pager_over(
     kernel: Simulated,
     pages: usize,
@@ -393,13 +394,13 @@ fn make(
     Arc::new(Pager::new(kernel, Arc::clone(store), bounds, local, size, prefetch).unwrap())
 }
 
-/// Runs `program` while two threads serve its faults and one lets pages leave. The program may end
-/// early: a trouble ends everything, and is returned.
+/// Runs `program` while two threads serve its faults and one evicts pages. The first error ends them, and is returned.
 pub(crate) fn run(pager: &Arc<TestPager>, program: impl FnOnce() + Send) -> Result<(), PagerError> {
     run_while(pager, |_| program())
 }
 
-/// Runs a `program` that must come into trouble. Its thread waits for its page for good, and is left there.
+/// Runs a `program` that must meet an error, which is returned. Its thread waits for its page forever, and is left
+/// behind.
 pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Send + 'static) -> PagerError {
     run_while(pager, |stop| {
         let beside = std::thread::spawn(program);
@@ -413,7 +414,7 @@ pub(crate) fn run_to_trouble(pager: &Arc<TestPager>, program: impl FnOnce() + Se
     .unwrap_err()
 }
 
-/// `program` is told when there is trouble.
+/// As [`run`]. The argument of `program` becomes true at the first error.
 fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -> Result<(), PagerError> {
     let stop = AtomicBool::new(false);
     let trouble = Mutex::new(None);
@@ -455,7 +456,7 @@ fn run_while(pager: &Arc<TestPager>, program: impl FnOnce(&AtomicBool) + Send) -
 
 pub(crate) const THREADS: usize = 4;
 
-/// A cheap random sequence.
+/// A pseudo-random sequence.
 #[derive(Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
