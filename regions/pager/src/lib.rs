@@ -40,6 +40,7 @@
 //! 3. The handling of a fault never touches far memory.
 //! 4. Room in the store is reserved when memory is handed out.
 #![cfg(not(miri))]
+#![warn(clippy::too_many_lines)]
 
 mod admit;
 mod async_evict;

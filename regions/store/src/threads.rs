@@ -20,24 +20,26 @@ pub struct ThreadQueue {
     memory: QueueBytes,
     depth: usize,
     in_flight: usize,
-    /// Completions that were taken from the threads and not reaped.
-    ended: VecDeque<Completion>,
+    /// Memory for the completions that one call of `reap` takes from the threads.
+    reaped: VecDeque<Completion>,
 }
 
 /// The part of a queue that its threads share.
 #[derive(Debug)]
 struct JobQueue {
     jobs: Mutex<Jobs>,
-    started: Condvar,
-    ended: Condvar,
-    /// An eventfd that is readable when `ended` has a completion.
+    /// Notified of each job.
+    job_added: Condvar,
+    /// Notified of each completion.
+    job_done: Condvar,
+    /// An eventfd that is readable when there are completions.
     event: c_int,
 }
 
 #[derive(Debug, Default)]
 struct Jobs {
-    started: VecDeque<Job>,
-    ended: VecDeque<Completion>,
+    waiting: VecDeque<Job>,
+    completions: VecDeque<Completion>,
     closed: bool,
 }
 
@@ -79,14 +81,14 @@ impl ThreadQueue {
             return Err(io::Error::last_os_error());
         }
         let jobs = Jobs {
-            started: VecDeque::with_capacity(depth),
-            ended: VecDeque::with_capacity(depth),
+            waiting: VecDeque::with_capacity(depth),
+            completions: VecDeque::with_capacity(depth),
             closed: false,
         };
-        let (jobs, started, ended) = (Mutex::new(jobs), Condvar::new(), Condvar::new());
-        let shared = Arc::new(JobQueue { jobs, started, ended, event });
-        let queue =
-            ThreadQueue { shared, memory, depth, in_flight: 0, ended: VecDeque::with_capacity(depth) };
+        let (jobs, job_added, job_done) = (Mutex::new(jobs), Condvar::new(), Condvar::new());
+        let shared = Arc::new(JobQueue { jobs, job_added, job_done, event });
+        let reaped = VecDeque::with_capacity(depth);
+        let queue = ThreadQueue { shared, memory, depth, in_flight: 0, reaped };
         for _ in 0..depth {
             let (shared, store) = (Arc::clone(&queue.shared), Arc::clone(store));
             largesse_machine::service::start(c"largesse-io", STACK, &[], move || work(&shared, &*store))?;
@@ -99,15 +101,15 @@ impl ThreadQueue {
 fn work(shared: &JobQueue, store: &dyn PageStore) {
     let mut jobs = shared.lock();
     while !jobs.closed {
-        let Some(job) = jobs.started.pop_front() else {
-            jobs = shared.started.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+        let Some(job) = jobs.waiting.pop_front() else {
+            jobs = shared.job_added.wait(jobs).unwrap_or_else(PoisonError::into_inner);
             continue;
         };
         drop(jobs);
         let result = make(store, &job);
         jobs = shared.lock();
-        jobs.ended.push_back(Completion { id: job.transfer.id, result });
-        shared.ended.notify_one();
+        jobs.completions.push_back(Completion { id: job.transfer.id, result });
+        shared.job_done.notify_one();
         let one = 1_u64;
         // SAFETY: our own descriptor and eight bytes. It fails only if the counter is full, and is readable then.
         unsafe { libc::write(shared.event, (&raw const one).cast(), size_of::<u64>()) };
@@ -146,8 +148,8 @@ impl TransferQueue for ThreadQueue {
         assert!(transfer.memory.end <= self.memory.len(), "{transfer:?} is outside of the memory");
         self.in_flight += 1;
         let memory = self.memory.address(transfer.memory.start);
-        self.shared.lock().started.push_back(Job { transfer, memory });
-        self.shared.started.notify_one();
+        self.shared.lock().waiting.push_back(Job { transfer, memory });
+        self.shared.job_added.notify_one();
     }
 
     fn flush(&mut self) {}
@@ -155,23 +157,23 @@ impl TransferQueue for ThreadQueue {
     fn reap(&mut self, wait: Duration, done: &mut dyn FnMut(Completion)) {
         let began = Instant::now();
         let mut jobs = self.shared.lock();
-        while jobs.ended.is_empty() && self.in_flight > 0 {
+        while jobs.completions.is_empty() && self.in_flight > 0 {
             let left = wait.saturating_sub(began.elapsed());
             if left.is_zero() {
                 break;
             }
-            let woken = self.shared.ended.wait_timeout(jobs, left);
+            let woken = self.shared.job_done.wait_timeout(jobs, left);
             jobs = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
-        self.ended.append(&mut jobs.ended);
-        if !self.ended.is_empty() {
+        self.reaped.append(&mut jobs.completions);
+        if !self.reaped.is_empty() {
             let mut count = 0_u64;
             // SAFETY: our own descriptor and room for eight bytes; it does not block.
             unsafe { libc::read(self.shared.event, (&raw mut count).cast(), size_of::<u64>()) };
         }
         drop(jobs);
-        self.in_flight -= self.ended.len();
-        self.ended.drain(..).for_each(done);
+        self.in_flight -= self.reaped.len();
+        self.reaped.drain(..).for_each(done);
     }
 
     fn descriptor(&self) -> Option<c_int> {
@@ -186,6 +188,6 @@ impl Drop for ThreadQueue {
             self.reap(Duration::from_millis(100), &mut |_| {});
         }
         self.shared.lock().closed = true;
-        self.shared.started.notify_all();
+        self.shared.job_added.notify_all();
     }
 }
