@@ -10,16 +10,16 @@
 #include <unistd.h>
 #include "largesse.h"
 
-static int (*stats)(largesse_stats_t *);
+static size_t (*refused)(uint64_t *, size_t);
 static size_t (*list)(largesse_block_t *, size_t);
 static const char *(*name)(uint32_t);
 static volatile int stop;
 static char *shared;
 
 static unsigned long count(const char *cause) {
-    static largesse_stats_t all;
-    all.struct_size = sizeof all; stats(&all);
-    for (uint32_t i = 0; i < LARGESSE_CAUSES; i++) if (!strcmp(name(i), cause)) return all.not_granted[i];
+    static uint64_t counts[100];
+    size_t causes = refused(counts, 100);
+    for (uint32_t i = 0; i < causes; i++) if (!strcmp(name(i), cause)) return counts[i];
     return 0;
 }
 static int of_kind(uint32_t kind) {
@@ -34,9 +34,9 @@ static void *writer(void *argument) {
     return argument;
 }
 int main(int argc, char **argv) {
-    stats = dlsym(RTLD_DEFAULT, "largesse_stats"); list = dlsym(RTLD_DEFAULT, "largesse_blocks");
+    refused = dlsym(RTLD_DEFAULT, "largesse_not_granted"); list = dlsym(RTLD_DEFAULT, "largesse_blocks");
     name = dlsym(RTLD_DEFAULT, "largesse_cause_name");
-    if (!stats || !list || !name) { puts("not under the library"); return 1; }
+    if (!refused || !list || !name) { puts("not under the library"); return 1; }
     char *block[6];
     for (int i = 0; i < 6; i++) { block[i] = malloc(4 << 20); memset(block[i], i + 1, 4 << 20); }
     shared = block[0];

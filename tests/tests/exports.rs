@@ -40,8 +40,7 @@ fn library_exports_exactly_its_header_and_the_table() {
     }
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(built_library()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // A versioned name would end in @; there is none, and the comparison would show it.
-    let defined: BTreeSet<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    let defined: BTreeSet<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).map(plain).collect();
     let header = std::fs::read_to_string(workspace().join("fronts/preload/include/largesse.h")).unwrap();
     let mut wanted = declared(&header);
     wanted.extend(TAKEN_OVER.iter().map(|(name, _)| *name));
@@ -51,6 +50,26 @@ fn library_exports_exactly_its_header_and_the_table() {
         more.is_empty() && less.is_empty(),
         "defined and not listed: {more:?}; listed and not defined: {less:?}"
     );
+}
+
+/// Returns a name without the version that `liblargesse.map` gives to our own names in packages. A version of another
+/// name stays, because a versioned `malloc` would not stand for the C library's.
+fn plain(name: &str) -> &str {
+    let stem = name.strip_suffix("@@LARGESSE_2.0").unwrap_or(name);
+    if stem.starts_with("largesse_") { stem } else { name }
+}
+
+/// The number in the library's name is the one in the header, which callers compare with `largesse_version()`.
+#[test]
+fn name_has_the_abi_of_the_header() {
+    if !has_program("readelf", &["--version"]) {
+        return;
+    }
+    let output = Command::new("readelf").arg("-d").arg(built_library()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let header = std::fs::read_to_string(workspace().join("fronts/preload/include/largesse.h")).unwrap();
+    let abi = header.lines().find_map(|line| line.strip_prefix("#define LARGESSE_ABI ")).unwrap();
+    assert!(text.contains(&format!("[liblargesse.so.{abi}]")), "{text}");
 }
 
 /// `liblargesse_pin.so` is preloaded into programs that do not ask for the heap: it takes over one name.

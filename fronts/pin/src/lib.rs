@@ -82,7 +82,8 @@ fn belongs_to_largesse(start: Start) -> bool {
     }
     // SAFETY: the dynamic linker's name of a loaded object, which ends with a zero.
     let path = unsafe { CStr::from_ptr(about.dli_fname) }.to_bytes();
-    path.rsplit(|byte| *byte == b'/').next() == Some(b"liblargesse.so")
+    // A program that is linked with the library has it under the name liblargesse.so.2.
+    path.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"liblargesse.so"))
 }
 
 /// Keeps the calling thread on other processors until it is dropped.

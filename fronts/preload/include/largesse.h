@@ -1,7 +1,10 @@
 /* largesse.h: the control calls of liblargesse.so.
  *
- * Look the library up, never link a second copy:
+ * A program that can do without the library looks it up, and never loads a second copy:
  *     int (*stats)(largesse_stats_t *) = dlsym(RTLD_DEFAULT, "largesse_stats");
+ * A program that is always to have it is linked with it (pkg-config --libs largesse; CMake: find_package(largesse)).
+ * Its large blocks are then served as under `largesse run`, and under `largesse run` it still has one copy.
+ *
  * Structs begin with struct_size, which the caller sets to sizeof; they grow only at the end. With a smaller size
  * than the struct's first version had, a call writes nothing and returns LARGESSE_BAD_ARGUMENT, or (size_t)-1 if it
  * returns a count. No call throws, allocates from malloc, or prints. All sizes are in bytes. All calls are
@@ -17,10 +20,9 @@
 extern "C" {
 #endif
 
-/* Number of elements of `not_granted`. */
-#define LARGESSE_CAUSES 21
-/* Number of elements of `not_granted_more`, whose causes have the numbers from LARGESSE_CAUSES on. */
-#define LARGESSE_MORE_CAUSES 2
+/* Number of the binary interface: the major version that largesse_version() returns, and the number in the name
+ * liblargesse.so.2 that linked programs need. */
+#define LARGESSE_ABI 2
 
 /* Results of calls that can fail. */
 enum {
@@ -50,12 +52,10 @@ typedef struct {
     uint64_t fresh_bytes, clear_skipped_bytes;
     uint64_t resized_in_place, moved_by_mremap;
     uint64_t advised_mappings, advised_bytes;
-    uint64_t not_granted[LARGESSE_CAUSES];
-    /* Since interface 1.1: far memory; all 0 without it. `far_local_bytes` bounds `far_resident_bytes`. */
+    /* Far memory; all 0 without it. `far_local_bytes` bounds `far_resident_bytes`. */
     uint64_t far_local_bytes, far_resident_bytes, far_stored_bytes, far_mapped_bytes, far_set_bytes;
     uint64_t far_faults, far_fills, far_prefetched, far_prefetch_hits, far_evictions, far_write_backs;
     uint64_t far_bytes_in, far_bytes_out, far_wait_ns;
-    uint64_t not_granted_more[LARGESSE_MORE_CAUSES];   /* since interface 1.3 */
 } largesse_stats_t;
 
 typedef struct {
@@ -73,6 +73,11 @@ uint32_t largesse_version(void);
 
 /* Fills in `out`; returns LARGESSE_OK or LARGESSE_BAD_ARGUMENT. */
 int largesse_stats(largesse_stats_t *out);
+
+/* Writes, for the first `capacity` causes, the number of requests that were granted less than they asked for, and
+ * returns the number of all causes. counts[i] belongs to largesse_cause_name(i). `counts` may be NULL if `capacity` is
+ * 0. */
+size_t largesse_not_granted(uint64_t *counts, size_t capacity);
 
 /* Copies at most `capacity` live blocks to `out`, ordered by address, and returns the number of all. Set
  * out[0].struct_size to sizeof(largesse_block_t); if it is too small, the call returns (size_t)-1. `out` may be NULL if
@@ -147,14 +152,14 @@ largesse_double_complex largesse_zdotc(size_t n, const largesse_double_complex *
 void   largesse_saxpy(size_t n, float a, const float *x, ptrdiff_t incx, float *y, ptrdiff_t incy);
 void   largesse_daxpy(size_t n, double a, const double *x, ptrdiff_t incx, double *y, ptrdiff_t incy);
 
-/* Since interface 1.3: sets the number of threads of reductions (0: the value of OMP_NUM_THREADS, else the number of
+/* Sets the number of threads of reductions (0: the value of OMP_NUM_THREADS, else the number of
  * processors of this process); returns LARGESSE_OK, or LARGESSE_BAD_ARGUMENT for a negative number. No result
  * depends on it. */
 int largesse_set_threads(int threads);
-/* Since interface 1.3: returns the number of threads that a reduction of a long vector would use now, at most 256. */
+/* Returns the number of threads that a reduction of a long vector would use now, at most 256. */
 int largesse_threads(void);
 
-/* Since interface 1.2: processors, NUMA nodes and time. Calls that return a status return LARGESSE_OK,
+/* Processors, NUMA nodes and time. Calls that return a status return LARGESSE_OK,
  * LARGESSE_BAD_ARGUMENT for an argument without a meaning, or LARGESSE_NOT_SUPPORTED for a request that was refused;
  * after the last two, largesse_refusal() returns the reason, and nothing has changed except as it says.
  *

@@ -11,15 +11,15 @@ use crate::slots::{dlopen, eligibility};
 use crate::status::{BAD_ARGUMENT, NOT_SUPPORTED, OK};
 use crate::{causes, far_counters, serve};
 use core::ffi::{c_char, c_int};
-use core::mem::offset_of;
 use core::ptr::null;
 use largesse_pager::Count;
 use largesse_pages::residency::{Answer, Inspector};
 use largesse_report::{BlockRecord, CAUSES, Cause};
 
-const VERSION: u32 = 1 << 16 | 3;
-/// Number of causes in `largesse_stats_t` before interface 1.3; the counts of later causes are at its end.
-const FIRST_CAUSES: usize = 21;
+/// Number of the binary interface, as `LARGESSE_ABI` of the header; `build.rs` gives it to the library's name.
+const ABI: u32 = 2;
+/// Number of additions since [`ABI`] changed.
+const MINOR: u32 = 0;
 
 /// Mirrors `largesse_stats_t` of `largesse.h` field by field.
 #[repr(C)]
@@ -48,9 +48,7 @@ pub(crate) struct Stats {
     moved_by_mremap: u64,
     advised_mappings: u64,
     advised_bytes: u64,
-    not_granted: [u64; FIRST_CAUSES],
     far: [u64; FAR.len()],
-    not_granted_more: [u64; CAUSES - FIRST_CAUSES],
 }
 
 /// Lists the counters behind the fields `far_…` of `largesse_stats_t`, in their order.
@@ -73,7 +71,8 @@ const FAR: [Count; 14] = [
 
 // SAFETY: it is `repr(C)`, and its first field is its size.
 unsafe impl Structure for Stats {
-    const FIRST: usize = offset_of!(Stats, not_granted);
+    // Bytes in interface 2.0: a later field does not change what older callers may ask for.
+    const FIRST: usize = 280;
 }
 
 /// Mirrors `largesse_block_t` of `largesse.h` field by field.
@@ -97,7 +96,7 @@ unsafe impl Structure for BlockInfo {
 /// Returns the version of the interface, `major << 16 | minor`.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn largesse_version() -> u32 {
-    VERSION
+    ABI << 16 | MINOR
 }
 
 /// Collects the settings and counters of this process.
@@ -105,7 +104,6 @@ pub(crate) fn stats() -> Stats {
     let _inside = Inside::enter();
     let (min, max, enabled) = ROUTING.limits();
     let counters = heap().map(|heap| heap.with_report(|report| report.counters)).unwrap_or_default();
-    let refused = causes::not_granted();
     Stats {
         struct_size: size_of::<Stats>(),
         enabled: u32::from(enabled),
@@ -130,9 +128,7 @@ pub(crate) fn stats() -> Stats {
         moved_by_mremap: counters.moved_by_mremap,
         advised_mappings: counters.advised_mappings,
         advised_bytes: counters.advised_bytes,
-        not_granted: core::array::from_fn(|at| refused[at]),
         far: far_counters::all().map_or([0; FAR.len()], |words| FAR.map(|count| words.get(count))),
-        not_granted_more: core::array::from_fn(|at| refused[FIRST_CAUSES + at]),
     }
 }
 
@@ -144,6 +140,20 @@ pub(crate) fn stats() -> Stats {
 pub(crate) unsafe extern "C" fn largesse_stats(out: *mut Stats) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { fill(out, stats()) }
+}
+
+/// Writes the counts of the first `capacity` causes to `counts`, and returns the number of causes.
+///
+/// # Safety
+/// `counts` must point to `capacity` writable numbers, or `capacity` be 0.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn largesse_not_granted(counts: *mut u64, capacity: usize) -> usize {
+    let now = causes::not_granted();
+    if !counts.is_null() {
+        // SAFETY: `counts` has room for `capacity` numbers, by the caller's promise, and `now` has `CAUSES`.
+        unsafe { counts.copy_from_nonoverlapping(now.as_ptr(), capacity.min(CAUSES)) };
+    }
+    CAUSES
 }
 
 /// Writes at most `capacity` live blocks to `out`, ordered by address, and returns the number of live blocks.
@@ -266,4 +276,29 @@ pub(crate) extern "C" fn largesse_debug_recurse() {
     let _inside = Inside::enter();
     // SAFETY: `malloc` has no preconditions; the guard aborts.
     core::hint::black_box(unsafe { crate::exports::malloc(core::hint::black_box(1 << 20)) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_has_the_same_abi() {
+        let line = format!("#define LARGESSE_ABI {ABI}\n");
+        assert!(include_str!("../include/largesse.h").contains(&line), "largesse.h lacks {line}");
+        assert_eq!(largesse_version() >> 16, ABI);
+    }
+
+    #[test]
+    fn not_granted_writes_within_its_capacity() {
+        let mut counts = [u64::MAX; CAUSES + 1];
+        for capacity in [0, 1, CAUSES, CAUSES + 1] {
+            // SAFETY: the array has room for `capacity` numbers.
+            assert_eq!(unsafe { largesse_not_granted(counts.as_mut_ptr(), capacity) }, CAUSES);
+            let untouched = counts.iter().filter(|count| **count == u64::MAX).count();
+            assert_eq!(untouched, counts.len() - capacity.min(CAUSES), "capacity {capacity}");
+        }
+        // SAFETY: nothing is written without an array.
+        assert_eq!(unsafe { largesse_not_granted(core::ptr::null_mut(), 0) }, CAUSES);
+    }
 }

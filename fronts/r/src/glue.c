@@ -17,13 +17,11 @@
 #include <dlfcn.h>
 #endif
 
-/* The major version of the C interface, from largesse_version(), for which this package is written. */
-#define FACE 1
-
 static struct {
     int found;
     uint32_t (*version)(void);
     int (*stats)(largesse_stats_t *);
+    size_t (*not_granted)(uint64_t *, size_t);
     size_t (*blocks)(largesse_block_t *, size_t);
     int (*enable)(int);
     int (*set_limits)(uint64_t, uint64_t);
@@ -65,14 +63,15 @@ static SEXP find_library(void)
     *(void **)&library.version = symbol("largesse_version");
     if (!library.version) return ScalarLogical(FALSE);
     uint32_t version = library.version();
-    if (version >> 16 != FACE) {
+    if (version >> 16 != LARGESSE_ABI) {
         char words[128];
         snprintf(words, sizeof words, "liblargesse.so has interface %u.%u, this package needs %d.x: "
-                 "install both from one release", version >> 16, version & 0xffff, FACE);
+                 "install both from one release", version >> 16, version & 0xffff, LARGESSE_ABI);
         return mkString(words);
     }
     static const struct { const char *name; void **at; } needed[] = {
-        {"largesse_stats", (void **)&library.stats}, {"largesse_blocks", (void **)&library.blocks},
+        {"largesse_stats", (void **)&library.stats}, {"largesse_not_granted", (void **)&library.not_granted},
+        {"largesse_blocks", (void **)&library.blocks},
         {"largesse_enable", (void **)&library.enable}, {"largesse_set_limits", (void **)&library.set_limits},
         {"largesse_trim", (void **)&library.trim}, {"largesse_why_not", (void **)&library.why_not},
         {"largesse_cause_name", (void **)&library.cause_name},
@@ -241,19 +240,20 @@ static SEXP stats(void)
 
     SEXP list = PROTECT(named(names, FIELDS + 3));
     for (int i = 0; i < FIELDS; i++) SET_VECTOR_ELT(list, i, ScalarReal(field[i].value));
-    enum { CAUSES = LARGESSE_CAUSES + LARGESSE_MORE_CAUSES };
-    SEXP cause = allocVector(STRSXP, CAUSES);
+    size_t causes = library.not_granted(NULL, 0);
+    uint64_t *counts = (uint64_t *)R_alloc(causes, sizeof *counts);
+    library.not_granted(counts, causes);
+    SEXP cause = allocVector(STRSXP, (R_xlen_t)causes);
     SET_VECTOR_ELT(list, FIELDS, cause);
-    SEXP count = allocVector(REALSXP, CAUSES);
+    SEXP count = allocVector(REALSXP, (R_xlen_t)causes);
     SET_VECTOR_ELT(list, FIELDS + 1, count);
-    SEXP advice = allocVector(STRSXP, CAUSES);
+    SEXP advice = allocVector(STRSXP, (R_xlen_t)causes);
     SET_VECTOR_ELT(list, FIELDS + 2, advice);
-    for (uint32_t i = 0; i < CAUSES; i++) {
+    for (uint32_t i = 0; i < causes; i++) {
         const char *name = library.cause_name(i), *words = library.cause_advice(i);
         SET_STRING_ELT(cause, i, name ? mkChar(name) : NA_STRING);
         SET_STRING_ELT(advice, i, words ? mkChar(words) : NA_STRING);
-        const uint64_t *counts = i < LARGESSE_CAUSES ? now.not_granted + i : now.not_granted_more + (i - LARGESSE_CAUSES);
-        REAL(count)[i] = (double)*counts;
+        REAL(count)[i] = (double)counts[i];
     }
     UNPROTECT(1);
     return list;
