@@ -119,6 +119,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("largesse-pin", &[]),
+    ("largesse-generate", &["largesse-bench", "largesse-cli", "largesse-lisp-command"]),
     ("largesse-tests", &[]),
 ];
 

@@ -14,12 +14,20 @@ mod kernels;
 mod r;
 
 use args::{Args, FAR, GC, KERNELS, TOUCH};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use engine::{Bench, Result, Settings};
 use largesse_terminal::say::{self, complain, say};
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
+/// Returns the description of the command line, from which manual pages and completions are made.
+#[must_use]
+pub fn command() -> clap::Command {
+    Args::command()
+}
+
+/// Runs the command.
+#[must_use]
+pub fn main() -> ExitCode {
     say::end(match compare(&Args::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

@@ -14,7 +14,7 @@ mod report;
 mod run;
 mod status;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use largesse_terminal::say;
 use std::process::ExitCode;
 
@@ -43,7 +43,15 @@ enum Verb {
     Agent(agent::Args),
 }
 
-fn main() -> ExitCode {
+/// Returns the description of the command line, from which manual pages and completions are made.
+#[must_use]
+pub fn command() -> clap::Command {
+    Command::command()
+}
+
+/// Runs the command.
+#[must_use]
+pub fn main() -> ExitCode {
     say::end(match Command::parse().verb {
         Verb::Run(args) => run::main(&args),
         Verb::Report(args) => report::main(&args),

@@ -9,7 +9,7 @@ mod memory;
 mod prompt;
 
 use crate::exit::{failed, status};
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory, Parser, ValueEnum};
 use largesse_gc::{GcSettings, Sync};
 use largesse_lisp::Interpreter;
 use largesse_paging::FarConfig;
@@ -76,7 +76,15 @@ const STACK: usize = 256 << 20;
 /// Words of each thread's root stack: reserved address space, of which only used pages get memory.
 const ROOTS: usize = 1 << 22;
 
-fn main() -> ExitCode {
+/// Returns the description of the command line, from which manual pages and completions are made.
+#[must_use]
+pub fn command() -> clap::Command {
+    Args::command()
+}
+
+/// Runs the command.
+#[must_use]
+pub fn main() -> ExitCode {
     let args = Args::parse();
     // This must come first: ranks of a launcher fork, which needs a process with one thread.
     let far = match largesse_far::config(args.local.as_ref(), args.far.as_ref(), args.page_size.as_ref()) {

@@ -1,0 +1,71 @@
+//! Writes the manual pages and the completions of every command: `largesse-generate FOLDER`.
+//!
+//! Both are made from the options that the commands parse. The commands themselves do not contain this code.
+#![expect(clippy::disallowed_macros, reason = "a front prints")]
+
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Shells, and the folder and the file that each looks for.
+const SHELLS: [(Shell, &str, &str); 3] = [
+    (Shell::Bash, "bash-completion/completions", "largesse"),
+    (Shell::Zsh, "zsh/site-functions", "_largesse"),
+    (Shell::Fish, "fish/vendor_completions.d", "largesse.fish"),
+];
+
+fn main() -> ExitCode {
+    let Some(folder) = std::env::args_os().nth(1) else {
+        eprintln!("largesse-generate FOLDER: writes manual pages and completions, as below PREFIX/share");
+        return ExitCode::from(2);
+    };
+    match write(Path::new(&folder)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("largesse-generate: {}: {error}", Path::new(&folder).display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes all files below `share`.
+fn write(share: &Path) -> io::Result<()> {
+    let pages = share.join("man/man1");
+    fs::create_dir_all(&pages)?;
+    let mut documented = command().disable_help_subcommand(true);
+    documented.build();
+    page(&pages, &documented, "largesse")?;
+    for verb in documented.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        page(&pages, verb, &format!("largesse-{}", verb.get_name()))?;
+    }
+    for (shell, folder, file) in SHELLS {
+        let folder = share.join(folder);
+        fs::create_dir_all(&folder)?;
+        clap_complete::generate(shell, &mut command(), "largesse", &mut fs::File::create(folder.join(file))?);
+    }
+    Ok(())
+}
+
+/// Returns the whole command: the programs that `largesse bench` and `largesse lisp` execute are part of it.
+fn command() -> Command {
+    largesse_cli::command()
+        .mut_subcommand("bench", |_| largesse_bench::command().name("bench").bin_name("largesse bench"))
+        .mut_subcommand("lisp", |_| largesse_lisp_command::command().name("lisp").bin_name("largesse lisp"))
+}
+
+/// Writes the page `name`, in section 1, which documents `command`.
+fn page(folder: &Path, command: &Command, name: &str) -> io::Result<()> {
+    let version = concat!("Largesse ", env!("CARGO_PKG_VERSION"));
+    let man =
+        Man::new(command.clone().display_name(name.to_owned())).title(name.to_uppercase()).source(version);
+    let mut file = fs::File::create(folder.join(format!("{name}.1")))?;
+    man.manual("Largesse").render(&mut file)?;
+    if name == "largesse" {
+        return Ok(()); // it names the others under SUBCOMMANDS
+    }
+    writeln!(file, ".SH SEE ALSO\n\\fBlargesse\\fR(1)")
+}
