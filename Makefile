@@ -3,7 +3,7 @@
 
 R_PACKAGES    = r-base-core r-cran-matrix libopenblas0-pthread
 PEERS         = libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
-TEST_PACKAGES = $(R_PACKAGES) $(PEERS) r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils redis-tools openssl openmpi-bin libopenmpi-dev mpich libmpich-dev hwloc-nox euslisp euslisp-dev libgc-dev sbcl
+TEST_PACKAGES = $(R_PACKAGES) $(PEERS) r-cran-data.table python3 python3-numpy sqlite3 gfortran g++ binutils redis-tools openssl openmpi-bin libopenmpi-dev mpich libmpich-dev hwloc-nox euslisp euslisp-dev libgc-dev sbcl pkg-config cmake
 EMULATORS     = qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so
@@ -21,8 +21,10 @@ cargo:
 library: cargo
 	cargo build --profile preload -p largesse-preload -p largesse-pin
 
+# The commands, and their manual pages and completions.
 command: cargo
-	cargo build --release -p largesse-cli -p largesse-lisp-command -p largesse-bench
+	cargo build --release -p largesse-cli -p largesse-lisp-command -p largesse-bench -p largesse-generate
+	$(COMMAND)-generate target/generated
 
 # For `--far mpi:`, one for each MPI library whose compiler is here.
 plugins:
@@ -75,17 +77,15 @@ soak: cargo
 	ci/lisp.sh 7200
 	ci/fuzz.sh 3600
 
-install: all
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(COMMAND) $(COMMAND)-lisp $(COMMAND)-bench
-	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/largesse/liblargesse.so
-	for it in $(dir $(LIBRARY))liblargesse_pin.so $(dir $(LIBRARY))liblargesse-*.so; do if [ -e $$it ]; then install -m 644 $$it $(DESTDIR)$(PREFIX)/lib/largesse/; fi; done
-	install -D -m 644 fronts/preload/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.h
-	install -D -m 644 fronts/preload/include/largesse.f90 $(DESTDIR)$(PREFIX)/include/largesse.f90
-	mkdir -p $(DESTDIR)$(PREFIX)/share/largesse/benches && cp -r benches/definitions benches/programs $(DESTDIR)$(PREFIX)/share/largesse/benches/
+# Installs what is built; needs no cargo. DESTDIR=FOLDER and PREFIX=FOLDER as usual.
+install:
+	@tree=$$(mktemp -d) && trap 'rm -rf "$$tree"' EXIT && packaging/tree.sh "$$tree" && \
+	    DESTDIR="$(DESTDIR)" "$$tree/install.sh" "$(PREFIX)"
 	@echo "The R package: make -C fronts/r install"
 
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/bin/largesse $(DESTDIR)$(PREFIX)/bin/largesse-lisp $(DESTDIR)$(PREFIX)/bin/largesse-bench $(DESTDIR)$(PREFIX)/lib/largesse $(DESTDIR)$(PREFIX)/include/largesse.h $(DESTDIR)$(PREFIX)/include/largesse.f90 $(DESTDIR)$(PREFIX)/share/largesse
+	@if [ -e "$(DESTDIR)$(PREFIX)/share/largesse/uninstall" ]; then "$(DESTDIR)$(PREFIX)/share/largesse/uninstall"; \
+	    else echo "largesse is not installed below $(DESTDIR)$(PREFIX)"; fi
 
 clean:
 	cargo clean
