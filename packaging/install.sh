@@ -18,7 +18,8 @@ remove() {
     named=$(sed '1!G;h;$!d' "$1/$list")
     printf '%s\n' "$named" | while IFS= read -r name; do
         case $name in
-        */) rmdir "$1/$name" 2> /dev/null || true ;; # others use it, too
+        ./) rmdir "$1" 2> /dev/null || true ;; # others use it, too
+        */) rmdir "$1/$name" 2> /dev/null || true ;;
         *) rm -f "$1/$name" ;;
         esac
     done

@@ -9,9 +9,8 @@ struct Installed(PathBuf);
 
 impl Installed {
     fn new(name: &str) -> Installed {
-        let folder = std::env::temp_dir().join(format!("largesse-{name}-{}", std::process::id()));
-        std::fs::create_dir(&folder).unwrap();
-        let installed = Installed(folder);
+        let name = format!("largesse-{name}-{}", std::process::id());
+        let installed = Installed(std::env::temp_dir().join(name));
         installed.make("install");
         installed
     }
@@ -82,7 +81,8 @@ fn uninstall_removes_everything() {
 fn foreign_files_are_not_replaced() {
     let installed = Installed::new("foreign");
     installed.make("uninstall");
-    std::fs::create_dir(installed.path("bin")).unwrap();
+    assert!(!installed.0.exists(), "the installer made the prefix, too");
+    std::fs::create_dir_all(installed.path("bin")).unwrap();
     std::fs::write(installed.path("bin/largesse"), "of a wheel").unwrap();
     let mut make = Command::new("make");
     make.arg("-s").arg("-C").arg(workspace()).arg("install").arg(format!("PREFIX={}", installed.0.display()));

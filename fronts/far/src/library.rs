@@ -17,8 +17,14 @@ pub fn library(named: Option<OsString>) -> Result<PathBuf, Vec<PathBuf>> {
         return Ok(std::path::absolute(&path).unwrap_or(path));
     }
     let program = own::path().unwrap_or_default();
-    let looked = places(&program, |directory| directory.join("CACHEDIR.TAG").exists());
+    let looked = places(&program, is_cargos);
     looked.iter().find(|path| path.exists()).cloned().ok_or(looked)
+}
+
+/// Returns whether `folder` is one to which Cargo writes the files that it builds. Others mark their folders by the same
+/// file: conda those of environments.
+fn is_cargos(folder: &Path) -> bool {
+    std::fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|tag| tag.contains("by cargo"))
 }
 
 /// Returns the paths to search for the library of the command `program`, in order. In a Cargo checkout (`is_target`
@@ -52,6 +58,20 @@ mod tests {
     fn installed_commands_search_their_folder_then_lib() {
         let want = ["/usr/bin/liblargesse.so", "/usr/lib/liblargesse.so", "/usr/lib/largesse/liblargesse.so"];
         check("/usr/bin/largesse", false, &want);
+    }
+
+    #[test]
+    fn folders_of_cargo_are_recognized() {
+        let folder = std::env::temp_dir().join(format!("largesse-cachedir-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let mut tagged = |tag: &str| {
+            std::fs::write(folder.join("CACHEDIR.TAG"), tag).unwrap();
+            is_cargos(&folder)
+        };
+        assert!(tagged("# This file is a cache directory tag created by cargo."));
+        assert!(!tagged("# This file is a cache directory tag created by rattler."));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(!is_cargos(&folder));
     }
 
     #[test]
