@@ -9,7 +9,7 @@ PREFIX       ?= /usr/local
 LIBRARY       = target/preload/liblargesse.so
 COMMAND       = target/release/largesse
 
-.PHONY: all library command plugins demo test test-quick docs test-numa check-deep soak install uninstall clean cargo
+.PHONY: all library command plugins demo test test-quick docs test-numa check-deep soak install uninstall dist test-dist clean cargo
 
 all: library command plugins
 
@@ -66,6 +66,7 @@ check-deep: cargo
 	ci/lisp.sh
 	ci/fuzz.sh
 	ci/foreign.sh
+	@$(MAKE) --no-print-directory dist test-dist
 
 # Far memory under many threads, a minute on each store; a thousand starts of Lisp threads; random Lisp programs, two hours;
 # random calls, an hour for each target.
@@ -86,6 +87,16 @@ install:
 uninstall:
 	@if [ -e "$(DESTDIR)$(PREFIX)/share/largesse/uninstall" ]; then "$(DESTDIR)$(PREFIX)/share/largesse/uninstall"; \
 	    else echo "largesse is not installed below $(DESTDIR)$(PREFIX)"; fi
+
+# Every package, in dist/, for glibc 2.28 and later; tools come from PyPI and crates.io. packaging/README.md
+dist: cargo
+	@ci/need.sh gcc binutils python3-venv r-base-core openmpi-bin libopenmpi-dev mpich libmpich-dev
+	packaging/build.sh target/dist
+	packaging/dist.sh target/dist dist
+
+# Installs each package of dist/ into bare Debian 12 and 13 trees and uses it there. Needs root.
+test-dist:
+	packaging/test.sh dist
 
 clean:
 	cargo clean

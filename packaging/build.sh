@@ -20,7 +20,8 @@ export PATH=$tools/bin:$PATH
 export RUSTFLAGS="--remap-path-prefix=$PWD=/largesse --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 
 build=(--target "$triple.$glibc" --locked)
-cargo zigbuild "${build[@]}" --release -p largesse-cli -p largesse-lisp-command -p largesse-bench -p largesse-generate
+cargo zigbuild "${build[@]}" --release \
+    -p largesse-cli -p largesse-lisp-command -p largesse-bench -p largesse-generate
 cargo zigbuild "${build[@]}" --profile preload -p largesse-pin
 # The last version script counts: this one in place of rustc's list of names.
 cargo zigbuild rustc "${build[@]}" --profile preload -p largesse-preload -- \
@@ -37,5 +38,6 @@ done
 
 # One bill for each program and library; it lists the crates that are linked into it, with version, licence and hash.
 for crate in fronts/cli fronts/lisp/command benches/engine fronts/preload fronts/pin; do
-    cargo cyclonedx -q --manifest-path "$crate/Cargo.toml" --format json --target "$triple" --override-filename largesse-bom
+    cargo cyclonedx -q --manifest-path "$crate/Cargo.toml" --format json --target "$triple" \
+        --override-filename largesse-bom
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# conda.sh ARCHIVE PREFIX: makes the conda package of an archive by its recipe, in a channel of this machine, and installs
-# it from there into the environment PREFIX. Asks no other channel: the recipe needs nothing but the system. The builder
-# and the installer (py-rattler-build, py-rattler) come from PyPI.
+# conda.sh ARCHIVE PREFIX: makes the conda package of an archive by its recipe, in a channel of this machine, and
+# installs it from there into the environment PREFIX. Asks no other channel: the recipe needs nothing but the system.
+# The builder and the installer (py-rattler-build, py-rattler) come from PyPI.
 set -euo pipefail
 archive=$(realpath "$1") prefix=$(realpath -m "$2")
 cd "$(dirname "$0")"
@@ -12,7 +12,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 version=$(basename "$archive")
 version=${version#largesse-}
-ARCHIVE=$archive VERSION=${version%%-linux-*} "$tools/bin/python" - "$work" "$prefix" > "$work/log" 2>&1 << 'END' || { cat "$work/log" >&2; exit 1; }
+export ARCHIVE=$archive VERSION=${version%%-linux-*}
+"$tools/bin/python" - "$work" "$prefix" > "$work/log" 2>&1 << 'END' || { tail -20 "$work/log" >&2; exit 1; }
 import asyncio, sys
 from rattler import Channel, Platform, install, solve
 from rattler.index import index_fs

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# deb.sh TREE FOLDER: makes the Debian packages of an installed tree (tree.sh): largesse, largesse-mpi, largesse-lisp and
-# largesse-bench. What no other package has is in the first. The files' dates are SOURCE_DATE_EPOCH.
+# deb.sh TREE FOLDER: makes the Debian packages of a tree (tree.sh): largesse, largesse-mpi, largesse-lisp and
+# largesse-bench. Files that no other package has are in the first. Their dates are SOURCE_DATE_EPOCH.
 set -euo pipefail
 tree=$(realpath "$1") folder=$(realpath "$2")
 version=$("$tree/bin/largesse" --version | awk '{print $2}')
@@ -26,11 +26,16 @@ pack() {
     local package=$1 depends=$2 root=$work/$1 doc=$work/$1/usr/share/doc/$1
     mkdir -p "$root/DEBIAN" "$doc"
     find "$root/usr/share/man" -name '*.1' -exec gzip -9n {} + 2> /dev/null || true
-    printf 'Largesse\nLicence: MIT or Apache-2.0, at your choice.\n\n' | cat - "$tree/share/doc/largesse/LICENSE-MIT" \
-        <(echo) "$tree/share/doc/largesse/LICENSE-APACHE" > "$doc/copyright"
     {
-        printf 'Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: %s\n' "$package" "$version" "$architecture" "$maintainer"
-        printf 'Installed-Size: %s\nDepends: %s\nSection: science\nPriority: optional\n' "$(size "$root/usr")" "$depends"
+        printf 'Largesse\nLicence: MIT or Apache-2.0, at your choice.\n\n'
+        cat "$tree/share/doc/largesse/LICENSE-MIT"
+        echo
+        cat "$tree/share/doc/largesse/LICENSE-APACHE"
+    } > "$doc/copyright"
+    {
+        printf 'Package: %s\nVersion: %s\nArchitecture: %s\n' "$package" "$version" "$architecture"
+        printf 'Maintainer: %s\nInstalled-Size: %s\n' "$maintainer" "$(size "$root/usr")"
+        printf 'Depends: %s\nSection: science\nPriority: optional\n' "$depends"
         [ "$package" != largesse ] || printf 'Suggests: largesse-lisp, largesse-bench, largesse-mpi\n'
         printf 'Homepage: https://github.com/largesse-project/largesse\nDescription: '
         sed '2,$s/^/ /'
@@ -39,7 +44,8 @@ pack() {
     chmod -R u=rwX,go=rX "$root"
     find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
     # With one thread the compressed bytes do not depend on the machine.
-    dpkg-deb --root-owner-group -Zxz --threads-max=1 -b "$root" "$folder/${package}_${version}_$architecture.deb" > /dev/null
+    dpkg-deb --root-owner-group -Zxz --threads-max=1 -b "$root" \
+        "$folder/${package}_${version}_$architecture.deb" > /dev/null
 }
 
 # size FOLDER: KiB of the files, on every file system the same.

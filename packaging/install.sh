@@ -41,8 +41,10 @@ case $prefix in
 *) fail "the prefix must begin with /, as in: $0 /opt/largesse" ;;
 esac
 to=${DESTDIR:-}$prefix
-"$tree/bin/largesse" --version > /dev/null 2>&1 || fail "the programs of this archive do not run on this machine ($(uname -m), \
-$(getconf GNU_LIBC_VERSION 2> /dev/null || echo 'no GNU C library')): they need glibc 2.28 or later and the processor that the archive's name says"
+"$tree/bin/largesse" --version > /dev/null 2>&1 ||
+    fail "the programs of this archive do not run here ($(uname -m)," \
+        "$(getconf GNU_LIBC_VERSION 2> /dev/null || echo 'no GNU C library'))." \
+        "They need glibc 2.28 or later and the processor in the archive's name."
 
 [ ! -e "$to/$list" ] || remove "$to" # an earlier version
 new= # in this order: folders before their contents
@@ -57,7 +59,8 @@ for name in $names; do
     */) [ -d "$to/$name" ] || new="$new
 $name" ;;
     *)
-        [ ! -e "$to/$name" ] || fail "$to/$name is there, and not from this installer: remove it first (pip uninstall largesse?)"
+        [ ! -e "$to/$name" ] ||
+            fail "$to/$name is there, and not from this installer: remove it first (pip uninstall largesse?)"
         new="$new
 $name" ;;
     esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test.sh DIST [FORMAT...]: installs each package of the folder DIST into bare trees of Debian 12 and 13, as root and as
-# an ordinary user, and prints a table formats x systems. Formats: deb tar mpi r wheel conda. Needs root and debootstrap.
-# The trees are kept in TREES (default: /var/tmp/largesse-trees) for the next time; MIRROR names a mirror of Debian.
+# an ordinary user, and prints a table formats x systems. Formats: deb tar mpi r wheel conda. Needs root and
+# debootstrap. The trees are kept in TREES (default: /var/tmp/largesse-trees) for the next time; MIRROR names a mirror of Debian.
 set -euo pipefail
 [ "$(id -u)" = 0 ] || { echo "test-dist: chroot needs root: sudo make test-dist" >&2; exit 1; }
 # Mounts end with this script.
@@ -23,7 +23,8 @@ bare() {
     ci/need.sh debootstrap
     mkdir -p "$trees"
     rm -rf "${trees:?}/$1"
-    debootstrap --variant=minbase "$1" "$trees/$1" "$mirror" > "$trees/$1.log" 2>&1 || { tail -3 "$trees/$1.log" >&2; exit 1; }
+    debootstrap --variant=minbase "$1" "$trees/$1" "$mirror" > "$trees/$1.log" 2>&1 ||
+        { tail -3 "$trees/$1.log" >&2; exit 1; }
     cp /etc/resolv.conf "$trees/$1/etc/"
     echo 'Acquire::Check-Valid-Until "false"; APT::Sandbox::User "root";' > "$trees/$1/etc/apt/apt.conf.d/99test"
     chroot "$trees/$1" useradd --create-home --shell /bin/sh ann
@@ -45,8 +46,9 @@ in_root() { as_user root "$1"; }
 as_user() {
     local home=/root
     [ "$1" = root ] || home=/home/$1
-    chroot --userspec="$1" "$work/root" env -i HOME="$home" USER="$1" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-        PATH="$home/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" timeout 600 sh -ec "cd; umask 022; $2"
+    chroot --userspec="$1" "$work/root" env -i HOME="$home" USER="$1" LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive PATH="$home/.local/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+        timeout "${LIMIT:-600}" sh -ec "cd; umask 022; $2"
 }
 
 # with SUITE NAME PACKAGE...: prints the lower folders of a tree with more packages of Debian, which is made once.
@@ -66,8 +68,9 @@ with() {
 
 # What stays after a removal: every path but those that package managers, logs and caches change.
 paths() {
-    find "$work/root" -xdev \( -path '*/var/lib/apt' -o -path '*/var/lib/dpkg' -o -path '*/var/cache' -o -path '*/var/log' \
-        -o -path '*/tmp' -o -path '*/dist' -o -name __pycache__ -o -path '*/.cache' \) -prune -o -print | sort
+    find "$work/root" -xdev \( -path '*/var/lib/apt' -o -path '*/var/lib/dpkg' -o -path '*/var/cache' \
+        -o -path '*/var/log' -o -path '*/tmp' -o -path '*/dist' -o -name __pycache__ -o -path '*/.cache' \) \
+        -prune -o -print | sort
 }
 
 # A program of the bare tree with large blocks, whose output says whether their contents are right.
@@ -87,7 +90,8 @@ try() {
 usual() {
     local largesse=$2/bin/largesse
     try doctor "$1" "$largesse doctor > /tmp/d || [ \$? = 1 ]; grep -q 'large pages' /tmp/d"
-    try run "$1" "$program > /tmp/want; $largesse run --report /tmp/r.json -- $program > /tmp/got; cmp /tmp/want /tmp/got
+    try run "$1" "$program > /tmp/want; $largesse run --report /tmp/r.json -- $program > /tmp/got
+        cmp /tmp/want /tmp/got
         grep -q '\"allocations\": *[1-9]' /tmp/r.json; $largesse pin --threads 0 -- true"
     try far "$1" "$largesse run --local 40M --far file:/tmp/pages --report /tmp/f.json -- $program > /tmp/got
         cmp /tmp/want /tmp/got; grep -q '\"evictions\": *[1-9]' /tmp/f.json"
@@ -101,25 +105,27 @@ show() {
 }
 
 # The formats. Each is called with the user for whom it is installed.
-deb_install() { echo "apt-get install -y /dist/largesse_*.deb /dist/largesse-lisp_*.deb /dist/largesse-bench_*.deb"; }
-lisp="largesse lisp -e '(print (* 6 7))' | grep -qx 42; largesse bench --list r > /tmp/list; grep -q fifteen /tmp/list"
+deb_install="apt-get install -y /dist/largesse_*.deb /dist/largesse-lisp_*.deb /dist/largesse-bench_*.deb"
+lisp="largesse lisp -e '(print (* 6 7))' | grep -qx 42
+    largesse bench --list r > /tmp/list; grep -q fifteen /tmp/list"
 
 format_deb() {
-    try install root "$(deb_install)"
+    try install root "$deb_install"
     usual "$1" /usr "$lisp; test -s /usr/share/man/man1/largesse-run.1.gz"
     try remove root "apt-get purge -y 'largesse*'"
 }
 format_tar() {
     local prefix=/usr/local
     [ "$1" = root ] || prefix=/home/$1/.local
-    try install "$1" "cd /tmp; tar -xzf /dist/largesse-*-linux-*.tar.gz; ./largesse-*/install.sh $prefix; rm -rf /tmp/largesse-*"
+    try install "$1" "cd /tmp; tar -xzf /dist/largesse-*-linux-*.tar.gz
+        ./largesse-*/install.sh $prefix; rm -rf /tmp/largesse-*"
     usual "$1" "$prefix" "$lisp"
     try remove "$1" "$prefix/share/largesse/uninstall"
 }
 format_mpi() {
-    try install root "$(deb_install) /dist/largesse-mpi_*.deb"
-    usual "$1" /usr "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-        PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+    try install root "$deb_install /dist/largesse-mpi_*.deb"
+    usual "$1" /usr "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+        export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
         mpirun -n 2 largesse run --local 40M --far mpi: -- $program > /tmp/got; cmp /tmp/want /tmp/got"
     try remove root "apt-get purge -y 'largesse*'"
 }
@@ -128,12 +134,14 @@ format_r() {
     local far='library(largesse); far_memory("64M"); ISM(TRUE); b <- lapply(1:20, function(i) numeric(1e6) + i)
         stopifnot(sum(sapply(b, sum)) == 210e6, ISM.status()$far$evictions > 0)'
     local library='$HOME/R'
-    try install root "$(deb_install)"
+    try install root "$deb_install"
     try install "$1" "mkdir -p $library; R CMD INSTALL -l $library /dist/largesse_*.tar.gz"
-    usual "$1" /usr "export R_LIBS=$library; Rscript -e '$script'; Rscript -e '$far'; largesse run -- Rscript -e '$script'"
+    usual "$1" /usr "export R_LIBS=$library; Rscript -e '$script'; Rscript -e '$far'
+        largesse run -- Rscript -e '$script'"
     if [ "$1" != root ]; then
-        try front "$1" "cd /tmp; _R_CHECK_FORCE_SUGGESTS_=false LARGESSE_TESTS_NEED_LIBRARY=1 R_LIBS=$library \
-            R CMD check --no-manual /dist/largesse_*.tar.gz; ! grep -E '^Status:.*(ERROR|WARNING)' largesse.Rcheck/00check.log; rm -rf largesse.Rcheck"
+        try front "$1" "cd /tmp; export _R_CHECK_FORCE_SUGGESTS_=false LARGESSE_TESTS_NEED_LIBRARY=1 R_LIBS=$library
+            R CMD check --no-manual /dist/largesse_*.tar.gz
+            ! grep -E '^Status:.*(ERROR|WARNING)' largesse.Rcheck/00check.log; rm -rf largesse.Rcheck"
     fi
     try remove "$1" "R CMD REMOVE -l $library largesse; rmdir $library"
     try remove root "apt-get purge -y 'largesse*'"
@@ -142,7 +150,8 @@ format_wheel() {
     local venv=/tmp/venv
     try install "$1" "python3 -m venv $venv; $venv/bin/pip install -q --no-index /dist/largesse-*.whl"
     usual "$1" $venv "$venv/bin/python -c 'import largesse; print(largesse.machine()); print(largesse.status())'"
-    try remove "$1" "$venv/bin/pip uninstall -q -y largesse; ! ls $venv/lib/python3*/site-packages | grep -i largesse; ! ls $venv/bin | grep largesse"
+    try remove "$1" "$venv/bin/pip uninstall -q -y largesse
+        ! ls $venv/lib/python3*/site-packages $venv/bin | grep -i largesse"
 }
 format_conda() {
     # conda's installer is on this machine; the environment is for the tree.
@@ -155,8 +164,8 @@ format_conda() {
 
 declare -A packages=(
     [deb]='' [tar]='' [mpi]='openmpi-bin' [r]='r-base-core gcc libc6-dev make' [wheel]='python3-venv' [conda]='')
-declare -A file=([deb]='largesse_*.deb' [tar]='largesse-*-linux-*.tar.gz' [mpi]='largesse-mpi_*.deb' [r]='largesse_*.tar.gz'
-    [wheel]='largesse-*.whl' [conda]='largesse-*-linux-*.tar.gz')
+declare -A file=([deb]='largesse_*.deb' [tar]='largesse-*-linux-*.tar.gz' [mpi]='largesse-mpi_*.deb'
+    [r]='largesse_*.tar.gz' [wheel]='largesse-*.whl' [conda]='largesse-*-linux-*.tar.gz')
 
 printf '%-26s %-9s %-8s %-8s %-8s %-8s %-8s %-8s\n' format system install doctor run 'far' front remove
 for suite in bookworm trixie; do

@@ -64,7 +64,7 @@ mod tests {
     fn folders_of_cargo_are_recognized() {
         let folder = std::env::temp_dir().join(format!("largesse-cachedir-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
-        let mut tagged = |tag: &str| {
+        let tagged = |tag: &str| {
             std::fs::write(folder.join("CACHEDIR.TAG"), tag).unwrap();
             is_cargos(&folder)
         };
