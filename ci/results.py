@@ -128,6 +128,17 @@ def commits():
         sys.exit(f"docs/results: not in the history: {', '.join(missing)}")
 
 
+# Keys of the JSON output for the transfers of a cell of `bench far`: metric, unit, and factor.
+MOVED = {
+    "resident": ("resident share of the data", "%", 100),
+    "bytes_read": ("read", "MiB", 2**-20),
+    "bytes_written": ("written", "MiB", 2**-20),
+    "bytes_each": ("bytes of a read", "KiB", 2**-10),
+    "before_touch": ("pages filled without a fault", "%", 100),
+    "to_least": ("read to the least", "", 1),
+}
+
+
 def number(value):
     return value if isinstance(value, str) else f"{value:.4g}"
 
@@ -147,12 +158,23 @@ def from_json(lines):
             stock = it["stock"]
             row = {"case": it["bench"], "setting": "all local"}
             yield row, "time", "s", stock["runs"], stock["median"], f"{100 * stock['spread']:.0f} %"
-        elif kind == "cell" and "page_size" in it:  # bench far
-            row = {"case": f"{it['bench']} {it['local_percent']} %", "setting": it["page_size"]}
+        elif kind == "cell" and "local_percent" in it:  # bench far
+            way = it.get("page_size") or it["peer"]
+            row = {"case": f"{it['bench']} {it['local_percent']} %", "setting": way}
             if it["answer"] == "stopped":
                 yield row, "time to all local", "", UNKNOWN, f"over {number(it['above'])}", NONE
+            elif it["answer"] == "out of memory":
+                yield row, "time to all local", "", UNKNOWN, "OOM", NONE
             elif not wrong:
                 yield row, "time to all local", "", runs, it["ratio"], spread
+            moved = row | {"setting": f"{way}, moved"}
+            for name, (metric, unit, factor) in MOVED.items():
+                if it.get(name) is not None:
+                    yield moved, metric, unit, 1, factor * it[name], NONE
+        elif kind == "device":  # bench far
+            row = {"case": f"{it['case']}, {it['size'] >> 10} KiB, {it['in_flight']} in flight", "setting": "device"}
+            yield row, "rate", "MB/s", 1, it["megabytes_per_second"], NONE
+            yield row, "time of a transfer", "µs", 1, it["microseconds"], NONE
         elif kind == "cell" and "threads" in it and not wrong:  # bench gc
             row = {"program": it["bench"], "threads": it["threads"], "setting": it["setting"]}
             yield row, "time", "s", runs, it["median"], spread

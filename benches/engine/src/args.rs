@@ -1,19 +1,31 @@
 //! Defines the options of `largesse bench`.
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use largesse_settings::StoreName;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Comparisons, and the argument that only touches memory.
+/// Comparisons, the argument that only touches memory, and the one that guards swap.
 const R: &str = "r";
 pub(crate) const FAR: &str = "far";
 pub(crate) const GC: &str = "gc";
 pub(crate) const KERNELS: &str = "kernels";
 pub(crate) const TOUCH: &str = "touch";
+pub(crate) const GUARD: &str = "guard-swap";
 /// Page size of the tuner for a program that marks its compute core.
 pub(crate) const MARKED: &str = "marked";
 /// Greatest number of threads, which is EusLisp's.
 const MOST_THREADS: u32 = 64;
+
+/// The kernel's own way to keep memory elsewhere.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Peer {
+    /// Swap to a file.
+    Swap,
+    /// Swap to memory that is compressed.
+    Zram,
+}
 
 /// Compare programs with and without Largesse.
 ///
@@ -31,9 +43,10 @@ pub(crate) struct Args {
     /// Print one JSON object a line, raw samples included
     #[arg(long)]
     pub(crate) json: bool,
-    /// Compare with other installed allocators, too
-    #[arg(long)]
-    pub(crate) peers: bool,
+    /// Compare with others, too. r: with other installed allocators. far: with the kernel's swap to a file (swap) or to
+    /// compressed memory (zram), which is on for the time of a run; needs root, and runs programs in a control group
+    #[arg(long, value_name = "swap,zram", value_delimiter = ',', num_args = 0..=1)]
+    pub(crate) peers: Option<Vec<Peer>>,
     /// Run each program this many times under each setting [default: 5; far: 3; kernels: 15]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: Option<u32>,
@@ -60,7 +73,8 @@ pub(crate) struct Args {
     /// Stop a run after this many seconds; the table then shows a lower bound [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "far, gc")]
     pub(crate) cap: Option<u32>,
-    /// Keep far pages in this store: memory:, file:PATH or redis://HOST:PORT [default: memory:]
+    /// Keep far pages in this store: memory:, file:PATH, redis://HOST:PORT, or mpi: with the command `mpirun` [default:
+    /// memory:, and with --peers a file in /var/tmp]
     #[arg(long, value_name = "STORE", value_parser = store, help_heading = "far")]
     pub(crate) store: Option<String>,
     /// Keep these percentages of the touched memory local, one column each [default: the bench's own]
@@ -69,6 +83,9 @@ pub(crate) struct Args {
     /// Use these page sizes, one row each, as `largesse run --page-size` takes them [default: the bench's own]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = page_size, help_heading = "far")]
     pub(crate) page_sizes: Option<Vec<String>>,
+    /// Record what the program touches, and compare with the least that must be fetched; for small programs (--scale)
+    #[arg(long, help_heading = "far")]
+    pub(crate) least: bool,
     /// Handle faults with this engine, as `largesse run --fault-engine` takes it [default: auto]
     #[arg(long, value_name = "ENGINE", help_heading = "far")]
     pub(crate) fault_engine: Option<String>,
@@ -97,12 +114,13 @@ impl Args {
 
     /// Returns the message for an option that belongs to another comparison.
     pub(crate) fn misplaced(&self) -> Option<String> {
-        let options: [(_, _, &[_]); 10] = [
+        let options: [(_, _, &[_]); 11] = [
             ("--cap", self.cap.is_some(), &[FAR, GC]),
             ("--fault-engine", self.fault_engine.is_some(), &[FAR]),
             ("--local", self.local.is_some(), &[FAR]),
             ("--page-sizes", self.page_sizes.is_some(), &[FAR]),
-            ("--peers", self.peers, &[R]),
+            ("--least", self.least, &[FAR]),
+            ("--peers", self.peers.is_some(), &[R, FAR]),
             ("--store", self.store.is_some(), &[FAR]),
             ("--svg", self.svg.is_some(), &[GC, KERNELS]),
             ("--threads", self.threads.is_some(), &[GC]),
@@ -110,6 +128,11 @@ impl Args {
             ("--touch", self.touch.is_some(), &[R, FAR, GC]),
         ];
         let name = [R, FAR, GC, KERNELS].into_iter().find(|known| self.name == *known)?;
+        match (name, self.peers.as_deref()) {
+            (FAR, Some([])) => return Some("--peers needs names here: --peers swap,zram".into()),
+            (R, Some([_, ..])) => return Some("--peers needs no names in `largesse bench r`".into()),
+            _ => {}
+        }
         let (option, _, of) = options.into_iter().find(|(_, given, of)| *given && !of.contains(&name))?;
         let of = of.join("` and `largesse bench ");
         Some(format!("{option} is an option of `largesse bench {of}` only"))
@@ -134,8 +157,9 @@ fn store(text: &str) -> Result<String, String> {
         _ if largesse_far::has_password(text) => {
             Err("no password in the address: set LARGESSE_REDIS_PASSWORD".into())
         }
+        Some(StoreName::Mpi(_)) => Ok(text.to_owned()),
         _ if largesse_far::is_agents(text) => Ok(text.to_owned()),
-        _ => Err(format!("file:PATH, {}", largesse_far::ACCEPTED)),
+        _ => Err(format!("file:PATH, mpi:, {}", largesse_far::ACCEPTED)),
     }
 }
 

@@ -13,7 +13,7 @@ mod gc;
 mod kernels;
 mod r;
 
-use args::{Args, FAR, GC, KERNELS, TOUCH};
+use args::{Args, FAR, GC, GUARD, KERNELS, TOUCH};
 use clap::{CommandFactory, Parser};
 use engine::{Bench, Result, Settings};
 use largesse_terminal::say::{self, complain, say};
@@ -42,6 +42,9 @@ pub fn main() -> ExitCode {
 fn compare(args: &Args) -> Result<bool> {
     if args.name == TOUCH {
         return engine::touch_mib(args.touch.unwrap_or(0)).map(|()| true);
+    }
+    if args.name == GUARD {
+        return far::guard(args.programs.as_deref()).map(|()| true);
     }
     if let Some(error) = args.misplaced() {
         return Err(error);

@@ -27,7 +27,7 @@ struct LineUp<'a> {
 pub(crate) fn compare(args: &Args, root: &Path, benches: &[Bench], settings: &Settings) -> Result<bool> {
     let mut plans = Vec::new();
     for bench in benches {
-        let chosen = settings.of(bench, args.peers)?;
+        let chosen = settings.of(bench, args.peers.is_some())?;
         let is_here = |setting: &&Setting| settings.missing(setting).is_none();
         let (mut line_up, absent): (Vec<_>, Vec<_>) = chosen.into_iter().partition(is_here);
         line_up.insert(0, line_up[0]);

@@ -202,21 +202,22 @@ mod tests {
     fn shipped_definitions_are_complete() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches");
         let (benches, settings) = (read_all(&root).unwrap(), Settings::read(&root).unwrap());
-        assert_eq!(benches.iter().filter(|bench| bench.far.is_some()).count(), 9);
+        assert_eq!(benches.iter().filter(|bench| bench.far.is_some()).count(), 11);
         for bench in &benches {
             let name = &bench.name;
             let roles = settings.of(bench, false).unwrap().into_iter().map(|setting| setting.role);
             assert_eq!(roles.collect::<Vec<_>>(), [Role::Baseline, Role::Subject], "{name}");
-            let program = match &bench.far {
-                Some(_) => format!("c/far/{}.c", bench.args[0]),
-                None => bench.program.clone(),
+            let program = match bench.args.first() {
+                Some(name) if bench.program == "c/far/run.sh" => format!("c/far/{name}.c"),
+                _ => bench.program.clone(),
             };
             let text = std::fs::read_to_string(root.join("programs").join(&program)).expect(&program);
             assert!(root.join("programs").join(&bench.program).is_file() && !bench.interpreter.is_empty());
-            let tests = if bench.far.is_some() { 0 } else { bench.tests.len() };
+            let tests = if program.ends_with(".R") { bench.tests.len() } else { 0 };
             assert_eq!(text.matches("\nmeasure(\"").count(), tests, "{name}");
             for test in &bench.tests {
-                let measured = ["\nmeasure(\"", "result(\""].map(|call| format!("{call}{}\"", test.name));
+                let measured = ["\nmeasure(\"", "result(\"", "\"test\": \""]
+                    .map(|call| format!("{call}{}\"", test.name));
                 assert!(measured.iter().any(|call| text.contains(call)), "{name}/{}", test.name);
                 let right = |(answer, tolerance): (&[f64], f64)| !answer.is_empty() && tolerance < 0.01;
                 assert!(bench.far.is_some() || bench.expected(&test.name, 1.0).is_some_and(right), "{name}");

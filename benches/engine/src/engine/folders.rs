@@ -1,7 +1,8 @@
 //! Finds the folder of the benches, and makes temporary ones.
 
 use super::Result;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, TempDir};
@@ -35,6 +36,15 @@ fn around(command: &Path) -> Vec<PathBuf> {
 pub(crate) fn temp_dir() -> Result<TempDir> {
     let made = Builder::new().prefix("largesse-bench-").permissions(Permissions::from_mode(0o700)).tempdir();
     made.map_err(|why| format!("{}: {why}", std::env::temp_dir().display()))
+}
+
+/// Reserves the first `bytes` bytes of a file, whose contents are not written.
+pub(crate) fn reserve(file: &File, bytes: u64) -> std::io::Result<()> {
+    // SAFETY: the descriptor is open, and the others are numbers.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes.cast_signed()) } {
+        0 => Ok(()),
+        error => Err(std::io::Error::from_raw_os_error(error)),
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 
 mod definition;
 mod folders;
+mod group;
 mod machine;
 mod outcome;
 mod program;
@@ -21,9 +22,9 @@ mod session;
 mod settings;
 mod stats;
 
-pub(crate) use self::{definition::*, folders::*, machine::*, outcome::*, program::*, rounds::*};
+pub(crate) use self::{definition::*, folders::*, group::*, machine::*, outcome::*, program::*, rounds::*};
 pub(crate) use self::{session::*, settings::*, stats::*};
 pub(crate) use tempfile::TempDir;
 
-/// A result whose error is a message for the user.
-pub(crate) type Result<T> = std::result::Result<T, String>;
+/// A result whose error is a message for the user, unless another is named.
+pub(crate) type Result<T, E = String> = std::result::Result<T, E>;

@@ -17,6 +17,8 @@ pub(crate) enum Cell {
     Above(f64),
     /// The run was stopped, and has no bound.
     Stopped,
+    /// The run needed more memory than its control group may have.
+    OutOfMemory,
     Wrong,
     Failed,
     Absent,
@@ -41,6 +43,7 @@ impl Cell {
     pub(crate) fn word(&self) -> String {
         let word = match self {
             Cell::Stopped => "stopped",
+            Cell::OutOfMemory => "OOM",
             Cell::Wrong => "WRONG",
             Cell::Failed => "failed",
             Cell::Measured(..) | Cell::Above(_) | Cell::Absent => "-",
@@ -55,6 +58,7 @@ impl Cell {
             Cell::Measured(summary, ratio) => ("right", merged(json!({ "ratio": ratio }), &json!(summary))),
             Cell::Above(bound) => ("stopped", json!({ "above": bound })),
             Cell::Stopped => ("stopped", Value::Null),
+            Cell::OutOfMemory => ("out of memory", Value::Null),
             Cell::Wrong => ("wrong", Value::Null),
             Cell::Failed => ("failed", Value::Null),
             Cell::Absent => ("none", Value::Null),
@@ -75,14 +79,14 @@ pub(crate) struct Outcome {
     /// A table to show next to it where there is room.
     pub(crate) published: Option<(String, Table)>,
     pub(crate) below: String,
-    pub(crate) last: Option<(String, Table)>,
+    pub(crate) last: Vec<(String, Table)>,
     pub(crate) objects: Vec<Value>,
     pub(crate) failures: Vec<String>,
 }
 
 impl Outcome {
     pub(crate) fn new(bench: &str, title: String, table: Table) -> Outcome {
-        let (published, last, objects, failures) = (None, None, Vec::new(), Vec::new());
+        let (published, last, objects, failures) = (None, Vec::new(), Vec::new(), Vec::new());
         let (bench, below) = (bench.to_owned(), "\n".to_owned());
         Outcome { bench, title, table, published, below, last, objects, failures }
     }
@@ -112,7 +116,7 @@ impl Outcome {
         }
         let mut text: String = lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect();
         text += &self.below;
-        if let Some((title, table)) = &self.last {
+        for (title, table) in &self.last {
             let _ = write!(text, "{title}\n{}", table.show(paper));
         }
         for failure in &self.failures {

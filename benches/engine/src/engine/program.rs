@@ -39,6 +39,14 @@ pub(crate) struct Peak {
     pub(crate) about: String,
 }
 
+impl Peak {
+    /// Returns the peak of all resident memory, in bytes.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "memory of one machine")]
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.peak_kb + self.hugetlb_kb) as u64 * 1024
+    }
+}
+
 /// The output of one run of one program, the time of the whole run, and further keys of its JSON object.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub(crate) struct Run {
@@ -51,7 +59,7 @@ pub(crate) struct Run {
 }
 
 /// The values of a contestant, one of each run, or the cell to show instead.
-pub(crate) type Values = std::result::Result<Vec<f64>, Cell>;
+pub(crate) type Values = Result<Vec<f64>, Cell>;
 
 impl Run {
     /// Returns the result of `test` if its answer is within the tolerance of `expected`; the error says why not.
@@ -95,7 +103,7 @@ fn agrees(got: &[f64], expected: &[f64], tolerance: f64) -> bool {
 }
 
 /// Runs `command` to its end, for `cap` at most. A failure has its exit status and last lines.
-pub(crate) fn run(mut command: Command, cap: Duration) -> std::result::Result<Run, Ended> {
+pub(crate) fn run(mut command: Command, cap: Duration) -> Result<Run, Ended> {
     let failed = |error: std::io::Error| Ended::Failed(error.to_string());
     let not_started = format!("{}: ", command.get_program().display());
     let began = Instant::now();

@@ -10,10 +10,12 @@
 
 use serde_json::{Value, json};
 
-/// The reason why a run has no result: it took too long and was killed, its answer is wrong, or it failed.
+/// The reason why a run has no result: it took too long and was killed, the kernel killed it for lack of memory, its
+/// answer is wrong, or it failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ended {
     Stopped,
+    OutOfMemory,
     Wrong(String),
     Failed(String),
 }

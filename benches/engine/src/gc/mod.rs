@@ -228,7 +228,7 @@ impl GcPlan<'_> {
     }
 
     /// Runs one thread untimed, to check the answer and to find the number of repetitions.
-    fn repetitions(&self, program: &GcProgram, system: &System) -> std::result::Result<u64, Ended> {
+    fn repetitions(&self, program: &GcProgram, system: &System) -> Result<u64, Ended> {
         let mut times = program.times;
         for _ in 0..TRIES {
             let run = self.contestant(program, system, 1, times).once()?;
@@ -279,7 +279,7 @@ impl GcPlan<'_> {
                 match &sample.ended {
                     Some(Ended::Wrong(why)) => failures.push(format!("WRONG: {of}: {why}")),
                     Some(Ended::Failed(why)) => failures.push(format!("{of}: could not run: {why}")),
-                    Some(Ended::Stopped) | None => {}
+                    Some(Ended::Stopped | Ended::OutOfMemory) | None => {}
                 }
                 row.places.push(place(program, row.times, threads, one, sample));
             }
@@ -305,6 +305,7 @@ fn place(program: &GcProgram, times: u64, threads: u32, one: &Samples<Run>, samp
     let shares: Option<Vec<_>> = tests().map(|test| Some(test.gc_seconds? / test.seconds)).collect();
     let cell = match samples.ended.as_ref().or(one.ended.as_ref()) {
         Some(Ended::Stopped) => Cell::Stopped,
+        Some(Ended::OutOfMemory) => Cell::OutOfMemory,
         Some(Ended::Wrong(_)) => Cell::Wrong,
         Some(Ended::Failed(_)) => Cell::Failed,
         None => Cell::of(&each, None),

@@ -1,0 +1,122 @@
+//! Computes the least that any replacement could fetch, with the future known: Belady's MIN (IBM Systems Journal 5, 1966)
+//! on a recorded trace of the program's touches.
+//!
+//! `trace.c` records the trace without the touches of pages that were among the last to be recorded. A schedule that
+//! serves the program serves this part of its touches, too: MIN on the trace is a lower bound of MIN on all touches.
+
+use crate::engine::*;
+use std::collections::BinaryHeap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Bytes of a page of the trace.
+const PAGE: u64 = 4096;
+/// Part of the smallest local memory that `trace.c` may leave open, and bounds of their number of pages.
+const OPEN: u64 = 16;
+const FEWEST_OPEN: u64 = 64;
+const MOST_OPEN: u64 = 16384;
+
+/// The numbers of the pages that a run touched, in order.
+#[derive(Debug)]
+pub(super) struct Trace(Vec<u32>);
+
+/// Compiles the recorder of traces into `folder`.
+pub(super) fn recorder(root: &Path, folder: &Path) -> Result<PathBuf> {
+    let (source, made) = (root.join("programs/c/far/trace.c"), folder.join("trace.so"));
+    let done = Command::new("cc").args(["-O2", "-fPIC", "-shared", "-o"]).arg(&made).arg(&source).output();
+    let done = done.map_err(|_| "no C compiler (apt-get install gcc)")?;
+    if done.status.success() { Ok(made) } else { Err(String::from_utf8_lossy(&done.stderr).into_owned()) }
+}
+
+impl Trace {
+    /// Sets the variables with which a program records its trace in `file`, for memories of `smallest` bytes and more.
+    pub(super) fn record(command: &mut Command, recorder: &Path, file: &Path, smallest: u64) {
+        let open = (smallest / PAGE / OPEN).clamp(FEWEST_OPEN, MOST_OPEN);
+        command.env("LD_PRELOAD", recorder).env("TRACE_FILE", file).env("TRACE_PAGES", open.to_string());
+    }
+
+    pub(super) fn read(file: &Path) -> Result<Trace> {
+        let bytes = std::fs::read(file).map_err(|why| format!("no trace: {why}"))?;
+        Ok(Trace(bytes.chunks_exact(4).map(|it| u32::from_ne_bytes([it[0], it[1], it[2], it[3]])).collect()))
+    }
+
+    /// Returns the least bytes that must be fetched in transfers of `unit` bytes if `memory` bytes may be resident. The
+    /// first touch of a unit fetches nothing.
+    pub(super) fn least(&self, unit: u64, memory: u64) -> u64 {
+        let pages = u32::try_from(unit / PAGE).unwrap_or(1).max(1);
+        let room = usize::try_from(memory / unit.max(PAGE)).unwrap_or(1).max(1);
+        let mut touched: Vec<u32> = self.0.iter().map(|page| page / pages).collect();
+        touched.dedup();
+        let units = touched.iter().max().map_or(0, |most| *most as usize + 1);
+        // The place of the next touch of the same unit.
+        let (mut next, mut last) = (vec![usize::MAX; touched.len()], vec![usize::MAX; units]);
+        for (place, unit) in touched.iter().enumerate().rev() {
+            next[place] = std::mem::replace(&mut last[*unit as usize], place);
+        }
+        // The next touch of each resident unit; a heap entry that differs from it is out of date.
+        let (mut resident, mut seen) = (vec![None; units], vec![false; units]);
+        let (mut order, mut count, mut fetched) = (BinaryHeap::new(), 0, 0);
+        for (unit, next) in touched.into_iter().zip(next) {
+            let at = unit as usize;
+            if resident[at].is_none() {
+                fetched += u64::from(std::mem::replace(&mut seen[at], true));
+                count += 1;
+                while count > room {
+                    let Some((touch, victim)) = order.pop() else { break };
+                    if resident[victim as usize] == Some(touch) {
+                        resident[victim as usize] = None;
+                        count -= 1;
+                    }
+                }
+            }
+            resident[at] = Some(next);
+            order.push((next, unit));
+        }
+        fetched * u64::from(pages) * PAGE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the fewest fetches of all schedules, by trying them.
+    fn fewest(touched: &[u32], resident: &[u32], seen: u32, room: usize) -> u64 {
+        let Some((page, rest)) = touched.split_first() else { return 0 };
+        if resident.contains(page) {
+            return fewest(rest, resident, seen, room);
+        }
+        let fetch = u64::from(seen >> page & 1);
+        let with = |without: Option<u32>| {
+            let kept = resident.iter().copied().filter(|it| Some(*it) != without).chain([*page]);
+            fewest(rest, &kept.collect::<Vec<_>>(), seen | 1 << page, room)
+        };
+        if resident.len() < room {
+            return fetch + with(None);
+        }
+        fetch + resident.iter().map(|victim| with(Some(*victim))).min().unwrap_or(0)
+    }
+
+    #[test]
+    fn no_schedule_fetches_less() {
+        let mut word = 1_u32;
+        for length in 1..14 {
+            let draw = |_| {
+                word = word.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                word >> 29
+            };
+            let touched: Vec<u32> = (0..length).map(draw).collect();
+            for room in 1..4_usize {
+                let least = Trace(touched.clone()).least(PAGE, room as u64 * PAGE) / PAGE;
+                assert_eq!(least, fewest(&touched, &[], 0, room), "{touched:?}, room {room}");
+            }
+        }
+    }
+
+    #[test]
+    fn larger_units_hold_neighbours() {
+        let pages = Trace(vec![0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!(pages.least(PAGE, 4 * PAGE), 0);
+        assert_eq!(pages.least(2 * PAGE, 2 * PAGE), 2 * 2 * PAGE);
+    }
+}
