@@ -12,7 +12,7 @@ use std::process::Command;
 /// Bytes of a page of the trace.
 const PAGE: u64 = 4096;
 /// Part of the smallest local memory that `trace.c` may leave open, and bounds of their number of pages.
-const OPEN: u64 = 16;
+const OPEN: u64 = 4;
 const FEWEST_OPEN: u64 = 64;
 const MOST_OPEN: u64 = 16384;
 

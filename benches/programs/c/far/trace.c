@@ -5,8 +5,9 @@
  * the page that has been open for longest. The trace is therefore the sequence of touches without those of pages that
  * were open: each schedule for a larger memory that serves the program serves the trace with no more transfers.
  *
- * For programs with one thread that pass no such block to a system call. Numbers are of 32 bits; a freed block's
- * numbers are not used again. */
+ * For programs with one thread. The kernel cannot use pages that are closed: `read`, `write`, `fread` and `fwrite` of
+ * such blocks pass through a buffer, and other system calls with them fail. A freed block's numbers are not used
+ * again. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <link.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,12 +36,15 @@ static void *(*next_malloc)(size_t), *(*next_realloc)(void *, size_t), *(*next_c
 static void *(*next_aligned)(size_t, size_t);
 static void (*next_free)(void *);
 static size_t (*next_usable)(void *);
+static int (*next_sigaction)(int, const struct sigaction *, struct sigaction *);
+static ssize_t (*next_read)(int, void *, size_t), (*next_write)(int, const void *, size_t);
+static size_t (*next_fread)(void *, size_t, size_t, FILE *), (*next_fwrite)(const void *, size_t, size_t, FILE *);
 static char early[1 << 16]; /* dlsym allocates before the next allocator is known */
 static size_t early_used;
 
 static void flush(void) {
     for (size_t at = 0; at < recorded * sizeof *numbers;) {
-        ssize_t done = write(file, (char *)numbers + at, recorded * sizeof *numbers - at);
+        ssize_t done = next_write(file, (char *)numbers + at, recorded * sizeof *numbers - at);
         if (done <= 0) abort();
         at += (size_t)done;
     }
@@ -55,7 +60,7 @@ static void touched(int signal, siginfo_t *info, void *context) {
     else if (page >= statics && page < statics_end) number = (ARENA + (size_t)(page - statics)) / PAGE;
     else { /* not ours: the program's own fault */
         struct sigaction usual = {.sa_handler = SIG_DFL};
-        sigaction(signal, &usual, 0);
+        next_sigaction(signal, &usual, 0);
         return;
     }
     char **oldest = &open_pages[next_open++ % most_open];
@@ -122,6 +127,51 @@ int posix_memalign(void **block, size_t align, size_t size) {
     return *block ? 0 : ENOMEM;
 }
 
+/* R would replace the handler. */
+int sigaction(int signal, const struct sigaction *action, struct sigaction *old) {
+    if (signal == SIGSEGV && file >= 0) return 0;
+    if (!next_sigaction) next_sigaction = dlsym(RTLD_NEXT, "sigaction");
+    return next_sigaction(signal, action, old);
+}
+
+/* The kernel uses this buffer in place of a watched block. `read` and `write` may move less than they were asked to. */
+static char between[GRANULE];
+
+static size_t part(size_t count) { return count < sizeof between ? count : sizeof between; }
+
+ssize_t read(int from, void *to, size_t count) {
+    if (!is_ours(to)) return next_read(from, to, count);
+    ssize_t moved = next_read(from, between, part(count));
+    if (moved > 0) memcpy(to, between, (size_t)moved);
+    return moved;
+}
+
+ssize_t write(int to, const void *from, size_t count) {
+    if (!is_ours(from)) return next_write(to, from, count);
+    memcpy(between, from, part(count));
+    return next_write(to, between, part(count));
+}
+
+size_t fread(void *to, size_t size, size_t count, FILE *from) {
+    if (!is_ours(to)) return next_fread(to, size, count, from);
+    size_t done = 0, moved = 1;
+    for (; done < size * count && moved > 0; done += moved) {
+        moved = next_fread(between, 1, part(size * count - done), from);
+        memcpy((char *)to + done, between, moved);
+    }
+    return size ? done / size : 0;
+}
+
+size_t fwrite(const void *from, size_t size, size_t count, FILE *to) {
+    if (!is_ours(from)) return next_fwrite(from, size, count, to);
+    size_t done = 0, moved = 1;
+    for (; done < size * count && moved > 0; done += moved) {
+        memcpy(between, (const char *)from + done, part(size * count - done));
+        moved = next_fwrite(between, 1, part(size * count - done), to);
+    }
+    return size ? done / size : 0;
+}
+
 /* Finds the zeroed data of the program itself, which is first in the list. */
 static int find_statics(struct dl_phdr_info *info, size_t size, void *unused) {
     (void)size, (void)unused;
@@ -139,6 +189,9 @@ __attribute__((constructor)) static void begin(void) {
     next_malloc = dlsym(RTLD_NEXT, "malloc"), next_calloc = dlsym(RTLD_NEXT, "calloc");
     next_realloc = dlsym(RTLD_NEXT, "realloc"), next_free = dlsym(RTLD_NEXT, "free");
     next_aligned = dlsym(RTLD_NEXT, "aligned_alloc"), next_usable = dlsym(RTLD_NEXT, "malloc_usable_size");
+    next_sigaction = dlsym(RTLD_NEXT, "sigaction");
+    next_read = dlsym(RTLD_NEXT, "read"), next_write = dlsym(RTLD_NEXT, "write");
+    next_fread = dlsym(RTLD_NEXT, "fread"), next_fwrite = dlsym(RTLD_NEXT, "fwrite");
     const char *name = getenv("TRACE_FILE"), *pages = getenv("TRACE_PAGES");
     most_open = pages ? (size_t)atoll(pages) : 0;
     if (!name || most_open < 16 || most_open > MOST_OPEN) return;
@@ -146,8 +199,8 @@ __attribute__((constructor)) static void begin(void) {
     size_t table = ARENA / GRANULE * sizeof *sizes;
     sizes = mmap(0, table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     arena = mmap(0, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    struct sigaction action = {.sa_sigaction = touched, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
-    if (file < 0 || sizes == MAP_FAILED || arena == MAP_FAILED || sigaction(SIGSEGV, &action, 0)) abort();
+    struct sigaction action = {.sa_sigaction = touched, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    if (file < 0 || sizes == MAP_FAILED || arena == MAP_FAILED || next_sigaction(SIGSEGV, &action, 0)) abort();
     dl_iterate_phdr(find_statics, 0);
     if (statics) mprotect(statics, (size_t)(statics_end - statics), PROT_NONE);
 }
