@@ -40,7 +40,8 @@ fn library_exports_exactly_its_header_and_the_table() {
     }
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(built_library()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let defined: BTreeSet<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).map(plain).collect();
+    let defined: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.split_whitespace().nth(2)).map(plain).collect();
     let header = std::fs::read_to_string(workspace().join("fronts/preload/include/largesse.h")).unwrap();
     let mut wanted = declared(&header);
     wanted.extend(TAKEN_OVER.iter().map(|(name, _)| *name));

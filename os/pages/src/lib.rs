@@ -30,6 +30,8 @@ mod mapping;
 mod own;
 pub mod placement;
 mod range;
+#[cfg(not(miri))]
+pub mod references;
 pub mod residency;
 #[cfg(not(miri))]
 pub mod shared;

@@ -2,8 +2,8 @@
 //!
 //! An evicted page is *moved*, in one step for all threads: the program waits at its next touch, and the kernel refuses
 //! while a device may be writing to the page (direct I/O, io_uring), so that no write of a device is lost. A page that
-//! cannot be moved is protected against writing, copied and forgotten: pages to which the program itself may not write
-//! (a collector's barrier, a guard), and all pages before Linux 6.8.
+//! cannot be moved is protected against writing, copied and forgotten (`copied.rs`): pages to which the program itself
+//! may not write (a collector's barrier, a guard), and all pages before Linux 6.8.
 //!
 //! # Occupied places
 //! Linux 6.18 keeps its "try again" over the try that succeeds (`move_pages` sets `err` and never clears it): it does
@@ -11,15 +11,18 @@
 //! program, the page in its place is that page, and is shown. If it is, the page in its place belongs to no one; this
 //! was never seen, and the place is cleared once.
 
+mod copied;
 mod frames;
 
 pub(crate) use frames::Frames;
 
 use crate::PagerError;
 use crate::lock::{RankedGuard, RankedMutex, STAGING};
+use copied::Copies;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use largesse_pages::fault::{FaultError, MoveError, Userfault, read_guarded};
-use largesse_pages::{PageKind, Reserved, SPAN, Table, base_page};
+use largesse_pages::fault::{FaultError, MoveError, Userfault};
+use largesse_pages::references::PageTables;
+use largesse_pages::{PageKind, Reserved, SPAN, base_page};
 use largesse_policy::MAX_TRANSFER;
 
 /// Number of threads that can take pages out at the same time. Others wait.
@@ -43,6 +46,8 @@ pub(crate) struct Staging {
     lanes: [RankedMutex<Lane, STAGING>; LANES],
     /// Whether the kernel moves pages.
     moves: bool,
+    /// Whether the kernel keeps pages to which it refers, when pages are copied.
+    respects: bool,
     /// Number of pages of a lane whose frames are kept for later fills.
     kept: AtomicUsize,
 }
@@ -53,8 +58,8 @@ type LaneGuard<'a> = RankedGuard<'a, Lane, STAGING>;
 /// The pages of one thread on their way to the store.
 #[derive(Debug)]
 struct Lane {
-    /// Room for pages that are copied.
-    copies: Table<u8>,
+    /// Pages that are copied.
+    copies: Copies,
     /// Number of bytes, from the lane's start on, that hold pages which were shown and not dropped since.
     shown: usize,
 }
@@ -76,13 +81,13 @@ impl Lane {
     /// Shows pages that cannot be moved, from a copy. Returns the number of bytes that are done.
     fn copy(
         &mut self,
-        faults: &Userfault,
+        (faults, respects): (&Userfault, bool),
         at: usize,
         (offset, len): (usize, usize),
         show: Show<'_>,
     ) -> Result<usize, PagerError> {
-        if copy(faults, at, &mut self.copies[..len])? {
-            show(offset, &self.copies[..len])?;
+        for gone in self.copies.take(faults, at, len, respects)? {
+            show(offset + gone.start, self.copies.bytes(gone))?;
         }
         Ok(len)
     }
@@ -90,10 +95,10 @@ impl Lane {
     /// Shows zeros in the place of a page that the program gave back by a system call of its own. Returns the number of
     /// bytes that are done.
     fn show_zeros(&mut self, offset: usize, show: Show<'_>) -> Result<usize, PagerError> {
-        let page = base_page();
-        self.copies[..page].fill(0);
-        show(offset, &self.copies[..page])?;
-        Ok(page)
+        let zeros = self.copies.bytes(0..base_page());
+        zeros.fill(0);
+        show(offset, zeros)?;
+        Ok(base_page())
     }
 
     /// Drops pages of the lane that are not shown any more, at an offset.
@@ -113,11 +118,11 @@ impl Staging {
         range.commit(0, len, PageKind::Small).map_err(refused)?;
         let mut lanes = Vec::with_capacity(LANES);
         for _ in 0..LANES {
-            let copies = Table::new(MAX_TRANSFER * base_page()).ok_or(FaultError(libc::ENOMEM))?;
+            let copies = Copies::new().ok_or(FaultError(libc::ENOMEM))?;
             lanes.push(RankedMutex::new(Lane { copies, shown: 0 }));
         }
         let lanes = lanes.try_into().map_err(|_| FaultError(libc::ENOMEM))?;
-        Ok(Staging { range, lanes, moves: false, kept: AtomicUsize::new(0) })
+        Ok(Staging { range, lanes, moves: false, respects: false, kept: AtomicUsize::new(0) })
     }
 
     /// Registers the lanes, since the kernel moves pages only to registered ranges.
@@ -125,11 +130,13 @@ impl Staging {
         faults.register(self.range.start().as_ptr().addr(), self.range.len())
     }
 
-    /// Finds out whether the kernel moves pages (Linux 6.8 and later), by moving one.
+    /// Finds out whether the kernel moves pages (Linux 6.8 and later), by moving one, and if not, whether it keeps pages
+    /// to which it refers.
     pub(crate) fn try_moving(&mut self, faults: &Userfault) -> Result<(), FaultError> {
         let (page, at) = (base_page(), self.range.start().as_ptr().addr());
         faults.fill(at, &vec![1; page], false)?;
         self.moves = faults.take(at, at + page, page) == (page, None);
+        self.respects = !self.moves && copied::are_references_respected(faults, at)?;
         // SAFETY: no thread uses the lanes yet.
         unsafe { self.range.purge(0, 2 * page) }.map_err(|error| FaultError(error.errno))
     }
@@ -137,6 +144,16 @@ impl Staging {
     /// Returns whether pages are moved, so that those to which a device writes stay resident.
     pub(crate) const fn moves(&self) -> bool {
         self.moves
+    }
+
+    /// Returns whether pages stay resident while the kernel writes to them through references (`process_vm_writev`).
+    pub(crate) const fn sees_references(&self) -> bool {
+        self.moves || self.respects
+    }
+
+    /// Takes the lanes' descriptors, which are in the table of the threads that take pages out.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = PageTables> {
+        self.lanes.iter().filter_map(|lane| lane.lock().copies.descriptors())
     }
 
     /// Sets the number of pages in each lane whose frames are kept for later fills.
@@ -190,7 +207,7 @@ impl Staging {
                     most = base_page(); // the rest may lie in several mappings
                     0
                 }
-                Some(MoveError::Guarded) => lane.copy(faults, at, (done, part), show)?,
+                Some(MoveError::Guarded) => lane.copy((faults, self.respects), at, (done, part), show)?,
                 Some(MoveError::Missing) => lane.show_zeros(done, show)?,
                 Some(MoveError::Occupied) if !are_resident(at, base_page()) => {
                     lane.show(start, (done, base_page()), show)?;
@@ -222,19 +239,6 @@ pub(crate) fn are_resident(at: usize, len: usize) -> bool {
         resident += base_page()
     });
     resident == len
-}
-
-/// Copies pages and drops them. `false`: they cannot be read, and stay resident.
-fn copy(faults: &Userfault, at: usize, into: &mut [u8]) -> Result<bool, PagerError> {
-    faults.protect(at, into.len(), true)?;
-    if !read_guarded(at, into) {
-        faults.protect(at, into.len(), false)?;
-        return Ok(false);
-    }
-    let pages = core::ptr::with_exposed_provenance_mut(at);
-    // SAFETY: the pages are far memory in state `Leaving`: a touch is a fault that waits.
-    unsafe { largesse_pages::forget(pages, into.len()) }.map_err(|error| FaultError(error.errno))?;
-    Ok(true)
 }
 
 #[cfg(test)]

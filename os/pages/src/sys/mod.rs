@@ -18,6 +18,8 @@ mod nodes;
 #[cfg(not(miri))]
 mod raw;
 #[cfg(not(miri))]
+mod references;
+#[cfg(not(miri))]
 mod residency;
 #[cfg(not(miri))]
 pub(crate) mod seccomp;
@@ -33,4 +35,4 @@ pub use call::raw_call;
 #[cfg(miri)]
 pub(crate) use miri::*;
 #[cfg(not(miri))]
-pub(crate) use {files::*, linux::*, moved::*, nodes::*, raw::*, residency::*, wait::*};
+pub(crate) use {files::*, linux::*, moved::*, nodes::*, raw::*, references::*, residency::*, wait::*};

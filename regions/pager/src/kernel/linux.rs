@@ -100,6 +100,7 @@ impl Linux {
         let before = unsafe { Box::from_raw(before) };
         // The descriptor is the parent's: its number means nothing, or another file, in this process.
         core::mem::forget(*before);
+        self.staging.descriptors().for_each(core::mem::forget);
         if by_signal {
             self.broker.call(|| self.faults().duplicate_here())?;
         }
@@ -163,6 +164,13 @@ impl Linux {
     #[must_use]
     pub const fn knows_pinned(&self) -> bool {
         self.staging.moves()
+    }
+
+    /// Returns whether pages stay resident while the kernel writes to them through references, as `process_vm_writev` does
+    /// in any process.
+    #[must_use]
+    pub const fn sees_references(&self) -> bool {
+        self.staging.sees_references()
     }
 
     /// Notes that pages are about to be handed to the kernel for longer than a call: to a pipe or a socket, without a
@@ -259,7 +267,10 @@ impl Drop for Linux {
     fn drop(&mut self) {
         // SAFETY: the pointer is that of a box, which is dropped once.
         let faults = unsafe { Box::from_raw(*self.faults.get_mut()) };
-        self.broker.call(|| drop(faults));
+        self.broker.call(|| {
+            self.staging.descriptors().for_each(drop);
+            drop(faults);
+        });
     }
 }
 

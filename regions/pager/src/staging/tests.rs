@@ -1,4 +1,4 @@
-//! Needs a userfaultfd and Linux 6.8: elsewhere pages are not moved.
+//! Needs a userfaultfd, and for most tests Linux 6.8: elsewhere pages are not moved.
 
 use super::*;
 use largesse_pages::fault::OpenMethod;
@@ -107,4 +107,42 @@ fn guarded_pages_are_copied() {
     assert!(unsafe { core::slice::from_raw_parts(bytes, 2 * page) }.iter().all(|byte| *byte == 5));
     assert!(!are_resident(staging.start_of(0) + 2 * page, page), "a copied page leaves no frame");
     assert!(are_resident(staging.start_of(0), 2 * page));
+}
+
+/// A staging that copies, as before Linux 6.8; nothing where the kernel does not respect references to pages.
+fn copying() -> Option<(Userfault, Staging, Reserved)> {
+    let (faults, mut staging, program) = moving()?;
+    let at = staging.range.start().as_ptr().addr();
+    (staging.moves, staging.respects) = (false, copied::are_references_respected(&faults, at).unwrap());
+    staging.respects.then_some((faults, staging, program))
+}
+
+#[test]
+fn copied_page_stays_while_it_is_referred_to() {
+    use std::io::Read as _;
+    use std::os::fd::AsRawFd as _;
+    let Some((faults, staging, program)) = copying() else { return };
+    let (page, at) = (base_page(), program.start().as_ptr().addr());
+    fill(&faults, at, 1, 4);
+    let (mut out, into) = std::io::pipe().unwrap();
+    let third =
+        libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at + 2 * page), iov_len: page };
+    // SAFETY: a page that is present, which the pipe refers to.
+    assert_eq!(unsafe { libc::vmsplice(into.as_raw_fd(), &raw const third, 1, 0) }, page.cast_signed());
+    let mut came = taken(&staging, &faults, at, 4);
+    // A page that another processor has just made may stay at first.
+    for number in [0, 1, 3] {
+        for _ in 0..20 {
+            if came[number] == 0 {
+                came[number] = taken(&staging, &faults, at + number * page, 1)[0];
+            }
+        }
+    }
+    assert_eq!(came, [1, 2, 0, 4]);
+    let bytes = core::ptr::with_exposed_provenance_mut::<u8>(at + 2 * page);
+    // SAFETY: the page is present, and nothing else uses it: it can be written to, and the pipe has the same frame.
+    unsafe { bytes.write_volatile(7) };
+    let mut read = vec![0; page];
+    out.read_exact(&mut read).unwrap();
+    assert_eq!(read[..2], [7, 3]);
 }

@@ -1,0 +1,150 @@
+//! Pages that cannot be moved: they are protected against writing, copied, and forgotten.
+//!
+//! Protection does not stop the kernel, which may have taken a reference before (`process_vm_writev` by this process or
+//! another): what it writes after the copy would be lost with the page. So a page is forgotten only where nothing refers to
+//! it ([`references`]), on kernels that allow that; a page that is in use stays.
+
+use crate::PagerError;
+use core::ops::Range;
+use largesse_pages::fault::{FaultError, Userfault, read_guarded};
+use largesse_pages::references::{self, PageTables};
+use largesse_pages::{MapError, Table, base_page};
+use largesse_policy::MAX_TRANSFER;
+
+/// Returns whether this kernel keeps pages that it refers to, to be found out with the page at `at`, of a registered range
+/// and without other use. It is missing afterwards, or may be.
+pub(super) fn are_references_respected(faults: &Userfault, at: usize) -> Result<bool, FaultError> {
+    // A page that another processor has just made counts as in use, so that the first try may be in vain.
+    const TRIES: usize = 4;
+    let page = base_page();
+    let Ok(tables) = PageTables::open() else { return Ok(false) };
+    for _ in 0..TRIES {
+        faults.fill(at, &vec![1; page], false)?;
+        let mut refused = None;
+        let mut protect = |on| refused = refused.or(faults.protect(at, page, on).err());
+        // SAFETY: the caller's promise.
+        let respected = unsafe { references::are_respected(&tables, at, &mut protect) };
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        if respected == Ok(true) {
+            return Ok(true);
+        }
+        forget(at, page)?;
+    }
+    Ok(false)
+}
+
+/// Number of pages that are compared at a time.
+const COMPARED: usize = 16;
+
+/// Room for the copies of one lane.
+#[derive(Debug)]
+pub(super) struct Copies {
+    copies: Table<u8>,
+    /// A second copy of a few pages, with which the first is compared.
+    again: Table<u8>,
+    /// Opened when first needed, where all threads that take pages out have one table of descriptors.
+    tables: Option<PageTables>,
+}
+
+impl Copies {
+    pub(super) fn new() -> Option<Copies> {
+        let room = |pages| Table::new(pages * base_page());
+        Some(Copies { copies: room(MAX_TRANSFER)?, again: room(COMPARED)?, tables: None })
+    }
+
+    /// Returns a part of the last copy.
+    pub(super) fn bytes(&mut self, part: Range<usize>) -> &mut [u8] {
+        &mut self.copies[part]
+    }
+
+    /// Takes the descriptors, which are closed in the table that they are in.
+    pub(super) fn descriptors(&mut self) -> Option<PageTables> {
+        self.tables.take()
+    }
+
+    /// Copies `len` bytes of pages from `at` on and forgets them; if the kernel `respects` references, only where nothing
+    /// refers to them. Returns the offsets of those that are gone; the others cannot be read, or are in use.
+    pub(super) fn take(
+        &mut self,
+        faults: &Userfault,
+        at: usize,
+        len: usize,
+        respects: bool,
+    ) -> Result<Vec<Range<usize>>, PagerError> {
+        let (copy, again) = (&mut self.copies[..len], &mut self.again[..]);
+        faults.protect(at, len, true)?;
+        if !read_guarded(at, copy) {
+            faults.protect(at, len, false)?;
+            return Ok(Vec::new());
+        }
+        let all = 0..len;
+        if !respects {
+            forget(at, len)?;
+            return Ok(vec![all]);
+        }
+        let tables = match self.tables.take().map_or_else(PageTables::open, Ok) {
+            Ok(tables) => tables,
+            // No dump may be made of this process: no other process of its user may write to it.
+            Err(libc::EACCES) => {
+                forget(at, len)?;
+                return Ok(vec![all]);
+            }
+            Err(_) => {
+                faults.protect(at, len, false)?;
+                return Ok(Vec::new());
+            }
+        };
+        let mut in_use = Vec::new();
+        let mut stay = |offset| in_use.push(offset);
+        // SAFETY: the pages are far memory in state `Leaving`, and protected; those that stay are kept below.
+        unsafe { references::forget_unused(&tables, at, copy, again, &mut stay) }.map_err(refused)?;
+        let (page, mut gone, mut start) = (base_page(), Vec::new(), 0);
+        for offset in in_use {
+            let (copy, again) = (&copy[offset..offset + page], &mut again[..page]);
+            if stays(faults, &tables, at + offset, copy, again)? {
+                gone.push(start..offset);
+                start = offset + page;
+            }
+        }
+        gone.push(start..len);
+        gone.retain(|part| !part.is_empty());
+        // The thread that handles its fault itself has the program's descriptors, which are the program's to close.
+        self.tables = Some(tables).filter(|_| !faults.by_signal());
+        Ok(gone)
+    }
+}
+
+/// Has a page in use stay. Returns `false` if the kernel has dropped it meanwhile. A page that the program may not write to
+/// is forgotten if it has not changed.
+fn stays(
+    faults: &Userfault,
+    tables: &PageTables,
+    at: usize,
+    copy: &[u8],
+    again: &mut [u8],
+) -> Result<bool, PagerError> {
+    faults.protect(at, copy.len(), false)?;
+    if references::keep(at) {
+        return Ok(true);
+    }
+    faults.protect(at, copy.len(), true)?;
+    if tables.read_present(at, again) && again != copy {
+        faults.protect(at, copy.len(), false)?;
+        return Ok(true);
+    }
+    forget(at, copy.len())?;
+    Ok(false)
+}
+
+/// Forgets pages in state `Leaving`.
+fn forget(at: usize, len: usize) -> Result<(), FaultError> {
+    let pages = core::ptr::with_exposed_provenance_mut(at);
+    // SAFETY: the pages are far memory in state `Leaving`: a touch is a fault that waits.
+    unsafe { largesse_pages::forget(pages, len) }.map_err(refused)
+}
+
+fn refused(error: MapError) -> FaultError {
+    FaultError(error.errno)
+}
