@@ -1,16 +1,19 @@
 /* Reads a file into memory while other threads cause the pages of this memory to be evicted and filled again.
-   direct WAY FILE MIB ROUNDS; WAY: pread, uring, fixed (O_DIRECT), or plain (ordinary calls) */
+   direct WAY FILE MIB ROUNDS; WAY: pread, uring, fixed (O_DIRECT), plain (ordinary calls), own (process_vm_writev into
+   this process), other, stranger (the same by another process, with the environment of this one or without) */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -18,7 +21,7 @@
 #include <unistd.h>
 
 enum { READERS = 3, CHUNK = 256 << 10, DEPTH = 8, TOUCHES = 1 << 15 };
-static const char *file;
+static const char *program, *file;
 static size_t bytes;
 static uint64_t *target, *noise;
 static atomic_int done;
@@ -168,13 +171,59 @@ static void *plain_chunks(void *argument) {
     return NULL;
 }
 
+/* Writes the file with process_vm_writev to memory of a process. The source is the file's pages, which are not in memory,
+   so that the kernel has up to 4 MiB of the target pinned while it reads one page after the other from the disk. */
+static void write_slowly(pid_t process, char *to) {
+    enum { LONG = 4 << 20 };
+    int fd = open(file, O_RDONLY);
+    char *from = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (fd < 0 || from == MAP_FAILED || madvise(from, bytes, MADV_RANDOM)) die("mmap");
+    for (size_t at; (at = next_chunk++ * LONG) < bytes;) {
+        struct iovec source = {from + at, LONG}, into = {to + at, LONG};
+        posix_fadvise(fd, (off_t)at, LONG, POSIX_FADV_DONTNEED);
+        if (process_vm_writev(process, &source, 1, &into, 1, 0) != LONG) die("process_vm_writev");
+    }
+    munmap(from, bytes);
+    close(fd);
+}
+
+static void *own_chunks(void *argument) {
+    (void)argument;
+    write_slowly(getpid(), (char *)target);
+    return NULL;
+}
+
+/* Has another process do so. */
+static void *foreign_chunks(void *argument) {
+    if (next_chunk++) return NULL;
+    char at[20], mib[20];
+    snprintf(at, sizeof at, "%p", (void *)target);
+    snprintf(mib, sizeof mib, "%zu", bytes >> 20);
+    char *words[] = {(char *)program, "into", (char *)file, mib, at, NULL};
+    fflush(stdout);
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    pid_t child;
+    int status = 0;
+    if (posix_spawn(&child, program, NULL, NULL, words, argument ? environ : (char *[]){NULL})) die("spawn");
+    if (waitpid(child, &status, 0) != child) die("waitpid");
+    if (status) exit(WEXITSTATUS(status));
+    return NULL;
+}
+
 int main(int argc, char **argv) {
     if (argc < 5) return 2;
     void *(*way)(void *) = !strcmp(argv[1], "plain") ? plain_chunks
+                         : !strcmp(argv[1], "own") ? own_chunks
+                         : !strcmp(argv[1], "other") || !strcmp(argv[1], "stranger") ? foreign_chunks
                          : !strcmp(argv[1], "pread") ? read_chunks : ring_chunks;
-    void *fixed = strcmp(argv[1], "fixed") ? NULL : argv;
+    void *fixed = strcmp(argv[1], "fixed") && strcmp(argv[1], "other") ? NULL : argv;
+    program = argv[0];
     file = argv[2];
     bytes = (size_t)atol(argv[3]) << 20;
+    if (!strcmp(argv[1], "into")) {
+        write_slowly(getppid(), (char *)strtoull(argv[4], NULL, 0));
+        return 0;
+    }
     target = aligned_alloc(4096, bytes);
     noise = calloc(1, bytes);
     if (!target || !noise) die("memory");

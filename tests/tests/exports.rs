@@ -26,6 +26,8 @@ const TAKEN_OVER: &[(&str, &str)] = &[
     ("mlock", "far memory cannot be locked"),
     ("mlock2", "as mlock"),
     ("mlockall", "as mlock"),
+    ("process_vm_readv", "far pages stay resident while the kernel copies from them"),
+    ("process_vm_writev", "far pages are not evicted while the kernel copies to them"),
     (
         "dlopen",
         "a library opened with RTLD_DEEPBIND frees blocks of ours in the C library unless it is patched",

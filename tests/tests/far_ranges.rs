@@ -1,12 +1,13 @@
 //! Calls on ranges of far memory: direct input, `mmap`, `mremap`, `madvise`, `mprotect` and `mlock`.
 
-use largesse_tests::{Exit, Run, Stage, User, events_are_permitted, skipped, users};
+use largesse_tests::{Exit, Run, Stage, User, events_are_permitted, fault_engines, skipped, users};
 use std::path::PathBuf;
 
 /// Returns a run of the program that reads a file in the given way.
 fn reader<'a>(stage: &'a Stage, program: &PathBuf, way: &str) -> Run<'a> {
     let file = stage.scratch().join("input");
-    Run::new(stage, &[program]).arg(way).arg(file).arg("48").arg("1")
+    let mib = if ["own", "other", "stranger"].contains(&way) { "24" } else { "48" };
+    Run::new(stage, &[program]).arg(way).arg(file).arg(mib).arg("1")
 }
 
 /// Returns whether the way works without Largesse: io_uring may be switched off, and a file system may have no direct
@@ -21,11 +22,10 @@ fn is_offered(stage: &Stage, program: &PathBuf, way: &str) -> bool {
     true
 }
 
-/// Returns the ways that work for this user. Where the kernel does not wait for far pages, io_uring and
-/// `process_vm_writev` fail, as documented.
-fn ways(user: User) -> &'static [&'static str] {
-    let all = user == User::Current && events_are_permitted();
-    if all { &["pread", "uring", "fixed", "plain"] } else { &["pread"] }
+/// Returns whether the kernel waits for far pages with this engine. Otherwise io_uring and other processes cannot write to
+/// them, as documented.
+fn kernel_waits(user: User, engine: &str) -> bool {
+    user == User::Current && engine == "auto" && events_are_permitted()
 }
 
 /// Data that a device or the kernel writes to far memory are not lost while pages are filled and evicted.
@@ -34,43 +34,60 @@ fn input_into_far_memory_arrives() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("direct.c", &["-O2", "-lpthread"]) else { return };
     for user in users() {
-        for &way in ways(user) {
-            if !is_offered(&stage, &program, way) {
-                continue;
-            }
-            for size in ["4K", "auto"] {
-                let options = ["--local=12M", "--far=memory:", "--page-size", size];
-                let ran = reader(&stage, &program, way).as_user(user).under(&options).finish().succeeded();
-                assert_eq!(ran.stdout, "0 wrong\n", "{user:?} {way} {size}");
-                let far = &ran.report["far"];
-                assert!(far["evictions"].as_u64().unwrap() > 10_000, "{user:?} {way} {size}: {far:#}");
-                // Pages that are registered with io_uring are pinned for long, so that some evictions meet them.
-                assert!(way != "fixed" || far["pinned"].as_u64().unwrap() > 0, "{size}: {far:#}");
+        for &engine in fault_engines(user) {
+            for way in ["pread", "plain", "own", "uring", "fixed", "other", "stranger"] {
+                let reaches = kernel_waits(user, engine) || ["pread", "plain", "own"].contains(&way);
+                if !reaches || !is_offered(&stage, &program, way) {
+                    continue;
+                }
+                for size in ["4K", "auto"] {
+                    let options =
+                        ["--local=12M", "--far=memory:", "--page-size", size, "--fault-engine", engine];
+                    let ran =
+                        reader(&stage, &program, way).as_user(user).under(&options).finish().succeeded();
+                    assert_eq!(ran.stdout, "0 wrong\n", "{user:?} {engine} {way} {size}");
+                    let far = &ran.report["far"];
+                    let evictions = far["evictions"].as_u64().unwrap();
+                    assert!(evictions > 10_000, "{user:?} {engine} {way} {size}: {far:#}");
+                    // Pages that are registered with io_uring are pinned for long, so that some evictions meet them.
+                    assert!(way != "fixed" || far["pinned"].as_u64().unwrap() > 0, "{size}: {far:#}");
+                }
             }
         }
     }
 }
 
-/// An older kernel does not tell which pages a device writes to, so that far memory refuses direct input there.
+/// An older kernel does not tell which pages a device writes to, so that far memory refuses direct input there. Other
+/// input arrives: while the kernel refers to pages for `process_vm_writev`, they stay.
 #[test]
 fn direct_input_is_refused_before_linux_6_8() {
     let stage = Stage::new();
     let Some(program) = stage.compiled("direct.c", &["-O2", "-lpthread"]) else { return };
     let Some(older) = stage.compiled("older.c", &["-O2"]) else { return };
-    let options = ["--local=12M", "--far=memory:"];
     for user in users() {
-        for (way, exit, said) in [
-            ("pread", 3, "open: Invalid argument\n"),
-            ("uring", 3, "io_uring_setup: Function not implemented\n"),
-            ("plain", 0, "0 wrong\n"),
-        ] {
-            if !is_offered(&stage, &program, way) || exit == 0 && !ways(user).contains(&way) {
-                continue;
+        for &engine in fault_engines(user) {
+            for (way, exit, said) in [
+                ("pread", 3, "open: Invalid argument\n"),
+                ("uring", 3, "io_uring_setup: Function not implemented\n"),
+                ("plain", 0, "0 wrong\n"),
+                ("own", 0, "0 wrong\n"),
+                ("other", 0, "0 wrong\n"),
+                ("stranger", 0, "0 wrong\n"),
+            ] {
+                let reaches = kernel_waits(user, engine) || !["other", "stranger"].contains(&way);
+                if !reaches || !is_offered(&stage, &program, way) {
+                    continue;
+                }
+                let options = ["--local=12M", "--far=memory:", "--fault-engine", engine];
+                let run = reader(&stage, &program, way).started_by(&[&older]).as_user(user);
+                let ran = run.under(&options).finish();
+                let got = (ran.exit, ran.stdout.as_str());
+                assert_eq!(got, (Exit::Code(exit), said), "{user:?} {engine} {way}: {ran:#?}");
+                assert_eq!(ran.not_granted("direct-input-refused"), 1, "{way}: {:#}", ran.report);
+                // Most of what another process writes meets an eviction.
+                let pinned = ran.report["far"]["pinned"].as_u64().unwrap();
+                assert!(way != "stranger" || pinned > 0, "{engine}: {:#}", ran.report);
             }
-            let run = reader(&stage, &program, way).started_by(&[&older]).as_user(user);
-            let ran = run.under(&options).finish();
-            assert_eq!((ran.exit, ran.stdout.as_str()), (Exit::Code(exit), said), "{user:?} {way}: {ran:#?}");
-            assert_eq!(ran.not_granted("direct-input-refused"), 1, "{user:?} {way}: {:#}", ran.report);
         }
     }
 }

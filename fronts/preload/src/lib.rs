@@ -6,6 +6,7 @@
 //!      │                   └─────large──► serve ─► Heap<HeapBacking>
 //!      ├──mmap────────► mapping (advises large anonymous mappings)
 //!      ├──munmap, …───► ranges (far memory)
+//!      ├──process_vm_…► process_vm (pins far memory)
 //!      ├──largesse_ddot, …► kernels (a thread pool shares long vectors)
 //!      └──largesse_*──► control          start: options, fork handlers    helper: touches pages ahead
 //!   R session ──ISM(TRUE)──► slots (patches libR.so's calls to the exports)
@@ -62,9 +63,11 @@ mod message;
 mod new_heap;
 mod next;
 mod options;
+mod pinned;
 mod placement;
 mod plain;
 mod private;
+mod process_vm;
 mod ranges;
 mod record;
 mod refusal;
@@ -86,4 +89,5 @@ mod symbol;
 mod timeline;
 mod topology;
 mod tune;
+mod user_memory;
 mod waits;

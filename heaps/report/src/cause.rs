@@ -135,7 +135,7 @@ impl Cause {
             Cause::SlotNotPatched => c"a shared object could not be patched; its large blocks stay with the C library",
             Cause::SignpostRefused => c"memfd_create was refused, so `largesse status` cannot see this process",
             Cause::HelperRefused => c"the helper thread could not be started; nothing is prepared ahead of need",
-            Cause::DirectInputRefused => c"this kernel cannot keep far pages that a device writes to in place (Linux 6.8 can): O_DIRECT and io_uring were refused",
+            Cause::DirectInputRefused => c"this kernel cannot keep far pages that a device writes to in place (Linux 6.8 can): O_DIRECT and io_uring were refused, and before Linux 5.19 process_vm_writev into other processes",
             Cause::MappingNear => c"large mappings that are only reserved, at a fixed address, stacks, or on special pages stay in memory and do not count against --local",
             Cause::FarNotLocked => c"far memory cannot be locked in memory: mlock failed with ENOMEM (programs that need it cannot use --local)",
             Cause::NearLimit => c"large pages could have exceeded the limit on memory (of the control group, or of the machine), small ones were used (raise the limit)",

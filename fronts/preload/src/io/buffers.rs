@@ -6,15 +6,13 @@
 //!   messages, appends     one call with a copy in ordinary memory: a second call would send a second message
 //! ```
 
-use super::pinned::{IoVec, PinnedPages};
-use super::program;
 use super::raw;
+use crate::pinned::{IoVec, PinnedPages};
+use crate::user_memory::{MOST_BYTES, copy};
 use core::ops::Range;
 use core::ptr::NonNull;
 use libc::{c_int, c_long};
 
-/// The most bytes that the kernel transfers in one call (`MAX_RW_COUNT`).
-const MOST: usize = 0x7fff_f000;
 /// The longest append in bytes that is made in one call, so that no other process can append in between: 16 MiB.
 const LONGEST_APPEND: usize = 16 << 20;
 /// Number of bytes of the program's buffers that are pinned and copied at a time.
@@ -61,7 +59,7 @@ impl Buffers<'_> {
         arguments: &[usize; 6],
         call: &mut dyn FnMut(&[IoVec], usize) -> isize,
     ) -> isize {
-        let total = self.bytes().unwrap_or(0).min(MOST);
+        let total = self.bytes().unwrap_or(0).min(MOST_BYTES);
         match flow(number, arguments, self.written, total) {
             Flow::Message => self.copied(total, call),
             Flow::All => self.in_pieces(total, true, call),
@@ -114,7 +112,7 @@ impl Buffers<'_> {
                 let which =
                     if self.written { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
                 // SAFETY: the copy has at least `bytes` bytes, and `done` plus this part's length is at most that.
-                if unsafe { program::copy(which, ours, part) } < part.len {
+                if unsafe { copy(which, ours, part) } < part.len {
                     return false;
                 }
                 done += part.len;

@@ -21,7 +21,6 @@ mod calls;
 mod exec;
 mod filter;
 mod in_thread;
-mod pinned;
 mod program;
 mod raw;
 mod serve;

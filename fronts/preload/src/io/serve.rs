@@ -2,16 +2,15 @@
 
 use super::buffers::Buffers;
 use super::calls::{Extent, LONGEST, Pointer, Syscall};
-use super::pinned::{IoVec, PinnedPages};
-use super::program::{self, read, read_array};
+use super::program::{self, read};
 use super::raw::{self, make};
+use crate::pinned::{IoVec, PinnedPages};
+use crate::user_memory::{MOST_PARTS, read_parts};
 use core::ops::Range;
 use libc::{c_int, c_long, mmsghdr, msghdr};
 
 /// Most bytes in a path, with its NUL (`PATH_MAX`).
 const PATH: usize = 4096;
-/// Most elements in an array of buffers or of messages (`UIO_MAXIOV`).
-const MOST_PARTS: usize = 1024;
 /// Most bytes in the address of a socket (`sockaddr_storage`).
 const ADDRESS: usize = 128;
 /// Most bytes of control data in a message that a kernel accepts by default (`net.core.optmem_max`).
@@ -129,7 +128,7 @@ fn buffer(asked: CallRequest<'_>, pointer: &Pointer, count: usize) -> isize {
 fn vector(asked: CallRequest<'_>, pointer: &Pointer, count: usize) -> isize {
     let CallRequest { number, mut arguments, blocked, own } = asked;
     let mut pinned = PinnedPages::new(own);
-    let Some(parts) = parts(arguments[pointer.argument], arguments[count], &mut pinned) else {
+    let Some(parts) = read_parts(arguments[pointer.argument], arguments[count], &mut pinned) else {
         return asked.make();
     };
     if asked.holds(&parts, pointer.written, &mut pinned) {
@@ -148,12 +147,6 @@ fn vector(asked: CallRequest<'_>, pointer: &Pointer, count: usize) -> isize {
         };
         make(number, arguments, blocked)
     })
-}
-
-/// Reads an array of buffers; `None` where it is unreadable, or longer than the kernel accepts.
-fn parts(at: usize, count: usize, pinned: &mut PinnedPages<'_>) -> Option<Vec<IoVec>> {
-    let array = (count <= MOST_PARTS).then(|| read_array::<2>(at, count, pinned))??;
-    Some(array.into_iter().map(|[at, len]| IoVec { at, len }).collect())
 }
 
 /// Serves a call with one message: `sendmsg`, `recvmsg`.
@@ -212,7 +205,7 @@ fn header(at: usize, written: bool, pinned: &mut PinnedPages<'_>) -> Option<([us
     pinned.all(at, size_of::<msghdr>(), written);
     let header = read::<HEADER>(at, pinned)?;
     around(&header, written, pinned);
-    let parts = parts(header[IOV], header[IOV_LEN], pinned)?;
+    let parts = read_parts(header[IOV], header[IOV_LEN], pinned)?;
     Some((header, parts))
 }
 

@@ -5,9 +5,9 @@
 //! library makes on its own: the bits of our signals are removed from every set, and the program's actions for them are
 //! stored here.
 
-use super::pinned::PinnedPages;
 use super::program;
 use super::raw::{self, HANDLER_MASK, Trapped};
+use crate::pinned::PinnedPages;
 use crate::signals::{bit, keep_open, kept_open};
 use core::ffi::{c_int, c_void};
 use core::ops::Range;

@@ -23,9 +23,9 @@ pub(crate) const SMALLEST: usize = 1 << 20;
 const NEVER: c_int = plain::NEVER | libc::MAP_LOCKED | libc::MAP_32BIT;
 
 /// Result of a system call as the kernel returns it: a number, or `-errno`.
-type Answer = isize;
+pub(crate) type Answer = isize;
 
-const fn refused(errno: c_int) -> Answer {
+pub(crate) const fn refused(errno: c_int) -> Answer {
     -(errno as Answer)
 }
 

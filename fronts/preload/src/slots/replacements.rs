@@ -1,7 +1,7 @@
 //! Lists the functions of the library that replace those of the C library in patched slots.
 
 use crate::ranges::calls;
-use crate::{exports, mapping};
+use crate::{exports, mapping, process_vm};
 
 /// Returns our replacement for a function with which R itself allocates blocks.
 pub(super) fn for_r(name: &[u8]) -> Option<usize> {
@@ -27,6 +27,8 @@ pub(super) fn for_all(name: &[u8]) -> Option<usize> {
         b"mlock" => calls::mlock as *const () as usize,
         b"mlock2" => calls::mlock2 as *const () as usize,
         b"mlockall" => calls::mlockall as *const () as usize,
+        b"process_vm_readv" => process_vm::process_vm_readv as *const () as usize,
+        b"process_vm_writev" => process_vm::process_vm_writev as *const () as usize,
         _ => return None,
     })
 }

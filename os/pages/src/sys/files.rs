@@ -48,19 +48,23 @@ pub(crate) fn read_file<'a>(path: &CStr, into: &'a mut [u8]) -> Option<&'a [u8]>
 /// Readable memory is copied without `/proc`: one call instead of three, and a thread waiting for the end of this
 /// process would spin while the kernel clears its `/proc` entries.
 pub(crate) fn read_guarded(at: usize, into: &mut [u8]) -> bool {
-    let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let from = libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
-    // SAFETY: the buffer has the length given; the kernel checks what is read.
-    let got = unsafe {
-        libc::process_vm_readv(super::thread_id().cast_signed(), &raw const to, 1, &raw const from, 1, 0)
-    };
-    if usize::try_from(got) == Ok(into.len()) {
+    if copy_readable(at, into) == into.len() {
         return true;
     }
     let Ok(memory) = open(c"/proc/thread-self/mem") else { return false };
     // SAFETY: the buffer has the length given; the kernel checks what is read.
     let got = unsafe { libc::pread(memory.0, into.as_mut_ptr().cast(), into.len(), at as i64) };
     usize::try_from(got) == Ok(into.len())
+}
+
+/// Copies readable memory of this process, and returns the number of bytes up to the first inaccessible page.
+pub(super) fn copy_readable(at: usize, into: &mut [u8]) -> usize {
+    let to = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let from = libc::iovec { iov_base: core::ptr::with_exposed_provenance_mut(at), iov_len: into.len() };
+    let thread = super::thread_id() as usize;
+    let arguments = [thread, (&raw const to).addr(), 1, (&raw const from).addr(), 1, 0];
+    // SAFETY: the buffer has the length given; the kernel checks what is read.
+    usize::try_from(unsafe { super::raw_call(libc::SYS_process_vm_readv, arguments) }).unwrap_or(0)
 }
 
 pub(super) fn memory_file(name: &CStr) -> Result<Descriptor, i32> {

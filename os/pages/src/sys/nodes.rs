@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "this folder is where the ban points to")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers of the kernel's interface")]
 
-use super::files::read_file;
+use super::files::{copy_readable, read_file};
 use super::linux::checked;
 use crate::Placement;
 use crate::placement::ThreadPolicy;
@@ -86,14 +86,7 @@ pub(crate) fn nodes_of(pid: i32, at: &[u64], nodes: &mut [i32]) -> Result<(), i3
 
 /// Reads the byte at `address` of this process. Returns `false` if it is inaccessible or not mapped.
 pub(crate) fn read_byte(address: *mut u8) -> bool {
-    let mut byte = 0_u8;
-    let into = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    let from = libc::iovec { iov_base: address.cast(), iov_len: 1 };
-    // SAFETY: the kernel checks both addresses, and writes one byte, which is ours.
-    unsafe {
-        libc::process_vm_readv(super::thread_id().cast_signed(), &raw const into, 1, &raw const from, 1, 0)
-            == 1
-    }
+    copy_readable(address.addr(), &mut [0]) == 1
 }
 
 /// Sets the bits of the nodes that have memory, read from a list such as `0-1,3`.

@@ -13,16 +13,35 @@ use largesse_policy::PageNumber;
 /// A buffer of the program, laid out as `struct iovec`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct IoVec {
+pub(crate) struct IoVec {
     /// Address of the first byte.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// Length in bytes.
-    pub(super) len: usize,
+    pub(crate) len: usize,
+}
+
+/// Returns at most `most` bytes of buffers, beginning at byte `from`.
+pub(crate) fn slice(parts: &[IoVec], from: usize, most: usize) -> Vec<IoVec> {
+    let (mut skip, mut left, mut slice) = (from, most, Vec::with_capacity(parts.len()));
+    for part in parts {
+        if skip >= part.len && part.len > 0 {
+            skip -= part.len;
+            continue;
+        }
+        let len = (part.len - skip).min(left);
+        slice.push(IoVec { at: part.at.wrapping_add(skip), len });
+        skip = 0;
+        left -= len;
+        if left == 0 {
+            break;
+        }
+    }
+    slice
 }
 
 /// Keeps far pages pinned and resident until it is dropped.
 #[derive(Debug)]
-pub(super) struct PinnedPages<'a> {
+pub(crate) struct PinnedPages<'a> {
     held: Vec<Range<PageNumber>>,
     /// Address range of the program's signal stack, which is pinned already. The pager must not be asked about it: our
     /// handlers on this stack make calls (where the clock is one), perhaps with the pager's lock held.
@@ -30,13 +49,13 @@ pub(super) struct PinnedPages<'a> {
 }
 
 impl PinnedPages<'_> {
-    pub(super) const fn new(own: &Range<usize>) -> PinnedPages<'_> {
+    pub(crate) const fn new(own: &Range<usize>) -> PinnedPages<'_> {
         PinnedPages { held: Vec::new(), own }
     }
 
     /// Makes the far pages of a structure resident, writable if `written`, and exceeds the limit of local memory if
     /// necessary, since a structure cannot be split. The caller bounds `len` by the bytes that the kernel uses.
-    pub(super) fn all(&mut self, at: usize, len: usize, written: bool) {
+    pub(crate) fn all(&mut self, at: usize, len: usize, written: bool) {
         let mut done = 0;
         while done < len {
             done += self.some(IoVec { at: at.wrapping_add(done), len: len - done }, written, LEAST_PIN);
@@ -45,31 +64,20 @@ impl PinnedPages<'_> {
 
     /// Makes bytes of the program's buffers resident: at most `most`, beginning at byte `from`, within half of local
     /// memory or [`LEAST_PIN`] pages. Returns the resident parts, which have at least one byte if `most` is not 0.
-    pub(super) fn first(&mut self, parts: &[IoVec], from: usize, most: usize, written: bool) -> Vec<IoVec> {
-        let (mut skip, mut left, mut first) = (from, most, Vec::with_capacity(parts.len()));
-        for part in parts {
-            if skip >= part.len && part.len > 0 {
-                skip -= part.len;
-                continue;
-            }
-            let part = IoVec { at: part.at.wrapping_add(skip), len: (part.len - skip).min(left) };
-            skip = 0;
-            let mut done = 0;
+    pub(crate) fn first(&mut self, parts: &[IoVec], from: usize, most: usize, written: bool) -> Vec<IoVec> {
+        let mut first = slice(parts, from, most);
+        for number in 0..first.len() {
+            let (part, mut done) = (first[number], 0);
             while done < part.len {
                 let pages: usize = self.held.iter().map(Range::len).sum();
                 let rest = IoVec { at: part.at.wrapping_add(done), len: part.len - done };
                 let more = self.some(rest, written, LEAST_PIN.saturating_sub(pages));
                 if more == 0 {
-                    break;
+                    first[number].len = done;
+                    first.truncate(number + usize::from(done > 0));
+                    return first;
                 }
                 done += more;
-            }
-            left -= done;
-            if done > 0 || part.len == 0 {
-                first.push(IoVec { at: part.at, len: done });
-            }
-            if done < part.len || left == 0 {
-                break;
             }
         }
         first
@@ -96,7 +104,8 @@ impl PinnedPages<'_> {
     }
 
     /// Makes these pages unevictable for good, also in forked children.
-    pub(super) fn forever(mut self) {
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn forever(mut self) {
         if let Some(far) = heap::far() {
             self.held.drain(..).for_each(|pages| far.pager().keep(&pages));
         }
